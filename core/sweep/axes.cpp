@@ -47,7 +47,7 @@ config::TrialRequest Axes::request_at(const Setting& point) const {
   return request;
 }
 
-// That one of several points cannot be looked at need not be the end: its trials will say why they fail.
+// A model that cannot be inspected at a later point is no error: the trials there will report why they fail.
 bool Axes::inspect(const std::optional<int64_t>& batch, const std::optional<int64_t>& sequence) {
   Setting& point = points_.emplace_back(Setting{batch, sequence, {}});
   const config::TrialRequest request = request_at(point);

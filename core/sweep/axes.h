@@ -1,4 +1,4 @@
-// The points at which a sweep tries strategies, each batch with each sequence, and the model as it is there.
+// The points (batch, sequence) at which a sweep tries strategies, and the facts of the model at each of them.
 #pragma once
 
 #include <optional>
@@ -13,20 +13,20 @@ namespace memtune::sweep {
 
 class Axes {
  public:
-  // All outlive it.
+  // All arguments outlive it.
   Axes(const SweepSettings& settings, SweepListener& listener, const RunDirectory& directory, const TrialKeys& keys)
       : settings_(settings), listener_(listener), directory_(directory), keys_(keys) {}
 
-  // Looks at the model at the first point, or at all of them; false when a signal came. Throws as run_sweep.
+  // Inspect the model at the first point, or at all points. Return false if a signal arrived. Throw like run_sweep.
   bool inspect_first();
   bool inspect_all();
-  // The number of the point with that batch and the sequence of `like`, which is looked at when it is new; nothing when
-  // a signal came.
+  // Index of the point with that batch and the sequence of point `like`. A new point is inspected first. None after a
+  // signal.
   std::optional<size_t> find_or_inspect(int64_t batch, size_t like);
 
   const std::vector<Setting>& points() const { return points_; }
   config::TrialRequest request_at(const Setting& point) const;
-  // That plans for a point are made as for the first, for the model cannot be looked at there.
+  // One note per point where the model could not be inspected, so that plans use the facts of the first point.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

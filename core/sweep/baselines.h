@@ -1,5 +1,5 @@
-// What trials of a setting are compared with in each round: the first that worked there, `none` where it does. Its step
-// is taken in the same round of the same run of memtune; what an earlier run measured is another hour's.
+// Step times of the baselines in this run of memtune, by setting and round. The baseline of a setting is its first
+// trial that worked, `none` if it did. Measurements of earlier runs are not used: machine conditions may differ.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class Baselines {
  public:
   void add(size_t setting, size_t round, const Baseline& baseline) { measured_[{setting, round}] = baseline; }
 
-  // Nothing: not measured in this run.
+  // None if it was not measured in this run.
   std::optional<Baseline> find(size_t setting, size_t round) const {
     const auto found = measured_.find({setting, round});
     return found == measured_.end() ? std::nullopt : std::optional(found->second);

@@ -73,7 +73,7 @@ int64_t BatchPaper::least_bytes(int64_t batch) const {
   return books_.at(batch).planner->least_memory(limits_, "").predicted.peak_bytes;
 }
 
-// By how much it broke the budget is not known of a plan that did not fit: half way to the least.
+// A plan that ran out of memory does not show by how much: the next budget is halfway to the least memory of any plan.
 bool BatchPaper::correct(int64_t batch, int64_t measured_bytes) {
   Book& book = books_.at(batch);
   const int64_t predicted = book.page.step->predicted.peak_bytes;

@@ -22,13 +22,13 @@ using planner::StepPrediction;
 using result::Measurement;
 
 constexpr char kNone[] = "none";
-constexpr double kGain = 0.99;           // of the time for a sample: what is not below it gains nothing
-constexpr int64_t kFurthest = 4;         // times the smallest batch: where the second is recorded
-constexpr size_t kFirst = 3, kMost = 6;  // batches that are run: at once, and in all
+constexpr double kGain = 0.99;    // a batch gains if it needs less than this fraction of another's time per sample
+constexpr int64_t kFurthest = 4;  // largest second recorded batch, as a multiple of the first
+constexpr size_t kFirst = 3, kMost = 6;  // batches that are run: at first, and in all
 
 std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch); }
 
-// The search at one sequence.
+// The search at one sequence length.
 class BatchSearch {
  public:
   BatchSearch(const Candidates& candidates, const std::vector<Setting>& settings, size_t first,
@@ -130,7 +130,8 @@ class BatchSearch {
     notes_.push_back("no other batch is worked out than " + join(known, " and ") + ": " + why);
   }
 
-  // As large as it is likely to fit, since beyond it times are less sure.
+  // The largest batch that is likely to fit, because predictions are less accurate beyond the recorded batches. It is
+  // at least the next larger one.
   std::optional<int64_t> second_batch(const Measurement& measured, int64_t fixed_bytes) const {
     const int64_t first = recorded_.front();
     const auto fixed = static_cast<double>(fixed_bytes);
@@ -146,9 +147,9 @@ class BatchSearch {
     return second;
   }
 
-  // --- on paper ------------------------------------------------------------------------------------------------------
+  // --- predicted -----------------------------------------------------------------------------------------------------
 
-  // From the smallest on, as long as a batch twice as large gains.
+  // Predicts ascending batches, as long as a batch gains over half of it.
   void begin_proving() {
     for (const int64_t batch : batches_) {
       const BatchPaper::Page* page = paper_.page(batch);
@@ -172,12 +173,12 @@ class BatchSearch {
     std::vector<const BatchPaper::Page*> ranked = pages_;
     std::ranges::stable_sort(ranked, {}, &BatchPaper::Page::sample_ms);
     for (size_t i = 0; i < std::min(ranked.size(), kFirst); ++i) run(ranked[i]->batch);
-    if (proposals_.empty()) prove();  // all of them ran to be recorded
+    if (proposals_.empty()) prove();  // all of them were run as recordings
   }
 
   // --- measured ------------------------------------------------------------------------------------------------------
 
-  // Beside what every trainer has: it is compared with that.
+  // Proposes the best plan of the batch, and checkpoint:full to compare its gradients with, unless `none` ran there.
   void run(int64_t batch) {
     const planner::PlannedStep& step = *paper_.page(batch)->step;
     ran_.insert(batch);
@@ -201,7 +202,7 @@ class BatchSearch {
     return worked(measurement) && measurement.peak_bytes.allocated <= limits_.budget_bytes;
   }
 
-  // Of what ran with that batch and fits, the fastest.
+  // Time per sample of the fastest trial at that batch that fits; infinity if there is none.
   double measured_ms(int64_t batch) const {
     double best = std::numeric_limits<double>::infinity();
     for (const Tried& one : tried_)
@@ -217,7 +218,7 @@ class BatchSearch {
     if (proposals_.empty()) finish();
   }
 
-  // The paper is told what the plan took, once.
+  // Corrects the prediction once, by what the plan's trial measured.
   void correct(int64_t batch) {
     const Tried* tried = find(paper_.page(batch)->step->plan.strategy, batch);
     if (!tried) return;
@@ -227,7 +228,7 @@ class BatchSearch {
     if (paper_.correct(batch, worked(measured) ? measured.peak_bytes.allocated : 0)) run(batch);
   }
 
-  // Until the best batch has neighbours that ran, or that are of no use.
+  // Runs a neighbour while the best batch is the largest (and gains over half of it) or the smallest that ran.
   void climb() {
     if (ran_.size() >= kMost) return;
     const int64_t best = *std::ranges::min_element(ran_, {}, [this](int64_t batch) { return measured_ms(batch); });
@@ -258,16 +259,16 @@ class BatchSearch {
   const Candidates& candidates_;
   const std::vector<Setting>& settings_;
   const size_t first_;
-  config::ProgramFacts program_;  // at the batch that was recorded first
+  config::ProgramFacts program_;  // of the first recorded batch
   const std::optional<int64_t> sequence_;
   const planner::PlanLimits limits_;
   const StepSize size_;
   const std::vector<int64_t> batches_;
   BatchPaper paper_;
   std::span<const Tried> tried_;
-  std::optional<Recording> recording_;  // that runs
+  std::optional<Recording> recording_;  // the one that runs now
   std::vector<int64_t> recorded_;
-  std::vector<const BatchPaper::Page*> pages_;  // of batches that fit, ascending
+  std::vector<const BatchPaper::Page*> pages_;  // predicted batches that fit, ascending
   std::set<int64_t> ran_, corrected_;
   bool ended_ = false;
   std::vector<Proposal> proposals_;
@@ -300,7 +301,7 @@ class BatchProposer : public Proposer {
 
  private:
   std::deque<BatchSearch> searches_;
-  std::vector<std::string> whose_;  // "seq 1024: ", where there are several
+  std::vector<std::string> whose_;  // "seq 1024: " if there are several
 };
 
 }  // namespace

@@ -1,13 +1,13 @@
-// The batch, and the plan for it, that give the most samples a second under a budget:
+// Finds the batch and the plan that give the most samples per second within a budget:
 //
-//   none at the setting's batch ──> none at one up to four times as large ──> a step of any batch, on paper
-//        └─ does not fit: checkpoint:full in its place                              |
-//   the best three batches, each with the plan that is best for it <────────────────┘
-//        |  └── its measured peak breaks the budget ──> once more, with less
-//        └── the best is the largest (smallest) that ran ──> the next one ──> ... until that gains nothing
+//   record none at the first batch ──> record none at up to four times that batch ──> predict all batches
+//        └─ out of memory: record checkpoint:full instead                                 |
+//   run the best three batches, each with its best plan <─────────────────────────────────┘
+//        |  └── its measured peak exceeds the budget ──> run once more, with a smaller plan
+//        └── the best is the largest (smallest) that ran ──> run the next one ──> ... until there is no gain
 //
-// Beside a plan runs checkpoint:full, where it fits: their gradients are compared. What was not run is named in the
-// notes.
+// checkpoint:full runs next to each plan if it fits, so that gradients can be compared. The notes name the batches that
+// were not run.
 #pragma once
 
 #include "core/sweep/batch_paper.h"
@@ -15,11 +15,11 @@
 
 namespace memtune::sweep {
 
-// The batch to be recorded first, of the settings. Of one sample copies become views: where there are larger batches it
-// tells nothing of them.
+// The batch to record first: the second smallest of more than two. Batch 1 is avoided because some copies become views
+// there, so that its costs are not representative.
 int64_t first_recorded(const StepSize& size);
 
-// `disk`: there is a scratch folder.
+// `disk`: a scratch folder is set, so plans may offload to disk.
 MakeProposer propose_batches(const planner::PlanLimits& limits, const StepSize& size, bool disk);
 
 }  // namespace memtune::sweep

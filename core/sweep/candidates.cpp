@@ -14,7 +14,7 @@ using config::ProgramFacts;
 using config::Strategy;
 using plan::PlanFile;
 
-// Does `action` to all of `items`, whatever is wrong with some.
+// Applies `action` to all of `items` and collects the errors.
 template <typename Items, typename Action>
 void try_all(const Items& items, std::vector<std::string>& errors, const Action& action) {
   for (const auto& item : items) try {

@@ -1,4 +1,4 @@
-// What a sweep tries: strategies, and plans that a person wrote.
+// The candidates of a sweep: strategies, and plans from the user's files.
 #pragma once
 
 #include <map>
@@ -17,7 +17,7 @@ class Candidate {
 
   std::string name() const;  // the strategy's canonical form, or the plan's name
   bool uses_disk() const;
-  config::Plan make_plan(const config::ProgramFacts& facts) const;  // UsageError for what the model does not have
+  config::Plan make_plan(const config::ProgramFacts& facts) const;  // throws UsageError for parts that the model lacks
 
  private:
   std::variant<config::Strategy, plan::PlanFile> rule_;
@@ -25,12 +25,12 @@ class Candidate {
 
 class Candidates {
  public:
-  // Each once, `none` first: the others are compared with it. Throws one UsageError with all that is wrong, so that a
-  // person mends it in one go.
+  // Removes duplicates and puts `none` first, because the others are compared with it. Throws one UsageError with all
+  // problems, so that the user can fix them at once.
   Candidates(const std::vector<std::string>& strategies, const std::vector<plan::PlanFile>& plans, bool has_scratch);
 
   const std::vector<Candidate>& all() const { return all_; }
-  // That a strategy is given in two spellings, a line each.
+  // One note for each strategy that is given in two spellings.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -39,7 +39,7 @@ class Candidates {
   bool has(const std::string& name) const;
 
   std::vector<Candidate> all_;
-  std::map<std::string, std::string> texts_;  // of a strategy's name: how it was written first
+  std::map<std::string, std::string> texts_;  // name of a strategy -> its first spelling
   std::vector<std::string> notes_;
 };
 

@@ -15,7 +15,7 @@ bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string("_./=:,+-%@").find(c) != std::string::npos;
 }
 
-// Bytes of the word that a terminal or an editor would act on, as bash and zsh write them.
+// Escapes bytes that a terminal or an editor would act on, as bash and zsh do ($'\x1b').
 std::string with_codes(const std::string& word) {
   std::string text = "$'";
   for (const unsigned char c : word) {

@@ -1,4 +1,4 @@
-// The command that a person typed to start this process, for records of how a result came to be.
+// The command line of this process, which is recorded with the results.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace memtune::sweep {
 
-// As a shell takes it: "memtune sweep --input 'tokens:int64[4]<9'".
+// Quoted for a shell: "memtune sweep --input 'tokens:int64[4]<9'".
 std::string shell_line(const std::vector<std::string>& words);
 
-// Of this process; the program without its folder. "" where the system does not tell.
+// The program is named without its folder. "" if /proc is not available.
 std::string command_line();
 
 }  // namespace memtune::sweep

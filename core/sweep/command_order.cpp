@@ -13,7 +13,7 @@ namespace {
 
 using result::Outcome;
 
-constexpr double kMargin = 1.05;  // less is no reason to expect that something is beaten
+constexpr double kMargin = 1.05;  // another variant beats this one only by more than this factor
 
 const TrialState* find(std::span<const TrialState> tried, const std::string& name) {
   const auto found = std::ranges::find_if(tried, [&](const TrialState& each) { return each.spec.strategy == name; });
@@ -25,14 +25,15 @@ const result::Measurement* measured(std::span<const TrialState> tried, const std
   return trial && result::usable(trial->measurement) ? &trial->measurement : nullptr;
 }
 
-// Of the first round, so that a later run of the same sweep comes to the same order.
+// From the first round, so that a later run of the same sweep finds the same order.
 double step_ms(const result::Measurement& m) {
   return m.rounds.empty() || m.rounds.front().step_ms.median <= 0 ? m.step_ms.median : m.rounds.front().step_ms.median;
 }
 
 double peak_bytes(const result::Measurement& m) { return static_cast<double>(m.peak_bytes.allocated); }
 
-// What worked first and ended in error later has let its combinations run, and a later run of the sweep keeps them.
+// True if the trial ended in error in its first round. If it failed later, its combinations have run, and a later run
+// of the sweep keeps them.
 bool broke(const TrialState* trial) {
   return trial && trial->measurement.outcome == Outcome::error && trial->measurement.rounds.empty();
 }
@@ -53,7 +54,7 @@ bool is_own(const CommandVariant& variant) { return variant.own == variant.name;
 struct CommandOrder::Expected {
   const CommandVariant* variant;
   enum Class { own, fits, too_large, beaten } kind = fits;
-  double step_ms = 0, peak_bytes = 0;  // 0: nothing is known
+  double step_ms = 0, peak_bytes = 0;  // 0: unknown
   std::string why = "";
 
   bool known() const { return step_ms > 0; }
@@ -70,7 +71,7 @@ const NativeFigures* CommandOrder::native(const std::string& strategy) const {
 
 const NativeFigures* CommandOrder::native_of(const CommandVariant& variant) const { return native(variant.like); }
 
-// Too large for the budget, or both slower and larger than one of the others.
+// Marks a variant that is too large for the budget, or that one of the others beats in time and memory.
 void CommandOrder::judge(std::span<const Expected> against, Expected& expected) const {
   if (expected.kind == Expected::own || !expected.known()) return;
   const auto beats = [&](const Expected& other) {
@@ -86,7 +87,7 @@ void CommandOrder::judge(std::span<const Expected> against, Expected& expected) 
   }
 }
 
-// What has no figures there is taken for the own.
+// A variant without native figures gets those of the own variant.
 CommandOrder::Expected CommandOrder::by_native(const CommandVariant& variant) const {
   Expected expected{&variant, is_own(variant) ? Expected::own : Expected::fits};
   const NativeFigures* figures = native_of(variant);
@@ -166,7 +167,7 @@ PlacedCombinations CommandOrder::combined(std::span<const TrialState> tried) con
 
 std::vector<PlacedVariant> CommandOrder::in_order(std::vector<Expected> expected) const {
   const auto place = [&](const Expected& each) {
-    // Without likes or parts there is nothing to tell variants of a class apart: they stay as they come.
+    // Without figures, variants of a class keep their order (the sort is stable).
     const bool by_memory = goal_ == result::Goal::memory || each.kind == Expected::too_large;
     const double worth = each.kind == Expected::own ? 0 : by_memory ? each.peak_bytes : each.step_ms;
     return std::pair<int, double>(each.kind, worth);

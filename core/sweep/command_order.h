@@ -1,10 +1,11 @@
-// In which order variants of a command are worth their time: first the user's own, then what changes one thing, then
-// combinations, once their parts are measured.
+// The order in which variants of a command run: the user's own variant, then single changes, then combinations, once
+// their parts are measured.
 //
-// A combination is expected to take own's step and own's peak times the product of its parts' ratios to own, in their
-// first rounds. That is no more than an order: changes that act on the same bytes or the same time do not multiply, and
-// what no part changes of a peak (parameters, optimizer) is scaled with it. A part that is not measured counts as no
-// change, or by the native sweep's ratio where that has the whole combination.
+// The expected step time of a combination is the own step time times the ratio of each part to own; the same for peak
+// memory. All figures are from first rounds. If a part is not measured, the ratio of the native sweep is used where
+// that measured the whole combination; otherwise the part counts as no change. The estimate serves for the order only:
+// changes of the same bytes or the same time do not multiply, and memory that no part changes (parameters, optimizer
+// state) is scaled too.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +19,21 @@
 
 namespace memtune::sweep {
 
-// Of a sweep of memtune's own engines on the same model: what one strategy took.
+// Figures of one strategy in a sweep of memtune's own engine on the same model.
 struct NativeFigures {
   std::string strategy;
-  double step_ms = 0;  // 0: it did not work
+  double step_ms = 0;  // 0: it failed
   double peak_bytes = 0;
 };
 
 struct PlacedVariant {
   const CommandVariant* variant;
-  std::string why;  // it has this place; "": as it comes
+  std::string why;  // reason for its place; "": none
 };
 
 struct PlacedCombinations {
   std::vector<PlacedVariant> run;
-  std::vector<SkippedVariant> skipped;  // a part of it alone ended in error, in its first round
+  std::vector<SkippedVariant> skipped;  // one of their parts alone ended in error in its first round
 };
 
 class CommandOrder {
@@ -41,11 +42,11 @@ class CommandOrder {
   CommandOrder(std::span<const CommandVariant> variants, std::vector<NativeFigures> native, int64_t budget_bytes,
                result::Goal goal);
 
-  // All but combinations: the own, then by what the native sweep measured of their likes, what another is both faster
-  // and smaller than there last.
+  // All variants but combinations: own first, then by the native sweep's figures of similar strategies. A variant comes
+  // last if another was both faster and smaller there.
   std::vector<PlacedVariant> first() const;
-  // Those that fit the budget first, the fastest (or smallest) of them first of all; those that are expected to be
-  // slower and larger than something measured last.
+  // Combinations that are expected to fit the budget come first, fastest (or smallest) first. Combinations come
+  // last if a measured trial is expected to be faster and smaller.
   PlacedCombinations combined(std::span<const TrialState> tried) const;
 
  private:

@@ -1,4 +1,4 @@
-// A sweep of variants of somebody else's training command: memtune sweep -- COMMAND.
+// A sweep over variants of the user's training command: memtune sweep -- COMMAND.
 #pragma once
 
 #include <functional>
@@ -13,19 +13,19 @@
 
 namespace memtune::sweep {
 
-// Which variants run next, by their names; none: no more. `tried` are all so far; variants may be added to the sweep,
-// and what is told of it. Nothing: all are run, in the order that CommandOrder gives them.
+// Chooses the variants that run next, by name; an empty list ends the sweep. `tried`: all trials so far. The function
+// may add variants and notes to the sweep. If it returns none, all variants run in the order of CommandOrder.
 using ChooseVariants =
     std::function<std::optional<std::vector<std::string>>(std::span<const TrialState> tried, CommandSweep& sweep)>;
 
 struct CommandSweepSettings : LoopSettings {
   CommandSweep sweep;
-  std::vector<NativeFigures> native;  // that variants are put in order by
-  ChooseVariants choose;              // empty: all are run
+  std::vector<NativeFigures> native;  // to order the variants by
+  ChooseVariants choose;              // empty: all variants run
 };
 
-// Throws UsageError when there is no such program, IoError for the run directory. A variant that fails is a row. This
-// process must have no other threads.
+// Throws UsageError if a program does not exist, IoError for the run directory. A variant that fails is a row of the
+// report. This process must have no other threads.
 SweepResult sweep_commands(const CommandSweepSettings& settings, SweepListener& listener);
 
 }  // namespace memtune::sweep

@@ -27,9 +27,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uintmax_t kMostHashed = uintmax_t{64} << 20;  // of a file: what is larger is data
+constexpr uintmax_t kMostHashed = uintmax_t{64} << 20;  // larger files are data and are not hashed
 
-// As execvp() finds it; "": it does not.
+// Searches PATH like execvp(). "" if it is not found.
 std::string find_program(const std::string& name) {
   std::error_code error;
   if (name.find('/') != std::string::npos)
@@ -55,8 +55,8 @@ std::string hash_if_small(const fs::path& path) {
   return fs::is_regular_file(path, none) && fs::file_size(path, none) <= kMostHashed ? hash_file(path) : "";
 }
 
-// A word may name a file, or a flag and a file: --config=mine.yaml. Others than scripts and configs may be what the
-// command writes.
+// A word may be a file, or a flag and a file: --config=mine.yaml. Only scripts and configs are hashed; the command may
+// write other files.
 std::string hash_of_file_in(const std::string& word) {
   static constexpr std::array kInputs = {".py", ".sh", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg"};
   for (const fs::path& path : {fs::path(word), fs::path(word.substr(word.find('=') + 1))})
@@ -65,7 +65,7 @@ std::string hash_of_file_in(const std::string& word) {
   return "";
 }
 
-// Of the environment what PyTorch and its libraries are known to act on.
+// Environment variables that PyTorch and its libraries react to, sorted.
 std::vector<std::string> environment() {
   static constexpr std::array kPrefixes = {"PYTORCH_", "TORCH", "CUDA_", "NCCL_", "OMP_", "ACCELERATE_", "PYTHONPATH="};
   std::vector<std::string> variables;
@@ -77,7 +77,7 @@ std::vector<std::string> environment() {
   return variables;
 }
 
-// Of a plan in Python: what it says of figures and when they were taken is no other plan.
+// Comments of a Python plan hold figures and dates, which do not make it another plan.
 std::string without_comments(const std::string& text) {
   std::string rest;
   for (const std::string& line : split(text, '\n'))
@@ -144,7 +144,7 @@ const CommandVariant& CommandTrials::variant(const TrialState& trial) const {
   return *std::ranges::find(record_.command->variants, trial.spec.strategy, &CommandVariant::name);
 }
 
-// Everything that is known to make another trial: words, files that they name, program, steps, surroundings.
+// Hashes everything that makes another trial: words, files that they name, program, steps, environment, machine.
 std::string CommandTrials::key(const CommandVariant& variant) const {
   nlohmann::json files = nlohmann::json::array();
   for (const std::string& word : variant.command) files.push_back(hash_of_file_in(word));
@@ -166,7 +166,7 @@ std::string CommandTrials::key(const CommandVariant& variant) const {
   return hash_hex(key.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
-// Written for every start: in the folder of an earlier sweep somebody else's may lie.
+// Writes the files before every start: the folder of an earlier sweep may have other files of these names.
 void CommandTrials::write_files(const CommandVariant& started, const fs::path& folder) const {
   if (started.planned) write_file(folder / kPlanFile, started.plan_text, directory_.files());
   if (started.file_name.empty()) return;

@@ -1,4 +1,4 @@
-// Trials of a training command: a variant of it each, started as it stands and measured from outside (core/attach).
+// Trials of a training command. Each runs one variant unchanged and measures it from outside (core/attach).
 #pragma once
 
 #include <filesystem>
@@ -13,23 +13,23 @@ namespace memtune::sweep {
 
 class CommandTrials : public SweepSubject {
  public:
-  // All outlive it.
+  // All arguments outlive it.
   CommandTrials(const CommandSweepSettings& settings, SweepListener& listener, const RunDirectory& directory,
                 SweepRecord& record);
 
   bool describe() override;
   std::string device() const override;
   trace::Origin origin() const override;
-  // What was chosen; else what changes one thing, then combinations, of a dry run all at once. Combinations that are
-  // left out go into the record.
+  // The variants that settings.choose selects; otherwise single changes first, combinations in the next call. A dry run
+  // lists both at once. Combinations that are skipped go into the record.
   std::vector<TrialState> next(std::span<const TrialState> tried) override;
   std::vector<std::string> notes() const override { return {}; }
-  // Figures stand for themselves: losses are compared with those that are on record.
+  // A measurement does not depend on other trials: losses are compared with those on record.
   bool reuse(const TrialState&, const result::Measurement&) override { return true; }
   void prepare(const TrialState&) override {}
-  // Writes the files that the command is started with, each time.
+  // Writes the variant's files before every start.
   MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) override;
-  void judge(TrialState&) override {}  // reports do, once all that is compared is there
+  void judge(TrialState&) override {}  // make_report does, when all rows are known
 
  private:
   std::optional<std::vector<TrialState>> chosen(std::span<const TrialState> tried);

@@ -22,7 +22,7 @@ bool is_name(std::string_view text) {
 }
 
 struct Placeholder {
-  size_t at = 0, end = 0;  // with its braces
+  size_t at = 0, end = 0;  // including the braces
   std::string name;
 };
 
@@ -74,10 +74,10 @@ std::vector<Values> combinations(const std::vector<VariantAxis>& axes) {
   return all;
 }
 
-// Where the path of a variant's file will stand: no word that is typed, and no value, has such a byte.
+// Marks the place of a variant's file path. No word or value contains this byte.
 constexpr char kConfigMark = '\0';
 
-// Values are not looked into: what one of them has in braces stays.
+// Braces inside a value are not replaced.
 std::string replaced(const std::string& word, const Values& values) {
   std::string text;
   size_t from = 0;
@@ -129,7 +129,7 @@ std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, 
   std::vector<CommandVariant> all;
   for (const CommandVariant& variant : variants)
     for (const Values& values : combinations(axes)) all.push_back(variant_of(variant, values));
-  std::set<std::string> names;  // by which trials are told from each other
+  std::set<std::string> names;  // they identify trials
   for (const CommandVariant& variant : all)
     if (!names.insert(variant.name).second)
       throw UsageError("two variants have the name '" + variant.name + "': their values have commas and names in them");

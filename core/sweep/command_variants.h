@@ -1,4 +1,4 @@
-// What a sweep of a training command tries: the command once for each combination of values, or once for each
+// The variants that a sweep of a training command tries: one for each combination of values, or one for each
 // configuration of its trainer.
 #pragma once
 
@@ -10,60 +10,60 @@
 
 namespace memtune::sweep {
 
-inline constexpr const char* kConfigPlaceholder = "config";  // {config}: where its file is
+inline constexpr const char* kConfigPlaceholder = "config";  // {config}: the path of its file
 inline constexpr const char* kPlanFile = "memtune_plan.py";
-inline constexpr const char* kArgumentsWord = "{args}";  // its arguments, a word each
+inline constexpr const char* kArgumentsWord = "{args}";  // the trainer's settings as arguments, one word each
 
 struct CommandVariant {
   std::string name;
-  std::vector<std::string> command;     // program and arguments; of expand(), a mark stands for the path of its file
-  std::string file_name, file_text;     // written into the trial's folder; "": it has none
-  std::string own = {};                 // of a trainer's: the variant as the user has it, which may be this one
-  std::vector<std::string> parts = {};  // of a combination what makes one of its changes each; not all are variants
-  std::string like = {};                // memtune's own strategy that does nearly the same; "": none is known
-  bool planned = false;                 // it is run under a plan in Python, kPlanFile of its trial's folder
-  std::string plan_text = {};           // which is that
+  std::vector<std::string> command;     // program and arguments; after expand(), a mark stands for the path of its file
+  std::string file_name, file_text;     // of a file in the trial's folder; "": it has none
+  std::string own = {};                 // for trainers: name of the variant with the user's settings, maybe this one
+  std::vector<std::string> parts = {};  // for combinations: a variant for each of its changes; some may not exist
+  std::string like = {};                // the most similar of memtune's own strategies; "": none is known
+  bool planned = false;                 // it runs under a Python plan, kPlanFile in the trial's folder
+  std::string plan_text = {};           // content of that file
 };
 
 struct SkippedVariant {
   std::string name, reason;
 };
 
-// Of sweep.json.
+// Stored in sweep.json.
 struct CommandSweep {
-  std::vector<std::string> command;      // as it was typed, with its placeholders
+  std::vector<std::string> command;      // as typed, with its placeholders
   std::string trainer;                   // "": none
-  std::vector<CommandVariant> variants;  // first: what the others are compared with
+  std::vector<CommandVariant> variants;  // the first is the baseline
   std::vector<SkippedVariant> skipped;
   int warmup = 2, steps = 5;
-  int64_t memory_cap_bytes = 0;  // of the device, PyTorch's own limit; 0: none
-  std::string native = {};       // folder of the sweep of memtune's own that chose among them, in this one's; "": none
-  std::string no_plan = {};      // why none of them is run under a plan, where one was looked for
-  std::vector<std::string> notes = {};  // for people
+  int64_t memory_cap_bytes = 0;         // PyTorch's limit on the device; 0: none
+  std::string native = {};              // folder, in this sweep's, of the native sweep that chose among them; "": none
+  std::string no_plan = {};             // why no variant runs under a plan, if one was looked for
+  std::vector<std::string> notes = {};  // for the user
 };
-void to_json(nlohmann::json& json, const CommandSweep& sweep);  // without the texts of files
+void to_json(nlohmann::json& json, const CommandSweep& sweep);  // leaves out the content of files
 void from_json(const nlohmann::json& json, CommandSweep& sweep);
 
-// "batch=4;8": a placeholder and what it stands for in turn.
+// An axis of --try, "batch=4;8": a placeholder and the values for it.
 struct VariantAxis {
   std::string name;
   std::vector<std::string> values;
 };
-VariantAxis parse_axis(const std::string& text);  // UsageError
+VariantAxis parse_axis(const std::string& text);  // throws UsageError
 
-// Each of `variants` with each combination of values, the first of every axis first, named "a=1, b=2" behind its own
-// name. A word that is nothing but a placeholder for "" goes. UsageError for a placeholder in the commands without an
-// axis, an axis that no command has, two variants of one name, and more of them than anybody waits for. ${NAME} is a
-// shell's, and no placeholder.
+// Combines each of `variants` with all combinations of values, the first value of each axis first. "a=1, b=2" is
+// appended to the name. A word that becomes empty is dropped. ${NAME} belongs to the shell and is no placeholder.
+// Throws UsageError for a placeholder without an axis, an axis without a placeholder, two variants of one name, or too
+// many variants.
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes);
 
-// {NAME} stands in one of its words.
+// True if one of the words contains {NAME}.
 bool has_placeholder(const std::vector<std::string>& command, const std::string& name);
 
-// Where its file lies in a trial's folder: apart from memtune's own, whose names it may have.
+// Path of its file in a trial's folder. A subfolder keeps it apart from memtune's files, which may have the same names.
 std::filesystem::path config_file(const CommandVariant& variant);
 
-// The words of one that expand() made, with its file where it lies in `folder`.
+// Words of a variant that expand() made, with the path of its file in `folder` inserted.
 std::vector<std::string> with_config(const CommandVariant& variant, const std::string& folder);
 
 }  // namespace memtune::sweep

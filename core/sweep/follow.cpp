@@ -28,7 +28,7 @@ using Clock = std::chrono::steady_clock;
 constexpr milliseconds kFollowTick{20};
 constexpr int kInterruptedCode = 130;
 constexpr int64_t kMostLimitMs = int64_t{366} * 86'400'000;                    // a year
-constexpr size_t kLogBytes = size_t{1} << 20, kCostsBytes = size_t{32} << 20;  // for rank 0
+constexpr size_t kLogBytes = size_t{1} << 20, kCostsBytes = size_t{32} << 20;  // most bytes that are sent to rank 0
 
 json frame_of(const TrialAnswer& answer) {
   if (const auto* measurement = std::get_if<result::Measurement>(&answer))
@@ -87,10 +87,10 @@ class FollowingRank {
     if (Clock::now() - last_ > patience_) throw launch::PeerLost("it says nothing any more");
   }
 
-  // Of a name alone.
+  // Path of a file in this rank's own folder. Only the file name of `path` is used.
   fs::path of_own(const std::string& path) const { return folder_.path() / fs::path(path).filename(); }
 
-  // All of it is read once.
+  // A reference is read and checked only once.
   bool has(const std::string& reference) {
     const fs::path own = of_own(reference);
     if (whole_.contains(own)) return true;
@@ -162,9 +162,9 @@ class FollowingRank {
   const config::TrialRequest& own_;
   const milliseconds patience_;
   const PrivateFolder folder_{"rank"};
-  std::set<fs::path> whole_;  // references
+  std::set<fs::path> whole_;  // complete references
   Clock::time_point last_ = Clock::now();
-  std::optional<int> end_;  // rank 0 said so during a trial
+  std::optional<int> end_;  // rank 0 ended the sweep during a trial
 };
 
 }  // namespace

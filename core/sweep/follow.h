@@ -1,5 +1,5 @@
-// Another rank than the first where a launcher started them all: what it does until rank 0, whose end is
-// core/sweep/followers.h, says that all is done.
+// Worker side of a multi-rank launch: runs a rank other than 0 until rank 0 ends the sweep. The coordinator side is
+// core/sweep/followers.h.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@
 
 namespace memtune::sweep {
 
-// Runs this rank of the trials that rank 0 asks for. Of what it is asked the model, its libraries and the folders are
-// `own`, as its own command says: whoever speaks for rank 0 can have no other code run and no other file written.
-// Answers the exit code of rank 0; 130 after a signal. Error once rank 0 is gone, or silent for all of `patience`.
+// Runs this rank of the trials that rank 0 requests. Model, libraries and folders are taken from `own`, the command
+// line of this process: a peer cannot make it run other code or write other files. Returns rank 0's exit code, or 130
+// after a signal. Throws Error if rank 0 is gone, or silent for `patience`.
 int follow(const launch::Launch& launch, launch::Connection& leader, const config::TrialRequest& own,
            std::chrono::milliseconds patience);
 

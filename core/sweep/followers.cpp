@@ -28,13 +28,13 @@ constexpr int kFailedCode = 1;
 }  // namespace
 
 struct Followers::State {
-  std::mutex sending;  // what is sent to it, a message at a time
+  std::mutex sending;  // held while a message is sent to this worker
   std::deque<json> messages;
-  std::string lost;  // why; "": it is there
+  std::string lost;  // the reason; "" while it is connected
   Clock::time_point heard = Clock::now();
 };
 
-// A trial's process beside another memtune.
+// A rank's trial that runs in another memtune process.
 class FollowedTrial final : public RankTrial {
  public:
   FollowedTrial(Followers& followers, int rank, int id, FollowedFiles to, FileSystem& files)
@@ -67,7 +67,7 @@ class FollowedTrial final : public RankTrial {
 
  private:
   void take(const json& message) try {
-    if (!message.contains("of") || message.at("of") != id_) return;  // of a trial that nobody waits for any more
+    if (!message.contains("of") || message.at("of") != id_) return;  // of an earlier trial
     if (message.contains("phase")) reader_.add(print_json(message.at("phase")) + "\n");
     if (!message.contains("done")) return;
     ended_ = true;
@@ -76,7 +76,7 @@ class FollowedTrial final : public RankTrial {
     write_file(to_.log, message.at("log").get<std::string>(), files_);
     if (const auto costs = message.at("costs").get<std::string>(); !to_.costs.empty() && !costs.empty())
       write_file(to_.costs, costs, files_);
-  } catch (const std::exception&) {  // an answer of another form is none; a file that cannot be written is missing
+  } catch (const std::exception&) {  // an invalid answer counts as none; a file that cannot be written is missing
   }
 
   Followers& followers_;
@@ -104,7 +104,8 @@ Followers::~Followers() {
   listening_.join();
 }
 
-// Of those beside rank 0 the loopback device's, which others cannot reach.
+// Ranks on the machine of rank 0 connect over loopback, which other machines cannot reach. Their address is that of
+// rank 0.
 std::string Followers::address(int rank) const {
   const std::string& own = rank == 0 ? address_ : followers_.at(static_cast<size_t>(rank - 1)).address;
   return launch::is_loopback(own) ? address_ : own;
@@ -123,7 +124,7 @@ void Followers::send(size_t index, const json& message) {
     const std::scoped_lock lock(mutex_);
     if (!state.lost.empty()) return;
   }
-  try {  // which may wait for it: the others hear of this memtune meanwhile
+  try {  // may wait for this worker; the others still get heartbeats
     followers_[index].connection->send(message);
   } catch (const launch::PeerLost& error) {
     const std::scoped_lock lock(mutex_);
@@ -159,7 +160,7 @@ bool Followers::have(const std::string& reference) {
   bool all = true;
   for (size_t i = 0; i < followers_.size(); ++i) {
     json message;
-    while (!message.contains("have")) {  // what a trial said that nobody waits for comes first
+    while (!message.contains("have")) {  // messages of an earlier trial come first
       receive(i, message, kFollowersTick);
       check();
     }
@@ -217,7 +218,8 @@ void Followers::hear(size_t index) {
 
 void Followers::beat() {
   for (size_t i = 0; i < followers_.size(); ++i) {
-    const std::unique_lock turn(states_[i].sending, std::try_to_lock);  // else it is told something now
+    // Otherwise a message is being sent, which also counts as a heartbeat.
+    const std::unique_lock turn(states_[i].sending, std::try_to_lock);
     if (!turn || !states_[i].lost.empty() || !followers_[i].connection->takes_more()) continue;
     try {
       followers_[i].connection->send({{"beat", true}});

@@ -1,14 +1,14 @@
-// The other ranks where a launcher started them all: each is a memtune of its own (core/sweep/follow.h), on this
-// machine or another, that runs its rank of every trial and hands the answer over. This is rank 0's end of that.
+// Coordinator side of a multi-rank launch. Each other rank is a memtune process (core/sweep/follow.h) on this machine
+// or another. It runs its rank of every trial and sends back the answer. Messages:
 //
 //   rank r -> 0   {"hello": "memtune", "version", "rank", "size", "words", "host", "token"}
 //   0 -> rank r   {"welcome": true}, or {"refused": "why"}
 //   0 -> rank r   {"start": 3, "kind": "run", "request": TrialRequest, "limit_ms", "grace_ms", "fresh": true}
 //                 {"stop": 3}   {"have": "reference-1a2b.bin"}   {"end": 0}
-//   rank r -> 0   {"done": true, "of": 3, "answer": a frame of the trial's, "others": false, "phase": [...], "log":
-//   "..."}
+//   rank r -> 0   {"done": true, "of": 3, "answer": a frame, "others": false, "phase": a frame, "log", "costs"}
 //                 {"have": true}
-//   both          {"beat": true}                 so often that the silence of a machine that hangs is heard
+//                 {"beat": true, "of": 3, "phase": a frame}   heartbeat during a trial
+//   both          {"beat": true}                              heartbeat, which detects a machine that hangs
 #pragma once
 
 #include <algorithm>
@@ -28,46 +28,47 @@
 
 namespace memtune::sweep {
 
-// How often each side says that it is there, for the other that waits so long.
+// Interval of heartbeats to a peer whose timeout is `patience`.
 constexpr std::chrono::milliseconds beat_for(std::chrono::milliseconds patience) {
   return std::min(std::chrono::milliseconds(500), patience / 4);
 }
 
-// One of the others, as it said who it is.
+// A worker, as it introduced itself.
 struct Follower {
   std::unique_ptr<launch::Connection> connection;
-  std::string host;     // for people
-  std::string address;  // by which it can be reached; numeric
+  std::string host;     // for messages
+  std::string address;  // numeric, by which it can be reached
 };
 
-// Where what a rank's trial left there goes here.
+// Local files for the output of a remote rank's trial.
 struct FollowedFiles {
   std::filesystem::path log;
-  std::filesystem::path costs;  // "": there are none
+  std::filesystem::path costs;  // "": none
 };
 
 class Followers {
  public:
-  // `followers` of rank 1 and on, and rank 0's own address as they see it. `patience` with their silence.
+  // `followers`: ranks 1, 2, ... in this order. `address`: of rank 0, as they see it. `patience`: timeout for their
+  // heartbeats.
   Followers(std::vector<Follower> followers, std::string address, std::chrono::milliseconds patience);
-  // Those that were not told the end are told of a failure.
+  // Ends the workers with a failure code if end() was not called.
   ~Followers();
   Followers(const Followers&) = delete;
   Followers& operator=(const Followers&) = delete;
 
-  int on_this_machine() const;  // ranks
+  int on_this_machine() const;  // number of ranks
   int size() const { return static_cast<int>(followers_.size()) + 1; }
-  // By which rank `rank` is reached from the others.
+  // The address by which the other ranks reach `rank`.
   std::string address(int rank) const;
-  // The file of the last component of `reference` is whole at all of them. Error as lost().
+  // True if each worker has a complete file with the name of `reference`. Throws as check().
   bool have(const std::string& reference);
 
-  // What rank `rank`, from 1 on, is to run: {"kind", "request", "limit_ms", "grace_ms", "fresh"}. `to` is written
-  // through `files`, which must outlive the trial.
+  // Starts rank `rank`, from 1 on. `trial`: {"kind", "request", "limit_ms", "grace_ms", "fresh"}. The result refers to
+  // this object. Its log and costs are written to `to` through `files`, which must outlive the trial.
   std::unique_ptr<RankTrial> start(int rank, nlohmann::json trial, FollowedFiles to, FileSystem& files);
-  // Error that names the first that is gone and why, where one is: nothing more can be run.
+  // Throws Error with the first worker that is lost and why; no trial can run then.
   void check() const;
-  // They end with this code.
+  // Makes the workers exit with `code`. Only the first call counts.
   void end(int code);
 
  private:
@@ -75,7 +76,7 @@ class Followers {
   struct State;
 
   void send(size_t index, const nlohmann::json& message);
-  // Whether a message is there for it within `patience`.
+  // Returns false if no message of that worker arrives within `patience`.
   bool receive(size_t index, nlohmann::json& message, std::chrono::milliseconds patience);
   std::string why_lost(size_t index) const;
   void listen();
@@ -86,7 +87,7 @@ class Followers {
   std::vector<State> states_;
   const std::string address_;
   const std::chrono::milliseconds patience_;
-  mutable std::mutex mutex_;  // of all above, from the listening thread's start on
+  mutable std::mutex mutex_;  // guards states_ (but `sending`) and closing_ against the listening thread
   std::condition_variable heard_;
   bool ended_ = false, closing_ = false;
   int trials_ = 0;

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kLongestFrame = size_t{256} << 20;  // a trial gone wrong must not fill this process's memory
+constexpr size_t kLongestFrame = size_t{256} << 20;  // a faulty trial must not fill this process's memory
 
 ModelFacts read_facts(const json& frame) {
   ModelFacts facts;

@@ -1,4 +1,4 @@
-// The trial's half of the conversation, as far as it has been heard: bytes in, phases and one answer out.
+// Parses the output of a trial process: takes bytes, and reports phases and one answer.
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@ class FrameReader {
 
   void add(std::string_view bytes);
 
-  // The last frame of those that end a trial, once there is one.
+  // The last answer; none before there is one.
   const std::optional<TrialAnswer>& answer() const { return answer_; }
   const Phase& phase() const { return phase_; }
-  // What is wrong with the first frame that made no sense; "" when all did.
+  // The problem of the first invalid frame; "" if all were valid.
   const std::string& damage() const { return damage_; }
 
  private:

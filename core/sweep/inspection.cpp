@@ -18,7 +18,7 @@ std::optional<ModelFacts> read(const std::filesystem::path& path, FileSystem& fi
   const json value = parse_json(read_file(path, files));
   return ModelFacts{value.at("facts").get<config::ProgramFacts>(), value.at("inputs"), value.at("loss"),
                     value.at("origin").get<trace::Origin>()};
-} catch (const std::exception&) {  // missing or damaged: looking again mends it
+} catch (const std::exception&) {  // missing or damaged: the model is inspected again
   return {};
 }
 
@@ -50,7 +50,7 @@ int64_t state_of_all_ranks(const config::TrainingSettings& training, const confi
   const bool all = facts.trained_bytes == facts.parameter_bytes;
   const int64_t trained = all ? facts.parameters : facts.trained_bytes / 4;  // adapters are float32
   if (training.optimizer == "adamw_8bit") return with_gradients + 2 * trained + 6 * facts.trained_embeddings;
-  return with_gradients;  // paged moments are in host memory, adafactor's rows and columns small, sgd's none
+  return with_gradients;  // paged moments are in host memory, adafactor's are small, sgd has none
 }
 
 }  // namespace

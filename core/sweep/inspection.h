@@ -1,5 +1,5 @@
-// A look at the model: what it is at one setting, found out in a process of its own and kept, so that a sweep that goes
-// on need not load the model to know it.
+// Inspects the model at one setting, in a process of its own. The facts are kept, so that a resumed sweep need not load
+// the model.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@
 
 namespace memtune::sweep {
 
-// ModelFacts, or why there are none. `key` is the setting's; the directory's inspect/<key> keeps request, log and
-// facts.
+// Returns ModelFacts, or why there are none. `key`: of the setting. Request, log and facts are kept in inspect/<key> of
+// the directory.
 TrialAnswer inspect(const config::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress);
 
-// Parameters, gradients of all of them and what the optimizer keeps; of several ranks, on each.
+// Bytes per rank of parameters, gradients and optimizer state.
 int64_t state_bytes(const config::TrainingSettings& training, const config::ProgramFacts& facts);
 
-// UsageError for a memory cap or budget that no strategy can keep: the parameters alone take more.
+// Throws UsageError if the memory cap or the budget is less than the parameters alone.
 void check_limits(const config::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts);
 
 }  // namespace memtune::sweep

@@ -20,7 +20,7 @@ constexpr int kVersion = 1;
 
 std::string check_of(std::string_view record) { return hash_hex(record).substr(0, kCheckDigits); }
 
-// How the first line begins, as far as it was written: cut off, or damaged behind that.
+// True if the text can be the start of a journal whose first line was truncated or damaged behind its checksum.
 bool may_be_ours(const std::string& text) {
   const size_t digits = text.find_first_not_of("0123456789abcdef");
   return digits == std::string::npos ? text.size() <= kCheckDigits : digits == kCheckDigits && text[digits] == ' ';
@@ -34,8 +34,8 @@ Journal::Journal(std::filesystem::path path, FileSystem& system) : path_(std::mo
 
 void Journal::read() {
   const std::string text = read_file(path_, system_);
-  size_t good_end = 0;               // behind the last line that was read
-  std::vector<std::string> damaged;  // line numbers since then
+  size_t good_end = 0;               // end of the last valid line
+  std::vector<std::string> damaged;  // numbers of invalid lines since then
   size_t start = 0;
   for (int number = 1; start < text.size(); ++number) {
     const size_t end = text.find('\n', start);
@@ -73,7 +73,7 @@ bool Journal::apply(const std::string& line) try {
   JournalEntry known = find(key) ? *find(key) : JournalEntry{key, "", "", ""};
   if (starts) known = {key, entry.at("folder"), entry.at("strategy"), ""};
   known.outcome = outcome;
-  entries_[key] = known;  // all of a line, or nothing
+  entries_[key] = known;  // only once the whole line is valid
   return true;
 } catch (const json::exception&) {
   return false;

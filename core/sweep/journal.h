@@ -1,11 +1,11 @@
-// What a sweep has begun and finished, on disk before and after each trial, so that it goes on where it was killed.
+// Journal of a sweep, written before and after each trial, so that a killed sweep resumes where it stopped.
 //
 //   <16 hexadecimal digits of XXH3 over the rest> {"file": "memtune journal", "version": 1}
 //   <...>                                         {"event": "start", "key": .., "folder": .., "strategy": ..}
 //   <...>                                         {"event": "end", "key": .., "outcome": ..}
 //
-// Lines of text, a checksum each: a person can read it, a damaged line costs itself alone, and what was cut off shows.
-// The first line is checked like the others: a flipped bit in it is damage, not another version.
+// It is text, with a checksum per line: people can read it, a damaged line loses only itself, and a truncated end is
+// detected. The first line has a checksum too: a flipped bit in it is damage, not another version.
 #pragma once
 
 #include <filesystem>
@@ -20,23 +20,23 @@ namespace memtune::sweep {
 
 struct JournalEntry {
   std::string key;
-  std::string folder;  // relative to the run directory; a key keeps its folder for ever
+  std::string folder;  // relative to the run directory; a key never changes its folder
   std::string strategy;
-  std::string outcome;  // "" until it has ended
+  std::string outcome;  // "" until it ends
 };
 
 class Journal {
  public:
-  // Reads `path` if it exists. A damaged or cut tail is removed from the file; a damaged line with good ones behind
-  // it is skipped. Both are told in notes(). Throws IoError; UsageError for a journal of a later version.
+  // Reads `path` if it exists. A damaged or truncated end is removed from the file, a damaged line before valid ones is
+  // skipped; notes() reports both. Throws IoError; UsageError for a later version or a file that is no journal.
   explicit Journal(std::filesystem::path path, FileSystem& system = system_files());
 
   void start(const std::string& key, const std::string& folder, const std::string& strategy);
   void end(const std::string& key, const std::string& outcome);
 
-  // nullptr when the key was never started.
+  // nullptr if the key was never started.
   const JournalEntry* find(const std::string& key) const;
-  // Keys seen so far.
+  // Number of keys.
   size_t size() const { return entries_.size(); }
   const std::vector<std::string>& notes() const { return notes_; }
 

@@ -9,12 +9,12 @@ namespace {
 
 using result::Outcome;
 
-// Of one candidate at one sequence: settings by batch, and what is known of them.
+// Bisection for one candidate at one sequence length.
 struct Search {
   const Candidate* candidate;
   std::vector<size_t> settings;  // ascending by batch
-  size_t fitting = 0;            // so many of them, from the smallest on, fit
-  size_t unknown_end = 0;        // from here on they do not
+  size_t fitting = 0;            // how many of them, from the smallest on, are known to fit
+  size_t unknown_end = 0;        // settings from here on do not fit
 };
 
 class LargestBatch : public Proposer {
@@ -39,7 +39,7 @@ class LargestBatch : public Proposer {
         const bool baseline = plan.keeps_everything();
         proposals.push_back({search.candidate->name(), setting, std::move(plan), {}, baseline});
       }
-    // Of one setting together, the baseline first.
+    // Trials of a setting stay together, the baseline first.
     std::ranges::stable_sort(proposals, {}, &Proposal::setting);
     return proposals;
   }
@@ -61,7 +61,7 @@ class LargestBatch : public Proposer {
   bool fits(const result::Measurement& m) const {
     return m.outcome == Outcome::ok && (budget_bytes_ == 0 || m.peak_bytes.allocated <= budget_bytes_);
   }
-  // Wrong numbers are wrong at every batch.
+  // Wrong results do not depend on the batch.
   static bool may_fit_smaller(const result::Measurement& m) {
     return m.outcome != Outcome::nan && m.outcome != Outcome::mismatch;
   }

@@ -1,15 +1,15 @@
-// Finds the largest batch that each strategy keeps the budget with: of the batches among the settings, by bisection,
-// each step of it a trial of its own. That a larger batch needs no less memory is taken for granted.
+// Finds the largest batch with which each strategy fits the budget, by bisection over the batches of the settings. Each
+// step is a trial. It assumes that a larger batch needs at least as much memory.
 #pragma once
 
 #include "core/sweep/proposer.h"
 
 namespace memtune::sweep {
 
-// `budget_bytes` of allocated memory; 0: whatever the device, or the memory cap, has.
+// `budget_bytes` of peak allocated memory; 0: the device, or the memory cap, is the limit.
 MakeProposer propose_largest_batches(int64_t budget_bytes);
 
-// All numbers that divide `samples`, ascending: the batches with which steps of so many samples can be made.
+// All divisors of `samples`, ascending: the batches that can make up a step of so many samples.
 std::vector<int64_t> divisors(int64_t samples);
 
 }  // namespace memtune::sweep

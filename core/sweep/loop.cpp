@@ -30,8 +30,8 @@ bool Loop::run() {
   return subject_.describe() && run_proposals();
 }
 
-// False when a signal came. Proposals that bring nothing new are the last. What is measured once is known better than
-// what was never tried: all first rounds come before any second.
+// Returns false if a signal arrived. Ends when a proposal adds no trial. All first rounds run before any second round:
+// it is better to measure every trial once than some of them twice.
 bool Loop::run_proposals() {
   std::vector<TrialState> proposed = subject_.next({});
   for (const auto& notes : {settings_.notes, subject_.notes()})
@@ -52,7 +52,7 @@ bool Loop::run_proposals() {
   return turns_.run_later_rounds();
 }
 
-// What else an earlier run found out about a trial stays beside it.
+// Keeps saves and notes of an earlier run of the same trial.
 void Loop::add(std::vector<TrialState> proposed) {
   for (TrialState& trial : proposed) {
     const auto before = std::ranges::find(earlier_.trials, trial.spec.key, &TrialSpec::key);
@@ -73,7 +73,7 @@ void Loop::tell_plan(size_t begin) {
   listener_.planned(record_.trials, reused, runs);
 }
 
-// Whoever only looks at an earlier sweep's figures again did not make them.
+// If all trials are reused, this run measured nothing, and the earlier origin stays.
 void Loop::tell_origin() {
   if (!record_.origin.written.empty() && std::ranges::all_of(turns_.trials(), &TrialState::reused)) return;
   const std::string torch = record_.origin.torch;
@@ -86,7 +86,7 @@ void Loop::tell_origin() {
 
 SweepRecord Loop::earlier_record() const try {
   return directory_.read_record();
-} catch (const UsageError&) {  // there is none
+} catch (const UsageError&) {  // there is none, or it is damaged
   return {};
 }
 

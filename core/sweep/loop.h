@@ -1,4 +1,5 @@
-// Asks a subject for trials, has them run, asks again with what was measured, until nothing new is proposed.
+// Main loop of a sweep: asks the subject for trials, runs them and asks again with their results, until nothing new is
+// proposed.
 #pragma once
 
 #include <vector>
@@ -12,11 +13,11 @@ namespace memtune::sweep {
 
 class Loop {
  public:
-  // All outlive it. The record is the subject's too.
+  // All arguments outlive it. The subject writes to `record` too.
   Loop(const LoopSettings& settings, SweepListener& listener, OpenDirectory& open, SweepSubject& subject,
        SweepRecord& record);
 
-  // False when a signal came: what was finished is in the record. Throws as run_sweep.
+  // Returns false if a signal arrived; the record then holds what was finished. Throws like run_sweep.
   bool run();
 
   Journal& journal() { return turns_.journal(); }
@@ -37,7 +38,7 @@ class Loop {
   RoundRobin turns_;
 };
 
-// That the directory is read and written through.
+// The file system through which the run directory is accessed.
 FileSystem& files_of(const LoopSettings& settings);
 
 }  // namespace memtune::sweep

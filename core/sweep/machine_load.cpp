@@ -23,7 +23,8 @@ cpu_set_t usable_set() {
   return set;
 }
 
-// "cpu3 user nice system idle iowait irq softirq steal guest guest_nice": all but waiting; guest is in user.
+// "cpu3 user nice system idle iowait irq softirq steal guest guest_nice": sums all but idle and iowait. User includes
+// guest.
 std::optional<double> busy_seconds(std::istream& stat) {
   const cpu_set_t usable = usable_set();
   double ticks = 0;
@@ -58,7 +59,7 @@ double own_seconds() {
   return seconds;
 }
 
-// NVML numbers all GPUs of the machine, CUDA those that CUDA_VISIBLE_DEVICES names, by number or UUID.
+// NVML numbers all GPUs of the machine. CUDA numbers those that CUDA_VISIBLE_DEVICES lists by number or UUID.
 std::string nvml_name(const std::string& device) {
   const int64_t number = device.starts_with("cuda:") ? std::atoi(device.c_str() + 5) : 0;
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -67,7 +68,7 @@ std::string nvml_name(const std::string& device) {
   return number < static_cast<int64_t>(names.size()) ? trim(names[number]) : "";
 }
 
-// The few entries of NVML that are asked; its handles and codes are opaque here.
+// The few functions of NVML that are used, loaded at run time. Its handles and codes are opaque here.
 class Nvml {
  public:
   Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL)) {
@@ -86,7 +87,7 @@ class Nvml {
     const auto count = entry<int (*)(void*, unsigned*, void*)>("nvmlDeviceGetComputeRunningProcesses_v3");
     void* device = works_ ? find(name) : nullptr;
     if (!device || !count) return 0;
-    unsigned processes = 0;  // with room for none it answers how many there are
+    unsigned processes = 0;  // with room for none the call returns their number
     const int code = count(device, &processes, nullptr);
     return code == kSuccess || code == kTooSmall ? processes : 0;
   }

@@ -1,4 +1,4 @@
-// What else the machine does while trials run: it takes time from them, and that is no strategy's.
+// Load of the machine by other processes while trials run, because it makes their steps slower.
 #pragma once
 
 #include <chrono>
@@ -8,19 +8,19 @@
 
 namespace memtune::sweep {
 
-// Of the last minute; 0 where the system does not tell.
+// Load average of the last minute; 0 if unknown.
 double load_average();
 
 // Cores that this process may use.
 int usable_cores();
 
-// The time of processors from its making on, as /proc/stat has it of the usable cores.
+// Measures processor time since its construction: the lines of the usable cores in /proc/stat.
 class LoadWatch {
  public:
   LoadWatch();
 
-  // How many cores were kept busy on average by others than this process and its children that have ended. 0 where the
-  // system does not tell.
+  // Average number of cores that other processes kept busy. This process and its children that have ended do not count.
+  // 0 if unknown.
   double other_cores() const;
 
  private:
@@ -29,11 +29,11 @@ class LoadWatch {
   std::chrono::steady_clock::time_point start_;
 };
 
-// Processes that compute on a CUDA device ("cuda", "cuda:1"), as the driver's NVML tells: before a trial has begun they
-// are others'. 0 where it does not tell, as in most containers.
+// Number of processes that compute on a CUDA device ("cuda", "cuda:1"), from NVML. Before a trial starts these are
+// other programs. 0 if unknown, as in most containers.
 int64_t gpu_processes(const std::string& device);
 
-// Memory of the GPU here that has most, as NVML tells; 0 where it does not.
+// Total memory of the largest GPU in this machine, from NVML; 0 if unknown.
 int64_t largest_gpu_bytes();
 
 }  // namespace memtune::sweep

@@ -21,14 +21,15 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kHello{1000};  // from a connection to who it is; whoever is late comes again
+// Timeout of the first message on a connection. A peer that is late connects again.
+constexpr milliseconds kHello{1000};
 constexpr milliseconds kMeetingTick{500};
 constexpr const char* kLoopback = "127.0.0.1";
 
 struct Place {
   std::string host;
   int port = 0;
-  std::string token;  // of those who could read the agent's store
+  std::string token;  // proves that a peer could read the agent's store
 };
 
 std::string random_token() {
@@ -38,7 +39,7 @@ std::string random_token() {
   return token;
 }
 
-// LibTorch's store is memtune-trial's to talk to. `text` of rank 0.
+// Publishes `text` as rank 0, or reads it with "". memtune-trial does it, because the store needs LibTorch.
 std::string announce(const Launch& launch, milliseconds patience, const std::string& text) {
   std::vector<std::string> words = {"announce",
                                     launch.host,
@@ -65,7 +66,7 @@ json hello(const Launch& launch, const MeetingSettings& settings, const std::str
           {"token", token},     {"words", settings.words},    {"host", launch::host_name()}};
 }
 
-// Waits for the others as rank 0.
+// Rank 0 waits for the other ranks.
 class Gathering {
  public:
   Gathering(const Launch& launch, const MeetingSettings& settings)
@@ -96,7 +97,7 @@ class Gathering {
     announce(launch_, settings_.patience, host + " " + std::to_string(listener_.port()) + " " + token_);
   }
 
-  // False: it was nobody of this launch.
+  // Returns false if the peer is not of this launch.
   bool take(Descriptor socket) {
     Follower follower;
     follower.address = launch::peer_address(socket.get());
@@ -122,7 +123,7 @@ class Gathering {
 
   static void send(const Follower& follower, const json& message) try {
     follower.connection->send(message);
-  } catch (const launch::PeerLost&) {  // whoever starts a trial is told
+  } catch (const launch::PeerLost&) {  // the next start of a trial reports it
   }
 
   void check(const json& said, const Follower& follower) const {
@@ -176,7 +177,7 @@ std::unique_ptr<launch::Connection> meet_leader(const Launch& launch, const Meet
   Place place{launch.on_one_machine() ? kLoopback : launch.host, launch.port, ""};
   if (!launch.store_prefix.empty()) place = parse_place(announce(launch, settings.patience, ""));
   const std::string where = place.host + ":" + std::to_string(place.port);
-  // Whoever listens there may be a memtune that ends, of the command before.
+  // A memtune of the previous command may still listen there. It closes the connection, and the loop tries again.
   while (true) {
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
     Descriptor socket = launch::connect(place.host, place.port, std::max(left, milliseconds(0)));

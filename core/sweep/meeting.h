@@ -1,5 +1,5 @@
-// How the memtunes of one launch find each other: rank 0 listens where the launcher's environment says, or leaves word
-// of where in the store of torchrun's agent; the others come to it and say who they are.
+// Rendezvous of the memtune processes of one launch. Rank 0 listens at the address from the launcher's environment, or
+// publishes its own address in the store of torchrun's agent. The others connect and identify themselves.
 #pragma once
 
 #include <chrono>
@@ -12,14 +12,14 @@
 namespace memtune::sweep {
 
 struct MeetingSettings {
-  std::string words;  // of the command, which all of them have to share
+  std::string words;  // of the command line, which all ranks must share
   std::chrono::milliseconds patience{120'000};
 };
 
-// As rank 0. Error that names those who did not come; UsageError for one that was started otherwise.
+// For rank 0. Throws Error with the ranks that did not connect, UsageError for a rank that was started differently.
 std::unique_ptr<Followers> meet_followers(const launch::Launch& launch, const MeetingSettings& settings);
 
-// As another rank. Error when rank 0 is not there; UsageError with what it refuses this rank for.
+// For the other ranks. Throws Error if rank 0 is not reachable, UsageError with the reason if it refuses this rank.
 std::unique_ptr<launch::Connection> meet_leader(const launch::Launch& launch, const MeetingSettings& settings);
 
 }  // namespace memtune::sweep

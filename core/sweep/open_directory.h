@@ -1,4 +1,5 @@
-// A run directory that this process is at: made where it is missing, locked, and freed of what killed processes left.
+// A run directory that this process works in: created if missing, locked, and cleaned of files that killed processes
+// left.
 #pragma once
 
 #include <filesystem>
@@ -11,15 +12,15 @@ namespace memtune::sweep {
 
 class OpenDirectory {
  public:
-  // Throws UsageError where another process is at it or it is somebody else's, IoError.
+  // Throws UsageError if another process has it open or it is not memtune's, IoError.
   OpenDirectory(const std::filesystem::path& path, FileSystem& files);
-  // One that was made for this and is not to be kept goes.
+  // Removes a directory that it created, unless keep() was called.
   ~OpenDirectory();
   OpenDirectory(const OpenDirectory&) = delete;
   OpenDirectory& operator=(const OpenDirectory&) = delete;
 
   const RunDirectory& directory() const { return directory_; }
-  // A trial has run in it.
+  // To be called once a trial has run in it.
   void keep() { kept_ = true; }
 
  private:

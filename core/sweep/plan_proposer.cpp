@@ -24,9 +24,11 @@ using planner::StepPrediction;
 using result::Measurement;
 
 constexpr int kCorrections = 2;
-constexpr double kWorthATrial = 0.99;  // of the last plan on corrected paper: another has to be that much faster
-constexpr double kSlowestLink = 0.3;   // of what the link carries alone, beside compute
-constexpr double kSameStep = 0.02;     // of the baseline's peak, that the recorded step may be away from the measured
+// Another plan is run only if it takes less than this part of the last plan's corrected prediction.
+constexpr double kWorthATrial = 0.99;
+constexpr double kSlowestLink = 0.3;  // least factor on the copy bandwidth
+// Largest relative difference between the recorded and the measured peak of the baseline.
+constexpr double kSameStep = 0.02;
 
 result::Predicted predicted(const StepPrediction& step) {
   return {step.step_ms, step.peak_bytes, 0, step.host_peak_bytes, step.disk_peak_bytes};
@@ -65,7 +67,7 @@ class SettingSearch {
 
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
-  // On the paper as it is now.
+  // By the current predictions.
   const std::vector<result::Predicted>& frontier(const Proposer::Begin& begin) {
     if (!planner_ || !frontier_.empty()) return frontier_;
     const int64_t least = planner_->least_memory(limits_, "").predicted.peak_bytes;
@@ -83,7 +85,7 @@ class SettingSearch {
   struct Strategy {
     std::string name;
     config::Plan plan;
-    StepPrediction step;  // on paper
+    StepPrediction step;  // predicted
   };
 
   void propose(const PlannedStep& step) {
@@ -94,7 +96,8 @@ class SettingSearch {
     proposals_.push_back({strategy.name, index_, strategy.plan, predicted(strategy.step)});
   }
 
-  // The baseline, and the plans of all others, so that what the model does not have is told before anything runs.
+  // Proposes the baseline. Makes the plans of all others too, so that parts that the model lacks are reported before
+  // any trial.
   void first() {
     const Candidate& baseline = candidates_.all().front();
     record(baseline.name(), baseline.make_plan(program_));
@@ -106,7 +109,7 @@ class SettingSearch {
       }
   }
 
-  // A trial whose step is to be planned from.
+  // Proposes a trial that records its step costs, for the planner.
   void record(const std::string& name, const config::Plan& plan) {
     source_ = {name, plan, {}};
     proposals_.push_back({name, index_, plan, {}, true});
@@ -135,7 +138,7 @@ class SettingSearch {
     plan_first();
   }
 
-  // What does not fit with everything kept may fit with blocks made again, and tells as much.
+  // If the baseline runs out of memory, checkpoint:full may fit, and its step costs serve as well.
   void begin_smaller(const Tried& source, bool is_baseline) {
     failed_ += source.name + " ended in " + to_string(source.measurement.outcome);
     const auto smaller = std::ranges::find(strategies_, kOfEveryTrainer, &Strategy::name);
@@ -144,7 +147,7 @@ class SettingSearch {
     record(smaller->name, smaller->plan);
   }
 
-  // The baseline did not fit, whatever the budget is.
+  // Plans for less than the baseline's predicted peak, because the baseline did not fit, whatever the budget is.
   void plan_below(const StepPrediction& baseline, const std::string& source) {
     notes_.push_back(failed_ + "so " + source + " is planned from: with everything kept its step would take " +
                      format_bytes(baseline.peak_bytes) + " and " + ms_text(baseline.step_ms) + " on paper");
@@ -170,8 +173,9 @@ class SettingSearch {
     if (!least.plan.placements.empty()) propose(least);
   }
 
-  // Of the strategies that keep the limits on paper: the fastest, the fastest that moves nothing, and the one that
-  // every trainer has. The others are named.
+  // Proposes three of the strategies that are predicted to fit: the fastest, the fastest without offload, and
+  // checkpoint:full. The notes name the others. Strategies with engine compatibility flags always run, because they
+  // cannot be predicted.
   void propose_rivals() {
     std::vector<Strategy> rivals;
     std::vector<std::string> too_large, too_slow;
@@ -199,7 +203,7 @@ class SettingSearch {
     if (!too_slow.empty()) notes_.push_back("not run, for they are slower on paper: " + join(too_slow, ", "));
   }
 
-  // What the last plan showed that the paper did not know.
+  // Corrects the prediction by what the last plan measured.
   void correct(const std::vector<const Tried*>& tried) {
     if (planned_.empty()) return;
     const PlannedStep last = planned_.back();
@@ -222,14 +226,14 @@ class SettingSearch {
     propose(*again);
   }
 
-  // By how much it broke the budget is not known of a plan that did not fit: half way to what did.
+  // A plan that ran out of memory does not show by how much: the next budget is halfway to a peak that fits.
   int64_t goal_behind(const PlannedStep& last, const Measurement& measured) const {
     if (!worked(measured))
       return last.predicted.peak_bytes - std::max<int64_t>(1, (last.predicted.peak_bytes - least_bytes_) / 2);
     return goal_bytes_ - std::max<int64_t>(1, measured.peak_bytes.allocated - last.predicted.peak_bytes);
   }
 
-  // So that the plan takes on paper what it took.
+  // Scales the copy bandwidth so that the plan's predicted step is as long as the measured one.
   void slow_link(const config::Plan& plan, double step_ms) {
     frontier_.clear();
     double low = kSlowestLink, high = 1;
@@ -250,16 +254,16 @@ class SettingSearch {
   const size_t index_;
   const bool disk_;
   planner::PlanLimits limits_;
-  int64_t goal_bytes_;       // what the paper is asked for, so that the budget is kept
-  int64_t least_bytes_ = 0;  // that are known to fit
+  int64_t goal_bytes_;       // the planner's budget, so that the measured peak fits
+  int64_t least_bytes_ = 0;  // a peak that is known to fit
   std::vector<Strategy> strategies_;
-  Strategy source_;     // whose step is recorded
-  std::string failed_;  // what was to be, and did not work
+  Strategy source_;     // whose step costs are recorded
+  std::string failed_;  // what was tried first and failed, for the notes
   std::unique_ptr<Planner> planner_;
   std::vector<PlannedStep> planned_;
-  std::vector<result::Predicted> frontier_;  // empty: not known, or no longer
+  std::vector<result::Predicted> frontier_;  // empty: not computed, or outdated
   int corrections_ = 0;
-  bool ended_ = false;  // nothing is planned
+  bool ended_ = false;  // no plan will be computed
   std::vector<Proposal> proposals_;
   std::vector<std::string> notes_;
 };
@@ -291,7 +295,7 @@ class PlanProposer : public Proposer {
   }
 
  private:
-  // "batch 4: ", where there are several settings.
+  // "batch 4: " if there are several settings.
   std::string whose(size_t setting) const {
     if (searches_.size() == 1) return "";
     return result::axes_text(settings_[setting].batch, settings_[setting].sequence) + ": ";

@@ -1,14 +1,14 @@
-// A sweep under a budget that finds its own plan. Of each setting:
+// Proposes trials under a budget and computes a plan for it. For each setting:
 //
-//   the baseline ── keeps the budget ──> done: nothing has to be done
-//        |  └── does not fit at all ──> checkpoint:full ── neither ──> all strategies
-//        |                                     |
-//        └── costs of its step <───────────────┘
-//                  └──> the best plan on paper, the strategies that come near it, the floor ──> run
+//   the baseline ── fits the budget ──> done: no plan is needed
+//        |  └── out of memory ──> checkpoint:full ── fails too ──> all strategies
+//        |                              |
+//        └── costs of its step <────────┘
+//                  └──> the best predicted plan (or the smallest), the best predicted strategies ──> run
 //                                    ^                                                            |
-//                                    └──── what was measured corrects the paper, twice at most ───┘
+//                                    └──── measurements correct the prediction, twice at most ────┘
 //
-// Strategies that cannot win on paper are not run, and named.
+// Strategies that cannot win by prediction are not run; the notes name them.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,9 @@
 
 namespace memtune::sweep {
 
-// `budget_bytes` of device memory, allocated; `host_budget_bytes` 0: none. The candidates are the strategies that are
-// predicted beside the plan; where neither the baseline nor checkpoint:full tells what a step costs all are tried.
-// `disk`: there is a scratch folder.
+// `limits`: budgets of peak allocated device memory and of host memory; `host_budget_bytes` 0: none. The candidates are
+// the strategies that are compared with the plan. If neither the baseline nor checkpoint:full yields step costs, all of
+// them run. `disk`: a scratch folder is set, so plans may offload to disk.
 MakeProposer propose_plans(const planner::PlanLimits& limits, bool disk);
 
 }  // namespace memtune::sweep

@@ -25,7 +25,7 @@ using result::Outcome;
 
 std::string text_of(const json& value) { return value.dump(1, '\t') + "\n"; }
 
-// What a plan that no strategy's name stands for did not do.
+// The part of a custom plan that had no effect; "" if both had one, or if the plan is a strategy's.
 std::string idle_half(const config::Plan& plan, const Measurement& m) {
   if (config::Strategy::of_name(plan.strategy) || did_nothing(m)) return "";
   if (plan.moves() && m.transfer.out_bytes == 0) return "nothing was offloaded";
@@ -33,12 +33,12 @@ std::string idle_half(const config::Plan& plan, const Measurement& m) {
 }
 
 void find_effect(const config::Plan& plan, const config::ProgramFacts& facts, Measurement& m) {
-  if (!m.recomputed_bytes) return;  // nothing was counted
+  if (!m.recomputed_bytes) return;  // no counters
   m.equal_to.clear();
   const std::optional<config::Strategy> counted = config::Strategy::of_name(effective_strategy(m));
   if (counted && !did_nothing(m)) {
     const config::Strategy left = plan::without_idle_parts(*counted, facts);
-    // What was counted is known better than what follows from facts.
+    // Counters are more reliable than what follows from the facts.
     const bool moves_less = m.transfer.out_bytes > 0 && !left.moves();
     const bool recomputes_less = m.recomputed_ops > 0 && !left.recomputes();
     if (left != *counted && !moves_less && !recomputes_less) m.equal_to = to_string(left);
@@ -116,7 +116,7 @@ std::vector<std::string> PlanTrials::notes() const {
   return notes;
 }
 
-// Its setting may be new; false when a signal came.
+// Inspects the proposal's batch, if new. Returns false if a signal arrived.
 bool PlanTrials::take_batch(Proposal& proposal) {
   if (!proposal.batch) return true;
   const size_t notes = axes_.notes().size();
@@ -142,13 +142,13 @@ TrialState PlanTrials::trial_of(Proposal proposal) {
   return trial;
 }
 
-// An axis of one value is a setting like any other.
+// An axis with one value is a plain setting.
 void PlanTrials::set_axes(const Setting& point, TrialSpec& spec) const {
   if (settings_.batches.size() > 1 || settings_.global_batch > 0 || settings_.finds_batch) spec.batch = point.batch;
   if (settings_.sequences.size() > 1) spec.sequence = point.sequence;
 }
 
-// All of a reference is read once a sweep.
+// A reference is read and checked only once in a sweep.
 bool PlanTrials::is_whole(const std::string& reference) {
   if (whole_references_.contains(reference)) return true;
   if (!config::is_whole_reference(reference)) return false;
@@ -156,7 +156,7 @@ bool PlanTrials::is_whole(const std::string& reference) {
   return true;
 }
 
-// Of all ranks.
+// True if the references of every rank are complete.
 bool PlanTrials::has_references(const config::TrialRequest& request) {
   const bool here = std::ranges::all_of(references_of(request, settings_.followers),
                                         [this](const std::string& each) { return is_whole(each); });
@@ -165,7 +165,7 @@ bool PlanTrials::has_references(const config::TrialRequest& request) {
 
 bool PlanTrials::reuse(const TrialState& trial, const Measurement& measurement) {
   const bool worked = measurement.outcome == Outcome::ok;
-  // Its gradients may be needed by those that are still to run.
+  // If it made the reference, later trials need that.
   const result::Gradients& gradients = measurement.gradients;
   const bool made_reference = !gradients.compared || gradients.against == measurement.strategy;
   if (worked && made_reference && !has_references(request(trial.spec))) return false;
@@ -174,7 +174,7 @@ bool PlanTrials::reuse(const TrialState& trial, const Measurement& measurement) 
   return true;
 }
 
-// Of one that was to and has no costs they cannot be had.
+// True if that trial was asked to record its step costs. If it has none nevertheless, another run will not record them.
 bool PlanTrials::was_to_record(const TrialSpec& spec) const try {
   const json request = parse_json(read_file(directory_ / spec.folder / "request.json", directory_.files()));
   return !request.value("costs", "").empty();
@@ -190,9 +190,9 @@ void PlanTrials::prepare(const TrialState& trial) {
   if (with_costs_.contains(trial.spec.key))
     request.costs = absolute(std::filesystem::path(trial.spec.folder) / "costs.json");
   for (int rank = 0; rank < request.training.ranks; ++rank)
-    remove_file(costs_of_rank(folder / "costs.json", rank), files);  // of an earlier try
+    remove_file(costs_of_rank(folder / "costs.json", rank), files);  // of an earlier attempt
   request.command = command_line();
-  // One that cannot be read would be refused by every trial; whoever comes first makes it again.
+  // A trial rejects a reference that it cannot read. Without one, the next trial makes it.
   if (!has_references(request))
     for (const std::string& reference : references_of(request, settings_.followers)) remove_file(reference, files);
   write_file(folder / "plan.json", text_of(request.plan), files);
@@ -220,7 +220,7 @@ MeasuredRound PlanTrials::measure(const TrialState& trial, bool first, std::chro
   return {measurement};
 }
 
-// Any answer as a measurement of this trial.
+// Converts any answer into a measurement of this trial.
 Measurement PlanTrials::complete(const TrialAnswer& answer, const TrialState& trial) const {
   Measurement measurement;
   if (const auto* result = std::get_if<Measurement>(&answer)) {

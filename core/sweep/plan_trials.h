@@ -1,4 +1,4 @@
-// Trials of memtune's own: memtune-trial under the plan of a strategy, or of a file that a person wrote.
+// Trials of memtune's own engine: memtune-trial under the plan of a strategy, or a plan from the user's file.
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@ namespace memtune::sweep {
 
 class PlanTrials : public SweepSubject {
  public:
-  // All outlive it. Throws UsageError, IoError.
+  // All arguments outlive it. Throws UsageError, IoError.
   PlanTrials(const SweepSettings& settings, const Candidates& candidates, SweepListener& listener,
              const RunDirectory& directory, SweepRecord& record, const MakeProposer& make_proposer);
 
-  // At the first setting; nothing after a signal.
+  // Inspects the model at the first setting. None after a signal.
   std::optional<ModelFacts> look();
   const config::TrialRequest& request(const TrialSpec& spec) const { return requests_.at(spec.key); }
 
@@ -56,7 +56,7 @@ class PlanTrials : public SweepSubject {
   Axes axes_;
   std::unique_ptr<Proposer> proposer_;
   std::map<std::string, config::TrialRequest> requests_;  // by the trial's key
-  std::set<std::string> with_costs_;                      // keys of trials that are to record them
+  std::set<std::string> with_costs_;                      // keys of trials that record step costs
   std::set<std::string> whole_references_;
   bool any_worked_ = false;
 };

@@ -24,7 +24,7 @@ class AllCandidates : public Proposer {
           const bool baseline = plan.keeps_everything();
           proposals.push_back({candidate.name(), setting, std::move(plan), {}, baseline});
         } catch (const UsageError& error) {
-          // Of a model without blocks every strategy says the same, at every setting.
+          // For a model without blocks, all strategies fail with the same message at every setting.
           if (std::ranges::count(errors, error.what()) == 0) errors.emplace_back(error.what());
         }
     if (!errors.empty()) throw UsageError(join(errors, "; "));

@@ -1,4 +1,4 @@
-// Which trials a sweep runs next. The loop asks, runs what it is told, and asks again with what was measured.
+// Decides which trials a sweep runs next. The loop asks, runs the trials, and asks again with their measurements.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,11 @@
 
 namespace memtune::sweep {
 
-inline constexpr char kOfEveryTrainer[] = "checkpoint:full";  // a strategy that all of them have
+inline constexpr char kOfEveryTrainer[] = "checkpoint:full";  // a strategy that every trainer supports
 
-// One point of the axes, and the model as it is there: bytes and operations follow batch and sequence.
+// One point of the axes with the model's facts there: sizes and ops depend on batch and sequence.
 struct Setting {
-  std::optional<int64_t> batch, sequence;  // empty: as the inputs say
+  std::optional<int64_t> batch, sequence;  // empty: as in the inputs
   ModelFacts facts;
 };
 
@@ -31,40 +31,41 @@ struct Proposal {
   size_t setting = 0;  // index into the sweep's settings
   config::Plan plan;   // made from that setting's facts
   std::optional<result::Predicted> predicted = {};
-  bool costs = false;                 // it records what its step costs
-  std::optional<int64_t> batch = {};  // in place of the setting's: at a setting of its own, looked at when it is new
+  bool costs = false;  // it records its step costs
+  // Replaces the setting's batch: the trial moves to the setting of that batch, inspected if new.
+  std::optional<int64_t> batch = {};
 };
 
-// A proposal that has ended, well or not.
+// A proposal that has been run, successful or not.
 struct Tried {
   std::string name;
   size_t setting = 0;
   result::Measurement measurement;
-  std::filesystem::path folder = {};  // with what its process wrote
+  std::filesystem::path folder = {};  // with the files of its process
 };
 
 class Proposer {
  public:
   virtual ~Proposer() = default;
-  // The trials to run next, in order; none: the sweep is done. `tried` are all so far, in order of running. UsageError
-  // in the first call for what the person can fix.
+  // Returns the trials to run next, in order; an empty list ends the sweep. `tried`: all trials so far, in the order
+  // they ran. The first call throws UsageError for errors of the user.
   virtual std::vector<Proposal> next(std::span<const Tried> tried) = 0;
-  // What plans of any budget would take at that setting, on paper, as far as is known now; the smallest peak first.
-  // That takes seconds: `begin` is told which of how many budgets is looked at, from 1 on.
+  // Predicted steps of the best plans over a range of budgets, as far as known, smallest peak first. This takes
+  // seconds: `begin` is called with the number of the budget being planned, from 1 on, and how many there are.
   using Begin = std::function<void(size_t budget, size_t budgets)>;
   virtual std::vector<result::Predicted> frontier(size_t setting, const Begin& begin) {
     (void)setting, (void)begin;
     return {};
   }
-  // For people, of what the last call found out.
+  // Notes for the user from the last call of next().
   virtual std::vector<std::string> take_notes() { return {}; }
 };
 
-// Both outlive the proposer.
+// Both arguments outlive the proposer.
 using MakeProposer =
     std::function<std::unique_ptr<Proposer>(const Candidates& candidates, const std::vector<Setting>& settings)>;
 
-// All candidates at all settings, at once: the baseline of a setting first. One UsageError has all that is wrong.
+// All candidates at all settings at once, the baseline of a setting first. Throws one UsageError with all problems.
 std::unique_ptr<Proposer> propose_all(const Candidates& candidates, const std::vector<Setting>& settings);
 
 }  // namespace memtune::sweep

@@ -36,7 +36,7 @@ void merge_rank_traces(const std::vector<fs::path>& traces, FileSystem& files) t
   merged.measured_rank = 0;
   trace::write_trace(traces.front(), merged, files);
 } catch (const Error&) {
-  // Rank 0's stands as it is.
+  // The trace of rank 0 stays unchanged.
 }
 
 }  // namespace memtune::sweep

@@ -1,4 +1,4 @@
-// The traces that the ranks of one trial wrote, each a process on this machine, as one.
+// Merges the traces of the ranks of one trial, processes on one machine.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace memtune::sweep {
 
-// `traces` by rank; the first becomes that of all, by the machine's clock, and the others' files go. Values, memory and
-// the figures of a step stay rank 0's. What is not there, or cannot be read, is left out.
+// `traces` by rank. The first becomes the merged trace, aligned by the machine's clock; the other files are removed.
+// Activations, memory and the step's figures stay those of rank 0. Missing or unreadable traces are left out.
 void merge_rank_traces(const std::vector<std::filesystem::path>& traces, FileSystem& files);
 
 }  // namespace memtune::sweep

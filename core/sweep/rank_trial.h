@@ -1,4 +1,4 @@
-// One rank's process of a trial that runs, on this machine or on another.
+// The process of one rank of a running trial, on this machine or another.
 #pragma once
 
 #include <chrono>
@@ -11,13 +11,14 @@ class RankTrial {
  public:
   virtual ~RankTrial() = default;
 
-  // Hears what it says, for at most `patience`; false: it has ended.
+  // Reads the process's messages for at most `patience`. Returns false once it has ended.
   virtual bool turn(std::chrono::milliseconds patience) = 0;
-  // At once, because of others.
+  // Ends it at once because another rank failed.
   virtual void end() = 0;
+  // True if end() stopped it before it gave an answer.
   virtual bool ended_by_others() const = 0;
   virtual const Phase& phase() const = 0;
-  // Of one that has ended.
+  // Only once it has ended.
   virtual TrialAnswer answer() const = 0;
 };
 

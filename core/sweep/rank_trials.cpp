@@ -26,7 +26,8 @@ fs::path of_rank(const fs::path& path, int rank) {
   return path.parent_path() / (path.stem().string() + "-rank" + std::to_string(rank) + path.extension().string());
 }
 
-// Rank 0 here, the others where a launcher started them; they meet at a store of rank 0's.
+// Starts rank 0 here and the other ranks on the workers. They rendezvous at a store of rank 0, which listens on
+// `listener`.
 template <class Request>
 TrialAnswer run_followed(const config::TrialRequest& request, const fs::path& path, const TrialCommand& command,
                          FileSystem& files, const Request& request_of) {
@@ -62,7 +63,8 @@ TrialAnswer run_followed(const config::TrialRequest& request, const fs::path& pa
   }
   TrialAnswer answer = run_trial_group(trials);
   const auto* failure = std::get_if<Failure>(&answer);
-  const bool stopped = failure && failure->outcome == result::Outcome::interrupted;  // which others have heard too
+  // After a signal the workers may be gone too, which is no error.
+  const bool stopped = failure && failure->outcome == result::Outcome::interrupted;
   if (!stopped) followers.check();
   return answer;
 }

@@ -1,4 +1,4 @@
-// The processes of one trial, one a rank: their requests beside the trial's own, and where they meet.
+// Runs the processes of one trial, one per rank: writes their requests and gives them a rendezvous.
 #pragma once
 
 #include <filesystem>
@@ -12,22 +12,23 @@
 
 namespace memtune::sweep {
 
-// Files of the loss and the gradients that ranks compare theirs with: the request's for the first. Followers have their
-// own.
+// Files with the loss and the gradients that the local ranks compare theirs with, by rank; the first is the request's.
+// With `followers` only the first: each worker has its own.
 std::vector<std::string> references_of(const config::TrialRequest& request, const Followers* followers);
 
-// Of the machine's ranks each has a CUDA device of its own, by its number among them; or the only one that
-// CUDA_VISIBLE_DEVICES leaves this process, as a launcher may have set it for each.
+// CUDA device of a rank: its number among the ranks of this machine. If CUDA_VISIBLE_DEVICES leaves this process one
+// device, as a launcher may set it for each rank, it is device 0.
 std::string device_of_rank(const std::string& device, int local_rank);
 
-// Where a rank tells what its step costs: costs.json, costs-rank1.json.
+// Where a rank records its step costs: costs.json, costs-rank1.json.
 std::filesystem::path costs_of_rank(const std::filesystem::path& costs, int rank);
 
-// Runs `request`, which stands in `folder` as `name`, on as many ranks as its training has: `command` with what each
-// of them is told in its place. Ranks' traces become one where they ran here; their logs lie beside the first one's.
+// Runs `request`, stored in `folder` as `name`, on as many ranks as its training has. Each rank runs `command` with a
+// request of its own. Traces of local ranks are merged; the logs of ranks other than 0 are separate files in the same
+// folder.
 TrialAnswer run_ranks(const config::TrialRequest& request, const std::filesystem::path& folder, const std::string& name,
                       const TrialCommand& command, FileSystem& files);
-// The same of one that trains with saves.
+// The same for a training run with saves.
 TrialAnswer run_ranks(const config::RunRequest& request, const std::filesystem::path& folder, const std::string& name,
                       const TrialCommand& command, FileSystem& files);
 

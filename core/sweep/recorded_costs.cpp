@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-// Throws UsageError for a placement that the program does not have.
+// Checks the costs against the program. Throws UsageError for a placement that the program does not have.
 bool make_sense(const config::StepCosts& costs, const config::ProgramFacts& program) {
   const auto known = [&](const config::StepCosts::Run& run) { return run.op < static_cast<int>(program.ops.size()); };
   if (costs.runs.empty() || costs.moments.empty() || !std::ranges::all_of(costs.runs, known)) return false;

@@ -1,4 +1,4 @@
-// What a trial of a run recorded of its step's costs.
+// Reads the step costs that a trial recorded.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +9,9 @@
 
 namespace memtune::sweep {
 
-// As a step with everything kept has them (planner::kept_costs), whatever the trial's plan was, of the rank whose step
-// takes most memory; nothing where they were not recorded on all ranks, or make no sense of that program.
+// Converted to a step that keeps all activations (planner::kept_costs), whatever the trial's plan was. With
+// several ranks, those of the rank with the highest predicted peak. None if not all ranks recorded them or they do not
+// fit `program`.
 std::optional<config::StepCosts> read_costs(const std::filesystem::path& trial_folder,
                                             const config::ProgramFacts& program);
 

@@ -30,7 +30,7 @@ void RoundRobin::add(TrialState trial, const std::optional<result::Predicted>& e
   trial.reused = known && can_reuse(*known, trial);
   if (trial.reused) {
     trial.measurement = *directory_.read_measurement(known->folder);
-    trial.spec.predicted = earlier;  // what is told now may have been told by the measurement
+    trial.spec.predicted = earlier;  // the current prediction may be based on this measurement
   }
   record_.trials.push_back(trial.spec);
   trials_.push_back(std::move(trial));
@@ -64,7 +64,7 @@ bool RoundRobin::can_reuse(const JournalEntry& known, const TrialState& trial) {
   return measurement && stands(measurement->outcome, settings_.reuse) && subject_.reuse(trial, *measurement);
 }
 
-// The first that worked at the setting, or may still: what the others are compared with.
+// The baseline: the first trial of the setting that worked, or `trial` itself if it comes first.
 const TrialState* RoundRobin::base_of(const TrialState& trial) const {
   const auto found = std::ranges::find_if(trials_, [&](const TrialState& other) {
     return other.setting == trial.setting && (&other == &trial || other.measurement.outcome == Outcome::ok);
@@ -72,7 +72,7 @@ const TrialState* RoundRobin::base_of(const TrialState& trial) const {
   return &*found;
 }
 
-// Measured, and beside what the others of its setting are.
+// True if it was measured and compared with the baseline of its setting.
 bool RoundRobin::has_round(const TrialState& trial, size_t round) {
   if (trial.measurement.outcome != Outcome::ok) return trial.reused || round > 0;
   const std::vector<result::Round>& rounds = trial.measurement.rounds;
@@ -96,7 +96,7 @@ void RoundRobin::make_folder(size_t i) {
   directory_.write_record(record_);
 }
 
-// As long as its latest round, or as the others' on average.
+// Expects the duration of its latest round, or the average of the others.
 bool RoundRobin::has_time_for(const TrialState& trial) const {
   milliseconds expected{0};
   for (const auto& [key, took] : took_) expected += took / static_cast<int64_t>(took_.size());
@@ -104,12 +104,12 @@ bool RoundRobin::has_time_for(const TrialState& trial) const {
   return time_.has_room(own == took_.end() ? expected : own->second);
 }
 
-// Ended because all of the time was over, not its own.
+// True if it ended because of the time limit of the whole run, not its own.
 bool RoundRobin::ran_out_of_time(const Measurement& measurement) const {
   return measurement.outcome == Outcome::timeout && time_.is_over();
 }
 
-// Without an end in the journal another run of memtune takes the turn. A trial of which nothing is known is a row.
+// Without an end in the journal, the next run of memtune measures it. A trial without any measurement gets a row.
 void RoundRobin::leave_out(TrialState& trial, size_t round) {
   if (round > 0 || trial.reused) return;
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
@@ -125,7 +125,7 @@ void RoundRobin::leave_out(TrialState& trial, size_t round) {
   listener_.ended(trial.measurement);
 }
 
-// Whoever goes on with an earlier run's trials measures the baseline anew beside those that are still to run.
+// If an earlier run measured the baseline, measures it again, so that later trials have one of this run.
 RoundRobin::Turn RoundRobin::measure_base(const TrialState& trial, size_t round) {
   const TrialState& base = *base_of(trial);
   if (&base == &trial || baselines_.find(trial.setting, round)) return Turn::taken;
@@ -137,11 +137,11 @@ RoundRobin::Turn RoundRobin::measure_base(const TrialState& trial, size_t round)
   return Turn::taken;
 }
 
-// Interrupted, it has no end in the journal and runs again.
+// An interrupted trial has no end in the journal and runs again.
 RoundRobin::Turn RoundRobin::run_trial(size_t i, size_t round) {
   TrialState& trial = trials_[i];
   const bool first = round == 0 && !trial.reused;
-  // Before the folder is made: whoever goes on after a kill finds it by the journal alone.
+  // Before the folder is created: after a kill, only the journal leads to it.
   journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
   if (first) {
     const std::filesystem::path folder = directory_ / trial.spec.folder;
@@ -181,7 +181,7 @@ MeasuredRound RoundRobin::measure(const TrialState& trial, bool first) {
   return measured;
 }
 
-// What sweep.json has of a trial.
+// Stores the saves, notes and versions of a trial in sweep.json.
 void RoundRobin::keep_what_else(const MeasuredRound& measured, size_t i) {
   TrialSpec& spec = trials_[i].spec;
   if (!measured.saves.empty()) spec.saves = measured.saves;

@@ -1,6 +1,7 @@
-// Trials that take turns: A B C, A B C, ... Of a trial the first round checks what it computes and records the trace,
-// later ones only measure, each beside the baseline's step of the same round. What an earlier sweep in the directory
-// measured stands. Everything is on disk as it comes: the journal has a line before and one behind each turn.
+// Runs trials in turn: A B C, A B C, ... The first round of a trial checks its results and records the trace; later
+// rounds only measure. Each step time is compared with the baseline's of the same round. Measurements of earlier runs
+// in the directory are reused. The journal has a line before and after each turn, so that a killed sweep loses one turn
+// at most.
 #pragma once
 
 #include <chrono>
@@ -22,23 +23,23 @@ namespace memtune::sweep {
 
 class RoundRobin {
  public:
-  // All outlive it. `record` has each trial as it is, and is written when one gets its folder. The directory is kept
-  // once a trial has run.
+  // All arguments outlive it. Trials are appended to `record`, which is written when a trial gets its folder. The
+  // directory is kept once a trial has run.
   RoundRobin(const LoopSettings& settings, SweepListener& listener, OpenDirectory& open, SweepSubject& subject,
              SweepRecord& record);
 
-  // With what is here of it already. One of the same key is not added twice. `earlier`: what was predicted when it was
-  // measured, where it was.
+  // Adds a trial, with its earlier measurement if that can be reused. A trial with a known key is ignored. `earlier`:
+  // the prediction made before that measurement, if any.
   void add(TrialState trial, const std::optional<result::Predicted>& earlier);
   const std::vector<TrialState>& trials() const { return trials_; }
   size_t missing_rounds(const TrialState& trial);
 
-  // The first round of the trials from `begin` on, and later those that are missing of all, as far as there is time;
-  // false when a signal came. UsageError when the first trial of all is refused: so would be the others.
+  // Run the first round of the trials from `begin` on, and all missing later rounds, as long as there is time. Return
+  // false if a signal arrived. Throw UsageError if the very first trial is rejected, because the others would be too.
   bool run_first_round(size_t begin) { return run_round_of_all(begin, 0); }
   bool run_later_rounds();
 
-  // Read when it is first asked for.
+  // Opened at the first call.
   Journal& journal();
 
  private:
@@ -69,9 +70,9 @@ class RoundRobin {
   std::unique_ptr<Journal> journal_;
   std::vector<TrialState> trials_;
   Baselines baselines_;
-  double load_ = load_average();  // before the first trial
+  double load_ = load_average();  // at construction, before the first trial
   TimeBudget time_;
-  std::map<std::string, std::chrono::milliseconds> took_;  // by key, the latest round
+  std::map<std::string, std::chrono::milliseconds> took_;  // by key: duration of the latest round
 };
 
 }  // namespace memtune::sweep

@@ -22,14 +22,14 @@ namespace {
 
 using nlohmann::json;
 
-// Of sweep.json and what lies beside it. Raised only when an earlier memtune would misread it: fields that it does not
-// know, it passes over.
-constexpr int kFormat = 2;       // of commands, which the first does not know
-constexpr int kModelFormat = 1;  // of models
+// Format of sweep.json and the files next to it. It is raised only if an earlier memtune would misread them; that
+// ignores fields that it does not know.
+constexpr int kFormat = 2;       // for sweeps of commands, which format 1 does not have
+constexpr int kModelFormat = 1;  // for sweeps of models
 
-constexpr int kMostTrials = 1'000'000'000;  // numbers of folders stay far from overflow
+constexpr int kMostTrials = 1'000'000'000;  // keeps folder numbers far from overflow
 
-// Reasons quote logs, which need not be UTF-8.
+// Reasons quote logs, which may not be UTF-8.
 std::string to_text(const json& value) { return value.dump(1, '\t', false, json::error_handler_t::replace) + "\n"; }
 
 json optional_to_json(const std::optional<int64_t>& value) { return value ? json(*value) : json(nullptr); }
@@ -61,7 +61,7 @@ TrialSpec spec_from_json(const json& value) {
   return spec;
 }
 
-// Files from before the format was written have the first.
+// Files without the field have format 1.
 void refuse_later_format(const json& value, const std::filesystem::path& path) {
   const int format = value.contains("format") ? whole_int_at(value, "format") : 1;
   if (format <= kFormat) return;
@@ -92,7 +92,7 @@ SweepRecord record_from_json(const json& value) {
   return record;
 }
 
-// Of the whole file but for itself. Files from before it was written have none.
+// Checksum of all other fields. Older files have none.
 constexpr const char* kCheck = "check";
 
 std::string text_with_check(const json& value) {
@@ -108,14 +108,14 @@ bool has_its_check(json& value) {
   return hash_hex(value.dump()) == check;
 }
 
-// The number that the name of a trial's folder begins with; 0: with none that memtune gives.
+// The number at the start of a trial folder's name; 0 if memtune gives no such name.
 int number_of(const std::string& name) {
   int number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
   return error == std::errc() && number > 0 && number < kMostTrials ? number : 0;
 }
 
-// Files that memtune writes in a run's folders, each by its name while it is written: NAME.tmp.PROCESS[.NUMBER]
+// True for files that memtune writes in a run directory. While being written, a file is NAME.tmp.PROCESS[.NUMBER].
 bool is_own_file(const std::string& name) {
   static const std::array<std::string_view, 6> kNames = {"sweep.json", "request.json",     "facts.json",
                                                          "plan.json",  "measurement.json", "trace.mttrace"};
@@ -123,7 +123,7 @@ bool is_own_file(const std::string& name) {
   return name.starts_with("reference-") && name.ends_with(".bin") && name.find('/') == std::string::npos;
 }
 
-// Whose process is gone.
+// True for a temporary file whose process has ended.
 bool is_left_behind(const std::string& name) {
   const size_t mark = name.find(".tmp.");
   if (mark == std::string::npos || !is_own_file(name.substr(0, mark))) return false;
@@ -136,7 +136,7 @@ bool is_left_behind(const std::string& name) {
   return process != ::getpid() && ::kill(process, 0) < 0 && errno == ESRCH;
 }
 
-// Neither through a link nor by one.
+// Folders in `parent`. Symbolic links are not followed.
 std::vector<std::filesystem::path> folders_in(const std::filesystem::path& parent) {
   std::error_code none;
   std::vector<std::filesystem::path> folders;
@@ -172,7 +172,7 @@ void RunDirectory::check_format() const {
     const json value = parse_json(read_file(path, *files_));
     if (!value.is_object() || !(value.contains("trials") || has_journal)) refuse();
     refuse_later_format(value, path);
-  } catch (const json::exception&) {  // damaged: a sweep mends its own
+  } catch (const json::exception&) {  // damaged: the next sweep overwrites it
     if (!has_journal) refuse();
   }
 }
@@ -191,7 +191,7 @@ void RunDirectory::remove_temporaries() const {
   }
 }
 
-// A folder that holds something else refuses to go.
+// Folders that contain other files are not removed.
 void RunDirectory::remove_looks() const {
   for (const std::filesystem::path& look : folders_in(root_ / "inspect")) {
     for (const char* name : {"request.json", "facts.json", "log.txt"}) files_->unlink(look / name);

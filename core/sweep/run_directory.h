@@ -1,17 +1,17 @@
-// The folder of a sweep, which holds all that reports need:
+// The folder of a sweep, with all files that a report needs:
 //
-//   sweep.json                     its format, settings, facts and the list of trials
-//   journal.jsonl  lock            what has begun and ended; who is at it
+//   sweep.json                     format, settings, facts of the model and the list of trials
+//   journal.jsonl  lock            started and finished trials; the lock of the process that works in it
 //   reference-<setting>.bin        loss and gradients that trials of one setting are compared with, and their noise
-//   inspect/<setting>/             request, log and facts of a look at the model
-//   saving/                        while saves are measured: the states
+//   inspect/<setting>/             request, log and facts of an inspection of the model
+//   saving/                        saved states, only while saves are measured
 //   trials/<n>-<name>/             request.json  plan.json  measurement.json  trace.mttrace  log.txt
 //                                  round.json  round.txt: request and log of the latest later round
-//                                  of a command's variant neither requests nor plan, but the file it was started with
-//                                  save.json  save.txt: of the latest that measured saves
+//                                  for variants of a command no requests and no plan, but their config file
+//                                  save.json  save.txt: request and log of the latest measured save
 //
-// Whoever made the folder may have put links, pipes or other people's files there: nothing is followed, waited for, or
-// removed that memtune did not write.
+// The folder may come from another person and contain links, pipes or foreign files. memtune follows no link, waits for
+// no pipe, and removes only files that it wrote.
 #pragma once
 
 #include <cstdint>
@@ -32,35 +32,35 @@
 
 namespace memtune::sweep {
 
-// One trial of a sweep, in the order of running.
+// One trial of a sweep. SweepRecord lists them in the order of running.
 struct TrialSpec {
   std::string strategy;
-  std::optional<int64_t> batch, sequence;  // set when an axis
+  std::optional<int64_t> batch, sequence;  // set only for an axis
   std::string key;
   std::string folder;                               // relative to the run directory
-  std::vector<result::SaveMeasurement> saves = {};  // under its plan, or its own, where they were measured
-  std::vector<std::string> notes = {};              // for people
-  std::optional<result::Predicted> predicted = {};  // before it ran
+  std::vector<result::SaveMeasurement> saves = {};  // under its plan, or by the command itself, if measured
+  std::vector<std::string> notes = {};              // for the user
+  std::optional<result::Predicted> predicted = {};  // made before it ran
 };
 
-// sweep.json.
+// Content of sweep.json.
 struct SweepRecord {
-  std::string model;  // for people: "model.pt", "small (profile)"
+  std::string model;  // for messages: "model.pt", "small (profile)"
   std::string machine;
-  std::optional<CommandSweep> command;  // then there is neither of the next two
-  config::TrialRequest request;         // what all trials share
+  std::optional<CommandSweep> command;  // set for sweeps of a command, which have no request and no facts
+  config::TrialRequest request;         // the part that all trials share
   ModelFacts facts;                     // at the first setting
-  trace::Origin origin;                 // of the sweep that measured last; empty in files of before it was written
+  trace::Origin origin;                 // of the run that measured last; empty in older files
   std::vector<TrialSpec> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::Goal goal = result::Goal::throughput;
-  int64_t global_batch = 0;                      // samples a step, of batches in several passes; 0: a step is one batch
-  double mtbf_s = 0;                             // mean time between failures of the job; 0: not given
-  int64_t keep_last = 0;                         // saved states that the training is to keep; 0: all
-  std::vector<result::Frontier> frontiers = {};  // one a setting that was planned for
+  int64_t global_batch = 0;  // samples per step, reached by gradient accumulation; 0: a step is one batch
+  double mtbf_s = 0;         // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;     // saved states that the training keeps; 0: all
+  std::vector<result::Frontier> frontiers = {};  // one for each setting with plans
 };
 
-// A later memtune wrote the folder; it must not be written over.
+// The folder was written by a later memtune and must not be overwritten.
 class NewerFormat : public UsageError {
   using UsageError::UsageError;
 };
@@ -73,26 +73,26 @@ class RunDirectory {
   std::filesystem::path operator/(const std::filesystem::path& relative) const { return root_ / relative; }
   const std::filesystem::path& root() const { return root_; }
 
-  // For what is beneath root(), by its whole path.
+  // For files beneath root(), by their whole path.
   OwnFolder& files() const { return *files_; }
 
-  // NewerFormat when a later memtune wrote the sweep that is here, UsageError when sweep.json is somebody else's.
+  // Throws NewerFormat if a later memtune wrote the sweep, UsageError if sweep.json is not memtune's.
   void check_format() const;
 
-  // What processes left that were killed while they wrote.
+  // Removes temporary files of killed processes.
   void remove_temporaries() const;
-  // All that a look at a model wrote, and the folder when that was all. Nobody else may use it.
+  // Removes the files of model inspections, and the folder if nothing else is in it. No other process may use it.
   void remove_looks() const;
 
   void write_record(const SweepRecord& record) const;
-  // UsageError when there is no sweep here or its sweep.json is damaged; NewerFormat.
+  // Throws UsageError if there is no sweep or its sweep.json is damaged, NewerFormat for a later version.
   SweepRecord read_record() const;
 
   void write_measurement(const std::string& folder, const result::Measurement& measurement) const;
-  // Nothing when it is missing, makes no sense or does not have its checksum.
+  // None if the file is missing, invalid or does not match its checksum.
   std::optional<result::Measurement> read_measurement(const std::string& folder) const;
 
-  // "trials/3-checkpoint-full": with a number that no folder here has yet.
+  // "trials/3-checkpoint-full", with a number that no folder has yet.
   std::string new_folder(const TrialSpec& spec) const;
 
  private:
@@ -100,13 +100,13 @@ class RunDirectory {
   std::shared_ptr<OwnFolder> files_;  // copies share it
 };
 
-// "trials/NAME": nothing else is a trial's folder, whatever a journal or sweep.json says.
+// True for "trials/NAME" only. Folders from a journal or sweep.json are checked with it.
 bool is_trial_folder(const std::string& folder);
 
-// A trial's plan; nothing when the file is missing or makes no sense.
+// Reads the plan of a trial. None if the file is missing or invalid.
 std::optional<config::Plan> read_plan(const std::filesystem::path& path);
 
-// What is there of a sweep, finished or not, with its recommendation.
+// Report of a sweep, finished or not, with its recommendation.
 report::Report make_report(const RunDirectory& directory, const SweepRecord& record);
 
 }  // namespace memtune::sweep

@@ -1,4 +1,4 @@
-// A run directory as a report.
+// Turns a run directory into a report.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -15,7 +15,7 @@
 namespace memtune::sweep {
 namespace {
 
-// "1|2|4" where an axis has several values.
+// "1|2|4" if an axis has several values.
 std::string axis_text(const SweepRecord& record, std::optional<int64_t> TrialSpec::*axis) {
   std::set<int64_t> values;
   for (const TrialSpec& trial : record.trials)
@@ -25,7 +25,7 @@ std::string axis_text(const SweepRecord& record, std::optional<int64_t> TrialSpe
   return join(texts, "|");
 }
 
-// "tokens:int64[4,4096]<32000" is of the first setting: others have other sizes.
+// "tokens:int64[4,4096]<32000" has the sizes of the first setting; replaces those that are axes.
 std::string with_axes(const std::string& input, const std::string& batches, const std::string& sequences) {
   const size_t open = input.find('['), close = input.find(']');
   if (open == std::string::npos || close == std::string::npos) return input;
@@ -84,7 +84,7 @@ void put_sharding(const config::TrainingSettings& training, report::Report& repo
   if (training.shard_offload) report.shard_flags += " --shard-offload";
 }
 
-// The strategy whose gradients the others were compared with.
+// The strategy whose gradients are the reference.
 std::string reference_of(const report::Report& report) {
   for (const result::Row& row : report.rows) {
     if (!row.measurement.gradients.against.empty()) return row.measurement.gradients.against;
@@ -95,7 +95,7 @@ std::string reference_of(const report::Report& report) {
   return "none";
 }
 
-// A note of every trial once; of some with their names.
+// Each note once. Notes that only some trials have are prefixed with the names of these.
 std::vector<std::string> notes_of(const std::vector<TrialSpec>& trials) {
   std::vector<std::pair<std::string, std::vector<std::string>>> notes;
   for (const TrialSpec& trial : trials)
@@ -120,7 +120,7 @@ void find_effects(const CommandSweep& sweep, report::Report& report) {
   result::compare_effects(report.rows, likes);
 }
 
-// What was started, or would have been; and losses beside those of the one that the others are compared with.
+// Adds the command and the files of each row, and compares its losses with those of the baseline.
 void add_command(const RunDirectory& directory, const SweepRecord& record, report::Report& report) {
   const CommandSweep& sweep = *record.command;
   report.planned = !sweep.native.empty();
@@ -151,7 +151,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
   }
 }
 
-// "" where all that was to be tried was.
+// "" if all trials were reached.
 std::string not_reached(const SweepRecord& record, const report::Report& report) {
   const auto count = std::ranges::count_if(report.rows, [&](const result::Row& row) {
     return row.measurement.outcome == result::Outcome::skipped &&

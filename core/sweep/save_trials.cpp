@@ -31,7 +31,7 @@ SaveMeasurement* find(TrialSpec& spec, const std::string& mode) {
   return found == spec.saves.end() ? nullptr : &*found;
 }
 
-// In the order of the ways to save.
+// Keeps the order of config::kSaveModes.
 void put(SaveMeasurement measurement, TrialSpec& spec) {
   if (SaveMeasurement* before = find(spec, measurement.mode)) {
     *before = std::move(measurement);
@@ -100,9 +100,9 @@ SaveMeasurement SaveTrials::measure(const TrialSpec& spec, const config::TrialRe
   request.trial.reference = request.trial.trace = "";
   request.folder = std::filesystem::absolute(directory_ / kFolder).string();
   request.save = mode;
-  request.keep_last = 1;  // beside the one that is written
+  request.keep_last = 1;  // next to the one being written
   try {
-    remove_states();  // of a memtune that was killed
+    remove_states();  // of a killed memtune
     make_folders(request.folder, files);
   } catch (const IoError& error) {
     return failed(mode, Outcome::disk_error, error.what());
@@ -122,7 +122,7 @@ SaveMeasurement SaveTrials::measure(const TrialSpec& spec, const config::TrialRe
   return as_measurement(answer, mode);
 }
 
-// Whoever made the folder may have put a link in its place: states behind it are not for us to remove.
+// The run directory may contain a symbolic link of that name; states behind it must not be removed.
 void SaveTrials::remove_states() {
   const Descriptor there(directory_.files().open(directory_ / kFolder, O_RDONLY | O_DIRECTORY, 0));
   if (there.get() == -ENOENT) return;

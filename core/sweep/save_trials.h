@@ -1,7 +1,6 @@
-// The processes behind the trials: under the plan that is recommended, one for each way of saving that was asked for.
-// Their states are written into saving/ of the run directory, which has to have room for two, and taken away
-// afterwards. What was measured goes into sweep.json beside the trial; the journal has a line before and one behind
-// each process.
+// Measures saves after the trials: one process for each requested save mode, under the recommended plan. The states are
+// written into saving/ of the run directory, which needs room for two, and removed afterwards. Results are stored with
+// the trial in sweep.json. The journal has a line before and after each process.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +14,7 @@ namespace memtune::sweep {
 
 class SaveTrials {
  public:
-  // All outlive it.
+  // All arguments outlive it.
   SaveTrials(const SweepSettings& settings, SweepListener& listener, OpenDirectory& open, Journal& journal,
              SweepRecord& record)
       : settings_(settings),
@@ -25,15 +24,15 @@ class SaveTrials {
         journal_(journal),
         record_(record) {}
 
-  // Those of the trial, one of the record's, that are not here yet; false when a signal came. A process that fails is
-  // told with its reason.
+  // Measures the modes that `trial`, an element of the record, does not have yet. Returns false if a signal arrived. A
+  // process that fails is recorded with its reason.
   bool run(TrialSpec& trial, const config::TrialRequest& request);
 
  private:
   bool can_reuse(const TrialSpec& spec, const std::string& mode);
   bool run_mode(TrialSpec& spec, const config::TrialRequest& request, const std::string& mode);
   result::SaveMeasurement measure(const TrialSpec& spec, const config::TrialRequest& trial, const std::string& mode);
-  void remove_states();  // IoError
+  void remove_states();  // throws IoError
 
   const SweepSettings& settings_;
   SweepListener& listener_;

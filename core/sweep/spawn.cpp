@@ -18,7 +18,7 @@
 namespace memtune::sweep {
 namespace {
 
-// Above those that the child has under fixed numbers, also when this process was started without some of them.
+// A copy above the fixed descriptors of the child, in case this process was started without some of those.
 Descriptor high_copy(int file) {
   const int copy = ::fcntl(file, F_DUPFD_CLOEXEC, config::kRendezvousDescriptor + 1);
   if (copy < 0) throw system_error("cannot copy a descriptor", errno);
@@ -27,7 +27,7 @@ Descriptor high_copy(int file) {
 
 rlim_t memory_of_the_machine() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return RLIM_INFINITY;  // their shadow is larger than any machine
+  return RLIM_INFINITY;  // shadow memory of the sanitizers is larger than any machine
 #else
   const long pages = ::sysconf(_SC_PHYS_PAGES), bytes = ::sysconf(_SC_PAGESIZE);
   return pages > 0 && bytes > 0 ? static_cast<rlim_t>(pages) * static_cast<rlim_t>(bytes) : RLIM_INFINITY;
@@ -51,10 +51,10 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
   ::setrlimit(what, &limit);
 }
 
-// Between fork and exec: system calls alone, no memory is asked for.
+// Runs between fork and exec, so it makes only system calls and allocates no memory.
 [[noreturn]] void become_trial(const Child& child) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != child.parent) ::_exit(1);  // it died before it could be told
+  if (::getppid() != child.parent) ::_exit(1);  // the parent died before prctl
   ::setpgid(0, 0);
   process::forget_signals();
   lower_limit(RLIMIT_CORE, 0);
@@ -85,8 +85,8 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> environme
   const pid_t pid = ::fork();
   if (pid == 0) become_trial(child);
   if (pid < 0) throw system_error("cannot run " + command.front(), errno);
-  ::setpgid(pid, pid);           // before anybody signals the group
-  trouble.write = Descriptor();  // the child's alone, so that it ends with exec
+  ::setpgid(pid, pid);           // before anything signals the group
+  trouble.write = Descriptor();  // only the child has it now, so exec closes it
   int error = 0;
   if (!process::receive(trouble.read.get(), error)) return pid;
   ::waitpid(pid, nullptr, 0);

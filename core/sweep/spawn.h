@@ -1,6 +1,5 @@
-// Starts the program that runs a trial, so that nothing of it outlives this process and it can take no more than it is
-// given: killed with its parent from its first instruction on, a process group of its own, no privileges that it does
-// not have, no core file, no more private memory than the machine has.
+// Starts the program that runs a trial. The child is killed when its parent dies, and has a process group of its own.
+// It gains no privileges, writes no core file, and gets no more private memory than the machine has.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +9,9 @@
 
 namespace memtune::sweep {
 
-// `command` begins with the program's path. stdin is empty, stdout and stderr are `log`, config::kFrameDescriptor is
-// `frames`, config::kRendezvousDescriptor `rendezvous` where that is one. The parent's death is that of the calling
-// thread. Throws IoError when it cannot be started.
+// `command`: path of the program and arguments. stdin is empty; stdout and stderr go to `log`. `frames` becomes
+// config::kFrameDescriptor, and `rendezvous`, unless -1, config::kRendezvousDescriptor. The child is killed when the
+// calling thread ends. Throws IoError if it cannot be started.
 pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames,
             int rendezvous = -1);
 

@@ -21,16 +21,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLastWords{2000};  // to read what the trial said last
+constexpr milliseconds kLastWords{2000};  // to read the rest of its output
 constexpr milliseconds kFarewell{5000};   // from the answer to the end of the process
-constexpr milliseconds kShortTick{5};     // the same once the pipes are closed: the end is near
+constexpr milliseconds kShortTick{5};     // once the pipes are closed, because the process will end soon
 
 std::vector<std::string> trial_environment(int threads) {
   std::vector<std::string> variables;
   bool workspace_set = false, waiting_set = false, threads_set = false;
   for (char** variable = environ; *variable; ++variable) {
     const std::string_view text = *variable;
-    if (text.starts_with("KINETO_USE_DAEMON=")) continue;  // would start a second user of CUPTI
+    if (text.starts_with("KINETO_USE_DAEMON=")) continue;  // it would start a second user of CUPTI
     workspace_set |= text.starts_with("CUBLAS_WORKSPACE_CONFIG=");
     waiting_set |= text.starts_with("OMP_WAIT_POLICY=") || text.starts_with("GOMP_SPINCOUNT=");
     threads_set |= text.starts_with("OMP_NUM_THREADS=");
@@ -38,8 +38,8 @@ std::vector<std::string> trial_environment(int threads) {
   }
   if (!threads_set && threads > 0) variables.emplace_back("OMP_NUM_THREADS=" + std::to_string(threads));
   if (!workspace_set) variables.emplace_back("CUBLAS_WORKSPACE_CONFIG=:4096:8");  // deterministic cuBLAS
-  // Threads that spin while they wait take the cores from those they wait for: on a busy machine a step of 20 ms
-  // becomes one of seconds.
+  // Threads that spin while they wait take cores from the threads they wait for. On a busy machine a step of 20 ms then
+  // takes seconds.
   if (!waiting_set) variables.emplace_back("OMP_WAIT_POLICY=passive");
   return variables;
 }
@@ -65,7 +65,7 @@ bool take(process::Pipe& pipe, const Use& use) {
   std::array<char, 1 << 16> bytes;
   const ssize_t count = ::read(pipe.read.get(), bytes.data(), bytes.size());
   if (count > 0) use({bytes.data(), static_cast<size_t>(count)});
-  if (count <= 0) pipe.read = Descriptor();  // poll then only waits for the other
+  if (count <= 0) pipe.read = Descriptor();  // poll then ignores this pipe
   return count > 0;
 }
 
@@ -104,9 +104,9 @@ bool StartedTrial::ended() {
   if (status_) return true;
   if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
   status_ = status;
-  signal_group(SIGKILL);  // what it left behind
+  signal_group(SIGKILL);  // processes it left behind
   const auto until = Clock::now() + kLastWords;
-  while (listen(milliseconds(0)) && Clock::now() < until) {  // what it said last
+  while (listen(milliseconds(0)) && Clock::now() < until) {  // the rest of its output
   }
   log_.finish();
   return true;

@@ -1,4 +1,4 @@
-// A process of memtune-trial that runs; whatever happens, its group is gone when this is.
+// A running process of memtune-trial. Its process group never outlives this object.
 #pragma once
 
 #include <sys/types.h>
@@ -17,13 +17,13 @@ namespace memtune::sweep {
 
 class StartedTrial final : public RankTrial {
  public:
-  // Throws IoError when it cannot be started at all.
+  // Throws IoError if it cannot be started.
   explicit StartedTrial(const TrialCommand& command);
   ~StartedTrial() override;
   StartedTrial(const StartedTrial&) = delete;
   StartedTrial& operator=(const StartedTrial&) = delete;
 
-  // Keeps it within its limits as well.
+  // Also enforces the time limit, and stops it after a signal.
   bool turn(std::chrono::milliseconds patience) override;
   void end() override;
   bool ended_by_others() const override { return stop_ == Stop::others && !reader_.answer(); }
@@ -33,7 +33,7 @@ class StartedTrial final : public RankTrial {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // Ends of a process that this side brought about.
+  // Why this side ended the process.
   enum class Stop { none, timeout, interrupt, answered, others };
 
   bool ended();

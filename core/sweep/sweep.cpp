@@ -16,7 +16,7 @@ namespace {
 
 using result::Outcome;
 
-// The same trial may work once the disk has room and nobody kills it.
+// True if the same trial may work later, once the disk has room or no other process kills it.
 bool may_pass(Outcome outcome) {
   return outcome == Outcome::disk_full || outcome == Outcome::host_oom || outcome == Outcome::killed;
 }
@@ -25,7 +25,7 @@ Candidates candidates(const SweepSettings& settings) {
   return {settings.strategies, settings.plans, !settings.request.training.scratch.empty()};
 }
 
-// Under the recommended plan; false when a signal came.
+// Measures saves of the recommended trial. Returns false if a signal arrived.
 bool measure_saves(SaveTrials saves, const PlanTrials& plans, SweepResult& result) {
   for (const result::Row& row : result.report.rows)
     for (TrialSpec& trial : result.record.trials)

@@ -1,6 +1,6 @@
-// The loop: ask a subject for trials, run them in rounds, keep everything on disk as it comes. The first round of a
-// trial checks what it computes and records the trace, later ones only measure. Of models the subject looks at the
-// model at each setting and has a Proposer say which plans are tried; of commands it is sweep_commands.
+// Entry points of a sweep: run trials in rounds and store every result at once. The first round of a trial checks its
+// results and records the trace; later rounds only measure. For models, each setting is inspected and a Proposer
+// chooses the plans. For commands see sweep_commands.
 #pragma once
 
 #include <chrono>
@@ -15,49 +15,51 @@
 
 namespace memtune::sweep {
 
-// Which results of earlier runs in the same directory, of the very same trial, stand for a new one.
+// Which results of earlier runs in the directory are reused for the same trial: finished ones, successful ones, or
+// none.
 enum class Reuse { finished, worked, nothing };
-// What has ended so need not run again.
+// True if a trial with this outcome need not run again.
 bool stands(result::Outcome outcome, Reuse reuse);
 
-// Of sweeps of every kind.
+// Settings of all kinds of sweeps.
 struct LoopSettings {
-  std::string model;         // for people: "model.pt", "small (profile)", the command
+  std::string model;         // for messages: "model.pt", "small (profile)", the command
   int64_t budget_bytes = 0;  // 0: the memory cap, if there is one
   result::Goal goal = result::Goal::throughput;
   std::filesystem::path directory;
-  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // a trial
-  std::chrono::milliseconds time_limit{0};                    // all of this run of memtune; 0: none
-  int rounds = 3;                                             // in which all trials take their turn; at least 1
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // of a trial
+  std::chrono::milliseconds time_limit{0};                    // of this whole run of memtune; 0: none
+  int rounds = 3;                                             // each trial runs once in a round; at least 1
   Reuse reuse = Reuse::finished;
   bool dry_run = false;            // list the trials only
-  FileSystem* files = nullptr;     // that the directory is read and written through; nullptr: the real one
-  std::vector<std::string> notes;  // for the listener, once nothing is left to be refused
+  FileSystem* files = nullptr;     // for the directory; nullptr: the real one
+  std::vector<std::string> notes;  // for the listener, once the settings are accepted
 };
 
 struct SweepSettings : LoopSettings {
-  config::TrialRequest request;  // model, inputs and training settings; the rest is filled in for each trial
+  config::TrialRequest request;  // model, inputs and training settings; the rest is set for each trial
   std::vector<std::string> strategies;
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
-  std::vector<int64_t> batches, sequences;  // axes; empty: as the inputs say
-  bool finds_batch = false;                 // batches come with proposals; `batches` has the first
-  int64_t global_batch = 0;                 // samples a step, which batches divide and passes make up; 0: one batch
-  std::vector<std::string> save_modes;      // ways to save that are measured under the recommended plan
-  double mtbf_s = 0;                        // mean time between failures of the job; 0: not given
-  int64_t keep_last = 0;                    // saved states that the training is to keep; 0: all
-  Followers* followers = nullptr;           // the other ranks, where a launcher started them
+  std::vector<int64_t> batches, sequences;  // axes; empty: as in the inputs
+  bool finds_batch = false;                 // the proposer chooses batches; `batches` has the first
+  int64_t global_batch = 0;             // samples per step, by gradient accumulation; batches divide it; 0: one batch
+  std::vector<std::string> save_modes;  // measured under the recommended plan
+  double mtbf_s = 0;                    // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;                // saved states that the training keeps; 0: all
+  Followers* followers = nullptr;       // the other ranks, if a launcher started them
 };
 
-// Told what happens while it happens. Every call returns soon.
+// Receives the events of a running sweep. Every call must return soon.
 class SweepListener {
  public:
   virtual ~SweepListener() = default;
   virtual void noted(const std::string& /*note*/) {}
   virtual void inspecting(const Phase&) {}
-  // All trials so far, of which so many are here already, and the processes that are still to be run for the others;
-  // whenever trials were proposed.
+  // Called after each proposal: all trials so far, how many of them are reused, and how many processes are still to
+  // run.
   virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
-  // Of plans on paper: which of how many budgets is looked at, from 1 on.
+  // Called while plans for a range of budgets are computed: number of the current budget, from 1 on, and how many there
+  // are.
   virtual void planning(size_t /*budget*/, size_t /*budgets*/) {}
   virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
   virtual void phase(const Phase&) {}
@@ -69,15 +71,15 @@ class SweepListener {
 struct SweepResult {
   SweepRecord record;
   report::Report report;
-  bool interrupted = false;  // a signal ended it early; what was finished is in the report
+  bool interrupted = false;  // a signal ended it early; the report has what was finished
 };
 
-// What is known of the model, from an earlier sweep in the directory or by looking at it; nothing after a signal.
-// Throws as run_sweep.
+// Facts of the model, from an earlier sweep in the directory or by inspecting it. None after a signal. Throws like
+// run_sweep.
 std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepListener& listener);
 
-// Throws UsageError for what the person can fix (all bad strategies at once, before any trial), IoError for the run
-// directory, Error when the model cannot even be looked at. A trial that fails is a row, not an error.
+// Throws UsageError for errors of the user (all bad strategies at once, before any trial), IoError for the run
+// directory, Error if the model cannot be inspected. A trial that fails is a row, not an exception.
 SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
                       const MakeProposer& make_proposer = propose_all);
 

@@ -1,5 +1,5 @@
-// What a sweep is of: trials of memtune's own under plans, or variants of a training command. The loop asks which
-// trials come next and has their rounds measured, and knows no more of them.
+// Interface to what a sweep tries: plans of memtune's own engine (PlanTrials), or variants of a training command
+// (CommandTrials). The loop uses only this interface.
 #pragma once
 
 #include <chrono>
@@ -11,47 +11,48 @@
 
 namespace memtune::sweep {
 
-// A trial of a sweep, and what is known of it so far.
+// A trial of a sweep and its results so far.
 struct TrialState {
-  size_t setting = 0;  // trials of one are compared
+  size_t setting = 0;  // trials of one setting are compared
   TrialSpec spec;
-  bool reused = false;  // its first round is here
+  bool reused = false;  // its first round was measured by an earlier run
   result::Measurement measurement;
 
   std::string key(size_t round) const { return spec.key + (round == 0 ? "" : "-" + std::to_string(round + 1)); }
 };
 
-// What one process, or all that a command started, gave.
+// Result of one process, or of all processes that a command started.
 struct MeasuredRound {
   result::Measurement measurement;
-  std::vector<result::SaveMeasurement> saves = {};  // that it made by itself
+  std::vector<result::SaveMeasurement> saves = {};  // that the command made on its own
   std::vector<std::string> notes = {};
-  std::string torch = {};  // version that it ran with; "": not told
+  std::string torch = {};  // PyTorch's version; "": unknown
 };
 
 class SweepSubject {
  public:
   virtual ~SweepSubject() = default;
 
-  // What is known before any trial, into the record; false when a signal came. Throws as run_sweep.
+  // Fills the record with what is known before any trial. Returns false if a signal arrived. Throws like run_sweep.
   virtual bool describe() = 0;
-  // "cpu", "cuda:1": where trials run, as far as it is known before one has.
+  // Device of the trials, "cpu" or "cuda:1", as far as it is known before one has run.
   virtual std::string device() const = 0;
-  // Of whoever measures.
+  // Versions and machine of the process that measures.
   virtual trace::Origin origin() const = 0;
-  // The trials to run next, in order, the first of a setting the one that its others are compared with; none: the sweep
-  // is done. `tried` are all so far. UsageError in the first call for what the person can fix.
+  // Returns the trials to run next, in order; an empty list ends the sweep. The first trial of a setting is its
+  // baseline. `tried`: all trials so far. The first call throws UsageError for errors of the user.
   virtual std::vector<TrialState> next(std::span<const TrialState> tried) = 0;
-  // For people, once nothing is left to be refused.
+  // Notes for the user, after the first next() has accepted the settings.
   virtual std::vector<std::string> notes() const = 0;
 
-  // Whether what an earlier run measured may stand for the trial, whose outcome lets it.
+  // True if an earlier measurement may be reused. The caller has checked its outcome.
   virtual bool reuse(const TrialState& trial, const result::Measurement& measurement) = 0;
-  // Before a trial's first round, into its folder, which is there and has nothing of an earlier try.
+  // Called before a trial's first round. Its folder exists and has no measurement or trace of an earlier attempt.
   virtual void prepare(const TrialState& trial) = 0;
-  // Nothing that the trial does throws, but UsageError when the first of all is refused: so would be the others.
+  // Trial failures are returned, not thrown. Throws UsageError only if the very first trial is rejected (the others
+  // would be too).
   virtual MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) = 0;
-  // What all rounds so far tell, once another was added.
+  // Called after each added round, to evaluate all rounds so far.
   virtual void judge(TrialState& trial) = 0;
 };
 

@@ -1,5 +1,5 @@
-// The time that a run of memtune may take, shared out among its trials: none begins that would not end in time, as far
-// as earlier ones tell, and one that goes on beyond it is ended.
+// Time limit of a run of memtune, shared by its trials. A trial starts only if it should end in time, judged by earlier
+// ones. A trial that exceeds the limit is stopped.
 #pragma once
 
 #include <algorithm>
@@ -14,9 +14,9 @@ class TimeBudget {
   explicit TimeBudget(milliseconds limit) : limit_(limit) {}  // 0: none
 
   bool is_set() const { return limit_.count() > 0; }
-  // Whether what took `expected` before has room.
+  // True if there is time for a trial that took `expected` before.
   bool has_room(milliseconds expected) const { return !is_set() || left() > expected; }
-  // Of a trial that may take `longest`.
+  // Time limit of a trial that may take `longest`.
   milliseconds limit_of(milliseconds longest) const { return is_set() ? std::min(longest, left()) : longest; }
   bool is_over() const { return !has_room(milliseconds(0)); }
   milliseconds limit() const { return limit_; }

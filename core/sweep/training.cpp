@@ -14,8 +14,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::hours kLimit{24 * 365 * 10};  // of a run: none
-constexpr std::chrono::minutes kGrace{30};           // for the save after a signal; a second one ends it at once
+constexpr std::chrono::hours kLimit{24 * 365 * 10};  // of a run: effectively none
+constexpr std::chrono::minutes kGrace{30};           // to save after a signal; a second signal ends it at once
 
 config::RunRequest request_of(const RunSettings& settings, const config::ProgramFacts& facts) {
   config::RunRequest request;
@@ -29,7 +29,8 @@ config::RunRequest request_of(const RunSettings& settings, const config::Program
                               !settings.sweep.request.training.scratch.empty());
   request.trial.plan = candidates.all().front().make_plan(facts);
   request.save_every = settings.save_every;
-  if (settings.save_every > 0) request.save = settings.save;  // a signal's save has nothing beside it
+  // Otherwise the only save is after a signal, where no training overlaps.
+  if (settings.save_every > 0) request.save = settings.save;
   request.keep_last = settings.keep_last;
   request.resume = settings.resume;
   request.from = settings.from;
@@ -40,7 +41,8 @@ config::RunRequest request_of(const RunSettings& settings, const config::Program
 
 TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
   SweepSettings look = settings.sweep;
-  look.request.training.steps = config::TrainingSettings().steps;  // whoever goes on to a later step finds it again
+  // So that a run to a later step reuses the inspection.
+  look.request.training.steps = config::TrainingSettings().steps;
   const std::optional<ModelFacts> facts = look_at_model(look, listener);
   if (!facts) return Failure{result::Outcome::interrupted, "stopped before the first step"};
   config::RunRequest request = request_of(settings, facts->program);

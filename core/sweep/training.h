@@ -1,4 +1,4 @@
-// A run of training in a process of its own, as trials are: memtune run.
+// Trains in a process of its own, like a trial: memtune run.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@
 namespace memtune::sweep {
 
 struct RunSettings {
-  SweepSettings sweep;          // with one strategy or plan; of its training `steps` is the number of the last one
+  SweepSettings sweep;          // one strategy or plan; training.steps is the number of the last step
   int64_t save_every = 0;       // steps; 0: no saves
-  std::string save = "sync";    // how, of config::kSaveModes
+  std::string save = "sync";    // one of config::kSaveModes
   int64_t keep_last = 0;        // saved states; 0: all
-  bool resume = false;          // from the newest saved state, where there is one
-  std::optional<int64_t> from;  // from that of this step
+  bool resume = false;          // from the newest saved state, if there is one
+  std::optional<int64_t> from;  // from the saved state of this step
 };
 
-// TrainingResult, or why there is none. After a signal the process saves and answers. Throws as run_sweep. The listener
-// is told the phases; that of a save, "saved", with a note.
+// Returns a TrainingResult, or why there is none. After a signal the process saves and answers. Throws like run_sweep.
+// The listener gets the phases; a save is phase "saved" with a note.
 TrialAnswer train(const RunSettings& settings, SweepListener& listener);
 
 }  // namespace memtune::sweep

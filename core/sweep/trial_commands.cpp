@@ -12,7 +12,7 @@
 namespace memtune::sweep {
 namespace {
 
-// "" where the request cannot be read.
+// "" if the request cannot be read.
 std::string command_of(const RunDirectory& directory, const result::Row& row) try {
   const std::filesystem::path folder = std::filesystem::path(row.measurement.plan).parent_path();
   if (folder.empty()) return "";

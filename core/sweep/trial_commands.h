@@ -1,4 +1,4 @@
-// The commands that measured the trials of a folder: whoever sweeps into it again may find some of another's there.
+// Finds the commands that measured the trials of a folder. Several commands may sweep into one folder.
 #pragma once
 
 #include "core/report/report.h"
@@ -6,9 +6,9 @@
 
 namespace memtune::sweep {
 
-// The report's command is that of its trials, as their requests have it. Where they are of several, a note tells of
-// each other one; a command that measured none of them gives way to the one that measured most, without its date, which
-// requests do not have.
+// Sets the report's command to the one that measured its trials, from their requests. Each other command gets a note.
+// If the report's command measured none of them, it is replaced by the one that measured most. Requests store no date,
+// so none is shown then.
 void tell_commands(const RunDirectory& directory, report::Report& report);
 
 }  // namespace memtune::sweep

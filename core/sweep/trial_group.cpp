@@ -15,9 +15,10 @@ using result::Outcome;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr milliseconds kGroupTick{20};          // of all ranks, which are heard in turns
-constexpr milliseconds kLeastTick{1};           // of one
-constexpr milliseconds kOthersLastWords{1000};  // from the first failure, for the others to say what they miss
+constexpr milliseconds kGroupTick{20};  // to poll all ranks once
+constexpr milliseconds kLeastTick{1};   // to poll one rank
+// From the first failure, for the others to report what they wait for.
+constexpr milliseconds kOthersLastWords{1000};
 
 bool worked(const TrialAnswer& answer) {
   if (std::holds_alternative<result::TrainingResult>(answer)) return true;
@@ -52,7 +53,8 @@ class TrialGroup {
   }
 
   TrialAnswer judge() const {
-    if (const auto all = all_of<result::SaveMeasurement>()) return result::of_all_ranks(*all);  // fails on all alike
+    // A failed save fails on all ranks.
+    if (const auto all = all_of<result::SaveMeasurement>()) return result::of_all_ranks(*all);
     if (!failed_) return of_all();
     for (const size_t rank : order_) {
       const TrialAnswer& answer = *answers_[rank];
@@ -90,7 +92,7 @@ class TrialGroup {
     return answer;
   }
 
-  // Nobody failed of itself: some did not come, or the connection broke.
+  // No rank failed on its own: some are missing, or a connection broke.
   TrialAnswer of_missing() const {
     std::vector<std::string> missing, waited;
     bool timed_out = false;
@@ -110,7 +112,7 @@ class TrialGroup {
 
   const std::vector<std::unique_ptr<RankTrial>>& trials_;
   std::vector<std::optional<TrialAnswer>> answers_;
-  std::vector<size_t> order_;  // of ranks, as they ended
+  std::vector<size_t> order_;  // ranks, in the order they ended
   std::optional<Clock::time_point> failed_;
 };
 

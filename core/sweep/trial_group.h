@@ -1,5 +1,5 @@
-// Several processes of memtune-trial that train together, the ranks of one trial: where one fails all end, and the
-// answer is the rank's that failed first of itself.
+// Runs the ranks of one trial, a process of memtune-trial each. If a rank fails, all end, and the answer is that of the
+// rank that failed first on its own.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace memtune::sweep {
 
-// `ranks` in their order. All measurements, results of training, or figures of saves as one (result::of_all_ranks), or
-// what became of the rank that the others could not go on without, named.
+// `ranks` in order. Merges the measurements, training results or save figures of all ranks (result::of_all_ranks). If
+// the ranks could not finish, returns the failure and names the rank.
 TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankTrial>>& ranks);
 
 }  // namespace memtune::sweep

@@ -1,4 +1,4 @@
-// What makes two trials the same trial: model, inputs, settings, plan, machine and program, as one hash.
+// Identifies a trial by a hash of model, inputs, settings, plan, machine and program.
 #pragma once
 
 #include <filesystem>
@@ -8,21 +8,21 @@
 
 namespace memtune::sweep {
 
-// As base's hash_hex, of a whole file that may be larger than memory. Throws IoError.
+// hash_hex of a whole file, which may be larger than memory. Throws IoError, also after a signal.
 std::string hash_file(const std::filesystem::path& path);
 
-// What results are tied to: "CPU (2 cores)", the names of the GPUs. Says nothing of the host's name.
+// Hardware that results depend on: "CPU (2 cores)", or the names of the GPUs. The host's name is not part of it.
 std::string machine(const std::string& device);
 
-// Hashes files once; trials then differ by their settings alone.
+// Hashes the files once. After that, trials differ only by their settings.
 class TrialKeys {
  public:
-  // `program` is memtune-trial. Throws IoError when a file cannot be read.
+  // `program`: memtune-trial. Throws IoError if a file cannot be read.
   TrialKeys(const config::TrialRequest& request, const std::filesystem::path& program);
 
-  // The whole key: everything but where files lie.
+  // The whole key: everything but the paths of files.
   std::string trial(const config::TrialRequest& request) const;
-  // The same without the plan: trials that share it can be compared.
+  // The same without the plan: trials with the same value can be compared.
   std::string setting(config::TrialRequest request) const;
 
  private:

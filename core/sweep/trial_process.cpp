@@ -11,7 +11,7 @@
 namespace memtune::sweep {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{100};  // how often limits are looked at
+constexpr std::chrono::milliseconds kTick{100};  // how often limits are checked
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// One run of memtune-trial: a process of its own, because a device context cannot be forked, a peak cannot be trusted
-// after another's fragmentation, and whatever kills a trial must not take the sweep along.
+// Runs memtune-trial once, in a process of its own: a CUDA context cannot be forked, earlier trials fragment memory and
+// change the peak, and a crash of the trial must not end the sweep.
 //
-//   spawn -> frames on descriptor 3 -> one TrialAnswer; nothing that the trial does throws here.
+//   spawn -> frames on descriptor 3 -> one TrialAnswer; failures of the trial are returned, not thrown.
 #pragma once
 
 #include <chrono>
@@ -22,36 +22,36 @@
 
 namespace memtune::sweep {
 
-// What the trial is doing: "measure" step 2 of 5. steps is 0 where the phase has none.
+// Progress of the trial: "measure", step 2 of 5. `steps` is 0 if the phase has none.
 struct Phase {
   std::string name;
   int step = 0, steps = 0;
-  std::string note = {};  // for people; "": none
+  std::string note = {};  // for the user; "": none
 };
 
 struct ModelFacts {
   config::ProgramFacts program;
-  std::vector<std::string> inputs;  // as specs, guessed shapes filled in
+  std::vector<std::string> inputs;  // as specs, with guessed shapes filled in
   std::string loss;
-  trace::Origin origin;  // versions and machine of whoever looked
+  trace::Origin origin;  // versions and machine of the process that inspected the model
 };
 
 struct DoctorCheck {
   std::string name, status, detail, fix;  // status: ok | warn | fail
 };
 
-// The person's mistake, in the trial's words.
+// A mistake of the user, in the trial's words.
 struct UsageProblem {
   std::string message;
 };
 
-// One of several ranks could not go on without another, and says in what.
+// A rank could not continue without another rank.
 struct RankProblem {
-  bool timed_out = false;  // it waited; else the other has ended
-  std::string message;
+  bool timed_out = false;  // it waited too long; else the other has ended
+  std::string message;     // what it waited for
 };
 
-// Of an agent's store: what rank 0 left there.
+// The text that rank 0 published in the store of torchrun's agent.
 struct Announcement {
   std::string text;
 };
@@ -66,21 +66,21 @@ using TrialAnswer =
 
 struct TrialCommand {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
-  std::filesystem::path log;                                  // of stdout and stderr; replaced. "": none
+  std::filesystem::path log;                                  // for stdout and stderr; replaced. "": none
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, `grace`, SIGKILL to the whole group
   std::function<void(const Phase&)> progress;                 // may be empty
-  FileSystem* files = nullptr;                                // that the log is written through; nullptr: the real one
+  FileSystem* files = nullptr;                                // for the log; nullptr: the real one
   std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
-  int threads = 0;                                            // of OpenMP, where nobody said; 0: its own choice
-  int rendezvous = -1;             // a socket that listens, for config::kRendezvousDescriptor; -1: none
-  Followers* followers = nullptr;  // the other ranks, where a launcher started them; nullptr: they are started here
+  int threads = 0;                 // of OpenMP, unless OMP_NUM_THREADS is set; 0: its default
+  int rendezvous = -1;             // a listening socket for config::kRendezvousDescriptor; -1: none
+  Followers* followers = nullptr;  // the other ranks if a launcher started them; nullptr: ranks start here
 };
 
-// $MEMTUNE_TRIAL, else beside this program, else in libexec/memtune of the prefix it is installed in.
-// UsageError when there is none.
+// $MEMTUNE_TRIAL, else next to this program, else in libexec/memtune of the installation prefix. Throws UsageError if
+// there is none.
 std::filesystem::path find_trial_program();
 
-// Waits for the trial to end. Throws IoError when it cannot be started at all.
+// Waits for the trial to end. Throws IoError if it cannot be started.
 TrialAnswer run_trial_process(const TrialCommand& command);
 
 }  // namespace memtune::sweep
