@@ -1,4 +1,5 @@
-// Limits of a trace, so that sums and differences fit an int64. The reader of a file refuses more, a merge drops it.
+// Limits of a trace's numbers, so that sums and differences fit int64_t. Reading a file with larger ones fails; a merge
+// drops them.
 #pragma once
 
 #include <cstdint>
@@ -7,11 +8,11 @@
 
 namespace memtune::trace {
 
-inline constexpr int64_t kFarthestNs = int64_t{1} << 61;  // from 0: differences and sums of a few times stay numbers
-inline constexpr int64_t kMostDurationNs = int64_t{1} << 62;   // of all events of a kind, 146 years
-inline constexpr int64_t kMostCopiedBytes = int64_t{1} << 56;  // by all events together
-inline constexpr int64_t kMostHeldBytes = int64_t{1} << 46;    // 64 TiB, of an owner and at a moment
-inline constexpr size_t kMostOwners = 1 << 16;                 // sums over all owners stay numbers
+inline constexpr int64_t kFarthestNs = int64_t{1} << 61;       // from 0; differences and sums of a few times fit
+inline constexpr int64_t kMostDurationNs = int64_t{1} << 62;   // sum over all events of a kind, 146 years
+inline constexpr int64_t kMostCopiedBytes = int64_t{1} << 56;  // sum over all events
+inline constexpr int64_t kMostHeldBytes = int64_t{1} << 46;    // 64 TiB, per owner and moment
+inline constexpr size_t kMostOwners = 1 << 16;                 // keeps sums over all owners in range
 
 inline bool is_trace_time(int64_t ns) { return ns >= -kFarthestNs && ns <= kFarthestNs; }
 

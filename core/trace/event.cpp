@@ -60,7 +60,7 @@ uint32_t Trace::track(const Track& wanted) {
 }
 
 uint32_t Trace::name(const std::string& text) {
-  // Readers fill `names` directly: catch up with what the index has not seen.
+  // Readers fill `names` directly, so entries may be missing from the index.
   for (size_t i = name_index.size(); i < names.size(); ++i) name_index.emplace(names[i], static_cast<uint32_t>(i));
   const auto [entry, added] = name_index.try_emplace(text, static_cast<uint32_t>(names.size()));
   if (added) names.push_back(text);

@@ -25,9 +25,9 @@ using Json = nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "the trace file is written as the memory holds it");
 
-constexpr std::string_view kMagic = "MTTRACE";  // and the version up to 3; from then on it stands in the header
+constexpr std::string_view kMagic = "MTTRACE";  // followed by the version up to 3; later versions are in the header
 constexpr int kVersion = 4;
-constexpr size_t kRecordBytes = size_t{1} << 20;  // a record is closed once it holds that many
+constexpr size_t kRecordBytes = size_t{1} << 20;  // limit at which a record is closed
 
 constexpr int64_t kMostTraceBytes = int64_t{8} << 30;
 
@@ -43,7 +43,7 @@ void put(std::string& bytes, Value value) {
   bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Collects records of one type; a full one is closed and the next begun.
+// Collects records of one type. A full record is closed and a new one started.
 class RecordWriter {
  public:
   RecordWriter(std::string& file, Record type) : file_(file), empty_(1, static_cast<char>(type)), payload_(empty_) {}
@@ -134,7 +134,7 @@ void write_items(std::string& file, Record type, const std::vector<Item>& items)
   record.close();
 }
 
-// Thrown and caught in this file alone: the tail from here on cannot be trusted.
+// Internal to this file: everything from here on is damaged.
 struct Damaged {};
 
 class Cursor {
@@ -178,12 +178,12 @@ UsageError other_version(int version) {
                     std::to_string(kVersion) + (version > kVersion ? ": a later one wrote it" : ": record it again"));
 }
 
-// Takes the records in their order. Whoever reads a trace may index with what it holds unchecked.
+// Processes records in file order. Checks all indices, so that users of a trace need no checks.
 class Reader {
  public:
   Reader(int version, Trace& trace) : version_(version), trace_(trace) {}
 
-  // Answers whether it was the end. Types of later versions are passed over.
+  // Returns true at the end record. Ignores record types of later versions.
   bool read_record(std::string_view payload) {
     const auto type = static_cast<Record>(payload[0]);
     payload.remove_prefix(1);
@@ -200,9 +200,9 @@ class Reader {
   }
 
  private:
-  // Of a header that is refused nothing stays.
+  // If the header is refused, nothing of it stays in the trace.
   void read_header(std::string_view payload) {
-    // A second one would change what items that were checked refer to.
+    // A second header would invalidate the indices checked so far.
     if (!trace_.tracks.empty() || !trace_.events.empty() || !trace_.owned.empty()) throw Damaged{};
     try {
       read_fields(payload);
@@ -282,7 +282,7 @@ class Reader {
     if (version_ > 2) get_types(payload, event);
   }
 
-  // Figures are sums over events.
+  // Reports sum over events, so the sums are bounded.
   void check_sums(const Event& event) {
     check_time(event.start_ns);
     check_time(event.end_ns);
@@ -290,7 +290,7 @@ class Reader {
       throw Damaged{};
   }
 
-  // Values had been counted from 1.
+  // Version 2 numbers values from 1.
   static void get_number(Cursor& payload, ValueId& value) {
     uint32_t number = 0;
     payload.get(number);
@@ -324,7 +324,7 @@ class Reader {
 
   const int version_;
   Trace& trace_;
-  BoundedSum bytes_{kMostCopiedBytes};  // of the events so far
+  BoundedSum bytes_{kMostCopiedBytes};  // sum over the events so far
   struct Duration : BoundedSum {
     Duration() : BoundedSum(kMostDurationNs) {}
   };

@@ -6,14 +6,14 @@
 namespace memtune::trace {
 namespace {
 
-// A change of where a value is.
+// An event that may change whether an activation is resident.
 struct Change {
   int64_t time_ns = 0;
   EventKind kind = EventKind::save;
 };
 
-// When compute, or without kernels the host's ops, began something: who saves a value says so as it begins, what made
-// the value began before.
+// Start times of kernels, or of host ops in a trace without kernels. A save is recorded when the saving op starts; the
+// op that created the activation is the last one that started before.
 class Clock {
  public:
   explicit Clock(const Trace& trace) {
@@ -54,15 +54,15 @@ std::vector<std::vector<Change>> changes_of(const Trace& trace) {
   return changes;
 }
 
-// The next change of another kind than that of the i-th is a use: backward will want it.
+// Whether a use is the next change of another kind than changes[i].
 bool is_awaited(const std::vector<Change>& changes, size_t i) {
   const EventKind kind = changes[i].kind;
   while (i < changes.size() && changes[i].kind == kind) ++i;
   return i < changes.size() && changes[i].kind == EventKind::use;
 }
 
-// Several copies in a row are of one value's pieces, several uses one after the other need it until the last. What is
-// made again for the use that comes with it is gone as soon.
+// Consecutive copies are pieces of one activation. It is needed until the last of consecutive uses. A recomputation
+// without a later use served the use just before it; the result is freed at once.
 bool is_held(const std::vector<Change>& changes, bool recomputed, int64_t time_ns) {
   bool held = false, left = false;
   for (size_t i = 0; i < changes.size() && changes[i].time_ns <= time_ns; ++i) {

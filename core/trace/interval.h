@@ -1,4 +1,4 @@
-// Sets of half-open time intervals: the algebra behind "hidden" and "exposed".
+// Sets of half-open time intervals, for overlapped and exposed copy time.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +7,13 @@
 namespace memtune::trace {
 
 struct Interval {
-  int64_t start = 0, end = 0;  // [start, end), empty when end <= start
+  int64_t start = 0, end = 0;  // [start, end); empty if end <= start
 };
-using Intervals = std::vector<Interval>;  // sorted, disjoint, non-empty: what unite() returns
+using Intervals = std::vector<Interval>;  // sorted, disjoint, non-empty; unite() creates them
 
-Intervals unite(std::vector<Interval> any);  // any order, may overlap
+Intervals unite(std::vector<Interval> any);  // in any order, may overlap
 Intervals intersect(const Intervals& a, const Intervals& b);
-Intervals subtract(const Intervals& a, const Intervals& b);  // what of `a` is not in `b`
+Intervals subtract(const Intervals& a, const Intervals& b);  // the part of `a` outside of `b`
 int64_t total(const Intervals& a);
 
 }  // namespace memtune::trace

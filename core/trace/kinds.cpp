@@ -6,7 +6,7 @@
 namespace memtune::trace {
 namespace {
 
-// Each in the order of its enum.
+// Each array is in the order of its enum.
 constexpr std::array kEventWords = {"kernel", "copy_out",   "copy_in",   "copy_device", "memset", "wait",      "op",
                                     "region", "disk_write", "disk_read", "save",        "use",    "collective"};
 constexpr std::array kRoleWords = {"steps",      "phases",    "blocks", "compute", "copy_out", "copy_in", "collectives",

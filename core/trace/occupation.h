@@ -1,6 +1,5 @@
-// What the device did with each moment of the traced steps: six sets that share no moment and together are the steps.
-// Of a trace of several ranks all this is of Trace::measured_rank.
-// `in` and `out` add up to TransferFigures::exposed_ms, but for copies outside of steps.
+// Breakdown of the device's time in traced steps: six disjoint sets that together cover the steps. It covers
+// Trace::measured_rank only. `in` and `out` sum to TransferFigures::exposed_ms, without copies outside of steps.
 #pragma once
 
 #include <initializer_list>
@@ -11,21 +10,21 @@
 
 namespace memtune::trace {
 
-// In order of time: the regions of kind step; without one the time from the first event to the last end, and
-// nothing of an empty trace.
+// Sorted regions of kind step. Without such regions: the time from the first event to the last end, or nothing for an
+// empty trace.
 std::vector<Interval> find_steps(const Trace& trace);
 
 struct Occupation {
   Intervals compute;      // kernels and memsets
-  Intervals in;           // a copy in, and no compute
-  Intervals out;          // a copy out, and none of the former
-  Intervals collectives;  // a collective, and none of the former
-  Intervals wait;         // a recorded wait or a copy within the device, and none of the former
-  Intervals idle;         // nothing; empty too where only regions were recorded: nobody watched the device
+  Intervals in;           // copies to the device without compute
+  Intervals out;          // copies to the host, without the above
+  Intervals collectives;  // collectives, without the above
+  Intervals wait;         // recorded waits and copies within the device, without the above
+  Intervals idle;         // the rest; empty if the trace has no device activity, only regions
 };
 Occupation find_occupation(const Trace& trace, const std::vector<Interval>& steps);
 
-// The events' time as a set; `wanted` takes an Event.
+// Union of the times of all events for which `wanted(event)` is true.
 template <typename Wanted>
 Intervals time_of(const Trace& trace, Wanted wanted) {
   std::vector<Interval> intervals;
@@ -37,7 +36,7 @@ Intervals time_of(const Trace& trace, Wanted wanted) {
 
 Intervals time_of_kinds(const Trace& trace, std::initializer_list<EventKind> kinds);
 
-// How much of `stretch` lies in `set`, in nanoseconds; the time this takes does not grow with what lies outside.
+// Overlap of `stretch` with `set`, in ns. Takes time proportional to the overlapping intervals.
 int64_t time_within(const Interval& stretch, const Intervals& set);
 inline int64_t time_within(const Event& event, const Intervals& set) {
   return time_within(Interval{event.start_ns, event.end_ns}, set);

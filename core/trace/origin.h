@@ -1,4 +1,4 @@
-// How figures came to be: asked for what, when, with which versions, on what machine. What is not known is empty.
+// Origin of measurements: command, time, versions, machine. Unknown fields are empty.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@ namespace memtune::trace {
 
 struct Origin {
   std::string written;  // "2026-11-22T07:30:00Z"
-  std::string command;  // as a person typed it
+  std::string command;  // as typed by the user
   std::string model;
   std::string memtune, torch, driver;  // versions
   std::string machine;

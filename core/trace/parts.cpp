@@ -9,7 +9,7 @@ PartClock::PartClock(const std::vector<Part>& parts, const Trace& trace, const s
   bool any = false;
   for (size_t i = 0; i < part_of.size(); ++i) {
     const Event& event = trace.events[i];
-    // Copies run beside the step and end when they may: they do not say where the step is.
+    // Copies overlap the step and end at any time, so they do not show its progress.
     if (part_of[i] == 0 || event.kind != EventKind::kernel) continue;
     Window& window = windows_[part_of[i]];
     window = {std::min(window.begins_ns, event.start_ns), std::max(window.ends_ns, event.end_ns)};

@@ -1,7 +1,7 @@
-// From the host's clock to the device's. The host issues work long before the device does it; what the host notes about
-// a moment of the step ("so much memory is held after this op") belongs on the device's timeline where the work that it
-// issued then is done. So the host cuts the step into parts, numbered from 1 in order of issue, each of a region of the
-// step; the profiler tells in which part each piece of work was issued.
+// Maps host moments to the device's timeline. The host issues work long before the device runs it. A host observation,
+// such as "this much memory is held after this op", belongs where the device runs the work issued then. Therefore the
+// host divides the step into numbered parts, from 1 on in issue order, each within one region of the step. The profiler
+// reports for each piece of work in which part it was issued.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,19 @@
 namespace memtune::trace {
 
 struct Part {
-  Region region = {};   // of neighbours that belong together the same; of kind none: nobody wants to see it
-  std::string name;     // of the region, for people
-  int64_t host_ns = 0;  // when the host began it
+  Region region = {};   // equal for consecutive parts that belong together; kind none: not shown
+  std::string name;     // name of the region, for people
+  int64_t host_ns = 0;  // host time of its start
 };
 
 class PartClock {
  public:
-  // `part_of`: for each event of `trace` the number of its part; 0: none. Parts without work of their own are where the
-  // part before them ends. Without any part that did work the host's clock is the device's.
+  // `part_of`: by event of `trace`, the number of its part; 0: none. Parts without device work are placed at the end of
+  // the part before them. If no part has device work, host times are used.
   PartClock(const std::vector<Part>& parts, const Trace& trace, const std::vector<uint32_t>& part_of);
 
-  // When the device begins, and is done with, the part's work and all before it. `part` 0: the trace's start.
+  // Device times of the part's work: its start after all earlier parts, and the end of all work so far. Part 0: the
+  // trace's start.
   int64_t begins_ns(uint32_t part) const { return windows_[part].begins_ns; }
   int64_t ends_ns(uint32_t part) const { return windows_[part].ends_ns; }
 
@@ -32,11 +33,11 @@ class PartClock {
   struct Window {
     int64_t begins_ns = 0, ends_ns = 0;
   };
-  std::vector<Window> windows_;  // by number
+  std::vector<Window> windows_;  // by part number
 };
 
-// One region on the track of blocks for each run of parts of one region, as long as its work; parts of kind none and
-// runs without work have none.
+// Adds a region to the track of blocks for each run of consecutive parts with the same region. Parts of kind none and
+// runs without device work are skipped.
 void add_block_regions(const std::vector<Part>& parts, const PartClock& clock, Trace& trace);
 
 }  // namespace memtune::trace

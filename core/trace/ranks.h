@@ -1,4 +1,4 @@
-// One trace of several processes that trained together.
+// Merges traces of several ranks into one.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace memtune::trace {
 
-// Adds what ended behind `since_ns` on `from`'s clock, each event later by `shift_ns`, on tracks of that rank's own.
-// Values and owners of memory are `to`'s alone.
+// Adds the events of `from` that end after `since_ns` on its clock, shifted by `shift_ns`, on separate tracks for
+// `rank`. Values and memory owners of `from` are not added.
 void add_rank(const Trace& from, int32_t rank, int64_t shift_ns, Trace& to,
               int64_t since_ns = std::numeric_limits<int64_t>::min());
 

@@ -1,5 +1,5 @@
-// What engines tell about a traced step: which value they save, move, make again and hand to backward. Values are known
-// by the op and output that made them, as in a plan. Thread: the one that trains.
+// Interface by which engines report a traced step: activations saved, copied, recomputed and used. Activations are
+// identified by op and output, as in a plan. Thread: the training thread.
 #pragma once
 
 #include "core/base/private_output.h"
@@ -8,8 +8,8 @@
 namespace memtune::trace {
 
 struct ValueKey {
-  int op = -1;     // number in the program; -1: from outside of it
-  int output = 0;  // kPrivate: what the op saved for itself
+  int op = -1;     // number in the program; -1: created outside of it
+  int output = 0;  // kPrivate: saved for the op's own backward
   int64_t bytes = 0;
 
   bool operator==(const ValueKey&) const = default;
@@ -20,17 +20,17 @@ class Recorder {
   virtual ~Recorder() = default;
 
   virtual void saved(const ValueKey& value) = 0;
-  // Backward, in `block` of the model (-1: outside), asks for it.
+  // Backward unpacks it in `block` of the model; -1: outside of blocks.
   virtual void used(const ValueKey& value, int block) = 0;
 
-  // Around the calls that enqueue a value's copies, and those that run an op again.
+  // Enclose the calls that enqueue copies of an activation, and those that recompute an op.
   virtual void begin_copies(const ValueKey& value) = 0;
   virtual void end_copies() = 0;
   virtual void begin_rerun(const ValueKey& value) = 0;
   virtual void end_rerun() = 0;
 };
 
-// The scopes of the above; `recorder` may be null.
+// RAII for the pairs above. `recorder` may be null.
 class CopiesScope {
  public:
   CopiesScope(Recorder* recorder, const ValueKey& value) : recorder_(recorder) {

@@ -46,7 +46,7 @@ Track track_of(const std::string& name, bool device) {
           device ? stream_of(name) : -1, 0};
 }
 
-// Behind those that every trace has stand the blocks, in the model's order and by whatever name.
+// Fixed owners have known names. All others are blocks, in the model's order.
 std::vector<Owner> owners_of(const std::vector<std::string>& names) {
   static const std::map<std::string, OwnerKind> kFixed = {
       {"parameters", OwnerKind::parameters},     {"optimizer", OwnerKind::optimizer},
@@ -76,7 +76,7 @@ int32_t block_of(const std::map<std::string, int32_t>& blocks, const std::string
   return found == blocks.end() ? kNoBlock : found->second;
 }
 
-// "layers.3 backward"
+// Parses names such as "layers.3 backward".
 Region region_of(const std::map<std::string, int32_t>& blocks, std::string name) {
   if (name == "step") return {RegionKind::step, Pass::forward, kNoBlock};
   for (const Pass pass : {Pass::forward, Pass::backward, Pass::optimizer})
@@ -96,7 +96,7 @@ Region region_of(const std::map<std::string, int32_t>& blocks, std::string name)
   return region;
 }
 
-// Reasons as version 3 words them.
+// Converts reasons to the wording of version 3.
 std::string reworded(std::string reason) {
   constexpr std::string_view kOld = "dear to make again", kNew = "slow to make again";
   if (reason.ends_with(kOld)) reason.replace(reason.size() - kOld.size(), kOld.size(), kNew);

@@ -1,5 +1,5 @@
-// Reading traces of version 2, which said what things are by their names alone. This is the one place that knows those
-// names; whatever else reads a trace finds the types of version 3.
+// Reads traces of version 2, which identifies everything by name. Only this file knows those names; other code sees the
+// types of version 3.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,10 +8,10 @@
 
 namespace memtune::trace {
 
-// Tracks, values and owners. nlohmann::json::exception when something is missing.
+// Reads tracks, values and owners. Throws nlohmann::json::exception if a field is missing.
 void read_header_2(const nlohmann::json& header, Trace& trace);
 
-// What events are; after all records have been read.
+// Sets the types of events. Call it after all records were read.
 void derive_types(Trace& trace);
 
 }  // namespace memtune::trace
