@@ -17,7 +17,7 @@ constexpr int64_t kBlockNumbers = 256;
 
 int64_t blocks_of(int64_t count) { return (count + kBlockNumbers - 1) / kBlockNumbers; }
 
-// Rows of one block each, the last filled up with zeros.
+// One row per block; the last is padded with zeros.
 at::Tensor in_blocks(const at::Tensor& numbers) {
   const int64_t missing = blocks_of(numbers.numel()) * kBlockNumbers - numbers.numel();
   return (missing == 0 ? numbers : at::constant_pad_nd(numbers, {0, missing})).view({-1, kBlockNumbers});
@@ -46,7 +46,7 @@ uint8_t nearest(float value) {
   return std::abs(*right - value) < std::abs(value - *(right - 1)) ? index : index - 1;
 }
 
-// By the nearest of 65536 steps from -1 to 1, as bitsandbytes' loop for CPUs has it.
+// Looks up the nearest of 65536 steps from -1 to 1, like bitsandbytes' CPU code.
 uint8_t code_of(float part) {
   constexpr float kHalf = 32767.5F;
   static const auto table = [] {
@@ -68,7 +68,7 @@ const at::Tensor& signed_map_on(c10::Device device) {
   return table;
 }
 
-// On the CPU: there is one number in 64 of a weight.
+// Runs on the CPU: only one element in 64 of a weight is packed here.
 Blockwise pack_blockwise(const at::Tensor& numbers) {
   if (numbers.is_meta()) return make_blockwise(numbers.numel(), numbers.device());
   const at::Tensor plain = numbers.to(at::kCPU).contiguous();

@@ -1,6 +1,7 @@
-// Numbers in 8 bits, as bitsandbytes' quantize_blockwise holds them: of each block of 256 the largest magnitude, of
-// each number the nearest of 256 parts of it, which are closer together near zero ("8-Bit Optimizers via Block-wise
-// Quantization", arXiv:2110.02861). Flat tensors; nothing waits for the device but the packing of the first form.
+// 8-bit block-wise quantization, as in bitsandbytes' quantize_blockwise. Stores the absmax of each block of 256
+// elements, and per element the nearest of 256 fractions of it, which are denser near zero ("8-Bit Optimizers via
+// Block-wise Quantization", arXiv:2110.02861). All tensors are flat. Only pack_blockwise(numbers) synchronizes with the
+// device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,20 +9,21 @@
 namespace memtune::quantized {
 
 struct Blockwise {
-  at::Tensor bytes;    // uint8, one a number
-  at::Tensor largest;  // float32, one a block
+  at::Tensor bytes;    // uint8, one per element
+  at::Tensor largest;  // float32 absmax, one per block
 };
 
-// Of a float32 tensor, on its device, by the map with signs; rounded as bitsandbytes' loop for CPUs rounds.
+// Packs a float32 tensor with the signed map; the result is on its device. Rounds like bitsandbytes' CPU code.
 Blockwise pack_blockwise(const at::Tensor& numbers);
-// float32.
+// Returns float32.
 at::Tensor unpack_blockwise(const Blockwise& packed);
 
-// The map with signs, on that device, made once.
+// The signed map on `device`; cached.
 const at::Tensor& signed_map_on(c10::Device device);
 
-// What changes piece by piece: `count` numbers of 0, and numbers from `begin` on, which is a block's edge, to another
-// or the end. `map`: dynamic_map, on that device; rounded to the nearest, as bitsandbytes' CUDA kernels round.
+// For tensors that are updated in pieces. make_blockwise() returns `count` zeros. A piece starts at element `begin`, a
+// block boundary, and ends at another or at the end. `map`: dynamic_map on that device. Rounds to nearest, like
+// bitsandbytes' CUDA kernels.
 Blockwise make_blockwise(int64_t count, c10::Device device);
 void pack_blockwise(const at::Tensor& numbers, const Blockwise& to, int64_t begin, const at::Tensor& map);
 at::Tensor unpack_blockwise(const Blockwise& packed, int64_t begin, int64_t count, const at::Tensor& map);

@@ -8,7 +8,7 @@
 
 namespace memtune::quantized {
 
-// Seven powers of ten, each with twice as many fractions as the one below it; zero, and one.
+// Seven powers of ten, each with twice as many fractions as the next lower one; plus 0 and 1.
 at::Tensor dynamic_map(bool with_sign, c10::Device device) {
   constexpr int kExponents = 7;
   std::vector<double> values = {0, 1};

@@ -9,18 +9,18 @@ namespace memtune::quantized {
 namespace {
 
 constexpr double kLargest = 127;
-constexpr int64_t kPiece = int64_t{1} << 22;  // numbers that operators take at a time
-constexpr double kUnit = 6.200012e-05;        // 1 / 127^2, as the kernel of bitsandbytes has it
+constexpr int64_t kPiece = int64_t{1} << 22;  // elements per operator call
+constexpr double kUnit = 6.200012e-05;        // 1 / 127^2, as in bitsandbytes' kernel
 
 int64_t rows_of_piece(int64_t columns) { return std::max<int64_t>(kPiece / std::max<int64_t>(columns, 1), 1); }
 
-// Calls with the first row and the number of them.
+// Calls `take` with the first row and the number of rows of each piece.
 void by_pieces(const at::Tensor& matrix, const std::function<void(int64_t, int64_t)>& take) {
   const int64_t rows = matrix.size(0), most = rows_of_piece(matrix.size(1));
   for (int64_t begin = 0; begin < rows; begin += most) take(begin, std::min(most, rows - begin));
 }
 
-// Of float16. Numbers from `threshold` on become 0 and do not count; 0: all count.
+// Quantizes a float16 matrix. Elements with a magnitude of at least `threshold` become 0 and are ignored; 0: no limit.
 Int8 round_rows(const at::Tensor& halves, double threshold) {
   Int8 rounded{at::empty(halves.sizes(), halves.options().dtype(at::kChar)),
                at::empty({halves.size(0)}, halves.options().dtype(at::kFloat))};
@@ -38,20 +38,20 @@ Int8 round_rows(const at::Tensor& halves, double threshold) {
 
 int64_t filled_up(int64_t size, int64_t to) { return (size + to - 1) / to * to; }
 
-// To sizes that LibTorch's product takes on CUDA; zeros add nothing.
+// Pads with zeros to sizes that at::_int_mm accepts on CUDA.
 at::Tensor padded(const at::Tensor& matrix, int64_t rows, int64_t columns) {
   if (matrix.size(0) == rows && matrix.size(1) == columns) return matrix;
   return at::constant_pad_nd(matrix, {0, columns - matrix.size(1), 0, rows - matrix.size(0)});
 }
 
-// int32 [a's rows, b's rows]
+// Returns int32 [a's rows, b's rows].
 at::Tensor product(const at::Tensor& a, const at::Tensor& b) {
   const int64_t rows = std::max<int64_t>(a.size(0), 17), inner = filled_up(a.size(1), 8);
   const at::Tensor all = at::_int_mm(padded(a, rows, inner), padded(b, filled_up(b.size(0), 8), inner).t());
   return all.narrow(0, 0, a.size(0)).narrow(1, 0, b.size(0));
 }
 
-// In float16, whatever the inputs' type: so the kernel of bitsandbytes has it.
+// Returns float16 for every dtype of the inputs, like bitsandbytes' kernel.
 at::Tensor scaled(const at::Tensor& sums, const at::Tensor& of_rows, const at::Tensor& of_columns) {
   at::Tensor halves = at::empty(sums.sizes(), sums.options().dtype(at::kHalf));
   const at::Tensor units = of_columns.mul(kUnit).unsqueeze(0);

@@ -1,4 +1,4 @@
-// The CUDA module's kernels (core/device/cuda_kernels.h), as tensors see them.
+// The CUDA module's kernels (core/device/cuda_kernels.h) for tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -7,10 +7,10 @@
 
 namespace memtune::quantized {
 
-// Null where they are not for numbers of that type on that device, or the module has none.
+// Null if the kernels do not support this device or dtype, or if the module was built without them.
 const device::CudaKernels* kernels_for(c10::Device device, at::ScalarType type);
 
-// Of a type that they are for.
+// `type` must be a dtype that the kernels support.
 device::Number number_of(at::ScalarType type);
 
 }  // namespace memtune::quantized

@@ -15,11 +15,11 @@ using torch::autograd::variable_list;
 
 at::ScalarType compute_type(const at::Tensor& input) {
   const c10::DeviceType device = input.device().type();
-  if (input.is_meta()) return input.scalar_type();  // which has no autocast
+  if (input.is_meta()) return input.scalar_type();  // meta has no autocast
   return at::autocast::is_autocast_enabled(device) ? at::autocast::get_autocast_dtype(device) : input.scalar_type();
 }
 
-// Its tensors are the program's own, so they are kept as they are: hooks on saved tensors have nothing to do with them.
+// The node stores the weight's tensors directly, so that hooks on saved tensors do not see them.
 struct Linear4Bit : torch::autograd::Function<Linear4Bit> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Nf4& weight, at::IntArrayRef shape,
                             const std::optional<at::Tensor>& bias) {

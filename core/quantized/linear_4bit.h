@@ -1,6 +1,6 @@
-// memtune::linear_4bit, a linear layer whose weight is held in NF4: (input, weight, largest, largest_of_largest, mean,
-// rows, columns, bias). It computes in the input's type, or in autocast's where that is on. The input's gradient is its
-// only one, and the bias's: a quantized weight is not trained. Its node keeps no tensor but those of the weight.
+// memtune::linear_4bit, a linear layer with an NF4 weight: (input, weight, largest, largest_of_largest, mean, rows,
+// columns, bias). Computes in the input's dtype, or in autocast's dtype if autocast is on. Only input and bias get
+// gradients, because a quantized weight is not trained. Its autograd node saves no tensors except those of the weight.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -9,7 +9,7 @@ namespace memtune::quantized {
 
 inline constexpr char kLinear4Bit[] = "memtune::linear_4bit";
 
-// The operator of that name; what is linked with a call of this has it.
+// Returns the operator. A program that calls this links the operator's registration.
 c10::OperatorHandle linear_4bit();
 
 }  // namespace memtune::quantized

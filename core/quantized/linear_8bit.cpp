@@ -12,7 +12,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Where autocast is on it casts what is called here, as it does in bitsandbytes.
+// If autocast is on, it casts the operators called here, as in bitsandbytes.
 struct Linear8Bit : torch::autograd::Function<Linear8Bit> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Int8& weight,
                             const std::optional<at::Tensor>& bias) {

@@ -20,8 +20,8 @@ namespace memtune::quantized {
 namespace {
 
 constexpr int64_t kBlock = 64;
-constexpr int64_t kNf4Piece = int64_t{1} << 22;  // numbers that operators take at a time
-constexpr float kLeast = 1e-38F;                 // of a block of zeros
+constexpr int64_t kNf4Piece = int64_t{1} << 22;  // elements per operator call
+constexpr float kLeast = 1e-38F;                 // lower bound of the divisor, for blocks of zeros
 
 // Quantiles of the normal distribution, made symmetric (QLoRA, appendix E).
 constexpr std::array<float, 16> kCode = {-1.0F,
@@ -50,7 +50,7 @@ constexpr std::array<float, 15> kBounds = bounds();
 
 // --- by a loop, on the CPU -------------------------------------------------------------------------------------------
 
-// A block that is cut short is divided, a whole one multiplied: as bitsandbytes has it.
+// Divides the elements of a partial block and multiplies those of a full one by the inverse, like bitsandbytes.
 template <typename Number>
 float pack_block(const Number* from, int64_t count, uint8_t* to) {
   float largest = 0;
@@ -63,7 +63,7 @@ float pack_block(const Number* from, int64_t count, uint8_t* to) {
     const auto value = static_cast<float>(from[i]);
     parts[i] = std::clamp(whole ? value * inverse : value / divisor, -1.0F, 1.0F);
   }
-  for (const float bound : kBounds)  // in this order the compiler takes several numbers at a time
+  for (const float bound : kBounds)  // this loop order lets the compiler vectorize
     for (int64_t i = 0; i < kBlock; ++i) codes[i] += parts[i] > bound ? 1 : 0;
   for (int64_t i = 0; i < count; i += 2) to[i / 2] = static_cast<uint8_t>(codes[i] << 4 | codes[i + 1]);
   return whole ? largest : divisor;
@@ -113,7 +113,7 @@ at::Tensor unpack(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type,
 
 // --- by operators, on any device -------------------------------------------------------------------------------------
 
-// Both numbers of each byte.
+// Maps each byte to its two elements.
 at::Tensor pairs_on(c10::Device device) {
   static std::mutex mutex;
   static std::map<int, at::Tensor> tables;
@@ -128,7 +128,7 @@ at::Tensor pairs_on(c10::Device device) {
   return table = made.to(device);
 }
 
-// In place: each row by its number.
+// In place: scales each block by its factor.
 void scale_blocks(const at::Tensor& numbers, const at::Tensor& factors) {
   const int64_t whole = numbers.numel() / kBlock;
   numbers.slice(0, 0, whole * kBlock).view({-1, kBlock}).mul_(factors.slice(0, 0, whole).unsqueeze(1));
@@ -143,7 +143,7 @@ at::Tensor largest_of(const at::Tensor& numbers) {
   return at::cat({largest, last.unsqueeze(0)});
 }
 
-// A whole number of blocks but the last piece.
+// `piece` consists of whole blocks, except the last piece. Returns their absmax.
 at::Tensor pack_piece(const at::Tensor& piece, const at::Tensor& bytes) {
   at::Tensor numbers = piece.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   const at::Tensor largest = largest_of(numbers);
@@ -161,7 +161,7 @@ at::Tensor largest_of(const Nf4& packed) {
   return unpack_blockwise({packed.largest, packed.largest_of_largest}).add_(packed.mean);
 }
 
-// `packed` has its bytes, flat, and magnitudes as they are.
+// `packed` has flat bytes and float32 absmax.
 Nf4 finished(Nf4 packed, Magnitudes magnitudes) {
   packed.bytes = packed.bytes.unsqueeze(1);
   if (magnitudes == Magnitudes::plain) return packed;
