@@ -1,5 +1,5 @@
-// Adafactor as the Trainer of transformers runs it: scale_parameter, relative_step, first moment and decay off,
-// clip_threshold 1, decay_rate -0.8, eps 1e-30. Of a matrix it keeps the means of squared gradients by row and by
+// Adafactor as transformers' Trainer runs it: no scale_parameter, relative_step, first moment or weight decay;
+// clip_threshold 1, decay_rate -0.8, eps 1e-30. For a matrix it stores the mean squared gradient of each row and
 // column. Source: transformers.optimization.Adafactor, 5.17.
 #pragma once
 
@@ -18,9 +18,9 @@ class Adafactor final : public Optimizer {
 
  private:
   struct State {
-    at::Tensor row, column;  // of two dimensions and more: without the last one, without the one before it
-    at::Tensor all;          // of fewer
-    at::Tensor step;         // on the host
+    at::Tensor row, column;  // 2 or more dimensions: without the last one, the last but one
+    at::Tensor all;          // fewer dimensions
+    at::Tensor step;         // on the CPU
   };
 
   void update(const std::vector<size_t>& parameters) override;

@@ -14,18 +14,18 @@ namespace {
 using quantized::Blockwise;
 
 constexpr int64_t kLeastIn8Bits = 4096, kLeastPaged = 100000;  // elements
-constexpr int64_t kUpdateElements = int64_t{1} << 24;          // elements: what an update needs beside the states
+constexpr int64_t kUpdateElements = int64_t{1} << 24;          // elements updated at a time; limits temporary memory
 
 bool in_blocks(const Blockwise& moment) { return moment.largest.defined(); }
 
-// Memory that copies reach without a copy of their own.
+// Pinned memory if the tensor is on CUDA, so that copies need no staging.
 at::Tensor on_host(const at::Tensor& tensor) {
   return at::empty(tensor.sizes(), tensor.options().device(c10::kCPU).pinned_memory(tensor.is_cuda())).copy_(tensor);
 }
 
 at::Tensor on(c10::Device device, const at::Tensor& tensor) { return tensor.to(device, /*non_blocking=*/true); }
 
-// Both parts of a moment, on the device.
+// Copies both tensors of a moment to the device.
 Blockwise brought(const Blockwise& moment, c10::Device device) {
   return {on(device, moment.bytes), in_blocks(moment) ? on(device, moment.largest) : at::Tensor()};
 }

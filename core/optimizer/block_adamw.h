@@ -1,6 +1,7 @@
-// AdamW as bitsandbytes 0.50 has it (block_update.h); moments in float32 or in blocks of 8 bits, and parameters of
-// fewer than 4 096 elements, and embeddings, always in float32. Paged moments lie in host memory and come to the device
-// for their update; those of fewer than 100 000 elements stay there. (Its own paged memory leaves that to the driver.)
+// AdamW as in bitsandbytes 0.50 (block_update.h), with moments in float32 or in blocks of 8 bits. Embeddings and
+// parameters of fewer than 4 096 elements always have float32 moments. Paged moments stay in host memory and are copied
+// to the device for their update. Parameters of fewer than 100 000 elements are not paged. (bitsandbytes leaves paging
+// to the driver.)
 #pragma once
 
 #include <unordered_set>
@@ -21,8 +22,8 @@ class BlockAdamW final : public Optimizer {
 
  private:
   struct State {
-    quantized::Blockwise first, second;  // without `largest` where they are float32
-    at::Tensor step;                     // on the host
+    quantized::Blockwise first, second;  // float32: in `bytes`, without `largest`
+    at::Tensor step;                     // on the CPU
   };
 
   void update(const std::vector<size_t>& parameters) override;

@@ -24,7 +24,7 @@ device::BlockMoment pointers(const Blockwise& moment, const at::Tensor& map) {
   return {moment.bytes.data_ptr<uint8_t>(), moment.largest.data_ptr<float>(), map.const_data_ptr<float>()};
 }
 
-// Numbers become float where operators on CUDA make them that: a divisor is turned round before.
+// Rounds to float where LibTorch's CUDA operators do: they invert a divisor before rounding it.
 device::BlockAdamWStep kernel_step(const at::Tensor& values, const at::Tensor& gradient, const AdamWStep& step) {
   device::BlockAdamWStep made;
   made.values = values.data_ptr();
@@ -64,7 +64,7 @@ void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, cons
   made.first = pointers(first, maps.with_sign);
   made.second = pointers(second, maps.without_sign);
   kernels->step_adamw(made, values.device().index());
-  // As operators that write do: autograd and engines refuse a saved tensor that was written since.
+  // The kernel does not bump versions. Autograd and the engines use them to reject saved tensors that were overwritten.
   for (const at::Tensor& written : {values, first.bytes, first.largest, second.bytes, second.largest})
     written.unsafeGetTensorImpl()->bump_version();
 }

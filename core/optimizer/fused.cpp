@@ -10,10 +10,10 @@
 namespace memtune::optimizer {
 namespace {
 
-// Fused kernels know real numbers only; of complex ones each part is a number of its own.
+// Fused kernels support real dtypes only; a complex element becomes two real ones.
 at::Tensor in_reals(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
 
-// The gradient as a kernel can read it: autograd makes zeros without memory, conjugates and negatives by a flag.
+// Makes the gradient readable by kernels: resolves autograd's zero tensors and lazy conjugate and negative bits.
 at::Tensor readable(const at::Tensor& gradient) {
   if (gradient._is_zerotensor()) return at::zeros(gradient.sizes(), gradient.options());
   return gradient.resolve_conj().resolve_neg();
@@ -50,7 +50,7 @@ void FusedOptimizer::update(const std::vector<size_t>& parameters) {
   for (auto& [kind, group] : groups) update(group);
 }
 
-// A parameter gets its state with its first gradient: one that never has one never has a state.
+// The state is created with the first gradient; parameters without one have no state.
 void FusedAdamW::add_state(size_t i, FusedGroup& group) {
   make_state(i);
   const State& state = states_[i];

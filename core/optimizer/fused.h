@@ -5,10 +5,10 @@
 
 namespace memtune::optimizer {
 
-// What one fused call takes: parameters of one dtype on one device.
+// Arguments of one fused call: parameters of one dtype on one device.
 struct FusedGroup {
   std::vector<at::Tensor> parameters, gradients;
-  std::vector<at::Tensor> first, second, steps;  // of AdamW
+  std::vector<at::Tensor> first, second, steps;  // for AdamW
 };
 
 class FusedOptimizer : public Optimizer {
@@ -18,7 +18,7 @@ class FusedOptimizer : public Optimizer {
  protected:
   virtual void add_state(size_t, FusedGroup&) {}
   virtual void update(FusedGroup& group) = 0;
-  virtual void update_sparse(const at::Tensor& parameter) = 0;  // that has a sparse gradient
+  virtual void update_sparse(const at::Tensor& parameter) = 0;  // a parameter with a sparse gradient
 
  private:
   void update(const std::vector<size_t>& parameters) final;
@@ -54,9 +54,9 @@ class FusedSgd final : public FusedOptimizer {
   void update_sparse(const at::Tensor& parameter) override;
 };
 
-// Of an optimizer that moves every element, for a parameter whose gradient is sparse: UsageError.
+// Throws UsageError: this optimizer updates every element, but the parameter's gradient is sparse.
 [[noreturn]] void refuse_sparse(const std::string& optimizer, const at::Tensor& parameter);
-// UsageError for a parameter that is not of real numbers with a dense gradient.
+// Throws UsageError if the parameter is complex or its gradient is sparse.
 void check_dense_and_real(const std::string& optimizer, const at::Tensor& parameter);
 
 }  // namespace memtune::optimizer

@@ -1,6 +1,6 @@
-// The optimizer in the backward, as torchtune's optimizer_in_bwd has it: a parameter is updated, and its gradient
-// freed, as soon as that is whole, so that gradients are never all there at once. Neither clipping nor accumulation
-// goes with it, for both need them all.
+// Runs the optimizer during backward, like torchtune's optimizer_in_bwd. Each parameter is updated, and its gradient
+// freed, as soon as the gradient is complete. So all gradients never exist at once. Cannot be combined with clipping or
+// accumulation, which need all gradients.
 #pragma once
 
 #include "core/optimizer/optimizer.h"
@@ -9,7 +9,7 @@ namespace memtune::optimizer {
 
 class InBackward {
  public:
-  // Backwards while this lives update; the optimizer must outlive it.
+  // While this lives, every backward updates the parameters. `optimizer` must outlive it.
   explicit InBackward(Optimizer& optimizer);
   ~InBackward();
   InBackward(const InBackward&) = delete;

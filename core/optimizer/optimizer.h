@@ -1,12 +1,12 @@
-// The optimizers of eager trainers, gradients set to none after the step:
+// The optimizers of eager trainers. Gradients are set to None after the step.
 //
-//   adamw              over the fused kernels: states in the parameters' dtype, one call a dtype
+//   adamw              fused kernels: states in the parameters' dtype, one call per dtype
 //   sgd                the same, without momentum
-//   adamw_8bit         bitsandbytes' AdamW8bit: states of 8 bits, in blocks of 256 elements, but for embeddings, whose
-//                      states are float32 as the Trainer of transformers has it
-//   paged_adamw_32bit  bitsandbytes' PagedAdamW32bit: states in float32, in host memory
-//   paged_adamw_8bit   both
-//   adafactor          as the Trainer of transformers has it: scale_parameter and relative_step off
+//   adamw_8bit         bitsandbytes' AdamW8bit: 8-bit states in blocks of 256 elements; float32 states for embeddings,
+//                      as in transformers' Trainer
+//   paged_adamw_32bit  bitsandbytes' PagedAdamW32bit: float32 states in host memory
+//   paged_adamw_8bit   both: 8-bit states in host memory
+//   adafactor          as transformers' Trainer runs it: scale_parameter and relative_step off
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,26 +22,26 @@
 
 namespace memtune::optimizer {
 
-// Whoever still reads what an update writes.
+// Makes an update wait for readers of the tensors that it overwrites.
 class UpdateGate {
  public:
   virtual ~UpdateGate() = default;
-  // What has one turn can be updated together, lower turns first; 0: now.
+  // Parameters with the same turn can be updated together, lower turns first. 0: no wait is needed.
   virtual size_t turn(const at::Tensor& written) = 0;
-  // The update that comes behind it is one of that turn.
+  // Makes the compute stream wait until the tensors of this turn may be overwritten. Called before their update.
   virtual void await(size_t turn) = 0;
 };
 
-// Of the norm of what is here, one float32, or of nothing where there is none, that of all processes which train
-// together.
+// Maps the gradient norm of this process to that of all processes that train together. Float32 scalars; undefined if
+// this process has no gradients.
 using JoinNorms = std::function<at::Tensor(const at::Tensor&)>;
 
 struct OptimizerSettings {
   std::string name = "adamw";
   double learning_rate = 1e-4;
-  double max_grad_norm = 0;                         // 0: gradients are not clipped
-  std::unordered_set<const void*> embeddings = {};  // TensorImpl of tables, whose states are never of 8 bits
-  JoinNorms join_norms = {};                        // where each process has a part of the gradients
+  double max_grad_norm = 0;                         // 0: no clipping
+  std::unordered_set<const void*> embeddings = {};  // TensorImpl of embedding tables, whose states are never 8-bit
+  JoinNorms join_norms = {};                        // set if each process has part of the gradients
 };
 OptimizerSettings settings_of(const config::TrainingSettings& training);
 
@@ -54,23 +54,23 @@ class Optimizer {
         parameters_(std::move(parameters)) {}
   virtual ~Optimizer() = default;
 
-  // Clips, uses and frees the gradients of all parameters that have one; no host synchronisation. Sparse gradients are
-  // sgd's alone, as in PyTorch: UsageError of the others. `gate` null: nobody reads.
+  // Clips, applies and frees the gradients of all parameters that have one. Does not synchronize with the device. Only
+  // sgd accepts sparse gradients, as in PyTorch; the others throw UsageError. `gate` null: no other readers.
   void step(UpdateGate* gate = nullptr);
 
-  // The same of one parameter that has a gradient, which is not clipped.
+  // The same for one parameter that has a gradient, without clipping.
   void step_one(size_t i);
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
   virtual int64_t state_bytes() const = 0;  // on the device
 
-  // What it keeps for parameter i, by PyTorch's names; nothing before the parameter's first gradient.
+  // The state of parameter i by PyTorch's names. Empty before the parameter's first gradient.
   virtual std::vector<std::pair<std::string, at::Tensor>> state(size_t /*i*/) const { return {}; }
-  // So that it has that, to be written into.
+  // Creates the state of parameter i, so that a saved one can be copied into it.
   virtual void make_state(size_t /*i*/) {}
 
  protected:
-  // Of these parameters, which all have a gradient.
+  // Updates the parameters with these indices; all have a gradient.
   virtual void update(const std::vector<size_t>& parameters) = 0;
 
   double learning_rate_, max_grad_norm_;
@@ -81,12 +81,12 @@ class Optimizer {
   size_t turn_of(size_t i, UpdateGate& gate) const;
 };
 
-// UsageError with the valid names.
+// Throws UsageError with the valid names if settings.name is unknown.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std::vector<at::Tensor> parameters);
 
-// torch.nn.utils.clip_grad_norm_ of dense gradients: scales them by max_norm / (their common 2-norm + 1e-6) where that
-// is less than 1. With `join` that of all processes, which all have to come. No host synchronisation. UsageError for a
-// sparse one.
+// Like torch.nn.utils.clip_grad_norm_ for dense gradients: multiplies them by max_norm / (total 2-norm + 1e-6) if that
+// is less than 1. With `join`, the norm is that of all processes, and all must call this. Does not synchronize with the
+// device. Throws UsageError for a sparse gradient.
 void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const JoinNorms& join = {});
 
 }  // namespace memtune::optimizer
