@@ -18,9 +18,9 @@ struct BlockState {
 
   const std::shared_ptr<Extents> extents;
   const int64_t offset, bytes;
-  const uint64_t generation;  // tells it from blocks that had the same place before
+  const uint64_t generation;  // differs from earlier blocks at the same place
   uint64_t checksum = 0;      // set before the write is done
-  RequestPtr written;         // null: not even begun
+  RequestPtr written;         // null: no write was requested
 };
 
 namespace {
@@ -30,7 +30,7 @@ uint64_t random_number() {
   return uint64_t{random()} << 32 | random();
 }
 
-// A block's identity goes into its checksum: the right bytes of the wrong block are wrong.
+// The checksum includes the block's identity, so data of another block fails the check.
 uint64_t seed_of(const BlockState& state, uint64_t run) {
   const uint64_t identity[] = {run, static_cast<uint64_t>(state.offset), state.generation,
                                static_cast<uint64_t>(state.bytes)};
@@ -89,7 +89,7 @@ RequestPtr BlockStore::write(const Block& block, const char* data, std::function
   if (block.state_->written) throw Error("a block was written twice; allocate a new one");
   const std::shared_ptr<BlockState> state = block.state_;
   RequestQueue::Job job;
-  // The kernel only reads from it.
+  // The kernel only reads from `data`.
   job.transfer = {DiskTransfer::Kind::write, state->offset, const_cast<char*>(data), round_up(state->bytes)};
   job.prepare = [this, state, data, before = std::move(before)] {
     if (before) before();

@@ -1,12 +1,13 @@
-// Blocks of bytes that wait on a disk: written once, read back as often as needed, and never trusted unread.
+// Stores blocks of bytes in a scratch file on disk. A block is written once and read any number of times. Each read is
+// verified by a checksum.
 //
-//   store.reserve(what a step needs)                   the disk is full now or not at all
-//   Block block = store.allocate(bytes)                a part of the scratch file, given back when the block goes
-//   store.write(block, data, before)->wait()           before(), checksum, write; data is free again
-//   store.read(block, data, before)->wait()            write done, before(), read, checksum compared
+//   store.reserve(bytes of a step)                     takes disk space now, or fails now
+//   Block block = store.allocate(bytes)                a part of the scratch file, freed with the block
+//   store.write(block, data, before)->wait()           before(), checksum, write; then data may be reused
+//   store.read(block, data, before)->wait()            waits for the write, before(), read, checksum comparison
 //
-// Requests return at once and run in the order of their calls, several at a time; reads and writes do not wait for each
-// other except a read for the write of its own block. What fails, fails for good: that request's wait() throws, and so
+// Requests return at once. They start in the order of the calls, several run at a time. Reads and writes are
+// independent, but a read waits for the write of its block. A failure is final: wait() of that request throws, and so
 // does every later call, with the same DiskFull, DiskError or CorruptBlock (or what `before` threw). Thread: any.
 #pragma once
 
@@ -27,16 +28,16 @@ namespace memtune::disk {
 
 struct StoreSettings {
   std::filesystem::path directory;  // of the scratch file
-  int64_t budget_bytes = 0;         // 0: what the file system has free
-  bool allow_memory = false;        // tmpfs and the like
+  int64_t budget_bytes = 0;         // 0: the free space of the file system
+  bool allow_memory = false;        // allows file systems in memory, such as tmpfs
   Backend backend = Backend::automatic;
-  int depth = 8;  // transfers in flight, each direction
+  int depth = 8;  // transfers in flight, per direction
 };
 
 struct BlockState;
 
-// A part of the scratch file. Gone with this and with the last request for it, whichever is later; may outlive the
-// store.
+// A part of the scratch file. It is freed with this object or after its last request, whichever is later. May outlive
+// the store.
 class Block {
  public:
   Block() = default;
@@ -54,33 +55,33 @@ class Block {
 
 class BlockStore {
  public:
-  // Throws UsageError for a directory that cannot be used. `system` is for tests.
+  // Throws UsageError if the directory cannot be used. `system` is replaced in tests.
   explicit BlockStore(const StoreSettings& settings, DiskSystem& system = system_disk());
-  // Waits for what is in flight, not for what waits to be: that fails, and its before() is not called.
+  // Finishes transfers in flight. Requests that have not started fail, and their before() is not called.
   ~BlockStore();
   BlockStore(const BlockStore&) = delete;
   BlockStore& operator=(const BlockStore&) = delete;
 
-  // Takes room for `bytes` in all. Throws DiskFull, which leaves the store as it was.
+  // Takes disk space for `bytes` in total. Throws DiskFull and then leaves the store unchanged.
   void reserve(int64_t bytes);
-  // Grows the file when nothing reserved fits. Throws DiskFull likewise.
+  // Grows the file if no reserved space fits. Throws DiskFull like reserve().
   Block allocate(int64_t bytes);
 
-  // `data`: kAlignment-aligned, block.bytes() rounded up to kAlignment long, the caller's again when the request is
-  // done. After a failure others are still in flight: memory that outlives the store is always safe. `before` runs on a
-  // thread of the store, once, just before the data is used (not at all after a failure); it may wait for a copy into
-  // or out of `data` and may throw. A block is written once.
+  // `data` is aligned to kAlignment and has block.bytes() rounded up to kAlignment bytes. It belongs to the store until
+  // the request is done. After a failure other transfers may still be in flight, so use memory that outlives the store.
+  // `before` runs once, on a thread of the store, right before the data is used; not after a failure. It may wait for a
+  // copy into or out of `data`, and it may throw.
   RequestPtr write(const Block& block, const char* data, std::function<void()> before = nullptr);
   RequestPtr read(const Block& block, char* data, std::function<void()> before = nullptr);
 
-  // The data of many requests will lie here; the memory outlives the store. Only makes them cheaper.
+  // Registers memory that many requests will use, to make them cheaper. It must outlive the store.
   void pin(char* data, int64_t bytes);
 
   int64_t used_bytes() const { return extents_->used_bytes(); }
   int64_t reserved_bytes() const { return extents_->end(); }
   Traffic written() const;
   Traffic read() const;
-  // "io_uring, direct, unnamed": how the disk is used.
+  // "io_uring, direct, unnamed": for people.
   std::string description() const { return file_.describe(writer_.io()); }
 
  private:
@@ -93,11 +94,11 @@ class BlockStore {
   ScratchFile file_;
   std::shared_ptr<Extents> extents_ = std::make_shared<Extents>();
   std::mutex growing_;
-  uint64_t run_;  // drawn by lot: no other store's blocks are taken for this one's
+  uint64_t run_;  // random, so that blocks of other stores never pass the check
   std::atomic<uint64_t> generation_{0};
   std::atomic<int64_t> write_checksum_ns_{0}, read_checksum_ns_{0};
   FirstFailure failure_;
-  RequestQueue writer_, reader_;  // last: their threads use all of the above, and the reader waits for the writer
+  RequestQueue writer_, reader_;  // last: their threads use all members above, and the reader waits for the writer
 };
 
 }  // namespace memtune::disk

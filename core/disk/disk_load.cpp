@@ -13,7 +13,7 @@ constexpr int64_t kMostPiece = int64_t{8} << 20;
 }  // namespace
 
 DiskLoad::DiskLoad(const StoreSettings& settings, int64_t bytes, DiskSystem& system)
-    // A block is let go a moment after its request is done: half of the room is for those.
+    // A block is freed shortly after its request is done. Half of the space is for those blocks.
     : piece_(std::clamp(bytes / 2 / kAlignment * kAlignment, kAlignment, kMostPiece)),
       blocks_(std::max<int64_t>(1, bytes / 2 / piece_)),
       depth_(std::min<int64_t>(settings.depth, static_cast<int64_t>(blocks_.size()))),

@@ -1,5 +1,5 @@
-// Traffic on a disk as the disk tier makes it, checksums and all, for as long as something else runs beside it: what
-// the disk can do then.
+// Keeps a disk busy with the disk tier's traffic, checksums included, while something else runs. Measures the disk's
+// rate under these conditions.
 #pragma once
 
 #include <atomic>
@@ -16,23 +16,23 @@ class DiskLoad {
  public:
   enum class Kind { write, read };
 
-  // Takes room for `bytes` at most and writes there once. Throws as BlockStore does.
+  // Takes disk space for at most `bytes` and writes it once. Throws like BlockStore.
   DiskLoad(const StoreSettings& settings, int64_t bytes, DiskSystem& system = system_disk());
   ~DiskLoad();
   DiskLoad(const DiskLoad&) = delete;
   DiskLoad& operator=(const DiskLoad&) = delete;
 
-  // Begins to move, on a thread of its own, piece by piece over all of it, as many in flight as the store has.
+  // Starts transfers on a thread of its own, piece by piece over all blocks, with the store's depth in flight.
   void start(Kind kind);
   int64_t moved_bytes() const { return moved_bytes_; }  // since start()
-  // 1e9 bytes a second since start(). Throws what went wrong on the way.
+  // Returns 1e9 bytes per second since start(). Throws the first failure of a transfer.
   double stop();
 
  private:
   void move(Kind kind);
   RequestPtr request(Kind kind);
 
-  const int64_t piece_;  // bytes
+  const int64_t piece_;  // in bytes
   std::vector<Block> blocks_;
   const int64_t depth_;  // pieces in flight
   AlignedBytes memory_;
@@ -42,7 +42,7 @@ class DiskLoad {
   std::atomic<bool> stopped_{true};
   std::chrono::steady_clock::time_point start_;
   std::exception_ptr error_;
-  std::thread mover_;  // last: it uses all of the above
+  std::thread mover_;  // last: it uses all members above
 };
 
 }  // namespace memtune::disk

@@ -36,7 +36,7 @@ int64_t Extents::missing(int64_t bytes) const {
   return offset + size == end_ ? std::max<int64_t>(0, bytes - size) : bytes;
 }
 
-// Neighbours become one hole again.
+// Merges adjacent holes.
 void Extents::insert(int64_t offset, int64_t bytes) {
   auto next = holes_.lower_bound(offset);
   if (next != holes_.end() && offset + bytes == next->first) {

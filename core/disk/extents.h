@@ -1,5 +1,5 @@
-// Which parts of the scratch file are taken. First fit: what is used stays near the front of the file, and a hole is
-// used again before the file grows.
+// Allocates parts of the scratch file. First fit keeps used parts near the start, and holes are reused before the file
+// grows.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace memtune::disk {
 
-// Offsets and sizes are whatever multiple the caller keeps to. Thread: any.
+// Offsets and sizes are multiples of the caller's own alignment. Thread: any.
 class Extents {
  public:
-  // The offset of `bytes` that are the caller's from now on; nothing when no hole is large enough.
+  // Returns the offset of `bytes`, which then belong to the caller; nothing if no hole is large enough.
   std::optional<int64_t> take(int64_t bytes);
   void give_back(int64_t offset, int64_t bytes);
-  // The first `end` bytes of the file exist.
+  // The file now has `end` bytes.
   void grow(int64_t end);
-  // By how much the file has to grow for take(bytes) to succeed.
+  // Bytes by which the file must grow before take(bytes) succeeds.
   int64_t missing(int64_t bytes) const;
 
   int64_t end() const;
@@ -27,7 +27,7 @@ class Extents {
   void insert(int64_t offset, int64_t bytes);
 
   mutable std::mutex mutex_;
-  std::map<int64_t, int64_t> holes_;  // offset -> bytes; never two that touch
+  std::map<int64_t, int64_t> holes_;  // offset -> bytes; adjacent holes are merged
   int64_t end_ = 0, used_ = 0;
 };
 

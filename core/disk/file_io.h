@@ -1,7 +1,7 @@
-// The seam between the disk tier and the operating system: transfers, several at a time, beside the calls that all
-// files go through. A test can refuse, cut short or falsify any single one.
+// The interface between the disk tier and the operating system: concurrent transfers, and FileSystem's calls. A test
+// can make any single one fail, return less or return wrong data.
 //
-// Results are the system's own, a number or -errno. Nothing is retried, resumed or turned into an error here.
+// Results are those of the system call: a number, or -errno. Nothing is retried or turned into an exception here.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace memtune::disk {
 
-// Offsets, addresses and sizes of transfers are multiples of it: enough for direct I/O on any disk that is used so.
+// Offsets, addresses and sizes of transfers are multiples of it. That suffices for direct I/O on common disks.
 constexpr int64_t kAlignment = 4096;
 
 constexpr int64_t round_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-// Memory that transfers may use; `bytes` are rounded up. Throws what an allocation throws.
+// Memory for transfers; `bytes` is rounded up. Throws std::bad_alloc.
 struct FreeMemory {
   void operator()(char* data) const { std::free(data); }
 };
@@ -35,45 +35,45 @@ struct DiskTransfer {
 
 struct Completion {
   size_t tag = 0;
-  int64_t result = 0;  // bytes moved, perhaps fewer than asked for, or -errno
+  int64_t result = 0;  // bytes transferred, possibly fewer than requested, or -errno
 };
 
-// Transfers of one open file, several at a time. It does not own the file.
+// Concurrent transfers of one open file, which the caller owns.
 class FileIo {
  public:
   virtual ~FileIo() = default;
-  // Starts a transfer and returns at once: 0, or -errno when it was not started. From any thread; never more than
-  // `depth` between their submit() and their reap().
+  // Starts a transfer and returns at once: 0, or -errno if it was not started. Thread: any. At most `depth` transfers
+  // may be submitted and not yet reaped.
   virtual int submit(const DiskTransfer& transfer, size_t tag) = 0;
-  // Waits for one of those that were started. From one thread, and only when there is one.
+  // Blocks until a started transfer has ended. Call it from one thread only, and only if there is one.
   virtual Completion reap() = 0;
-  // Many transfers will come from and go to these bytes, which outlive this. A hint: may do nothing.
+  // Registers memory that many transfers will use; it must outlive this object. A hint without guaranteed effect.
   virtual void pin(char* /*data*/, int64_t /*bytes*/) {}
   virtual const char* name() const = 0;
 };
 
 enum class Backend {
-  automatic,  // io_uring, or threads where the kernel or a container refuses it
+  automatic,  // io_uring, or threads if the kernel or a container refuses it
   uring,
   threads,
 };
 
-// Null where io_uring is refused.
+// Returns null if io_uring is refused.
 std::unique_ptr<FileIo> make_uring_io(int file, int depth);
 std::unique_ptr<FileIo> make_thread_io(int file, int depth);
 
-// What files with transfers ask the system for.
+// File calls with concurrent transfers and direct I/O.
 class DiskSystem : public FileSystem {
  public:
-  // What offsets, addresses and sizes of direct I/O have to be multiples of; 0: the file has none; -errno: not known.
+  // Required alignment of offsets, addresses and sizes for direct I/O; 0: not supported; -errno: not known.
   virtual int64_t direct_alignment(int file);
-  // From now on past the page cache; -EINVAL where the file system cannot.
+  // Bypasses the page cache from now on; -EINVAL if the file system does not support that.
   virtual int make_direct(int file);
-  // Null where `backend` is refused.
+  // Returns null if `backend` is refused.
   virtual std::unique_ptr<FileIo> start_io(int file, int depth, Backend backend);
 };
 
-// The real one.
+// Returns the shared instance that makes the real system calls.
 DiskSystem& system_disk();
 
 }  // namespace memtune::disk

@@ -1,4 +1,4 @@
-// A file that is made with transfers: beside its name until it is whole, as an OutputFile.
+// A new file written by transfers. Like OutputFile, it has a temporary name until it is complete.
 #pragma once
 
 #include <filesystem>
@@ -10,16 +10,16 @@ namespace memtune::disk {
 
 class NewFile final : public TransferFile {
  public:
-  // Takes room for `bytes`. The name is `files`'; `system`, beneath it, is what the open file is asked through.
-  // IoError, DiskFull with the numbers.
+  // Takes disk space for `bytes`. `files` opens and renames; `system`, below it, serves the open file. Throws IoError,
+  // or DiskFull with the byte counts.
   NewFile(const std::filesystem::path& path, int64_t bytes, FileSystem& files, DiskSystem& system);
 
   int descriptor() const override { return file_.descriptor(); }
-  // Once every transfer is done: that many bytes of it are there, under its name, durable. IoError. Without it nothing
-  // is left.
+  // Truncates to `bytes` and publishes the file under its name, durably; all transfers must be done. Throws IoError.
+  // Without finish() the destructor removes the file.
   void finish(int64_t bytes);
 
-  // IoError, or a DiskFull.
+  // An IoError, possibly a DiskFull.
   std::exception_ptr failure(int error, const std::string& doing) const override;
 
  private:

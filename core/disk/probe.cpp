@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kPiece = int64_t{8} << 20;
 constexpr int kDepth = 8;
 
-// Memory for all pieces in flight.
+// Buffers for all pieces in flight.
 class Pieces {
  public:
   char* piece(int64_t number) { return data_.get() + number % kDepth * kPiece; }
@@ -22,7 +22,7 @@ class Pieces {
   AlignedBytes data_ = noise(kDepth * kPiece);
 };
 
-// Moves the whole file once.
+// Transfers the whole file once.
 double gb_per_s(const ScratchFile& file, Backend backend, DiskTransfer::Kind kind, Pieces& pieces) {
   FirstFailure failure;
   RequestQueue queue(file, file.start_io(kDepth, backend), kDepth, failure);
@@ -37,7 +37,7 @@ double gb_per_s(const ScratchFile& file, Backend backend, DiskTransfer::Kind kin
   return queue.traffic().gb_per_s();
 }
 
-// Slower than later ones: room is taken, and the file system notes what is no longer empty.
+// The first write is slower: it takes disk space, and the file system records the new content.
 double new_file_gb_per_s(ScratchFile& file, int64_t bytes, Backend backend, Pieces& pieces) {
   const auto start = std::chrono::steady_clock::now();
   file.grow(bytes);

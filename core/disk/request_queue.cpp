@@ -9,11 +9,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kEmptyResults = 100;  // interruptions and empty results in a row
+constexpr int kEmptyResults = 100;  // consecutive interruptions and empty results
 
 bool passing(int64_t error) { return error == EINTR || error == EAGAIN; }
 
-// What is left of `transfer` when `moved` bytes of it are done.
+// The rest of `transfer` after `moved` bytes.
 DiskTransfer rest_of(const DiskTransfer& transfer, int64_t moved) {
   return {transfer.kind, transfer.offset + moved, transfer.data + moved, transfer.bytes - moved};
 }
@@ -99,7 +99,7 @@ Traffic RequestQueue::traffic() const {
   return traffic;
 }
 
-// --- the first thread ---
+// --- the starting thread ---
 
 void RequestQueue::start_jobs() {
   for (Job job; next(job);) {
@@ -120,7 +120,7 @@ void RequestQueue::start_jobs() {
   flight_came_.notify_one();
 }
 
-bool RequestQueue::next(Job& job) {  // false: closed, and all started
+bool RequestQueue::next(Job& job) {  // false: closed and all jobs started
   std::unique_lock lock(mutex_);
   job_came_.wait(lock, [this] { return closed_ || !waiting_.empty(); });
   if (waiting_.empty()) return false;
@@ -133,13 +133,13 @@ void RequestQueue::start(Job job) {
   const size_t place = take_place(std::move(job));
   at(place).job.request->start();
   try {
-    failure_.rethrow();  // what failed while this one waited
+    failure_.rethrow();  // a failure while this job waited
     submit(place);
   } catch (...) {
     return land(place, std::current_exception());
   }
-  // Counted once it is certain to arrive. The other thread may have seen it arrive by now, in another's stead; it reaps
-  // as many as are counted here.
+  // Counted only after a successful submit. The other thread may already have reaped this transfer in place of another
+  // one; it reaps as many as are counted here.
   count_flights(+1);
 }
 
@@ -153,7 +153,7 @@ size_t RequestQueue::take_place(Job job) {
   return static_cast<size_t>(place - places_.begin());
 }
 
-// --- the second thread ---
+// --- the finishing thread ---
 
 void RequestQueue::finish_jobs() {
   while (await_flight()) {
@@ -161,13 +161,13 @@ void RequestQueue::finish_jobs() {
   }
 }
 
-bool RequestQueue::await_flight() {  // false: none will come any more
+bool RequestQueue::await_flight() {  // false: no more will come
   std::unique_lock lock(mutex_);
   flight_came_.wait(lock, [this] { return flying_ > 0 || all_started_; });
   return flying_ > 0;
 }
 
-// False: it is in flight again, for what is missing.
+// Returns false if the transfer was submitted again for its missing bytes.
 bool RequestQueue::arrive(const Completion& completion) {
   const size_t place = completion.tag;
   Flight& flight = at(place);
@@ -185,7 +185,7 @@ bool RequestQueue::arrive(const Completion& completion) {
   return true;
 }
 
-// True: every byte has moved.
+// Returns true if all bytes have been transferred.
 bool RequestQueue::advance(Flight& flight, int64_t result) const {
   const DiskTransfer rest = rest_of(flight.job.transfer, flight.moved);
   if (result >= rest.bytes) return true;
@@ -239,7 +239,7 @@ DiskTransfer RequestQueue::rest(size_t place) {
 }
 
 void RequestQueue::land(size_t place, std::exception_ptr error) {
-  if (error) failure_.note(error);  // before the next one takes this place
+  if (error) failure_.note(error);  // before the next job takes this place
   std::unique_ptr<Flight> flight;
   {
     std::lock_guard lock(mutex_);
@@ -252,7 +252,7 @@ void RequestQueue::land(size_t place, std::exception_ptr error) {
 }
 
 void RequestQueue::end(Job job, std::exception_ptr error) {
-  // What the job holds, the block perhaps, is given back before anybody hears that it is done.
+  // Releases what the job holds, such as the block, before anyone can see that it is done.
   job.prepare = nullptr;
   job.check = nullptr;
   job.request->finish(std::move(error));

@@ -1,9 +1,9 @@
-// One direction of a file: requests go in at one end in order, are prepared by one thread, move in the
-// background, several at a time, and are finished by a second thread.
+// Queue for one direction of a file. Requests enter in order, are prepared by one thread, run in the background,
+// several at a time, and are completed by a second thread.
 //
 //   push() ──> waiting ── prepare ──> in flight ── resumed, retried ──> check ──> Request::done()
 //
-// Two threads, because preparing waits for a device and must not hold up the news of what the disk has done.
+// Two threads, because preparing waits for a device, which must not delay the completion of other transfers.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,15 @@
 
 namespace memtune::disk {
 
-// A read or write on its way, of one job or of several. Thread: any.
+// A pending read or write of one or several jobs. Thread: any.
 class Request {
  public:
   explicit Request(int jobs = 1) : jobs_left_(jobs) {}
-  // Of every job, whether it went well or not.
+  // True when all jobs have ended, successfully or not.
   bool done() const;
-  // Blocks until it is done; throws what went wrong, to everyone who asks.
+  // Blocks until done. Throws the failure, to every caller.
   void wait() const;
-  // When its first transfer began and it was done. Of a request that is done.
+  // Start of its first transfer, and its completion. Valid once it is done.
   std::chrono::steady_clock::time_point started() const { return started_; }
   std::chrono::steady_clock::time_point ended() const { return ended_; }
 
@@ -46,7 +46,7 @@ class Request {
 };
 using RequestPtr = std::shared_ptr<Request>;
 
-// The first failure of a file, which everything later repeats.
+// The first failure on a file. All later requests fail with it.
 class FirstFailure {
  public:
   void note(std::exception_ptr error);
@@ -57,12 +57,12 @@ class FirstFailure {
   std::exception_ptr error_;
 };
 
-// What went through a queue.
+// Statistics of a queue.
 struct Traffic {
   int64_t bytes = 0;
-  std::chrono::nanoseconds busy{0};      // with at least one transfer in flight
-  std::chrono::nanoseconds checksum{0};  // of the threads that compute them
-  int64_t rereads = 0;                   // reads that failed or brought other bytes, and were tried once more
+  std::chrono::nanoseconds busy{0};      // time with at least one transfer in flight
+  std::chrono::nanoseconds checksum{0};  // summed over the threads that compute checksums
+  int64_t rereads = 0;                   // reads repeated once, after a failure or a wrong checksum
 
   double gb_per_s() const {
     return busy.count() == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(busy.count());
@@ -74,13 +74,13 @@ class RequestQueue {
   struct Job {
     DiskTransfer transfer;
     std::function<void()> prepare;  // before the transfer starts, in the order of push(); may wait
-    std::function<void()> check;    // once the bytes are there
+    std::function<void()> check;    // after all bytes arrived
     RequestPtr request = std::make_shared<Request>();
   };
 
-  // `depth`: transfers in flight at most. File and failure outlive the queue.
+  // `depth` limits the transfers in flight. `file` and `failure` must outlive the queue.
   RequestQueue(const TransferFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure);
-  ~RequestQueue();  // waits until every job is done; after a failure those that wait fail at once
+  ~RequestQueue();  // waits for all jobs; after a failure, jobs not started fail at once
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
 
@@ -92,7 +92,7 @@ class RequestQueue {
   struct Flight {
     Job job;
     int64_t moved = 0;
-    int idle = 0;  // results in a row that moved nothing
+    int idle = 0;  // consecutive results without progress
     bool read_again = false;
   };
 
@@ -121,13 +121,13 @@ class RequestQueue {
   mutable std::mutex mutex_;
   std::condition_variable job_came_, place_came_free_, flight_came_;
   std::deque<Job> waiting_;
-  std::vector<std::unique_ptr<Flight>> places_;  // by tag; null: free
+  std::vector<std::unique_ptr<Flight>> places_;  // indexed by tag; null: free
   int flying_ = 0;
   bool closed_ = false, all_started_ = false;
   std::chrono::steady_clock::time_point busy_since_;
   Traffic traffic_;
 
-  std::thread starter_, finisher_;  // last: they run as soon as they exist
+  std::thread starter_, finisher_;  // last: they start at once
 };
 
 }  // namespace memtune::disk

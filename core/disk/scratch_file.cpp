@@ -20,11 +20,11 @@ namespace memtune::disk {
 namespace {
 
 constexpr unsigned kOwnerOnly = 0600;
-constexpr int64_t kLeftOver = 32;  // growing leaves one in so many of the free bytes to everybody else
+constexpr int64_t kLeftOver = 32;  // growing the file leaves 1/32 of the free bytes to others
 
 std::string text_of(int error) { return std::generic_category().message(error); }
 
-// The way this open was tried does not exist here: another may.
+// This combination of open flags is not supported here; another one may be.
 bool unsupported(int error) { return error == EINVAL || error == EOPNOTSUPP || error == EISDIR || error == ENOSYS; }
 
 bool persons_to_fix(int error) {
@@ -43,7 +43,7 @@ bool is_memory(const struct statfs& status) {
   return status.f_type == TMPFS_MAGIC || status.f_type == static_cast<decltype(status.f_type)>(RAMFS_MAGIC);
 }
 
-// In a container the upper folder is often out of sight: then the answer is no.
+// Inside a container the upper folder is often not visible. The result is then false.
 bool is_overlay_over_memory(const std::filesystem::path& directory) {
   struct stat info {};
   if (::stat(directory.c_str(), &info) != 0) return false;
@@ -87,7 +87,7 @@ void ScratchFile::open() {
   std::rethrow_exception(failure(EOPNOTSUPP, "opening it"));
 }
 
-// False: not this way.
+// Returns false if this combination is not supported.
 bool ScratchFile::try_open(bool unnamed, bool direct) {
   const int flags = O_RDWR | O_EXCL | (unnamed ? O_TMPFILE : O_CREAT | O_NOFOLLOW) | (direct ? O_DIRECT : 0);
   const std::filesystem::path path = unnamed ? directory_ : directory_ / random_name();

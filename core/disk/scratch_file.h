@@ -1,4 +1,4 @@
-// One file that nobody sees: it has no name, so that the kernel takes it back however this process ends.
+// The scratch file. It has no name, so the kernel frees it when the process ends, even by a signal.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +11,13 @@ namespace memtune::disk {
 
 class ScratchFile final : public TransferFile {
  public:
-  // Throws UsageError when the directory is missing, not writable, or held in memory and `allow_memory` is not set.
+  // Throws UsageError if the directory is missing, not writable, or in memory without `allow_memory`.
   ScratchFile(DiskSystem& system, std::filesystem::path directory, bool allow_memory);
 
   int descriptor() const override { return file_.get(); }
-  // "io_uring, direct, unnamed": how it is used.
+  // "io_uring, direct, unnamed": for people.
   std::string describe(const FileIo& io) const override;
-  // DiskFull or DiskError.
+  // A DiskFull or a DiskError.
   std::exception_ptr failure(int error, const std::string& doing) const override;
 
  private:
@@ -30,8 +30,8 @@ class ScratchFile final : public TransferFile {
   bool unnamed_ = false;  // never had a name, not even for a moment
 };
 
-// The folder that holds what is written to the overlay mounted as device `device` ("0:45"), by the text of
-// /proc/self/mountinfo; "" when there is none.
+// Finds the folder behind a writable overlay (upperdir). `mountinfo` is the text of /proc/self/mountinfo, `device` the
+// overlay's device number ("0:45"). Returns "" if there is none.
 std::string upper_folder(const std::string& mountinfo, const std::string& device);
 
 }  // namespace memtune::disk

@@ -1,4 +1,4 @@
-// pread and pwrite on a few threads: for kernels and containers that refuse io_uring.
+// Runs pread and pwrite on a few threads, for kernels and containers that refuse io_uring.
 #include <unistd.h>
 
 #include <cerrno>
@@ -13,7 +13,7 @@
 namespace memtune::disk {
 namespace {
 
-// What threads hand to each other, in order.
+// A queue between threads.
 template <class T>
 class Mailbox {
  public:
@@ -31,7 +31,7 @@ class Mailbox {
     }
     changed_.notify_all();
   }
-  bool take(T& item) {  // false: closed, and all taken
+  bool take(T& item) {  // false: closed and empty
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return closed_ || !items_.empty(); });
     if (items_.empty()) return false;

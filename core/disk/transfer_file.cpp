@@ -13,8 +13,7 @@
 namespace memtune::disk {
 namespace {
 
-// Not known where the file system tells of no room at all: those of user space often do, and those in memory without
-// a limit.
+// Unknown for file systems that report no size: many in user space, and in-memory ones without a limit.
 std::optional<int64_t> free_bytes_of(const struct statfs& status) {
   if (status.f_blocks == 0) return std::nullopt;
   return static_cast<int64_t>(status.f_bavail) * status.f_bsize;
@@ -39,7 +38,7 @@ struct statfs TransferFile::status() const {
 void TransferFile::grow(int64_t bytes) {
   if (bytes <= bytes_) return;
   const std::optional<int64_t> free = free_bytes_of(status());
-  // Asked first: the system would fill the whole disk before it refuses.
+  // Checked first, because the system would fill the whole disk before it fails.
   if (free && bytes - bytes_ > *free - (spared_ > 0 ? *free / spared_ : 0))
     std::rethrow_exception(failure(ENOSPC, "growing it to " + format_bytes(bytes)));
   allocate(bytes);
@@ -48,12 +47,12 @@ void TransferFile::grow(int64_t bytes) {
 
 void TransferFile::allocate(int64_t bytes) {
   int result = uninterrupted([&] { return system_.allocate(descriptor(), bytes_, bytes - bytes_); });
-  // Without fallocate, as on some network file systems, room cannot be taken ahead.
+  // Without fallocate, as on some network file systems, space cannot be preallocated.
   if (result == -EOPNOTSUPP || result == -ENOSYS)
     result = uninterrupted([&] { return system_.resize(descriptor(), bytes); });
   if (result >= 0) return;
   const auto error = failure(-result, "growing it to " + format_bytes(bytes));
-  system_.resize(descriptor(), bytes_);  // what was taken before the refusal
+  system_.resize(descriptor(), bytes_);  // frees what was allocated before the failure
   std::rethrow_exception(error);
 }
 

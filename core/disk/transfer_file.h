@@ -1,6 +1,5 @@
-// An open file that transfers move bytes of: past the page cache where its file system can do that, and with its room
-// taken ahead where it can do that. What a request queue has to know of its file. Where it lies, and what to say of a
-// failure, the heirs know.
+// An open file for concurrent transfers. It bypasses the page cache and preallocates disk space if the file system
+// supports that. Subclasses know the file's place and the wording of its failures.
 #pragma once
 
 #include <exception>
@@ -19,30 +18,31 @@ class TransferFile {
   TransferFile& operator=(const TransferFile&) = delete;
 
   virtual int descriptor() const = 0;
-  bool direct() const { return direct_; }   // past the page cache
-  int64_t bytes() const { return bytes_; }  // room taken on the disk
+  bool direct() const { return direct_; }   // bypasses the page cache
+  int64_t bytes() const { return bytes_; }  // disk space taken
 
-  // Takes room, so that the disk cannot be full later. Throws DiskFull and leaves the file as it was.
+  // Takes disk space, so that later writes cannot run out of it. Throws DiskFull and then leaves the file unchanged.
   void grow(int64_t bytes);
-  // On the disk when it returns.
+  // Content is durable when this returns.
   void sync() const;
-  // Without direct I/O the page cache would fill with what nobody reads twice.
+  // Drops the transferred range from the page cache, where it would only displace other data. No effect with direct
+  // I/O.
   void forget(const DiskTransfer& transfer) const;
 
-  // Throws DiskError where `backend` is refused.
+  // Throws DiskError if `backend` is refused.
   std::unique_ptr<FileIo> start_io(int depth, Backend backend) const;
-  // "io_uring, direct": how it is used.
+  // "io_uring, direct": for people.
   virtual std::string describe(const FileIo& io) const;
 
-  // A DiskFull, or another error, for `error`, an errno.
+  // The exception for errno `error`: a DiskFull or another error. `doing` names the operation.
   virtual std::exception_ptr failure(int error, const std::string& doing) const = 0;
   std::exception_ptr failure_of(int error, const DiskTransfer& transfer) const;
 
  protected:
-  // One in `spared` of the free bytes is left to everybody else; 0: none.
+  // grow() leaves 1/`spared` of the free bytes to others; 0: none.
   TransferFile(DiskSystem& system, int64_t spared) : system_(system), spared_(spared) {}
 
-  // Some file systems accept O_DIRECT and then refuse every transfer, or want larger ones than ours.
+  // Some file systems accept O_DIRECT and then refuse every transfer, or require a larger alignment than kAlignment.
   bool can_do_direct_io() const;
   struct statfs status() const;
   // "growing it to 40 GiB: No space left on device (4 MiB free)"
@@ -58,6 +58,6 @@ class TransferFile {
   int64_t bytes_ = 0;
 };
 
-bool is_full(int error);  // an errno: no room, over a quota or a limit
+bool is_full(int error);  // errno values for missing space, a quota or a limit
 
 }  // namespace memtune::disk

@@ -1,11 +1,11 @@
-// Calls that signals may interrupt.
+// Retries system calls that signals interrupt.
 #pragma once
 
 #include <cerrno>
 
 namespace memtune::disk {
 
-// `call` again as long as it answers -EINTR, which nobody does for ever.
+// Repeats `call` while it returns -EINTR, at most kPatience times.
 template <class Call>
 auto uninterrupted(Call call) {
   constexpr int kPatience = 100;

@@ -1,4 +1,4 @@
-// io_uring: the kernel works on all transfers at once, and no thread of this process copies or waits for each.
+// io_uring: the kernel runs all transfers concurrently, without a thread per transfer.
 #include <liburing.h>
 
 #include <algorithm>
@@ -13,13 +13,13 @@
 namespace memtune::disk {
 namespace {
 
-constexpr int kRefusals = 100;                          // refusals in a row that may pass
-constexpr unsigned kPinnedRanges = 64;                  // places in the kernel's table
-constexpr int64_t kPinnedBytes = int64_t{1} << 30;      // the most that one of them takes
-constexpr int64_t kLargestTransfer = int64_t{1} << 30;  // a longer one ends short, which is allowed
+constexpr int kRefusals = 100;                          // consecutive transient refusals before giving up
+constexpr unsigned kPinnedRanges = 64;                  // entries in the kernel's table
+constexpr int64_t kPinnedBytes = int64_t{1} << 30;      // largest size of an entry
+constexpr int64_t kLargestTransfer = int64_t{1} << 30;  // a larger one ends short, which callers handle
 
-// A new ring may lie where one lay that is gone, mapped by system calls that ThreadSanitizer does not see: by this lock
-// it knows which was first.
+// For ThreadSanitizer: a new ring may be mapped where a destroyed one was, by system calls that it does not see. The
+// lock orders the two.
 std::mutex rings_come_and_go;
 
 int make_ring(int depth, io_uring& ring) {
@@ -54,7 +54,7 @@ class UringIo final : public FileIo {
       if (result > 0) return 0;
       if (result < 0 && !passing(result)) break;
     }
-    // The entry stays in the queue and must never be started after the caller was told that it was not.
+    // The entry stays in the queue. It must never start after the caller was informed that it did not.
     return broken_ = result < 0 ? result : -EIO;
   }
 
@@ -64,14 +64,14 @@ class UringIo final : public FileIo {
     do {
       result = io_uring_wait_cqe(&ring_, &entry);
     } while (passing(result));
-    // Memory that the kernel still writes to could never be given back.
+    // Throws, because the kernel may still write to the transfers' memory, which could then never be freed.
     if (result < 0) throw std::runtime_error("io_uring lost its transfers: errno " + std::to_string(-result));
     const Completion completion{static_cast<size_t>(io_uring_cqe_get_data64(entry)), entry->res};
     io_uring_cqe_seen(&ring_, entry);
     return completion;
   }
 
-  // Refused beyond RLIMIT_MEMLOCK and by kernels before 5.19: then the pages are looked up for each transfer.
+  // Fails beyond RLIMIT_MEMLOCK and on kernels before 5.19. Pages are then looked up for each transfer.
   void pin(char* data, int64_t bytes) override {
     std::lock_guard lock(mutex_);
     if (pinned_.empty() && io_uring_register_buffers_sparse(&ring_, kPinnedRanges) != 0) return;
@@ -107,13 +107,13 @@ class UringIo final : public FileIo {
   }
 
   int file_;
-  std::mutex mutex_;  // of the submission side; completions are taken by one thread
+  std::mutex mutex_;  // guards submission; one thread takes the completions
   io_uring ring_;
   std::vector<iovec> pinned_;
   int broken_ = 0;
 };
 
-// Kernels before 5.6 have a ring that cannot read, and some sandboxes let a ring be made that then does not work.
+// Kernels before 5.6 have rings without reads. Some sandboxes allow a ring that does not work.
 bool works(io_uring& ring) {
   io_uring_probe* probe = io_uring_get_probe_ring(&ring);
   const bool complete = probe != nullptr && io_uring_opcode_supported(probe, IORING_OP_READ) != 0 &&
