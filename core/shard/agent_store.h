@@ -1,5 +1,5 @@
-// The store that torchrun's agent runs for the processes that it started, which they are clients of: rank 0 leaves word
-// there for the others.
+// Client of the store that torchrun's agent runs for the processes that it started. Rank 0 publishes text there for the
+// others.
 #pragma once
 
 #include <chrono>
@@ -10,14 +10,14 @@ namespace memtune::shard {
 struct AgentStore {
   std::string host;
   int port = 0;
-  std::string prefix;  // of the keys
+  std::string prefix;  // prefix of the keys
   int rank = 0;
   std::chrono::milliseconds patience{120'000};
 };
 
-// Rank 0 leaves `text`, the others wait for it; either way it is answered. What a rank asks for the n-th time is what
-// rank 0 leaves for the n-th time: commands may follow one another in one launch. Error when the store or rank 0 is not
-// there in time.
+// Rank 0 publishes `text` and the others wait for it. Returns rank 0's text on every rank. The n-th call of a rank gets
+// the n-th text, so several commands can run in one launch. Throws Error if the store or rank 0 does not respond in
+// time.
 std::string announce(const AgentStore& store, const std::string& text);
 
 }  // namespace memtune::shard

@@ -1,4 +1,4 @@
-// Collectives of two kinds of tensors: those on the CPU, and those on a device.
+// Combines the collectives for CPU tensors with those for device tensors.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace memtune::shard {
 
-// Of the same ranks. What compute stood for is what the device did.
+// Both must have the same ranks. stood() counts only waits for `of_device`.
 std::unique_ptr<Collectives> by_device(std::unique_ptr<Collectives> of_cpu, std::unique_ptr<Collectives> of_device);
 
 }  // namespace memtune::shard

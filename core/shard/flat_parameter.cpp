@@ -13,9 +13,9 @@
 namespace memtune::shard {
 namespace {
 
-constexpr int64_t kAlignedBytes = 64;  // of each parameter within the row, as an allocator would have it
+constexpr int64_t kAlignedBytes = 64;  // alignment of each parameter, like an allocator's
 
-// The dtype that is asked for, of real numbers.
+// The requested dtype if the tensor is of a floating-point dtype.
 at::ScalarType of_floating(std::optional<at::ScalarType> dtype, const at::Tensor& tensor) {
   return dtype && tensor.is_floating_point() ? *dtype : tensor.scalar_type();
 }
@@ -87,7 +87,7 @@ void FlatParameter::allocate() {
 
 at::Tensor FlatParameter::take_gradients() {
   const at::NoGradGuard no_grad;
-  // Between parameters whatever is there: no piece has it.
+  // Padding between parameters stays uninitialized: no piece contains it.
   at::Tensor row = at::empty({elements_}, whole_.options().dtype(reduce_dtype_));
   std::vector<at::Tensor> places, gradients;
   for (const Member& member : members_) {
@@ -102,7 +102,7 @@ at::Tensor FlatParameter::take_gradients() {
     places.push_back(within(row, member));
     gradients.push_back(std::exchange(gradient, {}));
   }
-  // In one kernel, where one by one they would be a copy of the driver's each.
+  // One kernel; single copies would take a driver call each.
   if (!places.empty()) at::_foreach_copy_(places, gradients);
   return row;
 }

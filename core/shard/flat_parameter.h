@@ -1,11 +1,11 @@
-// Parameters of one dtype as one row of numbers, of which each rank holds an equal part: its shard. The parameters stay
-// the tensors that they are, as views of one storage whose bytes are there while they are gathered.
+// Parameters of one dtype as one flat tensor, of which each rank holds an equal part: its shard. The parameters stay
+// the same tensors, as views of one storage. Its bytes exist only while they are gathered.
 //
-//   whole   | a a a a a . | b b b b b b | c c c . |  pad |      .: to the next multiple of 64 bytes
+//   whole   | a a a a a . | b b b b b b | c c c . |  pad |      .: padding to a multiple of 64 bytes
 //   shards  |  rank 0           |  rank 1         ... |
-//   pieces  | a a a a a | b b b |                             rank 0's: what of each parameter lies in its shard
+//   pieces  | a a a a a | b b b |                             rank 0's: the part of each parameter in its shard
 //
-// The pieces are what an optimizer is given; where a rank has none of a parameter, it has no piece of it.
+// The optimizer updates the pieces. A rank without any part of a parameter has no piece of it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,37 +19,38 @@
 
 namespace memtune::shard {
 
-// Whoever else holds the tensor has none of its bytes from here on.
+// Frees the bytes of the tensor's storage, for all tensors that share it.
 void free_bytes(const at::Tensor& tensor);
 
 class FlatParameter {
  public:
-  // `parameters` are leaves of one dtype and device, dense, each with a storage of its own, and all require a gradient
-  // or none does. From here on their bytes are the storage's, which has none until allocate(). UsageError for what
-  // cannot be laid out so.
-  // Shards that wait on the host are of `host`; null: they are where the parameters are.
+  // `parameters`: dense leaves of one dtype and device, each with its own storage; all or none require a gradient. From
+  // here on they share one storage, without bytes until allocate(). `host`: allocates the shard in host memory; null:
+  // the shard is on the parameters' device. Throws UsageError for parameters without such a layout.
   FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
                 const ShardSettings& settings = {}, HostRows* host = nullptr);
 
   const std::string& name() const { return name_; }
   bool trained() const { return trained_; }
-  const program::NamedTensors& pieces() const { return pieces_; }                 // flat; by the parameters' names
-  int64_t piece_begin(size_t i) const { return piece_begins_in_parameters_[i]; }  // in its parameter's memory
+  // flat; named like their parameters
+  const program::NamedTensors& pieces() const { return pieces_; }
+  // first element in the parameter's memory
+  int64_t piece_begin(size_t i) const { return piece_begins_in_parameters_[i]; }
   size_t parameters() const { return members_.size(); }
   const at::Tensor& parameter(size_t i) const { return members_[i].tensor; }
-  const at::Tensor& shard() const { return shard_; }  // of the settings' dtype
+  const at::Tensor& shard() const { return shard_; }  // dtype of the settings
   const at::Tensor& whole() const { return whole_; }
   int64_t whole_bytes() const { return whole_bytes_; }
   const c10::StorageImpl* storage() const { return whole_.storage().unsafeGetStorageImpl(); }
 
   bool allocated() const { return whole_.storage().nbytes() > 0; }
-  void allocate();  // what is in it is anybody's guess
+  void allocate();  // contents are undefined
   void free() { free_bytes(whole_); }
 
-  // The parameters' gradients in one row of the dtype that they are reduced in, zeros where there is none; they are let
-  // go. UsageError for a sparse one.
+  // Moves the parameters' gradients into one flat tensor of the reduce dtype; undefined ones become zeros. Throws
+  // UsageError for a sparse gradient.
   at::Tensor take_gradients();
-  // Of the shard's numbers and dtype: added to what the pieces have.
+  // `of_shard`: elements and dtype of the shard. Adds it to the gradients of the pieces.
   void add_gradient(const at::Tensor& of_shard);
   bool has_gradient() const;
 
@@ -69,7 +70,7 @@ class FlatParameter {
   at::ScalarType reduce_dtype_;
   std::vector<Member> members_;
   program::NamedTensors pieces_;
-  std::vector<int64_t> piece_begins_;  // in the shard
+  std::vector<int64_t> piece_begins_;  // first elements in the shard
   std::vector<int64_t> piece_begins_in_parameters_;
   int64_t elements_ = 0, shard_elements_ = 0, whole_bytes_ = 0;
   at::Tensor whole_, shard_;

@@ -1,4 +1,4 @@
-// Beside agent_store.cpp the one source that knows c10d, whose headers are slow to compile.
+// Outside of the CUDA module, only this file and agent_store.cpp include c10d, whose headers are slow to compile.
 #define USE_C10D_GLOO
 
 #include <atomic>
@@ -36,16 +36,18 @@ c10::intrusive_ptr<c10d::Store> tcp_store(const GroupSettings& settings) {
 }
 
 c10::intrusive_ptr<c10d::Store> store_of(const GroupSettings& settings) {
-  if (settings.rendezvous.empty()) throw Error("ranks have no file to meet by");  // the store would look for it long
+  // the store would retry for a long time
+  if (settings.rendezvous.empty()) throw Error("ranks have no file to meet by");
   if (settings.rendezvous.starts_with(kTcp)) return tcp_store(settings);
   auto store = c10::make_intrusive<c10d::FileStore>(settings.rendezvous, settings.size);
   store->setTimeout(settings.patience);
-  // Its destructor writes the file, throws where it may not, and a trial's sandbox has closed by then: it has none.
+  // The destructor writes the file and throws if it cannot. A trial's sandbox forbids that, so the store is never
+  // destroyed.
   c10::raw::intrusive_ptr::incref(store.get());
   return store;
 }
 
-// Of several works that run beside each other.
+// A collective made of several concurrent works.
 class GlooCollective : public Collective {
  public:
   using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
@@ -74,7 +76,7 @@ class GlooCollective : public Collective {
   const GroupSettings& settings_;
   std::chrono::nanoseconds& stood_;
   std::shared_ptr<std::atomic<Clock::rep>> took_ =
-      std::make_shared<std::atomic<Clock::rep>>(0);  // told by Gloo's thread
+      std::make_shared<std::atomic<Clock::rep>>(0);  // set by Gloo's thread
 };
 
 class GlooReduction final : public GlooCollective {
@@ -100,18 +102,18 @@ class GlooCollectives final : public Collectives {
     const std::string address = settings.address.empty() ? "127.0.0.1" : settings.address;
     options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address));
     group_ = c10::make_intrusive<c10d::ProcessGroupGloo>(store, settings.rank, settings.size, options);
-    group_->barrier()->wait();  // all have met: one that ends from now on ends no meeting
+    group_->barrier()->wait();  // all have joined: a rank that ends later disturbs no rendezvous
   }
 
   int rank() const override { return settings_.rank; }
   int size() const override { return settings_.size; }
 
-  // Gloo's own all-gather and reduce-scatter make copies of the whole, and let them go when it suits them.
+  // Gloo's own all-gather and reduce-scatter copy the whole tensor and free the copy at an undefined time.
   CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
                            const device::EventPtr& behind) override {
     if (behind) behind->synchronize();
     own_part(whole, part).copy_(part);
-    const at::Tensor bytes = whole.view(at::kByte);  // Gloo knows few types
+    const at::Tensor bytes = whole.view(at::kByte);  // Gloo supports few dtypes
     const int64_t count = bytes.numel() / size();
     std::vector<c10::intrusive_ptr<c10d::Work>> works;
     for (int rank = 0; rank < size(); ++rank) {
@@ -144,7 +146,7 @@ class GlooCollectives final : public Collectives {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> group_;
 };
 
-// The symbol is of the module, which has LibTorch's NCCL.
+// The CUDA module exports the symbol, because it links LibTorch's NCCL.
 std::unique_ptr<Collectives> connect_by_nccl(const GroupSettings& settings, c10d::Store& store) {
   const auto connect =
       reinterpret_cast<decltype(&memtune_connect_by_nccl)>(device::cuda_symbol("memtune_connect_by_nccl"));

@@ -30,7 +30,7 @@ at::Tensor HostRows::make(int64_t numbers, at::ScalarType dtype) {
 
 HostRows::Brought HostRows::bring(const at::Tensor& on_host, c10::Device place) {
   Brought brought{at::empty(on_host.sizes(), on_host.options().device(place)), nullptr};
-  device_.wait(Stream::in, device_.record(Stream::compute));  // who had that memory before may still run
+  device_.wait(Stream::in, device_.record(Stream::compute));  // earlier work on that memory may still run
   device_.copy(brought.row.data_ptr(), on_host.const_data_ptr(), static_cast<int64_t>(on_host.nbytes()),
                Direction::to_device, Stream::in);
   brought.there = device_.record(Stream::in);

@@ -1,4 +1,4 @@
-// Rows of numbers in host memory, and copies of them that go beside what the device computes.
+// Flat tensors in host memory, and copies between them and the device that overlap with compute.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,25 +14,25 @@ class HostRows {
   HostRows(const HostRows&) = delete;
   HostRows& operator=(const HostRows&) = delete;
 
-  // Zeros, page-locked where the device is none of the processor's. OutOfHostMemory.
+  // Returns zeros, page-locked unless the device is the CPU. Throws OutOfHostMemory.
   at::Tensor make(int64_t numbers, at::ScalarType dtype);
-  int64_t bytes() const { return bytes_; }  // of all that were made
+  int64_t bytes() const { return bytes_; }  // of all tensors made
 
   struct Brought {
-    at::Tensor row;  // keep it until compute stands behind what reads it
+    at::Tensor row;  // keep until the compute stream has waited for its readers
     device::EventPtr there;
   };
-  // A copy on the device, behind what compute has got so far.
+  // Starts a copy to the device, after the compute work queued so far.
   Brought bring(const at::Tensor& on_host, c10::Device place);
-  // Into `to`, behind what compute has got so far; the source stays until the next take() or settle().
+  // Starts a copy to `to`, after the compute work queued so far. Keeps the source until the next take() or settle().
   void take(at::Tensor from, const at::Tensor& to);
-  // What was taken is there.
+  // Blocks until all copies to the host are done.
   void settle();
-  // No copy is under way; for destructors and after a failure.
+  // Waits for running copies and drops their source; for destructors and after a failure.
   void stop() noexcept;
 
  private:
-  void drop_source();  // compute stands behind its copy from here on
+  void drop_source();  // compute waits for its copy first
 
   device::Device& device_;
   int64_t bytes_ = 0;

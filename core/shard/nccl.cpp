@@ -1,6 +1,6 @@
-// LibTorch's NCCL runs collectives on a stream of its own, behind what the compute stream has at the moment that they
-// are asked for; to wait for one makes the compute stream wait, and the host goes on. Memory that compute frees behind
-// that is safe to be used again.
+// LibTorch runs NCCL collectives on a stream of their own, after the compute work queued at the time of the call.
+// Waiting makes the compute stream wait and does not block the host. Memory that compute frees after the wait can be
+// reused safely.
 #define USE_C10D_NCCL
 
 #include "core/shard/nccl.h"
@@ -27,13 +27,13 @@ using std::chrono::nanoseconds;
 
 nanoseconds of_ms(float ms) { return nanoseconds(static_cast<int64_t>(1e6 * static_cast<double>(ms))); }
 
-// What the compute stream stands for, by an event before each wait and one behind it.
+// Measures how long the compute stream waits, with an event before and after each wait.
 class Standing {
  public:
   void begin() { waits_.emplace_back().first.record(); }
   void end() {
     waits_.back().second.record();
-    while (waits_.size() > kMost) add_first();  // long past
+    while (waits_.size() > kMost) add_first();  // ended long ago
   }
   nanoseconds so_far() {
     while (!waits_.empty()) add_first();
@@ -83,7 +83,7 @@ class NcclCollective final : public Collective {
   const std::string what_;
   const GroupSettings& settings_;
   Standing& standing_;
-  at::Tensor source_;  // of the collective; compute stands behind that when it goes
+  at::Tensor source_;  // read by the collective; freed after compute has waited for it
 };
 
 class NcclCollectives final : public Collectives {
@@ -93,7 +93,7 @@ class NcclCollectives final : public Collectives {
         beside_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(settings.device))) {
     const auto device = static_cast<c10::DeviceIndex>(settings.device);
     c10::cuda::set_device(device);
-    // Collectives of one block hold up the next: they come before kernels that wait for room on the device.
+    // Collectives of one block delay the next, so they get priority over kernels that are queued for the device.
     auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
     options->timeout = settings.patience;
     const auto named =
@@ -110,7 +110,7 @@ class NcclCollectives final : public Collectives {
                            const device::EventPtr& behind) override {
     c10::cuda::OptionalCUDAStreamGuard guard;
     if (behind) guard.reset_stream(beside_behind(*behind));
-    at::Tensor to = whole.view(at::kByte);  // NCCL knows few types
+    at::Tensor to = whole.view(at::kByte);  // NCCL supports few dtypes
     at::Tensor from = part.to(whole.scalar_type()).view(at::kByte);
     c10d::AllgatherOptions options;
     options.asyncOp = true;
@@ -129,8 +129,8 @@ class NcclCollectives final : public Collectives {
     return std::make_unique<NcclCollective>(std::move(work), what, settings_, standing_, std::move(source));
   }
 
-  // What is asked for on it comes behind the event, and behind what compute has got so far: memory that compute has let
-  // go of is used again here.
+  // Collectives on this stream run after the event and after the compute work so far, whose freed memory is reused
+  // here.
   c10::cuda::CUDAStream beside_behind(const device::Event& event) const {
     at::cuda::CUDAEvent so_far;
     so_far.record();
@@ -145,8 +145,8 @@ class NcclCollectives final : public Collectives {
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> group_;
 };
 
-// A trial may soon open no connection and write no file: NCCL makes all connections now, and LibTorch's watchdog ends
-// the process where a rank does not come, without notes for others.
+// A trial's sandbox later forbids connections and files. So NCCL makes all connections now. If a rank is missing,
+// LibTorch's watchdog ends the process without writing dumps.
 void set_up_environment() {
   for (const auto& [name, value] : {std::pair{"NCCL_RUNTIME_CONNECT", "0"},
                                     {"TORCH_NCCL_ENABLE_MONITORING", "0"},
@@ -155,7 +155,7 @@ void set_up_environment() {
     ::setenv(name, value, /*overwrite=*/0);
 }
 
-// The first of each kind sets NCCL up.
+// The first collective of each kind initializes NCCL.
 void try_each(Collectives& group, int device) {
   const at::Tensor part =
       at::ones({64}, at::TensorOptions(c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device))));

@@ -1,4 +1,4 @@
-// Collectives of a CUDA device's tensors, over LibTorch's NCCL: a function of the CUDA module
+// Collectives for CUDA tensors over LibTorch's NCCL: a function that the CUDA module exports
 // (core/device/cuda_module.h).
 #pragma once
 
@@ -8,7 +8,7 @@ namespace c10d {
 class Store;
 }
 
-// The caller's. The device is the settings'; the ranks have met at the store. DeviceError where the module was built
-// without NCCL's headers; what c10d throws.
+// The caller owns the result, which uses settings.device. All ranks must be connected to `store`. Throws DeviceError if
+// the module was built without NCCL's headers, and what c10d throws.
 extern "C" memtune::shard::Collectives* memtune_connect_by_nccl(const memtune::shard::GroupSettings& settings,
                                                                 c10d::Store& store);

@@ -1,4 +1,4 @@
-// Where there are no headers of NCCL's.
+// Used if NCCL's headers are missing.
 #include "core/base/error.h"
 #include "core/shard/nccl.h"
 

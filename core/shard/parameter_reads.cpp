@@ -1,4 +1,4 @@
-// Which units an op reads: now, when its backward runs, and when it is run again.
+// Which units an op reads: in the forward, in its backward, and when it is recomputed.
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 
@@ -14,7 +14,7 @@ using program::Stack;
 
 namespace {
 
-// What an embedding saves are the rows that it was asked for.
+// An embedding saves only its indices, so its backward does not read the table.
 bool reads_in_backward(const program::Op& op) { return op.name != "aten::embedding"; }
 
 void add_missing(std::vector<int>& units, const std::vector<int>& more) {
@@ -45,7 +45,7 @@ ShardedParameters::Units ShardedParameters::units_in(const Stack& tensors) const
   return units;
 }
 
-// What an op wrote into gathered memory would be gone with it.
+// What an op writes to gathered memory would be lost when the memory is freed.
 void ShardedParameters::before(const program::Op& op, const Stack& inputs) {
   written_.clear();
   for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i) {
@@ -67,9 +67,9 @@ void ShardedParameters::read_by_node(const Units& units) {
   if (watcher_) watcher_->after_read();
 }
 
-// The node of an output runs before all others that the op has made; it may be another op's, whose output this one
-// hands on, and then reads that one's units too. A write through a view is its base's node, and the view's is none of
-// it.
+// Hooks the autograd node of each output, which runs before all other nodes of the op. The node may belong to another
+// op whose output this op returns; it then needs that op's units too. A write through a view is recorded at its base's
+// node, which the view's own node is not part of.
 void ShardedParameters::after(const program::Op& op, const Stack& outputs) {
   const Stack written = std::exchange(written_, {});
   if (read_.empty() || !reads_in_backward(op)) return;
@@ -80,7 +80,7 @@ void ShardedParameters::after(const program::Op& op, const Stack& outputs) {
   });
 }
 
-// A view of a parameter needs no bytes.
+// A view of a parameter needs no bytes in backward.
 void ShardedParameters::need_in_backward(const at::Tensor& made) {
   if (!made.defined() || !made.grad_fn()) return;
   if (made.has_storage() && unit_of_.count(made.storage().unsafeGetStorageImpl()) > 0) return;

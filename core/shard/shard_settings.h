@@ -1,4 +1,4 @@
-// How a rank keeps its shards of what is trained. What is frozen keeps its dtype.
+// How a rank keeps the shards of trained parameters. Frozen parameters keep their dtype.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -12,9 +12,9 @@ namespace memtune::shard {
 
 struct ShardSettings {
   gather::Reshard reshard = gather::Reshard::always;
-  std::optional<at::ScalarType> dtype = {};         // of shards and their gradients; none: the parameters'
-  std::optional<at::ScalarType> reduce_dtype = {};  // of gradients while they are reduced; none: the parameters'
-  device::Device* host_of = nullptr;                // all shards lie in its host memory; null: where the parameters do
+  std::optional<at::ScalarType> dtype = {};         // of shards and their gradients; nullopt: the parameters' dtype
+  std::optional<at::ScalarType> reduce_dtype = {};  // of gradients during the reduction; nullopt: the same
+  device::Device* host_of = nullptr;                // host memory for all shards; null: they stay on the device
 };
 
 }  // namespace memtune::shard

@@ -15,7 +15,7 @@ namespace memtune::shard {
 
 namespace {
 
-// A sum over the ranks may have no room in it where their mean has.
+// The sum over the ranks may overflow float16 where the mean does not.
 bool is_narrow(const at::Tensor& gradients) { return gradients.scalar_type() == at::kHalf; }
 
 }  // namespace
@@ -38,13 +38,13 @@ ShardedParameters::ShardedParameters(const program::Program& program, const conf
 }
 
 ShardedParameters::~ShardedParameters() {
-  if (host_) host_->stop();  // before rows go that copies read and write
+  if (host_) host_->stop();  // before the memory of running copies is freed
   for (const Flat& flat : flats_)
     for (size_t i = 0; flat.parameter->trained() && i < flat.parameter->parameters(); ++i)
       torch::autograd::impl::set_post_acc_grad_hooks(flat.parameter->parameter(i), nullptr);
 }
 
-// Of each dtype, and of what is trained and what is not, a row of its own.
+// Makes one flat tensor per dtype, and separate ones for trained and frozen parameters.
 void ShardedParameters::add_unit(const std::string& name, const program::NamedTensors& parameters) {
   std::map<std::pair<at::ScalarType, bool>, program::NamedTensors> kinds;
   for (const auto& each : parameters) kinds[{each.second.scalar_type(), each.second.requires_grad()}].push_back(each);
@@ -111,7 +111,7 @@ void ShardedParameters::free(int unit) {
   for (const size_t number : units_[unit].flats) flats_[number].parameter->free();
 }
 
-// Multiplier of Knuth's generator.
+// Uses the multiplier of Knuth's linear congruential generator.
 void ShardedParameters::note_order(char kind, size_t flat) {
   const auto next =
       static_cast<uint64_t>(order_hash_) * 6364136223846793005u + flat * 256 + static_cast<uint64_t>(kind);
@@ -137,7 +137,7 @@ at::Tensor ShardedParameters::norm_of_all(const at::Tensor& here) {
 
 bool ShardedParameters::any_rank(bool here) { return of_all_ranks(here ? 1 : 0, "a question").any().item<bool>(); }
 
-// Two units of one size would be taken for each other without a word.
+// If the orders differ, two units of equal size would be swapped without an error.
 void ShardedParameters::check_order() {
   if (!(of_all_ranks(order_hash_, "the ranks' order") == order_hash_).all().item<bool>()) throw Error(kOrdersDiffer);
 }
@@ -156,7 +156,7 @@ void ShardedParameters::drop() {
   drop_gradients();
 }
 
-// What a step that threw has left goes as well.
+// Also drops what a step that threw has left.
 void ShardedParameters::drop_gradients() {
   reduction_ = {};
   for (Flat& flat : flats_) {
@@ -210,7 +210,7 @@ void ShardedParameters::finish_reduction() {
   const at::NoGradGuard no_grad;
   Reduction done = std::exchange(reduction_, {});
   done.collective->wait();
-  free_bytes(done.whole);  // those that ran the collective may let go of it later
+  free_bytes(done.whole);  // the process group may hold the tensor longer
   Flat& flat = flats_[done.flat];
   if (!is_narrow(done.part)) done.part.div_(collectives_.size());
   const at::Tensor part = done.part.to(flat.parameter->shard().scalar_type());
@@ -220,7 +220,7 @@ void ShardedParameters::finish_reduction() {
     flat.parameter->add_gradient(part);
 }
 
-// To where the pieces' gradients are, or beside them until that can be added.
+// Copies to the gradients of the pieces, or next to them until they can be added.
 void ShardedParameters::take_to_host(Flat& flat, const at::Tensor& part) {
   const bool more = flat.parameter->has_gradient();
   at::Tensor& row = flat.on_host[more];

@@ -1,11 +1,11 @@
-// A program's parameters, sharded over ranks: a unit (a block's) is gathered and freed as gather::UnitSchedule says. A
-// unit's gradients are reduced as soon as backward has made all of them, while it goes on.
+// A program's parameters, sharded over ranks. gather::UnitSchedule decides when a unit (usually a block) is gathered
+// and freed. The gradients of a unit are reduced as soon as backward has made all of them, while backward continues.
 //
-// The mean over the ranks of each rank's gradient is left on the pieces. A parameter that this rank's step did not use
-// counts as one with a gradient of zeros. All ranks have to read parameters in the same order, which a model whose
-// branches differ by its data may not: each pass ends with a look whether they did.
+// The pieces receive the mean gradient over the ranks. A parameter that this rank's step did not use counts as a
+// gradient of zeros. All ranks must read parameters in the same order. Models with data-dependent branches may not, so
+// each pass checks this at its end.
 //
-// As fully_shard of PyTorch 2.11 has it, one reduction at a time.
+// As in fully_shard of PyTorch 2.11, one reduction runs at a time.
 #pragma once
 
 #include <c10/util/flat_hash_map.h>
@@ -29,29 +29,29 @@ namespace memtune::shard {
 
 using gather::Reshard;
 
-// Told of what a step reads of them. Thread: the one that trains.
+// Observes which units a step reads. Thread: the training thread.
 class UnitWatcher {
  public:
   virtual ~UnitWatcher() = default;
-  // Around what brings the units about that an op of the forward, or a node of backward, is about to read.
+  // Called around gathering the units that a forward op or backward node is about to read.
   virtual void before_read(const std::vector<int>& units) = 0;
   virtual void after_read() = 0;
-  virtual void gathered(int unit, std::vector<CollectivePtr> by) = 0;  // which have been waited for
+  virtual void gathered(int unit, std::vector<CollectivePtr> by) = 0;  // `by`: its collectives, already waited for
 };
 
 class ShardedParameters final : public program::ParameterSource, gather::UnitMemory {
  public:
-  // Takes this rank's shards of the program's parameters and lets the rest go. Both must outlive this, and nothing may
-  // read the parameters without telling. UsageError for what cannot be sharded.
+  // Keeps this rank's shards of the parameters and frees the rest. `program` and `collectives` must outlive this.
+  // Report every read of a parameter. Throws UsageError if the model cannot be sharded.
   ShardedParameters(const program::Program& program, const config::ProgramFacts& facts, Collectives& collectives,
                     const ShardSettings& settings = {});
   ~ShardedParameters() override;
   ShardedParameters(const ShardedParameters&) = delete;
   ShardedParameters& operator=(const ShardedParameters&) = delete;
 
-  // What the optimizer updates: of the settings' dtype, and where those say.
+  // The tensors that the optimizer updates, with the dtype and memory of the settings.
   const program::NamedTensors& pieces() const { return pieces_; }
-  // The same, and where they lie; as long as this is there.
+  // The pieces and their offsets in the parameters. Valid while this lives.
   program::Shards shards() const {
     program::Shards shards{collectives_.rank(), collectives_.size(), {}};
     for (const Flat& flat : flats_)
@@ -62,7 +62,7 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
     return shards;
   }
 
-  // In all.
+  // Totals.
   struct Counters {
     int64_t gathers = 0, gathered_bytes = 0;  // bytes of whole units
     int64_t reduces = 0, reduced_bytes = 0;
@@ -73,13 +73,14 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
     int64_t bytes = 0;  // gathered
   };
   std::vector<UnitSize> unit_sizes() const;
-  void set_watcher(UnitWatcher* watcher) { watcher_ = watcher; }  // null: nobody
-  // Of the norm of this rank's pieces of gradients (undefined: it has none) that of all; all of them ask.
+  void set_watcher(UnitWatcher* watcher) { watcher_ = watcher; }  // null: none
+  // Returns the gradient norm over all ranks. `here`: norm of this rank's pieces, undefined if it has no gradients. All
+  // ranks must call.
   at::Tensor norm_of_all(const at::Tensor& here);
-  // Whether a rank says so; all of them ask, between steps.
+  // True if any rank passes true. All ranks must call, between steps.
   bool any_rank(bool here);
-  int64_t gathered_now_bytes() const;                                // memory of units that is there
-  int64_t host_bytes() const { return host_ ? host_->bytes() : 0; }  // of shards and gradients that are kept there
+  int64_t gathered_now_bytes() const;                                // of the units gathered now
+  int64_t host_bytes() const { return host_ ? host_->bytes() : 0; }  // of shards and gradients kept there
 
   void before(const program::Op& op, const program::Stack& inputs) override;
   void after(const program::Op& op, const program::Stack& outputs) override;
@@ -91,17 +92,17 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   void drop() override;
 
  private:
-  struct Gradients;   // a hook of each parameter
-  struct NeededNode;  // a hook of each node whose backward may read a unit
+  struct Gradients;   // hook of each parameter
+  struct NeededNode;  // hook of each node whose backward may read a unit
   struct Flat {
     std::unique_ptr<FlatParameter> parameter;
-    CollectivePtr gather;  // under way
-    at::Tensor brought;    // what that reads, of a shard on the host
-    // Rows of gradients of such a shard: the pieces', and, of a later pass, one that is added to them.
+    CollectivePtr gather;  // running, or null
+    at::Tensor brought;    // device copy of a host shard that the gather reads
+    // Host memory for the gradients of such a shard: those of the pieces, and those of a later micro-batch to be added.
     std::array<at::Tensor, 2> on_host;
-    bool adds = false;     // the second is on its way
-    size_t gradients = 0;  // that this backward has made
-    bool reduced = false;  // in this backward
+    bool adds = false;     // the second is being copied
+    size_t gradients = 0;  // made by this backward
+    bool reduced = false;  // by this backward
   };
   struct GatheredUnit {
     std::string name;
@@ -140,9 +141,9 @@ class ShardedParameters final : public program::ParameterSource, gather::UnitMem
   program::NamedTensors pieces_;
   std::optional<gather::UnitSchedule> schedule_;
   UnitWatcher* watcher_ = nullptr;
-  Units read_;              // by the op that runs
-  program::Stack written_;  // by it
-  Reduction reduction_;     // under way, or none
+  Units read_;              // by the running op
+  program::Stack written_;  // by the running op
+  Reduction reduction_;     // running, or empty
   int64_t order_hash_ = 0;  // of all collectives so far
   Counters counters_;
 };

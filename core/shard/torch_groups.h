@@ -1,4 +1,4 @@
-// What LibTorch's groups of processes, Gloo's and NCCL's, have in common.
+// Shared code of LibTorch's process groups, Gloo and NCCL.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,7 +12,8 @@
 
 namespace memtune::shard {
 
-// Of the exception in flight. Gloo tells by words alone, NCCL and c10d's store by errors of torch's.
+// Rethrows the current exception as RankTimeout or RankLost. Gloo reports timeouts only in its message; NCCL and c10d's
+// store throw torch errors.
 [[noreturn]] inline void rethrow(const std::string& what, const GroupSettings& settings) {
   try {
     throw;
@@ -25,7 +26,7 @@ namespace memtune::shard {
   }
 }
 
-// Neither sums complex numbers.
+// Neither group can sum complex numbers.
 inline at::Tensor reals_of(const at::Tensor& row) { return row.is_complex() ? at::view_as_real(row).view(-1) : row; }
 
 }  // namespace memtune::shard

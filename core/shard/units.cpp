@@ -15,7 +15,7 @@ using program::Op;
 using program::OpKind;
 using program::Slot;
 
-// Walks the ops in program order and notes where each parameter is read first.
+// Walks the ops in program order and assigns each parameter to the unit that reads it first.
 class Readers {
  public:
   Readers(const program::Program& program, const config::ProgramFacts& facts) : program_(program), facts_(facts) {
@@ -63,14 +63,14 @@ class Readers {
 
   const program::Program& program_;
   const config::ProgramFacts& facts_;
-  int block_ = -1;                              // the last one that was entered
-  std::unordered_map<Slot, c10::IValue> held_;  // what is read from objects
+  int block_ = -1;                              // the last block entered
+  std::unordered_map<Slot, c10::IValue> held_;  // attributes that the program reads
   std::unordered_map<const void*, std::pair<std::string, at::Tensor>> left_;
   std::map<std::string, size_t> by_name_;
   std::vector<ParameterUnit> units_;
 };
 
-// Memory of a parameter that something else shows as well would be another's when the parameter has moved.
+// Another tensor over a parameter's memory would no longer show it once the parameter has moved to the flat tensor.
 void check_storages(const program::Program& program) {
   std::unordered_map<const void*, std::string> trained;
   const auto storage_of = [](const at::Tensor& tensor) -> const void* {

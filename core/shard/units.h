@@ -1,5 +1,5 @@
-// Which parameters are gathered together: those of each block, and what is read outside of blocks by the stretch of the
-// program between them, so that the embedding and the head are units of their own.
+// Groups parameters into units that are gathered together: one per block, and one per stretch of the program outside of
+// blocks. So the embedding and the head are units of their own.
 #pragma once
 
 #include <string>
@@ -15,9 +15,9 @@ struct ParameterUnit {
   program::NamedTensors parameters;
 };
 
-// In the order in which a forward reads them first; a tied parameter is where it is read first, one that no op names as
-// a constant or an attribute in a unit "others". `facts` of the program.
-// UsageError where what is trained shares its memory with something else.
+// Returns units in the order of their first read in forward. A tied parameter belongs to the unit that reads it first.
+// Parameters that no op reads as a constant or attribute form the unit "others". `facts` must describe `program`.
+// Throws UsageError if a trained parameter shares its memory with another tensor.
 std::vector<ParameterUnit> find_units(const program::Program& program, const config::ProgramFacts& facts);
 
 }  // namespace memtune::shard
