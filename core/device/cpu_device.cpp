@@ -35,7 +35,7 @@ class ActivityLog {
     lost = lost_;
     return std::move(activities_);
   }
-  // Whether the calling thread is the one that trains: the one that made the log.
+  // True on the training thread, which is the one that created the log.
   bool of_compute() const { return std::this_thread::get_id() == compute_; }
   void add(const Activity& activity) noexcept {
     std::lock_guard lock(mutex_);
@@ -78,7 +78,7 @@ class Worker {
   void run() noexcept {
     while (auto task = next()) task();
   }
-  std::function<void()> next() {  // empty: closing, and all done
+  std::function<void()> next() {  // empty: closing and no task left
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return closing_ || !tasks_.empty(); });
     if (tasks_.empty()) return {};
@@ -91,7 +91,7 @@ class Worker {
   std::condition_variable changed_;
   std::deque<std::function<void()>> tasks_;
   bool closing_ = false;
-  std::thread thread_;  // last: runs as soon as it exists
+  std::thread thread_;  // last: it starts at once
 };
 
 namespace {
@@ -109,7 +109,7 @@ class CpuEvent final : public Event {
     if (done_) return;
     const int64_t start = activity_clock();
     changed_.wait(lock, [this] { return done_; });
-    // A blocked worker is an empty stream; only the blocked thread that trains is compute held up.
+    // A blocked worker means an idle copy stream. Only a blocked training thread is a wait of compute.
     if (log_->of_compute()) log_->add({Activity::Kind::wait, Stream::compute, start, activity_clock(), 0});
   }
   bool implies(const Event& other) const override { return point_.implies(static_cast<const CpuEvent&>(other).point_); }
@@ -142,7 +142,7 @@ CpuDevice::CpuDevice(MemoryCounter& memory)
       out_(std::make_unique<Worker>()),
       in_(std::make_unique<Worker>()) {}
 
-CpuDevice::~CpuDevice() = default;  // a worker empties its queue before it goes
+CpuDevice::~CpuDevice() = default;  // workers finish their queues
 
 std::string CpuDevice::name() const {
   const unsigned cores = std::thread::hardware_concurrency();

@@ -1,5 +1,5 @@
-// The processor as the device. Its copy streams are worker threads with a queue each; a copy is a memcpy there.
-// The compute stream is the calling thread: it waits by blocking.
+// The CPU emulating a device. Each copy stream is a worker thread with a queue, and a copy is a memcpy there. The
+// compute stream is the calling thread; it waits by blocking.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@
 
 namespace memtune::device {
 
-// Something a stream did. Times are nanoseconds of activity_clock().
+// One activity of a stream. Times are in ns of activity_clock().
 struct Activity {
   enum class Kind { copy_out, copy_in, wait };
   Kind kind = Kind::wait;
-  Stream stream = Stream::compute;  // waits: always compute, the thread that was blocked
+  Stream stream = Stream::compute;  // for waits always compute, the blocked thread
   int64_t start_ns = 0, end_ns = 0;
   int64_t bytes = 0;
-  uint32_t tag = 0;  // of copies
+  uint32_t tag = 0;  // for copies
 };
 
 int64_t activity_clock();  // steady, nanoseconds
@@ -30,8 +30,8 @@ class Worker;
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(MemoryCounter& memory);  // of whoever allocates tensors; outlives the device
-  ~CpuDevice() override;                      // waits until the streams are empty
+  explicit CpuDevice(MemoryCounter& memory);  // the counter of the tensor allocator; must outlive the device
+  ~CpuDevice() override;                      // waits for all copies
 
   Type type() const override { return Type::cpu; }
   std::string name() const override;
@@ -50,17 +50,18 @@ class CpuDevice final : public Device {
   void set_cap(int64_t bytes) override { memory_.set_cap(bytes); }
   void empty_cache() override {}
 
-  // Copies from now on carry `tag` in the record of activities.
+  // Later copies carry `tag` in recorded activities.
   void tag_copies(uint32_t tag) { tag_ = tag; }
-  // Activities are kept between start and stop only. stop says how many could not be kept in `lost`.
+  // Activities are recorded between start and stop. stop_recording() sets `lost` to the number that could not be
+  // stored.
   void start_recording();
   std::vector<Activity> stop_recording(int64_t& lost);
 
  private:
-  Worker* worker(Stream stream) const;  // null for compute
+  Worker* worker(Stream stream) const;  // null for Stream::compute
 
   MemoryCounter& memory_;
-  std::shared_ptr<ActivityLog> log_;  // events hold it too: they may outlive the device
+  std::shared_ptr<ActivityLog> log_;  // shared with events, which may outlive the device
   std::unique_ptr<Worker> out_, in_;
   StreamOrder order_;
   uint32_t tag_ = 0;

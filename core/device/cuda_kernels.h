@@ -1,6 +1,6 @@
-// Kernels of the CUDA module, for what LibTorch's operators need many passes and temporaries for. All pointers are of
-// the device's memory. A call is queued on LibTorch's current stream of that device and returns; DeviceError when it
-// cannot be.
+// Kernels of the CUDA module, for operations that need many passes and temporaries with LibTorch's operators. Pointers
+// are to device memory. Calls enqueue on LibTorch's current stream of the device and return. They throw DeviceError if
+// the launch fails.
 #pragma once
 
 #include <cstdint>
@@ -9,31 +9,31 @@ namespace memtune::device {
 
 enum class Number { float32, float16, bfloat16 };
 
-// Numbers of 4 bits, two a byte, the first in its high bits; of each block of 64 the largest magnitude, as float32 or,
-// in their turn, as bytes: `map` of a byte, times the largest of its block of 256, plus `mean`.
+// NF4 tensor: 4-bit numbers, two per byte, the first in the high bits. Each block of 64 has a largest magnitude
+// (absmax). It is stored as float32, or quantized to a byte: map[byte] * largest of its block of 256 + mean.
 struct Nf4Numbers {
   const uint8_t* bytes = nullptr;
-  const float* largest = nullptr;  // or, where this is null:
+  const float* largest = nullptr;  // absmax per block; null: quantized, in the next four
   const uint8_t* largest_in_bytes = nullptr;
   const float* largest_of_largest = nullptr;
   const float* mean = nullptr;
   const float* map = nullptr;  // [256]
-  float code[16] = {};         // what four bits stand for, as a part of the largest magnitude
+  float code[16] = {};         // value of each 4-bit code, relative to the largest magnitude
   int64_t count = 0;
 };
 
-// Moments of one parameter, a byte a number, and of each block of 256 the largest magnitude.
+// An 8-bit moment of one parameter: a byte per number, and the largest magnitude of each block of 256.
 struct BlockMoment {
   uint8_t* bytes = nullptr;
   float* largest = nullptr;
-  const float* map = nullptr;  // [256], ascending: what a byte stands for
+  const float* map = nullptr;  // [256], ascending: value of each byte
 };
 
-// values = values * keep + rate * first / (sqrt(second) * root + epsilon), moments updated before that. Each block is
-// read, updated in float32 and rounded again in one pass.
+// values = values * keep + rate * first / (sqrt(second) * root + epsilon), with the updated moments. Each block is
+// read, updated in float32 and rounded in one pass.
 struct BlockAdamWStep {
   void* values = nullptr;
-  const void* gradient = nullptr;  // of the same type
+  const void* gradient = nullptr;  // same type as `values`
   Number type = Number::float32;
   int64_t count = 0;
   BlockMoment first, second;
@@ -43,12 +43,12 @@ struct BlockAdamWStep {
 };
 
 struct CudaKernels {
-  // `to` holds from.count numbers.
+  // `to` has space for from.count numbers.
   void (*unpack_nf4)(const Nf4Numbers& from, void* to, Number type, int device);
   void (*step_adamw)(const BlockAdamWStep& step, int device);
 };
 
-// Null where the module was built without nvcc. Throws as cuda_symbol does.
+// Returns null if the module was built without nvcc. Throws like cuda_symbol().
 const CudaKernels* cuda_kernels();
 
 }  // namespace memtune::device

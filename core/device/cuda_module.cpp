@@ -20,7 +20,7 @@ std::string last_error() {
 void* open_module() {
   const auto beside = cuda_module_path();
   const bool there = std::filesystem::exists(beside);
-  // Global: LibTorch's CUDA half and ours must see one copy of every symbol.
+  // Global, because LibTorch's CUDA libraries and this module must share every symbol.
   if (void* module = dlopen(there ? beside.c_str() : kCudaModule, RTLD_NOW | RTLD_GLOBAL)) return module;
   const std::string why = last_error();
   if (there) throw DeviceError(beside.string() + " cannot be loaded: " + why);

@@ -1,19 +1,19 @@
-// The CUDA half of memtune, a module of its own: opened when a CUDA device is asked for, so that one build also runs
-// where there is no CUDA.
+// Loads memtune's CUDA module when a CUDA device is requested, so that one build also runs without CUDA.
 #pragma once
 
 #include <filesystem>
 
 namespace memtune::device {
 
-// The module's file.
+// File name of the module.
 constexpr const char* kCudaModule = "libmemtune_cuda.so";
 
-// Where the module is expected: beside the executable. It need not exist there.
+// Expected path of the module, next to the executable. The file may be missing.
 std::filesystem::path cuda_module_path();
 
-// An exported function of the module, opening it first if need be; it stays open. Throws DeviceError that says what is
-// missing. LibTorch looks for its CUDA half once, so the first call must come before LibTorch is asked about CUDA.
+// Returns an exported function of the module. Loads the module if necessary; it is never unloaded. Throws DeviceError
+// that names what is missing. LibTorch looks for its CUDA libraries only once, so call this before any CUDA query of
+// LibTorch.
 void* cuda_symbol(const char* name);
 
 }  // namespace memtune::device

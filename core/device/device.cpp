@@ -6,7 +6,7 @@ void Device::wait_quietly(Stream stream, const EventPtr& event) noexcept try { w
   synchronize_quietly();
 }
 
-void Device::synchronize_quietly() noexcept try { synchronize(); } catch (...) {  // lost
+void Device::synchronize_quietly() noexcept try { synchronize(); } catch (...) {  // the device is lost
 }
 
 }  // namespace memtune::device

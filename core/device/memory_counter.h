@@ -1,5 +1,5 @@
-// Counts the bytes that tensors hold on the CPU device and refuses what does not fit under a cap. Only bytes asked for
-// are counted, so figures are exact. Thread: any.
+// Counts bytes held by tensors on the CPU device and refuses allocations above a cap. Only requested bytes are counted,
+// so the numbers are exact. Thread: any.
 #pragma once
 
 #include <atomic>
@@ -9,9 +9,9 @@ namespace memtune::device {
 
 class MemoryCounter {
  public:
-  // False when the cap has no room for `bytes` more; the counters then stay as they were.
+  // Returns false and changes nothing if `bytes` more would exceed the cap.
   bool take(int64_t bytes) {
-    // Compare-and-swap, not add-and-undo: a refused allocation must not make one on another thread fail.
+    // Compare-and-swap instead of add-and-undo: a refused allocation must not make one on another thread fail.
     int64_t now = allocated_;
     do {
       const int64_t cap = cap_;
@@ -23,10 +23,10 @@ class MemoryCounter {
   void give_back(int64_t bytes) { allocated_ -= bytes; }
 
   int64_t allocated() const { return allocated_; }  // bytes now
-  int64_t peak() const { return peak_; }            // most bytes since the start or reset_peak()
+  int64_t peak() const { return peak_; }            // since the start or reset_peak()
   void reset_peak() { peak_ = allocated_.load(); }
   int64_t cap() const { return cap_; }
-  void set_cap(int64_t bytes) { cap_ = bytes; }  // at most so many from now on; 0: no cap
+  void set_cap(int64_t bytes) { cap_ = bytes; }  // 0: no cap
 
  private:
   void raise_peak(int64_t bytes) {

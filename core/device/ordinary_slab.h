@@ -1,4 +1,4 @@
-// Host memory from the system, page-aligned and not page-locked.
+// Host memory from the system: page-aligned, not page-locked.
 #pragma once
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// How long the compute stream spent between pairs of points, when somebody asks for it: off it costs nothing, on it
-// costs two timed events a pair. The sum is known once the device is idle.
+// Measures compute-stream time between pairs of points. Off by default and then free; on, a pair costs two timed
+// events. ms() requires an idle device.
 #pragma once
 
 #include <utility>
@@ -25,7 +25,7 @@ class Stopwatch {
     ~Lap() {
       if (start_) try {
           watch_.laps_.emplace_back(std::move(start_), watch_.device_.record_timed(Stream::compute));
-        } catch (const DeviceError&) {  // whoever asks the device next is told
+        } catch (const DeviceError&) {  // the next device call reports it
         }
     }
     Lap(const Lap&) = delete;

@@ -1,5 +1,5 @@
-// What is known of the order of streams without asking the driver: a stream works in order, so whoever stands behind
-// one point of it stands behind all earlier ones. Thread: the one that trains.
+// Tracks the known order of streams, to avoid driver calls. A stream runs in order, so waiting for one of its points
+// orders a stream after all earlier points. Thread: the training thread.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@ namespace memtune::device {
 
 class StreamOrder {
  public:
-  using Id = const void*;  // of a stream
+  using Id = const void*;  // identifies a stream
   struct Point {
     Id stream = nullptr;
     uint64_t number = 0;
-    // Whether `other` is reached whenever this one is.
+    // Whether `other` is always reached no later than this point.
     bool implies(const Point& other) const { return stream == other.stream && number >= other.number; }
   };
 
-  // The next point of a stream.
+  // Returns the next point of a stream.
   Point record(Id stream) { return {stream, ++last_}; }
 
-  // Whether what `stream` does next comes behind `point` anyway.
+  // Whether later work of `stream` is ordered after `point` already.
   bool stands_behind(Id stream, const Point& point) const {
     if (stream == point.stream) return true;
     for (const Wait& wait : waits_)
@@ -39,10 +39,10 @@ class StreamOrder {
  private:
   struct Wait {
     Id by;
-    Point point;  // the last of its stream
+    Point point;  // the latest of its stream
   };
   uint64_t last_ = 0;
-  std::vector<Wait> waits_;  // one a pair of streams
+  std::vector<Wait> waits_;  // one per pair of streams
 };
 
 }  // namespace memtune::device

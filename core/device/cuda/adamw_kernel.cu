@@ -1,6 +1,6 @@
-// A warp updates a block of 256 numbers, eight a thread: what it needs to know of the block, the largest magnitudes,
-// stays within it. Arithmetic is that of LibTorch's operators, one rounding each (-fmad=false), and one for both where
-// theirs multiply and add at once.
+// One AdamW step with 8-bit moments. A warp updates a block of 256 numbers, eight per thread, so the block's largest
+// magnitudes stay within the warp. Arithmetic equals that of LibTorch's operators: each operation rounds once
+// (-fmad=false); fmaf is used where LibTorch fuses multiply and add.
 #include <algorithm>
 
 #include "core/device/cuda/cuda_check.h"
@@ -11,10 +11,10 @@ namespace memtune::device {
 namespace {
 
 constexpr int kWarp = 32, kWarps = 8, kNumbers = 256;
-constexpr int kBlocksAProcessor = 8;  // as many as fit one with 256 threads of 32 registers
+constexpr int kBlocksAProcessor = 8;  // occupancy limit with 256 threads of 32 registers
 static_assert(kWarp * kEach == kNumbers);
 
-// What a byte stands for, and between which of them numbers are rounded.
+// The value of each byte, and the rounding boundaries between values.
 struct Map {
   float values[kNumbers];
   float middles[kNumbers - 1];
@@ -27,7 +27,7 @@ __device__ void load(Map& map, const float* values) {
   }
 }
 
-// As amax has it: what is no number is the largest.
+// NaN counts as the largest, as in amax.
 __device__ float larger(float a, float b) { return a > b || isnan(a) ? a : b; }
 
 __device__ float largest_of_warp(float number) {
@@ -35,7 +35,7 @@ __device__ float largest_of_warp(float number) {
   return number;
 }
 
-// The first middle that is not below it.
+// Index of the first boundary that is not below `part`.
 __device__ uint8_t nearest(float part, const Map& map) {
   int index = 0;
   for (int step = kNumbers / 2; step > 0; step /= 2)
@@ -82,14 +82,14 @@ __global__ void __launch_bounds__(kWarp* kWarps) update(const BlockAdamWStep ste
   __syncthreads();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kWarps * kNumbers;
   int64_t block = (static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / kWarp) * kNumbers;
-  for (; block < step.count; block += stride) {  // the same for all of a warp
+  for (; block < step.count; block += stride) {  // uniform within a warp
     const int64_t begin = block + threadIdx.x % kWarp * kEach, left = step.count - begin;
     const Several<T> slopes = read(static_cast<const T*>(step.gradient) + begin, left);
     Several<T> values = read(static_cast<T*>(step.values) + begin, left);
     float first[kEach], second[kEach];
     unpack(step.first, with_sign, begin, left, first);
     unpack(step.second, without_sign, begin, left, second);
-    __syncwarp();  // the largest magnitudes are written anew below
+    __syncwarp();  // all lanes have read the largest magnitudes, which are overwritten below
     for (int i = 0; i < kEach; ++i)
       values.numbers[i] =
           rounded<T>(moved(to_float(values.numbers[i]), to_float(slopes.numbers[i]), first[i], second[i], step));

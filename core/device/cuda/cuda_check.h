@@ -1,4 +1,4 @@
-// Turns CUDA runtime statuses into DeviceErrors.
+// Converts CUDA runtime errors to DeviceError.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@ namespace memtune::device {
 
 inline void check_cuda(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
-  (void)cudaGetLastError();  // LibTorch looks at the last error after its own calls
+  (void)cudaGetLastError();  // clears the error, because LibTorch checks the last error after its own calls
   throw DeviceError(std::string(call) + ": " + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")");
 }
 

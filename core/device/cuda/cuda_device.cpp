@@ -1,5 +1,5 @@
-// The CUDA device. Compute is LibTorch's current stream; the copy streams come from LibTorch's pool of high-priority
-// streams, so a copy is not held up behind queued kernels.
+// The CUDA device. Compute is LibTorch's current stream. Copy streams come from LibTorch's pool of high-priority
+// streams, so that copies do not queue behind kernels.
 #include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -30,14 +30,14 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-// Making an event costs a driver call; engines record one a copy, so they are used again.
+// Reuses CUDA events, because creating one is a driver call and engines record one per copy.
 class EventPool {
  public:
   explicit EventPool(unsigned flags) : flags_(flags) {}
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
   ~EventPool() {
-    for (cudaEvent_t event : free_) (void)cudaEventDestroy(event);  // fails harmlessly when CUDA has shut down
+    for (cudaEvent_t event : free_) (void)cudaEventDestroy(event);  // fails harmlessly after CUDA has shut down
   }
 
   cudaEvent_t take() {
@@ -70,7 +70,7 @@ class CudaEvent final : public Event {
     if (status != cudaSuccess) pool_->give_back(event_);
     check_cuda(status, "cudaEventRecord");
   }
-  // A stream that already waits for it is not disturbed when the event is recorded again.
+  // Streams that already wait for the event are not affected when it is recorded again.
   ~CudaEvent() override { pool_->give_back(event_); }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
@@ -98,12 +98,12 @@ class CudaEvent final : public Event {
   const StreamOrder::Point& point() const { return point_; }
 
  private:
-  std::shared_ptr<EventPool> pool_;  // outlives the device if need be
+  std::shared_ptr<EventPool> pool_;  // may outlive the device
   cudaEvent_t event_;
   StreamOrder::Point point_;
 };
 
-// While it lives the calling thread's new memory comes from one NUMA node, as far as that has any.
+// Allocates the calling thread's new memory on one NUMA node, if the node has free memory, while this object exists.
 class NumaPreference {
  public:
   explicit NumaPreference(int node) {
@@ -118,14 +118,14 @@ class NumaPreference {
   NumaPreference& operator=(const NumaPreference&) = delete;
 
  private:
-  static constexpr int kPreferred = 1;                             // MPOL_PREFERRED of <numaif.h>, which needs libnuma
-  static constexpr int kNodes = 1024;                              // the kernel wants room for all that it could have
-  unsigned long before_[kNodes / 8 / sizeof(unsigned long)] = {};  // as it was
+  static constexpr int kPreferred = 1;  // MPOL_PREFERRED of <numaif.h>, which would require libnuma
+  static constexpr int kNodes = 1024;   // the kernel requires space for all possible nodes
+  unsigned long before_[kNodes / 8 / sizeof(unsigned long)] = {};  // the policy to restore
   int policy_ = 0;
   bool set_ = false;
 };
 
-// The node a device hangs on; -1: not told, or there is one only.
+// NUMA node of a device; -1: unknown, or the machine has only one.
 int numa_node(int device) {
   char bus[32] = {};
   if (cudaDeviceGetPCIBusId(bus, sizeof bus, device) != cudaSuccess) return -1;
@@ -140,7 +140,7 @@ class PinnedSlab final : public HostSlab {
  public:
   PinnedSlab(int64_t bytes, int node) : bytes_(bytes) {
     NumaPreference preference(node);
-    // The driver aligns small blocks to less than a page.
+    // Adds a page, because the driver aligns small blocks to less than a page.
     const cudaError_t status = cudaHostAlloc(&block_, static_cast<size_t>(bytes) + kPage, cudaHostAllocDefault);
     if (status != cudaSuccess) {
       (void)cudaGetLastError();
@@ -164,18 +164,18 @@ class PinnedSlab final : public HostSlab {
   int64_t bytes_;
 };
 
-// Many copies in one call.
+// Enqueues many copies with one driver call.
 class CopyBatches {
  public:
-  // False: this driver has no such call, or refuses it here (on the default stream, say); nothing was enqueued. Whoever
-  // then copies one by one meets what is really wrong.
+  // Returns false, with nothing enqueued, if the driver lacks the call or refuses it, for example on the default
+  // stream. The caller then copies one by one, which reports real errors.
   bool enqueue(std::span<const Device::Copy> copies, cudaStream_t stream) {
     if (!supported_) return false;
     to_.clear();
     from_.clear();
     bytes_.clear();
     for (const Device::Copy& copy : copies) {
-      if (copy.bytes == 0) continue;  // refused by the driver
+      if (copy.bytes == 0) continue;  // the driver refuses empty copies
       to_.push_back(copy.to);
       from_.push_back(copy.from);
       bytes_.push_back(static_cast<size_t>(copy.bytes));
@@ -215,7 +215,7 @@ class CudaDevice final : public Device {
     name_ = properties.name;
     numa_node_ = numa_node(index);
   }
-  // Copies in flight use memory that the engines are about to free.
+  // Waits, because copies in flight use memory that the engines are about to free.
   ~CudaDevice() override { (void)cudaDeviceSynchronize(); }
 
   Type type() const override { return Type::cuda; }
@@ -264,8 +264,8 @@ class CudaDevice final : public Device {
   }
   void reset_peak() override { allocator::resetPeakStats(index_); }
 
-  // The caching allocator takes a share of the device and caps what it reserves. The half byte keeps its rounding down
-  // from losing the last segment.
+  // The caching allocator limits reserved bytes to a fraction of the device. Half a byte is added because it rounds
+  // down, which could cost a whole segment.
   void set_cap(int64_t bytes) override {
     const double share = (static_cast<double>(bytes) + 0.5) / static_cast<double>(total_bytes_);
     allocator::setMemoryFraction(bytes == 0 ? 1.0 : std::min(share, 1.0), index_);

@@ -1,4 +1,4 @@
-// For others in the module: what a CUDA device's events are to the driver.
+// Access to the CUDA events of a CUDA device, for the other sources of the module.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,6 +7,6 @@
 
 namespace memtune::device {
 
-cudaEvent_t handle_of(const Event& event);  // valid as long as the event is there
+cudaEvent_t handle_of(const Event& event);  // valid while `event` exists
 
 }  // namespace memtune::device

@@ -1,4 +1,4 @@
-// The kernels on LibTorch's stream.
+// Runs the module's kernels on LibTorch's current stream.
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 

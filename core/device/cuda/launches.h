@@ -1,4 +1,4 @@
-// What the sources that nvcc compiles give to those that know LibTorch. A launch queues and returns; DeviceError.
+// Kernel launches compiled by nvcc, for sources that use LibTorch. A launch is asynchronous; throws DeviceError.
 #pragma once
 
 #include <cuda_runtime.h>

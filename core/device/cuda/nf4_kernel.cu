@@ -1,5 +1,5 @@
-// A thread unpacks eight numbers, which lie in one block. Products and sums are rounded one by one (-fmad=false), as
-// operators round them.
+// Unpacks NF4, eight numbers of one quantization block per thread. Products and sums are rounded separately
+// (-fmad=false), as LibTorch's operators do.
 #include "core/device/cuda/cuda_check.h"
 #include "core/device/cuda/launches.h"
 #include "core/device/cuda/several_numbers.cuh"

@@ -1,4 +1,4 @@
-// In the place of kernels.cpp where there was no nvcc.
+// Replaces kernels.cpp in builds without nvcc.
 #include "core/device/cuda_kernels.h"
 
 extern "C" __attribute__((visibility("default"))) const memtune::device::CudaKernels* memtune_cuda_kernels() {

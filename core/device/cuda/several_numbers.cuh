@@ -1,4 +1,4 @@
-// Eight numbers of a thread, read and written at once where they are aligned, and as float in between.
+// Vectorized access to eight numbers per thread: one load or store if aligned; arithmetic in float.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -40,7 +40,7 @@ __device__ inline bool is_aligned(const T* pointer) {
   return reinterpret_cast<uintptr_t>(pointer) % alignof(Several<T>) == 0;
 }
 
-// Of `from` on, of which `left` are there; those that are not are 0.
+// Reads eight numbers, of which `left` exist; the others are 0.
 template <typename T>
 __device__ inline Several<T> read(const T* from, int64_t left) {
   if (left >= kEach && is_aligned(from)) return *reinterpret_cast<const Several<T>*>(from);

@@ -14,7 +14,7 @@
 namespace memtune::device {
 namespace {
 
-// The size stands before the bytes, in a header as large as LibTorch's alignment.
+// The size is stored before the data, in a header as large as LibTorch's alignment.
 constexpr size_t kHeader = 64;
 constexpr uint8_t kPriority = 100;  // over LibTorch's own allocators, which register with 0
 
@@ -35,7 +35,7 @@ void release(void* data) {
                                         " bytes are allocated, the cap is " + std::to_string(counter.cap()) + " bytes");
 }
 
-// Not the cap that is played: this machine has no more to give.
+// Not the emulated cap: the machine itself has no more memory.
 [[noreturn]] void refuse_of_host(int64_t bytes) {
   const std::string limit = memory_limit();
   throw OutOfHostMemory("out of host memory: tried to allocate " + format_bytes(bytes) + " with " +

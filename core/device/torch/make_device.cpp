@@ -57,7 +57,7 @@ std::unique_ptr<Device> make_device(const std::string& name) {
 }
 
 int count_cuda_devices() {
-  cuda_maker();  // LibTorch is asked behind it
+  cuda_maker();  // loads the module, which must precede LibTorch's query
   return at::detail::getCUDAHooks().deviceCount();
 }
 
@@ -65,7 +65,7 @@ std::vector<std::unique_ptr<Device>> make_all_cuda_devices() {
   std::vector<std::unique_ptr<Device>> devices;
   const int count = count_cuda_devices();
   if (count == 0) return devices;
-  const c10::DeviceGuard current{c10::Device(c10::kCUDA)};  // making one changes it
+  const c10::DeviceGuard current{c10::Device(c10::kCUDA)};  // restores it, because creating a device changes it
   for (int index = 0; index < count; ++index) devices.push_back(make_cuda_device(index));
   return devices;
 }

@@ -1,3 +1,4 @@
+// Creates the device of a trial by name, on LibTorch.
 #pragma once
 
 #include <memory>
@@ -8,16 +9,16 @@
 
 namespace memtune::device {
 
-// "cpu", "cuda", "cuda:1". The first call decides for the process. UsageError for an unknown name, DeviceError (with
-// what is missing) when there is no such device. On CPU this installs the counting allocator: call it before any tensor
-// is made.
+// Names are "cpu", "cuda", "cuda:1". The first call decides for the process. Throws UsageError for an unknown name, and
+// DeviceError with the missing part if there is no such device. "cpu" installs the counting allocator, so call this
+// before creating tensors.
 std::unique_ptr<Device> make_device(const std::string& name);
 
-// Those that the process may see. DeviceError without the CUDA module.
+// Number of CUDA devices visible to the process. Throws DeviceError without the CUDA module.
 int count_cuda_devices();
-// All of them, by index, to measure what they share: beside make_device's, which stays the one that the process uses
-// and the calling thread's current one. What they share is safe from any thread: each may have a thread of its own, on
-// which it is LibTorch's current device. DeviceError when one cannot be had.
+// All visible devices by index, to measure shared resources such as PCIe. The device of make_device() stays the
+// process's device and the calling thread's current one. Each device may be used on a thread of its own where it is
+// LibTorch's current device; shared state is thread-safe. Throws DeviceError if one fails.
 std::vector<std::unique_ptr<Device>> make_all_cuda_devices();
 
 }  // namespace memtune::device

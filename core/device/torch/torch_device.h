@@ -1,4 +1,4 @@
-// A device as LibTorch names it.
+// Converts a Device to LibTorch's c10::Device.
 #pragma once
 
 #include <c10/core/Device.h>
