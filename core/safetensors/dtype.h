@@ -1,4 +1,4 @@
-// Types of elements, as safetensors files name them.
+// Element types of safetensors files.
 #pragma once
 
 #include <cstdint>

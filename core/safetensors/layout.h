@@ -1,5 +1,5 @@
-// Which tensor lies where in a file's data: a function of what will be in it alone, so that the bytes can be gathered
-// before there is a file. The file is print_header() of it, then the data.
+// Computes the place of each tensor in a file's data from names, types and shapes alone. Data can therefore be
+// collected before the file exists. The file is print_header() of the result, then the data.
 #pragma once
 
 #include <span>
@@ -16,8 +16,8 @@ struct Spec {
   std::vector<int64_t> shape;
 };
 
-// In the order of the data: the widest elements first, so that each tensor is aligned to its own, else as given. Throws
-// Malformed for names that are there twice or reserved, and for impossible shapes.
+// Entries in data order: widest element types first, so that every tensor is aligned, otherwise in the given order.
+// Throws Malformed for repeated or reserved names and for invalid shapes.
 std::vector<Entry> lay_out(std::span<const Spec> tensors);
 
 inline int64_t data_bytes_of(const std::vector<Entry>& entries) { return entries.empty() ? 0 : entries.back().end; }
