@@ -14,7 +14,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr int kHelpWidth = 80;  // where there is no terminal
+constexpr int kHelpWidth = 80;  // without a terminal
 
 constexpr char kDescription[] =
     R"(memtune measures which memory strategy suits a model on this machine: it runs real training steps under each.
@@ -32,7 +32,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-// CLI11 would only say that it did not expect the word.
+// Checks the command's name, because CLI11 would only report an unexpected word.
 void check_command_word(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names = command_names(app);
   if (std::ranges::find(names, word) != names.end()) return;
@@ -57,7 +57,7 @@ void check_extras(const CLI::App& command) {
   throw UsageError("unknown flag '" + word + "'" + (near.empty() ? "; " : "; did you mean '" + near + "'? ") + help);
 }
 
-// CLI11 takes the next flag for the value of one that lacks its own.
+// Checks for missing values, because CLI11 takes the next flag as the value.
 void check_values(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& value : option->results()) {
@@ -69,7 +69,7 @@ void check_values(const CLI::App& command) {
 // CLI11's message on one line.
 std::string one_line(const std::string& text) { return join(split(trim(text), '\n'), " "); }
 
-// The words that other tools take for flags: "help sweep" is "sweep --help".
+// Replaces words that other tools have as flags: "help sweep" becomes "sweep --help".
 std::vector<std::string> as_flags(std::vector<std::string> words) {
   if (words.front() == "version") return {"--version"};
   if (words.front() != "help") return words;
@@ -85,7 +85,7 @@ std::string help_of(CLI::App& app, int descriptor) {
   return help_text(*std::ranges::find(all, name, &CommandWords::name), all, width > 0 ? width : kHelpWidth);
 }
 
-// What stands behind "--" is a command of somebody else's, whose flags are not memtune's; `words` loses it.
+// Removes the words after "--" from `words` and returns them: the user's command, with flags of its own.
 CommandWordsBehind take_command(std::vector<std::string>& words) {
   const auto end = std::ranges::find(words, "--");
   static const std::vector<std::string> kTaking = {"profile", "sweep", "doctor"};
@@ -96,7 +96,7 @@ CommandWordsBehind take_command(std::vector<std::string>& words) {
 }
 
 int parse(CLI::App& app, std::vector<std::string> arguments) try {
-  std::ranges::reverse(arguments);  // CLI11 takes them from the back
+  std::ranges::reverse(arguments);  // CLI11 reads them from the back
   app.parse(arguments);
   return -1;
 } catch (const CLI::CallForHelp&) {
@@ -131,7 +131,7 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<st
 std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& behind) {
   auto made = std::make_unique<CLI::App>(kDescription, "memtune");
   CLI::App& app = *made;
-  app.set_help_flag("-h,--help", "print this help");  // of commands too
+  app.set_help_flag("-h,--help", "print this help");  // commands inherit it
   app.set_version_flag("-V,--version", "memtune " MEMTUNE_VERSION, "print the version");
   app.require_subcommand(1);
   add_sweep(app, action, behind);

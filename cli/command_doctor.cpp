@@ -11,7 +11,7 @@ namespace {
 
 using sweep::DoctorCheck;
 
-constexpr int kLeastMajor = 2, kLeastMinor = 4;  // of PyTorch, that are tried
+constexpr int kLeastMajor = 2, kLeastMinor = 4;  // oldest PyTorch that is tested
 
 bool is_too_old(const std::string& version) {
   int major = 0, minor = 0;

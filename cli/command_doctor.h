@@ -1,4 +1,4 @@
-// memtune doctor -- COMMAND: what of a training command can be measured, found out by its first steps.
+// memtune doctor -- COMMAND: runs the first steps of a training command to find out what memtune can measure of it.
 #pragma once
 
 #include <chrono>
@@ -9,7 +9,7 @@
 
 namespace memtune::cli {
 
-// Starts it for four steps at most, in a folder that is gone afterwards. UsageError when there is no such program.
+// Runs at most four steps in a temporary folder. Throws UsageError if the program does not exist.
 std::vector<sweep::DoctorCheck> check_command(const std::vector<std::string>& command, std::chrono::milliseconds limit);
 
 }  // namespace memtune::cli

@@ -1,5 +1,4 @@
-// What the commands that take a training command behind "--" share: which of their flags go with it, and what those
-// say.
+// Shared by the commands that take a training command after "--": the flags that go with it, and its settings.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,15 +11,15 @@
 
 namespace memtune::cli {
 
-// The words behind "--"; nothing: there was no "--".
+// The words after "--"; none without a "--".
 using CommandWordsBehind = std::optional<std::vector<std::string>>;
 
-// UsageError for a flag that was given and is not of `flags`: `why` it is not for commands, behind its name.
+// Throws UsageError for a given flag that is not in `flags`. The message is the flag's name and `why`.
 void check_flags_of_command(
     const CLI::App& command, const std::vector<std::string>& flags,
     const std::string& why = " is for models of memtune's own; a command behind -- brings what it trains");
 
-// --warmup, --steps, --timeout, --memory-cap and --out; no variants. Throws UsageError.
+// Settings from --warmup, --steps, --timeout, --memory-cap and --out, without variants. Throws UsageError.
 sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command);
 
 }  // namespace memtune::cli

@@ -22,7 +22,7 @@
 namespace memtune::cli {
 namespace {
 
-// Where a trainer's settings go has to be said.
+// Checks that the command or a config takes the trainer's settings.
 void check_places(const CommandSweepFlags& flags) {
   if (flags.trainer.empty())
     throw UsageError("--config and --allow are about a trainer's settings: --trainer NAME says whose");
@@ -35,7 +35,7 @@ void check_places(const CommandSweepFlags& flags) {
     throw UsageError("--config: the command has no {config}, where the path of each variant's would stand");
 }
 
-// A word {args} is as many as there are.
+// A word {args} is replaced by all arguments.
 std::vector<std::string> with_arguments(const std::vector<std::string>& command,
                                         const std::vector<std::string>& arguments) {
   std::vector<std::string> words;
@@ -47,7 +47,7 @@ std::vector<std::string> with_arguments(const std::vector<std::string>& command,
   return words;
 }
 
-// The trainer's whole space, the user's own first; without a trainer the command itself.
+// All variants of the trainer, the user's own first. Without a trainer only the command itself.
 std::vector<sweep::CommandVariant> variants_of(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
   if (flags.trainer.empty() && flags.config.empty() && flags.allowed.empty()) return {{"", flags.command, "", ""}};
   check_places(flags);
@@ -66,7 +66,7 @@ std::vector<sweep::CommandVariant> variants_of(const CommandSweepFlags& flags, s
   return variants;
 }
 
-// What a sweep of a model in the folder measured, at the batch that it recommends.
+// Figures that a sweep of a model in the folder measured, at the recommended batch.
 std::vector<sweep::NativeFigures> native_figures(const CommandSweepFlags& flags) {
   std::vector<sweep::NativeFigures> figures;
   if (flags.like.empty()) return figures;
@@ -94,7 +94,7 @@ void add_variants(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
   sweep.variants = sweep::expand(variants_of(flags, sweep), axes);
 }
 
-// --dry-run: what memtune's own trials choose.
+// For --dry-run: the variants that memtune's own trials will choose from.
 std::string later_text(const CommandSweepFlags& flags) {
   std::vector<std::string> names;
   for (const sweep::CommandVariant& variant : flags.settings.sweep.variants)
@@ -105,7 +105,7 @@ std::string later_text(const CommandSweepFlags& flags) {
   return "# then, by memtune's own trials of the model: " + settings + "a plan as memtune_plan.py\n";
 }
 
-// What would let one work, or fit.
+// Advice on how to make a variant work, or fit.
 std::string way_out(const CommandSweepFlags& flags, const report::Report& report) {
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or variants that take less";
   const auto ended_in = [&](result::Outcome outcome) {

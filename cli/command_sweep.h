@@ -1,4 +1,4 @@
-// memtune sweep -- COMMAND: variants of a training command that is not memtune's.
+// memtune sweep -- COMMAND: measures variants of the user's own training command.
 #pragma once
 
 #include <optional>
@@ -10,20 +10,20 @@
 
 namespace memtune::cli {
 
-// What of training a trainer's space leaves as it is, unless --allow says otherwise.
+// Parts of training that a trainer's space never changes unless --allow names them.
 inline const std::vector<std::string> kMayChange = {"optimizer"};
 
 struct CommandSweepFlags {
   std::vector<std::string> command, tries;
-  std::string trainer, config, like;           // "": none
-  std::vector<std::string> allowed;            // of kMayChange
-  sweep::CommandSweepSettings settings;        // all but its variants
-  std::optional<sweep::SweepSettings> native;  // of memtune's own trials, which choose variants; nothing: all are run
-  bool plan_asked = false;                     // a model was named
+  std::string trainer, config, like;           // "": not given
+  std::vector<std::string> allowed;            // some of kMayChange
+  sweep::CommandSweepSettings settings;        // without variants
+  std::optional<sweep::SweepSettings> native;  // memtune's own trials, which choose variants; none: all run
+  bool plan_asked = false;                     // --model was given
   AnswerFlags answer;
 };
 
-// The exit code. Throws UsageError, IoError.
+// Returns the exit code. Throws UsageError, IoError.
 int sweep_command(CommandSweepFlags flags);
 
 }  // namespace memtune::cli

@@ -19,7 +19,7 @@ OptionWords option_words(CLI::Option& option) {
   if (option.get_items_expected_max() > 0) words.value = trim(option.get_type_name());
   words.help = option.get_description();
   words.offers = offered(option);
-  if (words.alone && words.value.empty() && words.offers.empty()) words.value = "FILE";  // as diff's A and B
+  if (words.alone && words.value.empty() && words.offers.empty()) words.value = "FILE";  // A and B of diff
   words.required = option.get_required();
   words.repeats = !words.value.empty() && option.get_items_expected_max() > 1;
   words.group = words.alone ? kArguments : option.get_group();
@@ -27,7 +27,7 @@ OptionWords option_words(CLI::Option& option) {
   return words;
 }
 
-// The viewer reads its own arguments.
+// Options of the viewer, which parses its own arguments.
 std::vector<OptionWords> viewer_words() {
   std::vector<OptionWords> options = {{{"run"}, "DIR|FILE", config::kViewPaths, kArguments, {}, true, false, true}};
   for (const config::ViewOption& option : config::view_options())

@@ -1,4 +1,4 @@
-// What the command line takes, as plain data: read from the App that parses it, for manual pages and completion.
+// The commands and options as plain data, for manual pages and completion. They are read from the App that parses them.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,27 +8,27 @@
 namespace memtune::cli {
 
 struct OptionWords {
-  std::vector<std::string> names;  // "-o", "--output"; of an argument that stands alone "run"
-  std::string value;               // "FILE|-"; empty: takes none
+  std::vector<std::string> names;  // "-o", "--output"; of a positional argument "run"
+  std::string value;               // "FILE|-"; empty: no value
   std::string help;
-  std::string group;                // the heading that it stands under, of kGroups
-  std::vector<std::string> offers;  // words that the value may be
-  bool alone = false;               // an argument without a name before it
+  std::string group;                // its heading, of kGroups
+  std::vector<std::string> offers;  // allowed or suggested values
+  bool alone = false;               // positional argument
   bool required = false;
   bool repeats = false;
-  bool takes(const std::string& kind) const;  // "FILE" of "FILE|-"; "DIR"
+  bool takes(const std::string& kind) const;  // "FILE" for "FILE|-"; "DIR"
 };
 
 struct CommandWords {
-  std::string name;     // "sweep"; of the program itself "memtune"
-  std::string summary;  // its first line, without the dot
-  std::string text;     // the rest of the description, without the examples; may be empty
+  std::string name;     // "sweep"; "memtune" for the program itself
+  std::string summary;  // first line of the description, without the dot
+  std::string text;     // rest of the description without examples; may be empty
   std::vector<std::string> examples;
-  std::vector<OptionWords> options;  // in the order of their groups
-  std::string behind = {};           // what may stand behind the options: "-- COMMAND..."
+  std::vector<OptionWords> options;  // ordered by group
+  std::string behind = {};           // after the options: "-- COMMAND..."
 };
 
-// The program, then its commands.
+// The program first, then its commands.
 std::vector<CommandWords> command_words(CLI::App& app);
 
 }  // namespace memtune::cli

@@ -5,7 +5,7 @@
 namespace memtune::cli {
 namespace {
 
-// In single quotes, for all three.
+// Single-quoted, for all three shells.
 std::string quoted(const std::string& text) {
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
@@ -26,8 +26,7 @@ std::vector<std::string> names(std::span<const CommandWords> commands) {
 
 // --- bash ---
 
-// bash breaks words at colons and equal signs, which strategies hold, and replaces only what is behind the last of
-// them.
+// bash splits words at ':' and '=', which strategies contain, and replaces only the part after the last one.
 constexpr char kBash[] = R"bash(_memtune() {
   local words word previous kind= choices= options=
   read -ra words <<<"${COMP_LINE:0:COMP_POINT}"
@@ -76,7 +75,7 @@ std::string bash_values(const CommandWords& command) {
   return text;
 }
 
-// What stands alone, and the names of options.
+// The positional arguments and the names of options.
 std::string bash_options(const CommandWords& command) {
   std::vector<std::string> list, words, kinds;
   for (const OptionWords& option : command.options) {
@@ -91,7 +90,7 @@ std::string bash_options(const CommandWords& command) {
 
 // --- zsh ---
 
-// What may follow an option, or stand alone.
+// The completion of an option's value or of a positional argument.
 std::string zsh_value(const OptionWords& option) {
   std::vector<std::string> ways;
   if (!option.offers.empty()) ways.push_back("(" + replaced(join(option.offers, " "), ":", "\\") + ")");
@@ -99,7 +98,7 @@ std::string zsh_value(const OptionWords& option) {
   if (option.takes("DIR") && !option.takes("FILE")) ways.push_back("_files -/");
   const std::string message = replaced(option.value.empty() ? option.names.front() : option.value, ":", "\\");
   if (ways.size() < 2) return ":" + message + ":" + (ways.empty() ? " " : ways.front());
-  return ":" + message + ": _memtune_or_files " + join(option.offers, " ");  // the blank: called as it stands
+  return ":" + message + ": _memtune_or_files " + join(option.offers, " ");  // the blank stops zsh from adding options
 }
 
 std::string zsh_option(const OptionWords& option) {

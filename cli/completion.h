@@ -1,4 +1,4 @@
-// Completion for shells: commands, their options, and the words, files or folders that an option takes.
+// Shell completion scripts for commands, options and the words, files or folders that an option takes.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace memtune::cli {
 
-// All of what command_words() gave.
+// `all` is the result of command_words().
 std::string bash_completion(std::span<const CommandWords> all);
 std::string zsh_completion(std::span<const CommandWords> all);
 std::string fish_completion(std::span<const CommandWords> all);

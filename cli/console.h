@@ -1,4 +1,4 @@
-// Where words go: answers to stdout or a file, everything else to stderr.
+// Output: answers go to stdout or a file, everything else to stderr.
 #pragma once
 
 #include <string>
@@ -8,31 +8,31 @@
 
 namespace memtune::cli {
 
-// What the person asked of every command's output.
+// Output flags of every command.
 struct ConsoleFlags {
-  bool quiet = false;  // stderr only for errors
+  bool quiet = false;  // only errors on stderr
   bool no_color = false;
 };
 
-// The table's looks on stdout as it is: colors on a terminal (unless NO_COLOR, TERM=dumb or --no-color), its width.
+// The table style for stdout: width of the terminal, and colors on a terminal (unless NO_COLOR, TERM=dumb or
+// --no-color).
 report::TableStyle table_style(const ConsoleFlags& flags);
 
-// Columns of the terminal behind `descriptor`, or 0 when there is none.
+// Width of the terminal at `descriptor` in columns; 0 if it is no terminal.
 int terminal_width(int descriptor);
 
-// Answers. `path` "-" is stdout. Throws IoError, also when stdout cannot take it.
+// Writes an answer. `path` "-" is stdout. Throws IoError, also if stdout fails.
 void write_output(const std::string& path, std::string_view text);
 
-// That write_output will find a folder to write into: UsageError that begins with the flag, before work is begun for
-// nothing.
+// Checks before the work begins that write_output can write to `path`. Throws UsageError that begins with the flag.
 void check_output(const std::string& flag, const std::string& path);
-// That --out names a folder, or nothing that is there.
+// Checks that --out is a folder or does not exist. Throws UsageError.
 void check_out(const std::string& path);
-// Of two flags; stdout is for one of them.
+// check_output for two flags. Only one of them may be stdout.
 void check_outputs(const std::string& flag, const std::string& path, const std::string& other_flag,
                    const std::string& other_path);
 
-// One line to stderr, unless quiet.
+// Prints one line to stderr, unless quiet.
 void say(const ConsoleFlags& flags, const std::string& line);
 
 }  // namespace memtune::cli

@@ -34,7 +34,7 @@ report::Report open_report(const std::string& path) {
   return open_run(path).report;
 }
 
-// Figures of another model, machine or batch can be compared, but whoever reads them should know.
+// Different models, machines or settings can be compared, but the user should know.
 void say_differences(const ConsoleFlags& console, const report::Report& a, const report::Report& b) {
   const auto say_difference = [&](const char* what, const std::string& in_a, const std::string& in_b) {
     if (in_a != in_b) say(console, std::string(what) + " differ: A " + in_a + "; B " + in_b);
@@ -44,7 +44,7 @@ void say_differences(const ConsoleFlags& console, const report::Report& a, const
   say_difference("settings", a.settings, b.settings);
 }
 
-// What is beyond the limits, a line each.
+// Violations of the limits, one line each.
 std::vector<std::string> objections(const std::vector<result::DiffLimit>& limits,
                                     const std::vector<result::DiffRow>& rows) {
   std::vector<std::string> lines;

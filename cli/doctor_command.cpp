@@ -45,7 +45,7 @@ struct DoctorFlags {
   ConsoleFlags console;
 };
 
-// What memtune-trial says, or why it says nothing.
+// The checks of memtune-trial, or a failed check if it does not answer.
 std::vector<DoctorCheck> ask_trial(const std::string& device) {
   sweep::TrialAnswer answer = sweep::run_trial_process({{"doctor", device}, "", std::chrono::minutes(2), {}});
   if (auto* checks = std::get_if<std::vector<DoctorCheck>>(&answer)) return std::move(*checks);
@@ -55,7 +55,7 @@ std::vector<DoctorCheck> ask_trial(const std::string& device) {
   return {{"trial process", "fail", detail, "install it again, or build it again with scripts/memtune"}};
 }
 
-// What the disk does without the tool in its way, each direction alone.
+// Measures the disk without other load, one direction at a time.
 DoctorCheck check_scratch(const std::string& directory) {
   constexpr int64_t kProbeBytes = int64_t{1} << 30;
   try {
@@ -93,7 +93,7 @@ report::Paint paint_of(const std::string& status) {
   return status == "ok" ? report::Paint::good : status == "warn" ? report::Paint::doubtful : report::Paint::bad;
 }
 
-// `text` beside `lead`, its further lines below itself.
+// `text` wrapped to the right of `lead`.
 std::string hanging(const std::string& lead, int lead_width, const std::string& text, int width) {
   std::string lines = lead;
   for (const std::string& line : wrap(text, std::max(24, width - lead_width)))

@@ -21,7 +21,7 @@ using config::MachineProfile;
 
 constexpr int64_t kDiskBytes = int64_t{1} << 30;
 constexpr std::chrono::minutes kLimit{5};
-constexpr size_t kDate = 10;  // characters of a time: 2026-11-22
+constexpr size_t kDate = 10;  // characters of a date: 2026-11-22
 
 MachineProfile ask_trial(const std::string& device, const ConsoleFlags& console) {
   const auto progress = [&](const sweep::Phase& phase) { say(console, phase.note); };
@@ -50,7 +50,7 @@ std::string both(double first, const char* of_first, double second, const char* 
 }  // namespace
 
 MachineProfile probe_machine(const std::string& device, const std::string& scratch, const ConsoleFlags& console) {
-  std::optional<disk::DiskSpeed> disk;  // first: a folder that cannot be written is told before a minute has gone
+  std::optional<disk::DiskSpeed> disk;  // first, to fail early if the folder is not writable
   if (!scratch.empty()) {
     say(console, "measuring the disk of " + scratch);
     disk = disk::probe_disk(scratch, kDiskBytes);

@@ -1,4 +1,4 @@
-// memtune doctor --probe: the machine measured, as a profile that memtune plan --machine FILE takes.
+// memtune doctor --probe: measures the machine and prints a profile for memtune plan --machine FILE.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace memtune::cli {
 
-// Measures `device`, and the disk of the folder `scratch` ("": none). UsageError, DeviceError, IoError.
+// Measures `device` and the disk of the folder `scratch` ("": none). Throws UsageError, DeviceError, IoError.
 config::MachineProfile probe_machine(const std::string& device, const std::string& scratch,
                                      const ConsoleFlags& console);
 

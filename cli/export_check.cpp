@@ -16,7 +16,7 @@
 namespace memtune::cli {
 namespace {
 
-// Nothing: there is none, or it is the sweep of a command, whose variants are no strategies.
+// The sweep in `folder`. None if there is no sweep, or if it is of a command, whose variants are not strategies.
 std::optional<FinishedRun> run_in(const std::string& folder) try {
   FinishedRun run = open_run(folder);
   return is_of_commands(run.report) ? std::nullopt : std::optional(std::move(run));

@@ -1,4 +1,4 @@
-// `memtune export --check`: what a trainer's configuration amounts to, and what of it does nothing.
+// `memtune export --check`: prints the strategy that a trainer's config amounts to, and its settings without effect.
 #pragma once
 
 #include <map>
@@ -10,12 +10,12 @@ namespace memtune::cli {
 
 struct CheckedConfig {
   std::string trainer, file;
-  std::string run;  // folder of a sweep whose figures are told, where there is one
+  std::string run;  // folder of a sweep whose figures are printed, if it is one
   std::map<std::string, std::string> releases;
   ConsoleFlags console;
 };
 
-// Prints; kFailed where a memory setting does not do what it says.
+// Prints the result. Returns kFailed if a memory setting has no effect.
 int check_trainer_config(const CheckedConfig& config);
 
 }  // namespace memtune::cli

@@ -42,7 +42,7 @@ struct ExportFlags {
   ConsoleFlags console;
 };
 
-// "5.23" is the trainer's own release, "transformers=5.23" that of a package that it builds on.
+// "5.23" is the release of the trainer itself, "transformers=5.23" the release of a package that it needs.
 std::map<std::string, std::string> releases_of(const std::vector<std::string>& words) {
   std::map<std::string, std::string> releases;
   for (const std::string& word : words) {
@@ -62,21 +62,21 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 constexpr char kPython[] = "python";
 
-// Whose configurations there are keys for, and what needs none.
+// The trainers with keys, and "python", which needs none.
 std::vector<std::string> known_trainers() {
   std::vector<std::string> names(trainer::trainers().begin(), trainer::trainers().end());
   names.emplace_back(kPython);
   return names;
 }
 
-// What a folder of somebody else's, or a config, has in it acts on no terminal.
+// Control characters are escaped on a terminal, because the text may come from an untrusted folder or config.
 void write_config(const std::string& path, const std::string& text) {
   const bool shown = path == "-" && terminal_width(STDOUT_FILENO) > 0;
   const auto on_terminal = [](char32_t code) { return code == '\t' ? "\t" : code == '\r' ? "" : "\xEF\xBF\xBD"; };
   write_output(path, shown ? with_escapes(text, '\n', on_terminal) : text);
 }
 
-// The facts are those of the row's own batch and sequence where the sweep looked at them.
+// The facts are for the row's batch and sequence, if the sweep inspected the model at these.
 int write_python(const ExportFlags& flags, const FinishedRun& run, const result::Row& row) {
   const std::optional<config::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
   if (!plan) throw UsageError("the plan of '" + row.measurement.strategy + "' is not in " + flags.run + " any more");
@@ -110,7 +110,7 @@ void check_flags(const ExportFlags& flags) {
     throw UsageError("-o is the file of --into itself, which is overwritten with --in-place only");
 }
 
-// A new file takes the name: readers see the old or the new text.
+// The rename to the old name breaks hard links: other names keep the old text.
 void say_other_names(const ExportFlags& flags) {
   std::error_code ignored;
   if (flags.in_place && fs::hard_link_count(flags.into, ignored) > 1 && !ignored)

@@ -69,7 +69,7 @@ class VariantExport {
                      "): the same sweep into another folder writes it");
   }
 
-  // Named, or the best.
+  // The row that --strategy names, otherwise the best.
   const Row& chosen(bool planned) const {
     if (flags_.strategy.empty()) return best(planned);
     const Row& row = find_row(run_.report, flags_.strategy);
@@ -89,7 +89,7 @@ class VariantExport {
       throw UsageError(std::string(planned ? "no plan in Python" : "no setting") + " is the answer of '" + flags_.path +
                        "': " + way.text + (way.row ? "; --strategy NAME writes one all the same" : ""));
     }
-    const Row& row = find_row(run_.report, "");  // nothing was planned: the recommended
+    const Row& row = find_row(run_.report, "");  // no plan was looked for: the recommended row
     if (planned)
       throw UsageError("'" + flags_.path +
                        "' has no plan: memtune sweep --model or --config with what the command "
@@ -97,7 +97,7 @@ class VariantExport {
     return row;
   }
 
-  // The same change of another config, which may have it already.
+  // Makes the same change in another config; fails if that has it already.
   std::string into(const std::string& name) const {
     trainer::SpaceSettings settings;
     settings.optimizer = true;

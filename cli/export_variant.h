@@ -1,5 +1,5 @@
-// "memtune export" of a sweep of a training command: a variant of the trainer's config, or the plan that it was run
-// under.
+// "memtune export" for a sweep of a training command: writes a variant of the trainer's config, or the plan of a
+// variant.
 #pragma once
 
 #include <string>
@@ -10,15 +10,15 @@
 namespace memtune::cli {
 
 struct VariantFlags {
-  std::string path;      // of the run, as it was typed
+  std::string path;      // of the run, as typed
   std::string trainer;   // "python": a plan
-  std::string strategy;  // a variant's name; "": the best of that kind
-  std::string into;      // a config of that trainer; "": the file that was measured
+  std::string strategy;  // a variant's name; "": the best of its kind
+  std::string into;      // the trainer's config to change; "": the measured file
   ConsoleFlags console;
 };
 
-// What is to be written; stderr is told what was measured and how a plan is put to work. UsageError where the run has
-// no such thing.
+// Returns the text to write, and prints the measurement and how to apply a plan to stderr. Throws UsageError if the run
+// has no such variant.
 std::string exported_variant(const FinishedRun& run, const VariantFlags& flags);
 
 }  // namespace memtune::cli

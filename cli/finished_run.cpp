@@ -28,7 +28,7 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
   findings::tell_what_failed(report.rows, *row, found);
   std::ranges::move(found, std::back_inserter(report.findings));
 } catch (const std::exception&) {
-  // Findings are an extra: whoever asks for the trace itself is told what is wrong with it.
+  // Findings are optional. Commands that read the trace itself report its errors.
 }
 
 const result::Row& find_row(const report::Report& report, const std::string& strategy) {

@@ -1,4 +1,4 @@
-// A run directory as the commands that come after a sweep see it.
+// Opens the directory of a finished sweep for the commands that follow it.
 #pragma once
 
 #include <string>
@@ -12,15 +12,14 @@ struct FinishedRun {
   report::Report report;
 };
 
-// Throws UsageError when there is no sweep in `path`.
+// Throws UsageError if `path` has no sweep.
 FinishedRun open_run(const std::string& path);
 
-// What the recommended trial's trace says, into the report. A trial without a trace, or one whose trace cannot be read,
-// says nothing.
+// Adds the findings from the recommended trial's trace to the report. A missing or unreadable trace adds nothing.
 void add_findings(const sweep::RunDirectory& directory, report::Report& report);
 
-// The trial of that strategy (the recommended or the first that worked, where several batch sizes were tried); "": the
-// recommended one. Throws UsageError with the names that there are.
+// The trial of that strategy; "": the recommended one. If it was tried at several batches, the recommended one, else
+// the first that worked. Throws UsageError with the known names.
 const result::Row& find_row(const report::Report& report, const std::string& strategy);
 
 }  // namespace memtune::cli

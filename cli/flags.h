@@ -1,4 +1,4 @@
-// Values of flags, read with one wording: "--steps: ..." names the flag, the value and what would do.
+// Parses values of flags. All messages name the flag, the value and what is allowed.
 #pragma once
 
 #include <chrono>
@@ -14,9 +14,9 @@ std::vector<int64_t> integers_flag(const std::string& flag, const std::vector<st
 int64_t bytes_flag(const std::string& flag, const std::string& text);                                // > 0
 std::chrono::milliseconds duration_flag(const std::string& flag, const std::string& text);  // "90", "90s", "5m", "1h"
 std::string choice_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices);
-// One of `choices`, which are canonical names, by any of its names: bf16 is bfloat16.
+// Returns one of `choices`, which are canonical names. Other names are accepted: bf16 is bfloat16.
 std::string dtype_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices);
-// Names of files are kept as JSON, which takes nothing else.
+// File names must be UTF-8, because they are stored as JSON.
 void check_utf8(const std::string& flag, const std::string& path);
 
 }  // namespace memtune::cli

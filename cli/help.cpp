@@ -8,10 +8,10 @@
 namespace memtune::cli {
 namespace {
 
-constexpr int kLeastWidth = 40, kMostWidth = 110;  // longer lines are hard to read, however wide the terminal
-constexpr int kMostColumn = 26;                    // where what an option does begins at the latest
+constexpr int kLeastWidth = 40, kMostWidth = 110;  // longer lines are hard to read, even in a wide terminal
+constexpr int kMostColumn = 26;                    // last column where a description may begin
 
-// A term, and what it means beside it, or below where the term is too long.
+// A term and its text to the right of it, or below it if the term is too long.
 std::string entry(const std::string& term, const std::string& text, int column, int width) {
   std::string lines = "  " + term;
   if (display_width(lines) + 2 > column) lines += "\n";
@@ -70,7 +70,7 @@ std::string commands(std::span<const CommandWords> all, int width) {
   return text;
 }
 
-// What is said of it stands behind many blanks; where that has no room beside it, it goes before it.
+// An example's remark follows its command after several blanks. If it does not fit on the line, it is printed above.
 std::string example_lines(const std::string& example, int width) {
   const size_t end = std::min(example.find("   "), example.size());
   const std::string command = example.substr(0, end), remark = trim(example.substr(end));
@@ -87,7 +87,7 @@ std::string examples(const CommandWords& command, int width) {
   return text;
 }
 
-// Lines that are indented stay as they are, the others are filled.
+// Indented lines are kept; other lines are filled.
 std::string paragraphs(const std::string& text, int width) {
   std::string result, filled;
   const auto flush = [&] {
@@ -107,7 +107,7 @@ std::string paragraphs(const std::string& text, int width) {
   return result;
 }
 
-// What stays on one line: words between blanks, those within single quotes with theirs, an option with its value.
+// Words that stay on one line: quoted words with their blanks, an option with its value.
 std::vector<std::string> shell_words(const std::string& line) {
   std::vector<std::string> words;
   bool quoted = false, within = false;

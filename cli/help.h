@@ -1,5 +1,5 @@
-// The help of the program or of a command for a terminal: out of the same words as its manual page, options under their
-// headings, every line within the width.
+// The help text for a terminal, from the same data as the manual page: options under headings, lines wrapped to the
+// width.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace memtune::cli {
 
-// `all` is what command_words() gave: the program's own help lists the commands. Ends with a line feed.
+// `all` is the result of command_words(); the program's own help lists the commands. Ends with a line feed.
 std::string help_text(const CommandWords& command, std::span<const CommandWords> all, int width);
 
-// A command of a shell on lines that fit, each but the last ended by a backslash; quoted words stay whole.
+// A shell command wrapped with backslashes. Quoted words stay whole.
 std::string wrap_command(const std::string& line, int width);
 
 }  // namespace memtune::cli

@@ -1,4 +1,4 @@
-// Commands that torchrun, srun or mpirun started as several processes.
+// Runs a command that torchrun, srun or mpirun started as several processes.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace memtune::cli {
 
-// Of one process alone `act` with its settings as they are. Of several it is rank 0's, the one that speaks and writes,
-// with the others at its side; those run what it asks for and end with its exit code.
+// In a single process, calls `act`. With several, rank 0 is the coordinator: it calls `act` with the other ranks as
+// workers. Workers run its requests and exit with its code.
 int run_launched(sweep::SweepSettings settings, const std::function<int(const sweep::SweepSettings&)>& act);
 
-// UsageError where a launcher started the ranks: `what` does not go with that.
+// Throws UsageError if a launcher started several ranks: `what` does not work then.
 void refuse_launched(const config::TrainingSettings& training, const std::string& what);
-// UsageError in a process that a launcher started beside others on this machine. One that has a rank alone may be where
-// the launcher is to be started.
+// Throws UsageError if a launcher started this process with a local rank. A process that only has a global rank may be
+// the one that starts the launcher.
 void refuse_worker(const std::string& what);
 
 }  // namespace memtune::cli

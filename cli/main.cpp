@@ -19,7 +19,7 @@ int fail(const std::exception& error, int code) {
   return code;
 }
 
-// What is opened next would take the number of one that is closed, and what is printed would end up there.
+// Otherwise a file opened later gets the number of a closed stream, and output would go into it.
 void open_missing_streams() {
   for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)
     if (::fcntl(file, F_GETFD) < 0) ::open("/dev/null", O_RDWR);
@@ -29,7 +29,7 @@ void open_missing_streams() {
 
 int main(int argc, char** argv) try {
   open_missing_streams();
-  std::signal(SIGXFSZ, SIG_IGN);  // a write that would exceed the limit then fails with a reason
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the file size limit then fails with an error
   return memtune::cli::run({argv + 1, argv + argc});
 } catch (const memtune::UsageError& error) {
   return fail(error, memtune::cli::kUsage);

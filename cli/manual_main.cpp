@@ -1,4 +1,4 @@
-// memtune-manual FOLDER: writes manual pages and completion as they are installed. Built and run with the rest.
+// memtune-manual FOLDER: writes manual pages and completion scripts for installation. The build runs it.
 #include <cstdio>
 #include <exception>
 #include <filesystem>

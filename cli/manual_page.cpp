@@ -6,7 +6,7 @@
 namespace memtune::cli {
 namespace {
 
-// Of text between macros: nothing in it is a request, an escape or a hyphen that may become a dash.
+// Escapes text between macros. A hyphen stays a hyphen instead of a dash.
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -20,7 +20,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-// A line that begins with a dot or a quote would be a request.
+// A line that begins with a dot or a quote would be a roff request.
 std::string line(const std::string& text) {
   return (text.starts_with('.') || text.starts_with('\'') ? "\\&" : "") + escaped(text) + "\n";
 }
@@ -30,7 +30,7 @@ std::string italic(const std::string& text) { return "\\fI" + escaped(text) + "\
 
 std::string heading(const std::string& text) { return ".SH " + text + "\n"; }
 
-// Paragraphs are filled; lines that are indented stay as they are.
+// Paragraphs are filled; indented lines are kept.
 std::string paragraphs(const std::string& text) {
   std::string page;
   bool indented = false, broken = false;

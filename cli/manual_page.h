@@ -1,4 +1,4 @@
-// A manual page in roff, for man-db and mandoc.
+// Writes a command's manual page in roff, for man-db and mandoc.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace memtune::cli {
 
-// "memtune" or "memtune-sweep"; of section 1.
+// "memtune" or "memtune-sweep", in section 1.
 std::string manual_name(const CommandWords& command);
 
-// `all` is what command_words() gave: the program's own page lists the commands. `date` as 2026-01-31.
+// `all` is the result of command_words(); the program's own page lists the commands. `date`: 2026-01-31.
 std::string manual_page(const CommandWords& command, std::span<const CommandWords> all, const std::string& date);
 
 }  // namespace memtune::cli

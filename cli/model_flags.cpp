@@ -32,7 +32,7 @@ using sweep::SweepSettings;
 
 constexpr char kDefaultModel[] = "small";
 constexpr int64_t kMostSteps = 1'000'000;
-constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // where --batch and --seq do not say
+constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // defaults of --batch and --seq
 
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
@@ -45,7 +45,7 @@ constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // where --batch and
                    " Profiles: " + join(names, ", "));
 }
 
-// What needs no LibTorch to be seen: the rest is told by the process that loads it.
+// Checks that need no LibTorch. The trial process makes the others when it loads the model.
 config::ModelFile check_file(const std::string& path) {
   config::ModelFile file = config::look_at_model(path);
   if (!file.instead.empty()) config::refuse_model(path, file.instead);
@@ -67,7 +67,7 @@ double parse_padding(const std::string& text) {
   return part;
 }
 
-// Where values wait that leave the device.
+// Reads where offloaded tensors go.
 void read_tiers(const ModelFlags& flags, config::TrainingSettings& training) {
   if (!flags.host_budget.empty()) training.host_budget_bytes = bytes_flag("--host-budget", flags.host_budget);
   if (!flags.disk_budget.empty()) training.disk_budget_bytes = bytes_flag("--disk-budget", flags.disk_budget);
@@ -125,7 +125,7 @@ void add_libraries(const std::vector<std::string>& paths, config::ModelSource& m
   }
 }
 
-// The config tells what other files leave open: the tokens, the loss, the dtype.
+// A config defines what other model files leave open: tokens, loss, dtype.
 void use_decoder(const config::TransformersConfig& model, const config::InputSpec& tokens,
                  config::TrialRequest& request) {
   if (request.inputs.empty() && request.inputs_file.empty()) request.inputs = {tokens};
@@ -153,7 +153,7 @@ void use_config(const fs::path& path, const std::string& name, SweepSettings& se
   use_decoder(model, {"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}, request);
 }
 
-// What is wrong with an archive shows itself without LibTorch, and whether it answers with a loss.
+// Finds a damaged archive without LibTorch, and whether the model returns a loss.
 void look_at_exported(const fs::path& path, SweepSettings& settings) try {
   const config::Pt2Program program = config::read_pt2_program(config::Pt2Archive(path));
   if (settings.request.training.loss.empty() && has_part(program.answer, "loss"))
@@ -162,7 +162,7 @@ void look_at_exported(const fs::path& path, SweepSettings& settings) try {
   config::refuse_model(path, error.what());
 }
 
-// What a recorded program has, it keeps.
+// A recorded program is fixed, so these flags do not change it.
 void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
   const config::ModelSource& model = settings.request.model;
   const bool config = !model.profile.empty() || model.path.ends_with(".json");
@@ -182,7 +182,7 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   const bool is_profile = std::ranges::find(names, flags.model) != names.end();
   const auto cached = fs::exists(flags.model) ? std::nullopt : config::cached_model(flags.model);
   const fs::path given = cached.value_or(flags.model);
-  // A folder is no model: it does not stand before a profile of its name.
+  // A folder is not a model, so it does not hide a profile of the same name.
   if (fs::exists(given) && !(is_profile && fs::is_directory(given))) {
     const config::ModelFile file = check_file(given);
     const bool of_config = !file.config.empty();

@@ -1,4 +1,4 @@
-// The flags that sweep and profile share: the model, its inputs and how it is trained.
+// The flags that sweep and profile share: model, inputs and training.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,22 +22,22 @@ struct ModelFlags {
   bool pack = false;
   std::vector<std::string> inputs, libraries, batches, sequences;
   TrainingFlags training;
-  RankFlags ranks;  // whose add_to() not every command calls
+  RankFlags ranks;  // not every command calls its add_to()
   ConsoleFlags console;
 
   void add_to(CLI::App& command, const std::string& default_out);
 
-  // `loop` and everything but strategies. Its notes say what was chosen without being asked for. Throws UsageError.
+  // Combines `loop` with all flags but strategies. Its notes name the defaults that were chosen. Throws UsageError.
   sweep::SweepSettings settings(const sweep::LoopSettings& loop = {}) const;
 };
 
-// `device` as given, checked; "": cuda where a driver and the CUDA half of the build are there, else cpu.
+// Checks `device`. "" becomes cuda if a driver and the CUDA part of the build exist, otherwise cpu.
 std::string choose_device(const std::string& device, std::vector<std::string>& notes);
 
-// Of "models" or "sweeps".
+// Names of profiles; `kind` is "models" or "sweeps".
 std::vector<std::string> profile_names(std::string_view kind);
 
-// Those that shells offer: "checkpoint:every=n" as "checkpoint:every=2".
+// Strategies as shells suggest them: "checkpoint:every=n" becomes "checkpoint:every=2".
 std::vector<std::string> strategy_words();
 
 inline const std::vector<std::string> kDevices = {"cpu", "cuda"};

@@ -19,7 +19,7 @@ namespace {
 
 using result::Row;
 
-// Says whose trials they are.
+// Forwards events, marked as memtune's own trials.
 class OwnTrials : public sweep::SweepListener {
  public:
   explicit OwnTrials(sweep::SweepListener& to) : to_(to) {}
@@ -69,13 +69,13 @@ bool NativeSweeps::run_first(const std::string& strategy) {
 
 bool NativeSweeps::run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) {
   settings_.budget_bytes = budget_bytes;
-  settings_.notes.clear();  // have been told
+  settings_.notes.clear();  // already printed
   std::vector<std::string> tried = {"none"};
   for (const std::string& strategy : strategies)
     if (std::ranges::count(tried, strategy) == 0 && model_has(strategy)) tried.push_back(strategy);
   if (budget_bytes <= 0) return sweep(tried, sweep::propose_all);
   if (std::ranges::count(tried, "checkpoint:full") == 0 && model_has("checkpoint:full"))
-    tried.emplace_back("checkpoint:full");  // that is planned from where none does not fit
+    tried.emplace_back("checkpoint:full");  // plans start from it if `none` does not fit
   const planner::PlanLimits limits = limits_of(settings_.request.training, budget_bytes, host_budget_bytes);
   if (!sweep(tried, sweep::propose_plans(limits, /*disk=*/false))) return false;
   work_out();
@@ -99,7 +99,7 @@ bool NativeSweeps::model_has(const std::string& strategy) const try {
   return false;
 }
 
-// What was not run.
+// Simulates the strategies that did not run.
 void NativeSweeps::work_out() {
   const config::ProgramFacts& program = result_.record.facts.program;
   for (const sweep::TrialSpec& trial : result_.record.trials) {
@@ -137,7 +137,7 @@ std::string NativeSweeps::failure() const {
   return none ? to_string(none->measurement.outcome) + ": " + none->measurement.reason : "no trial has run";
 }
 
-// The fastest plan that keeps the budget; without one what is recommended.
+// The fastest plan that fits the budget; without a budget the recommended row.
 const Row* NativeSweeps::planned_row() const {
   const Row* best = nullptr;
   const result::Ranking ranking{std::span<const Row>(result_.report.rows)};

@@ -1,5 +1,5 @@
-// What memtune's own engines tell of the model that somebody's training command trains: trials in a folder of their
-// own, one round each, since the command itself has the last word.
+// Trials with memtune's own engines of the model that a user's training command trains. They are in a folder of their
+// own and take one round each, because the command itself is measured afterwards.
 #pragma once
 
 #include <chrono>
@@ -18,43 +18,45 @@ namespace memtune::cli {
 struct NativeStep {
   double step_ms = 0;
   int64_t peak_bytes = 0;
-  bool measured = true;  // else on paper
+  bool measured = true;  // otherwise simulated
 };
 
-// For a training loop of the model, as Python; or why there is none.
+// A plan as Python for the user's training loop, or why there is no plan.
 struct NativePlan {
-  std::string strategy, text;  // "": none
+  std::string strategy, text;  // "": no plan
   std::string why_none;
-  std::vector<std::string> notes = {};  // what Python does otherwise
+  std::vector<std::string> notes = {};  // where Python deviates from the plan
 };
 
 class NativeTrials {
  public:
   virtual ~NativeTrials() = default;
 
-  // `none` and a strategy more, where one is named. False when a signal came. Throws as run_sweep.
+  // Runs `none`, and `strategy` unless it is "". False after a signal. Throws like run_sweep.
   virtual bool run_first(const std::string& strategy) = 0;
-  // A plan for the budget and what comes near it of the strategies; those that the model does not have are left out.
-  // `budget_bytes` 0: none; all strategies are run. `host_budget_bytes` of plans, 0: none.
+  // Runs a plan for the budget and the strategies that come near it; without a budget (0) all strategies. Skips
+  // strategies that the model does not support. `host_budget_bytes` limits plans; 0: no limit.
   virtual bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) = 0;
 
-  // Measured, else on paper where that is known; nothing: it did not work, or nobody knows.
+  // Measured, otherwise simulated. None if the trial failed or the step is unknown.
   virtual std::optional<NativeStep> step(const std::string& strategy) const = 0;
-  virtual std::string failure() const = 0;  // of `none`, where no trial worked: "device_oom: ..."
-  // Where the budget of the last run() is not kept by `none`; `has_keys` says of a strategy that no Python is needed.
+  virtual std::string failure() const = 0;  // of `none`, if no trial worked: "device_oom: ..."
+  // The plan, if `none` exceeds the budget of the last run(). `has_keys` says that the trainer has keys for a strategy.
   virtual NativePlan plan(const std::function<bool(const std::string&)>& has_keys) const = 0;
-  virtual double tokens() const = 0;       // of a step; 0: not known
-  virtual std::string device() const = 0;  // that they ran on; "": not known
+  virtual double tokens() const = 0;       // per step; 0: unknown
+  virtual std::string device() const = 0;  // where they ran; "": unknown
 };
 
-// Of a plan in Python, which has no disk; host memory as the training's --host-budget has it, and no more than that.
+// Limits for a plan in Python, which has no disk. Host memory is the smaller of --host-budget and `host_budget_bytes`;
+// 0 is no limit.
 planner::PlanLimits limits_of(const config::TrainingSettings& training, int64_t budget_bytes,
                               int64_t host_budget_bytes);
 
-// By sweeps of the model, all in one folder.
+// Runs sweeps of the model, all in one folder.
 class NativeSweeps : public NativeTrials {
  public:
-  // `settings` say the model and how it is trained; their strategies and budget are not looked at. All outlive it.
+  // `settings` define the model and its training; their strategies and budget are ignored. Both must outlive this
+  // object.
   NativeSweeps(sweep::SweepSettings settings, sweep::SweepListener& listener);
 
   bool run_first(const std::string& strategy) override;
@@ -74,7 +76,7 @@ class NativeSweeps : public NativeTrials {
 
   sweep::SweepSettings settings_;
   sweep::SweepListener& listener_;
-  const std::chrono::milliseconds limit_;  // of all sweeps, and of what goes on between them; 0: none
+  const std::chrono::milliseconds limit_;  // of all sweeps and the time between them; 0: none
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   sweep::SweepResult result_;
   std::map<std::string, NativeStep> paper_;

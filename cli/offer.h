@@ -1,5 +1,5 @@
-// The words that a shell may offer for an option's value. They are kept with the option, as a check of CLI11's that
-// lets everything pass: what is wrong with a value is told by who reads it.
+// The words that a shell may suggest for an option's value. CLI11 stores them with the option, as a check that accepts
+// everything: the code that reads a value reports errors.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,8 +8,8 @@
 
 namespace memtune::cli {
 
-CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& words);  // without blanks in them
+CLI::Option* offer(CLI::Option* option, const std::vector<std::string>& words);  // words have no blanks
 
-std::vector<std::string> offered(CLI::Option& option);  // empty: nothing was
+std::vector<std::string> offered(CLI::Option& option);  // empty: none
 
 }  // namespace memtune::cli

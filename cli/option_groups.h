@@ -1,5 +1,4 @@
-// Under which heading help and manual pages show an option, and in which order the headings come. An option in none of
-// them stands under kOther.
+// The headings of options in help and manual pages, in their order. An option in no group is under kOther.
 #pragma once
 
 #include <CLI/CLI.hpp>

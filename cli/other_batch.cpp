@@ -20,17 +20,17 @@ using nlohmann::json;
 using planner::RecordedBatch;
 
 constexpr int64_t kMostBatch = int64_t{1} << 24;
-constexpr double kGain = 0.99;  // of the time for a sample: what is not below it gains nothing over half the batch
+constexpr double kGain = 0.99;  // a batch gains if its time per sample is below this share of that of half the batch
 
-// Of a pass: an axis, or as the trial counted.
+// Micro-batch of the trial: from its axis, otherwise from the measured rate.
 int64_t batch_of(const sweep::TrialSpec& trial, const result::Measurement& measured, const sweep::StepSize& size) {
   if (trial.batch) return *trial.batch;
   const double samples = measured.samples_per_s * measured.step_ms.median / 1000;
   return std::lround(samples / size.accumulate);
 }
 
-// The other that tells of a third together with the first: the furthest that ran the same, else what of the first is
-// there without any sample.
+// The second batch to extrapolate with: the furthest from `first` whose step ran the same ops. If there is no such
+// batch, the fixed costs of `first` as a batch of 0 samples.
 RecordedBatch second_of(std::vector<RecordedBatch> others, const RecordedBatch& first,
                         const config::ProgramFacts& program) {
   const auto furthest = [&](const RecordedBatch& a, const RecordedBatch& b) {
@@ -44,7 +44,7 @@ RecordedBatch second_of(std::vector<RecordedBatch> others, const RecordedBatch& 
 
 }  // namespace
 
-// --- what was recorded -----------------------------------------------------------------------------------------------
+// --- recorded batches ------------------------------------------------------------------------------------------------
 
 RecordedBatches::RecordedBatches(const sweep::RunDirectory& directory, const sweep::SweepRecord& record,
                                  const sweep::TrialSpec& source, config::StepCosts costs)
@@ -65,7 +65,7 @@ RecordedBatches::RecordedBatches(const sweep::RunDirectory& directory, const swe
   }
 }
 
-// --- what is worked out ----------------------------------------------------------------------------------------------
+// --- another batch ---------------------------------------------------------------------------------------------------
 
 OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
                        const std::optional<planner::PlanLimits>& limits)
@@ -94,7 +94,7 @@ OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
   program_ = planner::facts_at_batch(recorded_.program, first, {batch_, costs_.likely});
 }
 
-// From the smallest on, as long as one twice as large gains.
+// Tries batches from the smallest on, as long as the doubled batch gains.
 void OtherBatch::look_at_all(const planner::PlanLimits& limits) {
   sweep::BatchPaper paper(recorded_.size, limits, /*disk=*/true);
   for (const RecordedBatch& one : recorded_.batches) paper.add(one, recorded_.program);
@@ -116,7 +116,8 @@ void OtherBatch::look_at_all(const planner::PlanLimits& limits) {
   batch_ = best->batch;
 }
 
-// From the second pass on gradients lie there in the forward.
+// With gradient accumulation the forward of later micro-batches has gradients in memory. Only a recorded step of
+// several micro-batches predicts that.
 bool OtherBatch::is_worked_out(int64_t batch) const {
   return recorded_.size.passes(batch) <= 1 || recorded_.batches[0].costs.passes > 1;
 }
@@ -125,7 +126,7 @@ bool OtherBatch::was_recorded() const {
   return std::ranges::count(recorded_.batches, batch_, &RecordedBatch::batch) > 0;
 }
 
-// --- what is said ----------------------------------------------------------------------------------------------------
+// --- texts -----------------------------------------------------------------------------------------------------------
 
 std::string OtherBatch::recorded_text() const {
   const auto& batches = recorded_.batches;

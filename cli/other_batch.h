@@ -1,5 +1,4 @@
-// "memtune plan --from RUN --batch N|auto": the step of one or two batches that a run recorded, as another batch would
-// take it.
+// "memtune plan --from RUN --batch N|auto": predicts the step of another batch from one or two recorded batches.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +14,34 @@
 
 namespace memtune::cli {
 
-// The batches that a run recorded at the sequence of `source`, that one first.
+// The recorded batches of a run at the sequence of `source`, which comes first.
 struct RecordedBatches {
-  // UsageError where what a batch is of the run is not known, or cannot be another.
+  // Throws UsageError if the run's batch is unknown or cannot change.
   RecordedBatches(const sweep::RunDirectory& directory, const sweep::SweepRecord& record,
                   const sweep::TrialSpec& source, config::StepCosts costs);
 
-  config::ProgramFacts program;  // at the first
+  config::ProgramFacts program;  // of the first batch
   std::vector<planner::RecordedBatch> batches;
   sweep::StepSize size;
-  double sample_tokens = 0;  // 0: samples have none
+  double sample_tokens = 0;  // per sample; 0: no tokens
 };
 
 class OtherBatch {
  public:
-  // `batch`: "auto" is that of most samples a second whose plan keeps `limits`. UsageError where it is no batch of such
-  // a step, or where none fits.
+  // `batch` "auto" finds the batch with the most samples per second whose plan fits `limits`. Throws UsageError if the
+  // batch does not divide the step, or if none fits.
   OtherBatch(RecordedBatches recorded, const std::string& batch, const std::optional<planner::PlanLimits>& limits);
 
   const planner::BatchCosts& costs() const { return costs_; }
   const config::ProgramFacts& program() const { return program_; }
   int64_t batch() const { return batch_; }
 
-  std::string title() const;               // behind the name of what was recorded
-  std::vector<std::string> notes() const;  // what a person must know
+  std::string title() const;               // follows the name of the recorded step
+  std::vector<std::string> notes() const;  // for the user
   nlohmann::json to_json() const;
 
  private:
-  struct Looked {  // at, for "auto"
+  struct Looked {  // one batch that "auto" tried
     int64_t batch = 0;
     std::optional<planner::PlannedStep> step;
     double sample_ms = 0;
@@ -55,7 +54,7 @@ class OtherBatch {
   std::string rate_text(const Looked& one) const;
   void look_at_all(const planner::PlanLimits& limits);
 
-  RecordedBatches recorded_;  // that it is worked out from: two, of which the second may be of no samples
+  RecordedBatches recorded_;  // the two to extrapolate from; the second may have no samples
   int64_t batch_ = 0;
   std::vector<Looked> looked_;
   config::ProgramFacts program_;

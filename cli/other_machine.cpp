@@ -20,7 +20,7 @@ MachineProfile machine_flag(const std::string& flag, const std::string& name) tr
   throw UsageError(flag + ": " + error.what());
 }
 
-// A machine that was measured is compared with itself, where it is the run's.
+// The machine of the run: --from-machine, else `to` if it has the run's device, else a shipped profile.
 MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& to, const std::string& device,
                               bool emulated) {
   if (!flags.from.empty()) {
@@ -37,14 +37,14 @@ MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& t
                    join(config::machine_names(), ", "));
 }
 
-// Only one of them plays the device.
+// Refuses to compare an emulated device with a real one.
 void check_comparable(const MachineProfile& from, const MachineProfile& to) {
   if (from.emulated == to.emulated) return;
   throw UsageError("where the processor plays the device, as in '" + (from.emulated ? from : to).name +
                    "', times say nothing of a GPU; its peaks hold: memtune plan --from without --machine tells them");
 }
 
-// Of runs from before facts told it.
+// The dtype for runs whose facts do not have it.
 std::string usual_dtype(const config::ProgramFacts& program, const config::TrainingSettings& training) {
   if (!training.autocast.empty()) return training.autocast;
   if (!training.dtype.empty()) return training.dtype;

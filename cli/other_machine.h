@@ -1,4 +1,4 @@
-// "memtune plan --from RUN --machine NAME|FILE": the step that one machine measured, as another would take it.
+// "memtune plan --from RUN --machine NAME|FILE": predicts the step that one machine measured for another machine.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace memtune::cli {
 
 struct MachineFlags {
-  std::string machine, from;  // NAME or FILE; "": none, the run's own
+  std::string machine, from;  // NAME or FILE; "": none, or the run's own
 };
 
 struct StepRange {
@@ -25,8 +25,8 @@ struct StepRange {
 
 class OtherMachine {
  public:
-  // `costs` were recorded on `device`, or range where they were worked out; `emulated`: the processor played it.
-  // UsageError where a profile is not known or lacks a rate.
+  // `costs` were recorded on `device`, or extrapolated to a range. `emulated`: the CPU emulated the device. Throws
+  // UsageError for an unknown profile, or one that lacks a rate.
   OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program, const planner::BatchCosts& costs,
                const config::TrainingSettings& training, const std::string& device, bool emulated);
   OtherMachine(const OtherMachine&) = delete;
@@ -35,11 +35,11 @@ class OtherMachine {
   const config::StepCosts& costs() const { return costs_.likely; }
   int64_t memory_bytes() const { return to_.memory_bytes; }
 
-  // The time of a step under a plan, as far as the rates of both machines tell.
+  // The range of the step time under a plan, as far as the rates of both machines define it.
   StepRange range(const config::Plan& plan) const;
 
-  std::string title() const;                                                  // which measured, for which it is planned
-  std::vector<std::string> notes(const std::vector<int64_t>& budgets) const;  // what a person must know
+  std::string title() const;  // the measured machine and the planned one
+  std::vector<std::string> notes(const std::vector<int64_t>& budgets) const;  // for the user
   nlohmann::json to_json() const;
 
  private:
@@ -47,7 +47,7 @@ class OtherMachine {
                                     const config::TrainingSettings& training) const;
 
   config::MachineProfile to_, from_;
-  bool by_name_;  // of its device the source is known
+  bool by_name_;  // the device's name identified the source machine
   std::string device_;
   planner::ScaledCosts costs_;
   config::StepCosts least_costs_, most_costs_;

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// The next larger budget, wherever it stands; null: there is none.
+// The rung with the next larger budget, in any order; nullptr: none.
 const PaperRung* above(const PaperRung& rung, const std::vector<PaperRung>& rungs) {
   const PaperRung* found = nullptr;
   for (const PaperRung& other : rungs)
@@ -22,7 +22,8 @@ const PaperRung* above(const PaperRung& rung, const std::vector<PaperRung>& rung
   return found;
 }
 
-// ms that a GiB more saves, from this rung to the one above; nothing where it saves none or is the highest.
+// ms saved per additional GiB, from this rung to the next one. None if this is the highest, or needs no more memory
+// above.
 std::optional<double> price(const PaperRung& rung, const std::vector<PaperRung>& rungs) {
   const PaperRung* more = above(rung, rungs);
   if (!rung.step || !more || !more->step) return {};
@@ -100,7 +101,7 @@ std::string to_text(const PaperAnswer& answer, const config::ProgramFacts& progr
     text += "\n";
     for (const std::string& line : wrap(note, width - 1)) text += " " + line + "\n";
   }
-  return printable(text);  // a run may come from anybody
+  return printable(text);  // the run may be untrusted
 }
 
 json to_json(const PaperAnswer& answer) {

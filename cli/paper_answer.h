@@ -1,4 +1,4 @@
-// What "memtune plan --from" found, for people and as JSON.
+// The result of "memtune plan --from", as text and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace memtune::cli {
 
-// A budget and the best plan that keeps it; none: no plan does.
+// A budget and the best plan that fits it; no step if no plan does.
 struct PaperRung {
   int64_t budget_bytes = 0;
   std::optional<planner::PlannedStep> step;
-  std::optional<planner::PlanReasons> reasons;  // where they were asked for
-  std::optional<StepRange> range;               // on another machine
+  std::optional<planner::PlanReasons> reasons;  // if requested
+  std::optional<StepRange> range;               // for another machine
 
   result::Predicted predicted() const;  // of `step`
 };
 
 struct PaperAnswer {
-  std::string title, strategy;  // strategy: whose step was recorded; of none alone it is measured
+  std::string title, strategy;  // strategy: of the recorded step; only a step of `none` is measured
   double none_ms = 0;
-  int64_t least_bytes = 0;  // that any plan takes
+  int64_t least_bytes = 0;  // lower bound for all plans
   std::vector<PaperRung> rungs;
-  std::vector<std::string> notes;  // what a person must know
+  std::vector<std::string> notes;  // for the user
 };
 
-// At most `width` characters a line, but for the table.
+// Lines have at most `width` characters, except in the table.
 std::string to_text(const PaperAnswer& answer, const config::ProgramFacts& program, int width);
 
 nlohmann::json to_json(const PaperAnswer& answer);

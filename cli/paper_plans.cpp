@@ -35,18 +35,18 @@ struct Source {
   sweep::TrialSpec trial;  // whose step was recorded
   std::string title;
   report::Report report;  // of the run
-  std::string device;     // that it was measured on; "": not known
-  bool emulated = false;  // the processor played it
+  std::string device;     // it was measured on; "": unknown
+  bool emulated = false;  // emulated by the CPU
 };
 
-// The first trial of the run that recorded what its step costs.
+// Reads the first trial of the run that recorded the costs of its step.
 Source read_source(const std::string& path) {
   const sweep::RunDirectory directory(path);
   const sweep::SweepRecord record = directory.read_record();
   if (record.command)
     throw UsageError("'" + path + "' is a sweep of a command: memtune cannot give it plans of its own");
   for (const sweep::TrialSpec& trial : record.trials) {
-    const sweep::TrialSpec& first = record.trials.front();  // of other settings the facts are not known
+    const sweep::TrialSpec& first = record.trials.front();  // facts are only known for these settings
     if (trial.batch != first.batch || trial.sequence != first.sequence) continue;
     if (const auto costs = sweep::read_costs(directory / trial.folder, record.facts.program)) {
       const auto measured = directory.read_measurement(trial.folder);
@@ -90,7 +90,7 @@ void check(const PaperFlags& flags) {
   check_outputs("--write", flags.output, "--json", flags.json);
 }
 
-// The plans beside what the run measured.
+// Plots the plans together with the run's measurements.
 std::string plot(const Source& source, const PaperAnswer& answer, const ConsoleFlags& console) {
   report::Report report = source.report;
   report.frontiers = {{source.trial.batch, source.trial.sequence, {}}};
@@ -100,7 +100,7 @@ std::string plot(const Source& source, const PaperAnswer& answer, const ConsoleF
   return "\n" + report::pareto_plot(report, table_style(console));
 }
 
-// Whose costs the source's become; nothing where the plans are for the run's own batch.
+// Replaces the costs of `source` by those of another batch; nullptr if the batch is the run's own.
 std::unique_ptr<OtherBatch> other_batch(Source& source, const PaperFlags& flags) {
   if (flags.batch.empty()) {
     if (source.trial.batch) source.title += ", batch " + std::to_string(*source.trial.batch);
@@ -115,7 +115,7 @@ std::unique_ptr<OtherBatch> other_batch(Source& source, const PaperFlags& flags)
   return other;
 }
 
-// Likewise of the run's own machine.
+// Replaces the costs of `source` by those of another machine; nullptr if the machine is the run's own.
 std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* batch, const MachineFlags& flags) {
   if (flags.machine.empty()) return {};
   if (source.costs.sharded())
@@ -129,7 +129,7 @@ std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* ba
   return other;
 }
 
-// What else a step under a plan may take; null: nothing is known to be unsure.
+// The range of a plan's step time; null if no uncertainty is known.
 using RangeOf = std::function<StepRange(const config::Plan&)>;
 
 RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachine* machine) {
@@ -148,7 +148,7 @@ PaperAnswer work_out(const Source& source, const OtherBatch* batch, const OtherM
   const RangeOf range = range_of(source, batch, other);
   Progress progress(flags.console);
   progress.planning(0, 0);
-  const PlanLimits first = limits_of(flags, 0, 0).front();  // what is wrong with them is told at once
+  const PlanLimits first = limits_of(flags, 0, 0).front();  // reports errors in the limits at once
   const Planner planner(source.program, source.costs, planner::tiers(first, /*disk=*/true, source.costs));
   PaperAnswer answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
   if (first.host_budget_bytes > 0 && source.costs.disk_write_gb_per_s <= 0)

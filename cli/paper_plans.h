@@ -1,4 +1,4 @@
-// "memtune plan --from RUN": what any budget costs, worked out from one trial of a finished sweep.
+// "memtune plan --from RUN": simulates plans for any budget, from one trial of a finished sweep.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ struct PaperFlags {
   std::string run;
   std::vector<std::string> budgets;
   std::string host_budget, disk_budget, output, json;
-  std::string batch;     // that it is planned for, N or "auto"; "": the run's
-  MachineFlags machine;  // likewise, where it is another than the run's
+  std::string batch;     // batch to plan for, N or "auto"; "": the run's
+  MachineFlags machine;  // machine to plan for; empty: the run's
   ConsoleFlags console;
 };
 
-// To stdout a table, with reasons where budgets were given, else with a plot; or JSON; with `output` the plan of the
-// one budget as a file ("-": it alone to stdout). Throws UsageError, IoError.
+// Prints a table to stdout: with reasons if budgets were given, otherwise with a plot. Or prints JSON. `output` writes
+// the plan of the single budget to a file ("-": only the plan, to stdout). Throws UsageError, IoError.
 int plan_on_paper(const PaperFlags& flags);
 
 }  // namespace memtune::cli

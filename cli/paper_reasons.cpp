@@ -19,9 +19,9 @@ using planner::PeakMoment;
 using planner::PlanReasons;
 using planner::TreatedParts;
 
-constexpr size_t kNames = 6;                     // of ops, on a line
-constexpr int kLeastLine = 50, kMostLine = 120;  // characters a line
-constexpr double kLeastWait = 0.05;              // ms a step, that are worth a word
+constexpr size_t kNames = 6;                     // ops per line
+constexpr int kLeastLine = 50, kMostLine = 120;  // characters per line
+constexpr double kLeastWait = 0.05;              // exposed copy time per step worth reporting, in ms
 
 std::string parts_text(const TreatedParts& parts) {
   if (parts.where == TreatedParts::Where::before) return "before the blocks";
@@ -35,7 +35,7 @@ std::string names_text(std::vector<std::string> names) {
   return join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
-// Of small models most takes less than a tenth of a millisecond.
+// Below 1 ms shows two significant digits: small models need them.
 std::string small_ms(double ms) {
   if (ms >= 1 || ms <= 0) return ms_text(ms);
   char text[32];

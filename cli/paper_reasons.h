@@ -1,4 +1,4 @@
-// Why a plan is as it is, in a line or two for blocks that are treated alike, and as JSON.
+// Explains a plan: a line or two for blocks with the same policy, and JSON.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace memtune::cli {
 
-// Lines of at most `width` characters, each ended.
+// Lines have at most `width` characters and end with a line feed.
 std::string reasons_text(const planner::PlanReasons& reasons, int64_t budget_bytes, int width);
 
 nlohmann::json reasons_json(const planner::PlanReasons& reasons);
 
-// "0-11, 13": of ascending numbers.
+// "0-11, 13" for ascending numbers.
 std::string ranges_text(const std::vector<int>& numbers);
 
 }  // namespace memtune::cli

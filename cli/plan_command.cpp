@@ -43,13 +43,13 @@ struct PlanFlags {
   ModelFlags model;
   PaperFlags paper;
   std::string action, file;
-  std::string of_paper, of_model;  // flags that were given: of plans on paper; of which model, or how it is trained
+  std::string of_paper, of_model;  // given flags: of --from, and of the model or its training
 };
 
-// What a run's costs were recorded of is fixed; of what is said of models these are of its plans as well.
+// The model of --from is fixed. These of the model's flags apply to its plans too.
 const std::vector<std::string> kOfPlans = {"--host-budget", "--disk-budget", "--quiet", "--no-color", "--help"};
 
-// "": none of them but those.
+// The first given option that is not in `but`; "": none.
 std::string given(std::span<CLI::Option* const> options, const std::vector<std::string>& but = {}) {
   const auto is_given = [&](const CLI::Option* option) {
     return option->count() > 0 && std::ranges::count(but, option->get_name(false, false)) == 0;

@@ -1,4 +1,4 @@
-// What a plan does, block by block, as lines of a terminal.
+// Prints a plan per block, as a text table.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace memtune::cli {
 
-// Only places that something has.
+// Only columns of places that the plan uses.
 std::string summary_table(const plan::PlanSummary& summary);
 
 }  // namespace memtune::cli

@@ -19,17 +19,18 @@ using sweep::CommandSweep;
 using sweep::CommandVariant;
 using sweep::TrialState;
 
-constexpr size_t kMostSettings = 3;  // beside the command as it is
-constexpr int kMostSmaller = 2;      // where none of them kept the budget
+constexpr size_t kMostSettings = 3;  // besides the command as it is
+constexpr int kMostSmaller = 2;      // if none of them fit the budget
 constexpr size_t kMostPlans = 3;
 constexpr double kSameWork = 0.02;
 
-// The strategy that a variant is like; of a loop without a trainer that it keeps everything.
+// The strategy of a variant; "none" for a loop without a trainer.
 std::string like(const CommandVariant& variant, const CommandSweep& sweep) {
   return sweep.trainer.empty() ? "none" : variant.like;
 }
 
-// What keeps everything, so that the plan alone decides: own, else the first that does.
+// The variant that plans run with: one without checkpointing, so that the plan alone decides. The user's own if
+// possible.
 const CommandVariant& base_of_plans(const CommandSweep& sweep) {
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && like(variant, sweep) == "none") return variant;
@@ -114,7 +115,7 @@ PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried
   return names.empty() ? correct(tried, sweep) : names;
 }
 
-// On a CPU what moves to host memory stays in the process, whose memory is measured.
+// On a CPU offloaded tensors stay in the process whose memory is measured, so plans may use 1 byte of host memory.
 void PlannedVariants::measure_difference(const Measurement& own, CommandSweep& sweep) {
   host_bytes_ = is_cpu(own.device.empty() ? native_.device() : own.device) ? 1 : 0;
   if (!result::usable(own)) return;
@@ -135,7 +136,7 @@ void PlannedVariants::measure_difference(const Measurement& own, CommandSweep& s
 }
 
 bool PlannedVariants::run_native(const CommandSweep& sweep) {
-  if (budget_bytes_ > 0 && native_budget() <= 0) return true;  // nothing is left to plan for
+  if (budget_bytes_ > 0 && native_budget() <= 0) return true;  // no budget is left
   Names strategies;
   for (const CommandVariant& variant : sweep.variants)
     if (is_about_strategies(variant, sweep.variants)) strategies.push_back(variant.like);
@@ -143,7 +144,7 @@ bool PlannedVariants::run_native(const CommandSweep& sweep) {
   return native_.run(strategies, native_budget(), host_bytes_) && !process::interrupted();
 }
 
-// One of each strategy: those that keep the budget by time, then the others by memory.
+// Keeps one variant per strategy: first those that fit the budget, by time, then the others, by memory.
 void PlannedVariants::rank_settings(const CommandSweep& sweep) {
   Names known = {like(sweep.variants.front(), sweep)};
   if (const auto own = native_.step(known.front())) least_bytes_ = own->peak_bytes;
@@ -165,7 +166,7 @@ void PlannedVariants::take(std::vector<Setting>::iterator setting, Names& to) {
   later_.erase(setting);
 }
 
-// The best of those that keep what is left of the budget, in their order.
+// Takes the best settings that fit the remaining budget, in order.
 void PlannedVariants::take_fitting(size_t most, Names& to) {
   for (size_t i = 0; i < most && !later_.empty() && keeps(later_.front().step); ++i) take(later_.begin(), to);
 }
@@ -174,7 +175,7 @@ bool PlannedVariants::keeps(const NativeStep& step) const {
   return budget_bytes_ <= 0 || step.peak_bytes <= budget_bytes_ - more_bytes_;
 }
 
-// What took more in own trials than something that broke the budget would break it too.
+// A setting with a larger own peak than one that exceeded the budget would exceed it too.
 void PlannedVariants::take_smaller(Names& to) {
   const auto least = std::ranges::min_element(later_, {}, [](const Setting& each) { return each.step.peak_bytes; });
   if (least != later_.end() && least->step.peak_bytes < least_bytes_) take(least, to);
@@ -232,22 +233,22 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
       std::ranges::any_of(tried, [&](const TrialState& each) { return !is_plan(each) && fits(each.measurement); });
   const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const TrialState& each) {
     return !is_plan(each) && !result::usable(each.measurement) && !lacks_memory(each.measurement) &&
-           each.measurement.outcome != Outcome::skipped;  // its successor would be, too
+           each.measurement.outcome != Outcome::skipped;  // its successor would be skipped too
   }));
   take_fitting(failed - std::exchange(failed_, failed), names);
   if (!kept && names.empty() && smaller_++ < kMostSmaller) take_smaller(names);
-  // Where own trials said that none is needed, what keeps everything is the plan that broke the budget.
+  // If own trials needed no plan, the variant without checkpointing counts as the plan that exceeded the budget.
   const auto everything = native_.step("none");
   const bool none_needed = plans_.empty() && everything && everything->peak_bytes <= native_budget();
   const Measurement* last =
       plans_.empty() ? none_needed ? find(tried, base_of_plans(sweep).name) : nullptr : find(tried, plans_.back());
   if (!last || budget_bytes_ <= 0 || plans_.size() >= kMostPlans || fits(*last)) return names;
   if (!result::usable(*last) && !lacks_memory(*last)) return names;
-  // By how much it broke the budget is not known of what did not fit the device.
+  // After an out-of-memory error the excess is unknown, so it is estimated.
   broken_bytes_ += result::usable(*last) ? last->peak_bytes.allocated - budget_bytes_ : native_budget() / 10;
   if (native_budget() <= 0 || !run_native(sweep)) return names;
   add_plan(sweep, names);
-  if (!plans_.empty()) sweep.no_plan = "";  // there is one
+  if (!plans_.empty()) sweep.no_plan = "";  // now there is a plan
   return names;
 }
 

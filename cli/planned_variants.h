@@ -1,11 +1,11 @@
-// Of a training command, which of its trainer's settings are worth a run, and the command under a plan in Python, told
-// by trials of memtune's own engines:
+// Chooses the variants of a training command to run: settings of its trainer, and a plan in Python. Trials of memtune's
+// own engines choose them:
 //
-//   own trials of none and of what the command has now
-//     -> the command as it is: what it holds more than they do
-//     -> own trials under what that leaves of the budget
-//     -> settings that keep it there, the plan
-//     -> what broke the budget: a plan for less, settings that take less
+//   own trials of `none` and of the command's current settings
+//     -> run the command as it is: how much more memory it holds than the own trials
+//     -> own trials under the rest of the budget
+//     -> run the settings that fit there, and the plan
+//     -> if something exceeded the budget: a plan for less, settings that need less
 #pragma once
 
 #include <limits>
@@ -19,17 +19,17 @@
 
 namespace memtune::cli {
 
-// What it changes are strategies alone, so that own trials tell of it.
+// Whether the variant only changes strategies, so that own trials predict it.
 bool is_about_strategies(const sweep::CommandVariant& variant, std::span<const sweep::CommandVariant> variants);
 
 class PlannedVariants {
  public:
-  // `budget_bytes` 0: none. `asked`: for a plan, so that a model that cannot be looked at is refused; else all variants
-  // are run then.
+  // `budget_bytes` 0: no budget. `asked`: the user asked for a plan, so a model that cannot be inspected is an error.
+  // Otherwise all variants run then.
   PlannedVariants(NativeTrials& native, std::vector<std::string> strategies, int64_t budget_bytes, bool asked,
                   bool dry_run);
 
-  // sweep::ChooseVariants.
+  // Implements sweep::ChooseVariants.
   std::optional<std::vector<std::string>> next(std::span<const sweep::TrialState> tried, sweep::CommandSweep& sweep);
 
  private:
@@ -55,18 +55,18 @@ class PlannedVariants {
   int64_t native_budget() const { return budget_bytes_ > 0 ? budget_bytes_ - more_bytes_ - broken_bytes_ : 0; }
 
   NativeTrials& native_;
-  const Names strategies_;  // that own trials may be of beside what settings are like
+  const Names strategies_;  // strategies to try natively besides those the settings map to
   const int64_t budget_bytes_;
   const bool asked_, dry_run_;
-  bool all_ = false;                                           // nothing is chosen
-  int64_t more_bytes_ = 0;                                     // that the command holds and own trials do not
-  int64_t broken_bytes_ = 0;                                   // by which plans broke the budget
-  int64_t host_bytes_ = 0;                                     // that plans may move to; 0: any
-  std::vector<Setting> later_;                                 // settings that are not run so far, the best first
-  int64_t least_bytes_ = std::numeric_limits<int64_t>::max();  // of own trials of those that are
-  Names plans_;                                                // that were run, names of variants
-  size_t failed_ = 0;                                          // settings that did and have had another in their place
-  int smaller_ = 0;                                            // settings that were run since none kept the budget
+  bool all_ = false;                                           // run all variants, without a choice
+  int64_t more_bytes_ = 0;                                     // held by the command, but not by own trials
+  int64_t broken_bytes_ = 0;                                   // by how much plans exceeded the budget
+  int64_t host_bytes_ = 0;                                     // limit of host memory for plans; 0: no limit
+  std::vector<Setting> later_;                                 // settings not run so far, the best first
+  int64_t least_bytes_ = std::numeric_limits<int64_t>::max();  // smallest own peak of the settings that ran
+  Names plans_;                                                // names of the variants with a plan that ran
+  size_t failed_ = 0;                                          // settings that failed and were replaced
+  int smaller_ = 0;                                            // settings that ran because none fit the budget
 };
 
 }  // namespace memtune::cli

@@ -32,7 +32,7 @@ was accumulated for it; of several processes the slowest counts, and the highest
 them: forward, backward and updates, the blocks of the model by name, on CUDA kernels and copies; of all processes in one timeline.
 It cannot be measured where Python is told not to look: python -I, -S, -E, or an environment without PYTHONPATH.)";
 
-// Of the flags, those that a command behind "--" has a use for.
+// The flags that apply to a command after "--".
 const std::vector<std::string> kFlagsOfCommands = {"--steps", "--warmup", "--timeout", "--memory-cap",
                                                    "--out",   "--json",   "--quiet",   "--no-color"};
 
@@ -45,7 +45,7 @@ void write_results(const ProfileFlags& flags, report::Report report) {
   add_findings(sweep::RunDirectory(flags.model.out), report);
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (flags.json == "-") return;
-  report.recommendation = {};  // of one
+  report.recommendation = {};  // pointless for one trial
   for (result::Row& row : report.rows) row.recommended = row.pareto = false;
   write_output("-", report::table(report, table_style(flags.model.console)));
   for (const result::Row& row : report.rows) {
@@ -54,7 +54,7 @@ void write_results(const ProfileFlags& flags, report::Report report) {
   }
 }
 
-// Always anew, and with nothing to take turns with.
+// Always runs again, in a single round.
 void set_turns(sweep::LoopSettings& settings) {
   settings.rounds = 1;
   settings.reuse = sweep::Reuse::nothing;
@@ -87,7 +87,7 @@ int profile_strategy(const ProfileFlags& flags) {
   });
 }
 
-// A sweep of one variant, whose words are taken as they stand.
+// Sweeps one variant, the command as given.
 int profile_command(const ProfileFlags& flags, const std::vector<std::string>& command) {
   if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
   refuse_worker("a command is measured from outside of it, memtune profile -- torchrun ...");

@@ -23,7 +23,7 @@ std::string figures(double step_ms, int64_t peak_bytes) {
   return fixed(step_ms, digits_for(step_ms)) + " ms, " + format_bytes(peak_bytes);
 }
 
-// "327.4 ms, 13.19 GiB"; what failed, with its reason.
+// "327.4 ms, 13.19 GiB", or the failure with its reason.
 std::string outcome_text(const result::Measurement& m) {
   if (m.outcome != result::Outcome::ok) return to_string(m.outcome) + (m.reason.empty() ? "" : ": " + m.reason);
   return figures(m.step_ms.median, m.peak_bytes.allocated);
@@ -63,7 +63,7 @@ void Progress::inspecting(const sweep::Phase& phase) { draw("looking at the mode
 void Progress::planning(size_t budget, size_t budgets) {
   const std::string which =
       budget == 0 ? "reading" : "budget " + std::to_string(budget) + "/" + std::to_string(budgets);
-  draw("working out plans  " + which);  // of what trials are behind it nobody knows yet
+  draw("working out plans  " + which);  // the number of trials is still unknown
 }
 
 void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) {
@@ -109,7 +109,7 @@ std::string Progress::count(size_t trial) const {
 
 std::string Progress::remaining_time() const {
   if (ended_ == 0) return "";
-  // A trial costs what those before it did on average; the one that runs has used up some of it.
+  // Assumes the average time of earlier trials, less the time that the current one has used.
   const auto each = (last_end_ - first_start_) / static_cast<int64_t>(ended_);
   const auto used = std::min(Clock::now() - last_end_, each);
   const auto left = each * static_cast<int64_t>(to_run_ - ended_) - used;
@@ -123,7 +123,7 @@ void Progress::draw(const std::string& what, const sweep::Phase& phase) {
 void Progress::draw(const std::string& line) {
   if (!terminal_) return;
   const size_t width = static_cast<size_t>(std::max(terminal_width(STDERR_FILENO), 2)) - 1;
-  std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a longer line would wrap and stay
+  std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a wrapped line would stay
   std::fflush(stderr);
   drawn_ = true;
 }

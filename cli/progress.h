@@ -1,5 +1,4 @@
-// What a sweep is doing: a line for each trial that has ended, and on a terminal below them one that is drawn again and
-// again.
+// Progress of a sweep: a line per finished trial and, on a terminal, a status line below that is redrawn.
 #pragma once
 
 #include <chrono>
@@ -21,14 +20,14 @@ class Progress : public sweep::SweepListener {
   void noted(const std::string& note) override;
   void inspecting(const sweep::Phase& phase) override;
   void planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) override;
-  void planning(size_t budget, size_t budgets) override;  // of none yet: 0
+  void planning(size_t budget, size_t budgets) override;  // 0: not started
   void started(const sweep::TrialSpec& trial, int round) override;
   void phase(const sweep::Phase& phase) override;
   void ended(const result::Measurement& measurement) override;
   void save_started(const std::string& mode, size_t left) override;
   void save_ended(const result::SaveMeasurement& save) override;
 
-  // Takes the line away, so that what follows starts clean.
+  // Removes the status line, so that other output starts on an empty line.
   void clear();
 
  private:
@@ -45,7 +44,7 @@ class Progress : public sweep::SweepListener {
   bool drawn_ = false;
   size_t to_run_ = 0, ended_ = 0;
   std::string current_;
-  std::optional<result::Predicted> predicted_;  // of it
+  std::optional<result::Predicted> predicted_;  // of the current trial
   Clock::time_point first_start_ = Clock::now(), last_end_ = Clock::now();
 };
 

@@ -15,7 +15,7 @@
 namespace memtune::cli {
 namespace {
 
-constexpr int64_t kMostRanks = 256;  // started here
+constexpr int64_t kMostRanks = 256;  // that memtune starts itself
 
 }  // namespace
 

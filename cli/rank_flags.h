@@ -1,4 +1,4 @@
-// The flags about several processes that train one model together.
+// The flags for several ranks that train one model together.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,13 +13,13 @@ struct RankFlags {
   bool shard_offload = false;
 
   void add_to(CLI::App& command);
-  // As many as were asked for, or a launcher started; one that was asked for is alone, launched or not. UsageError.
+  // Sets the number of ranks: --ranks or the launcher's. `--ranks 1` runs alone even if launched. Throws UsageError.
   void read(config::TrainingSettings& to) const;
 };
 
-// UsageError where several ranks would share a device.
+// Throws UsageError if several ranks would share a device.
 void check_device_of_ranks(const config::TrainingSettings& training);
-// UsageError for what of a sweep does not go with several ranks.
+// Throws UsageError for sweep settings that do not work with several ranks.
 void check_ranks(const sweep::SweepSettings& settings, bool finds_batch);
 
 }  // namespace memtune::cli

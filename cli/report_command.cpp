@@ -45,7 +45,7 @@ trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const 
   return std::move(read.trace);
 }
 
-// The recommended trial and what it is compared with.
+// The recommended trial and its reference.
 std::vector<const result::Row*> worth_tracing(const report::Report& report) {
   std::vector<const result::Row*> rows;
   for (const result::Row& row : report.rows) {
@@ -60,7 +60,7 @@ std::vector<const result::Row*> worth_tracing(const report::Report& report) {
   return rows;
 }
 
-// What the format writes from. A page without one of its charts is better than none.
+// Reads the inputs of the format. A trace that cannot be read only loses its chart.
 class Sources {
  public:
   Sources(const ReportFlags& flags, const FinishedRun& run) : flags_(flags), run_(run) {}
@@ -116,7 +116,7 @@ void check(ReportFlags& flags) {
     throw UsageError("a " + flags.format + " is not for terminals: name a file with -o, or leave -o away");
 }
 
-// Pages and pickles are files that a person opens: beside what they are made from, unless another place is named.
+// Pages and pickles are written next to their input, unless another path is given.
 std::string default_output(const ReportFlags& flags, const report::Format& format, const result::Measurement* trial) {
   if (!*format.default_file) return "-";
   const std::filesystem::path folder = trial ? std::filesystem::path(trial->trace).parent_path() : "";
@@ -131,7 +131,7 @@ std::string next_step(const ReportFlags& flags, const report::Format& format, bo
 }
 
 int run_command(ReportFlags flags) {
-  // "--html ./memtune-run" means the sweep there.
+  // "--html ./memtune-run" means the sweep in that folder.
   if (!flags.run_given && std::filesystem::is_directory(flags.page)) flags.run = std::exchange(flags.page, "");
   check(flags);
   const report::Format& format = report::find_format(flags.format);

@@ -37,7 +37,7 @@ struct RunFlags {
   bool resumes = false;
 };
 
-// Phases of saves are lines of their own.
+// Prints each save on its own line.
 class RunProgress final : public Progress {
  public:
   using Progress::Progress;
@@ -88,7 +88,7 @@ std::string summary(const result::TrainingResult& training) {
 
 bool failed(const result::SavedStep& save) { return !save.error.empty(); }
 
-// "2 of 5 saves failed, the last that of step 8: cannot write ...".
+// Message: "2 of 5 saves failed, the last that of step 8: cannot write ...".
 void throw_if_saves_failed(const result::TrainingResult& training) {
   const auto& saves = training.saves;
   const auto count = std::ranges::count_if(saves, failed);

@@ -27,7 +27,7 @@ constexpr char kJoining[] =
 
 using Infos = std::vector<const config::StrategyInfo*>;
 
-// All; or those that `name` is made of: "checkpoint:every", "checkpoint:every=2", "checkpoint:cheap+offload:stream".
+// All strategies, or the parts of `name`: "checkpoint:every", "checkpoint:every=2", "checkpoint:cheap+offload:stream".
 Infos wanted(const std::string& name) {
   Infos infos;
   for (const config::StrategyInfo& info : config::strategies()) {

@@ -13,7 +13,7 @@ void check_answer(const AnswerFlags& flags) { check_outputs("--json", flags.json
 
 void write_answer(const AnswerFlags& flags, report::Report report) {
   add_findings(sweep::RunDirectory(flags.out), report);
-  // Files first: a reader of stdout that goes away must not cost them.
+  // Files first, so that they exist even if writing to stdout fails.
   const bool stdout_taken = flags.json == "-" || flags.csv == "-";
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (!flags.csv.empty()) write_output(flags.csv, report::csv(report));

@@ -1,4 +1,4 @@
-// What a sweep says at its end: the table, files, the trials that it would run.
+// The end of a sweep: table, files, and the list of trials for --dry-run.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 namespace memtune::cli {
 
 struct AnswerFlags {
-  std::string out, json, csv;  // "": not asked for
+  std::string out, json, csv;  // "": not requested
   ConsoleFlags console;
 };
 
-// Throws UsageError before anything runs.
+// Checks paths before anything runs. Throws UsageError.
 void check_answer(const AnswerFlags& flags);
 void write_answer(const AnswerFlags& flags, report::Report report);  // IoError
 
-// --dry-run: a line each, and behind them what is decided `later`, lines of its own.
+// For --dry-run: one line per trial, followed by the lines of `later`, which say what is chosen later.
 void list_trials(const sweep::SweepRecord& record, const std::string& later = "");
 
 }  // namespace memtune::cli

@@ -54,13 +54,13 @@ usage, 130 stopped.)";
 
 constexpr char kDefaultOut[] = "./memtune-run";
 
-// Of the flags, those that a command behind "--" has a use for.
+// The flags that apply to a command after "--".
 const std::vector<std::string> kOfCommands = {
     "--try",     "--trainer", "--config",     "--allow",  "--like",  "--rounds",     "--steps",
     "--warmup",  "--timeout", "--time-limit", "--budget", "--goal",  "--memory-cap", "--retry",
     "--dry-run", "--out",     "--json",       "--csv",    "--quiet", "--no-color",   "--all-settings"};
 
-// And where it is planned for, those that say what it trains.
+// If a plan is wanted too, the flags that define the model it trains.
 const std::vector<std::string> kOfPlanned = {"--model",
                                              "--input",
                                              "--inputs",
@@ -95,10 +95,10 @@ std::vector<std::string> flags_of_command(const SweepFlags& flags) {
   return names;
 }
 
-// Keys that the answer can be written in: those of --trainer, else of the first trainer that has some.
+// The next export command: for --trainer, otherwise for the first trainer that has keys.
 struct NextExport {
   std::string words;                 // "memtune export --trainer trl"
-  const result::Row* row = nullptr;  // that they amount to
+  const result::Row* row = nullptr;  // the row that the keys amount to
 };
 
 std::optional<NextExport> next_export(const SweepFlags& flags, const std::string& run, const report::Report& report) {
@@ -121,7 +121,7 @@ std::string figures(const result::Row& row) {
          format_bytes(row.measurement.peak_bytes.allocated);
 }
 
-// When no trial worked, or none within the budget: what would let one.
+// Advice if no trial worked, or none within the budget.
 std::string way_out(const SweepFlags& flags, const report::Report& report) {
   using result::Outcome;
   const auto all_ended_in = [&](Outcome outcome) {
@@ -143,7 +143,7 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   const result::Row& answer = find_row(result.report, "");
   if (keys && (keys->row == nullptr || keys->row == &answer))
     return say(console, "next: " + keys->words + ", or memtune view" + run);
-  // No key says it: what the keys come to, and the plan itself.
+  // No keys match the answer exactly: print what the keys amount to, and the plan itself.
   if (keys) say(console, "next: " + keys->words + " writes " + figures(*keys->row));
   if (result.report.blocks == 0) return say(console, (keys ? "  or: " : "next: ") + ("memtune view" + run));
   say(console, (keys ? "  or: " : "next: ") + ("memtune export" + run) +
@@ -155,7 +155,7 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
 // backward 4.1 GiB".
 std::string size_text(const sweep::SweepRecord& record, int rounds) {
   const config::TrainingSettings& training = record.request.training;
-  int64_t saved = 0;  // where it was measured
+  int64_t saved = 0;  // if it was measured
   for (const config::OpFacts& op : record.facts.program.ops) saved += saved_bytes(op);
   const int64_t states = sweep::state_bytes(training, record.facts.program);
   std::string text = std::to_string(record.trials.size()) + " trials in " + std::to_string(rounds) +
@@ -168,7 +168,7 @@ std::string size_text(const sweep::SweepRecord& record, int rounds) {
   return text;
 }
 
-// What --saves runs besides, and the room that it takes.
+// Describes the measurement of --saves and the disk space that it needs.
 std::string saving_text(const sweep::SweepSettings& settings, const sweep::SweepRecord& record) {
   if (settings.save_modes.empty()) return "";
   const config::ProgramFacts& facts = record.facts.program;

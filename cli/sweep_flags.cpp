@@ -21,10 +21,10 @@ namespace memtune::cli {
 namespace {
 
 constexpr int64_t kKeepLast = 2;             // saved states
-constexpr int64_t kMostSamples = 1'000'000;  // a step
+constexpr int64_t kMostSamples = 1'000'000;  // per step
 constexpr int64_t kMost = kMostCount;
 
-// --sweep's, then --strategy's; neither, and no plan: the default profile's.
+// --sweep, then --strategy. Without both and without a plan: the default profile.
 std::vector<std::string> strategies(const SweepFlags& flags) {
   std::vector<std::string> specs;
   if (!flags.sweep.empty() || (flags.strategies.empty() && flags.plans.empty())) {
@@ -42,7 +42,7 @@ std::vector<std::string> strategies(const SweepFlags& flags) {
 
 using Modes = std::vector<std::string>;
 
-// As they were given; without any all that there are.
+// The given save modes; all if none is given.
 Modes save_modes(const SweepFlags& flags) {
   for (const auto& [flag, value] : {std::pair("--mtbf", flags.mtbf), std::pair("--keep-last", flags.keep_last)})
     if (!value.empty() && !flags.measure_saves)
@@ -56,17 +56,17 @@ Modes save_modes(const SweepFlags& flags) {
 
 bool finds_batch(const SweepFlags& flags) { return flags.model.batches == std::vector<std::string>{"auto"}; }
 
-// A list is a list; a budget without one asks for the best plan.
+// With a list, no plan is looked for. Without a list, a budget asks for the best plan.
 bool finds_plan(const SweepFlags& flags) {
   const bool lists = !flags.strategies.empty() || !flags.plans.empty() || !flags.sweep.empty();
-  const bool smallest = result::parse_goal(flags.goal) == result::Goal::memory;  // strategies take less than any budget
+  const bool smallest = result::parse_goal(flags.goal) == result::Goal::memory;  // strategies need less than any budget
   return !lists && !smallest && !flags.budget.empty();
 }
 
-// The batch and the plan together.
+// Batch and plan are looked for together.
 bool finds_both(const SweepFlags& flags) { return finds_batch(flags) && finds_plan(flags); }
 
-// The batches that are tried are those that the samples of a step can be made of.
+// Only batches that divide the samples per step are tried.
 void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
   if (flags.global_batch.empty()) {
     if (finds_batch(flags) && !finds_both(flags))
@@ -88,7 +88,7 @@ void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
                        std::to_string(batch));
 }
 
-// What sweeps of every kind have.
+// Flags that sweeps of models and of commands share.
 void read_loop(const SweepFlags& flags, sweep::LoopSettings& settings) {
   settings.budget_bytes = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
   settings.goal = result::parse_goal(flags.goal);
@@ -109,7 +109,7 @@ AnswerFlags answer_flags(const SweepFlags& flags) {
 }
 
 sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
-  // What needs no model first: a typo is told before a big file is read.
+  // First checks what needs no model, to report a typo before a big file is read.
   check_answer(answer_flags(flags));
   for (const auto& [flag, given] :
        {std::pair("--try", !flags.tries.empty()), std::pair("--allow", !flags.allowed.empty()),
@@ -127,7 +127,7 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
       flags.keep_last.empty() ? kKeepLast : integer_flag("--keep-last", flags.keep_last, 0, kMost);
   ModelFlags model = flags.model;
   if (finds_batch(flags)) model.batches.clear();
-  if (finds_both(flags)) model.batches = {"2"};  // any: what cannot have one is refused
+  if (finds_both(flags)) model.batches = {"2"};  // any batch: refuses models whose batch is fixed
   sweep::SweepSettings settings = model.settings(loop);
   settings.finds_batch = finds_both(flags);
   set_global_batch(flags, settings);
@@ -146,8 +146,8 @@ bool plans_for_command(const SweepFlags& flags) {
   return !of_all && (!flags.model.model.empty() || (!flags.trainer.empty() && !flags.config.empty()));
 }
 
-// Of memtune's own trials beside the command, in a folder within its own. Nothing, with a note: the config does not
-// say enough; UsageError where a model was named.
+// Settings of memtune's own trials, in a subfolder of the command's run. None, with a note, if the config does not
+// define enough. Throws UsageError if a model was named.
 std::optional<sweep::SweepSettings> native_settings(SweepFlags& flags, const std::vector<std::string>& command,
                                                     CLI::App& app, std::vector<std::string>& notes) {
   const bool asked = !flags.model.model.empty();

@@ -1,4 +1,4 @@
-// The flags of memtune sweep, and what they ask of a sweep.
+// The flags of memtune sweep, and the settings that they define.
 #pragma once
 
 #include <string>
@@ -23,18 +23,18 @@ struct SweepFlags {
 
 AnswerFlags answer_flags(const SweepFlags& flags);
 
-// Of a model: UsageError for what cannot be, before a model is read.
+// For a model. Throws UsageError before the model is read.
 sweep::SweepSettings sweep_settings(const SweepFlags& flags);
 
-// Who says what is tried: all strategies, the largest batch of each, or the best plan for a budget.
+// Chooses the trials: all strategies, the largest batch of each, or the best plan for a budget.
 sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings);
 
-// What a dry run cannot list: "" where it lists all.
+// Text for trials that a dry run cannot list; "" if it lists all.
 std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings);
 
-// Whether the command behind "--" is to be planned for: then the flags of a model go with it.
+// Whether a plan is made for the command after "--". Then the flags of a model apply too.
 bool plans_for_command(const SweepFlags& flags);
-// Of the command behind "--", likewise; `app` has the flags, which the config sets where nobody gave them.
+// For the command after "--". `app` holds the flags; the trainer's config sets those that were not given.
 CommandSweepFlags command_sweep(SweepFlags& flags, const std::vector<std::string>& command, CLI::App& app);
 
 }  // namespace memtune::cli

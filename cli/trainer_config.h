@@ -1,4 +1,4 @@
-// "memtune sweep --trainer NAME --config FILE": what the config says of training, as flags.
+// "memtune sweep --trainer NAME --config FILE": sets training flags from a trainer's config.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -8,12 +8,12 @@
 namespace memtune::cli {
 
 struct TrainerConfig {
-  std::vector<std::string> notes;  // where each flag comes from, and what is measured otherwise than it trains
-  std::string strategy;            // that is nearest to what the config has now; "": none is known
+  std::vector<std::string> notes;  // source of each flag, and differences between the sweep and the trainer
+  std::string strategy;            // most similar to the config; "": none known
 };
 
-// Sets the flags of `command` that the person did not give. `words` of a training command win over the config, which
-// may be "" beside them. UsageError.
+// Sets the flags of `command` that the user did not give. `words` of a training command take precedence over the
+// config, which may be "" then. Throws UsageError.
 TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config,
                                   const std::vector<std::string>& words = {});
 

@@ -1,4 +1,4 @@
-// The flags of how a model is trained: the loss, the optimizer, dtypes, an adapter.
+// The flags for training: loss, optimizer, dtypes, adapter.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside memtune in a build, in ../libexec/memtune where it is installed.
+// In the same folder as memtune in a build, in ../libexec/memtune in an installation.
 fs::path viewer() {
   const fs::path folder = executable_path().parent_path();
   for (const fs::path& path : {folder / "memtune-view", folder.parent_path() / "libexec/memtune/memtune-view"}) {
@@ -22,7 +22,7 @@ fs::path viewer() {
       "-DMEMTUNE_VIEWER_SOURCES=FOLDER; memtune report --html needs no viewer");
 }
 
-// All arguments are the viewer's, --help included.
+// All arguments go to the viewer, even --help.
 int run_command(const std::vector<std::string>& arguments) {
   std::vector<std::string> words = {viewer().string()};
   words.insert(words.end(), arguments.begin(), arguments.end());
