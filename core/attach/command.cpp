@@ -23,8 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLastWords{2000};  // to read what the command said last
-constexpr milliseconds kTick{50};         // how often records and limits are looked at
+constexpr milliseconds kLastWords{2000};  // to read the rest of the output
+constexpr milliseconds kTick{50};         // how often records and limits are checked
 
 class RunningCommand {
  public:
@@ -49,7 +49,7 @@ class RunningCommand {
       if (ending_.stop != Stop::none && Clock::now() >= kill_at_) break;
     }
     ending_.status = guardian_->status();
-    guardian_->end();  // what it left behind
+    guardian_->end();  // processes it left behind
     ending_.wall = std::chrono::ceil<milliseconds>(Clock::now() - begin_);
     for (const auto patience = Clock::now() + kLastWords; listen(milliseconds(0)) && Clock::now() < patience;) {
     }
@@ -65,7 +65,7 @@ class RunningCommand {
   const RecordFolder& records() const { return records_; }
 
  private:
-  // Reads what has come, waiting at most `patience`; false when nothing did.
+  // Reads output of the command, waiting at most `patience`. Returns false if there was none.
   bool listen(milliseconds patience) {
     std::array<pollfd, 2> waiting{{{said_.get(), POLLIN, 0}, {guardian_->descriptor(), POLLIN, 0}}};
     if (poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return false;

@@ -19,7 +19,7 @@ struct Entry {
   bool ended = false;
 };
 
-// "123 (any name, even with ) and line ends in it) S 45 ..."; false for a process that is gone.
+// Parses "123 (any name, even with ) and line ends in it) S 45 ...". Returns false if the process is gone.
 bool read_entry(const std::filesystem::path& stat, Entry& entry) try {
   const std::string text = read_file(stat);
   const size_t name_end = text.rfind(')');

@@ -1,4 +1,4 @@
-// All processes that descend from one, by /proc: a child's children are found although they left its group.
+// Finds all descendants of a process in /proc, also those that left its process group.
 #pragma once
 
 #include <sys/types.h>
@@ -8,10 +8,10 @@
 
 namespace memtune::attach {
 
-// Those that run: none that have ended and wait to be reaped.
+// Only running ones, without zombies.
 std::vector<pid_t> descendants(pid_t of = ::getpid());
 
-// Answers how many there were.
+// Returns how many there were.
 int signal_descendants(int signal, pid_t of = ::getpid());
 
 }  // namespace memtune::attach

@@ -10,7 +10,7 @@ namespace {
 
 using result::Measurement;
 
-// By the number of the step; those with a save in them only where there are no others.
+// Step times by step number. Steps that include a save count only if there are no others.
 std::map<int64_t, double> times_of(const TrainingRecords& rank, StepPhase phase) {
   std::map<int64_t, double> alone, all;
   for (const StepRecord& step : rank.steps) {
@@ -27,7 +27,7 @@ std::vector<double> values_of(const std::map<int64_t, double>& times) {
   return values;
 }
 
-// Of each step that all took, the slowest rank's.
+// For each step that all ranks took, the time of the slowest rank.
 std::vector<double> slowest_times(const Team& team, StepPhase phase) {
   std::map<int64_t, double> slowest = times_of(*team.ranks.front(), phase);
   for (const TrainingRecords* rank : team.ranks) {
@@ -56,7 +56,7 @@ result::Peak peak_of(const TrainingRecords& rank) {
   return peak;
 }
 
-// What the step's gradient is of: the sum where it was accumulated.
+// The loss whose gradient the step applies: the sum over its micro-batches.
 double loss_of(const StepRecord& step) {
   double sum = 0;
   for (const double loss : step.losses) sum += loss;
@@ -136,7 +136,7 @@ const TrainingRecords& slowest_rank(const Team& team) {
 
 std::vector<result::SaveMeasurement> save_figures(const Team& team, const Measurement& measurement) {
   if (team.ranks.empty() || team.ranks.front()->saves.empty()) return {};
-  std::map<int64_t, SaveRecord> states;  // a step's files are one state
+  std::map<int64_t, SaveRecord> states;  // files of one step are one state
   for (const SaveRecord& save : team.ranks.front()->saves) {
     states[save.step].ms += save.ms;
     states[save.step].bytes += save.bytes;

@@ -1,4 +1,4 @@
-// The figures of a command from its ranks' records: the slowest rank's time and the highest peak count.
+// Computes the figures of a command from the records of its ranks: time of the slowest rank, highest peak.
 #pragma once
 
 #include <span>
@@ -9,23 +9,23 @@
 
 namespace memtune::attach {
 
-// One process a rank, by rank: of several that say that they are it (one command after another) the first that took
-// all its steps, else the first. What more there are is counted.
+// One process per rank, in the order of ranks. If several processes claim one rank (one command after another), the
+// first that finished all steps is used, else the first. The rest are counted.
 struct Team {
   std::vector<const TrainingRecords*> ranks;
   int64_t left_out = 0;
 };
 Team team_of(std::span<const TrainingRecords> processes);
 
-// By its measured steps; the team has ranks.
+// By their measured steps. The team must have ranks.
 const TrainingRecords& slowest_rank(const Team& team);
 
 double median_of(std::vector<double> values);
 
-// All but outcome, reason and what traces tell.
+// Fills in everything but outcome, reason and what traces show.
 void fill_figures(const Team& team, result::Measurement& to);
 
-// Of torch.save and its kin; nothing when there was none.
+// Figures of torch.save and safetensors' save_file, from rank 0. Empty if nothing was saved.
 std::vector<result::SaveMeasurement> save_figures(const Team& team, const result::Measurement& measurement);
 
 }  // namespace memtune::attach

@@ -24,10 +24,10 @@ using process::receive;
 using process::tell;
 
 constexpr char kAsk = 't', kEnd = 'k';
-constexpr int kTries = 5000, kBetweenTries_us = 2000;  // a process within a system call may take seconds to die
+constexpr int kTries = 5000, kBetweenTries_us = 2000;  // a process in a system call may take seconds to die
 constexpr int kTriesOfGuardian = kTries + 1000;
 
-// What the guardian tells: why the command could not be started, or how it ended.
+// Message of the supervisor: why the command could not be started, or how it ended.
 struct Word {
   int error = 0, status = 0;
 };
@@ -39,7 +39,7 @@ struct Child {
 };
 
 [[noreturn]] void become_command(const Child& child) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // should somebody kill the guardian
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if another process kills the supervisor
   ::setpgid(0, 0);
   process::forget_signals();
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -50,7 +50,7 @@ struct Child {
   ::_exit(127);
 }
 
-// 0: it runs.
+// Returns 0 if the command runs, else errno.
 int start(Child child, pid_t& pid) {
   Pipe trouble;
   child.trouble = trouble.write.get();
@@ -62,7 +62,8 @@ int start(Child child, pid_t& pid) {
   return receive(trouble.read.get(), error) ? error : 0;
 }
 
-// SIGKILL until there are none. Twice none: whose parent ended while all were looked at is missed once.
+// Sends SIGKILL until no descendant is left. It looks twice each time: one look can miss a process whose parent ends
+// meanwhile.
 template <class Reap>
 void end_descendants(pid_t of, Reap reap) {
   for (int tries = 0; tries < kTries && signal_descendants(SIGKILL, of) + signal_descendants(SIGKILL, of) > 0;
@@ -72,7 +73,7 @@ void end_descendants(pid_t of, Reap reap) {
   }
 }
 
-// False for a guardian that was stopped, or does not end: the command may signal it.
+// Returns false if the supervisor was stopped or does not end, because the command can signal it.
 bool ends_by_itself(pid_t guardian) {
   for (int tries = 0; tries < kTriesOfGuardian; ++tries) {
     int status = 0;
@@ -83,8 +84,8 @@ bool ends_by_itself(pid_t guardian) {
   return false;
 }
 
-// The guardian's first word. A command that stopped it before that is not waited for: SIGCONT lets it go on. False: it
-// ended without a word, or was stopped too often.
+// Receives the supervisor's first message. If the command stops the supervisor before that, SIGCONT resumes it. Returns
+// false if it ended without a message, or was stopped too often.
 bool hear_first(int told, pid_t guardian, Word& word) {
   constexpr int kMostStops = 1000, kBetweenLooks_ms = 2;
   for (int stops = 0; stops < kMostStops;) {
@@ -101,11 +102,11 @@ bool hear_first(int told, pid_t guardian, Word& word) {
   return false;
 }
 
-// The process between.
+// The supervisor process.
 class Between {
  public:
   Between(int orders, int told) : orders_(orders), told_(told) {
-    ::setpgid(0, 0);  // Ctrl-C is for memtune
+    ::setpgid(0, 0);  // Ctrl-C is only for memtune
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT}) ::signal(signal, SIG_IGN);
     sigset_t children;
@@ -186,7 +187,7 @@ std::optional<int> Guardian::status() {
 
 void Guardian::read_status() {
   Word word;
-  // Without a word the guardian was killed, and the command with it.
+  // Without a message the supervisor was killed, and the command with it.
   status_ = receive(told_.get(), word) ? word.status : SIGKILL;
   told_ = Descriptor();
 }
@@ -197,7 +198,7 @@ void Guardian::end() {
   if (pid_ < 0) return;
   tell(orders_.get(), kEnd);
   if (!ends_by_itself(pid_)) {
-    end_descendants(pid_, [] {});  // orphans are the guardian's as long as it is there
+    end_descendants(pid_, [] {});  // orphans belong to the supervisor while it lives
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }

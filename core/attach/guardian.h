@@ -1,7 +1,8 @@
-// A command of somebody else's, so that nothing of it outlives this process: a process between the two adopts whatever
-// the command leaves behind, in sessions of its own too, and ends it all when it is told or when this process is gone.
+// Runs a command so that none of its processes outlives this one. A supervisor process in between adopts what the
+// command leaves behind (as a subreaper), even processes in sessions of their own. It kills them all on request, or
+// when this process ends.
 //
-// The command runs as it would without memtune: its privileges, limits and folder are this process's; stdin is empty.
+// The command runs as without memtune, with the privileges, limits and folder of this process. stdin is empty.
 #pragma once
 
 #include <sys/types.h>
@@ -17,20 +18,20 @@ namespace memtune::attach {
 
 class Guardian {
  public:
-  // `log`: of stdout and stderr. `folder` is removed by the guardian when this process has gone without ending it.
-  // UsageError when there is no such program, IoError. This process must have no other threads.
+  // `log`: descriptor for stdout and stderr. `folder`: the supervisor removes it if this process ends without end().
+  // Throws UsageError if there is no such program, IoError. This process must have no other threads.
   Guardian(const std::vector<std::string>& command, const std::vector<std::string>& environment, int log,
            const std::filesystem::path& folder);
-  ~Guardian();  // ends all
+  ~Guardian();  // kills all processes
   Guardian(const Guardian&) = delete;
   Guardian& operator=(const Guardian&) = delete;
 
-  // The command's, as waitpid() gives it, once it has ended. What it started may still run.
+  // Status of the command as from waitpid(), once it has ended. Processes that it started may still run.
   std::optional<int> status();
-  int descriptor() const { return told_.get(); }  // readable when there is a status
+  int descriptor() const { return told_.get(); }  // readable once there is a status
 
-  void ask_to_end();  // SIGTERM to all of it
-  void end();         // SIGKILL to all of it; none is left when this returns
+  void ask_to_end();  // SIGTERM to all its processes
+  void end();         // SIGKILL to all its processes; none is left when this returns
 
  private:
   void read_status();

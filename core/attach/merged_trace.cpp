@@ -23,7 +23,7 @@ TrackRole role_of(RegionKind kind) {
   return kind == RegionKind::phase ? TrackRole::phases : TrackRole::blocks;
 }
 
-// As traces of memtune's own trials have it.
+// The same names as in traces of memtune's own trials.
 std::string name_of(const Region& region, const std::vector<std::string>& blocks) {
   if (region.kind == RegionKind::step) return "step";
   if (region.kind == RegionKind::phase) return to_string(region.pass);
@@ -32,7 +32,7 @@ std::string name_of(const Region& region, const std::vector<std::string>& blocks
   return region.pass == trace::Pass::forward ? name : name + " " + to_string(region.pass);
 }
 
-// Adds ranks to a trace, each later by `shift_ns`.
+// Adds ranks to a trace, with their times shifted by `shift_ns`.
 class Merge {
  public:
   explicit Merge(Trace& to) : to_(to) {}
@@ -52,7 +52,7 @@ class Merge {
     }
   }
 
-  // What the device did since then; a rank's tracks are its own, whatever its file says.
+  // Adds device events that ended after `since_ns`. They are put on the rank's own tracks, whatever the file says.
   void add_device(const Trace& trace, int64_t rank, int64_t since_ns, int64_t shift_ns) {
     trace::add_rank(trace, static_cast<int32_t>(rank), shift_ns, to_, since_ns);
   }
@@ -61,7 +61,7 @@ class Merge {
   Trace& to_;
 };
 
-// Of the first step that was kept; 0: none is told.
+// Begin of the first step that was kept; 0: there is none.
 int64_t begin_of(const TraceRecord& record) {
   int64_t begin_ns = 0;
   for (const RegionRecord& each : record.regions)

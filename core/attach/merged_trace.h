@@ -1,5 +1,5 @@
-// One trace of a command out of what its ranks recorded: kernels and copies, steps, their passes and parts of the
-// model, each rank on tracks of its own, all on one clock.
+// Merges what the ranks of a command recorded into one trace: kernels and copies, steps, their passes and parts of the
+// model. Each rank has its own tracks, and all are on one clock.
 #pragma once
 
 #include <filesystem>
@@ -11,8 +11,8 @@
 
 namespace memtune::attach {
 
-// Writes it to `target`, where steps were traced, and fills in its name and the copies of the slowest rank. `folder`
-// has the records; what of it cannot be read is a note.
+// Writes the trace to `target` if steps were traced, and sets its name and the slowest rank's copies in `to`. `folder`
+// has the records. A note reports what cannot be read.
 void fill_traced(const Team& team, const std::filesystem::path& folder, const std::filesystem::path& target,
                  FileSystem& files, result::Measurement& to, std::vector<std::string>& notes);
 

@@ -33,7 +33,7 @@ std::string text_of(const result::SaveMeasurement& save) {
          " each, at most " + ms_text(save.most_blocked_ms) + ", for " + format_bytes(save.bytes);
 }
 
-// A launcher tells of its worker's end in words: "Signal 11 (SIGSEGV) received by PID 123". 0: it does not.
+// A launcher reports a worker's signal as text: "Signal 11 (SIGSEGV) received by PID 123". Returns 0 if there is none.
 int signal_in(const std::string& text) {
   constexpr std::string_view kBefore = "Signal ", kBehind = " (SIG";
   const size_t at = text.find(kBefore), name = text.find(kBehind);
@@ -42,7 +42,7 @@ int signal_in(const std::string& text) {
   return signal > 0 && signal < NSIG ? signal : 0;
 }
 
-// The first line that has any; of a traceback that a worker's parent tells, the last.
+// The first line with a letter or digit. In a traceback, which a launcher may pass on from a worker, the last.
 std::string words_of(const std::string& text) {
   std::vector<std::string> lines = split(text, '\n');
   if (text.find("Traceback (most recent call last)") != std::string::npos) std::ranges::reverse(lines);
@@ -57,7 +57,7 @@ class Judge {
   Judge(const CommandSettings& settings, const RecordFolder& records, const Ending& ending, const Team& team)
       : settings_(settings), records_(records), ending_(ending), team_(team) {}
 
-  // What cannot have been is no measurement.
+  // Impossible records are not reported as a measurement.
   std::string why_refused() const { return why_implausible(records_.processes(), settings_, ending_); }
 
   Failure judge() const {
@@ -66,7 +66,7 @@ class Judge {
     if (ending_.stop == Stop::interrupt) return {Outcome::interrupted, "stopped " + where()};
     if (ending_.stop == Stop::timeout)
       return {Outcome::timeout, "no end within " + seconds_text(ending_.limit) + ", " + where() + hint()};
-    if (measured_steps() == settings_.steps.measured) return check_losses();  // while steps were traced
+    if (measured_steps() == settings_.steps.measured) return check_losses();  // it ended during the traced steps
     if (ended_well() && measured_steps() > 0) return check_losses();
     if (const auto failure = by_exception()) return *failure;
     if (!ended_well()) return by_status();
@@ -103,7 +103,7 @@ class Judge {
            std::to_string(settings_.steps.warmup + settings_.steps.measured);
   }
 
-  // Why no step was seen.
+  // Why no step may have been seen.
   std::string hint() const {
     if (steps_taken(records_) > 0) return "";
     if (!records_.python_began())
@@ -130,7 +130,7 @@ class Judge {
     return least;
   }
 
-  // What was measured without the plan that it was to have is no figure of that.
+  // If the plan did not take effect, the run is not reported as the plan's.
   std::optional<Failure> by_plan() const {
     if (settings_.plan.empty()) return {};
     for (const TrainingRecords& each : records_.processes())
@@ -142,7 +142,7 @@ class Judge {
   }
 
   std::optional<Failure> by_exception() const {
-    const TrainingRecords* first = nullptr;  // the other ranks' are that it is gone
+    const TrainingRecords* first = nullptr;  // later ones only report that the first is gone
     for (const TrainingRecords& each : records_.processes())
       if (!each.exception_type.empty() && (!first || each.exception_s < first->exception_s)) first = &each;
     if (!first) return {};
@@ -161,7 +161,7 @@ class Judge {
     return says("No space left on device") ? Outcome::disk_full : Outcome::error;
   }
 
-  // A launcher turns its worker's SIGKILL into an exit code of its own.
+  // A launcher turns the SIGKILL of a worker into an exit code of its own.
   Failure by_status() const {
     if (ending_.memory_kills.value_or(0) > 0)
       return {Outcome::host_oom, "the kernel killed a process of it, most likely out of host memory, " + where() +

@@ -1,4 +1,4 @@
-// What became of a command, from what its processes recorded and how it ended.
+// Derives the outcome of a command from its records and from how it ended.
 #pragma once
 
 #include <chrono>
@@ -11,22 +11,22 @@
 
 namespace memtune::attach {
 
-// Ends that this side brought about; farewell: it had taken its steps and did not end.
+// Why this side stopped the command. farewell: it had taken its steps and did not end.
 enum class Stop { none, timeout, interrupt, farewell };
 
 struct Ending {
   Stop stop = Stop::none;
-  std::optional<int> status;  // as waitpid() gives it; nothing: it was killed in the end
+  std::optional<int> status;  // from waitpid(); none: it was killed in the end
   std::optional<int64_t> memory_kills;
   std::string last_words;
   std::chrono::milliseconds limit{};
-  std::chrono::milliseconds wall{};  // that it ran; 0: not known
+  std::chrono::milliseconds wall{};  // how long it ran; 0: unknown
 };
 
-// Every process that trains took all its steps, and there is one.
+// True if there is a process that trains, and all of them took all their steps.
 bool all_done(const RecordFolder& records);
 
-// By the slowest process.
+// Number of steps that the slowest process has taken.
 int64_t steps_taken(const RecordFolder& records);
 
 CommandResult make_result(const CommandSettings& settings, const RecordFolder& records, const Ending& ending);

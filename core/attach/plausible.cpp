@@ -10,7 +10,7 @@
 namespace memtune::attach {
 namespace {
 
-constexpr double kClockRatio = 1.05, kSlackMs = 1000;  // device clock against host clock
+constexpr double kClockRatio = 1.05, kSlackMs = 1000;  // tolerance of device clock against host clock
 constexpr int64_t kMostDevice = int64_t{1} << 43;      // 8 TiB: no GPU has as much
 
 int64_t machine_bytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }

@@ -1,4 +1,4 @@
-// Whether a command's records can be true: its script can write what it likes into them.
+// Checks that a command's records can be true, because its script can write anything into them.
 #pragma once
 
 #include <span>
@@ -10,8 +10,8 @@
 
 namespace memtune::attach {
 
-// The first record that cannot be: of no form, of more time than the command ran, of more memory than there is.
-// "": none.
+// The first record that cannot be true: invalid, more time than the command ran, or more memory than there is. "":
+// none.
 std::string why_implausible(std::span<const TrainingRecords> processes, const CommandSettings& settings,
                             const Ending& ending);
 

@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kLatest = int64_t{1} << 60;            // ns: differences and sums of a few stay numbers
+constexpr int64_t kLatest = int64_t{1} << 60;            // in ns: sums and differences of a few do not overflow
 constexpr int64_t kMostRecordBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
 constexpr int64_t kMostRanks = 1 << 20, kMostTracedSteps = 1 << 20;
 
@@ -45,7 +45,7 @@ StepPhase parse_phase(const std::string& word) {
   throw UsageError("unknown phase");
 }
 
-// Each is one later than that before it.
+// The number must be higher than that of the step before.
 StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   StepRecord step;
   step.number = whole_at(line, "step", before.empty() ? 1 : before.back().number + 1);
@@ -110,7 +110,7 @@ RegionRecord read_region(const json& line, size_t blocks) {
   return record;
 }
 
-// A file's name, never a way elsewhere.
+// Accepts a file name only, no path.
 std::string plain_name(std::string name) { return name.find('/') == std::string::npos ? name : ""; }
 
 TraceRecord read_trace_record(const json& line) {
@@ -150,7 +150,7 @@ void read_line(const std::string& text, TrainingRecords& to) try {
   } catch (const std::exception& why) {
     if (to.refused.empty()) to.refused = "a record of kind " + shorten(printable(kind), 20) + ": " + why.what();
   }
-} catch (const std::exception&) {  // cut off, or the script's own
+} catch (const std::exception&) {  // incomplete, or written by the script
 }
 
 }  // namespace
@@ -183,7 +183,7 @@ bool RecordFolder::read(Tail& tail, TrainingRecords& records) try {
     read_line(tail.line.substr(start, end - start), records);
   tail.line.erase(0, start);
   return true;
-} catch (const IoError&) {  // gone, or no file
+} catch (const IoError&) {  // gone, or not a file
   return false;
 }
 

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kTracer = "libmemtune_injection.so";
 
-// Beside this program, or in libexec/memtune of the prefix it is installed in; "": there is none.
+// Next to this program, or in libexec/memtune of the installation prefix; "": not found.
 std::string tracer_path() {
   const fs::path folder = executable_path().parent_path();
   for (const fs::path& path : {folder / kTracer, folder / "../libexec/memtune" / kTracer})
@@ -56,7 +56,7 @@ std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_
   variables.push_back("MEMTUNE_ATTACH_CUPTI=" + tracer);
   variables.push_back("MEMTUNE_ATTACH_CAP=" + std::to_string(memory_cap_bytes));
   variables.push_back("MEMTUNE_ATTACH_PLAN=" + plan.string());
-  // So that CUPTI is there before the first context; another tool's injection stays.
+  // CUPTI has to be loaded before the first context. Another tool's injection is kept.
   if (!tracer.empty() && !injects) variables.push_back("CUDA_INJECTION64_PATH=" + tracer);
   return variables;
 }

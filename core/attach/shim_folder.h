@@ -1,5 +1,5 @@
-// The Python files that tell of a training process's steps, and the private folder from which such processes load them
-// and into which they write.
+// The Python files that measure a training process. A private folder holds them and the records that such processes
+// write.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,28 @@
 
 namespace memtune::attach {
 
-// Of shim/, which the build puts into the program.
+// A file of shim/, which the build embeds in the program.
 struct ShimFile {
   std::string name;
   std::string_view text;
 };
 std::vector<ShimFile> shim_files();
 
-// Steps of warm-up, measured, and traced behind them; one between, in which tracing begins, counts nowhere.
+// Numbers of warm-up, measured and traced steps. One more step before the traced ones, in which tracing starts, does
+// not count.
 struct StepCounts {
   int warmup = 2, measured = 5, traced = 2;
 };
 
-// Made for one command, gone with this.
+// Created for one command, removed with this object.
 class ShimFolder {
  public:
-  ShimFolder();  // IoError; UsageError where PYTHONPATH cannot name it
+  ShimFolder();  // throws IoError; UsageError if PYTHONPATH cannot name it
 
   const std::filesystem::path& path() const { return folder_.path(); }
   std::filesystem::path records() const { return path() / "records"; }
 
-  // That of this process, with what the shim is to be found by and told. `plan`: CommandSettings'.
+  // The environment of this process, plus what loads and configures the shim. `plan`: of CommandSettings.
   std::vector<std::string> environment(const StepCounts& steps, int64_t memory_cap_bytes,
                                        const std::filesystem::path& plan = {}) const;
 

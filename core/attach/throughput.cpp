@@ -8,12 +8,12 @@
 namespace memtune::attach {
 namespace {
 
-// A rank's share of a step; 0: not known.
+// Rows and tokens of a rank in one step; 0: unknown.
 struct Fed {
   double rows = 0, tokens = 0;
 };
 
-// 0 where one is not known.
+// 0 if one of them is unknown.
 double median_size(const TrainingRecords& rank, std::vector<int64_t> StepRecord::*sizes) {
   std::vector<double> all;
   for (const StepRecord& step : rank.steps)
@@ -21,8 +21,8 @@ double median_size(const TrainingRecords& rank, std::vector<int64_t> StepRecord:
   return all.empty() || std::ranges::min(all) <= 0 ? 0 : median_of(std::move(all));
 }
 
-// Several backwards may be of parts of one batch, and one of several batches, by median and mean alike: loaders are
-// asked ahead in bursts, where the mean tells.
+// Batches per step. One backward may use several batches, if median and mean of the returned ones agree; or several
+// backwards share a batch. With prefetch in bursts the median may be 0, and the mean is used.
 double batches_a_step(const TrainingRecords& rank) {
   std::vector<double> backwards, left;
   for (const StepRecord& step : rank.steps) {
@@ -44,7 +44,7 @@ Fed fed(const TrainingRecords& rank) {
   return {batches * median_size(rank, &StepRecord::rows), batches * median_size(rank, &StepRecord::tokens)};
 }
 
-// Tensor and pipeline parallel ranks share their samples.
+// True if two ranks got the same first batch, as tensor and pipeline parallel ranks do.
 bool fed_the_same(const Team& team) {
   std::set<int64_t> seen;
   return std::ranges::any_of(

@@ -1,8 +1,8 @@
-// Samples and tokens a second of a command, from the batches that its loaders gave.
+// Samples and tokens per second of a command, from the batches that its data loaders returned.
 //
-// A step has as many batches as backwards, of the median size: loaders are asked ahead, and by evaluations too, so what
-// left them during a step need not be what it was trained on. How many left tells only how many backwards share one.
-// Padding counts.
+// A step has as many batches as backwards, of the median size. Loaders prefetch and serve evaluations too, so the
+// batches that they return during a step need not be those that it trains on. Their number only shows how many
+// backwards share a batch. Padding counts.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace memtune::attach {
 
-// Summed over ranks, at the measured step's time, which is there already. Nothing is claimed where a rank had no batch
-// of a known size, or where ranks were fed the same: that is said in a note.
+// Sums over ranks, at the measured step time, which `to` has already. Sets nothing if a rank had no batch of known
+// size, or if ranks got the same batches; the latter gets a note.
 void fill_throughput(const Team& team, result::Measurement& to, std::vector<std::string>& notes);
 
 }  // namespace memtune::attach

@@ -1,7 +1,7 @@
-"""A plan as export writes it, put to work on the model that the process trains: before its first forward with gradients.
+"""Applies an exported plan to the model that the process trains, before its first forward with gradients.
 
-Modules are told of as they are called, outermost first; the first that the file's apply() takes is the model. A process
-that steps without one would measure something else: it ends, with apply()'s reason.
+A hook sees the modules as they are called, outermost first. The first that the file's apply() accepts is the model. A
+process that steps without the plan would measure something else, so it ends, with apply()'s reason.
 """
 
 import functools
@@ -12,12 +12,12 @@ import memtune_parts
 
 
 class Applying:
-    """Of a Training. Until the plan is at work a hook of all modules is there; then nothing of this runs any more."""
+    """Belongs to a Training. A hook of all modules is set until the plan is applied; then nothing of this runs."""
 
     def __init__(self, training, path):
         self.training, self.path = training, path
         self.applied = False
-        self.known = {}  # modules that are in one that was tried, by their id(), which is another's when they are gone
+        self.known = {}  # modules of those that were tried, by id(), which is reused after deletion
         self.reason = "no model was called with gradients before its first update"
         self.handle = self.plans = None
 
@@ -44,7 +44,7 @@ class Applying:
         return known is not None and known() is module
 
     def apply_to(self, module):
-        """None: it was not taken."""
+        """Returns None if the module was not accepted."""
         import torch
 
         if isinstance(module, torch.nn.DataParallel):
@@ -57,7 +57,7 @@ class Applying:
             return None
 
     def load(self):
-        """Under the name that the script would import it by, so that no other plan is put on top of it unseen."""
+        """Loads it by the name that the script would import, so that it is not applied a second time unnoticed."""
         if self.plans is None:
             from importlib.util import module_from_spec, spec_from_file_location
 
@@ -69,7 +69,7 @@ class Applying:
         return self.plans
 
     def tell_warnings(self):
-        """What of the plan is not done is a note too."""
+        """Warnings about parts of the plan that are not applied become notes too."""
         import warnings
 
         show = warnings.showwarning
@@ -83,7 +83,7 @@ class Applying:
         warnings.showwarning = showwarning
 
     def check(self):
-        """Before an update; SystemExit where the plan is not at work."""
+        """Called before an update. Raises SystemExit if the plan is not applied."""
         if self.applied:
             return
         self.explain()
@@ -92,7 +92,7 @@ class Applying:
         raise SystemExit(0)
 
     def explain(self):
-        """A model whose compiled forward no hook sees says what is wrong when it is asked."""
+        """If no hook saw the model, because its forward is compiled, apply() gives the reason."""
         try:
             root, _ = memtune_parts.find_blocks(set())
             if root is None or self.is_known(root):
@@ -101,5 +101,5 @@ class Applying:
             if plan is not None:
                 plan.remove()
                 self.reason = "the model's forward could not be seen before it ran"
-        except Exception:  # the reason stays what it is
+        except Exception:  # the reason stays unchanged
             pass

@@ -1,6 +1,6 @@
-"""What a training is fed: rows and tokens of the batches as they leave the iterator of a DataLoader."""
+"""Counts rows and tokens of the batches that the iterator of a DataLoader returns."""
 
-TOKENS = ("input_ids", "tokens", "input")  # keys whose integers of (rows, length) are tokens
+TOKENS = ("input_ids", "tokens", "input")  # keys whose integer tensors of shape (rows, length) are tokens
 
 
 class Batches:
@@ -14,22 +14,22 @@ class Batches:
             batch = fetch(this)
             try:
                 self.left(batch)
-            except Exception:  # a batch of a kind that nobody thought of has no size
+            except Exception:  # a batch of an unknown kind has no size
                 self.last = (0, 0)
             return batch
 
         iterator.__next__ = __next__
 
     def reset(self):
-        self.data = None  # checksum of the first batch: whether ranks are fed the same
+        self.data = None  # checksum of the first batch, to find ranks that get the same
         self.last = (0, 0)  # rows and tokens of the last batch
-        self.sizes = []  # of the last batch before each backward of the step: an evaluation between steps counts once
-        self.count = 0  # of the step
+        self.sizes = []  # last batch before each backward of the step: an evaluation between steps counts once
+        self.count = 0  # batches of the step
 
     def left(self, batch):
         import torch
 
-        if not torch.is_grad_enabled():  # an evaluation's
+        if not torch.is_grad_enabled():  # an evaluation
             return
         tensor, tokens = size_of(batch)
         self.last = (0 if tensor is None else tensor.shape[0], tokens)
@@ -45,7 +45,7 @@ class Batches:
 
 
 def size_of(batch):
-    """A tensor whose first dimension are the rows, and how many tokens it has; None and 0: the batch does not tell."""
+    """A tensor whose first dimension is the rows, and its number of tokens. None and 0: unknown."""
     from collections.abc import Mapping
 
     import torch
@@ -66,7 +66,7 @@ def size_of(batch):
         if parts and isinstance(parts[0], Mapping):
             return size_of(parts[0])
     tensors = [part for part in parts if is_tensor(part)]
-    # Rows are what all have as many of.
+    # The rows are the first dimension, if all tensors share it.
     return (tensors[0] if len({tensor.shape[0] for tensor in tensors}) == 1 else None), 0
 
 

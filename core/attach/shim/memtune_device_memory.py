@@ -1,10 +1,10 @@
-"""The device memory of this process by NVML: with what PyTorch's allocator does not know (context, NCCL, cuBLAS)."""
+"""Device memory of this process from NVML, with what PyTorch's allocator does not count (context, NCCL, cuBLAS)."""
 
 import ctypes
 import os
 
 UNKNOWN = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
-FIRST_PID_NAMESPACE = 0xEFFFFFFC  # inode of the host's: there the driver's numbers are this process's
+FIRST_PID_NAMESPACE = 0xEFFFFFFC  # inode on the host: there the driver's process numbers are valid
 
 
 class ProcessInfo(ctypes.Structure):
@@ -17,7 +17,7 @@ class MemoryInfo(ctypes.Structure):
 
 class DeviceMemory:
     def __init__(self, nvml=None):
-        """Before CUDA is initialised: what devices hold now is not this process's. OSError where there is no driver."""
+        """Call it before CUDA is initialised: memory in use now is not this process's. OSError without a driver."""
         self.nvml = nvml or ctypes.CDLL("libnvidia-ml.so.1")
         self.call("nvmlInit_v2")
         count = ctypes.c_uint()
@@ -40,7 +40,7 @@ class DeviceMemory:
         return memory.used
 
     def own(self, device):
-        """As the driver counts it for this process; where its numbers of processes are others, for the only one."""
+        """Bytes that the driver counts for this process. In a PID namespace, those of the only process there."""
         count, infos = ctypes.c_uint(256), (ProcessInfo * 256)()
         try:
             self.call("nvmlDeviceGetComputeRunningProcesses_v3", device, ctypes.byref(count), infos)
@@ -52,7 +52,7 @@ class DeviceMemory:
         return infos[0].used if len(infos) == 1 and infos[0].used != UNKNOWN else None
 
     def of_process(self, index, reserved):
-        """Bytes that the driver counts, else that came since; None: neither has room for PyTorch's `reserved`."""
+        """Bytes that the driver counts, else the growth since __init__. None: both are below PyTorch's `reserved`."""
         device = self.handle(index)
         for used in (self.own(device), self.held(device) - self.before[index]):
             if used is not None and used >= reserved:

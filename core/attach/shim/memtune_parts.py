@@ -1,7 +1,7 @@
-"""Which part of the model runs, in the traced steps: its blocks, what is before them, and the head behind them.
+"""Finds which part of the model runs in the traced steps: its blocks, what is before them, and the head after them.
 
-Told by hooks of modules and tensors that are there for these steps alone and return nothing: no value and no graph is
-another. A model that is compiled has none, as it would be compiled again with them.
+Hooks of modules and tensors report it. They exist for these steps only and return nothing, so they change no tensor and
+no graph. A compiled model gets no hooks, because they would make it compile again.
 """
 
 import functools
@@ -11,8 +11,8 @@ MOST = 50000  # regions
 
 
 def harmless(words):
-    """Of an object with `over` and `training`: what goes wrong ends it, with a note. Its hooks go later, as this may be
-    one of them."""
+    """Decorates methods of an object with `over` and `training`: an error ends it, with a note. Its hooks are removed
+    later, because the method may be one of them."""
 
     def guard(method):
         @functools.wraps(method)
@@ -33,7 +33,7 @@ told = harmless("the timeline has not all parts of the model")
 
 
 class Hook:
-    """In a copy of the model, in its file, and in a graph that is compiled of it, it does nothing."""
+    """Does nothing in a copy of the model, in a saved file of it, and in a compiled graph."""
 
     def __init__(self, tell, *block):
         self.tell, self.block = tell, block
@@ -49,13 +49,13 @@ class Hook:
 
 
 class Parts:
-    """Of a timeline, to which they are added."""
+    """Adds the parts of the model to a timeline."""
 
     def __init__(self, timeline):
         self.timeline, self.training = timeline, timeline.training
         self.over = False
         self.names, self.handles = [], []  # of blocks; of hooks
-        self.part = None  # that runs: kind, pass, block and its begin
+        self.part = None  # the running one: kind, pass, block and its begin
         self.watch_blocks()
 
     def stop(self):
@@ -77,12 +77,12 @@ class Parts:
         self.handles.append(root.register_forward_pre_hook(Hook(self.enter_model)))
         for block, (_, module) in enumerate(blocks):
             self.handles.append(module.register_forward_pre_hook(Hook(self.enter, block), with_kwargs=True))
-            # Also of one that ends early: recomputation does once it has made the last value that is wanted.
+            # Also if it ends early: recomputation stops after the last activation that is needed.
             self.handles.append(module.register_forward_hook(Hook(self.leave, block), always_call=True))
 
     @told
     def go_to(self, part, at=None):
-        """The part that ran ends, another begins."""
+        """Ends the running part and begins another."""
         if part is None and self.part is None:
             return
         at = at or self.timeline.moment()
@@ -109,7 +109,7 @@ class Parts:
 
     @told
     def leave(self, block, module, arguments, result):
-        """A block lasts until the next begins: a moment for each is a moment less of the host."""
+        """A block lasts until the next one begins, because each moment that is taken costs host time."""
         if self.training.depth > 0:
             self.go_to(("block", "backward", block))
         elif block == len(self.names) - 1:
@@ -143,7 +143,7 @@ def first_differentiable(values):
     return None
 
 
-# --- the model, of which nobody tells: it is among the objects that there are
+# --- the model: found among all Python objects, because no hook gets it
 
 
 def children_of(module):
@@ -151,7 +151,7 @@ def children_of(module):
 
 
 def find_roots():
-    """Modules that are in no other."""
+    """Modules that no other module contains."""
     import gc
 
     import torch
@@ -164,12 +164,12 @@ def find_roots():
 def trains(module):
     try:
         return any(parameter.requires_grad for parameter in module.parameters())
-    except Exception:  # one that is being made
+    except Exception:  # under construction
         return False
 
 
 def containers_of(module, path=()):
-    """The outermost that repeat a class: their path and themselves."""
+    """The outermost containers that repeat a class, each with its path."""
     import torch
 
     kinds = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict)
@@ -188,13 +188,13 @@ def repeats(module):
 
 
 def stepped_by(optimizer):
-    """Which parameters, by their id(). Of one that has copies of them, in another precision say, none of a model's."""
+    """id() of the parameters that it updates. If it updates copies, as in another precision, no model has them."""
     return {id(each) for group in getattr(optimizer, "param_groups", ()) for each in group["params"]}
 
 
 def find_blocks(stepped):
-    """The model, and its blocks with their names: what the container has that repeats a class most, and others of it.
-    One whose parameters are stepped comes before a copy of it, which nobody may run."""
+    """The model, and its blocks with their names: the children of the containers that repeat the most frequent class.
+    A model whose parameters are updated comes before a copy of it, which may never run."""
     best = None
     for root in find_roots():
         found = containers_of(root)
@@ -214,13 +214,13 @@ WRAPPED = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
 
 
 def unwrapped(module):
-    """What a wrapper that checkpoints it calls again."""
+    """The innermost module, which a checkpoint wrapper calls again to recompute."""
     inner = [child for name, child in children_of(module).items() if name in WRAPPED]
     return unwrapped(inner[0]) if inner else module
 
 
 def name_of(root, path):
-    """Without what wraps the model and its blocks."""
+    """Name without the wrappers of the model and its blocks."""
     if path[0] == "module" and len(children_of(root)) == 1:
         path = path[1:]
     return ".".join(each for each in path if each not in WRAPPED)

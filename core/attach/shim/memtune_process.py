@@ -1,4 +1,4 @@
-"""What this process is and holds, as far as it can be asked."""
+"""Facts about this process: rank, resident memory, precision."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def rank_and_world():
 
 
 def resident_peak():
-    """Of this program alone: getrusage() also has what the process held before it became this program."""
+    """Peak of this program alone: getrusage() includes what the process held before exec."""
     try:
         with open("/proc/self/status") as status:
             return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) * 1024
@@ -28,7 +28,7 @@ def resident_peak():
 
 
 def least_precise(loss):
-    """Of the dtypes that the first backward passes: under autocast parameters do not tell."""
+    """The least precise dtype in the graph of a loss. Under autocast the parameters do not show it."""
     names, least = ("float32", "float16", "bfloat16"), ""
     seen, waiting = set(), [loss.grad_fn]
     while waiting and len(seen) < 5000:

@@ -1,5 +1,5 @@
-"""Where the traced steps of a process are at which moment: steps, their passes and parts of the model, as regions; and
-its kernels and copies, where CUPTI is there. Moments are Training.now()'s.
+"""Records the traced steps of a process as regions: steps, their passes and parts of the model. With CUPTI it traces
+kernels and copies too. Moments are those of Training.now().
 """
 
 import os
@@ -7,41 +7,41 @@ import time
 
 import memtune_parts
 
-EVENTS = 1000  # of a few traced steps
+EVENTS = 1000  # enough for a few traced steps
 
 
 told = memtune_parts.harmless("the traced steps have no timeline")
 
 
 class Timeline:
-    """Begun with the device idle, ended with it idle."""
+    """The device must be idle at its begin and its end."""
 
     def __init__(self, training, cuda):
         self.training, self.cuda = training, cuda
         self.over = False
-        self.regions = []  # kind, pass, block, moment of its begin and end
+        self.regions = []  # kind, pass, block, moments of its begin and end
         self.step_began = None
-        self.phase = None  # that runs: its pass, None behind one, and its begin
+        self.phase = None  # the running one: its pass (None after it) and its begin
         self.parts = memtune_parts.Parts(self)
         self.start_ns, self.anchor, self.anchor_ns = time.monotonic_ns(), None, 0
-        self.events, self.device = [], None  # made beforehand, as that takes longer than to record one; on which device
+        self.events, self.device = [], None  # created ahead, because recording is faster than creating; their device
         self.tracer = self.begin_tracer() if cuda else None
         self.set_clock()
 
     # --- clocks
 
     def now_ns(self):
-        """Since the trace's start."""
+        """Nanoseconds since the start of the trace."""
         if self.tracer is None:
             return time.monotonic_ns() - self.start_ns
         return self.tracer.memtune_trace_ns()
 
     @told
     def set_clock(self):
-        """One moment that both clocks tell; on an idle device it comes as soon as it is asked for."""
+        """Takes one moment on both clocks. On an idle device an event completes at once."""
         import torch
 
-        if self.cuda:  # the first record makes an event
+        if self.cuda:  # the first record creates the event
             self.device = torch.cuda.current_device()
             self.events = [torch.cuda.Event(enable_timing=True) for _ in range(EVENTS)]
             for event in self.events:
@@ -80,7 +80,7 @@ class Timeline:
     @told
     def end_step(self, at):
         self.add("step", "forward", -1, self.step_began, at)
-        if self.training.depth > 0:  # an optimizer in backward
+        if self.training.depth > 0:  # the optimizer runs in backward
             self.add("phase", "backward", -1, self.phase[1], at)
         else:
             self.parts.go_to(None, at)
@@ -88,7 +88,7 @@ class Timeline:
 
     @told
     def forget(self):
-        """What was up to now: the first step begins with nothing issued ahead, and not when other ranks' does."""
+        """Drops the step before the traced ones: nothing was issued ahead of it, and ranks begin it apart."""
         self.regions = []
 
     @told
@@ -109,7 +109,7 @@ class Timeline:
 
     @told
     def begin_update(self):
-        if self.phase is not None and self.phase[0] == "backward":  # parameter by parameter, within it
+        if self.phase is not None and self.phase[0] == "backward":  # it runs for each parameter, within backward
             return
         at = self.moment()
         self.parts.go_to(None, at)
@@ -128,7 +128,7 @@ class Timeline:
     # --- the end
 
     def end(self, steps):
-        """With the device idle."""
+        """The device must be idle."""
         self.parts.stop()
         rows = self.rows() if not self.over else []
         self.training.write(record="trace", file=self.end_tracer(), steps=steps, start_ns=self.start_ns,
@@ -166,7 +166,7 @@ class Timeline:
         return None
 
     def end_tracer(self):
-        """The name of its file."""
+        """Returns the name of its file; "": none."""
         import ctypes
 
         if self.tracer is None:

@@ -1,4 +1,4 @@
-"""What a process trains, step by step, as records: one JSON object a line, of a file for each process that trains."""
+"""Records what a process trains, step by step: one JSON object per line, one file per process that trains."""
 
 import os
 import sys
@@ -8,31 +8,31 @@ import memtune_timeline
 
 
 class Training:
-    """What this process trains. Its file is made with its first record, so that a process that trains nothing has none."""
+    """The training of this process. The first record creates its file, so a process that trains nothing has none."""
 
     def __init__(self):
         self.warmup, self.steps, self.traced = (int(n) for n in os.environ["MEMTUNE_ATTACH_STEPS"].split("+"))
         self.folder = os.environ["MEMTUNE_ATTACH"]
         self.over = False
-        self.raised = None  # what ended the script, once that was told
+        self.raised = None  # the exception that ended the script, once recorded
         self.batches = self.device_memory = self.applying = None
         self.reset()
 
     def reset(self):
-        """Of a process that was forked off, too: its parent's steps are not its own."""
+        """Also called in a forked process, because the steps of its parent are not its own."""
         self.pid = os.getpid()
-        self.step = 0  # that have ended
-        self.first = None  # the optimizer whose steps divide time
-        self.calls = 0  # of any optimizer's step
+        self.step = 0  # number of steps that have ended
+        self.first = None  # the optimizer whose steps separate the training steps
+        self.calls = 0  # number of step() calls, of any optimizer
         self.backwards = self.counted_backwards = self.depth = 0
-        self.last = None  # moment at which the running step began
+        self.last = None  # moment at which the current step began
         self.losses, self.updates, self.update_began = [], [], None
         self.losses_before_update = None  # how many, while an optimizer steps
         self.saves_s = 0
         self.saving = False
-        self.pending = []  # steps whose device has not come so far
+        self.pending = []  # steps that the device has not finished
         self.dtype = None
-        self.timeline = None  # while steps are traced
+        self.timeline = None  # set while steps are traced
         if self.batches:
             self.batches.reset()
 
@@ -41,7 +41,7 @@ class Training:
     def write(self, **record):
         import json
 
-        # Opened each time: a script may close all descriptors, and the next file of its own has this one's number.
+        # Opened for each record: a script may close all descriptors, and its next file would get the same number.
         path = os.path.join(self.folder, "%d.jsonl" % os.getpid())
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
@@ -58,7 +58,7 @@ class Training:
         self.raised = value
         if not self.over and issubclass(kind, Exception):
             text = str(value).encode("utf-8", "replace").decode()
-            if len(text) > 6000:  # of a traceback the end tells, and an allocator's message may be long
+            if len(text) > 6000:  # the end of a traceback has the reason; an allocator's message may be long
                 text = text[:1500] + "\n" + text[-4500:]
             self.write(record="exception", time_s=time.time(), type=kind.__name__, text=text)
 
@@ -72,7 +72,7 @@ class Training:
                    device=torch.cuda.get_device_name() if cuda else "",
                    data=self.batches.data if self.batches else None)
 
-    # --- moments: of the host, and where there is a CUDA device of its stream, which nobody waits for
+    # --- moments: of the host, and with CUDA an event in its stream, without waiting for it
 
     @staticmethod
     def now():
@@ -93,7 +93,7 @@ class Training:
         return begin[1].elapsed_time(end[1])
 
     def reading(self, tensor):
-        """A scalar's value as it is now; of a device's tensor once the device has come to here."""
+        """The current value of a scalar. Of a CUDA tensor it is a copy, valid once the stream reaches this point."""
         import torch
 
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.numel() != 1 or tensor.is_complex():
@@ -107,12 +107,12 @@ class Training:
         host.copy_(tensor, non_blocking=True)
         return host
 
-    # --- what the hooks tell
+    # --- called by the hooks
 
     def begin_backward(self, tensors, grad_tensors):
         self.check_fork()
         self.depth += 1
-        if self.depth > 1 or self.over:  # a checkpointed block's own backward
+        if self.depth > 1 or self.over:  # the backward of a checkpointed block
             return
         self.backwards += 1
         if self.batches:
@@ -142,7 +142,7 @@ class Training:
             self.applying.check()
         if self.timeline is not None:
             self.timeline.begin_update()
-        # An optimizer for each parameter would pay more for the clock than for the update.
+        # With an optimizer for each parameter, the clock would take longer than the update.
         self.update_began = self.now() if len(self.updates) < 8 else None
         self.losses_before_update = len(self.losses)
 
@@ -171,7 +171,7 @@ class Training:
             self.reset()
 
     def ends_step(self, optimizer):
-        """When the optimizer that stepped first comes round again. One that steps group by group has one backward."""
+        """True if the optimizer that stepped first steps again, after another backward (it may step group by group)."""
         import weakref
 
         if self.over:
@@ -227,7 +227,7 @@ class Training:
             figures = {"allocated": stats["allocated_bytes.all.peak"], "reserved": stats["reserved_bytes.all.peak"]}
             if self.step == self.warmup + self.steps:
                 figures["device"] = self.device_bytes(stats.get("reserved_bytes.all.current", 0))
-        except Exception as error:  # an allocator of its own that does not count
+        except Exception as error:  # a custom allocator without statistics
             if self.step == 1:
                 self.note("PyTorch's allocator tells no peaks: %s" % error)
         return figures
@@ -237,7 +237,7 @@ class Training:
 
         try:
             used = self.device_memory.of_process(torch.cuda._get_nvml_device_index(None), reserved)
-        except Exception:  # no NVML, or a device that it has under no number
+        except Exception:  # no NVML, or a device without a number in it
             used = None
         if used is None:
             self.note("memory of the device is what every process on it holds: the driver does not tell this one's")
@@ -246,7 +246,7 @@ class Training:
         return used
 
     def flush(self, wait):
-        """Writes the steps that the device has done."""
+        """Writes the steps that the device has finished; with `wait`, all steps."""
         import torch
 
         if wait and self.pending and self.pending[-1][2][1] is not None:
@@ -274,5 +274,5 @@ class Training:
             if self.timeline is not None:
                 self.timeline.end(self.traced)
             self.write(record="done")
-        finally:  # though nothing can be written any more
+        finally:  # even if the record cannot be written
             raise SystemExit(0)

@@ -1,14 +1,14 @@
-"""Measures the training that happens in a Python process, from one optimizer step to the next, and changes none of it.
+"""Measures the training in a Python process, from one optimizer step to the next, without changing it.
 
-memtune lays this file as sitecustomize.py into a private folder, first on PYTHONPATH. It waits for PyTorch to be
-imported, then watches optimizers, backward, gradient scalers and saves; when enough steps were taken it ends the script
-as sys.exit() would. Python 3.8 or newer, PyTorch 2.4 or newer.
+memtune writes this file as sitecustomize.py into a private folder, first on PYTHONPATH. It waits until PyTorch is
+imported, then watches optimizers, backward, gradient scalers and saves. After enough steps it ends the script as
+sys.exit() would. Python 3.8 or newer, PyTorch 2.4 or newer.
 
-MEMTUNE_ATTACH        the folder that records go to: a file a process, a JSON object a line
-MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, steps traced behind them but for one between
-MEMTUNE_ATTACH_CUPTI  the library that traces kernels and copies; "": none
-MEMTUNE_ATTACH_CAP    bytes of each device that PyTorch's allocator may take; 0: all
-MEMTUNE_ATTACH_PLAN   a plan of memtune export's, which the model is trained under; "": none
+MEMTUNE_ATTACH        folder for the records: one file per process, one JSON object per line
+MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, traced steps; one more before the traced does not count
+MEMTUNE_ATTACH_CUPTI  library that traces kernels and copies; "": none
+MEMTUNE_ATTACH_CAP    bytes of each device that PyTorch's allocator may use; 0: all
+MEMTUNE_ATTACH_PLAN   plan by memtune export, under which the model is trained; "": none
 """
 
 import os
@@ -17,13 +17,13 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-# --- into PyTorch, module by module as it is imported
+# --- hooks in PyTorch, set as its modules are imported
 
 training = None
 
 
 def guarded(tell):
-    """What goes wrong in here is a note, never the script's trouble."""
+    """An error in memtune's code becomes a note and never affects the script."""
 
     def call(*arguments):
         try:
@@ -40,7 +40,7 @@ def guarded(tell):
 
 
 def is_capturing():
-    """Nothing of ours may get into a CUDA graph."""
+    """A CUDA graph must not capture anything of memtune."""
     cuda = sys.modules.get("torch.cuda")
     asks = getattr(cuda, "is_current_stream_capturing", None)
     return training is not None and asks is not None and cuda.is_initialized() and asks()
@@ -68,7 +68,7 @@ def watch_backward(module):
 
 
 def watch_scaler(module):
-    """A scaler that met an overflow leaves the optimizer out, and what backward starts from is the loss times its scale."""
+    """After an overflow a scaler skips the optimizer. Backward starts from the loss times its scale."""
     import functools
 
     step, scale = module.GradScaler.step, module.GradScaler.scale
@@ -103,14 +103,14 @@ def cap_memory(module):
     cap = int(os.environ.get("MEMTUNE_ATTACH_CAP", "0"))
 
     def set_cap():
-        # Of the one device that a rank trains on: to ask another would take memory there.
+        # Only for the device that this rank trains on: to ask another would allocate memory there.
         local = os.environ.get("LOCAL_RANK", "")
         device = int(local) % module.device_count() if local.isdigit() else module.current_device()
         total = module.get_device_properties(device).total_memory
         module.set_per_process_memory_fraction(min(1.0, cap / total), device)
 
     if cap > 0:
-        module._lazy_call(guarded(set_cap))  # once CUDA is asked for
+        module._lazy_call(guarded(set_cap))  # once CUDA is initialised
 
 
 def watch_saves(name):
@@ -166,7 +166,7 @@ def watch_exceptions():
     sys.excepthook = hook
 
     def at_exit():
-        """The script may have put a hook of its own into that place."""
+        """The script may have replaced sys.excepthook."""
         value = getattr(sys, "last_value", None)
         if value is not None and value is not training.raised:
             guarded(training.exception)(type(value), value)
@@ -177,7 +177,7 @@ def watch_exceptions():
 
 
 class Watcher:
-    """A finder that lets a module be found as ever, and adds to it once it has run."""
+    """A finder that loads a module as usual, and adds hooks once it has run."""
 
     modules = {
         "torch.cuda": watch_cuda,
@@ -217,7 +217,7 @@ class Watcher:
     def begin():
         global training
         if training is None:
-            for name in ("memtune_process", "memtune_parts", "memtune_timeline"):  # what the next one imports
+            for name in ("memtune_process", "memtune_parts", "memtune_timeline"):  # imported by the next one
                 load(name)
             begun = load("memtune_training").Training()
             open(os.path.join(begun.folder, "torch"), "a").close()
@@ -226,7 +226,7 @@ class Watcher:
 
 
 def load(name):
-    """Of this folder, which nothing of the script's may be found in."""
+    """Loads a module by its path, because the script must not find this folder on sys.path."""
     from importlib.util import module_from_spec, spec_from_file_location
 
     spec = spec_from_file_location(name, os.path.join(HERE, name + ".py"))
@@ -237,7 +237,7 @@ def load(name):
 
 
 def run_next(name):
-    """The environment's own sitecustomize, which this one stands before."""
+    """Runs the environment's own sitecustomize, which this one hides."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
 
@@ -254,6 +254,6 @@ if os.environ.get("MEMTUNE_ATTACH") and __name__ == "sitecustomize":
     try:
         open(os.path.join(os.environ["MEMTUNE_ATTACH"], "python"), "a").close()
         sys.meta_path.insert(0, Watcher())
-    except OSError:  # the folder is gone: nobody measures any more
+    except OSError:  # the folder is gone: measuring has ended
         pass
     run_next(__name__)
