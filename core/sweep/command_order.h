@@ -45,8 +45,8 @@ class CommandOrder {
   // All variants but combinations: own first, then by the native sweep's figures of similar strategies. A variant comes
   // last if another was both faster and smaller there.
   std::vector<PlacedVariant> first() const;
-  // Combinations that are expected to fit the budget come first, fastest (or smallest) first. Combinations come
-  // last if a measured trial is expected to be faster and smaller.
+  // Combinations that are expected to fit the budget come first, fastest (or smallest) first. A combination
+  // comes last if a measured trial is faster and smaller than what is expected of it.
   PlacedCombinations combined(std::span<const TrialState> tried) const;
 
  private:
