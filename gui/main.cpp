@@ -1,4 +1,4 @@
-// memtune-view: the viewer, a program of its own so that it needs neither LibTorch nor CUDA.
+// memtune-view: the viewer. It is a program of its own, because it needs neither LibTorch nor CUDA.
 #include <cstdio>
 #include <exception>
 

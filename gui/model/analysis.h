@@ -1,4 +1,4 @@
-// What is worked out of a trial for the panes: its plan, its findings.
+// Computes a trial's plan, findings and memory for the panes.
 #pragma once
 
 #include <optional>
@@ -13,27 +13,27 @@
 
 namespace memtune::gui {
 
-// Nothing when the trial has no plan file, or one that cannot be read.
+// None if the trial has no readable plan file.
 std::optional<config::Plan> read_plan(const Trial& trial);
 
-// Reads the trace when it has not been read; a trial without one has none.
+// Loads the trace if necessary. Empty for a trial without a trace.
 std::vector<findings::Finding> find_in(const Trial& trial);
 
-// What lies on the device at a moment of a trial's trace: worked out once, as long as the moment stays.
+// The tensors on the device at one moment of a trial's trace. It is cached until the moment changes.
 struct HeldState {
   size_t trial = 0;
   int64_t time_ns = 0;
-  std::string phase;  // "layers.3 backward": what the device was in; may be empty
+  std::string phase;  // the region running on the device: "layers.3 backward"; may be empty
   std::vector<trace::HeldValues> values;
 };
 HeldState held_at(const LoadedTrace& loaded, size_t trial, int64_t time_ns);
 
-// What the findings pane remembers between frames.
+// State of the findings pane between frames.
 struct FindingsState {
-  std::optional<std::vector<findings::Finding>> findings;  // of the trial below
+  std::optional<std::vector<findings::Finding>> findings;  // of `trial`
   size_t trial = 0;
   std::optional<size_t> selected, hovered;
-  std::vector<Spot> rows;  // of each finding
+  std::vector<Spot> rows;  // one per finding
 };
 
 }  // namespace memtune::gui

@@ -6,8 +6,8 @@
 namespace memtune::gui {
 namespace {
 
-constexpr double kBarPixels = 2;  // what falls into so many is one bar
-constexpr double kShades = 10;    // bars that are busy to the same tenth melt into one
+constexpr double kBarPixels = 2;  // spans within this width share one bar
+constexpr double kShades = 10;    // bars that are busy to the same tenth are merged
 
 double shade(double busy) { return std::ceil(std::clamp(busy, 0.0, 1.0) * kShades) / kShades; }
 
@@ -41,7 +41,7 @@ std::vector<Bar> visible_bars(const SpanRow& row, double start_ns, double end_ns
     const auto beyond = std::lower_bound(row.starts_ns.begin() + static_cast<int64_t>(i) + 1, row.starts_ns.end(),
                                          static_cast<int64_t>(std::ceil(limit)));
     auto end = static_cast<size_t>(beyond - row.starts_ns.begin());
-    if (end - i > 1 && width(end - 1) >= ns_per_pixel) --end;  // long enough to be seen by itself
+    if (end - i > 1 && width(end - 1) >= ns_per_pixel) --end;  // wide enough to be visible alone
     if (end - i == 1 || width(i) >= ns_per_pixel) {
       bars.push_back({row.starts_ns[i], row.ends_ns[i], i, 1, 1});
       ++i;

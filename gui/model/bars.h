@@ -1,5 +1,5 @@
-// Level of detail: what of a row is worth a rectangle at a magnification. Spans narrower than a pixel become one bar
-// with a count, found by bisection, so a million spans cost as much as fit on the screen.
+// Level of detail: the rectangles to draw for a row at a given zoom. Spans narrower than a pixel are merged into one
+// bar with a count. They are found by bisection, so the cost depends on the screen's width, not on the number of spans.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@ namespace memtune::gui {
 
 struct Bar {
   int64_t start_ns = 0, end_ns = 0;
-  size_t first = 0, count = 1;  // spans of the row
-  double busy = 1;              // share of the bar's time that its spans fill
+  size_t first = 0, count = 1;  // index in the row and number of spans
+  double busy = 1;              // share of the bar's time covered by its spans
 };
 
-// In order of time, those that overlap [start, end).
+// The bars that overlap [start, end), in order of time.
 std::vector<Bar> visible_bars(const SpanRow& row, double start_ns, double end_ns, double ns_per_pixel);
 
 }  // namespace memtune::gui

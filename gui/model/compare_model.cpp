@@ -39,7 +39,7 @@ std::string gradients_text(const result::Row& row, const std::string& reference)
   return m.gradients.equal ? "equal" : "differ";
 }
 
-// Of all trials that worked, whatever sweep they are of: their figures share a column.
+// All trials that worked, from any sweep: their figures share columns.
 std::vector<const result::Row*> rows_that_worked(const Run& run) {
   std::vector<const result::Row*> rows;
   for (const Trial& trial : run.trials) {
@@ -48,7 +48,7 @@ std::vector<const result::Row*> rows_that_worked(const Run& run) {
   return rows;
 }
 
-// Nothing: what the column says is no figure of a measurement.
+// Null if the column does not show a measured figure.
 const result::Figure* figure_of(CompareColumn column, const std::vector<const result::Row*>& rows) {
   switch (column) {
     case CompareColumn::step: return &result::figure("step_ms");

@@ -1,5 +1,5 @@
-// What the compare pane shows, without drawing: rows that are filtered and sorted, the Pareto front, two trials' steps
-// laid over each other.
+// The data of the compare pane, without drawing: filtered and sorted rows, the Pareto front, and the overlay of two
+// trials' steps.
 #pragma once
 
 #include <optional>
@@ -13,30 +13,30 @@
 
 namespace memtune::gui {
 
-// A column of the table: a figure of result::figures, or what is told otherwise.
+// The table's columns; most show a figure of result::figures.
 enum class CompareColumn { trial, step, times, peak, hidden, exposed, rate, gradients };
 struct ColumnInfo {
   CompareColumn column;
   std::string head;
   bool words = false;
-  std::string meaning;  // of a head that does not say it by itself
+  std::string meaning;  // explains the head; "" if that is clear
 };
-std::vector<ColumnInfo> columns(const Run& run);  // in their order
+std::vector<ColumnInfo> columns(const Run& run);  // in display order
 
-// Nothing where the trial did not get so far, or moved nothing.
+// None if the trial has no such figure: it failed earlier, or copied nothing.
 std::optional<double> cell_value(const Run& run, size_t trial, CompareColumn column);
-std::string cell_text(const Run& run, size_t trial, CompareColumn column);  // "–" for nothing
+std::string cell_text(const Run& run, size_t trial, CompareColumn column);  // "–" for none
 
-// Indices into Run::trials whose label or outcome holds every word of `filter`, upper or lower case. Trials without the
-// figure come last whichever way it is sorted.
+// Indices into Run::trials whose label or outcome contains every word of `filter`, ignoring case. Trials without the
+// figure come last in either order.
 std::vector<size_t> compare_rows(const Run& run, const std::string& filter, CompareColumn by, bool ascending);
 
-// A trial as a point; time is for the same work, as result::Ranking says.
+// A trial as a point. `time` is for the same work, as in result::Ranking.
 struct ParetoDot {
   size_t trial = 0;
   double peak = 0, time = 0;  // in the scatter's units
   bool pareto = false, recommended = false, planned = false;
-  double predicted_peak = 0, predicted_time = 0;  // likewise; 0: not predicted
+  double predicted_peak = 0, predicted_time = 0;  // same units; 0: not predicted
 };
 struct Front {
   size_t run = 0;                 // index into Run::reports
@@ -44,15 +44,15 @@ struct Front {
 };
 struct Scatter {
   std::vector<ParetoDot> points;  // of trials that worked
-  std::vector<Front> fronts;      // one a report, batch and sequence
-  std::vector<Front> frontiers;   // likewise, of plans on paper: peak and time alone
+  std::vector<Front> fronts;      // one per report, batch and sequence
+  std::vector<Front> frontiers;   // of simulated plans, with only peak and time
   ByteUnit unit{"GiB", 1};        // of peaks
   std::string time_label = "step ms", time_unit = "ms";
   int time_digits = 1;
 };
 Scatter make_scatter(const Run& run);
 
-// One trial's side of the overlay. Times are milliseconds since the step began.
+// One trial's side of the overlay. Times are milliseconds from the start of the step.
 struct Stretch {
   double start_ms = 0, end_ms = 0;
   size_t kind = 0;  // activity: index into findings::kDeviceParts; blocks: 0 forward, 1 backward, 2 recompute, 3 others
@@ -60,7 +60,7 @@ struct Stretch {
 };
 struct OverlaySide {
   double step_ms = 0;
-  std::vector<double> times_ms, memory;  // the curve in the overlay's unit, thinned: every column keeps its greatest
+  std::vector<double> times_ms, memory;  // memory curve in the overlay's unit; each column keeps its maximum
   std::vector<Stretch> blocks, activity;
 };
 struct Overlay {
@@ -70,19 +70,19 @@ struct Overlay {
 };
 Overlay make_overlay(const LoadedTrace& a, const LoadedTrace& b);
 
-// What the pane remembers between frames.
+// State of the pane between frames.
 struct CompareState {
   std::string filter;
   CompareColumn sort_by = CompareColumn::step;
   bool ascending = true;
-  std::optional<Overlay> overlay;  // of the trials below
+  std::optional<Overlay> overlay;  // of the two trials below
   size_t overlay_a = 0, overlay_b = 0;
-  double from_ms = 0, to_ms = 1;  // of the overlay, what is visible
+  double from_ms = 0, to_ms = 1;  // visible part of the overlay
   bool fit = true;
-  std::vector<Spot> rows, points;  // of each trial
-  std::vector<bool> labelled;      // the point of each trial has its name beside it
+  std::vector<Spot> rows, points;  // one per trial
+  std::vector<bool> labelled;      // per trial: its point has a label
   Spot choice;                     // the list of trials for A
-  std::vector<Spot> parts;         // of each of the overlay's differences
+  std::vector<Spot> parts;         // one per difference in the overlay
 };
 
 }  // namespace memtune::gui

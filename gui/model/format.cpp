@@ -29,7 +29,7 @@ std::string format_time(double ns, double resolution_ns) {
 
 std::string format_rate(int64_t bytes, int64_t ns) {
   if (bytes <= 0 || ns <= 0) return "";
-  const double rate = static_cast<double>(bytes) / static_cast<double>(ns);  // bytes a nanosecond are GB a second
+  const double rate = static_cast<double>(bytes) / static_cast<double>(ns);  // bytes per nanosecond are GB/s
   return fixed(rate, digits_for(rate)) + " GB/s";
 }
 

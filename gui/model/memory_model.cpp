@@ -9,12 +9,12 @@ namespace {
 
 constexpr size_t kGroup = 256;
 
-// Index of the last time that is not after `time`; -1: all are.
+// Index of the last time that is not after `time`; -1 if all are after it.
 int64_t last_not_after(const std::vector<int64_t>& times, int64_t time) {
   return std::upper_bound(times.begin(), times.end(), time) - times.begin() - 1;
 }
 
-// Stays put, then block by block, then what comes and goes.
+// Steady owners first, then the blocks in order, then short-lived ones.
 std::pair<int, int> order_of(const trace::Owner& owner) {
   switch (owner.kind) {
     case trace::OwnerKind::parameters: return {0, 0};
@@ -83,7 +83,7 @@ Stack MemoryModel::of_sample(size_t index) const {
 
 Stack MemoryModel::greatest_between(int64_t start_ns, int64_t end_ns) const {
   if (times_ns.empty()) return at(start_ns);
-  // From the first sample of `start_ns` on, or what holds there.
+  // From the first sample at or after `start_ns`, or the one that is current then.
   auto i = static_cast<size_t>(std::ranges::lower_bound(times_ns, start_ns) - times_ns.begin());
   if (i > 0 && (i == times_ns.size() || times_ns[i] > start_ns)) --i;
   size_t best = i;

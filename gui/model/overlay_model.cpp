@@ -12,7 +12,7 @@ using trace::Intervals;
 
 constexpr uint64_t kColumns = 1200;  // of the memory curve: more than a picture is wide
 
-// No step is too long for it; `start` comes first.
+// Unsigned, so that no step is too long. Requires start <= end.
 uint64_t length(int64_t start, int64_t end) { return static_cast<uint64_t>(end) - static_cast<uint64_t>(start); }
 
 double ms_since(int64_t time_ns, const Interval& step) {
@@ -47,7 +47,7 @@ size_t kind_of_block(const trace::Region& region) {
   return region.pass == trace::Pass::optimizer || region.kind == trace::RegionKind::head ? 3 : 0;
 }
 
-// The device's blocks, by its clock.
+// The blocks on the device's timeline.
 void add_blocks(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
   const trace::Trace& trace = loaded.trace;
   for (const Event& event : trace.events) {
@@ -59,7 +59,7 @@ void add_blocks(const LoadedTrace& loaded, const Interval& step, OverlaySide& si
   }
 }
 
-// Without the gaps that no picture shows: a step has more kernels than a strip has pixels.
+// Closes gaps too small to see, because a step has more kernels than the strip has pixels.
 Intervals closed(const Intervals& set, uint64_t gap) {
   Intervals result;
   for (const Interval& stretch : set) {

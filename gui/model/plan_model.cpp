@@ -26,8 +26,8 @@ std::string column_of(const trace::TracedValue& value) {
   return begin == std::string::npos ? value.name : name.substr(begin);
 }
 
-// A column keeps its place among those that its block has: new ones go behind the last that was found, those of a block
-// that shares none behind all.
+// Collects the columns in the order of each block. A new column goes after the last known one of its block. Blocks that
+// share no column go to the end.
 class Columns {
  public:
   explicit Columns(std::vector<std::string>& names) : names_(names) {}
@@ -38,7 +38,7 @@ class Columns {
         std::ranges::any_of(row, [&](const auto& cell) { return std::ranges::count(names_, cell.first) > 0; });
     last_ = shares ? 0 : names_.size();
   }
-  // Every name once a row.
+  // Makes a name unique within its row.
   std::string unique(const std::string& name) {
     const int count = ++counts_[name];
     return count == 1 ? name : name + " " + std::to_string(count);
@@ -59,7 +59,7 @@ class Columns {
   size_t last_ = 0;
 };
 
-// Index of the block that holds the module path.
+// Index of the block that contains the module path.
 int32_t block_of(const std::vector<std::string>& blocks, const std::string& path) {
   const auto found = std::ranges::find_if(
       blocks, [&](const std::string& block) { return path == block || path.starts_with(block + "."); });
@@ -71,7 +71,7 @@ int32_t block_of(const std::vector<std::string>& blocks, const std::string& path
 PlanGrid make_plan_grid(std::vector<trace::TracedValue> values) {
   PlanGrid grid;
   grid.values = std::move(values);
-  std::vector<std::vector<std::pair<std::string, uint32_t>>> named;  // of each row
+  std::vector<std::vector<std::pair<std::string, uint32_t>>> named;  // per row
   std::map<std::string, size_t> row_of;
   for (uint32_t i = 0; i < grid.values.size(); ++i) {
     const trace::TracedValue& value = grid.values[i];

@@ -1,4 +1,4 @@
-// The plan of a trial as a grid: a row a block, a column for what the same op makes in every block.
+// A trial's plan as a grid: one row per block, and one column per op output that the blocks share.
 #pragma once
 
 #include <array>
@@ -23,28 +23,28 @@ using PlacementSums = std::array<PlacementSum, 4>;  // in the order of kPlacemen
 
 struct PlanRow {
   std::string block;                           // "layers.3"
-  std::vector<std::optional<uint32_t>> cells;  // a column each: index into PlanGrid::values
+  std::vector<std::optional<uint32_t>> cells;  // one per column: index into PlanGrid::values
   PlacementSums sums;
 };
 
 struct PlanGrid {
   std::vector<trace::TracedValue> values;
-  std::vector<std::string> columns;  // "mlp silu"; a second of one name is "mlp silu 2"
+  std::vector<std::string> columns;  // "mlp silu"; the second of that name is "mlp silu 2"
   std::vector<PlanRow> rows;
-  std::vector<uint32_t> outside;  // values of no block, in their order
-  PlacementSums sums;             // of all
+  std::vector<uint32_t> outside;  // tensors outside all blocks, in order
+  PlacementSums sums;             // of all tensors
   bool bytes_known = true;
 };
 
 PlanGrid make_plan_grid(std::vector<trace::TracedValue> values);
-// Of a plan alone, where no trace tells bytes and reasons. `blocks`: the names of the model's blocks, in its order.
+// From a plan without a trace, so bytes and reasons are unknown. `blocks`: names of the model's blocks, in order.
 PlanGrid make_plan_grid(const config::Plan& plan, const std::vector<std::string>& blocks);
 
-// What the pane remembers between frames.
+// State of the pane between frames.
 struct PlanState {
-  std::optional<PlanGrid> grid;  // of the trial below
+  std::optional<PlanGrid> grid;  // of `trial`
   size_t trial = 0;
-  std::vector<Spot> cells;  // of each value
+  std::vector<Spot> cells;  // one per tensor
 };
 
 }  // namespace memtune::gui

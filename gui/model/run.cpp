@@ -50,7 +50,7 @@ LoadedTrace load_trace(const fs::path& path, const result::Row& row) try {
   return without_trace(error.what());
 }
 
-// A trace alone knows its strategy and its device; that it is one, its first bytes tell.
+// A trace alone defines its strategy and device. Its first bytes identify the file as a trace.
 report::Report report_of(const trace::Trace& trace, const fs::path& path) {
   report::Report report;
   report.model = path.filename().string();

@@ -1,5 +1,5 @@
-// What a person opened: folders of sweeps, or traces recorded elsewhere. Nothing here throws for a bad file: what can
-// be read is there, and a message says the rest.
+// The opened folders of sweeps, or traces recorded elsewhere. Bad files do not throw: everything readable is loaded,
+// and a message reports the rest.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace memtune::gui {
 
-// A trial's trace with what the timeline draws from it.
+// A trial's trace and the data that the timeline draws.
 struct LoadedTrace {
   trace::Trace trace;
   TimelineModel timeline;
-  std::string problem;  // "cannot be read from byte 4096 on; ..."; "" when all is well
+  std::string problem;  // "cannot be read from byte 4096 on; ..."; "" if it is complete
 };
 
-// One trial of an opened run. The trace is read when it is first asked for.
+// One trial of an opened run. Its trace is loaded on first use.
 class Trial {
  public:
   Trial(size_t run, std::string label, result::Row row, std::filesystem::path trace_path,
@@ -29,10 +29,10 @@ class Trial {
 
   size_t run() const { return run_; }                  // index into Run::reports
   const std::string& label() const { return label_; }  // unique: "offload:stream", "none, batch 4", "B: none"
-  const result::Row& row() const { return row_; }      // of a single trace only the strategy is known
+  const result::Row& row() const { return row_; }      // a single trace only defines the strategy
   const std::filesystem::path& plan_path() const { return plan_path_; }  // empty: none
   bool has_trace() const { return !trace_path_.empty(); }
-  const LoadedTrace& load() const;  // an empty trace with a problem when there is none
+  const LoadedTrace& load() const;  // an empty trace with a problem if it cannot be read
 
  private:
   size_t run_;
@@ -44,16 +44,16 @@ class Trial {
 
 struct Run {
   std::vector<std::filesystem::path> paths;
-  std::vector<report::Report> reports;           // one a path; of a single trace it has one row and no recommendation
-  std::vector<std::vector<std::string>> blocks;  // of each path's model, by name; empty where it is not known
-  std::vector<Trial> trials;                     // of all paths, in each the best first (result::ranked)
+  std::vector<report::Report> reports;           // one per path; a single trace has one row and no recommendation
+  std::vector<std::vector<std::string>> blocks;  // block names of each path's model; empty if unknown
+  std::vector<Trial> trials;                     // of all paths; within a path the best first (result::ranked)
 
-  // UsageError when `path` is neither a run nor a trace; nothing is added then.
+  // Throws UsageError if `path` is neither a run nor a trace, and adds nothing then.
   void add(const std::filesystem::path& path);
 
-  // The recommended trial, or the first that has a trace; 0 when there is none.
+  // The recommended trial, or the first with a trace; 0 if there is neither.
   size_t first_trial() const;
-  // The trial of that label, strategy or number (from 1); UsageError with those that there are.
+  // The trial with that label, strategy or number (from 1). Throws UsageError with the known names.
   size_t find_trial(const std::string& name) const;
 };
 

@@ -11,7 +11,7 @@ bool contains(const std::string& text, const std::string& part) {
   return std::search(text.begin(), text.end(), part.begin(), part.end(), same) != text.end();
 }
 
-// A name comes thousands of times: it is compared once.
+// A name occurs thousands of times, so it is compared only once.
 template <typename Items, typename Matches>
 std::vector<bool> matching(const Items& items, Matches matches) {
   std::vector<bool> found;

@@ -1,4 +1,4 @@
-// Where on the screen something was drawn last, so that whoever injects a click (a test, a script) finds it.
+// The screen position where something was last drawn, so that tests and scripts can click it.
 #pragma once
 
 namespace memtune::gui {

@@ -11,7 +11,7 @@ namespace {
 using trace::Event;
 using trace::Trace;
 
-// What people read; "copies out (20)" is of stream 20.
+// The lane's display name; "copies out (20)" is stream 20.
 std::string shown_name(const trace::Track& track) {
   static const std::map<trace::TrackRole, std::string> kShown = {{trace::TrackRole::steps, "steps"},
                                                                  {trace::TrackRole::phases, "phases"},
@@ -41,7 +41,7 @@ std::vector<uint32_t> in_order_of_time(const Trace& trace) {
   return order;
 }
 
-// Damaged and foreign traces may hold anything: an event that ends before it begins is a moment.
+// Damaged or foreign traces may have an event that ends before it begins; its length becomes 0.
 int64_t end_of(const Event& event) { return std::max(event.start_ns, event.end_ns); }
 
 void append(SpanRow& row, uint32_t index, const Event& event) {
@@ -52,9 +52,9 @@ void append(SpanRow& row, uint32_t index, const Event& event) {
   row.busy_before_ns.push_back(row.busy_before_ns.back() + (row.ends_ns.back() - row.starts_ns.back()));
 }
 
-constexpr size_t kMostRows = 24;  // of a lane: what overlaps more often shares the last
+constexpr size_t kMostRows = 24;  // per lane: events that overlap more often share the last row
 
-// Each event goes into the first row of its track where it overlaps nothing.
+// Puts each event into the first row of its track where it overlaps nothing.
 std::vector<std::vector<SpanRow>> make_rows(const Trace& trace, const std::vector<uint32_t>& order) {
   std::vector<std::vector<SpanRow>> rows(trace.tracks.size());
   for (const uint32_t index : order) {
@@ -96,7 +96,7 @@ void add_lanes(const Trace& trace, const std::vector<uint32_t>& order, TimelineM
   }
 }
 
-// Of each rank one lane stays while it is folded.
+// Chooses the lane of each rank that stays visible while the rank is folded.
 void choose_staying(const Trace& trace, std::vector<Lane>& lanes) {
   const auto computes = [&](const Lane& lane) { return trace.tracks[lane.track].role == trace::TrackRole::compute; };
   for (auto first = lanes.begin(); first != lanes.end();) {

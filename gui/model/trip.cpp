@@ -5,7 +5,8 @@
 namespace memtune::gui {
 namespace {
 
-// Leaving, coming back, used: within a trip it never goes backwards. Pieces of a large value mix within a phase.
+// Phases of a lifetime: out, back, use. They never decrease within a lifetime. Pieces of a large tensor mix within a
+// phase.
 int phase(trace::EventKind kind) {
   switch (kind) {
     case trace::EventKind::save:
@@ -32,7 +33,7 @@ std::vector<Trip> trips_of(const trace::Trace& trace, const TimelineModel& model
     trips.back().push_back(model.value_events[i]);
     last = now;
   }
-  // A copy may begin in the moment of the save that caused it.
+  // A copy may begin at the time of the save that caused it.
   for (Trip& trip : trips)
     std::stable_sort(trip.begin(), trip.end(), [&](uint32_t a, uint32_t b) {
       const trace::Event &x = trace.events[a], &y = trace.events[b];

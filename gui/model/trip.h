@@ -1,4 +1,4 @@
-// The trip of a value: saved, copied out, written, read, copied back or made again, used.
+// The lifetime of a saved tensor: saved, copied out, written, read, copied back or recomputed, used.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 namespace memtune::gui {
 
-// Events of one value in one step, in order of time. A value has a trip a step.
+// Events of one tensor in one step, in order of time. A tensor has one lifetime per step.
 using Trip = std::vector<uint32_t>;
 std::vector<Trip> trips_of(const trace::Trace& trace, const TimelineModel& model, trace::ValueId value);
 
-// The trip that is under way at `time_ns` or the nearest to it; empty when the value has none.
+// The lifetime at `time_ns`, or the nearest to it; empty if the tensor has none.
 Trip trip_near(const trace::Trace& trace, const TimelineModel& model, trace::ValueId value, int64_t time_ns);
 
 trace::Interval extent(const trace::Trace& trace, const Trip& trip);

@@ -5,8 +5,8 @@
 namespace memtune::gui {
 namespace {
 
-constexpr double kLeastSpan = 10;  // nanoseconds: closer there is nothing to see
-constexpr double kMargin = 0.04;   // of the width, on each side of what was fitted
+constexpr double kLeastSpan = 10;  // nanoseconds: the closest zoom
+constexpr double kMargin = 0.04;   // on each side of the fitted range, as a share of the width
 
 }  // namespace
 
@@ -60,7 +60,7 @@ void ViewState::clear_selection() {
   value = {};
 }
 
-// At least half of the view lies within the trace: nobody gets lost beside it.
+// Keeps the middle of the view inside the trace, so that the user does not lose it.
 void ViewState::clamp() {
   const double middle = (start_ns + end_ns) / 2;
   const double shift = std::clamp(middle, static_cast<double>(whole.start), static_cast<double>(whole.end)) - middle;

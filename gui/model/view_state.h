@@ -1,4 +1,4 @@
-// What part of a trace is looked at and what of it is picked out. Pure arithmetic on times; pixels come in as
+// The visible part of a trace and the selection in it. Works only on times; positions in pixels are passed as
 // fractions.
 #pragma once
 
@@ -14,24 +14,24 @@
 namespace memtune::gui {
 
 struct ViewState {
-  double start_ns = 0, end_ns = 1;      // what is visible
-  trace::Interval whole{0, 1};          // what there is
+  double start_ns = 0, end_ns = 1;      // visible
+  trace::Interval whole{0, 1};          // the whole trace
   std::optional<size_t> event;          // index into Trace::events
-  trace::ValueId value;                 // of it, or looked for
+  trace::ValueId value;                 // of `event`, or found by a search
   std::vector<int64_t> marks;           // times, at most two
   double cursor_ns = 0;                 // under the mouse, or the middle
-  std::optional<int64_t> memory_at_ns;  // whose memory is told; not set: the cursor's or the peak's
+  std::optional<int64_t> memory_at_ns;  // whose memory is shown; not set: at the cursor or the peak
   float scroll = 0;                     // of the lanes, in pixels
-  std::set<int32_t> folded;             // ranks of which one lane is shown
+  std::set<int32_t> folded;             // ranks shown as one lane
 
   double span_ns() const { return end_ns - start_ns; }
   void reset(trace::Interval all);
-  void zoom(double factor, double at);  // factor > 1 magnifies; `at`: the fraction of the width that stays in place
-  void pan(double fraction);            // of what is visible
+  void zoom(double factor, double at);  // factor > 1 magnifies; `at`: fraction of the width that stays in place
+  void pan(double fraction);            // of the visible part
   void fit(trace::Interval range);      // with a margin
   void fit_all();
   void centre(int64_t time_ns);
-  void mark(int64_t time_ns);  // a third begins anew
+  void mark(int64_t time_ns);  // a third mark removes the other two
   void clear_selection();
   void fold_or_unfold(int32_t rank);
 

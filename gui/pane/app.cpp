@@ -15,7 +15,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kZoomStep = 1.1F;  // of Ctrl +
+constexpr float kZoomStep = 1.1F;  // per Ctrl +
 constexpr const char* kTabTitles[] = {"Timeline", "Compare", "Plan", "Findings"};
 
 void draw_pane(AppState& state) {
@@ -31,7 +31,7 @@ void draw_tabs(AppState& state) {
   if (!ImGui::BeginTabBar("tabs")) return;
   for (size_t i = 0; i < kTabNames.size(); ++i) {
     const auto tab = static_cast<Tab>(i);
-    // A tab that was chosen elsewhere is told so once; else ImGui's own choice holds.
+    // ImGui must be informed once of a tab chosen elsewhere; otherwise ImGui's own choice counts.
     const bool tell = state.tab == tab && state.shown_tab != tab;
     if (ImGui::BeginTabItem(kTabTitles[i], nullptr, tell ? ImGuiTabItemFlags_SetSelected : 0)) {
       if (state.tab == state.shown_tab) state.tab = tab;
@@ -83,7 +83,7 @@ void select_trial(AppState& state, size_t trial) {
   const TimelineModel& timeline = state.current().load().timeline;
   const std::set<int32_t> ranks = ranks_of(timeline), folded = state.view.folded;
   state.view.reset(timeline.whole);
-  // Of another trial of the same ranks those stay folded that were.
+  // If the next trial has the same ranks, they stay folded.
   state.view.folded = std::exchange(state.ranks, ranks) == ranks ? folded : folded_at_first(timeline);
 }
 
@@ -92,7 +92,7 @@ void select_event(AppState& state, uint32_t event) {
   const LoadedTrace& loaded = state.current().load();
   const uint32_t track = loaded.trace.events[event].track;
   state.view.value = loaded.trace.events[event].value;
-  for (const Lane& lane : loaded.timeline.lanes)  // so that it is seen
+  for (const Lane& lane : loaded.timeline.lanes)  // unfolds the rank, to make the event visible
     if (lane.track == track && !lane.stays) state.view.folded.erase(lane.rank);
 }
 

@@ -1,5 +1,5 @@
 // The state that all panes share, and the frame around them. A pane is one function that draws into the current window
-// and changes the state; it owns nothing but what it is worth to forget.
+// and changes the state. It keeps no data of its own except what may be lost.
 #pragma once
 
 #include <cstdint>
@@ -23,37 +23,37 @@ namespace memtune::gui {
 enum class Tab { timeline, compare, plan, findings };
 inline const std::vector<std::string> kTabNames = {"timeline", "compare", "plan", "findings"};
 
-// What another pane wants the timeline to show.
+// A request of another pane to the timeline.
 struct ShowRequest {
   std::optional<trace::Interval> range;  // nanoseconds of the trace
-  trace::ValueId value;                  // selected, its trip lit up and fitted
+  trace::ValueId value;                  // to select, with its lifetime highlighted and fitted
   bool peak = false;
 };
 
 struct AppState {
   Run run;
-  size_t trial = 0;                   // index into run.trials; none are there when run.trials is empty
-  std::optional<size_t> other_trial;  // what `trial` is compared with
+  size_t trial = 0;                   // index into run.trials, which may be empty
+  std::optional<size_t> other_trial;  // compared with `trial`
   Tab tab = Tab::timeline;
   Theme theme = Theme::dark;
   float scale = 1;                  // of the display
-  int zoom_level = 0;               // on top of that, in steps of Ctrl + and Ctrl -
-  std::optional<ShowRequest> show;  // taken by the timeline in its next frame
-  std::string message;              // what went wrong last; shown until it is closed
+  int zoom_level = 0;               // steps of Ctrl + and Ctrl -, on top of `scale`
+  std::optional<ShowRequest> show;  // handled by the timeline in its next frame
+  std::string message;              // the last error, shown until it is closed
   bool help = false;
   bool quit = false;        // the window closes after this frame
   ViewState view;           // of the timeline
-  std::set<int32_t> ranks;  // of the trial that is shown
+  std::set<int32_t> ranks;  // of the shown trial
   Search search;            // in the current trial's trace
   bool search_open = false, search_focus = false;
 
-  LaneFrame lanes;                // where the timeline's lanes were drawn last
-  std::optional<HeldState> held;  // of the moment whose memory is told
+  LaneFrame lanes;                // position of the timeline's lanes in the last frame
+  std::optional<HeldState> held;  // of the moment whose memory is shown
   CompareState compare;
   PlanState plan;
   FindingsState findings;
 
-  // What the frame did last, to see what has changed since.
+  // State of the last frame, to detect changes.
   std::optional<Tab> shown_tab;
   std::optional<Theme> applied_theme;
   float applied_scale = 0;
@@ -62,22 +62,22 @@ struct AppState {
   const Trial& current() const { return run.trials[trial]; }
 };
 
-// Both go to the timeline; `trial` is selected first.
+// Both select `trial` and switch to the timeline.
 void show_range(AppState& state, size_t trial, trace::Interval range);
 void show_value(AppState& state, size_t trial, trace::ValueId value);
 
 void select_trial(AppState& state, size_t trial);
-// `event` of the current trace, and its value with it.
+// Selects `event` of the current trace, and its tensor.
 void select_event(AppState& state, uint32_t event);
-// Of the selected value, the one that the selected event is part of; empty when none is selected.
+// The selected tensor's lifetime around the selected event; empty if no tensor is selected.
 Trip lit_trip(const AppState& state);
-// Opens what is in `path` beside what is open, or instead of it. A bad path leaves `message`.
+// Opens `path`, in addition to the open runs if `beside`, otherwise instead of them. A bad path sets `message`.
 void open_path(AppState& state, const std::filesystem::path& path, bool beside = false);
 
-// "memtune-run - memtune": what is open, for the window's title.
+// The window's title, with the open runs: "memtune-run - memtune".
 std::string window_title(const AppState& state);
 
-// One frame: shortcuts, tabs, the pane. Between ImGui::NewFrame and Render.
+// Draws one frame: shortcuts, tabs, the pane. Call between ImGui::NewFrame and Render.
 void draw_app(AppState& state);
 
 }  // namespace memtune::gui

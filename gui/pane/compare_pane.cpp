@@ -9,7 +9,7 @@
 namespace memtune::gui {
 namespace {
 
-// The reference with a trace, or any other trial that has one.
+// The reference, if it has a trace; otherwise any other trial with a trace.
 std::optional<size_t> usual_other(const AppState& state) {
   std::optional<size_t> other;
   for (size_t i = 0; i < state.run.trials.size(); ++i) {

@@ -37,7 +37,7 @@ void value_facts(const trace::TracedValue& value) {
   fact("why", value.reason);
 }
 
-// The part of the model, and of the step, that a kernel ran for; "" where it spans several.
+// The region of the model and the step that a kernel ran in; "" if it spans several.
 std::string part_of(const trace::Trace& trace, const trace::Event& event) {
   const int64_t middle = event.start_ns + (event.end_ns - event.start_ns) / 2;
   const trace::Event* region = trace::region_at(trace, middle, trace.tracks[event.track].rank);
@@ -93,7 +93,7 @@ void draw_stages(const trace::Trace& trace, const Trip& trip) {
   ImGui::EndTable();
 }
 
-// Of one lane between two times: the share that its first row fills, and its bytes.
+// One lane between two times: the share of time that its first row fills, and its bytes.
 void draw_lane_between(const LoadedTrace& loaded, const Lane& lane, trace::Interval range) {
   const SpanRow& row = loaded.timeline.rows[lane.first_row];
   int64_t busy = 0, bytes = 0;
@@ -136,8 +136,8 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   ImGui::EndTable();
 }
 
-// What the column's parts took in the last frame. The legend stands beside the curve that it is of, always in sight;
-// what is told below it gives way to what is selected.
+// Heights of the column's parts in the last frame. The legend stays next to its curve, always visible. Text below it
+// gives way to the selection.
 struct Heights {
   float& selection = remembered("selection height");
   float& legend = remembered("legend height");

@@ -1,5 +1,5 @@
-// The column beside the lanes: what is selected with its trip, who holds memory at a moment, what lies between two
-// marks. And the tooltip under the mouse, in the same words.
+// The column next to the lanes: the selected event with its tensor's lifetime, memory by owner at one moment, and
+// figures between two marks. Also the tooltip under the mouse.
 #pragma once
 
 #include "gui/pane/app.h"
@@ -7,7 +7,7 @@
 
 namespace memtune::gui {
 
-// `state.held` is the moment.
+// `state.held` defines the moment.
 void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& lit);
 void draw_tooltip(const LoadedTrace& loaded, const Hovered& hovered);
 

@@ -41,12 +41,12 @@ void show(AppState& state, const Finding& finding) {
     state.show = ShowRequest{.range = {}, .value = {}, .peak = true};
     return;
   }
-  const int64_t around = evidence.end_ns - evidence.start_ns;  // what comes before and after explains it
+  const int64_t around = evidence.end_ns - evidence.start_ns;  // show the time before and after, which explains it
   show_range(state, state.trial, {evidence.start_ns - around, evidence.end_ns + around});
   if (!evidence.events.empty()) select_event(state, evidence.events.front());
 }
 
-// Returns where its row ends.
+// Returns the y where its row ends.
 float draw_finding(AppState& state, const Finding& finding, bool selected, size_t index) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
@@ -80,7 +80,7 @@ float draw_finding(AppState& state, const Finding& finding, bool selected, size_
   return at.y + height + ImGui::GetStyle().CellPadding.y;
 }
 
-// As high as its rows, while those leave half of the room.
+// Its height is that of its rows, up to half of the pane.
 void draw_table(AppState& state, const std::vector<Finding>& findings) {
   float& height = *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID("table height"), px(60));
   const auto flags = ImGuiTableFlags_ScrollY | ImGuiTableFlags_BordersInnerH | ImGuiTableFlags_PadOuterX;
@@ -99,7 +99,7 @@ void draw_table(AppState& state, const std::vector<Finding>& findings) {
   ImGui::EndTable();
 }
 
-// Where the trace shows the finding under the mouse, or the first that it shows.
+// The finding under the mouse, or the first that the trace can show.
 std::optional<size_t> pointed_at(const FindingsState& state) {
   if (state.hovered) return state.hovered;
   const auto first = std::ranges::find_if(*state.findings, can_be_shown);

@@ -10,11 +10,11 @@ namespace memtune::gui {
 namespace {
 
 constexpr float kRowHeight = 20, kThinRowHeight = 14, kLaneGap = 5;
-constexpr float kFaded = 0.28F;  // of what is not on the lit trip
+constexpr float kFaded = 0.28F;  // opacity of events outside the highlighted lifetime
 
 bool thin(const TimelineModel& model, const Lane& lane, size_t row) {
   const SpanRow& spans = model.rows[row];
-  return row > lane.first_row || spans.busy_before_ns.back() == 0;  // what lies inside another, and moments
+  return row > lane.first_row || spans.busy_before_ns.back() == 0;  // nested spans, and moments
 }
 
 bool is_shown(const LaneFrame& frame, size_t row) { return frame.row_height[row] > 0; }
@@ -25,7 +25,7 @@ struct Box {
 
 Box box_of(const LaneFrame& frame, size_t row, double start_ns, double end_ns) {
   const float x0 = frame.axis.x(start_ns), x1 = frame.axis.x(end_ns), y = frame.row_y[row];
-  // A line of the ground between neighbours, where they are wide enough for it.
+  // A line in the background color separates neighbours that are wide enough.
   const float right = x1 - x0 > px(4) ? x1 - 1 : std::max(x1, x0 + (start_ns == end_ns ? px(2) : 1));
   return {x0, y, right, y + frame.row_height[row] - 1};
 }
@@ -74,7 +74,7 @@ class LaneDrawing {
     frame_.list->AddText(nullptr, 0, {frame_.left + px(6), y}, palette().text, name.c_str(), nullptr, 0, &clip);
   }
 
-  // Before the first name of a rank.
+  // Prefix of a rank's first name.
   std::string fold_mark(size_t lane) const {
     const int32_t rank = model_.lanes[lane].rank;
     if (rank < 0) return "";
@@ -118,7 +118,7 @@ class LaneDrawing {
   std::optional<Hovered> hovered_;
 };
 
-// Where the value was meanwhile: "on disk 158 ms"; "" where it was nowhere for long.
+// Where the tensor was between two events: "on disk 158 ms"; "" if it was not offloaded.
 std::string stay(const trace::Event& before, const trace::Event& after) {
   const bool disk = before.kind == trace::EventKind::disk_write;
   if (!disk && before.kind != trace::EventKind::copy_out && before.kind != trace::EventKind::disk_read) return "";

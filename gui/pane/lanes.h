@@ -1,4 +1,4 @@
-// The lanes: rows of spans, the lit trip over them, search hits, marks.
+// Draws the lanes: rows of spans, the highlighted lifetime, search hits, marks.
 #pragma once
 
 #include <imgui.h>
@@ -14,10 +14,10 @@
 
 namespace memtune::gui {
 
-// What lies under the mouse.
+// The bar under the mouse.
 struct Hovered {
   size_t row = 0;
-  Bar bar;         // count 1: the event
+  Bar bar;         // count 1: a single event
   uint32_t event;  // index into Trace::events: the bar's first
 };
 
@@ -28,23 +28,23 @@ struct LaneFrame {
   float ruler_top = 0;                   // of the ruler above the lanes
   std::vector<float> row_y, row_height;  // of TimelineModel::rows
   std::vector<float> lane_y;             // one more than there are lanes
-  ImVec2 mouse{-1, -1};                  // beside everything when it is elsewhere
-  std::set<int32_t> folded;              // ranks; a row of theirs that is not shown has no height
+  ImVec2 mouse{-1, -1};                  // (-1, -1) if it is elsewhere
+  std::set<int32_t> folded;              // ranks; their hidden rows have height 0
 
   bool over_time(ImVec2 point) const {
     return point.x >= axis.left && point.x < axis.right && point.y >= ruler_top && point.y < bottom;
   }
 };
 
-// Pixels that the lanes' names take, all of one width.
+// Width of the lanes' names in pixels.
 float names_width(const TimelineModel& model);
-// Heights and places of all rows from `frame.top` on.
+// Computes height and position of all rows from `frame.top` on.
 void lay_out_lanes(const LoadedTrace& loaded, LaneFrame& frame);
 float lanes_height(const TimelineModel& model, const std::set<int32_t>& folded);
-// Whose name is under the mouse, where ranks trained together.
+// The rank whose name is under the mouse, if there are several ranks.
 std::optional<int32_t> rank_named(const LoadedTrace& loaded, const LaneFrame& frame);
 
-// `lit`: the trip whose events stand out; all others fade when it is not empty.
+// Highlights the events of the lifetime `lit` and fades all others, unless it is empty.
 std::optional<Hovered> draw_lanes(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& lit);
 void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& trip);
 void draw_hits(const LoadedTrace& loaded, const LaneFrame& frame, const Search& search);

@@ -33,7 +33,7 @@ void memory_row(ImU32 color, const std::string& name, int64_t bytes, int64_t who
   end_memory_row(bytes, whole);
 }
 
-// Blocks that are called alike are one row, which opens.
+// Blocks with the same base name share one row that can be opened.
 void family_rows(const MemoryModel& memory, const Stack& stack, const std::vector<size_t>& family) {
   int64_t sum = 0;
   for (const size_t owner : family) sum += stack.owned_bytes[owner];
@@ -60,7 +60,7 @@ bool begin_memory_table(const char* id, int columns) {
   return true;
 }
 
-// Every owner of the trace, also those that hold nothing now, as the curve stacks them from the top: its legend.
+// The curve's legend: every owner of the trace in the curve's order from the top, even if it holds nothing now.
 void draw_owners(const MemoryModel& memory, const Stack& stack) {
   if (!begin_memory_table("memory", 3)) return;
   memory_row(palette().text, "allocated", stack.allocated_bytes, 0);
@@ -75,7 +75,7 @@ bool holds_values(const trace::Owner& owner) {
          owner.kind == trace::OwnerKind::ahead;
 }
 
-// Which values those are that blocks hold. What of it is no value of the plan, or on its way, has no name.
+// The tensors that blocks hold. Memory that belongs to no tensor of the plan, or is being copied, has no name.
 void draw_tensors(const MemoryModel& memory, const Stack& stack, const std::vector<trace::HeldValues>& values) {
   int64_t rest = 0;
   for (size_t i = 0; i < memory.owners.size(); ++i)
@@ -97,7 +97,7 @@ void draw_tensors(const MemoryModel& memory, const Stack& stack, const std::vect
     faint("the other " + format_bytes(rest) + ": smaller ones, copies on their way, or without a name");
 }
 
-// The largest of those that hold values, or of all.
+// The largest owner or family.
 std::string most_of_it(const MemoryModel& memory, const Stack& stack) {
   std::string name = "work space of ops";
   int64_t most = stack.work_space_bytes();

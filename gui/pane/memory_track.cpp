@@ -20,7 +20,7 @@ struct Scale {
   }
 };
 
-// The budget belongs into the picture unless it would press the curve flat.
+// The scale includes the budget, unless that would flatten the curve.
 Scale scale_of(const LoadedTrace& loaded, const LaneFrame& frame) {
   const MemoryModel& memory = loaded.timeline.memory;
   const int64_t peak = memory.allocated_bytes[memory.peak], budget = loaded.trace.budget_bytes;
@@ -42,7 +42,7 @@ void draw_scale(const LaneFrame& frame, const Scale& scale) {
   }
 }
 
-// One layer of the stack; columns with the same bounds become one rectangle.
+// One layer of the stack. Columns with equal bounds become one rectangle.
 class Layer {
  public:
   Layer(ImDrawList& list, ImU32 color) : list_(list), color_(color) {}
@@ -152,7 +152,7 @@ void draw_memory(const LoadedTrace& loaded, const LaneFrame& frame) {
   const Scale scale = scale_of(loaded, frame);
   draw_scale(frame, scale);
   frame.list->PushClipRect({frame.axis.left, frame.top}, {frame.axis.right, frame.bottom}, true);
-  // Before and after the trace nothing is known.
+  // Nothing is known before and after the trace.
   const trace::Interval& whole = loaded.timeline.whole;
   frame.list->PushClipRect({frame.axis.x(static_cast<double>(whole.start)), frame.top},
                            {frame.axis.x(static_cast<double>(whole.end)), frame.bottom}, true);

@@ -76,7 +76,7 @@ void draw_memory_plot(const Overlay& overlay, float height, double* from_ms, dou
   ImPlot::EndPlot();
 }
 
-// One strip between two heights of the plot's axis; labels only where they fit.
+// Draws one strip between two heights of the plot's axis, with labels where they fit.
 void draw_strip(const std::vector<Stretch>& stretches, double low, double high, bool blocks) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   for (size_t i = 0; i < stretches.size(); ++i) {
@@ -91,7 +91,7 @@ void draw_strip(const std::vector<Stretch>& stretches, double low, double high, 
 }
 
 const Stretch* stretch_at(const std::vector<Stretch>& stretches, double ms) {
-  const Stretch* found = nullptr;  // the last: what nests comes behind
+  const Stretch* found = nullptr;  // the last one: nested stretches follow
   for (const Stretch& stretch : stretches) {
     if (stretch.start_ms <= ms && ms < stretch.end_ms && (!found || stretch.start_ms >= found->start_ms))
       found = &stretch;
@@ -122,7 +122,7 @@ void draw_strips(const Overlay& overlay, double* from_ms, double* to_ms) {
   ImPlot::EndPlot();
 }
 
-// The activity strips' colors.
+// Legend of the activity strips.
 void draw_activity_legend() {
   for (size_t kind = 0; kind < findings::kDeviceParts.size(); ++kind) {
     swatch(activity_color(kind));
@@ -190,7 +190,7 @@ void draw_differences(AppState& state, const Overlay& overlay) {
   ImGui::EndTable();
 }
 
-// Says what is wrong with the traces; false: one of them is not there, and nothing can be compared step by step.
+// Prints problems of the traces. False if one is missing, so that steps cannot be compared.
 bool can_be_laid_over(const AppState& state) {
   bool both = true;
   for (const size_t trial : {state.trial, *state.other_trial}) {
@@ -203,7 +203,7 @@ bool can_be_laid_over(const AppState& state) {
   return both;
 }
 
-// What is known without traces: the measured figures.
+// The measured figures, which need no trace.
 void draw_figures(const AppState& state) {
   ImGui::TextDisabled(
       "a step of it cannot be laid over another's; what was measured of both stands in the table above");

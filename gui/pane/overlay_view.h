@@ -1,11 +1,11 @@
-// Two trials over each other: memory, blocks and what the device did in a step of each, and their differences by name.
+// Overlays a step of two trials: memory, blocks and device activity, with a list of their differences.
 #pragma once
 
 #include "gui/pane/app.h"
 
 namespace memtune::gui {
 
-// `state.trial` is A, `state.other_trial` B, where one is chosen. A click on a difference shows it in the timeline.
+// `state.trial` is A, `state.other_trial` is B, if set. A click on a difference shows it in the timeline.
 void draw_overlay(AppState& state);
 
 }  // namespace memtune::gui

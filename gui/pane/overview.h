@@ -1,4 +1,4 @@
-// A whole trace in small: its lanes and its memory, with stretches of time picked out.
+// A miniature of a whole trace: lanes and memory, with highlighted ranges of time.
 #pragma once
 
 #include <span>
@@ -12,7 +12,7 @@ struct Stretched {
   ImU32 color = 0;
 };
 
-// Fills the room that is left, where it is enough to show something; true: it was clicked.
+// Fills the remaining space, if that is large enough. Returns true if it was clicked.
 bool draw_overview(const LoadedTrace& loaded, std::span<const Stretched> stretches);
 
 }  // namespace memtune::gui

@@ -32,7 +32,7 @@ void draw_fronts(const Scatter& scatter) {
   }
 }
 
-// Dots, so that nobody takes them for trials, with small diamonds where a plan is.
+// Dotted, to distinguish simulated plans from trials, with a small diamond per plan.
 void draw_frontiers(const Scatter& scatter) {
   constexpr float kGap = 5, kDot = 0.8F;
   ImDrawList& list = *ImPlot::GetPlotDrawList();
@@ -59,7 +59,7 @@ ImU32 point_color(const ParetoDot& point) {
   return point.pareto ? palette().accent : palette().faint_text;
 }
 
-// 1, 1.5, 2, 3, 5 and 7 times powers of ten: a range of less than a decade has no other ticks on a logarithmic axis.
+// 1, 1.5, 2, 3, 5 and 7 times powers of ten. On a logarithmic axis a range below one decade would have no other ticks.
 std::vector<double> log_ticks(double low, double high) {
   std::vector<double> ticks;
   for (double decade = std::pow(10, std::floor(std::log10(low))); decade <= high; decade *= 10) {
@@ -70,8 +70,8 @@ std::vector<double> log_ticks(double low, double high) {
   return ticks;
 }
 
-// With room around the points, so that no marker is cut. Times far apart (of an offload that waits for the link) are on
-// a logarithmic axis: they would press all others together.
+// Leaves room around the points, so that no marker is cut. If times are far apart (an offload that waits for PCIe), the
+// axis is logarithmic, to keep the other points apart.
 void set_up_axes(const Scatter& scatter) {
   std::vector<ParetoDot> shown = scatter.points;
   for (const Front& frontier : scatter.frontiers)
@@ -95,7 +95,7 @@ void set_up_axes(const Scatter& scatter) {
   ImPlot::SetupAxesLimits(least.peak - x, most.peak + x, low, high);
 }
 
-// Hollow, with a line to what was measured.
+// Hollow, with a line to the measured point.
 void draw_predicted(ImDrawList& list, const ParetoDot& point) {
   const ImVec2 told = ImPlot::PlotToPixels(point.predicted_peak, point.predicted_time);
   list.AddLine(told, pixels(point), with_alpha(palette().faint_text, 0.6F));
@@ -120,10 +120,10 @@ void draw_points(AppState& state, const Scatter& scatter) {
   ImPlot::PopPlotClipRect();
 }
 
-// Pixels of a unit in which labels are as high as in a report's charts.
+// Pixels per unit, so that labels are as high as in a report's charts.
 float label_unit() { return ImGui::GetFontSize() / 13; }
 
-// The fronts as the plot draws them, cut into pieces that labels can keep off.
+// The fronts as drawn, cut into pieces that labels avoid.
 std::vector<std::vector<report::Point>> front_lines(const Scatter& scatter) {
   constexpr int kPieces = 24;
   std::vector<std::vector<report::Point>> lines;
@@ -142,7 +142,7 @@ std::vector<std::vector<report::Point>> front_lines(const Scatter& scatter) {
   return lines;
 }
 
-// Those of the front first; where there is no room beside a point its label stands off, with a line to it.
+// Labels of the front come first. A label without room near its point is placed apart, with a line to the point.
 void draw_labels(AppState& state, const Scatter& scatter) {
   ImDrawList& list = *ImPlot::GetPlotDrawList();
   const float unit = label_unit();
@@ -170,7 +170,7 @@ void draw_labels(AppState& state, const Scatter& scatter) {
   }
 }
 
-// Those under the mouse, the nearest first: points may lie on one another.
+// The points under the mouse, the nearest first: points may overlap.
 std::vector<const ParetoDot*> under_mouse(const Scatter& scatter) {
   const ImVec2 mouse = ImGui::GetMousePos();
   const auto distance = [&](const ParetoDot* point) {
@@ -202,7 +202,7 @@ void draw_tip(const AppState& state, const Scatter& scatter, const std::vector<c
 void draw_pareto(AppState& state) {
   const Scatter scatter = make_scatter(state.run);
   if (scatter.points.empty()) return ImGui::TextDisabled("no trial has both a step time and a peak");
-  const std::string id = "##pareto " + std::to_string(scatter.points.size());  // other points, other limits
+  const std::string id = "##pareto " + std::to_string(scatter.points.size());  // new points reset the axes' limits
   if (!ImPlot::BeginPlot(id.c_str(), {-1, -1}, ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle))
     return;
   set_up_axes(scatter);

@@ -1,11 +1,11 @@
-// Peak against step time: every trial that worked is a point, the front is drawn.
+// Time for the same work over peak: a point for every trial that worked, and the fronts.
 #pragma once
 
 #include "gui/pane/app.h"
 
 namespace memtune::gui {
 
-// A click on a point opens the trial in the timeline.
+// A click on a point opens its trial in the timeline.
 void draw_pareto(AppState& state);
 
 }  // namespace memtune::gui

@@ -13,8 +13,8 @@ namespace memtune::gui {
 namespace {
 
 constexpr float kUsualRow = 22, kLeastRow = 16, kMostRow = 40, kLeastCell = 14, kLyingCell = 58, kMostCell = 140;
-constexpr float kSlant = 0.7F;      // of 90 degrees, to the right
-constexpr float kMostHeads = 0.3F;  // of the pane's height
+constexpr float kSlant = 0.7F;      // share of 90 degrees, to the right
+constexpr float kMostHeads = 0.3F;  // share of the pane's height
 
 const PlanGrid& grid_of(AppState& state) {
   PlanState& plan = state.plan;
@@ -55,12 +55,12 @@ void draw_tip(const trace::TracedValue& value, bool bytes_known) {
   ImGui::EndTooltip();
 }
 
-// Where cells lie; all in pixels of the screen.
+// Positions of the cells, in pixels of the screen.
 struct Layout {
   float left, top, names, cell, row;
 };
 
-// Where a cell has no room for bytes, a bar at its foot tells the value's share of the largest.
+// In cells too small for text, a bar at the bottom shows the tensor's share of the largest.
 void draw_share(const PlanGrid& grid, const trace::TracedValue& value, ImVec2 low, ImVec2 high, int64_t largest) {
   if (!grid.bytes_known || largest <= 0) return;
   const float share = static_cast<float>(static_cast<double>(value.bytes) / static_cast<double>(largest));
@@ -79,7 +79,7 @@ std::string short_bytes(int64_t bytes) {
   return text.substr(0, text.find(' ')) + text.substr(text.find(' ') + 1, 1);  // "64M"
 }
 
-// Draws a cell and does what the mouse does to it.
+// Draws a cell and handles the mouse.
 void draw_cell(AppState& state, const PlanGrid& grid, uint32_t index, ImVec2 low, ImVec2 high, int64_t largest) {
   const trace::TracedValue& value = grid.values[index];
   ImDrawList& list = *ImGui::GetWindowDrawList();
@@ -95,7 +95,7 @@ void draw_cell(AppState& state, const PlanGrid& grid, uint32_t index, ImVec2 low
   if (!ImGui::IsWindowHovered() || !ImGui::IsMouseHoveringRect(low, high)) return;
   list.AddRect(low, high, palette().selection, 0, px(1.5F));
   draw_tip(value, grid.bytes_known);
-  // Once the button is up: the timeline would take its release for a click beside everything.
+  // On release of the button: otherwise the timeline would take the release as a click on its background.
   if (grid.bytes_known && ImGui::IsMouseReleased(ImGuiMouseButton_Left))
     show_value(state, state.trial, trace::ValueId(index));
 }
@@ -106,14 +106,14 @@ float widest(const std::vector<std::string>& texts) {
   return width;
 }
 
-// How much of the text fits, at least one character.
+// Number of characters that fit, at least one.
 size_t fitting(const std::string& text, float width) {
   size_t count = text.size();
   while (count > 1 && ImGui::CalcTextSize(text.substr(0, count).c_str()).x > width) --count;
   return count;
 }
 
-// A column's name in lines no wider than that, broken between its words where it can be.
+// A column's name in lines of at most that width, broken between words if possible.
 std::vector<std::string> wrapped(const std::string& name, float width) {
   std::vector<std::string> lines(1);
   for (size_t start = 0; start < name.size();) {
@@ -128,8 +128,8 @@ std::vector<std::string> wrapped(const std::string& name, float width) {
 }
 
 struct Heads {
-  std::vector<std::vector<std::string>> lines;  // of each column
-  std::vector<std::string> slanted;             // instead of them, cut where they are too long; empty: lines
+  std::vector<std::vector<std::string>> lines;  // one per column
+  std::vector<std::string> slanted;             // used instead of `lines`, cut if too long; empty: use `lines`
   float height = 0;
 };
 
@@ -139,7 +139,7 @@ std::string cut_to(std::string text, float width) {
   return text + "...";
 }
 
-// Lying where columns are wide enough, else slanted.
+// Horizontal if the columns are wide enough, otherwise slanted.
 Heads make_heads(const PlanGrid& grid, float cell, float room) {
   Heads heads;
   size_t most = 0;
@@ -228,7 +228,7 @@ void draw_blocks(AppState& state, const PlanGrid& grid, int64_t largest) {
                 heads.height + at.row * static_cast<float>(grid.rows.size())});
 }
 
-// Values of no block, one after the other, wrapped.
+// Tensors outside all blocks, in wrapped lines.
 void draw_outside(AppState& state, const PlanGrid& grid, int64_t largest) {
   ImGui::SeparatorText(grid.rows.empty() ? "values" : "outside of blocks");
   const float cell = px(56), row = px(kUsualRow);

@@ -9,11 +9,11 @@ namespace memtune::gui {
 namespace {
 
 constexpr double kZoomPerSecond = 12, kPanPerSecond = 0.9;  // while a key is held
-constexpr double kPeakShare = 0.1;                          // of the whole, visible around the peak
+constexpr double kPeakShare = 0.1;                          // share of the trace visible around the peak
 
 bool pressed(ImGuiKeyChord chord) { return ImGui::IsKeyChordPressed(chord); }
 
-// Repeats while the key is held. Counts at least a sixtieth of a second, so that a short press shows.
+// Seconds that the key is held in this frame, at least a sixtieth, so that a short press has an effect.
 double held(ImGuiKey key) {
   if (ImGui::GetIO().KeyCtrl || !ImGui::IsKeyDown(key)) return 0;
   return std::clamp(static_cast<double>(ImGui::GetIO().DeltaTime), 1.0 / 60, 0.1);
@@ -46,7 +46,7 @@ void leave(AppState& state) {
 }
 
 void handle_plain_keys(AppState& state) {
-  // The character, wherever a keyboard has it.
+  // The character '?', on any keyboard layout.
   if (ImGui::GetIO().InputQueueCharacters.contains('?') || pressed(ImGuiKey_F1)) state.help = !state.help;
   if (pressed(ImGuiKey_T)) state.theme = state.theme == Theme::dark ? Theme::light : Theme::dark;
   if (pressed(ImGuiKey_Tab) && state.other_trial) {
@@ -61,7 +61,7 @@ void handle_plain_keys(AppState& state) {
 
 void handle_timeline_keys(AppState& state) {
   ViewState& view = state.view;
-  // The mouse may have moved in this very frame.
+  // The mouse may have moved in this frame.
   if (state.lanes.over_time(ImGui::GetMousePos())) view.cursor_ns = state.lanes.axis.time(ImGui::GetMousePos().x);
   const double at = std::clamp((view.cursor_ns - view.start_ns) / view.span_ns(), 0.0, 1.0);
   if (const double time = held(ImGuiKey_W); time > 0) view.zoom(std::pow(kZoomPerSecond, time), at);
@@ -105,7 +105,7 @@ const std::vector<KeyHelp>& key_help() {
 
 void handle_keys(AppState& state) {
   handle_app_keys(state);
-  const bool list_open = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);  // takes the key itself
+  const bool list_open = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup);  // the popup handles the key itself
   if (pressed(ImGuiKey_Escape) && !list_open) leave(state);
   if (ImGui::GetIO().WantTextInput) return;
   handle_plain_keys(state);
@@ -143,7 +143,7 @@ void step_search(AppState& state, bool forward) {
   select_event(state, *hit);
   const trace::Event& event = loaded.trace.events[*hit];
   const double length = static_cast<double>(event.end_ns - event.start_ns);
-  // Far out nobody sees it, far in nobody sees where it is.
+  // The event must be visible, and so must its surroundings.
   const double span = std::clamp(view.span_ns(), 2 * length, std::max(200 * length, 1e6));
   view.zoom(view.span_ns() / span, 0.5);
   view.centre(event.start_ns + (event.end_ns - event.start_ns) / 2);

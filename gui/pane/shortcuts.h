@@ -1,4 +1,4 @@
-// The keys, and what they do to the state.
+// The keyboard shortcuts and their actions.
 #pragma once
 
 #include <vector>
@@ -12,11 +12,11 @@ struct KeyHelp {
 };
 const std::vector<KeyHelp>& key_help();  // in the order of the help
 
-// Reads ImGui's input of this frame. Keys that are typed into a field do nothing here.
+// Handles ImGui's input of this frame. Ignores keys that are typed into a text field.
 void handle_keys(AppState& state);
 
-// What the timeline's keys do.
-void fit_selection(AppState& state);  // the trip, the event, or all
+// Actions of the timeline's keys.
+void fit_selection(AppState& state);  // the lifetime, the event, or all
 void jump_to_peak(AppState& state);
 void step_search(AppState& state, bool forward);
 void step_scale(AppState& state, int steps);  // 0: back to 1

@@ -22,7 +22,7 @@ void take_sorting(CompareState& compare, const std::vector<ColumnInfo>& columns)
   specs->SpecsDirty = false;
 }
 
-// Labels keep their place when the figures are scrolled.
+// The column of labels stays in place when the figures are scrolled.
 void set_up_columns(const Run& run, const std::vector<ColumnInfo>& columns) {
   float widest = 0;
   for (const Trial& trial : run.trials) widest = std::max(widest, ImGui::CalcTextSize(trial.label().c_str()).x);
@@ -51,7 +51,7 @@ void draw_badge(const char* text, ImU32 color) {
   ImGui::SameLine(0, px(2));
 }
 
-// A green dot for the recommended trial, a blue one for those of the front; "A" and "B" in their colors.
+// A green dot marks the recommended trial, a blue dot a trial of the front. "A" and "B" have their own colors.
 void draw_roles(const AppState& state, size_t trial) {
   const result::Row& row = state.run.trials[trial].row();
   if (row.recommended || row.pareto) {

@@ -1,11 +1,11 @@
-// The sweep as a table that is sorted by its heads and filtered by words.
+// The sweep as a table that can be sorted by column and filtered by words.
 #pragma once
 
 #include "gui/pane/app.h"
 
 namespace memtune::gui {
 
-// A click selects a trial (A), Ctrl and a click the one it is compared with (B), a double click opens it in the
+// A click selects trial A, Ctrl + click selects trial B to compare with, a double click opens the trial in the
 // timeline.
 void draw_sweep_table(AppState& state);
 

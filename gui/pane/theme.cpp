@@ -8,7 +8,7 @@
 namespace memtune::gui {
 namespace {
 
-// "#4e9af1" as ImGui packs it.
+// "#4e9af1" in ImGui's format.
 constexpr ImU32 rgb(uint32_t hex) { return IM_COL32((hex >> 16) & 255, (hex >> 8) & 255, hex & 255, 255); }
 
 constexpr Palette kDark = {rgb(0xe6e8eb), rgb(0x8f98a3), rgb(0x1d2024), rgb(0x22262b), rgb(0x343a41), rgb(0x4e9af1),
@@ -16,7 +16,7 @@ constexpr Palette kDark = {rgb(0xe6e8eb), rgb(0x8f98a3), rgb(0x1d2024), rgb(0x22
 constexpr Palette kLight = {rgb(0x1b1f24), rgb(0x67707b), rgb(0xf6f7f9), rgb(0xeef0f3), rgb(0xd5d9df), rgb(0x1f6fd6),
                             rgb(0xa86400), rgb(0xc4283a), rgb(0x1b7f4b), rgb(0xc4283a), rgb(0x000000)};
 
-// Told apart on both grounds and by most people who see few colors (after Paul Tol's sets).
+// Distinguishable on both backgrounds and with most color vision deficiencies (after Paul Tol's sets).
 constexpr std::array<ImU32, 12> kSeries = {rgb(0x4e86c6), rgb(0xe0904a), rgb(0x4fa66b), rgb(0xc25b77),
                                            rgb(0x8a6fc0), rgb(0xc7ab3a), rgb(0x4bb0b8), rgb(0x9c6b4e),
                                            rgb(0xd07fb6), rgb(0x7f8f45), rgb(0x6b7f99), rgb(0xd96a5a)};
@@ -57,7 +57,7 @@ void style_plots(float scale) {
     length->x *= scale;
     length->y *= scale;
   }
-  plots.FitPadding = {0.06F, 0.08F};  // else markers are cut at the edges
+  plots.FitPadding = {0.06F, 0.08F};  // otherwise markers are cut at the edges
 }
 
 }  // namespace
@@ -110,7 +110,7 @@ ImU32 text_on(ImU32 packed) {
 
 void apply_theme(Theme theme, float scale) {
   applied = {theme == Theme::dark ? kDark : kLight, scale};
-  // Scaling is not idempotent: begin anew each time.
+  // Scaling is not idempotent, so it starts from the default style each time.
   ImGuiStyle& style = ImGui::GetStyle();
   style = ImGuiStyle();
   theme == Theme::dark ? ImGui::StyleColorsDark(&style) : ImGui::StyleColorsLight(&style);

@@ -10,7 +10,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr int kMostTicks = 1000;  // where a double's neighbour is more than a step away, the next tick is the same
+constexpr int kMostTicks = 1000;  // a limit, because adding a step to a large double may not change it
 
 }  // namespace
 

@@ -45,7 +45,7 @@ void draw_search(AppState& state, const LoadedTrace& loaded) {
   if (text != state.search.text()) state.search.find(loaded.trace, text);
   if (enter) {
     step_search(state, !shift);
-    state.search_focus = true;  // the next Enter goes on
+    state.search_focus = true;  // keeps the focus for the next Enter
   }
   if (text.empty()) return;
   ImGui::SameLine();
@@ -89,13 +89,13 @@ void select(AppState& state, const std::optional<Hovered>& hovered) {
   if (!hovered) {
     state.view.clear_selection();
   } else if (hovered->bar.count > 1) {
-    state.view.fit({hovered->bar.start_ns, hovered->bar.end_ns});  // what is collapsed opens
+    state.view.fit({hovered->bar.start_ns, hovered->bar.end_ns});  // zooms into a merged bar
   } else {
     select_event(state, hovered->event);
   }
 }
 
-// Lines through lanes and memory: the person's marks, the mouse.
+// Vertical lines through lanes and memory: the user's marks, the mouse.
 void draw_time_lines(const AppState& state, const LaneFrame& frame, float ruler_top) {
   ImDrawList& list = *frame.list;
   const auto line = [&](double time_ns, ImU32 color, float width) {
@@ -141,7 +141,7 @@ CanvasPlace place_canvas(const LoadedTrace& loaded, const ViewState& view, float
           top + std::min(lanes_height(loaded.timeline, view.folded), most)};
 }
 
-// Draws lanes and memory, and does what the mouse does to them.
+// Draws lanes and memory, and handles the mouse.
 void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, float width) {
   ViewState& view = state.view;
   const CanvasPlace place = place_canvas(loaded, view, width);

@@ -1,4 +1,4 @@
-// The timeline: lanes, the memory curve below them on the same axis, and what the mouse and keys do to them.
+// The timeline: lanes, the memory curve below them on the same axis, and their mouse and key handling.
 #pragma once
 
 #include "gui/pane/app.h"

@@ -1,4 +1,4 @@
-// A box to choose one of the opened trials from.
+// A combo box to choose one of the opened trials.
 #pragma once
 
 #include <optional>
@@ -7,8 +7,8 @@
 
 namespace memtune::gui {
 
-// The trial that was chosen in this frame. `shown` is what the box says now; trials without a trace cannot be chosen
-// where `with_trace`.
+// Returns the trial chosen in this frame. `shown` is the current choice. With `with_trace`, trials without a trace are
+// disabled.
 std::optional<size_t> choose_trial(const Run& run, const char* id, std::optional<size_t> shown, bool with_trace = true);
 
 }  // namespace memtune::gui

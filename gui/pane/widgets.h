@@ -1,4 +1,4 @@
-// What several panes draw or ask in the same way.
+// Small widgets that several panes use.
 #pragma once
 
 #include <imgui.h>
@@ -7,13 +7,13 @@
 
 namespace memtune::gui {
 
-// A small square before the text that comes next in its line.
+// A small colored square before the next text on the line.
 void swatch(ImU32 color);
-// At the right end of the room that there is, as of a table's cell.
+// Right-aligned in the available space, for example in a table cell.
 void right_text(const std::string& text);
-// Wrapped, in the color of what is told by the way.
+// Wrapped secondary text.
 void faint(const std::string& text);
-// The left button went up where it had gone down: dragging moves what lies there.
+// Whether the left button was released where it was pressed, so that it was not dragged.
 bool clicked();
 
 }  // namespace memtune::gui

@@ -11,7 +11,7 @@ Context::Context() {
   ImGui::CreateContext();
   ImPlot::CreateContext();
   ImGuiIO& io = ImGui::GetIO();
-  io.IniFilename = nullptr;  // the window's place is remembered elsewhere, nothing else moves
+  io.IniFilename = nullptr;  // the window's place is stored elsewhere, and nothing else can be moved
   io.ConfigErrorRecoveryEnableAssert = true;
   add_fonts();
 }

@@ -1,4 +1,4 @@
-// ImGui's and ImPlot's contexts as the viewer wants them, for as long as it lives. One at a time.
+// Creates ImGui's and ImPlot's contexts with the viewer's settings and destroys them. One instance at a time.
 #pragma once
 
 namespace memtune::gui {

@@ -33,7 +33,7 @@ constexpr EGLint kContext[] = {
 
 }  // namespace
 
-// EGL's functions, found when they are first needed: the viewer starts on machines that have none.
+// EGL's functions, loaded on first use, because the viewer also starts on machines without EGL.
 struct EglLibrary {
   decltype(&eglGetProcAddress) get_proc_address;
   decltype(&eglInitialize) initialize;
@@ -46,7 +46,7 @@ struct EglLibrary {
   decltype(&eglDestroySurface) destroy_surface;
 
   EglLibrary() {
-    void* library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_GLOBAL);  // stays: drivers do not like to go
+    void* library = dlopen("libEGL.so.1", RTLD_NOW | RTLD_GLOBAL);  // never closed: drivers cannot be unloaded
     if (!library) throw DeviceError("no EGL on this machine (Debian: libegl1 libgl1-mesa-dri)");
     const auto find = [&](auto& function, const char* name) {
       function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(library, name));
@@ -79,7 +79,7 @@ struct Offscreen::Egl : EglLibrary {
     destroy_surface(display, surface);
   }
 
-  // Devices first, that is what a GPU's driver has; then Mesa's platform without a surface.
+  // Devices first, which GPU drivers provide; then Mesa's surfaceless platform.
   std::vector<EGLDisplay> displays() const {
     std::vector<EGLDisplay> found;
     const auto get = reinterpret_cast<PFNEGLGETPLATFORMDISPLAYEXTPROC>(get_proc_address("eglGetPlatformDisplayEXT"));
@@ -93,7 +93,7 @@ struct Offscreen::Egl : EglLibrary {
     return found;
   }
 
-  // Makes a context of OpenGL 3.3 current; false when the display has none to give.
+  // Makes an OpenGL 3.3 context current. False if the display has none.
   bool use(EGLDisplay candidate, int width, int height) {
     if (candidate == EGL_NO_DISPLAY || !initialize(candidate, nullptr, nullptr)) return false;
     const EGLint size[] = {EGL_WIDTH, width, EGL_HEIGHT, height, EGL_NONE};
@@ -126,7 +126,7 @@ void Offscreen::frame(const std::function<void()>& draw) {
   glClearColor(ground.x, ground.y, ground.z, 1);
   glClear(GL_COLOR_BUFFER_BIT);
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-  std::array<uint8_t, 4> pixel{};  // reading one waits for all
+  std::array<uint8_t, 4> pixel{};  // reading a pixel waits for all drawing
   glReadPixels(0, 0, 1, 1, GL_RGBA, GL_UNSIGNED_BYTE, pixel.data());
 }
 
@@ -137,7 +137,7 @@ Picture Offscreen::picture() const {
   Picture picture{width_, height_, std::vector<uint8_t>(pixels * 3)};
   const auto row = static_cast<size_t>(width_);
   for (size_t i = 0; i < pixels; ++i) {
-    const size_t from = (static_cast<size_t>(height_) - 1 - i / row) * row + i % row;  // OpenGL begins at the bottom
+    const size_t from = (static_cast<size_t>(height_) - 1 - i / row) * row + i % row;  // OpenGL counts from below
     for (size_t c = 0; c < 3; ++c) picture.rgb[3 * i + c] = rgba[4 * from + c];
   }
   return picture;

@@ -1,4 +1,4 @@
-// A picture of the viewer without a display: OpenGL through EGL, which takes a GPU or draws in software.
+// Renders the viewer without a display: OpenGL through EGL, on a GPU or in software.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct Picture {
 
 class Offscreen {
  public:
-  Offscreen(int width, int height);  // DeviceError when there is no EGL or it gives no OpenGL 3.3
+  Offscreen(int width, int height);  // DeviceError without EGL or OpenGL 3.3
   ~Offscreen();
   Offscreen(const Offscreen&) = delete;
   Offscreen& operator=(const Offscreen&) = delete;
 
-  void frame(const std::function<void()>& draw);  // done when it returns
+  void frame(const std::function<void()>& draw);  // blocks until the frame is drawn
   Picture picture() const;                        // of the last frame
 
  private:
@@ -36,7 +36,7 @@ class Offscreen {
 
 void write_png(const std::filesystem::path& path, const Picture& picture);  // IoError
 
-// Draws the state until it rests and writes it.
+// Draws frames until the layout is stable, then writes a PNG.
 void write_screenshot(AppState& state, const Options& options);
 
 }  // namespace memtune::gui

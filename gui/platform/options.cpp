@@ -68,7 +68,7 @@ void read_option(const std::string& name, const std::string& text, Options& opti
   if (name == "--trial2") options.other_trial = text;
 }
 
-// A time in milliseconds shows a stretch around it; all else is the name of a value, or a part of one.
+// A time in milliseconds shows a range around it. Any other text is a tensor's name, or part of one.
 ShowRequest read_place(const AppState& state, const std::string& text) {
   ShowRequest show;
   show.peak = text == "peak";
@@ -78,7 +78,7 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
   const double time_ms = std::strtod(text.c_str(), &end);
   if (*end == 0 && end != text.c_str() && std::isfinite(time_ms)) {
     const double reach = static_cast<double>(loaded.timeline.whole.end - loaded.timeline.whole.start) / kPlaces;
-    const double limit = 9e18;  // of nanoseconds in 64 bits
+    const double limit = 9e18;  // nanoseconds in 64 bits
     const double middle = std::clamp(time_ms * 1e6, -limit / 2, limit / 2);
     show.range = trace::Interval{static_cast<int64_t>(middle - reach), static_cast<int64_t>(middle + reach)};
     return show;

@@ -17,8 +17,8 @@
 namespace memtune::gui {
 namespace {
 
-constexpr int kRestlessFrames = 4;    // drawn after the last input: sizes of windows and tables settle
-constexpr double kRestSeconds = 0.5;  // then a frame that often
+constexpr int kRestlessFrames = 4;    // drawn after the last input, until the sizes of windows and tables settle
+constexpr double kRestSeconds = 0.5;  // then one frame per this time
 
 std::string last_glfw_error() {
   const char* text = nullptr;
@@ -26,7 +26,7 @@ std::string last_glfw_error() {
   return text ? text : "unknown";
 }
 
-// GLFW for as long as it lives.
+// Initializes and terminates GLFW.
 struct Glfw {
   Glfw() {
     if (glfwInit()) return;
@@ -144,7 +144,7 @@ class Window {
   void remember() const {
     WindowPlace place = read_window_place().value_or(WindowPlace{0, 0, 1600, 900, false});
     place.maximized = glfwGetWindowAttrib(window_, GLFW_MAXIMIZED) != 0;
-    if (!place.maximized) {  // else what it goes back to stays as it was
+    if (!place.maximized) {  // if maximized, the stored size stays unchanged
       glfwGetWindowPos(window_, &place.x, &place.y);
       glfwGetWindowSize(window_, &place.width, &place.height);
     }

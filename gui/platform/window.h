@@ -1,4 +1,4 @@
-// The window on a display.
+// The viewer's window on a display.
 #pragma once
 
 #include "gui/pane/app.h"
@@ -6,7 +6,7 @@
 
 namespace memtune::gui {
 
-// Returns when the person closes it. UsageError with the ways out when there is no display.
+// Returns when the user closes the window. Throws UsageError without a display, and names the alternatives.
 void run_window(AppState& state, const Options& options);
 
 }  // namespace memtune::gui

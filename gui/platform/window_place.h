@@ -1,4 +1,4 @@
-// Where the window was when it was closed, kept in $XDG_STATE_HOME/memtune/window.json.
+// Position and size of the window when it was closed, stored in $XDG_STATE_HOME/memtune/window.json.
 #pragma once
 
 #include <filesystem>
@@ -11,10 +11,10 @@ struct WindowPlace {
   bool maximized = false;
 };
 
-std::filesystem::path window_place_path();  // empty when there is neither XDG_STATE_HOME nor HOME
+std::filesystem::path window_place_path();  // empty without XDG_STATE_HOME and HOME
 
-// Nothing when there is none or it makes no sense.
+// None if the file is missing or invalid.
 std::optional<WindowPlace> read_window_place();
-void write_window_place(const WindowPlace& place);  // says nothing when it cannot: no work is lost
+void write_window_place(const WindowPlace& place);  // ignores errors: no work is lost
 
 }  // namespace memtune::gui
