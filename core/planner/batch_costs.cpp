@@ -42,7 +42,7 @@ double pass_ms(const StepCosts& costs) {
   return ms;
 }
 
-// Recorded times as they were measured: those of steps in which nothing was recorded.
+// Factor from recorded times to those of measured steps, in which nothing was recorded.
 double scale(const StepCosts& costs) {
   const double recorded = costs.passes * pass_ms(costs) + costs.after_ms;
   return recorded > 0 && costs.step_ms > 0 ? costs.step_ms / recorded : 1;
@@ -83,7 +83,7 @@ class BatchLine {
     costs.rerun_ms = ms(a.rerun_ms, b.rerun_ms);
     costs.before_ms = ms(a.before_ms, b.before_ms);
     costs.after_ms =
-        (a.after_ms * small_scale_ + b.after_ms * large_scale_) / 2;  // a batch is nothing to the optimizer
+        (a.after_ms * small_scale_ + b.after_ms * large_scale_) / 2;  // the optimizer does not depend on the batch
     costs.passes = passes;
     costs.step_ms = passes * pass_ms(costs) + costs.after_ms;
     return costs;
@@ -107,7 +107,7 @@ class BatchLine {
     const double nearer = above || of_one ? large : small;
     const int64_t nearer_batch = above || of_one ? large_.batch : small_.batch;
     const double share = nearer * static_cast<double>(batch_) / static_cast<double>(nearer_batch);
-    // No op takes less for more of it, and none more than its share.
+    // A larger batch takes no less time, and no more than its proportional share.
     const double steady = of_one ? nearer : above ? std::clamp(line, nearer, share) : std::clamp(line, share, nearer);
     if (time == Time::likely) return of_one ? share : (steady + share) / 2;
     return time == Time::least ? std::min(steady, share) : std::max(steady, share);
@@ -118,7 +118,7 @@ class BatchLine {
   const double small_scale_, large_scale_;
 };
 
-// What the op's values of that output take in all; of kPrivate all that it saved for itself.
+// Bytes of all values of an output; for kPrivate, of all private tensors of the op.
 std::map<std::pair<int, int>, int64_t> bytes_by_output(const StepCosts& costs) {
   std::map<std::pair<int, int>, int64_t> bytes;
   for (const StepCosts::Value& value : costs.values)
@@ -140,7 +140,7 @@ std::optional<BatchCosts> costs_at_batch(const RecordedBatch& one, const Recorde
 config::ProgramFacts facts_at_batch(config::ProgramFacts facts, const RecordedBatch& here, const RecordedBatch& there) {
   const auto before = bytes_by_output(here.costs), then = bytes_by_output(there.costs);
   const double more = static_cast<double>(there.batch) / static_cast<double>(here.batch);
-  // In proportion to what was recorded of it; what was not recorded grows with the batch.
+  // Grows as the recorded bytes of the output; if there are none, as the batch.
   const auto scaled = [&](int64_t bytes, int op, int output) {
     const auto old = before.find({op, output}), now = then.find({op, output});
     const bool known = old != before.end() && now != then.end() && old->second > 0;

@@ -51,13 +51,13 @@ void BlockCache::give_back(const Block& block) {
   insert(piece);
 }
 
-// A free block that is large enough is afterwards as it was.
+// Taking and returning a free block that is large enough changes nothing.
 void BlockCache::pass(int64_t bytes) {
   if (grain_bytes_ == 1 || bytes <= kSmallSize) return;
   if (free_.empty() || free_.back().bytes < round_up(bytes, grain_bytes_)) give_back(take(bytes));
 }
 
-// `behind` is no more.
+// Merges `behind` into `piece`; its number is reused.
 void BlockCache::join(int piece, int behind) {
   if (pieces_[behind].is_free) erase(behind);
   pieces_[piece].bytes += pieces_[behind].bytes;

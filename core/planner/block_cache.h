@@ -1,11 +1,11 @@
-// PyTorch's caching allocator on paper: which of the blocks that were given back a size gets, and how much larger than
-// that the block is. What a step holds depends on it: a segment of 50 MiB that 49 were asked of is not cut, while 49 of
-// a free block of 196 are.
+// Simulates PyTorch's caching allocator: which free block a request gets, and how much larger than the request that
+// block is. The bytes of a step depend on it. For a request of 49 MiB a segment of 50 MiB is not split, but a free
+// block of 196 MiB is.
 //
-// As in c10/cuda/CUDACachingAllocator.cpp, with its settings as they are: the smallest free block that is large enough,
-// at the lowest address, is cut where more than 1 MiB would be left; neighbours that are free become one; what finds no
-// block takes a segment of its own from the device, 20 MiB for less than 10. Up to 1 MiB all that is left is cut off,
-// so that those blocks are as asked and need not be known.
+// It follows c10/cuda/CUDACachingAllocator.cpp with default settings. A request takes the smallest free block that is
+// large enough, at the lowest address. The block is split if more than 1 MiB would be left. Free neighbours are merged.
+// If no block fits, a new segment is allocated, of 20 MiB for requests below 10 MiB. Requests up to 1 MiB get blocks of
+// their own size, which are not tracked.
 #pragma once
 
 #include <compare>
@@ -22,18 +22,18 @@ class BlockCache {
     int piece = kNone;
   };
 
-  // 1: a device without such an allocator, whose blocks are as asked.
+  // 1: a device without such an allocator, where each block has the requested size.
   explicit BlockCache(int64_t grain_bytes) : grain_bytes_(grain_bytes) {}
 
   Block take(int64_t bytes);
   void give_back(const Block& block);
-  void pass(int64_t bytes);                                                         // taken and given back
+  void pass(int64_t bytes);                                                         // takes a block and gives it back
   int64_t reserved_bytes() const { return static_cast<int64_t>(reserved_bytes_); }  // in segments of large blocks
 
  private:
   static constexpr int kNone = -1;
 
-  // Of a segment, whose pieces are each other's neighbours.
+  // Part of a segment; neighbours are linked.
   struct Piece {
     uint64_t address = 0;
     int64_t bytes = 0;
@@ -57,9 +57,9 @@ class BlockCache {
 
   const int64_t grain_bytes_;
   std::vector<Piece> pieces_;
-  std::vector<int> unused_;                         // numbers of pieces that were joined
-  std::vector<Free> free_;                          // in order
-  uint64_t next_address_ = 0, reserved_bytes_ = 0;  // may come round, whatever a file says of sizes
+  std::vector<int> unused_;                         // numbers of merged pieces
+  std::vector<Free> free_;                          // sorted
+  uint64_t next_address_ = 0, reserved_bytes_ = 0;  // may wrap around, since files may contain any size
 };
 
 }  // namespace memtune::planner

@@ -16,13 +16,13 @@ using config::StepCosts;
 using plan::Memory;
 using plan::MemoryGraph;
 
-// What StepCosts tells of an op, all its runs together.
+// Costs of an op from StepCosts, summed over its runs.
 struct OpCost {
   double ms = 0;
   bool writes_outside = false;
   int64_t cast_bytes = 0, parameter_cast_bytes = 0, other_private_bytes = 0;
 
-  bool casts() const { return other_private_bytes == 0; }  // all that it saves for itself
+  bool casts() const { return other_private_bytes == 0; }  // its private tensors are all casts
 };
 
 std::vector<OpCost> op_costs(const ProgramFacts& facts, const StepCosts& costs) {
@@ -41,7 +41,7 @@ std::vector<OpCost> op_costs(const ProgramFacts& facts, const StepCosts& costs) 
   return by_op;
 }
 
-// Of passes over memory; 0: none was seen.
+// Memory rate of elementwise ops; 0: none ran.
 double bytes_per_ms(const ProgramFacts& facts, const StepCosts& costs) {
   double bytes = 0, ms = 0;
   for (const StepCosts::Run& run : costs.runs) {
@@ -115,7 +115,7 @@ class Maker {
     return std::max<int64_t>(0, at(memory).bytes - stays);
   }
 
-  // What the block needs to make the memory again.
+  // Sets the inputs and ops that recompute a memory.
   void link(int unit, int index) {
     const int memory = graphs_[unit].memories[index].number;
     if (!graphs_[unit].memories[index].can_be_remade) return;
@@ -155,14 +155,14 @@ class Maker {
                        [&](int reader) { return unit(reader) != home; });
   }
 
-  // A matmul's private values are casts of its inputs; of other ops the costs know.
+  // A matmul's private tensors are casts of its inputs. For other ops the costs say so.
   bool is_cast(int memory) const {
     const OpCost& cost = costs_[at(memory).op];
     if (at(memory).output != kPrivate || !cost.casts()) return false;
     return cost.cast_bytes + cost.parameter_cast_bytes > 0 || plan::is_matmul(facts_.ops[at(memory).op]);
   }
 
-  // Reads twice as much as it writes.
+  // A cast reads twice as many bytes as it writes.
   double cast_ms(int memory) const {
     return bytes_per_ms_ > 0 ? 3 * static_cast<double>(at(memory).bytes) / bytes_per_ms_ : 0;
   }
@@ -175,7 +175,8 @@ class Maker {
     return can_rerun(made.op) && std::all_of(made.writers.begin(), made.writers.end(), can_rerun);
   }
 
-  // What is overwritten later would have to be copied for a rerun, `itself` apart, which the rerun makes.
+  // An input that is overwritten later would have to be copied for a recomputation. `itself` is exempt, because the
+  // recomputation creates it.
   bool can_rerun(int op, int itself) const {
     if (facts_.ops[op].op_class == config::OpClass::collective || costs_[op].writes_outside) return false;
     const std::vector<int>& read = graph_.read_by(op);
@@ -189,8 +190,8 @@ class Maker {
   double bytes_per_ms_;
   int64_t saved_min_bytes_;
   std::vector<BlockGraph> graphs_;
-  std::vector<int> position_;              // of an op within its block
-  std::vector<int> here_;                  // of a memory within the block that is being made; -1: it is not there
+  std::vector<int> position_;              // by op: index within its block
+  std::vector<int> here_;                  // by memory: index in the graph being built; -1: not in it
   std::vector<std::vector<int>> readers_;  // by memory: ops
   std::vector<std::vector<int>> own_;      // by block: memories
 };

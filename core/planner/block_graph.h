@@ -1,8 +1,9 @@
-// One block of a program as what there is to decide about it: its memories, what keeping each costs, and which ops make
-// it again from which others. Numbers are the block's own, so that blocks of one structure compare equal.
+// The memories of one block as a decision problem: what it costs to keep each, and which ops recompute it from which
+// others. Numbers are local to the block, so that blocks of the same structure compare equal.
 //
-// A memory of another block that this one reads is here too: saved, it is there anyway and costs nothing; else it would
-// stay for a rerun here alone, and costs its bytes, shared by the blocks that read it.
+// Memories of other blocks that this one reads are included. If backward needs such a memory anyway, it costs nothing.
+// Otherwise it would be kept for a recomputation here: it costs its bytes, divided by the number of blocks that read
+// it.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,14 @@ namespace memtune::planner {
 
 struct BlockMemory {
   int number = 0;                // index into MemoryGraph::memories()
-  int64_t bytes = 0;             // that keeping it costs
-  int64_t movable_bytes = 0;     // of those; a weight that autocast cast is cast again, but never moves
+  int64_t bytes = 0;             // cost of keeping it
+  int64_t movable_bytes = 0;     // part that can be offloaded; autocast copies of weights cannot
   bool wanted = false;           // backward needs it
   bool can_be_remade = false;    // by `reruns`, from `inputs`
   std::vector<int> inputs = {};  // memories
   std::vector<int> reruns = {};  // ops
-  int first_user = 0;            // op: the last in backward that may want it
-  int last_user = 0;             // op: the first in backward
+  int first_user = 0;            // op whose backward may need it last
+  int last_user = 0;             // op whose backward needs it first
 };
 
 struct BlockOp {
@@ -34,13 +35,13 @@ struct BlockOp {
 
 struct BlockGraph {
   std::vector<BlockMemory> memories;
-  std::vector<BlockOp> ops;  // in order, then the casts that stand in for an op where autocast made what it saved
+  std::vector<BlockOp> ops;  // in order; then casts, which replace the op that saved an autocast copy
 
   bool like(const BlockGraph& other) const;  // in all but numbers and ms
 };
 
-// An entry a block, in order; with one before them and one behind them for the ops that are in none. `facts` is of a
-// program that was measured. Private values under `saved_min_bytes` stay in any case.
+// One graph per block, in order, with one before them and one after them for ops outside of blocks. `facts` must be
+// measured. Private tensors smaller than `saved_min_bytes` always stay.
 std::vector<BlockGraph> block_graphs(const config::ProgramFacts& facts, const plan::MemoryGraph& graph,
                                      const config::StepCosts& costs, int64_t saved_min_bytes);
 

@@ -17,9 +17,9 @@ using config::Place;
 using config::ProgramFacts;
 using plan::MemoryGraph;
 
-constexpr int kMoveSteps = 5;  // shares of what may move
+constexpr int kMoveSteps = 5;  // from nothing offloaded to everything
 
-// Backward from op to op: what is remade appears where it is first wanted and goes behind its last use.
+// Goes through backward op by op. A recomputed memory exists from its first use to its last.
 class RemadeWalk {
  public:
   RemadeWalk(const BlockGraph& block, const RecomputeSet& set)
@@ -65,11 +65,11 @@ class RemadeWalk {
   const BlockGraph& block_;
   const RecomputeSet& set_;
   std::vector<char> made_;
-  std::vector<int> uses_;  // to come: by backward, and by reruns
+  std::vector<int> uses_;  // that remain: by backward, and by recomputations
   int64_t alive_ = 0, peak_ = 0;
 };
 
-// Options of one block, whose memories are numbered as in its BlockGraph.
+// Makes the options of one block; memories have the numbers of its BlockGraph.
 class OptionMaker {
  public:
   OptionMaker(const BlockGraph& block, const OptionLimits& limits)
@@ -86,7 +86,7 @@ class OptionMaker {
   }
 
  private:
-  // What stays at the highest price of memory first: it is the dearest to make again.
+  // Memories kept at the highest price of memory come first: they cost most to recompute.
   std::vector<int> movable(const RecomputeSet& set) const {
     std::vector<int> memories;
     for (int memory = 0; memory < static_cast<int>(dearness_.size()); ++memory)
@@ -126,18 +126,18 @@ class OptionMaker {
 
   const BlockGraph& block_;
   const OptionLimits& limits_;
-  std::vector<RecomputeSet> sets_;  // the most bytes first
+  std::vector<RecomputeSet> sets_;  // most bytes first
   std::vector<int> dearness_;       // by memory: the last of sets_ that keeps it
 };
 
-// What keeps everything, of ops that are not to be treated.
+// Keeps everything, for ops that get no other option.
 BlockOption nothing_placed(const BlockGraph& block) {
   BlockOption option;
   for (const BlockMemory& memory : block.memories) option.resident_bytes += memory.wanted ? memory.bytes : 0;
   return option;
 }
 
-// Blocks with the same number are alike.
+// Structure of each block; equal numbers mean equal structure.
 std::vector<int> structures(const std::vector<BlockGraph>& blocks) {
   std::vector<int> of_block, first;
   for (int block = 0; block < static_cast<int>(blocks.size()); ++block) {
@@ -148,7 +148,7 @@ std::vector<int> structures(const std::vector<BlockGraph>& blocks) {
   return of_block;
 }
 
-// The first block of a structure, with ms that are the mean of all.
+// The first block of a structure, with the mean ms of all its blocks.
 BlockGraph representative(const std::vector<BlockGraph>& blocks, const std::vector<int>& structure, int number) {
   BlockGraph mean;
   double count = 0;
@@ -163,7 +163,7 @@ BlockGraph representative(const std::vector<BlockGraph>& blocks, const std::vect
   return mean;
 }
 
-// The same for each that moves, but to the disk.
+// Adds a copy of each option that offloads, with the disk instead of host memory.
 void add_disk_options(std::vector<BlockOption>& options) {
   const size_t count = options.size();
   for (size_t i = 0; i < count; ++i) {

@@ -1,11 +1,10 @@
-// The ways to treat one block of a model that are worth trying: what of it stays on the device between forward and
-// backward, what moves to host memory meanwhile, and what is made again in backward. No way is worse than another in
-// all of the three; a planner picks one a block.
+// Options for one block: what stays on the device between forward and backward, what is offloaded, and what is
+// recomputed. No option is worse than another in all three. The planner picks one option per block.
 //
-//   what is made again    exact, at every price of memory (recompute_sets.h)
-//   what moves            of what that keeps, the dearest to make again first, in a few steps
+//   recomputed    exact, at every price of memory (recompute_sets.h)
+//   offloaded     of the kept memories, the most expensive to recompute first, in a few steps
 //
-// Times are those of StepCosts, averaged over blocks of one structure, which have their options in common.
+// Times are from StepCosts, averaged over blocks of the same structure, which share their options.
 #pragma once
 
 #include <cstdint>
@@ -27,35 +26,35 @@ struct PlacedMemory {
 };
 
 struct BlockOption {
-  std::vector<PlacedMemory> places = {};  // that are not keep
+  std::vector<PlacedMemory> places = {};  // all that are not keep
   int64_t resident_bytes = 0;             // stay on the device
   int64_t moved_bytes = 0;
-  int64_t disk_bytes = 0;            // of these: that may go on to the disk
-  double recompute_ms = 0;           // each op once
-  int64_t recompute_peak_bytes = 0;  // of remade values alive together, about: as if every user of one had saved it
+  int64_t disk_bytes = 0;            // part of moved_bytes that may spill to disk
+  double recompute_ms = 0;           // each op counts once
+  int64_t recompute_peak_bytes = 0;  // estimate of recomputed bytes alive together, as if every reader saved them
 };
 
 struct OptionLimits {
-  int64_t move_min_bytes = config::TransferSettings().min_bytes;  // smaller memories do not move
-  int64_t saved_min_bytes = config::Plan().saved_min_bytes;       // smaller private values stay in any case
-  int most = 12;                                                  // options a block; at least 2
-  bool disk = false;     // what moves may go on to the disk: all of a block's, or nothing
-  bool outside = false;  // the ops before the blocks and behind them may be treated too; else they keep everything
+  int64_t move_min_bytes = config::TransferSettings().min_bytes;  // smaller memories are not offloaded
+  int64_t saved_min_bytes = config::Plan().saved_min_bytes;       // smaller private tensors always stay
+  int most = 12;                                                  // options per block; at least 2
+  bool disk = false;     // offloaded bytes may spill to disk: all of a block's, or none
+  bool outside = false;  // ops outside of blocks get options too; else they keep everything
 };
 
 struct BlockChoices {
-  int block = 0;      // -1: the ops before the blocks and between them; the number of blocks: those behind them
-  int structure = 0;  // blocks with the same number have the same options, of memories of their own
-  // Most resident bytes first, the first keeps everything where it is; behind them those that move, with the disk.
+  int block = 0;      // -1: ops before and between the blocks; number of blocks: ops after them
+  int structure = 0;  // blocks with the same number have the same options
+  // Most resident bytes first; the first keeps everything. Options with the disk come last.
   std::vector<BlockOption> options = {};
 };
 
-// In the order of the forward, with an entry before the blocks and one behind them. `facts` is of a program that was
-// measured, and that `graph` and `costs` are of.
+// In the order of the forward, with an entry before the blocks and one after them. `facts` must be measured; `graph`
+// and `costs` are of the same program.
 std::vector<BlockChoices> block_options(const config::ProgramFacts& facts, const plan::MemoryGraph& graph,
                                         const config::StepCosts& costs, const OptionLimits& limits);
 
-// The plan that treats each block as its option says; what no option names stays.
+// Returns the plan that applies these options; what no option names is kept.
 config::Plan plan_of_options(std::span<const BlockOption> chosen, const config::ProgramFacts& facts,
                              const plan::MemoryGraph& graph, const OptionLimits& limits, std::string name);
 

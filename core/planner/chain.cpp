@@ -9,7 +9,7 @@ const ChainOption& chosen(const Chain& chain, std::span<const int> choice, size_
   return chain.blocks[block].options[static_cast<size_t>(choice[block])];
 }
 
-// How far a step has come, and what it holds.
+// Progress of a simulated step, and what it holds.
 class ChainWalk {
  public:
   ChainWalk(const Chain& chain, std::span<const int> choice) : chain_(chain), choice_(choice) {}
@@ -44,9 +44,10 @@ class ChainWalk {
     return std::max(copy, read);
   }
 
-  // Waits until so much has left that `bytes` fit beside what stays; the time of that.
+  // Waits until enough bytes are copied out that `bytes` fit. Returns the wait in ms.
   double make_room(double bytes) {
-    const double room = static_cast<double>(chain_.budget_bytes) - resident_ - bytes;  // whole, as `leaving_` is not
+    // Exact, since all three are whole numbers; `leaving_` is not.
+    const double room = static_cast<double>(chain_.budget_bytes) - resident_ - bytes;
     if (room < 0) cost_.fits = false;
     const double need = std::max(0.0, leaving_ - room);
     if (need == 0 || !cost_.fits) return 0;
@@ -58,7 +59,7 @@ class ChainWalk {
     leaving_ = std::max(0.0, leaving_ - chain_.out_bytes_per_ms * ms);
     writing_ms_ = std::max(0.0, writing_ms_ - ms);
   }
-  // Beside the wait for the link, in which the disk has written as well.
+  // Returns the wait beyond `link_wait`, during which the disk has written too.
   double wait_for_disk(double link_wait) {
     writing_ms_ = std::max(0.0, writing_ms_ - link_wait);
     const double wait = std::max(0.0, writing_ms_ - write_ms(chain_.staging_bytes));
@@ -86,7 +87,8 @@ class ChainWalk {
   void backward(size_t i) {
     const ChainOption& option = chosen(chain_, choice_, i);
     resident_ -= static_cast<double>(option.resident_bytes);
-    const double late = std::max(0.0, back_ms(option) - behind_ms_);  // that began with the block behind it
+    // The copy back began with the backward of the next block.
+    const double late = std::max(0.0, back_ms(option) - behind_ms_);
     run(late);
     const double next = i > 0 ? static_cast<double>(chosen(chain_, choice_, i - 1).moved_bytes) : 0;
     const double bytes = static_cast<double>(option.backward_peak_bytes) + next;
@@ -102,9 +104,9 @@ class ChainWalk {
   const Chain& chain_;
   std::span<const int> choice_;
   ChainCost cost_;
-  double resident_ = 0, leaving_ = 0;  // bytes: that stay, and whose copies out have not ended
-  double writing_ms_ = 0;              // until the disk has written all so far
-  double behind_ms_ = 0;               // that the block behind took in backward
+  double resident_ = 0, leaving_ = 0;  // bytes that stay; bytes not copied out yet
+  double writing_ms_ = 0;              // until the disk has written everything so far
+  double behind_ms_ = 0;               // backward of the next block, which ran before
 };
 
 }  // namespace

@@ -128,7 +128,7 @@ std::vector<int> ChainBound::cheapest() const {
   return choice;
 }
 
-// How much each of what is weighed is broken by `choice`, in ms.
+// By how much `choice` violates each weighted constraint, in ms.
 ChainBound::Multipliers ChainBound::slope(const std::vector<int>& choice) const {
   const size_t size = chain_.size();
   const double out_ms = chain_.out_ms();
@@ -153,7 +153,7 @@ ChainBound::Multipliers ChainBound::slope(const std::vector<int>& choice) const 
     forward_ms += blocks[i].forward_ms;
   }
   slope.host = chain_.has_host_limit() ? (host - host_budget_) * unit_ms_ : 0;
-  // Copies that end behind the last forward: from there on, only backward from the block that they keep waiting counts.
+  // If copies end after the last forward, only backward from the waiting block on follows them.
   for (size_t i = size; i-- > 1;) {
     const double behind_ms = i + 1 < size ? blocks[i + 1].backward_ms + option(i + 1).recompute_ms : 0;
     skipped_ms += chain_.late_ms(option(i), behind_ms);
@@ -181,7 +181,7 @@ ChainBound::Multipliers ChainBound::moved_along(const Multipliers& slope, double
   return next;
 }
 
-// Of what moves: a multiplier of nothing whose constraint has room stays.
+// Sums up what can change: a multiplier of 0 stays if its constraint has room.
 double ChainBound::square_of(const Multipliers& slope) const {
   double square = slope.host > 0 || multipliers_.host > 0 ? slope.host * slope.host : 0;
   const auto add = [&square](const std::vector<double>& from, const std::vector<double>& by) {
@@ -195,7 +195,7 @@ double ChainBound::square_of(const Multipliers& slope) const {
   return square;
 }
 
-// Subgradient ascent: steps as long as the slope says that the target is away, shorter when they stop helping.
+// Subgradient ascent. Steps are as long as the slope suggests for the target, and shorter when they stop helping.
 void ChainBound::raise(double target_ms, int steps) {
   Multipliers best = multipliers_;
   double best_ms = root_ms_, length = 1;

@@ -1,9 +1,9 @@
-// How little a chain can take from some point on: the chain's recurrences, each weighed by a multiplier and added up,
-// leave a problem of neighbours that a small table solves. Any multipliers give a true bound; raise() looks for good
-// ones.
+// Lower bound of the time that a chain takes from some state on (Lagrangian relaxation). The chain's recurrences are
+// weighted by multipliers and summed up. In what remains only neighbours interact, so that a small table solves it. Any
+// multipliers give a valid bound; raise() looks for good ones.
 //
-// What is weighed: that each block's forward and backward find room (ms a byte), that host memory does (ms a byte), and
-// that a wait is as long as the copies that it waits for (a share of the step's time: at most 1 in all).
+// Weighted constraints: forward and backward of each block fit the budget (ms per byte). Offloaded bytes fit in host
+// memory (ms per byte). A wait is as long as the copies that it waits for (shares of the step time, at most 1 in all).
 #pragma once
 
 #include <cstddef>
@@ -15,17 +15,17 @@
 
 namespace memtune::planner {
 
-// A choice up to a block. Lower is better in resident, moved, host, disk, back, ms, and in ms, with residue and
-// without, plus queue or write.
+// State of a choice up to a block. Lower is better in all bytes, in back_ms, in ms, and in ms plus queue_ms or
+// write_ms; the sums count with and without residue_ms.
 struct ChainState {
   int64_t resident_bytes = 0;
-  int64_t moved_bytes = 0;                 // by the last block
-  int64_t host_bytes = 0, disk_bytes = 0;  // 0 where there is no limit
-  double back_ms = 0;                      // of the last block's bytes
-  double ms = 0;        // forward so far, and backward of these blocks but for the wait for the last one's copies back
+  int64_t moved_bytes = 0;                 // of the last block
+  int64_t host_bytes = 0, disk_bytes = 0;  // 0 if there is no limit
+  double back_ms = 0;                      // to copy the last block's bytes back
+  double ms = 0;        // forward so far, and backward of these blocks without the wait for the last copies back
   double queue_ms = 0;  // from now until the copies out have ended
-  double write_ms = 0;  // from now until the disk has written all
-  // The step ends no sooner than so long behind `ms` and the queue that the last forward leaves: backward of some block
+  double write_ms = 0;  // from now until the disk has written everything
+  // Time by which the step ends at least after `ms` plus the queue that the last forward leaves. Backward of some block
   // waited for room then.
   double residue_ms = -std::numeric_limits<double>::infinity();
 };
@@ -34,11 +34,11 @@ class ChainBound {
  public:
   explicit ChainBound(const ReducedChain& chain);
 
-  // Multipliers that bound better, towards `target_ms`, what some choice takes.
+  // Looks for multipliers with a better bound, up to `target_ms`, the time of a known choice.
   void raise(double target_ms, int steps = 1000);
 
   double root_ms() const { return root_ms_; }
-  // No choice that begins with `state`, whose last option is `option` of `block`, takes less.
+  // No choice that begins with `state` is faster. `option`: the last one in it, of `block`.
   double completed_ms(const ChainState& state, size_t block, size_t option) const {
     const Weights& at = weights_[block];
     return state.ms + at.queue * state.queue_ms + at.residue * state.residue_ms +
@@ -48,10 +48,10 @@ class ChainBound {
 
  private:
   struct Multipliers {
-    std::vector<double> forward_room, backward_room, forward_wait, backward_wait;  // a block
+    std::vector<double> forward_room, backward_room, forward_wait, backward_wait;  // by block
     double host = 0;
   };
-  // Of a state behind a block, and of what the block itself adds.
+  // Weights of the state after a block, and of what the block itself adds.
   struct Weights {
     double queue = 0, residue = 0, resident = 0;
     double forward = 0, backward = 0, late = 0, moved = 0, forward_peak = 0, backward_peak = 0, pending = 0;
@@ -67,17 +67,17 @@ class ChainBound {
   Multipliers moved_along(const Multipliers& slope, double step) const;
 
   const ReducedChain& chain_;
-  double budget_, host_budget_, unit_ms_;  // ms that a byte counts as when steps are taken
+  double budget_, host_budget_, unit_ms_;  // unit: ms per byte, used by raise()
   Multipliers multipliers_;
   std::vector<Weights> weights_;
-  std::vector<std::vector<double>> behind_;  // a block, an option: the least of what follows
-  std::vector<std::vector<int>> next_;       // and the option of the next block with that
+  std::vector<std::vector<double>> behind_;  // by block and option: least time of what follows
+  std::vector<std::vector<int>> next_;       // and the option of the next block with that time
   double root_ms_ = 0;
 };
 
-// The state behind `block` when it takes `option` behind `before`; whether it fits is not asked.
+// The state after `block` takes `option`, from the state `before`. Does not check whether it fits.
 ChainState follow(const ReducedChain& chain, const ChainState& before, size_t block, const ChainOption& option);
-// What the step takes, behind all blocks.
+// Step time of a state after all blocks.
 double ended_ms(const ChainState& state);
 
 }  // namespace memtune::planner

@@ -9,10 +9,10 @@
 namespace memtune::planner {
 namespace {
 
-constexpr size_t kCompared = 48;                               // labels that one is compared with, from both ends
-constexpr double kResidentBuckets = 512, kQueueBuckets = 128;  // of the budget, and of the longest queue
-constexpr double kHostBuckets = 128;                           // of its limit
-constexpr double kFewBuckets = 1024;  // so much coarser, what the last block moved is no matter either
+constexpr size_t kCompared = 48;                               // labels that each is compared with, from both ends
+constexpr double kResidentBuckets = 512, kQueueBuckets = 128;  // of the budget; of the longest queue
+constexpr double kHostBuckets = 128;                           // of the host limit
+constexpr double kFewBuckets = 1024;                           // from this coarseness on, moved_bytes does not count
 
 bool at_most(const ChainState& a, const ChainState& b) {
   return a.resident_bytes <= b.resident_bytes && a.moved_bytes <= b.moved_bytes && a.host_bytes <= b.host_bytes &&
@@ -77,8 +77,8 @@ void LabelSearch::extend(const Label& label, int parent, size_t block, std::vect
 
 void LabelSearch::drop(const Label& label) { dropped_ms_ = std::min(dropped_ms_, label.bound_ms); }
 
-// Half of those that stay are those of the least bounds; the others, whatever their bounds, are unlike each other:
-// where the bound is weak, the best choice begins with a label that looks worse than many.
+// Half of the labels that stay have the lowest bounds. The other half are unlike each other, whatever their bounds. If
+// the bound is weak, the best choice begins with a label that looks worse than many.
 void LabelSearch::thin(std::vector<Label>& labels) {
   if (labels.size() > 2 * cap_) keep_one_a_bucket(labels, 1);
   std::ranges::sort(labels, {}, &Label::bound_ms);
@@ -117,7 +117,7 @@ void LabelSearch::keep_one_a_bucket(std::vector<Label>& labels, double coarser) 
   labels = std::move(kept);
 }
 
-// In the order of their bounds: a label that is at most another in everything comes before it.
+// Labels are sorted by bound, so a label that dominates another comes before it.
 void LabelSearch::drop_dominated(std::vector<Label>& labels) const {
   size_t kept = 0;
   for (size_t i = 0; i < labels.size(); ++i) {

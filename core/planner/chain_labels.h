@@ -1,7 +1,7 @@
-// A label dynamic programme over the blocks of a chain: a label is the exact state behind a block of one choice up to
-// it. What another label is at most in everything, or what the bound says cannot beat the limit, goes; where more
-// labels stay than `cap`, one a bucket of (resident, queue, host, moved) stays, the one with the least bound, and of
-// these some.
+// Label dynamic programme over the blocks of a chain. A label is the exact state after a block, for one choice up to
+// it. A label is dropped if another is no worse in everything, or if its bound reaches the limit. If more than `cap`
+// labels are left, thin() keeps those with the lowest bounds and one label per bucket of (resident, queue, host,
+// moved).
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ namespace memtune::planner {
 
 class LabelSearch {
  public:
-  // Both outlive it. Choices of `limit_ms` or more are not looked for.
+  // Both must outlive it. Choices of `limit_ms` or more are not searched.
   LabelSearch(const ReducedChain& chain, const ChainBound& bound, double limit_ms, size_t cap);
 
-  // Choices that fit, the best first of those found: all that end, at most `cap`.
+  // Choices that fit, fastest first; at most `cap`.
   std::vector<std::vector<int>> run();
 
-  // No choice that was dropped takes less than this; infinity when nothing was.
+  // No dropped choice is faster; infinity if none was dropped.
   double dropped_ms() const { return dropped_ms_; }
 
  private:
@@ -44,7 +44,7 @@ class LabelSearch {
   const ChainBound& bound_;
   double limit_ms_;
   size_t cap_;
-  std::vector<double> residue_floor_ms_;  // a block: what residues cannot matter below
+  std::vector<double> residue_floor_ms_;  // by block: residues below this do not matter
   std::vector<std::vector<Label>> layers_;
   double dropped_ms_ = std::numeric_limits<double>::infinity();
 };

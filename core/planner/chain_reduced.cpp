@@ -8,10 +8,10 @@
 namespace memtune::planner {
 namespace {
 
-constexpr size_t kNeeds = 100'000;  // of all blocks, an option
+constexpr size_t kNeeds = 100'000;  // per option, over all blocks
 
-// Every field is a cost: less of it never makes a choice worse. Less recompute gives the copies of the block before
-// less time to hide under, but never by more than it saves.
+// Every field is a cost: less of it never makes a choice worse. Less recomputation gives the copies of the block before
+// less time to overlap, but never by more than it saves.
 bool at_most(const ChainOption& a, const ChainOption& b) {
   return a.resident_bytes <= b.resident_bytes && a.moved_bytes <= b.moved_bytes && a.recompute_ms <= b.recompute_ms &&
          a.forward_peak_bytes <= b.forward_peak_bytes && a.backward_peak_bytes <= b.backward_peak_bytes &&
@@ -44,7 +44,7 @@ ReducedChain::ReducedChain(const Chain& chain) : chain_(chain), original_(chain.
   first_ = needs_with(0, 0);
 }
 
-// A limit that no choice reaches only makes work.
+// A limit that no choice reaches only costs time.
 void ReducedChain::lift_limits() {
   int64_t host = 0, disk = 0;
   for (const ChainBlock& block : chain_.blocks) {
@@ -83,7 +83,7 @@ void ReducedChain::find_needs(size_t block) {
   }
 }
 
-// Of `block` and those behind it, when the block before it moves so much: none that is beaten in both.
+// Needs of `block` and those after it, when the block before it moves `moved_bytes`. None is dominated by another.
 std::vector<ReducedChain::Need> ReducedChain::needs_with(size_t block, int64_t moved_bytes) const {
   std::vector<Need> all, kept;
   for (size_t k = 0; block < size() && k < options(block).size(); ++k) {
@@ -110,7 +110,7 @@ std::vector<ReducedChain::Need> ReducedChain::needs_with(size_t block, int64_t m
   return kept;
 }
 
-// Both ends stay: the fewest host bytes, and the least budget.
+// Both ends stay: the fewest host bytes and the least budget.
 void ReducedChain::thin(std::vector<Need>& needs) {
   const size_t most = std::max<size_t>(2, kNeeds / size());
   if (needs.size() <= most) return;

@@ -1,5 +1,4 @@
-// A chain less the options that no best choice needs, and what of the budget each option leaves to the blocks before
-// it.
+// A chain without the options that no best choice needs, and the least memory that later blocks need after each option.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +20,12 @@ class ReducedChain {
   size_t size() const { return chain_.blocks.size(); }
   const std::vector<ChainOption>& options(size_t block) const { return chain_.blocks[block].options; }
 
-  // ms a byte of the link: 0 where nothing can move.
+  // ms per byte of a copy; 0: nothing can be offloaded.
   double out_ms() const { return out_ms_; }
   double in_ms() const { return in_ms_; }
   double write_ms() const { return write_ms_; }  // of the disk
   double staging_ms() const { return static_cast<double>(chain_.staging_bytes) * write_ms_; }
-  // Until its bytes are back.
+  // Time until the bytes of the option are back.
   double back_ms(const ChainOption& option) const {
     return std::max(static_cast<double>(option.moved_bytes) * in_ms_,
                     static_cast<double>(option.disk_bytes) * read_ms_);
@@ -35,10 +34,10 @@ class ReducedChain {
     return std::max(0.0, back_ms(option) - behind_ms);
   }
 
-  // Whether the blocks behind `block` can be done within so much budget, host memory and disk when `option` is its.
+  // Whether the blocks after `block`, which takes `option`, fit in this much budget, host memory and disk.
   bool fits_behind(size_t block, size_t option, int64_t room_bytes, int64_t host_bytes, int64_t disk_bytes) const;
-  // The choice of least budget; nothing where none fits whatever the budget. As fits_behind() it is exact unless
-  // is_thinned(): then host bytes were traded for budget in too many ways, and some were left out.
+  // The choice of least budget; nothing if no choice fits any budget. Exact, like fits_behind(), unless is_thinned():
+  // then some ways to trade host bytes for budget were dropped.
   std::optional<std::vector<int>> least_choice() const;
   std::optional<int64_t> least_budget() const;
   bool is_thinned() const { return is_thinned_; }
@@ -49,14 +48,14 @@ class ReducedChain {
   bool has_disk_limit() const { return chain_.disk_budget_bytes > 0; }
   int64_t disk_limit() const { return has_disk_limit() ? chain_.disk_budget_bytes : kNoLimit; }
 
-  // In the numbers of the chain that was given.
+  // Converts option numbers to those of the given chain.
   std::vector<int> original(const std::vector<int>& choice) const;
 
  private:
-  // What the blocks behind one need at the least, beside what is kept before them; and how.
+  // Least memory for the blocks after one, on top of what is kept before them, and the choice that achieves it.
   struct Need {
     int64_t host_bytes = 0, disk_bytes = 0, budget_bytes = 0;
-    int option = 0, index = 0;  // of the next block, and of its needs
+    int option = 0, index = 0;  // of the next block; index of its need
   };
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
@@ -70,8 +69,8 @@ class ReducedChain {
   Chain chain_;
   double out_ms_ = 0, in_ms_ = 0, write_ms_ = 0, read_ms_ = 0;
   std::vector<std::vector<int>> original_;
-  std::vector<std::vector<std::vector<Need>>> needs_;  // a block, an option: by host bytes, then disk bytes
-  std::vector<Need> first_;                            // the same of all blocks
+  std::vector<std::vector<std::vector<Need>>> needs_;  // by block and option; sorted by host bytes, then disk bytes
+  std::vector<Need> first_;                            // of all blocks
   bool is_thinned_ = false;
 };
 

@@ -11,12 +11,12 @@
 namespace memtune::planner {
 namespace {
 
-constexpr size_t kFirstLabels = 256;  // a block, to find a limit
-constexpr double kAllChoices = 2e6;   // so few are all looked at if need be
-constexpr size_t kPairs = 1024;       // of blocks that are changed at once
-constexpr double kMargin = 1e-10;     // of rounding, relative
+constexpr size_t kFirstLabels = 256;  // per block, for a first limit
+constexpr double kAllChoices = 2e6;   // up to this many, all are examined if needed
+constexpr size_t kPairs = 1024;       // divided by the number of blocks: distance of pairs that change at once
+constexpr double kMargin = 1e-10;     // for rounding, relative
 
-// The choices found, each with its cost.
+// The choices found so far, with their costs.
 class ChoicePool {
  public:
   ChoicePool(const Chain& chain, size_t most) : chain_(chain), most_(most) {}
@@ -29,10 +29,10 @@ class ChoicePool {
     return true;
   }
 
-  // Whether a choice that takes so much at least may be among the best.
+  // Whether a choice that takes at least `least_ms` may be among the best.
   bool may_take(double least_ms) const { return plans_.size() < most_ || least_ms * (1 - kMargin) <= worst_ms_; }
 
-  // The best `most`, each once.
+  // Sorts, drops duplicates, and keeps the best `most`.
   const std::vector<ChainPlan>& tidy() {
     std::ranges::sort(plans_, [](const ChainPlan& a, const ChainPlan& b) {
       return std::tie(a.cost.ms, a.choice) < std::tie(b.cost.ms, b.choice);
@@ -95,7 +95,7 @@ class ChainSearch {
 
   size_t first_labels() const { return std::min(kFirstLabels, most_labels() / 4); }
 
-  // What of the choices it dropped is the least that they may take.
+  // Returns the least time that a dropped choice may take.
   double find(const ChainBound& bound, size_t cap) {
     const double best_ms = pool_.best_ms();
     LabelSearch search(reduced_, bound, best_ms * (1 + (most_ > 1 ? 2e-3 : -kMargin)), cap);
@@ -103,7 +103,7 @@ class ChainSearch {
     return search.dropped_ms();
   }
 
-  // One block or two near each other at a time, until nothing is better.
+  // Changes one block, or two near each other, until nothing gets faster.
   void improve() {
     for (double before = std::numeric_limits<double>::infinity(); pool_.best_ms() < before;) {
       before = pool_.best_ms();
@@ -150,7 +150,7 @@ class ChainSearch {
   ChoicePool pool_;
   size_t most_;
   ChainEffort effort_;
-  double unhindered_ms_ = 0;  // of the choice that is being changed, were it never to wait
+  double unhindered_ms_ = 0;  // of the choice being changed, without waits
   double lower_ms_ = std::numeric_limits<double>::infinity();
 };
 

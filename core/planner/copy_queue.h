@@ -1,5 +1,5 @@
-// Copies out and back on paper: core/offload's decisions, one by one, on counted bytes and two clocks. A queue each way
-// takes a batch when it is issued or when the one before it has ended; speeds that are not known are infinite.
+// Transfer simulator: makes the decisions of core/offload, on counted bytes and two clocks. Each direction is a queue:
+// a batch starts when it is issued and the batch before it has ended. Unknown bandwidths are infinite.
 #pragma once
 
 #include <deque>
@@ -20,7 +20,7 @@ class CopyQueue {
     double out_gb_per_s = 0, in_gb_per_s = 0;
   };
 
-  // Everything passed must outlive the queue. `largest_bytes`: of one transfer of the steps before.
+  // All arguments but `link` must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
   CopyQueue(const config::TransferSettings& settings, const Link& link, StepMemory& memory, StepClock& clock,
             StepTier& tier, tier::LearnedSchedule& schedule, int64_t largest_bytes)
       : settings_(settings),
@@ -32,7 +32,7 @@ class CopyQueue {
         largest_bytes_(largest_bytes) {}
 
   bool takes(int64_t bytes) const { return bytes > 0 && bytes >= settings_.min_bytes; }
-  // The number of the transfer; `block` of `held_bytes` is its source.
+  // Returns the number of the transfer. `block`: its source, of `held_bytes`.
   int send(int block, int64_t bytes, int64_t held_bytes, bool on_disk);
   void end_block();
   void begin_head();
@@ -42,7 +42,7 @@ class CopyQueue {
   void make_room(int64_t bytes);
   bool learned() const { return schedule_.learned(); }
 
-  // The block that the bytes are in, referred to once more.
+  // Returns the memory block with the bytes, with one more reference.
   int bring_back(int number);
   void before_overwrite(int number);
   void forget(int number);
@@ -50,11 +50,11 @@ class CopyQueue {
   int64_t largest_bytes() const { return largest_bytes_; }
   int64_t out_bytes() const { return out_bytes_; }
   int64_t in_bytes() const { return in_bytes_; }
-  double copy_ms() const { return copy_ms_; }  // of both ways
+  double copy_ms() const { return copy_ms_; }  // of both directions
 
  private:
   static constexpr int kNone = StepMemory::kNone;
-  static constexpr int64_t kBatchBytes = 8 << 20;  // as core/offload's
+  static constexpr int64_t kBatchBytes = 8 << 20;  // must equal core/offload's
   static constexpr int64_t kDiskPieceBytes = 4 << 20;
 
   enum class State { gathered, stashed, away, coming_back, returned };
@@ -65,18 +65,18 @@ class CopyQueue {
     State state = State::gathered;
     int source = StepMemory::kNone, target = StepMemory::kNone;
     double out_done = 0, in_done = 0;
-    std::vector<int> pieces = {};  // in host memory or on the disk, whose copies out were issued
+    std::vector<int> pieces = {};  // in host memory or on disk; their copies out were issued
     size_t pieces_back = 0;
     bool all_back() const { return pieces_back == pieces.size(); }
   };
-  // Copies of one direction that go in one call.
+  // Copies of one direction in one call of the driver.
   struct Batch {
     struct Part {
       int number, piece;
       bool last;  // of its transfer
     };
     int64_t bytes = 0;
-    double after = 0;  // not before
+    double after = 0;  // earliest start, in ms
     std::vector<Part> parts = {};
   };
 
@@ -108,7 +108,7 @@ class CopyQueue {
   StepTier& tier_;
   tier::LearnedSchedule& schedule_;
   std::vector<Transfer> transfers_;
-  std::vector<int> order_;  // kNone: died
+  std::vector<int> order_;  // in the order of send(); kNone: was forgotten
   std::vector<int> gathered_;
   std::deque<int> stash_;
   size_t to_read_ = 0;  // order_[to_read_ - 1] is the next to be read ahead

@@ -1,4 +1,4 @@
-// Copies back; those out are copy_queue.cpp's.
+// Reloads of CopyQueue; offloads are in copy_queue.cpp.
 #include <algorithm>
 #include <utility>
 

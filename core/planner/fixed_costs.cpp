@@ -12,9 +12,9 @@ namespace {
 using config::ProgramFacts;
 using config::StepCosts;
 
-// By op: whether a tensor that is made of the program's inputs goes into it. A size of one is none.
+// By op: whether an input of it depends on program inputs. Ops that return sizes do not count.
 std::vector<bool> ops_of_inputs(const ProgramFacts& facts) {
-  std::vector<bool> grows(facts.owner.size(), true);  // by value: what no op makes is an input
+  std::vector<bool> grows(facts.owner.size(), true);  // by value; those that no op makes are program inputs
   for (const config::OpFacts& op : facts.ops)
     for (const int output : op.outputs) grows.at(output) = false;
   std::vector<bool> ops;
@@ -26,7 +26,7 @@ std::vector<bool> ops_of_inputs(const ProgramFacts& facts) {
   return ops;
 }
 
-// Of the step. What an op writes into it makes anew.
+// Runs and values of the step that grow with the batch. An in-place op makes a new value.
 struct Growing {
   std::vector<bool> runs, values;
 };
@@ -43,7 +43,7 @@ Growing find_growing(const ProgramFacts& facts, const StepCosts& costs) {
   return growing;
 }
 
-// As each later step has it.
+// Bytes held by the values in each later step.
 StepBeside held_by(const ProgramFacts& facts, const StepCosts& costs, const StepBeside& beside) {
   constexpr int kSteps = 2;
   const StepTables tables(facts, costs);
@@ -59,12 +59,13 @@ StepBeside held_by(const ProgramFacts& facts, const StepCosts& costs, const Step
   return held;
 }
 
-// Beside the values, and staying: at each moment, and by the end of what it begins.
+// Unmodelled bytes that stay until backward ends: at a moment, and at the end of the interval after it.
 struct Lasting {
   int64_t before_bytes = 0, behind_bytes = 0;
 };
 
-// Where gradients were not recorded, as much as is there from then on until the end, which counts them too early.
+// If gradients were not recorded, takes the least unmodelled memory from a moment to the end. That counts them too
+// early.
 std::vector<int64_t> lasting_at_most(const StepCosts& costs, const StepBeside& beside) {
   std::vector<int64_t> lasting(costs.moments.size() + 1, std::max(costs.start_bytes, beside.after_peak_bytes));
   for (size_t i = costs.moments.size(); i-- > 0;)
@@ -73,7 +74,7 @@ std::vector<int64_t> lasting_at_most(const StepCosts& costs, const StepBeside& b
   return lasting;
 }
 
-// A gradient is the parameter's own when its op's backward has let go what it saved: by the next unpack.
+// A gradient becomes that of the parameter when backward of its op has freed its saved tensors: by the next unpack.
 std::vector<Lasting> find_lasting(const StepCosts& costs, const StepBeside& beside) {
   const std::vector<int64_t> most = lasting_at_most(costs, beside);
   std::vector<Lasting> lasting(costs.moments.size());

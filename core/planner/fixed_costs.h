@@ -1,9 +1,9 @@
-// What of a recorded step is there whatever its batch: the step of no samples, by which one recording tells of other
-// batches (costs_at_batch).
+// Costs of a recorded step that do not depend on the batch: the step of no samples. With them, one recording is enough
+// to predict other batches (costs_at_batch).
 //
-// Fixed are what lies there before the step (parameters, the optimizer's), values that no input of the program goes
-// into, and gradients of parameters: of what backward has beside its values, as much as is there from then on to its
-// end. Everything else grows with the batch, all times but the optimizer's too.
+// Fixed are memory allocated before the step (parameters, optimizer state), values that do not depend on program
+// inputs, and parameter gradients. Gradients are the part of backward's unmodelled memory that stays allocated until
+// backward ends. Everything else grows with the batch, including all times except the optimizer's.
 #pragma once
 
 #include "core/config/program_facts.h"
@@ -11,7 +11,7 @@
 
 namespace memtune::planner {
 
-// `costs` are of a step that kept everything (see kept_costs), recorded of the program of `facts`; so is the result.
+// `costs`: of a step that kept everything (see kept_costs), recorded from the program of `facts`. So is the result.
 config::StepCosts fixed_costs(const config::ProgramFacts& facts, const config::StepCosts& costs);
 
 }  // namespace memtune::planner

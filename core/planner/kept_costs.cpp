@@ -10,7 +10,7 @@ namespace {
 
 using config::StepCosts;
 
-// Allocated memory is never negative, whatever a file says.
+// Allocated memory is never negative, even if a file says so.
 int64_t sum(int64_t beside, int64_t held) { return std::max<int64_t>(0, beside + held); }
 
 void keep_bytes(const StepBeside& beside, const StepBeside& held, StepCosts& costs) {
@@ -30,7 +30,7 @@ void keep_bytes(const StepBeside& beside, const StepBeside& held, StepCosts& cos
   costs.after_peak_bytes = sum(beside.after_peak_bytes, held.after_peak_bytes);
 }
 
-// Shows two steps; the second is as each later one.
+// Calls `see` after each of two simulated steps; the second is like all later ones.
 template <class See>
 void play_twice(const StepTables& tables, const StepBeside& beside, const StepCosts& costs, const config::Plan& plan,
                 See see) {
@@ -73,7 +73,7 @@ StepCosts kept_costs(const config::ProgramFacts& facts, StepCosts costs) {
   const Recorded recorded = play_recorded(tables, beside, costs);
   const StepBeside kept = all_held(tables, beside, costs);
   keep_bytes(beside, kept, costs);
-  const double rerun_ms = tables.scale * costs.rerun_ms;  // as recorded, with what gathers were waited for in it
+  const double rerun_ms = tables.scale * costs.rerun_ms;  // as recorded, waits for gathers included
   if (recorded.rerun_ms > 0)
     costs.rerun_ratio *= std::max(0.0, rerun_ms - recorded.wait_in_reruns_ms) / recorded.rerun_ms;
   const double other_waits_ms = recorded.gather_wait_ms - recorded.wait_in_reruns_ms;

@@ -1,5 +1,4 @@
-// Costs of a step that made values again, as a step with every value kept would have given them: what plans are made
-// from.
+// Converts costs of a step with recomputation into those of a step that keeps everything. Plans are made from these.
 #pragma once
 
 #include "core/config/program_facts.h"
@@ -7,10 +6,9 @@
 
 namespace memtune::planner {
 
-// Memory: what the recorded step had beside its values stays, the values are where they are when all are kept. Time:
-// the measured step's less what it made again; how long that took for each millisecond of the forward is `rerun_ratio`.
-// Costs that were recorded with everything kept come back as they are. `facts` is of the program that they were
-// recorded of, and the plan names its ops.
+// Memory: unmodelled memory stays as recorded, and all values are kept. Time: the measured step minus its
+// recomputation. `rerun_ratio` becomes the time of a recomputation divided by that of the forward. Costs recorded with
+// everything kept are returned unchanged. `facts`: of the recorded program, whose ops the plan of the costs names.
 config::StepCosts kept_costs(const config::ProgramFacts& facts, config::StepCosts costs);
 
 }  // namespace memtune::planner

@@ -11,8 +11,8 @@ namespace memtune::planner {
 namespace {
 
 constexpr double kNearlyEqual = 0.005;  // of the block's bytes and ms
-constexpr double kWorthwhile = 0.002;   // of what a block costs
-constexpr double kLeastCost = 0.01;     // so that what costs next to nothing is compared like the rest
+constexpr double kWorthwhile = 0.002;   // gain, as a share of the cost of a block
+constexpr double kLeastCost = 0.01;     // added to each cost, so that cheap options compare like the rest
 
 auto by_resident(const BlockOption& option) {
   return std::tuple(-option.resident_bytes, option.moved_bytes, option.recompute_ms);
@@ -38,7 +38,7 @@ class Selection {
  private:
   int count() const { return static_cast<int>(taken_.size()); }
 
-  // The fastest, the smallest, and the smallest where nothing can move.
+  // The fastest, the smallest, and the smallest that offloads nothing.
   void take_extremes() {
     take_least([](const BlockOption& o) { return std::tuple(o.recompute_ms, o.moved_bytes); });
     take_least([](const BlockOption& o) { return std::tuple(o.resident_bytes, o.recompute_ms); });
@@ -72,7 +72,8 @@ class Selection {
     options_ = std::move(rest);
   }
 
-  // In units of the block's own bytes and ms. A byte that moves is cheaper than one that stays; else nothing moves.
+  // In units of the block's own bytes and ms. A moved byte is mostly cheaper than a resident one; otherwise nothing
+  // would be offloaded.
   void set_prices() {
     for (int power = -6; power <= 6; ++power)
       for (const double share : {0.125, 0.25, 0.5, 0.75, 2.0})
@@ -93,7 +94,7 @@ class Selection {
     for (size_t price = 0; price < prices_.size(); ++price) costs[price] = std::min(costs[price], cost(option, price));
   }
 
-  // How much better it is than what was taken, a mean over all prices.
+  // How much better it is than the options taken, averaged over all prices.
   double gain(const BlockOption& option) const {
     double gain = 0;
     for (size_t price = 0; price < prices_.size(); ++price)
@@ -101,7 +102,7 @@ class Selection {
     return gain / static_cast<double>(prices_.size());
   }
 
-  // From the nearest of those taken.
+  // To the nearest option taken.
   double distance(const BlockOption& option) const {
     double least = std::numeric_limits<double>::max();
     for (const BlockOption& other : taken_) least = std::min(least, distance(option, other));
@@ -123,7 +124,7 @@ class Selection {
     return true;
   }
 
-  // Between corners of the hull a block may have to stop half way.
+  // A block may need an option between two corners of the hull.
   bool take_farthest() {
     if (options_.empty()) return false;
     take(std::ranges::max_element(options_, {}, [this](const BlockOption& option) { return distance(option); }));
@@ -139,7 +140,7 @@ class Selection {
   int most_;
   double most_bytes_ = 1, most_ms_ = 1e-9;
   std::vector<std::pair<double, double>> prices_;  // of resident and moved bytes
-  std::vector<double> least_, best_;               // by price: cost of the best of all, and of those taken
+  std::vector<double> least_, best_;               // by price: lowest cost of all options, and of those taken
 };
 
 }  // namespace

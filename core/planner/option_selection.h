@@ -1,5 +1,5 @@
-// Which of many options of a block are worth handing to a planner: none that is nearly another, those that are best at
-// some prices of bytes that stay and of bytes that move, and some between these.
+// Selects the options of a block that are worth passing to the planner. It drops near duplicates and takes options that
+// are best at some prices of resident and moved bytes, then some in between.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,9 @@
 
 namespace memtune::planner {
 
-// At most `most` (at least 2), most resident bytes first. The one that keeps everything, the one with the fewest
-// resident bytes and, of three or more, the one with the fewest that moves nothing are always among them. Of `options`
-// none may beat another: whoever needs fewer bytes, moved ones included, reruns longer.
+// Returns at most `most` (at least 2), most resident bytes first. It always includes the option that keeps everything
+// and the one with the fewest resident bytes. With three or more it includes the smallest that offloads nothing. No
+// element of `options` may dominate another: fewer bytes, moved ones included, must mean longer recomputation.
 std::vector<BlockOption> select_options(std::vector<BlockOption> options, int most);
 
 }  // namespace memtune::planner

@@ -1,5 +1,5 @@
-// Why a plan treats the blocks as it does: what making values again costs and frees, what moves and whether compute
-// waits for it, what stays and what it would cost not to, and at which moment of the step the peak is.
+// Reasons for what a plan does with each block. They give cost and effect of recomputation, what is offloaded and
+// whether compute waits for it, and what freeing more would cost. They also name the moment of the peak.
 #pragma once
 
 #include <cstdint>
@@ -8,28 +8,28 @@
 
 namespace memtune::planner {
 
-// Parts of the step that are treated alike: blocks by number, or all that is before the blocks, or behind them. Figures
-// are of all of them together, a step; bytes are those that wait for backward.
+// Parts of the step with the same policy: some blocks, or the ops before or after the blocks. Figures are sums over
+// these parts, per step. Bytes are those of activations that backward needs.
 struct TreatedParts {
   enum class Where { before, blocks, behind };
   Where where = Where::blocks;
   std::vector<int> blocks = {};              // ascending
-  std::vector<std::string> made_again = {};  // ops, in order, each kind once: "silu", "w1"
-  std::vector<std::string> moved = {};       // the same
-  int64_t freed_bytes = 0;                   // by making again
+  std::vector<std::string> made_again = {};  // recomputed ops, in order, each kind once: "silu", "w1"
+  std::vector<std::string> moved = {};       // the same for offloaded ones
+  int64_t freed_bytes = 0;                   // by recomputation
   double recompute_ms = 0;
   int64_t moved_bytes = 0;
-  double wait_ms = 0;  // of compute, for copies of any part, while these run
+  double wait_ms = 0;  // compute waits for copies of any part while these run
   int64_t kept_bytes = 0;
-  // The next thing to make again, of those that cost least a byte; 0: nothing more of it can be.
+  // The next thing to recompute: the cheapest per byte. 0: nothing is left.
   int64_t next_bytes = 0;
   double next_ms = 0;
 };
 
 struct PeakMoment {
   enum class Pass { forward, backward, update } pass = Pass::forward;
-  int block = -1;           // -1: in none
-  std::string region = {};  // module path of the op that runs; "" in an update
+  int block = -1;           // -1: outside of blocks
+  std::string region = {};  // module path of the running op; "" in an update
   std::string op = {};      // its name
   int64_t bytes = 0;
 };

@@ -10,14 +10,14 @@
 namespace memtune::planner {
 namespace {
 
-constexpr int kAdjustments = 5;                            // of the chain's budget
-constexpr size_t kScored = 16;                             // choices of a chain
-constexpr double kLinks[] = {1, 0.5, 0};                   // of what it carries, for chains
-constexpr double kNear = 0.002;                            // of the budget: a peak that near to it uses it up
-constexpr double kCopyTax = 0.01;                          // as StepCosts::copy_slowdown, where that was not measured
-constexpr double kGood = 1.0005;                           // of the least that is possible: no better is looked for
-constexpr int kTries = 3;                                  // of a change that is of no use, in parts that are alike
-constexpr int64_t kStaging = 4, kLeastStaging = 64 << 20;  // of host memory: a part; bytes
+constexpr int kAdjustments = 5;           // of the chain's budget
+constexpr size_t kScored = 16;            // choices taken from a chain
+constexpr double kLinks[] = {1, 0.5, 0};  // shares of the PCIe bandwidth that chains assume
+constexpr double kNear = 0.002;           // of the budget: a peak this near uses it up
+constexpr double kCopyTax = 0.01;         // stands for StepCosts::copy_slowdown if that was not measured
+constexpr double kGood = 1.0005;          // of the lower bound: fast enough, the search ends
+constexpr int kTries = 3;                 // of a change that fails, in parts that are alike; then it is skipped
+constexpr int64_t kStaging = 4, kLeastStaging = 64 << 20;  // host memory that stages writes: a fraction; least bytes
 constexpr ChainEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
 
 }  // namespace
@@ -78,7 +78,7 @@ void PlanSearch::take_better(const Scored& scored) {
   if (limits_.kept_by(scored.second) && (!best_ || faster(scored.second, best_->second))) best_ = &scored;
 }
 
-// Copies that compute hides slow it down a little all the same: of two plans as fast the one that moves less is the
+// Overlapped copies still slow compute down a little. If two plans are equally fast, the one that copies less is
 // better.
 bool PlanSearch::faster(const StepPrediction& a, const StepPrediction& b) const {
   const double tax = planner_.costs_.copy_slowdown > 0 ? 0 : kCopyTax;
@@ -100,7 +100,7 @@ double PlanSearch::disk_ms(const StepPrediction& step) const {
          static_cast<double>(step.disk_read_bytes) / chain_.read_bytes_per_ms;
 }
 
-// All blocks treated alike, as strategies do.
+// Gives all blocks the same option, as strategies do.
 void PlanSearch::score_alike() {
   int most = 0;
   for (size_t i = 0; i < planner_.parts_.size(); ++i) most = std::max(most, options(i));
@@ -111,7 +111,8 @@ void PlanSearch::score_alike() {
   }
 }
 
-// Without the disk, and where there is one with it: then a share of host memory is what passes through to it.
+// A chain without the disk and, if there is a disk, one with it. The latter uses a share of host memory to stage
+// writes.
 std::vector<Chain> PlanSearch::chains() const {
   std::vector<Chain> chains(2, chain_);
   chains[0].write_bytes_per_ms = chains[0].read_bytes_per_ms = 0;
@@ -123,8 +124,8 @@ std::vector<Chain> PlanSearch::chains() const {
   return chains;
 }
 
-// The chain's peaks are rough: what its best choice takes more or less than the budget is its next budget's. So is
-// what it knows of waits: slower links give choices that move less.
+// Peaks of the chain are rough. The next chain's budget is therefore corrected by the difference of the best choice's
+// peak to the budget. Waits of the chain are rough too: a slower link gives choices that offload less.
 void PlanSearch::score_chain(Chain chain) {
   const int64_t base = planner_.costs_.runs.empty() ? 0 : planner_.costs_.runs.front().before_bytes;
   chain.budget_bytes = limits_.budget_bytes - base;
@@ -142,7 +143,8 @@ void PlanSearch::score_chain(Chain chain) {
   }
 }
 
-// Alone: less is made again, or less moves and copies are waited for.
+// Whether the option alone may make the step faster: it recomputes less, or it offloads less while compute waits for
+// copies.
 bool PlanSearch::may_be_faster(size_t part, int option) const {
   const BlockOption &now = option_of(part, best_->first[part]), &then = option_of(part, option);
   if (then.recompute_ms < now.recompute_ms) return true;
@@ -151,7 +153,7 @@ bool PlanSearch::may_be_faster(size_t part, int option) const {
          (best_->second.wait_ms > 0 || planner_.costs_.copy_slowdown > 0 || then.recompute_ms == now.recompute_ms);
 }
 
-// From both ends: what a block's copies hide under depends on where it is.
+// From both ends in turn, because the overlap of copies depends on the position of a block.
 std::vector<size_t> PlanSearch::parts_in_turn() const {
   std::vector<size_t> parts;
   for (size_t i = 0, j = planner_.parts_.size(); i < j;) {
@@ -171,8 +173,8 @@ PlanSearch::Change PlanSearch::change(size_t part, int option) const {
   return {planner_.parts_[part].structure, best_->first[part], option};
 }
 
-// One part after the other, as long as that makes the step faster, or as fast with less that moves. What was of no use
-// to some parts is not tried with all that are like them.
+// Changes one part after the other while the step gets faster, or equally fast with less copied. A change that did not
+// help some parts is not tried with all parts like them.
 void PlanSearch::change_parts() {
   for (const Scored* before = nullptr; best_ && best_ != before;) {
     before = best_;
@@ -186,7 +188,7 @@ void PlanSearch::change_parts() {
   }
 }
 
-// What one part gives up another takes.
+// One part takes the memory that another gives up.
 void PlanSearch::change_pairs() {
   for (const Scored* before = nullptr; best_ && best_ != before && may_score() && !is_good();) {
     before = best_;

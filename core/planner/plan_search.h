@@ -1,4 +1,4 @@
-// Looks among the choices of a planner for the best that keeps the limits.
+// Searches the choices of a planner for the fastest one that fits the limits.
 #pragma once
 
 #include <map>
@@ -15,19 +15,19 @@ class PlanSearch {
  public:
   using Choice = Planner::Choice;
 
-  // The planner and the scores, which it begins with and adds to, outlive it.
+  // `planner` and `scores` must outlive it. It starts with `scores` and adds to them.
   PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores);
 
-  // Nothing: none that was found keeps the limits.
+  // Returns nothing if no choice that was found fits the limits.
   std::optional<Choice> fastest();
-  // The one of the least peak, within the host's budget if any is.
+  // The choice with the lowest peak; one within the host and disk budgets if any is.
   Choice smallest();
-  // Of those that any search has scored; nothing new is.
+  // The fastest of all scores so far; scores nothing new.
   std::optional<Choice> best_known() const;
 
  private:
   using Scored = std::pair<const Choice, StepPrediction>;
-  using Change = std::tuple<int, int, int>;  // of parts of that structure, from one option to another
+  using Change = std::tuple<int, int, int>;  // structure of the part, option before, option after
 
   const StepPrediction& score(const Choice& choice);
   bool faster(const StepPrediction& a, const StepPrediction& b) const;
@@ -52,15 +52,15 @@ class PlanSearch {
   bool may_score() const { return scored_ < kMostScores; }
   bool is_good() const;
 
-  static constexpr size_t kMostScores = 1500;  // of the model, in one search
+  static constexpr size_t kMostScores = 1500;  // predictions of the model in one search
 
   const Planner& planner_;
   Planner::Scores& scores_;
   const PlanLimits limits_;
-  const double least_ms_;  // that the best can take
+  const double least_ms_;  // lower bound of the step time
   Chain chain_;
   size_t scored_ = 0;
-  const Scored* best_ = nullptr;  // of the scores, that keeps the limits
+  const Scored* best_ = nullptr;  // of scores_, fits the limits
 };
 
 }  // namespace memtune::planner

@@ -18,13 +18,12 @@ namespace {
 using config::OpFacts;
 using config::StepCosts;
 
-// What a recording says of one part of the chain: a block, or what lies before or behind them. Bytes are allocated
-// ones.
+// Recorded costs of a part of the chain: a block, or the ops before or after the blocks. Bytes are allocated bytes.
 struct PartCosts {
   double forward_ms = 0, backward_ms = 0;
-  int64_t before_bytes = -1;   // when its forward begins; -1: it has none
-  int64_t forward_bytes = 0;   // at most in its forward
-  int64_t backward_bytes = 0;  // at most in its backward
+  int64_t before_bytes = -1;   // at the start of its forward; -1: it has none
+  int64_t forward_bytes = 0;   // peak in its forward
+  int64_t backward_bytes = 0;  // peak in its backward
 };
 
 std::vector<PartCosts> costs_of_parts(const config::ProgramFacts& facts, const StepCosts& costs) {
@@ -93,7 +92,7 @@ void Planner::scale_link(double factor) {
   scores_.clear();
 }
 
-// A part's bytes are those that the recording shows, less what its option does not keep.
+// Bytes of a part are the recorded ones minus those that its option does not keep.
 Chain Planner::make_chain() const {
   const std::vector<PartCosts> costs = costs_of_parts(facts_, costs_);
   Chain chain;
@@ -101,7 +100,7 @@ Chain Planner::make_chain() const {
   chain.in_bytes_per_ms = config::kBytesPerMs * costs_.in_gb_per_s;
   chain.write_bytes_per_ms = config::kBytesPerMs * costs_.disk_write_gb_per_s;
   chain.read_bytes_per_ms = config::kBytesPerMs * costs_.disk_read_gb_per_s;
-  double slowdown_ms = 0;  // of compute, for a byte that goes out and comes back
+  double slowdown_ms = 0;  // of compute, per byte offloaded and reloaded
   if (costs_.out_gb_per_s > 0 && costs_.in_gb_per_s > 0)
     slowdown_ms = costs_.copy_slowdown * (1 / chain.out_bytes_per_ms + 1 / chain.in_bytes_per_ms);
   for (size_t i = 0; i < parts_.size(); ++i) {
@@ -136,7 +135,7 @@ PlannedStep Planner::planned(const Choice& choice, const PlanLimits& limits, con
   return {make_plan(choice, name), score(choice), choice, least_ms(limits).value_or(0)};
 }
 
-// Whatever moves waits somewhere.
+// Offloaded bytes have to fit in host memory and on disk together.
 std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
   const bool endless = limits.host_budget_bytes == 0 || (limits_.disk && limits.disk_budget_bytes == 0);
   const int64_t room = limits.host_budget_bytes + (limits_.disk ? limits.disk_budget_bytes : 0);
@@ -155,7 +154,7 @@ PlannedStep Planner::least_memory(PlanLimits limits, const std::string& name) co
   return planned(smallest, limits, name);
 }
 
-// Side by side, each from what is known now: so what one finds does not depend on how far the others are.
+// Searches run in parallel. Each starts from the current scores, so its result does not depend on the others.
 void Planner::search(std::span<const PlanLimits> limits, const std::function<void(size_t)>& begin) const {
   std::counting_semaphore<> cores(std::max(1U, std::thread::hardware_concurrency()));
   std::vector<Scores> found(limits.size(), scores_);
@@ -168,7 +167,7 @@ void Planner::search(std::span<const PlanLimits> limits, const std::function<voi
     };
     try {
       searches.push_back(std::async(std::launch::async, run));
-    } catch (const std::system_error&) {  // no more threads: when it is waited for
+    } catch (const std::system_error&) {  // no more threads: runs in get()
       searches.push_back(std::async(std::launch::deferred, run));
     }
   }
@@ -179,8 +178,8 @@ void Planner::search(std::span<const PlanLimits> limits, const std::function<voi
   for (Scores& scores : found) scores_.merge(scores);
 }
 
-// What a search for one budget finds, another may beat: in the end each takes the best of all, and none is slower
-// than the one below it, which keeps its budget too.
+// A search for one budget may find a better plan for another budget. Each budget therefore takes the best plan of all
+// searches. None is slower than the next tighter one, whose plan fits it too.
 std::vector<std::optional<PlannedStep>> Planner::ladder(std::span<const PlanLimits> limits, const NamePlan& name,
                                                         const std::function<void(size_t)>& begin) const {
   search(limits, begin);

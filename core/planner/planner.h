@@ -1,12 +1,13 @@
-// The plan of least time whose peak keeps a budget, worked out from the costs that one trial recorded.
+// Finds the fastest plan that fits a memory budget, by simulation from the costs that one trial recorded.
 //
-//   ways to treat each block ──> chain, label programme ──> choices, best first ──> StepModel: time and peak of each
-//                                      ^                                                        │
-//                                      └──── the chain's budget, until the peaks agree <────────┘
+//   options of each block ──> chain, label programme ──> choices, best first ──> StepModel: time and peak of each
+//                                    ^                                                        │
+//                                    └──── the chain's budget, until the peaks agree <────────┘
 //
-// The chain is quick and rough, the model exact and slower: what the chain finds is scored by the model, and the best
-// of it is made better by changing a block at a time, until it is near what StepBound proves. What was scored is kept:
-// a search for another budget begins with it. A second for 48 blocks; several budgets are searched side by side.
+// The chain is fast and rough; the model is exact and slower. The model scores the choices that the chain finds. The
+// best one is then improved block by block, until it is near the bound of StepBound. Scores are kept, and a search for
+// another budget starts with them. A search takes about a second for 48 blocks. Several budgets are searched in
+// parallel.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +30,13 @@ struct PlannedStep {
   config::Plan plan;
   StepPrediction predicted;
   std::vector<int> choice = {};  // an option of each part
-  double least_ms = 0;           // no plan that keeps the limits takes less on paper: StepBound
+  double least_ms = 0;           // no plan within the limits is predicted to be faster: StepBound
 };
 
 struct PlanLimits {
-  int64_t budget_bytes = 0;       // of device memory, allocated
-  int64_t host_budget_bytes = 0;  // 0: none
-  int64_t disk_budget_bytes = 0;  // 0: none
+  int64_t budget_bytes = 0;       // peak allocated on the device
+  int64_t host_budget_bytes = 0;  // 0: no limit
+  int64_t disk_budget_bytes = 0;  // 0: no limit
 
   bool kept_by(const StepPrediction& step) const {
     return step.peak_bytes <= budget_bytes && (host_budget_bytes == 0 || step.host_peak_bytes <= host_budget_bytes) &&
@@ -43,37 +44,37 @@ struct PlanLimits {
   }
 };
 
-// Where a step's values may go under them: to a disk whose speed is known, where there is one.
+// Where a step under `limits` may offload to. The disk counts only if `disk` is true and its speed is known.
 StepTiers tiers(const PlanLimits& limits, bool disk, const config::StepCosts& costs);
 
-// Budgets from `most_bytes`, of everything kept, down to `least_bytes`; fewer where they are near each other, and
-// `most_bytes` alone where that is less than the least; all else as `limit`.
+// Limits with budgets in equal steps from `most_bytes` (everything kept) down to `least_bytes`. Duplicates are dropped.
+// If most_bytes < least_bytes, there is one, with `most_bytes`. Other limits are copied from `limit`.
 std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, PlanLimits limit);
 
 class Planner {
  public:
   using NamePlan = std::function<std::string(const PlanLimits& limits)>;
 
-  // `facts` is of the program that `costs` were recorded of, and outlives it. `tiers`: of the steps that are planned;
-  // values may go to the disk where host memory has a budget.
+  // `costs` were recorded from the program of `facts`, which must outlive the planner. `tiers`: of the steps to plan;
+  // the disk is used only if host memory has a budget.
   Planner(const config::ProgramFacts& facts, config::StepCosts costs, const StepTiers& tiers = {});
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
   StepPrediction predict(const config::Plan& plan) const { return model_->predict(plan, tiers_); }
-  // Nothing where no plan that it knows keeps the limits. `name` is the plan's.
+  // Returns nothing if no plan that was found fits the limits. `name`: of the plan.
   std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
-  // The plan that takes least memory of the device of those that it knows and that keep all else of the limits.
+  // The plan with the lowest peak allocated of those found that fit all other limits.
   PlannedStep least_memory(PlanLimits limits, const std::string& name) const;
-  // A plan for each of several limits, in any order: none is slower than that of tighter ones. `begin` is called as
-  // each search is waited for, with how many have ended before it.
+  // One plan for each of several limits, in any order. No plan is slower than that of tighter limits. `begin` is called
+  // before the wait for each search, with the number of searches that have ended.
   std::vector<std::optional<PlannedStep>> ladder(std::span<const PlanLimits> limits, const NamePlan& name,
                                                  const std::function<void(size_t)>& begin = {}) const;
 
-  // Of a plan that it made.
+  // `step` must come from this planner.
   PlanReasons reasons(const PlannedStep& step) const;
 
-  // From now on the link carries so much of what it was measured to carry alone.
+  // Sets the PCIe bandwidth to `factor` times the recorded one and drops all scores.
   void scale_link(double factor);
 
  private:
@@ -98,7 +99,7 @@ class Planner {
   std::optional<StepModel> model_;
   OptionLimits limits_;
   std::optional<StepBound> bound_;
-  std::vector<BlockChoices> parts_;  // before the blocks, the blocks, behind them
+  std::vector<BlockChoices> parts_;  // before the blocks, the blocks, after them
   mutable Scores scores_;
 };
 

@@ -10,7 +10,7 @@ namespace {
 using config::OpFacts;
 using config::Place;
 
-// What a person knows an op by: of modules that hold one op, the module.
+// Name of an op for people: that of its module for a matmul or norm, else that of the op.
 std::string short_name(const OpFacts& op) {
   const std::string leaf = op.region.substr(op.region.rfind('.') + 1);
   const bool is_module = (plan::is_matmul(op) || plan::is_norm(op)) && !leaf.empty();
@@ -26,7 +26,7 @@ ReasonFinder::ReasonFinder(const Planner& planner, const PlannedStep& step) : pl
 
 PlanReasons ReasonFinder::find() {
   PlanReasons reasons;
-  std::vector<size_t> first;  // part of each entry
+  std::vector<size_t> first;  // first part of each entry of `reasons.parts`
   for (size_t part = 0; part < planner_.parts_.size(); ++part) {
     const auto known = std::ranges::find_if(first, [&](size_t other) { return alike(part, other); });
     const auto at = static_cast<size_t>(known - first.begin());
@@ -55,7 +55,7 @@ size_t ReasonFinder::part_of(int op) const {
   return facts.after_blocks ? planner_.parts_.size() - 1 : 0;
 }
 
-// The op that runs at an entry of the log, or whose backward does.
+// The op that runs at an entry of the log, or whose backward runs there.
 int ReasonFinder::op_at(size_t entry) const {
   const config::StepCosts& costs = planner_.costs_;
   if (entry < costs.runs.size()) return costs.runs[entry].op;

@@ -1,4 +1,4 @@
-// Finds the reasons of a plan in what it was made from.
+// Finds the reasons of a plan in the options that it was made from and in its simulated step.
 #pragma once
 
 #include "core/planner/plan_reasons.h"
@@ -9,7 +9,7 @@ namespace memtune::planner {
 
 class ReasonFinder {
  public:
-  // Both outlive it.
+  // Both must outlive it.
   ReasonFinder(const Planner& planner, const PlannedStep& step);
 
   PlanReasons find();

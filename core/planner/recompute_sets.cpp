@@ -10,10 +10,10 @@ namespace {
 
 using plan::MinCut;
 
-// Of two scaled costs and their sum not even the product with a weight leaves 60 bits.
+// The sum of two scaled costs, times a weight, fits in 60 bits.
 constexpr int64_t kMostUnits = int64_t{1} << 28;
 
-// Whole numbers in place of `amounts`, whose sum is not far above kMostUnits.
+// Scales `amounts` to whole numbers, whose sum is not far above kMostUnits.
 std::vector<int64_t> scaled(const std::vector<double>& amounts) {
   double sum = 0;
   for (const double amount : amounts) sum += amount;
@@ -34,7 +34,7 @@ class PriceSweep {
   }
 
   std::vector<RecomputeSet> sweep() {
-    constexpr int64_t kMore = 2 * kMostUnits;  // than any sum
+    constexpr int64_t kMore = 2 * kMostUnits;  // more than any sum of amounts
     const Point fastest = solve(1, kMore), smallest = solve(kMore, 1);
     points_.push_back(fastest);
     if (smallest.bytes < fastest.bytes) {
@@ -52,7 +52,7 @@ class PriceSweep {
     RecomputeSet set;
   };
 
-  // At the price at which the two tie.
+  // Solves at the price at which the two cost the same.
   void between(const Point& left, const Point& right) {
     const int64_t price = right.time - left.time, rate = left.bytes - right.bytes;
     const Point middle = solve(price, rate);
@@ -62,7 +62,7 @@ class PriceSweep {
     between(middle, right);
   }
 
-  // Two nodes a memory, one an op: on the source's side what is there, what is made again, what is rerun.
+  // Two nodes per memory, one per op. The source side has what is available, what is recomputed, and the ops that run.
   int there(int memory) const { return 2 * memory; }
   int remade(int memory) const { return 2 * memory + 1; }
   int rerun(int op) const { return 2 * static_cast<int>(block_.memories.size()) + op; }
@@ -86,7 +86,7 @@ class PriceSweep {
     for (const int op : memory.reruns) cut.add_edge(remade(index), rerun(op), MinCut::kNever);
   }
 
-  // Only what leads to something wanted: what costs nothing may be on either side.
+  // Follows only what leads to a wanted memory: what costs nothing may be on either side of the cut.
   Point point(const MinCut& cut) const {
     const size_t count = block_.memories.size();
     Point point{.set = {std::vector<bool>(count), std::vector<bool>(count)}};

@@ -16,9 +16,9 @@ bool is_cast(const StepTables::Value& value) { return value.output == kPrivate &
 
 double ratio(const RerunPiece& piece) { return piece.ms / piece.bytes; }
 
-constexpr size_t kMostPieces = 64;  // of a value: what reads sums of sums would have ever more
+constexpr size_t kMostPieces = 64;  // of a value; without a limit, sums over inputs keep growing
 
-// Cheapest first. Of too many two become one at the price of the cheaper: never more than they take.
+// Sorts by ms per byte. If there are too many, pairs are merged at the lower price, which never exceeds their time.
 void sort_few(std::vector<RerunPiece>& pieces) {
   std::ranges::sort(pieces, {}, ratio);
   while (pieces.size() > kMostPieces) {
@@ -45,7 +45,7 @@ RerunPrices::RerunPrices(const StepTables& tables, std::vector<char> wanted)
   }
   for (int run = 0; run < static_cast<int>(tables.runs.size()); ++run)
     for (const int value : tables.reads[run]) ++readers_[value], last_[value] = std::max(last_[value], run);
-  for (const StepTables::Value& value : tables.values) known_.push_back(find(value));  // inputs come before it
+  for (const StepTables::Value& value : tables.values) known_.push_back(find(value));  // inputs come first
 }
 
 bool RerunPrices::can_rerun(const StepTables::Value& value) const {
@@ -53,7 +53,7 @@ bool RerunPrices::can_rerun(const StepTables::Value& value) const {
          (is_cast(value) || (!tables_.runs[value.run].writes_outside && !tables_.runs[value.run].on_host));
 }
 
-// Of an op that makes several values, its share.
+// The share of the value in the time of its op.
 double RerunPrices::own_ms(const StepTables::Value& value) const {
   if (is_cast(value))
     return tables_.cast_bytes_per_ms > 0 ? 2 * static_cast<double>(value.bytes) / tables_.cast_bytes_per_ms : 0;
@@ -74,7 +74,7 @@ std::vector<int> RerunPrices::unkept_inputs(const StepTables::Value& value) cons
   return inputs;
 }
 
-// What an input would take where it stayed for the rerun is not freed, until it is made again too.
+// The bytes of an input that has to stay for the recomputation are not freed, unless it is recomputed too.
 RerunPrices::Known RerunPrices::find(const StepTables::Value& value) const {
   Known known;
   known.largest_bytes = value.bytes;

@@ -1,6 +1,6 @@
-// What it takes at the least to make a value of the step again, byte by byte: its op's time, and that of what the op
-// reads, where nothing else keeps that. What several ops read is charged to each in part, so that whoever adds up the
-// prices of any set of values has no more than making all of them again takes.
+// Least time to recompute a value, by byte: the time of its op, plus the time of inputs that nothing else keeps. Each
+// op that reads such an input is charged a share of it. The sum over any set of values therefore never exceeds the time
+// to recompute all of them.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,23 @@
 
 namespace memtune::planner {
 
-// Bytes that are freed, and the ms of making them again; less than all of them take their share of it.
+// Freed bytes and the ms to recompute them. A part of the bytes takes the same part of the ms.
 struct RerunPiece {
   double bytes = 0, ms = 0;
 };
 
 class RerunPrices {
  public:
-  // `tables` outlive it. `wanted`: by value, whether backward asks for it; such a value may be there for other reruns.
+  // `tables` must outlive it. `wanted`: by value, whether backward needs it; such a value may be resident for other
+  // recomputations.
   RerunPrices(const StepTables& tables, std::vector<char> wanted);
 
-  // Together the value's bytes, cheapest first; none: it cannot be made again.
+  // They add up to the bytes of the value, cheapest first. Empty: the value cannot be recomputed.
   const std::vector<RerunPiece>& of(int value) const { return known_[value].pieces; }
-  // The most bytes of it and of what the pieces count as gone: of these one may move instead.
+  // Bytes of the largest value among this one and inputs that the pieces count as freed. Each of them could be
+  // offloaded instead.
   int64_t largest_bytes(int value) const { return known_[value].largest_bytes; }
-  // The last run of the forward that reads what the pieces count as gone.
+  // The last forward run that reads an input that the pieces count as freed; -1: none.
   int last_read(int value) const { return known_[value].last_read; }
 
  private:
@@ -41,8 +43,8 @@ class RerunPrices {
 
   const StepTables& tables_;
   std::vector<char> wanted_;
-  std::vector<double> made_bytes_;   // by run, of all that it makes
-  std::vector<int> readers_, last_;  // by value
+  std::vector<double> made_bytes_;   // by run: bytes of all that it makes
+  std::vector<int> readers_, last_;  // by value: number of reads, last reader
   std::vector<Known> known_;
 };
 

@@ -14,21 +14,21 @@ using config::OpClass;
 using config::OpFacts;
 using config::StepCosts;
 
-constexpr double kFlopsPerMs = 1e9;  // of a TFLOP/s
+constexpr double kFlopsPerMs = 1e9;  // at 1 TFLOP/s
 constexpr double kMostFlops = 1e24;
-constexpr double kBackward = 2;  // the gradients of both operands
+constexpr double kBackward = 2;  // gradients of both operands
 
 bool multiplies(const OpFacts& op) {
   return config::is_matmul(op.op_class) || op.op_class == OpClass::attention || op.op_class == OpClass::recurrent ||
          op.op_class == OpClass::linear_algebra;
 }
 
-// LibTorch lets cuDNN round a convolution's float32 operands, and cuBLAS nothing.
+// LibTorch lets cuDNN use TF32 for float32 convolutions; cuBLAS may not use it.
 std::string rate_name(const OpFacts& op, const std::string& dtype) {
   return op.op_class == OpClass::convolution && dtype == "float32" ? "tf32" : dtype;
 }
 
-// Of what multiplies no matrices, where both machines tell.
+// For ops that multiply no matrices, if both machines have a float32 rate.
 double plain_ratio(const MachineProfile& from, const MachineProfile& to, double otherwise) {
   const auto here = from.tflops.find("float32"), there = to.tflops.find("float32");
   return here == from.tflops.end() || there == to.tflops.end() ? otherwise : here->second / there->second;
@@ -43,7 +43,7 @@ double rate(const MachineProfile& machine, std::string name) {
                    ", in which this model multiplies; it has " + join(known, ", "));
 }
 
-// A file may say anything.
+// A file may contain any number.
 double known_flops(const OpFacts& op) { return op.flops > 0 && op.flops < kMostFlops ? op.flops : 0; }
 
 int width(const std::string& dtype) { return dtype == "float64" ? 8 : dtype == "float32" ? 4 : 2; }
@@ -57,8 +57,8 @@ double bytes_of(const StepCosts& costs, const std::vector<int>& values, bool out
   return bytes;
 }
 
-// A factor of a matmul that lies in no value is a parameter. Of matrices M by K, K by N and M by N the elements
-// multiply to the square of the multiply-adds.
+// An operand of a matmul that is not a value is a parameter. For matrices M by K, K by N and M by N, the product of the
+// element counts is the square of the multiply-adds.
 double parameter_bytes(const config::ProgramFacts& facts, const StepCosts& costs, const StepCosts::Run& run,
                        double flops, int width) {
   if (facts.ops[static_cast<size_t>(run.op)].op_class != OpClass::matmul || run.reads.size() != 1) return 0;
@@ -83,7 +83,7 @@ Roof& Roof::operator+=(const Roof& other) {
 Roofline::Roofline(const config::ProgramFacts& facts, const StepCosts& costs, const MachineProfile& from,
                    const MachineProfile& to, const std::string& dtype)
     : memory_{1 / (config::kBytesPerMs * from.memory_gb_per_s), 1 / (config::kBytesPerMs * to.memory_gb_per_s)} {
-  std::vector<int> times(facts.ops.size());  // facts count an op's runs together
+  std::vector<int> times(facts.ops.size());  // facts sum up an op's runs
   for (const StepCosts::Run& run : costs.runs) ++times[static_cast<size_t>(run.op)];
   Roof unsaved;
   for (const StepCosts::Run& run : costs.runs) {

@@ -1,9 +1,8 @@
-// What the ops of a recorded step would take of two machines if each did nothing but what it must: multiply at the rate
-// of their dtype, or move their operands, whichever takes longer. Source: Williams, Waterman, Patterson, "Roofline",
-// 2009.
+// Least time of the ops of a recorded step on two machines: to multiply at the rate of their dtype, or to move their
+// operands, whichever takes longer. Source: Williams, Waterman, Patterson, "Roofline", 2009.
 //
-// Of a backward it is twice what the forward multiplies and moves, and what the ops before it that saved nothing move:
-// their backward runs before anything else is asked for.
+// Backward counts twice its forward. It includes the time of the ops before it that saved nothing, because their
+// backward runs before the next unpack.
 #pragma once
 
 #include <string>
@@ -23,24 +22,24 @@ struct Roof {
 
 class Roofline {
  public:
-  // `dtype`: what is multiplied in where facts do not tell. UsageError where a machine's rate of a dtype is not known.
+  // `dtype`: of multiplications, if the facts do not name it. Throws UsageError if a rate of a machine is unknown.
   Roofline(const config::ProgramFacts& facts, const config::StepCosts& costs, const config::MachineProfile& from,
            const config::MachineProfile& to, const std::string& dtype);
 
   const Roof& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
   const Roof& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
 
-  // Times on the other machine by those on this, of what is bound by one thing alone.
+  // Time on the other machine divided by that on this one, if only arithmetic, or only memory, is the bound.
   double arithmetic_ratio(int run) const { return arithmetic_[static_cast<size_t>(run)]; }
   double memory_ratio() const { return memory_.to_ms / memory_.from_ms; }
-  bool bound_by_arithmetic(int run) const { return by_arithmetic_[static_cast<size_t>(run)]; }  // here
-  // Whether it multiplies an amount that is not known; then it has no roof.
+  bool bound_by_arithmetic(int run) const { return by_arithmetic_[static_cast<size_t>(run)]; }  // on this one
+  // Whether it multiplies an unknown amount; it then has no roofline.
   bool unknown(int run) const { return unknown_[static_cast<size_t>(run)]; }
 
   Roof moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
 
  private:
-  Roof memory_;  // of a byte
+  Roof memory_;  // per byte
   std::vector<Roof> forward_, backward_;
   std::vector<double> arithmetic_;
   std::vector<bool> by_arithmetic_, unknown_;

@@ -15,27 +15,27 @@ using config::MachineProfile;
 using config::StepCosts;
 using Kind = StepCosts::Moment::Kind;
 
-constexpr double kSeenMs = 0.02;       // that the device is behind the host before it counts as having work
-constexpr double kOptimizerMoves = 3;  // at least, of what is trained: parameter and gradient in, parameter out
-constexpr double kUnhurried = 0.25;    // of an op's runs take no longer on the host than it works for them
-constexpr double kReached = 0.9;       // of the time went to ops that reached no more of their roofline
+constexpr double kSeenMs = 0.02;       // lag behind the host from which the device counts as busy
+constexpr double kOptimizerMoves = 3;  // of trained bytes, at least: parameter and gradient in, parameter out
+constexpr double kUnhurried = 0.25;    // quantile of an op's host times that counts as work without waiting
+constexpr double kReached = 0.9;       // quantile, by time, of the share of the roofline that ops reach
 constexpr double kSameStep = 1.001;
 constexpr int kHalvings = 30;
 
 enum class Case { here, likely, least, most };  // here: on the machine that measured
 
-// A stretch of a pass: a run, or what follows an unpack.
+// A stretch of a pass: a run, or the time after an unpack.
 struct Stretch {
   double ms = 0, host_ms = 0;
   Roof roof = {};
-  bool unknown = false;              // it has a roof that nobody knows
-  bool bound_by_arithmetic = false;  // its roof
+  bool unknown = false;  // its roofline is unknown
+  bool bound_by_arithmetic = false;
   double arithmetic_ratio = 1;
-  std::pair<std::string, bool> op = {};  // name, whether its backward
+  std::pair<std::string, bool> op = {};  // name; true: its backward
   enum class Pace {
     busy,    // the device had work all the time
-    idle,    // it waited for the host in it
-    waited,  // the host waited for it, and began anew
+    idle,    // the device waited for the host
+    waited,  // the host waited for the device
   } pace = Pace::busy;
 };
 using Pace = Stretch::Pace;
@@ -49,7 +49,7 @@ double kept_ms(const StepCosts& costs) {
   return costs.passes * ms + costs.after_ms;
 }
 
-// Of the time that the host took while a step was recorded.
+// Shares of the recorded host time that the host takes without recording.
 struct HostShares {
   double least = 1, likely = 1, most = 1;
 };
@@ -122,7 +122,7 @@ class StepScale {
     }
   }
 
-  // Of a backward that asks for several tensors each stretch has its share.
+  // If backward unpacks several tensors, each stretch gets a share of its roofline, by time.
   void add_moments(const config::ProgramFacts& facts) {
     const auto run_of = [&](const StepCosts::Moment& moment) {
       return costs_.saved[static_cast<size_t>(moment.saved)].run;
@@ -148,7 +148,7 @@ class StepScale {
     }
   }
 
-  // A host that is far ahead waits for room in the device's queue: what it takes then is not what it works.
+  // A host that is far ahead waits for room in the queue of the device. That time is not work.
   void find_host_work() {
     std::map<std::pair<std::string, bool>, std::vector<double>> by_op;
     for (const Stretch& stretch : stretches_) by_op[stretch.op].push_back(stretch.host_ms);
@@ -161,7 +161,7 @@ class StepScale {
     }
   }
 
-  // The median of stretches of which the device was busy all the time.
+  // Median over stretches in which the device was busy all the time.
   void find_efficiency() {
     std::vector<double> all;
     for (const Stretch& stretch : stretches_)
@@ -173,9 +173,10 @@ class StepScale {
     efficiency_ = *middle;
   }
 
-  // What the best ops reach of the roof that bounds them. What reaches more than all of it does less than it seems to.
+  // Share of the roofline that the best ops reach. An op that reaches more than all of it does less work than it seems
+  // to, and is left out.
   double find_reach(bool of_arithmetic) const {
-    std::vector<std::pair<double, double>> all;  // reached, ms
+    std::vector<std::pair<double, double>> all;  // share of the roofline, ms
     double ms = 0;
     for (const Stretch& stretch : stretches_) {
       if (stretch.pace == Pace::idle || stretch.roof.from_ms <= 0 || stretch.ms <= 0) continue;
@@ -190,8 +191,9 @@ class StepScale {
     return 1;
   }
 
-  // Whoever records slows the host down. In the measured step, where nothing was recorded, it took the share of that
-  // time with which the step is as long as it was; where the device alone takes as long, any share up to there.
+  // Recording slows the host down. The measured step was not recorded, so the host needs only a share of the recorded
+  // time: the one with which the simulated step takes as long as the measured step. If the device alone takes that
+  // long, any smaller share is possible.
   void find_host_shares() {
     const auto ms_with = [&](double share) {
       shares_ = {share, share, share};
@@ -208,7 +210,8 @@ class StepScale {
     shares_ = {open ? 0 : low, open ? low / 2 : low, low};
   }
 
-  // Where the device was idle it worked as other stretches do for their roof, between the roof itself and all the time.
+  // Where the device was idle, its busy time follows from the roofline and the usual efficiency. It is between the
+  // roofline and the whole stretch.
   double busy_ms(const Stretch& stretch, Case of) const {
     if (stretch.pace != Pace::idle || stretch.unknown) return stretch.ms;
     const double roof_ms = stretch.roof.from_ms, usual_ms = roof_ms / efficiency_;
@@ -218,8 +221,8 @@ class StepScale {
     return std::min(stretch.ms, busy);
   }
 
-  // The part that its roof explains goes with that; the rest with arithmetic, with memory, or stays: likely is the
-  // middle.
+  // The time that the roofline explains scales with it. The rest scales with arithmetic, with memory, or stays;
+  // `likely` takes the middle.
   double scaled_busy(const Stretch& stretch, double ms, Case of) const {
     if (of == Case::here) return ms;
     std::array rest{stretch.arithmetic_ratio, roofline_.memory_ratio(), 1.0};
@@ -255,16 +258,16 @@ class StepScale {
 
   const StepCosts& costs_;
   const Roofline& roofline_;
-  const bool has_queue_;            // the host runs ahead of the device; it does not where the processor plays that
-  std::vector<Stretch> stretches_;  // runs, then moments that unpack
-  bool busy_between_ = true;        // whether the device was, from forward to backward
+  const bool has_queue_;            // the host runs ahead of the device; false if the CPU emulates it
+  std::vector<Stretch> stretches_;  // runs, then unpacks
+  bool busy_between_ = true;        // the device, from forward to backward
   Roof optimizer_;
   double memory_reach_ = 1, arithmetic_reach_ = 1;
   double efficiency_ = 1;
   HostShares shares_;
 };
 
-// Copies slow compute down by what they take of the device's memory.
+// Copies slow compute down by their share of the device's memory bandwidth.
 double share_of_memory(const StepCosts& costs, const MachineProfile& machine) {
   const double link = costs.out_gb_per_s + costs.in_gb_per_s;
   return (link > 0 ? link : 1) / machine.memory_gb_per_s;

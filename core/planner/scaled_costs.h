@@ -1,11 +1,11 @@
-// A recorded step as another machine would take it, op by op. Its memory stays as it is.
+// Converts a recorded step to another machine, op by op. Its memory stays as it is.
 //
-//   measured ms ─┬─ idle: the device had to wait for the host ── as long there, but for what the device does meanwhile
-//                └─ busy ─┬─ what its roofline explains, as far as ops reach it ── x roofline there / roofline here
+//   measured ms ─┬─ idle: the device waited for the host ── the same there, but for what the device does meanwhile
+//                └─ busy ─┬─ explained by the roofline, as far as ops reach it ── x roofline there / roofline here
 //                         └─ the rest ── with arithmetic, with memory, or unchanged
 //
-// What bounds the rest nobody knows: `likely` has the middle of the three, `least` and `most` the others, and all of
-// the time above the roofline itself as rest.
+// It is unknown what bounds the rest. `likely` takes the middle of its three ratios. `least` and `most` take the other
+// two, and count all time above the roofline as rest.
 #pragma once
 
 #include <string>
@@ -20,8 +20,9 @@ struct ScaledCosts {
   config::StepCosts likely, least, most;
 };
 
-// `costs` were recorded of the program of `facts`, on the machine `from`; `dtype`: what it multiplies in where facts do
-// not tell. A link that `to` does not know is the recorded one. UsageError where a profile lacks the rate of a dtype.
+// `costs` were recorded from the program of `facts`, on the machine `from`. `dtype`: of multiplications, if the facts
+// do not name it. If a bandwidth of `to` is unknown, the recorded one is used. Throws UsageError if a profile lacks the
+// rate of a dtype.
 ScaledCosts scale_costs(const config::ProgramFacts& facts, const config::StepCosts& costs,
                         const config::MachineProfile& from, const config::MachineProfile& to, const std::string& dtype);
 

@@ -10,7 +10,7 @@ namespace {
 using config::StepCosts;
 using Kind = StepCosts::Moment::Kind;
 
-// Of one recorded step, and of what its values held on paper.
+// Subtracts the simulated bytes of the values from a recorded step.
 class Beside {
  public:
   Beside(const StepCosts& costs, const StepBeside& held) : costs_(costs), held_(held) {}
@@ -33,9 +33,9 @@ class Beside {
   }
 
  private:
-  // Recorded when an unpack had made again what it had to, and before an end let anything go.
+  // An unpack was recorded after its recomputation, an end before it freed anything.
   int64_t before(size_t moment) const {
-    const StepBeside::Entry& held = held_.moments[moment];  // before it and behind it
+    const StepBeside::Entry& held = held_.moments[moment];  // before the moment and after it
     const StepCosts::Moment& recorded = costs_.moments[moment];
     return recorded.before_bytes - (recorded.kind == Kind::unpack ? held.peak_bytes : held.before_bytes);
   }
@@ -55,7 +55,8 @@ StepBeside StepBeside::nothing(const StepCosts& costs) {
 }
 
 StepBeside find_beside(const StepTables& tables, const StepCosts& costs) {
-  constexpr int kSteps = 3;  // without what is beside, which is not known yet; with it; as each later one
+  // The first step has no unmodelled memory yet, the second has it, the third is as each later one.
+  constexpr int kSteps = 3;
   BlockCache cache(costs.grain_bytes);
   StepBeside beside = StepBeside::nothing(costs);
   StepPlayback::Before before;

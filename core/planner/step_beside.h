@@ -1,4 +1,4 @@
-// The recorded step's memory without the modelled values': what any plan has beside its own.
+// Unmodelled memory of the recorded step: what is allocated besides the modelled values. Every plan has it.
 #pragma once
 
 #include <cstdint>
@@ -9,21 +9,21 @@
 
 namespace memtune::planner {
 
-// Entry by entry, in bytes.
+// Bytes by entry of the step.
 struct StepBeside {
   struct Entry {
     int64_t before_bytes = 0, peak_bytes = 0;
-    int64_t gathered_bytes = 0;  // that are there in any case, of parameters; no part of the others
+    int64_t gathered_bytes = 0;  // parameters gathered here under any plan; in no other field
   };
   std::vector<Entry> runs, moments, reads;
   int64_t before_peak_bytes = 0, after_peak_bytes = 0;
-  double gather_wait_ms = 0;  // of backward on paper, for gathers
+  double gather_wait_ms = 0;  // simulated wait of backward for gathers
 
   static StepBeside nothing(const config::StepCosts& costs);
 };
 
-// What was recorded less what the values of that plan held, which is played for it three times: then blocks lie as in
-// the steps behind it.
+// Recorded bytes minus those that values held under the recorded plan. The step is simulated three times, so that
+// blocks of the allocator are as in later steps.
 StepBeside find_beside(const StepTables& tables, const config::StepCosts& costs);
 
 }  // namespace memtune::planner

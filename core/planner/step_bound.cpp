@@ -15,9 +15,9 @@ constexpr double kRounding = 1e-9;  // relative
 
 double ms_a_byte(double gb_per_s) { return gb_per_s > 0 ? 1 / (gb_per_s * 1e6) : 0; }
 
-// When the forward has each storage, by itself; saved or not.
+// When the forward itself uses each storage, saved or not.
 struct ForwardUse {
-  std::vector<int> made, last;  // by storage: runs
+  std::vector<int> made, last;  // runs, by storage
 
   explicit ForwardUse(const StepTables& tables)
       : made(tables.storage_bytes.size(), kNone), last(tables.storage_bytes.size(), kNone) {
@@ -90,7 +90,8 @@ void StepBound::find_needs(const StepTables& tables, const StepCosts& costs) {
   std::ranges::sort(pieces_, {}, [](const Piece& piece) { return piece.ms / piece.bytes; });
 }
 
-// Where somebody has it, it is there; between that, until backward asks for it for the last time, it may be away.
+// The storage is resident in the spans of `there`. Between them it may be away, until backward unpacks it for the last
+// time.
 void StepBound::add_need(Need need, std::vector<Span> there, int last_asked) {
   int next = std::exchange(need.away, {}).front().first;
   std::ranges::sort(there, {}, &Span::first);
@@ -105,7 +106,8 @@ void StepBound::add_need(Need need, std::vector<Span> there, int last_asked) {
   needs_.push_back(std::move(need));
 }
 
-// As long as the forward has what the value is made from, that costs no room.
+// While the forward still holds the inputs that recompute the value, they take no extra room. Recomputation then counts
+// as free.
 void StepBound::add_pieces(int value, const RerunPrices& prices) {
   const int need = static_cast<int>(needs_.size()) - 1, until = prices.last_read(value);
   const std::vector<RerunPiece>& pieces = prices.of(value);
@@ -114,7 +116,7 @@ void StepBound::add_pieces(int value, const RerunPrices& prices) {
   if (until >= 0) pieces_.push_back({{static_cast<double>(needs_[need].bytes), 0}, need, 0, until});
 }
 
-// The host may see a copy as ended that compute has not come to: so much later counts as before.
+// The host may see a copy as ended before compute gets to that point. This lead counts as time before the entry.
 void StepBound::set_entries(const StepTables& tables, const StepCosts& costs, const StepBeside& beside) {
   double compute = 0, host = 0, ahead = 0;
   for (const StepTables::Run& run : tables.runs) ahead += std::max(0.0, run.host_ms - run.ms);
@@ -135,13 +137,14 @@ void StepBound::set_entries(const StepTables& tables, const StepCosts& costs, co
   for (Entry& entry : entries_) entry.behind_ms = compute - entry.behind_ms;
 }
 
-// Its neighbours need as much room at most.
+// Whether its neighbours need no more room.
 bool StepBound::is_summit(size_t entry) const {
   const auto full = [this](size_t i) { return i < entries_.size() ? entries_[i].full_bytes : 0; };
   return full(entry) >= full(entry - 1) && full(entry) >= full(entry + 1);
 }
 
-// The best mix: what moves has to have left by then and comes back from then on, what is made again is so from then on.
+// Least extra time that frees `bytes` at `entry`, over all mixes. Offloaded bytes must have left before the entry and
+// are reloaded after it. Recomputation runs after it.
 std::optional<double> StepBound::more_ms(size_t entry, int64_t bytes, int64_t host_budget_bytes) const {
   const double wanted = static_cast<double>(bytes);
   const double before_ms = entries_[entry].before_ms, behind_ms = entries_[entry].behind_ms;
@@ -149,7 +152,7 @@ std::optional<double> StepBound::more_ms(size_t entry, int64_t bytes, int64_t ho
   double movable = 0;
   for (const Need& need : needs_)
     if (need.may_move && need.may_be_away(at)) movable += static_cast<double>(need.bytes);
-  std::vector<std::pair<double, double>> reruns = {{0, 0}};  // bytes, ms: so much and cheaper
+  std::vector<std::pair<double, double>> reruns = {{0, 0}};  // cumulative bytes and ms, cheapest first
   for (const Piece& piece : pieces_) {
     if (reruns.back().first >= wanted) break;
     if (at < piece.first_entry || at > piece.last_entry || !needs_[piece.need].may_be_away(at)) continue;
@@ -170,7 +173,7 @@ std::optional<double> StepBound::more_ms(size_t entry, int64_t bytes, int64_t ho
   double low = std::max(0.0, wanted - reruns.back().first), high = std::min(wanted, movable);
   if (host_budget_bytes > 0) high = std::min(high, static_cast<double>(host_budget_bytes));
   if (low > high * (1 + kRounding)) return {};
-  for (int i = 0; i < 100; ++i) {  // convex
+  for (int i = 0; i < 100; ++i) {  // ternary search: ms() is convex
     const double third = (high - low) / 3;
     if (ms(low + third) <= ms(high - third))
       high -= third;

@@ -1,7 +1,7 @@
-// The gathers of a sharded step on paper: which units' memory is there, and what compute waits for them.
+// Simulated gathers of a sharded step: which units have memory, and how long compute waits for them.
 //
-// A gather takes what it took in the recorded step, one after another, beside compute. In the forward, which is the
-// same under every plan, waits are those that were recorded. Reductions stay where they were recorded.
+// Gathers run one after another, overlapped with compute, and take as long as in the recorded step. The forward is the
+// same under every plan, so its waits stay as recorded. Reductions stay as recorded too.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ namespace memtune::planner {
 
 class StepGathers final : gather::UnitMemory {
  public:
-  // Of the steps before it; nothing of the first.
+  // State that earlier steps left; empty for the first step.
   struct Before {
     gather::UnitSchedule::Learned learned;
-    std::vector<bool> there;  // by unit
+    std::vector<bool> there;  // by unit: has memory
   };
 
-  // Of costs that are not sharded it does nothing. Everything passed but `before` must outlive it; `scale`: of recorded
+  // Does nothing if the costs are not sharded. All arguments but `before` must outlive it. `scale`: factor on recorded
   // times.
   StepGathers(const config::StepCosts& costs, double scale, const Before& before, StepMemory& memory, StepClock& clock);
   StepGathers(const StepGathers&) = delete;
@@ -40,7 +40,7 @@ class StepGathers final : gather::UnitMemory {
   double waited_ms() const { return waited_ms_; }  // of compute, in backward
   double waited_in_reruns_ms() const { return waited_in_reruns_ms_; }
   int64_t gathered_bytes() const { return gathered_bytes_; }
-  // Of what is there now, what is there at this moment under every plan.
+  // Bytes gathered now that every plan would also have gathered now.
   int64_t needed_bytes() const;
 
  private:
@@ -53,11 +53,11 @@ class StepGathers final : gather::UnitMemory {
   const bool frees_;
   StepMemory& memory_;
   StepClock& clock_;
-  std::vector<int> block_of_;  // memory, by unit; kNone: it is not there
+  std::vector<int> block_of_;  // memory block by unit; kNone: none
   std::vector<double> done_ms_;
   std::vector<int> read_by_node_;
   bool in_backward_ = false;
-  double lane_ms_ = 0;  // when the last gather is done
+  double lane_ms_ = 0;  // end of the last gather
   double waited_ms_ = 0, waited_in_reruns_ms_ = 0;
   int64_t gathered_bytes_ = 0;
   gather::UnitSchedule schedule_;

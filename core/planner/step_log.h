@@ -1,5 +1,4 @@
-// Where in the step what a plan costs comes about; entries are the runs of the forward, then the moments of the
-// backward.
+// Where in a simulated step its costs arise. Entries are the runs of the forward, then the moments of backward.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +11,7 @@ struct StepLog {
     double rerun_ms = 0, wait_ms = 0;
   };
   std::vector<Entry> entries;
-  size_t peak_entry = 0;  // past them: behind the backward
+  size_t peak_entry = 0;  // past `entries`: after backward
 };
 
 }  // namespace memtune::planner

@@ -5,7 +5,7 @@
 namespace memtune::planner {
 namespace {
 
-constexpr size_t kMostBeside = 512;  // blocks that are told apart
+constexpr size_t kMostBeside = 512;  // blocks of unmodelled memory that are tracked
 
 }  // namespace
 
@@ -19,7 +19,8 @@ StepMemory::~StepMemory() {
   for (const BlockCache::Block& block : beside_) cache_.give_back(block);
 }
 
-// The record tells sums: what came at once is one block, and what went is the one of that size, or of the largest.
+// Only sums were recorded. Memory that appears at one moment is one block. Memory that disappears is the newest block
+// of that size, else parts of the largest blocks.
 void StepMemory::place_beside() {
   int64_t less = std::exchange(placed_bytes_, beside_bytes_) - beside_bytes_;
   if (less < 0) {

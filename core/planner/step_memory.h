@@ -1,5 +1,5 @@
-// The device's memory of a step on paper: blocks that the modelled values lie in, each for as long as somebody refers
-// to it, beside what else the recorded step had at that moment.
+// Device memory of a simulated step: memory blocks of the modelled values, each for as long as it has references, and
+// the unmodelled memory of each moment.
 #pragma once
 
 #include <algorithm>
@@ -16,14 +16,14 @@ class StepMemory {
  public:
   static constexpr int kNone = -1;
 
-  // Blocks 0.. are the recorded storages, which nobody refers to yet. `cache` outlives it: what is still held goes
-  // back.
+  // The first blocks are the recorded storages, without references so far. `cache` must outlive it; the destructor
+  // returns all blocks that are still held.
   StepMemory(const std::vector<int64_t>& storage_bytes, BlockCache& cache);
   ~StepMemory();
   StepMemory(const StepMemory&) = delete;
   StepMemory& operator=(const StepMemory&) = delete;
 
-  int make(int64_t bytes) {  // referred to once
+  int make(int64_t bytes) {  // with one reference
     blocks_.push_back({.asked_bytes = bytes});
     return take(static_cast<int>(blocks_.size()) - 1);
   }
@@ -42,18 +42,18 @@ class StepMemory {
   bool alive(int block) const { return blocks_[block].references > 0; }
   int64_t held_bytes() const { return held_bytes_; }
 
-  // What is no modelled value's: as the step begins, when it is nobody's to give back, and then.
+  // Sets the unmodelled bytes: begin() when the step begins, without a block of the cache for them; set_beside() later.
   void begin(int64_t beside_bytes) { beside_bytes_ = placed_bytes_ = beside_bytes; }
   void set_beside(int64_t bytes) {
     beside_bytes_ = bytes;
     if (std::abs(bytes - placed_bytes_) > BlockCache::kSmallSize) place_beside();
   }
   int64_t allocated() const { return beside_bytes_ + held_bytes_; }
-  // `bytes` more were taken for a while.
+  // Records a peak of `bytes` above what is allocated now.
   void reach(int64_t bytes = 0) { stretch_peak_ = std::max(stretch_peak_, allocated() + bytes); }
-  // They are a block of the cache's meanwhile.
+  // Takes a block of this size from the cache and returns it.
   void pass(int64_t bytes) { cache_.pass(bytes); }
-  int64_t stretch_peak() const { return stretch_peak_; }  // since begin_stretch
+  int64_t stretch_peak() const { return stretch_peak_; }  // since begin_stretch()
   void begin_stretch() {
     peak_ = std::max(peak_, stretch_peak_);
     stretch_peak_ = allocated();
@@ -71,7 +71,7 @@ class StepMemory {
 
   BlockCache& cache_;
   std::vector<Block> blocks_;
-  std::vector<BlockCache::Block> beside_;  // what came beside since the step began
+  std::vector<BlockCache::Block> beside_;  // blocks of unmodelled memory since the step began
   int64_t held_bytes_ = 0, beside_bytes_ = 0, placed_bytes_ = 0;
   int64_t stretch_peak_ = 0, peak_ = 0;
 };

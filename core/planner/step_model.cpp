@@ -13,7 +13,7 @@ StepModel::StepModel(const config::ProgramFacts& facts, const config::StepCosts&
 StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tiers, StepLog* log) const {
   tier::LearnedSchedule schedule;
   StepPlayback::Before before;
-  int64_t host_bytes = 0, disk_bytes = 0;  // at most, of all steps
+  int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
   const auto note = [&](const StepPlayback& step) {
     before = step.before_next();
     host_bytes = std::max(host_bytes, step.tier().host_peak_bytes());
@@ -22,7 +22,8 @@ StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tie
   BlockCache cache(costs_.grain_bytes);
   if (plan.moves() || costs_.grain_bytes > 1 || costs_.sharded()) {
     StepPlayback first(tables_, costs_, beside_, plan, schedule, cache, tiers, before);
-    if (plan.moves() && !costs_.sharded())  // a sharded backward teaches what is gathered ahead
+    // A sharded step learns the order of gathers in backward, so it is simulated as a whole.
+    if (plan.moves() && !costs_.sharded())
       first.forward();
     else
       first.play();
@@ -44,7 +45,8 @@ StepPrediction StepModel::predict(const config::Plan& plan, const StepTiers& tie
   const StepValues& values = playback.values();
   const CopyQueue& copies = playback.copies();
   const double hidden_ms = std::max(0.0, copies.copy_ms() - clock.waited);
-  const double gather_wait_ms = playback.gathers().waited_ms() - beside_.gather_wait_ms;  // that none has not
+  // Waits for gathers beyond those of a step with everything kept.
+  const double gather_wait_ms = playback.gathers().waited_ms() - beside_.gather_wait_ms;
   const bool gathers_once = gather::parse_reshard(costs_.sharding.reshard) == gather::Reshard::never;
   return {.step_ms = costs_.step_ms +
                      passes * (values.rerun_ms() + clock.waited + gather_wait_ms + costs_.copy_slowdown * hidden_ms),

@@ -6,7 +6,7 @@ using config::StepCosts;
 
 namespace {
 
-constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;  // as core/step's
+constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;  // must equal core/step's
 
 }  // namespace
 
@@ -89,7 +89,7 @@ void StepPlayback::reach(const StepBeside::Entry& beside) {
   memory_.pass(beside.peak_bytes - beside.before_bytes);
 }
 
-// From `next` on, those that come before the moment.
+// Simulates the unit reads from `next` on that come before the moment.
 void StepPlayback::read_units(size_t& next, size_t moment) {
   const auto& reads = costs_.sharding.reads;
   for (; next < reads.size() && static_cast<size_t>(reads[next].moment) <= moment; ++next) {
@@ -101,7 +101,7 @@ void StepPlayback::read_units(size_t& next, size_t moment) {
   }
 }
 
-// What came about since the entry before is this one's.
+// All that was added since the previous entry belongs to this one.
 void StepPlayback::note(size_t entry) {
   if (!log_) return;
   if (entry == 0) *log_ = {};

@@ -1,4 +1,4 @@
-// One pass of the recorded step played under a plan: every run of its forward, every moment of its backward.
+// Simulates one pass of the recorded step under a plan: every run of its forward, every moment of its backward.
 #pragma once
 
 #include "core/planner/copy_queue.h"
@@ -13,15 +13,15 @@ namespace memtune::planner {
 
 class StepPlayback {
  public:
-  // Of the steps before it; nothing of the first.
+  // State that earlier steps left; empty for the first step.
   struct Before {
-    int64_t largest_bytes = 0;  // of one transfer
-    int64_t put_bytes = 0;      // into host memory, by the last
+    int64_t largest_bytes = 0;  // of the largest transfer
+    int64_t put_bytes = 0;      // put into host memory by the last step
     StepGathers::Before gathers = {};
   };
 
-  // Everything passed must outlive it, but for `tiers`. `schedule`: learned from, or learned; `cache`: as the steps
-  // before it left it.
+  // All arguments but `tiers` and `before` must outlive it. `schedule`: learning, or learned. `cache`: as earlier steps
+  // left it.
   StepPlayback(const StepTables& tables, const config::StepCosts& costs, const StepBeside& beside,
                const config::Plan& plan, tier::LearnedSchedule& schedule, BlockCache& cache, const StepTiers& tiers,
                const Before& before);
@@ -29,7 +29,7 @@ class StepPlayback {
                const config::Plan& plan, tier::LearnedSchedule& schedule, BlockCache& cache)
       : StepPlayback(tables, costs, beside, plan, schedule, cache, {}, {}) {}
 
-  // Filled by play(); null: nothing is kept.
+  // `log` is filled by play(); null: no log.
   void keep_log(StepLog* log) { log_ = log; }
   void play();
   void forward();
@@ -41,7 +41,7 @@ class StepPlayback {
   const StepGathers& gathers() const { return gathers_; }
   Before before_next() const { return {copies_.largest_bytes(), tier_.put_bytes(), gathers_.before_next()}; }
   int64_t forward_peak() const { return forward_peak_; }
-  // What the values held at each entry; of a moment, before it and behind it.
+  // Bytes that the values held at each entry. A moment has two numbers: before it and after it (as peak_bytes).
   const StepBeside& held() const { return held_; }
 
  private:

@@ -1,4 +1,4 @@
-// Values that were dropped are made again: core/checkpoint's recursion.
+// Recomputes dropped values: the recursion of core/checkpoint.
 #include <algorithm>
 
 #include "core/base/bounds.h"
@@ -40,7 +40,7 @@ int StepValues::saved_by(int number) {
   return memory_.take(saved.captured);
 }
 
-// What a block made in passing goes when the value that it was passed for is there.
+// In nested checkpoints, values that a block made on the way are freed when the wanted value exists.
 void StepValues::run(int instance, int wanted) {
   const int block = block_of(instance);
   const auto is_block = [&](const auto& passed) { return passed.first == block; };
@@ -87,7 +87,7 @@ void StepValues::run_op(int instance) {
     if (tables_.cast_bytes_per_ms > 0) ms = 2 * static_cast<double>(value.bytes) / tables_.cast_bytes_per_ms;
   } else {
     gathers_.read_again(instance);
-    // The generator's state as it is now comes back behind the op.
+    // The current generator state is kept meanwhile and restored after the op.
     memory_.reach(tables_.runs[instance].own_bytes + tables_.runs[instance].generator_bytes);
     ms = tables_.runs[instance].ms;
     host_ms = tables_.runs[instance].host_ms;
@@ -96,7 +96,7 @@ void StepValues::run_op(int instance) {
   clock_.run(costs_.rerun_ratio * ms, costs_.rerun_ratio * host_ms);
 }
 
-// Saved tensors of one private value share its memory.
+// Saved tensors of the same private value share its memory.
 void StepValues::capture(int run) {
   const std::span<const int> saves = tables_.saves[run];
   for (const int number : saves)

@@ -17,9 +17,9 @@ Lists lists_of(const StepCosts& costs, List list) {
   return Lists(lists);
 }
 
-constexpr int64_t kCpuGenerator = 5056;  // of the Mersenne twister
+constexpr int64_t kCpuGenerator = 5056;  // state of the Mersenne Twister
 
-// Plans place arguments; a list's tensors have numbers of their own.
+// Index of an output as plans count it. Costs number the tensors of a list one by one; plans place the list.
 int argument_of(const config::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
 
 double recorded_ms(const StepCosts& costs) {
@@ -31,7 +31,7 @@ double recorded_ms(const StepCosts& costs) {
   return costs.passes * ms + costs.after_ms;
 }
 
-// The storages whose last reader each run is; `made`: those that it made itself, which nobody reads.
+// Storages by the run that uses them last. `made`: those that this run also made; else the others.
 Lists ends(const StepCosts& costs, const std::vector<StepTables::Value>& values, size_t storages, bool made) {
   std::vector<int> last(storages, -1), first(storages, -1);
   const auto touch = [&](int value, int run) {
@@ -55,7 +55,7 @@ struct Storages {
   std::vector<StepTables::Value> values;
   std::vector<int64_t> bytes;
 
-  // What `before` was is overwritten.
+  // `then` overwrites `before` in place.
   void put_into(const StepTables::Value& before, StepTables::Value& then) {
     bytes[then.storage] = 0;
     then.storage = before.storage;
@@ -63,7 +63,8 @@ struct Storages {
   }
 };
 
-// What a run writes into and what it has then are listed in the same order; what lies outside is not made by it.
+// Overwritten values and their new contents (first in `makes`) are listed in the same order. A value from outside of
+// the step has no new entry.
 Storages find_storages(const config::ProgramFacts& facts, const StepCosts& costs) {
   Storages all;
   for (const StepCosts::Value& value : costs.values) {

@@ -8,7 +8,7 @@
 namespace memtune::planner {
 namespace {
 
-constexpr int64_t kGrain = 4096;  // as core/tier's
+constexpr int64_t kGrain = 4096;  // must equal core/tier's alignment
 
 int64_t round_up(int64_t bytes) { return std::max<int64_t>(1, (bytes + kGrain - 1) / kGrain) * kGrain; }
 
@@ -41,7 +41,7 @@ StepPool::Range StepPool::take_beyond(int64_t bytes) {
   leased_bytes_ += bytes;
   peak_bytes_ = std::max({peak_bytes_, leased_bytes_, budget_bytes_ + 1});
   const Range lease{next_address_, bytes, 0};
-  next_address_ += bytes + 1;  // slabs are no neighbours
+  next_address_ += bytes + 1;  // the gap keeps slabs from being merged
   return lease;
 }
 

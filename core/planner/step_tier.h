@@ -1,5 +1,5 @@
-// Host memory and the disk behind it on paper: core/tier's decisions, one by one, on counted bytes and the step's
-// clocks. Reads and writes are a lane each; a speed of 0 is not known, and infinite.
+// Simulated host memory with the disk behind it: makes the decisions of core/tier, on counted bytes and the step's
+// clocks. Reads and writes are one queue each. A speed of 0 is unknown and counts as infinite.
 #pragma once
 
 #include <cstddef>
@@ -12,24 +12,24 @@
 
 namespace memtune::planner {
 
-// Where values may go beside the device.
+// Where a step may offload to.
 struct StepTiers {
   int64_t host_budget_bytes = 0;  // 0: no limit
-  bool disk = false;              // values placed there may leave host memory for it
+  bool disk = false;              // values placed on disk may spill to it
 };
 
-// Host memory in slabs: best fit, as tier::HostPool.
+// Host memory in slabs, with best fit like tier::HostPool.
 class StepPool {
  public:
   struct Range {
     int64_t begin = 0, bytes = 0;
-    double free_after = 0;  // a copy that still reads or writes there ends then
+    double free_after = 0;  // end of the last copy that reads or writes there, in ms
   };
 
   StepPool(int64_t slab_bytes, int64_t budget_bytes) : slab_bytes_(slab_bytes), budget_bytes_(budget_bytes) {}
 
   std::optional<Range> try_take(int64_t bytes);
-  Range take_beyond(int64_t bytes);  // the budget, which is broken
+  Range take_beyond(int64_t bytes);  // exceeds the budget
   void give_back(const Range& range);
   int64_t peak_bytes() const { return peak_bytes_; }
 
@@ -48,7 +48,7 @@ class StepTier {
     double write_gb_per_s = 0, read_gb_per_s = 0;
   };
 
-  // The clock outlives it. `last_step_bytes`: that the step before put in; 0: there was none.
+  // `clock` must outlive it. `last_step_bytes`: put by the previous step; 0: there was none.
   StepTier(const StepTiers& tiers, const Speeds& speeds, int64_t slab_bytes, int64_t last_step_bytes, StepClock& clock)
       : tiers_(tiers),
         speeds_(speeds),
@@ -56,14 +56,14 @@ class StepTier {
         last_step_bytes_(last_step_bytes),
         clock_(clock) {}
 
-  // The number of a piece that has room; the host waits for that.
+  // Returns the number of a piece with room. The host waits for the room.
   int put(int64_t bytes, bool may_spill);
-  double free_after(int piece) const { return pieces_[piece].lease.free_after; }  // who writes there waits
+  double free_after(int piece) const { return pieces_[piece].lease.free_after; }  // earliest write, in ms
   void stored(int piece, double out_done);
   bool read_ahead(int piece);
   bool ready(int piece) const;
   void fetch(int piece);
-  // `last_use`: of its room; nothing: there was none.
+  // `last_use`: end of the last copy from the room, in ms; nothing: there was none.
   void drop(int piece, std::optional<double> last_use = {});
 
   bool has_disk() const { return tiers_.disk; }
@@ -81,7 +81,7 @@ class StepTier {
     State state = State::dirty;
     bool in_host = true, has_block = false, has_request = false;
     StepPool::Range lease;
-    double written = 0, done = 0;  // its write; its last request
+    double written = 0, done = 0;  // ends of its write and of its last request
   };
 
   int64_t dirty_limit() const;
@@ -101,7 +101,7 @@ class StepTier {
   const int64_t last_step_bytes_;
   StepClock& clock_;
   std::vector<Piece> pieces_;
-  std::deque<int> dirty_, writing_, ahead_;  // oldest first; some have moved on
+  std::deque<int> dirty_, writing_, ahead_;  // oldest first; pieces in another state are skipped
   std::vector<int> leaving_;
   double write_free_ = 0, read_free_ = 0;
   int64_t dirty_bytes_ = 0, put_bytes_ = 0, disk_bytes_ = 0, disk_peak_bytes_ = 0;

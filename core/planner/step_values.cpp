@@ -37,7 +37,8 @@ StepValues::StepValues(const StepTables& tables, const StepCosts& costs, const c
       saved_(costs.saved.size()),
       cast_block_(tables.values.size(), -1) {
   for (size_t storage = 0; storage < tables.storage_bytes.size(); ++storage)
-    if (tables.storage_bytes[storage] == 0) memory_.take(static_cast<int>(storage));  // lies there before and after
+    // Resident before and after the step.
+    if (tables.storage_bytes[storage] == 0) memory_.take(static_cast<int>(storage));
 }
 
 // --- forward ---------------------------------------------------------------------------------------------------------
@@ -51,7 +52,7 @@ void StepValues::before(int run) {
   if (entry.after_blocks && !std::exchange(head_begun_, true)) copies_.begin_head();
   copies_.make_room(tables_.op_bytes[entry.op]);
   if (ops_.recomputes(entry.op) && !entry.writes_outside && !entry.on_host) {
-    ++instances_[run].references;  // of the running op
+    ++instances_[run].references;  // held by the running op
     if (entry.generator_bytes > 0) instances_[run].generator = memory_.make(entry.generator_bytes);
     record(run);
   }
@@ -70,7 +71,7 @@ void StepValues::overwrite(int written) {
 void StepValues::record(int instance) {
   instances_[instance].recorded = true;
   for (const int input : inputs_of(instance)) {
-    if (!values_[input].in_table) add(input, Place::keep, kNone);  // from outside
+    if (!values_[input].in_table) add(input, Place::keep, kNone);  // from outside of the step
     use(input, By::rerun);
   }
 }
@@ -194,7 +195,7 @@ void StepValues::stay(int saved) {
   memory_.take(tables_.values[costs_.saved[saved].value].storage);
 }
 
-// False: it stays as it is.
+// Returns false if the private tensor stays as it is.
 bool StepValues::resolve_private(int saved, int v, int run) {
   const StepTables::Value& entry = tables_.values[v];
   const Place place = ops_.saved(tables_.runs[run].op);

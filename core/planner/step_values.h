@@ -1,5 +1,6 @@
-// The values of a step on paper: who uses them, who made them, and where they are, as autograd::SavedValue,
-// checkpoint::Instance and step::Executor have it, on counted references. One forward and backward.
+// Values of a simulated step: who uses them, what recomputes them and where they are. It does what
+// autograd::SavedValue, checkpoint::Instance and step::Executor do, with reference counts instead of tensors. For one
+// forward and backward.
 #pragma once
 
 #include <utility>
@@ -15,7 +16,7 @@
 
 namespace memtune::planner {
 
-// By op: what a plan means for it.
+// What a plan says about each op.
 class PlannedOps {
  public:
   PlannedOps(size_t ops, const config::Plan& plan);
@@ -24,13 +25,13 @@ class PlannedOps {
   bool recomputes(int op) const { return recomputes_[op]; }
 
  private:
-  std::vector<const config::OpPlacement*> by_op_;  // null: all stays
+  std::vector<const config::OpPlacement*> by_op_;  // null: everything is kept
   std::vector<bool> recomputes_;
 };
 
 class StepValues {
  public:
-  // Everything passed must outlive it.
+  // All arguments must outlive it.
   StepValues(const StepTables& tables, const config::StepCosts& costs, const config::Plan& plan, size_t ops,
              StepMemory& memory, StepClock& clock, CopyQueue& copies, StepGathers& gathers);
 
@@ -54,24 +55,25 @@ class StepValues {
     Place place = Place::keep;
     bool overwritten = false, crosses = false, in_table = false;
     int references = 0;
-    int uses[2] = {0, 0};  // by By
+    int uses[2] = {0, 0};  // indexed by By
     int held = kNone, away = kNone, maker = kNone, passed = kNone;
     bool used() const { return uses[0] + uses[1] > 0; }
   };
-  // Numbered as the runs; behind them, as the values, those of casts.
+  // A recorded op, which can be recomputed. Runs come first, by their numbers; then casts, by the numbers of their
+  // values.
   struct Instance {
     int references = 0;
     bool recorded = false, done = false;
-    int captures = 0;  // uses of private values
+    int captures = 0;  // uses of private tensors
     int generator = kNone;
   };
   struct Saved {
     enum class As { nothing, storage, value, own } as = As::nothing;
-    int captured = kNone;  // of `own`
-    int handed = kNone;    // what unpack gave, until backward is done with it
+    int captured = kNone;  // memory block of a recomputed private tensor (As::own)
+    int handed = kNone;    // memory block that unpack returned, until backward has used it
   };
 
-  // step_values.cpp
+  // In step_values.cpp.
   void overwrite(int value);
   void record(int instance);
   void use(int value, By by);
@@ -98,10 +100,10 @@ class StepValues {
   std::span<const int> inputs_of(int instance) const;
   std::span<const int> outputs_of(int instance) const;
 
-  // step_reruns.cpp; blocks that are answered are referred to once more
+  // In step_reruns.cpp. A memory block that is returned has one more reference.
   struct Input {
     int value, block;
-    bool copied;  // since the op writes into it
+    bool copied;  // because the op writes into it
   };
   int bytes(int value);
   int make(int instance, int value);
@@ -127,8 +129,8 @@ class StepValues {
   std::vector<Value> values_;
   std::vector<Instance> instances_;
   std::vector<Saved> saved_;
-  std::vector<int> cast_block_;                            // by value: of the run that saved it
-  std::vector<std::pair<int, std::vector<int>>> passing_;  // blocks, and the values that are passed in them
+  std::vector<int> cast_block_;                            // by value: block of the run that saved it
+  std::vector<std::pair<int, std::vector<int>>> passing_;  // nested recomputation: block, values held until it ends
   int block_ = -1;
   bool head_begun_ = false;
   int64_t reruns_ = 0, made_bytes_ = 0;
