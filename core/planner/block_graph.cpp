@@ -155,7 +155,7 @@ class Maker {
                        [&](int reader) { return unit(reader) != home; });
   }
 
-  // A matmul's private tensors are casts of its inputs. For other ops the costs say so.
+  // A matmul's private tensors are casts of its inputs. For other ops see the costs.
   bool is_cast(int memory) const {
     const OpCost& cost = costs_[at(memory).op];
     if (at(memory).output != kPrivate || !cost.casts()) return false;

@@ -10,7 +10,7 @@ namespace {
 
 using config::StepCosts;
 
-// Allocated memory is never negative, even if a file says so.
+// Allocated memory is never negative, even if a file contains such numbers.
 int64_t sum(int64_t beside, int64_t held) { return std::max<int64_t>(0, beside + held); }
 
 void keep_bytes(const StepBeside& beside, const StepBeside& held, StepCosts& costs) {

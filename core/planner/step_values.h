@@ -16,7 +16,7 @@
 
 namespace memtune::planner {
 
-// What a plan says about each op.
+// Places of a plan, by op.
 class PlannedOps {
  public:
   PlannedOps(size_t ops, const config::Plan& plan);
