@@ -1,5 +1,5 @@
-// Two sweeps beside each other: what became faster, smaller, wrong. Trials are the same when strategy, batch and
-// sequence are.
+// Compares two sweeps, A and B: which trials became faster, smaller or failed. Trials are the same if strategy, batch
+// and sequence length are equal.
 #pragma once
 
 #include <span>
@@ -10,19 +10,19 @@
 namespace memtune::result {
 
 struct DiffRow {
-  const Row* a = nullptr;  // null: only in B
-  const Row* b = nullptr;  // null: only in A
+  const Row* a = nullptr;  // null: in B only
+  const Row* b = nullptr;  // null: in A only
 
   const Row& any() const { return a ? *a : *b; }
   bool in_both() const { return a && b; }
   bool worked_in_both() const;
-  bool broke() const;  // worked in A, and in B not or was not tried
+  bool broke() const;  // worked in A, but failed or is missing in B
 };
 
-// In A's order as people read it (ranked), then what only B has. Refers to the rows of both.
+// A's rows in ranked order, then the rows that only B has. The result points into both spans.
 std::vector<DiffRow> diff(std::span<const Row> a, std::span<const Row> b);
 
-// The intervals of the medians meet: no difference can be told.
+// Whether the intervals of the medians overlap, so that no difference can be claimed.
 bool may_be_equal(const StepTime& a, const StepTime& b);
 
 }  // namespace memtune::result

@@ -15,7 +15,7 @@ namespace {
 
 constexpr const char* kForms = "; it takes peak>+2%, peak>+512MiB, step>+1.5%, step>+3ms, exposed>+2ms, hidden<-5%";
 
-// What people call a figure in a limit, and its key.
+// Names in limits, and the keys of the figures.
 constexpr struct {
   const char *name, *key;
 } kNames[] = {{"peak", "peak_allocated_bytes"}, {"step", "step_ms"}, {"exposed", "exposed_ms"}, {"hidden", "hidden"}};

@@ -1,4 +1,4 @@
-// What the second of two sweeps may not do to the first, for pipelines that have to fail then.
+// Regression limits between two sweeps, for pipelines that must fail on them (diff --fail-if).
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace memtune::result {
 
-// "peak>+2%", "step>+1.5%", "peak>+512MiB", "step>+3ms", "hidden<-5%": what B may not do to A.
+// A limit on the change from A to B: "peak>+2%", "step>+1.5%", "peak>+512MiB", "step>+3ms", "hidden<-5%".
 class DiffLimit {
  public:
-  explicit DiffLimit(const std::string& text);  // UsageError that shows valid forms
+  explicit DiffLimit(const std::string& text);  // throws UsageError that shows valid forms
 
-  // Trials that worked in both and go beyond the limit, a line each: "offload:stream: peak +3.1 %, limit +2 %".
+  // Describes each trial that worked in both sweeps and exceeds the limit: "offload:stream: peak +3.1 %, limit +2 %".
   std::vector<std::string> broken_by(const std::vector<DiffRow>& rows) const;
 
  private:
@@ -22,8 +22,8 @@ class DiffLimit {
 
   std::string text_, name_;
   const Figure* figure_ = nullptr;
-  bool above_ = true;     // > ; else <
-  bool relative_ = true;  // in shares of A; for `hidden` in points
+  bool above_ = true;     // true for >, false for <
+  bool relative_ = true;  // as a share of A; for `hidden` in percentage points
   double bound_ = 0;      // a share, ms or bytes
 };
 

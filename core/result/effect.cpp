@@ -18,7 +18,7 @@ bool counted(const Measurement& m) { return m.recomputed_bytes.has_value() || is
 
 bool offloaded(const Measurement& m) { return m.transfer.out_bytes > 0; }
 bool wrote_to_disk(const Measurement& m) { return m.transfer.disk_write_bytes > 0; }
-// Of values without bytes of their own ops are run again too.
+// The op count matters too: ops may be recomputed whose outputs have no bytes of their own.
 bool recomputed(const Measurement& m) { return m.recomputed_ops > 0 || m.recomputed_bytes.value_or(0) > 0; }
 
 Strategy with_host_for_disk(const Strategy& strategy) {
@@ -31,20 +31,20 @@ Strategy with_host_for_disk(const Strategy& strategy) {
   return left;
 }
 
-// What is left of it, by what was counted.
+// The strategy without the parts that had no effect according to the counters.
 Strategy counted_part(const Strategy& strategy, const Measurement& m) {
   Strategy left = strategy;
   if (!offloaded(m))
     left = left.without_offload();
   else if (!wrote_to_disk(m))
     left = with_host_for_disk(left);
-  // Inputs that were offloaded have no name without their checkpoint.
+  // Offloaded checkpoint inputs have no strategy name without their checkpoint.
   const bool inputs_moved = std::ranges::any_of(left.parts(), &config::StrategyPart::moves_inputs);
   if (!recomputed(m) && !inputs_moved) left = left.without_recompute();
   return left;
 }
 
-// Where `left` is what remains of `strategy`.
+// Names what has no effect; `left` is the part of `strategy` with an effect.
 std::string idle_text(const Strategy& strategy, const Strategy& left, const Measurement& m) {
   const bool moves = strategy.moves() && !left.moves(), recomputes = strategy.recomputes() && !left.recomputes();
   if (moves && recomputes) return "nothing was offloaded, nothing was recomputed";
@@ -134,7 +134,7 @@ int64_t changed_bytes(const Measurement& m) { return m.transfer.out_bytes + m.re
 bool changes_less(const Row& a, const Row& b) {
   const Measurement &of_a = a.measurement, &of_b = b.measurement;
   if (is_base(a) || is_base(b)) return is_base(a) && !is_base(b);
-  if (!a.command.empty() && !b.command.empty()) return peak(a) < peak(b);  // what they change is not known
+  if (!a.command.empty() && !b.command.empty()) return peak(a) < peak(b);  // the bytes they change are not known
   return counted(of_a) && counted(of_b) ? changed_bytes(of_a) < changed_bytes(of_b) : peak(a) > peak(b);
 }
 

@@ -1,5 +1,6 @@
-// What a trial did to a step: how many bytes it offloaded and recomputed. A strategy of which a part did neither is
-// another strategy under a longer name, whatever its plan says: that part is not recommended, ranked or exported.
+// Determines what a strategy changed in a step: bytes offloaded and recomputed. If a part of a strategy changed
+// nothing, the trial equals a simpler strategy. The trial is then not recommended, ranked or exported under its own
+// name.
 #pragma once
 
 #include <cstdint>
@@ -11,35 +12,35 @@
 
 namespace memtune::result {
 
-// The strategy that the trial amounts to: without offloads where nothing was offloaded, without checkpoints where
-// nothing was recomputed, with the host for a disk that nothing reached; Measurement::equal_to where that is set. The
-// trial's own name where every part did something, where nothing was counted, and where no name is left to give.
+// The strategy that the trial amounts to. Offloading is dropped if nothing was offloaded, checkpoints if nothing was
+// recomputed; `disk` changes to `host` if nothing was written to disk. Measurement::equal_to has priority. Returns the
+// trial's own name if every part had an effect, nothing was counted, or no simpler name exists.
 std::string effective_strategy(const Measurement& measurement);
 
-// A part of it, or all, had no effect.
+// Whether all or part of the strategy had no effect.
 bool did_less(const Measurement& measurement);
-// Worked, counted what it did, and did nothing. Never true of `none` itself.
+// Whether the trial worked, counted its changes and changed nothing. False for `none` itself.
 bool did_nothing(const Measurement& measurement);
 
-// "equal to checkpoint:cheap: nothing was offloaded", with the reason behind it where no_effect has one; of a plan
-// without a strategy's name "nothing was offloaded". "" where every part had an effect.
+// "equal to checkpoint:cheap: nothing was offloaded", followed by Measurement::no_effect. For a plan without a strategy
+// name only "nothing was offloaded". "" if every part had an effect.
 std::string effect_text(const Measurement& measurement);
 
-// Of commands, which count nothing: a variant whose settings offload or recompute, but whose peak, copies and losses
-// are to the byte and the bit those of one whose settings do not, is equal to that. `likes`: for each row memtune's own
-// strategy of the same settings; "": none is known. Peaks have to be of an allocator.
+// For external commands, which report no counters. A variant that should offload or recompute may equal one that should
+// not. It does if peaks and copied bytes are equal and losses are bit-identical. `likes`: memtune's strategy with the
+// settings of each row; "": unknown. Peaks must come from an allocator.
 void compare_effects(std::span<Row> rows, std::span<const std::string> likes);
 
-// The rows to choose from: usable, the same training as the baseline (see compare_losses), and of those that amount to
-// the same at the same batch and sequence one, the strategy itself where it was measured.
+// The rows to choose from: usable, and the same training as the baseline (see compare_losses). Rows with equal
+// effective strategy, batch and sequence length give one result, preferably the row with that strategy's own name.
 std::vector<const Row*> choices(std::span<const Row* const> rows);
 std::vector<const Row*> choices(std::span<const Row> rows);
 
-// Bytes a step that were moved or made again.
+// Bytes offloaded and recomputed per step.
 int64_t changed_bytes(const Measurement& measurement);
 
-// By changed_bytes where both were counted; else whoever holds more memory changes less. The base changes least.
-// Of commands, whose changes nobody counts, the one that holds less memory is taken for it.
+// Compares changed_bytes() if both trials counted them. Otherwise the row with the higher peak is assumed to change
+// less. The base changes least. External commands report no counters; there the lower peak is preferred.
 bool changes_less(const Row& a, const Row& b);
 
 }  // namespace memtune::result

@@ -26,13 +26,13 @@ bool positive(const Measurement& m) {
 
 bool moves(const Measurement& m) { return m.transfer.out_bytes + m.transfer.in_bytes > 0; }
 
-// Known where it is above 0.
+// Known if above 0.
 template <auto Get>
 constexpr Figure plain(const char* key, const char* head, Unit unit, int digits) {
   return {key, head, unit, digits, Get, positive<Get>};
 }
 
-// Known where the trial moves values.
+// Known if the trial copies activations.
 template <auto Get>
 constexpr Figure of_copies(const char* key, const char* head, Unit unit, int digits) {
   return {key, head, unit, digits, Get, moves};

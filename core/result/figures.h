@@ -1,5 +1,5 @@
-// What of a measurement is told as a number: its name for scripts and for people, its unit, and how it is written. The
-// table, the page, CSV, limits and the viewer take their figures from here.
+// The numbers of a measurement: name for scripts, name for people, unit and format. The table, the page, CSV, limits
+// and the viewer use these definitions.
 #pragma once
 
 #include <span>
@@ -14,33 +14,33 @@ enum class Unit { ms, bytes, share, count, per_second, gb_per_second };
 bool is_whole(Unit unit);  // bytes and counts
 
 struct Figure {
-  const char* key;   // "exposed_ms": of CSV, for scripts
-  const char* head;  // "exposed ms": of columns, for people; bytes and shares have their unit behind it
+  const char* key;   // "exposed_ms": CSV column, for scripts
+  const char* head;  // "exposed ms": table column, for people; the unit is appended for bytes and shares
   Unit unit;
-  int digits;                         // behind the point; kForLeast: as many as the least of a column needs
-  double (*get)(const Measurement&);  // 0: not measured
-  bool (*known)(const Measurement&);  // does the number say something? A hidden share of no copies does not
+  int digits;                         // decimals; kForLeast: as many as the smallest value of a column needs
+  double (*get)(const Measurement&);  // returns 0 if not measured
+  bool (*known)(const Measurement&);  // whether the number means anything, unlike an overlap share without copies
 
   static constexpr int kForLeast = -1;
 };
 
-std::span<const Figure> figures();  // in the order of CSV
+std::span<const Figure> figures();  // in CSV order
 const Figure& figure(std::string_view key);
-// Tokens a second where all rows count them, else samples a second.
+// Tokens per second if all rows count tokens, else samples per second.
 const Figure& rate_figure(std::span<const Row* const> rows);
 
 inline constexpr const char* kNothing = "–";
 
-// A figure of some rows, in which unit and digits are the same for all of them.
+// A figure of several rows, with one unit and number of decimals for all.
 class FigureColumn {
  public:
   FigureColumn(const Figure& figure, std::span<const Row* const> rows);
 
   std::string head() const;                      // "step ms", "peak GiB", "hidden %"
-  double in_unit(double raw) const;              // of ms or bytes, in the unit of the head
-  double value(const Measurement& m) const;      // of it, likewise
-  std::string text(const Measurement& m) const;  // kNothing where it is not known
-  std::string text(double value) const;          // of the column's unit
+  double in_unit(double raw) const;              // converts ms or bytes to the unit of the head
+  double value(const Measurement& m) const;      // in the unit of the head
+  std::string text(const Measurement& m) const;  // kNothing if not known
+  std::string text(double value) const;          // `value` is in the unit of the head
   const char* byte_unit() const { return byte_unit_; }
 
  private:

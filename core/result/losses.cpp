@@ -10,7 +10,7 @@
 namespace memtune::result {
 namespace {
 
-constexpr double kOfRuns = 2;  // as gradients are compared with what runs of the baseline differ by
+constexpr double kOfRuns = 2;  // the factor used for gradients against repeated baseline runs
 
 double rounding(const std::string& dtype) {
   if (dtype == "bfloat16") return std::ldexp(1, -8);
@@ -38,7 +38,7 @@ Range range_of(const Measurement& m, size_t step) {
   return range;
 }
 
-// Of a loss from the nearest of the range; infinite where it is no number.
+// Distance of a loss from the range; infinite if it is not finite.
 double distance(double loss, const Range& range) {
   if (!std::isfinite(loss)) return std::numeric_limits<double>::infinity();
   return std::max({0.0, range.low - loss, loss - range.high});
@@ -53,7 +53,7 @@ std::string text_of(double loss) {
 }  // namespace
 
 bool has_other_samples(const Measurement& m, const Measurement& base) {
-  constexpr double kSame = 0.02;  // they are counted, but by time
+  constexpr double kSame = 0.02;  // counts are computed from times, so they vary
   const double samples = amount(m, Work::sample), expected = amount(base, Work::sample);
   return samples > 0 && expected > 0 && std::abs(samples / expected - 1) > kSame;
 }

@@ -30,7 +30,7 @@ double median_of_sorted(const std::vector<double>& sorted) {
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-// A fixed seed: the same samples always give the same interval, on every machine.
+// Fixed seed: equal samples give equal intervals on every machine.
 std::vector<double> bootstrap_medians(const std::vector<double>& sorted) {
   constexpr size_t kResamples = 2001;
   std::mt19937_64 random(20240229);
@@ -44,7 +44,7 @@ std::vector<double> bootstrap_medians(const std::vector<double>& sorted) {
   return medians;
 }
 
-// The names of the JSON, once for both directions: `visit(key, member)`.
+// Defines the JSON names once for both directions, as visit(key, member).
 template <typename Visit>
 void fields(StepTime& time, Visit visit) {
   visit("median", time.median);
@@ -172,7 +172,7 @@ Json encode(bool value) { return value; }
 Json encode(int64_t value) { return value; }
 Json encode(Outcome outcome) { return to_string(outcome); }
 
-// JSON has no NaN: null stands for every number that is not finite, or beyond what is read.
+// JSON has no NaN: null stands for numbers that are not finite or exceed what readers accept.
 Json encode(double value) { return std::abs(value) <= kMostNumber ? Json(value) : Json(nullptr); }
 
 Json encode(std::optional<int64_t> value) { return value ? Json(*value) : Json(nullptr); }
@@ -183,7 +183,7 @@ Json encode(const std::vector<double>& values) {
   return array;
 }
 
-// Reasons quote what crashed processes printed, which may end within a character; dump() throws on that.
+// Reasons quote output of crashed processes, which may end inside a character. dump() would throw on that.
 Json encode(const std::string& any) {
   return parse_json(Json(any).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
@@ -224,7 +224,7 @@ template <typename Object>
 requires std::is_aggregate_v<Object>
 void decode(const Json& json, Object& object);
 
-// Only of losses and gradients it is the model that says how large they become.
+// The model, not time, determines the size of losses and gradients, so these have no general bound.
 bool is_figure(std::string_view key) {
   constexpr std::string_view kOfModel[] = {"loss", "expected", "allowed", "max_abs_difference"};
   return std::ranges::find(kOfModel, key) == std::end(kOfModel);
@@ -239,7 +239,7 @@ bool is_beyond(const Other&) {
   return false;
 }
 
-// Names the field that cannot be taken.
+// Errors name the field.
 template <typename Member>
 void decode(const char* key, const Json& json, Member& member) try {
   decode(json, member);
@@ -248,7 +248,7 @@ void decode(const char* key, const Json& json, Member& member) try {
   throw UsageError(std::string(key) + ": " + why.what());
 }
 
-// A key that is absent leaves its member at the default.
+// A missing key keeps the member's default.
 template <typename Object>
 requires std::is_aggregate_v<Object>
 void decode(const Json& json, Object& object) {
@@ -290,7 +290,7 @@ StepTime summarize(std::vector<double> samples_ms) {
   std::sort(sorted.begin(), sorted.end());
   if (sorted.empty()) return time;
   time.median = median_of_sorted(sorted);
-  // Of two samples, each is the resample's median a quarter of the time: the interval is both.
+  // For two samples the interval is both: each is the resampled median in a quarter of the cases.
   const std::vector<double> medians = sorted.size() <= 2 ? sorted : bootstrap_medians(sorted);
   const double last = static_cast<double>(medians.size() - 1);
   time.low = medians[static_cast<size_t>(std::floor(0.025 * last))];

@@ -1,5 +1,5 @@
-// What more memory than the budget would be worth: step time, as far as something was measured that needs more and is
-// faster. A pure function over rows.
+// The step time that memory above the budget would save, if a faster trial that needs more was measured. Pure functions
+// over rows.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 namespace memtune::result {
 
 struct MemoryPrice {
-  const Row* row = nullptr;  // that could be chosen under a larger budget; of the rows that were given
-  double saved_ms = 0;       // of a step of what is chosen now
-  double ms_per_gib = 0;     // saved for each GiB from the peak of what is chosen now up to the row's
+  const Row* row = nullptr;  // would be chosen under a larger budget; points into the given rows
+  double saved_ms = 0;       // per step, compared with the chosen row
+  double ms_per_gib = 0;     // per GiB by which the row's peak exceeds that of the chosen row
 };
 
-// Among the rows that do not keep the budget and are measurably faster than `chosen`, which keeps it, the one that
-// saves most for its bytes. Nothing: there is none, or no budget (0).
+// Among the rows above the budget that are measurably faster than `chosen`, the one that saves most time per byte.
+// `chosen` must fit the budget. Returns nothing if there is no such row, or no budget (0).
 std::optional<MemoryPrice> price_of_more(std::span<const Row> rows, const Row& chosen, int64_t budget_bytes);
 
 }  // namespace memtune::result

@@ -39,7 +39,7 @@ void take_gradients(const Measurement& rank, size_t number, Measurement& to) {
   to.reason = "rank " + std::to_string(number) + ": " + rank.reason;
 }
 
-// The same saves of another rank.
+// Merges the saves of one more rank.
 void add_saves(const std::vector<SavedStep>& saves, size_t rank, std::vector<SavedStep>& to) {
   for (const SavedStep& save : saves) {
     const auto same = std::ranges::find(to, save.step, &SavedStep::step);
@@ -118,7 +118,7 @@ SaveMeasurement of_all_ranks(std::span<const SaveMeasurement> ranks) {
     if (!rank.slowdown) all.no_slowdown = rank.no_slowdown;
     all.slowdown =
         all.slowdown && rank.slowdown ? std::optional(std::max(*all.slowdown, *rank.slowdown)) : std::nullopt;
-    if (all.reason.empty() && !rank.reason.empty()) {  // others ended with it
+    if (all.reason.empty() && !rank.reason.empty()) {  // the others ended because of it
       all.outcome = rank.outcome;
       all.reason = "rank " + std::to_string(i) + ": " + rank.reason;
     }

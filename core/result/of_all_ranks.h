@@ -1,4 +1,4 @@
-// What the processes of one training measured, as one measurement.
+// Merges the results of the ranks of one training.
 #pragma once
 
 #include <span>
@@ -9,15 +9,15 @@
 
 namespace memtune::result {
 
-// By rank, at least one. The slowest rank's step, the highest of each peak, all of their samples, the mean of their
-// losses; each rank's own in Measurement::ranks. Gradients are equal where all ranks' are. What is not ok on one is not
-// ok, and the reason says on which.
+// `ranks` is indexed by rank and not empty. Takes the slowest rank's step time, the maximum of each peak, the sum of
+// samples and the mean of losses; values per rank are in Measurement::ranks. Gradients are equal if they are on all
+// ranks. If a rank is not ok, the result is not ok, and the reason names the rank.
 Measurement of_all_ranks(std::span<const Measurement> ranks);
 
-// The slowest rank's of every time, the highest host memory, the bytes of all. A save that failed on one has failed;
-// the losses are all ranks' already.
+// Takes the slowest rank's times, the maximum of host memory and the sum of bytes. A save that failed on one rank has
+// failed. Losses are equal on all ranks already.
 TrainingResult of_all_ranks(std::span<const TrainingResult> ranks);
-// Likewise.
+// Merges save measurements in the same way.
 SaveMeasurement of_all_ranks(std::span<const SaveMeasurement> ranks);
 
 }  // namespace memtune::result

@@ -18,7 +18,7 @@ int64_t bytes_of(const Trace& trace, EventKind kind) {
   return bytes;
 }
 
-// Bytes a nanosecond are 1e9 bytes a second.
+// Bytes per ns equal 1e9 bytes per second.
 double rate(int64_t bytes, const Intervals& copies) {
   const int64_t ns = total(copies);
   return ns > 0 ? static_cast<double>(bytes) / static_cast<double>(ns) : 0;

@@ -11,7 +11,7 @@ namespace memtune::result {
 namespace {
 
 constexpr double kBeyond = 1.6;         // times the median
-constexpr double kFrontierRoom = 1.25;  // times the slowest: what takes longer would press all others together
+constexpr double kFrontierRoom = 1.25;  // times the slowest; slower points would compress the scale
 
 void mark_beyond(std::vector<ParetoPoint>& points) {
   std::vector<double> times;
@@ -24,7 +24,7 @@ void mark_beyond(std::vector<ParetoPoint>& points) {
   }
 }
 
-// As far from the measured as the prediction was off, whatever work the plot's time is for.
+// Placed relative to the measured point by the prediction errors, which hold for any unit of work.
 void set_predicted(ParetoPoint& point) {
   const auto step = step_error(*point.row), peak = peak_error(*point.row);
   if (!step || !peak) return;
@@ -87,7 +87,7 @@ void set_fronts(ParetoPlot& plot) {
 
 void mark_front(std::span<Row> rows) {
   const Ranking ranking{std::span<const Row>(rows)};
-  const auto beats = [&](const Row& a, const Row& b) {  // as good in both, better in one
+  const auto beats = [&](const Row& a, const Row& b) {  // at least as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
     return same_axes(a, b) && time_a <= time_b && peak(a) <= peak(b) && (time_a < time_b || peak(a) < peak(b));
   };

@@ -7,7 +7,7 @@
 namespace memtune::result {
 namespace {
 
-// In the order of Work. A token takes microseconds.
+// In the order of Work. Token times are in µs.
 constexpr struct {
   const char *title, *unit;
   double per_ms;
@@ -19,8 +19,8 @@ bool counts(std::span<const Row* const> rows, double Measurement::*rate) {
   return std::ranges::all_of(rows, [&](const Row* row) { return row->measurement.*rate > 0; });
 }
 
-constexpr double kSame = 1.02;     // of samples a step, which are counted
-constexpr double kPadding = 1.25;  // of tokens, by which larger batches may be longer
+constexpr double kSame = 1.02;     // tolerance of samples per step, which are computed from times
+constexpr double kPadding = 1.25;  // tolerance of tokens, which padding adds in larger batches
 
 bool within(std::span<const Row* const> rows, Work work, double times) {
   const auto of = [&](const Row* row) { return amount(row->measurement, work); };
@@ -30,7 +30,7 @@ bool within(std::span<const Row* const> rows, Work work, double times) {
 
 bool same_work(std::span<const Row* const> rows) {
   if (!std::ranges::all_of(rows, [&](const Row* row) { return same_axes(*row, *rows.front()); })) return false;
-  if (rows.empty() || rows.front()->command.empty()) return true;  // axes say it
+  if (rows.empty() || rows.front()->command.empty()) return true;  // trials of memtune have equal work at equal axes
   return within(rows, Work::sample, kSame) && within(rows, Work::token, kPadding);
 }
 
@@ -70,7 +70,7 @@ Ranking::Ranking(std::span<const Row* const> rows) {
 const char* Ranking::title() const { return kWorks[static_cast<size_t>(work_)].title; }
 const char* Ranking::unit() const { return kWorks[static_cast<size_t>(work_)].unit; }
 
-// What the row's rounds were measured beside; itself where there is nothing.
+// The row that this row's rounds were compared with; the row itself if there is none.
 const Row* Ranking::base_of(const Row& row) const {
   const std::vector<Round>& rounds = row.measurement.rounds;
   const auto found = std::ranges::find_if(rows_, [&](const Row* other) {

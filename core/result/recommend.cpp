@@ -17,7 +17,7 @@
 namespace memtune::result {
 namespace {
 
-constexpr double kTellsNothing = 10;  // times the low end of an interval is its high one
+constexpr double kTellsNothing = 10;  // largest ratio of an interval's ends that is still worth printing
 
 const std::array<std::string, 2> kGoals = {"throughput", "memory"};
 
@@ -33,7 +33,7 @@ std::string format_ms(double ms) {
   return text;
 }
 
-// "24 % more time", and for what where it is not a step.
+// "24 % more time", with the unit of work if it is not a step.
 std::string more_time(double from, double to, Work work) {
   const double percent = (to / from - 1) * 100;
   const std::string what = work == Work::step ? "" : work == Work::sample ? " a sample" : " a token";
@@ -77,7 +77,7 @@ class Recommender {
   }
 
  private:
-  // A shorter sequence is other training, not a way to the same: only the longest that fits is chosen from.
+  // A shorter sequence is different training, so only the longest sequence that fits is considered.
   void keep_the_longest() {
     const auto length = [](const Row* row) { return row->sequence.value_or(0); };
     if (fitting_.empty()) return;
@@ -135,7 +135,7 @@ class Recommender {
         rows_, [](const Row& row) { return usable(row.measurement) && row.measurement.losses.changed; });
   }
 
-  // " (0.93 to 1.04 × none)": where rounds tell.
+  // " (0.93 to 1.04 × none)" if there are several rounds.
   std::string interval_text(const Row& row) const {
     for (const Row& base : rows_) {
       const std::vector<Round>& rounds = row.measurement.rounds;
@@ -147,7 +147,7 @@ class Recommender {
     return "";
   }
 
-  // Why the baseline, the usual first choice, is not the answer.
+  // Why the baseline, the usual first choice, was not chosen.
   std::string why_not_base(const Row& chosen) const {
     for (const Row& row : rows_) {
       if (!is_base(row) || !same_axes(row, chosen)) continue;
@@ -159,8 +159,7 @@ class Recommender {
     return "";
   }
 
-  // The cheapest way, in time a byte, to less memory than `from` needs: "checkpoint:full saves 23 GiB for 24 % more
-  // time".
+  // The option that saves memory at the lowest time per byte: "checkpoint:full saves 23 GiB for 24 % more time".
   std::string next_price(const Row& from) const {
     const Row* best = nullptr;
     const auto price = [&](const Row& row) {
@@ -174,7 +173,7 @@ class Recommender {
            more_time(ranking_.time(from), ranking_.time(*best), ranking_.work());
   }
 
-  // Wrong results must not be chosen for their speed, and whoever reads the table should know why they were not.
+  // Explains why a faster row with wrong results was not chosen.
   std::string wrong_but_faster(const Row& chosen) const {
     for (const Row& row : rows_) {
       if (row.measurement.outcome == Outcome::mismatch && ranking_.time(row) < ranking_.time(chosen))
@@ -189,8 +188,8 @@ class Recommender {
   int64_t budget_;
   Goal goal_;
   Ranking ranking_;
-  std::vector<const Row*> candidates_, fitting_;  // that could be chosen; that also keep the budget
-  bool shorter_left_out_ = false;                 // sequences
+  std::vector<const Row*> candidates_, fitting_;  // rows that can be chosen; those that also fit the budget
+  bool shorter_left_out_ = false;                 // rows with shorter sequences were removed
 };
 
 }  // namespace
@@ -203,7 +202,6 @@ Goal parse_goal(const std::string& text) {
   return static_cast<Goal>(found - kGoals.begin());
 }
 
-// Of those that are as fast as the fastest within the noise, the one that changes a step least.
 const Row& choose(std::span<const Row* const> fitting, const Ranking& ranking, Goal goal) {
   if (goal == Goal::memory) return best_of(fitting, ranking, &Ranking::smaller);
   const Row& fastest = best_of(fitting, ranking, &Ranking::faster);

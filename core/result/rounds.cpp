@@ -7,14 +7,14 @@
 namespace memtune::result {
 namespace {
 
-// Of Student's t, two-sided, by degrees of freedom from 1 on.
+// Two-sided quantiles of Student's t, by degrees of freedom from 1 on.
 using Quantiles = std::array<double, 15>;
 constexpr Quantiles kStudent95 = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
                                   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131};
 constexpr Quantiles kStudent99 = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.499, 3.355,
                                   3.250,  3.169, 3.106, 3.055, 3.012, 2.977, 2.947};
 
-// Beyond the table the last stands: a little too wide, never too narrow.
+// Beyond the table the last quantile is used: slightly too wide, never too narrow.
 double quantile(size_t freedom, Confidence confidence) {
   const Quantiles& student = confidence == Confidence::percent95 ? kStudent95 : kStudent99;
   return student[std::min(freedom, student.size()) - 1];

@@ -1,26 +1,26 @@
-// Trials that are compared run in turns (A B C, A B C, ...), so that a drift of the machine meets all of them. What is
-// compared is the ratio of a trial's median step to that of the baseline in the same round; over the rounds it has an
-// interval (docs/decisions/rounds-and-ratios.md).
+// Trials run in turn (A B C, A B C, ...), so that drift of the machine affects all equally. Trials are compared by the
+// ratio of their median step to the baseline's in the same round. The ratio has an interval over the rounds
+// (docs/decisions/rounds-and-ratios.md).
 #pragma once
 
 #include "core/result/measurement.h"
 
 namespace memtune::result {
 
-// Of a trial's step to another's.
+// Ratio of a trial's step time to another's.
 struct Ratio {
   double value = 1, low = 1, high = 1;  // low and high: the interval
 };
 
-// Of the interval. A figure for itself is shown with 95 %. Of ten trials the fastest has had ten chances to look so:
-// whether it is takes 99 %.
+// Confidence of an interval. Single values are shown with 95 %. Comparing many trials needs 99 %, because the fastest
+// of ten has had ten chances to look fast.
 enum class Confidence { percent95, percent99 };
 
-// Geometric mean of the rounds' ratios, with Student's interval of their logarithms. Fewer than two rounds that
-// were measured beside `base`: the medians' ratio, with the interval of the trial's own median.
+// Geometric mean of the rounds' ratios, with Student's t interval of their logarithms. Fewer than two rounds against
+// `base` give the ratio of the medians, with the interval of the trial's own median.
 Ratio ratio_of(const Measurement& measurement, const Measurement& base, Confidence = Confidence::percent95);
 
-// `round`, counted from 0, into what earlier rounds found: samples of all make the step time, the highest peak counts.
+// Merges round `index` (from 0) into earlier rounds: step times use the samples of all rounds, peaks the maximum.
 void add_round(size_t index, const Measurement& round, const Round& beside, Measurement& to);
 
 }  // namespace memtune::result

@@ -6,10 +6,10 @@
 namespace memtune::result {
 namespace {
 
-constexpr double kMostSteps = 1e15;  // so that any step time gives a number
+constexpr double kMostSteps = 1e15;  // keeps numbers in range for any step time
 constexpr double kLeastStepMs = 1e-300;
 
-// Of a save, in which steps go on.
+// The part of a save during which steps run.
 double on_its_way_ms(const SaveMeasurement& save) { return std::max(0.0, save.durable_ms - save.blocked_ms); }
 
 }  // namespace

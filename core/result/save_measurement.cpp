@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kEnoughSteps = 3;  // of either kind: a median of fewer says little
+constexpr size_t kEnoughSteps = 3;  // a median of fewer steps is unreliable
 
 template <typename Figure>
 double median_of(const std::vector<ObservedSave>& saves, Figure figure) {
@@ -21,7 +21,7 @@ double median_of(const std::vector<ObservedSave>& saves, Figure figure) {
   return summarize(std::move(values)).median;
 }
 
-// Whose whole time a save was on its way.
+// Steps that had a save running during their whole time.
 std::vector<double> steps_beside(const std::vector<ObservedSave>& saves) {
   std::vector<double> steps;
   for (const ObservedSave& save : saves)

@@ -1,5 +1,5 @@
-// What one way of saving a training's state cost, and what it did to the steps beside it. Plain data; to_json writes
-// the names that scripts read.
+// Cost of one mode of saving a training's state, and its effect on concurrent steps. Plain data; to_json writes the
+// names that scripts read.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +12,36 @@
 
 namespace memtune::result {
 
-// The first save, which allocates, stands for itself; the others are of the later ones.
+// The first save allocates memory, so its times are separate. Other times are of the later saves.
 struct SaveMeasurement {
-  std::string mode;  // of config::kSaveModes
+  std::string mode;  // a word of config::kSaveModes
   Outcome outcome = Outcome::ok;
   std::string reason;                             // why not ok: one line
-  int64_t saves = 0;                              // that were measured, the first among them
+  int64_t saves = 0;                              // number of measured saves, the first included
   int64_t bytes = 0;                              // of a state
-  double first_blocked_ms = 0;                    // of the first save: that training waited
-  double first_durable_ms = 0;                    // from its beginning until it was on the disk
+  double first_blocked_ms = 0;                    // first save: time training was blocked
+  double first_durable_ms = 0;                    // first save: from its start until durable
   double blocked_ms = 0, most_blocked_ms = 0;     // median and largest
   double durable_ms = 0;                          // median
-  double total_ms = 0;                            // median until it had ended, the one before taken away
-  double step_ms = 0;                             // median of steps that had no save beside them
-  std::optional<double> slowdown = std::nullopt;  // median of steps with a save on its way, to that
-  std::string no_slowdown = "";                   // why there is none; "": there is one
-  double slowed_ms = 0;                           // median of what the steps until its end took more, less blocked_ms
-  int64_t steps_beside = 0;                       // that had a save on its way from beginning to end
-  double load_ms = 0;                             // to read a state back, with all its checks
-  int64_t host_bytes = 0;                         // that saves held beside training, at most
+  double total_ms = 0;                            // median from start to end, including removal of the previous state
+  double step_ms = 0;                             // median of steps without a concurrent save
+  std::optional<double> slowdown = std::nullopt;  // median step during a save / step_ms
+  std::string no_slowdown = "";                   // why slowdown is not known; "": it is known
+  double slowed_ms = 0;      // median extra time of the steps until the save's end, without blocked_ms
+  int64_t steps_beside = 0;  // steps with a save running from start to end
+  double load_ms = 0;        // time to load a state, checks included
+  int64_t host_bytes = 0;    // peak host memory of saves
 };
 
-// A save as it was seen between steps.
+// One save, observed between steps.
 struct ObservedSave {
   double blocked_ms = 0, durable_ms = 0, total_ms = 0;
   int64_t bytes = 0;
-  std::vector<double> steps_ms = {};  // that began before it had ended; in the last of them it did
-  double within_steps_ms = 0;         // of blocked_ms: what is in the steps' times
+  std::vector<double> steps_ms = {};  // steps that started before the save ended; it ended during the last one
+  double within_steps_ms = 0;         // the part of blocked_ms that is included in steps_ms
 };
 
-// The figures of a mode from its saves, at least one, and the steps without.
+// Computes the numbers of a mode from its saves, at least one, and from steps without a save.
 void summarize(const std::vector<ObservedSave>& saves, const std::vector<double>& steps_alone_ms, SaveMeasurement& to);
 
 void to_json(nlohmann::json& json, const SaveMeasurement& measurement);
