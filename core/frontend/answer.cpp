@@ -22,7 +22,7 @@ using program::Slot;
 
 const char* const kAnswers[] = {"logits", "out", "output", "last_hidden_state"};
 
-// --- an answer that is there ---
+// --- an existing output ---
 
 struct Part {
   std::string name;
@@ -69,7 +69,7 @@ bool is_float(const IValue& value) {
 bool is_number(const IValue& value) { return is_float(value) && value.toTensor().numel() == 1; }
 bool is_more(const IValue& value) { return is_float(value) && value.toTensor().dim() > 0; }
 
-// The first of the answer's tensors, in order and depth first, that is as it should be.
+// The first tensor of the output that `wanted` accepts, depth first.
 std::optional<at::Tensor> first(const IValue& answer, bool (*wanted)(const IValue&)) {
   if (answer.isTensor()) return wanted(answer) ? std::optional(answer.toTensor()) : std::nullopt;
   for (const Part& part : parts_of(answer))
@@ -121,7 +121,7 @@ IValue named(const IValue& answer, const std::string& output) {
   return value;
 }
 
-// --- what is said of a choice that may be wrong ---
+// --- notes on choices that may be wrong ---
 
 std::string guess(const std::string& answer, const std::string& taken) {
   return "the model answers with " + answer + "; that the loss takes " + taken +
@@ -130,14 +130,14 @@ std::string guess(const std::string& answer, const std::string& taken) {
 
 bool may_be_taken(const IValue& value, Loss loss) { return loss == Loss::returned ? is_number(value) : is_more(value); }
 
-// By path, "1.scores".
+// `path`: path of `answer`, "1.scores".
 void find_candidates(const IValue& answer, Loss loss, const std::string& path, std::vector<Part>& found) {
   if (may_be_taken(answer, loss)) found.push_back({path, answer});
   for (const Part& part : parts_of(answer))
     find_candidates(part.value, loss, path + (path.empty() ? "" : ".") + part.name, found);
 }
 
-// "": there was nothing else to take, or it is called "loss".
+// Returns "" if there was no other candidate or the part is named "loss".
 std::string note_on(const IValue& answer, const at::Tensor& taken, Loss loss) {
   std::vector<Part> candidates;
   find_candidates(answer, loss, "", candidates);
@@ -150,9 +150,9 @@ std::string note_on(const IValue& answer, const at::Tensor& taken, Loss loss) {
   return guess(describe_answer(answer), "the sum");
 }
 
-// --- an answer to come ---
+// --- an output that does not exist yet ---
 
-// Single numbers by what makes them, for a tuple's elements are chosen before any of it has run.
+// Finds single numbers by the ops that make them, because a tuple's element is chosen before any op runs.
 class Numbers {
  public:
   explicit Numbers(const program::Body& body) { visit(body); }
@@ -217,7 +217,7 @@ class Chooser {
     return names.empty() ? "a tuple of " + std::to_string(answer.elements.size()) : join(names, ", ");
   }
 
-  // Where the parts have names, as of a dict that is there.
+  // The default part by name, for outputs with named parts.
   const Answer* usual_part(const Answer& answer) const {
     const auto find = [&](const std::string& name) {
       const auto found = std::ranges::find(answer.elements, name, &Answer::name);
@@ -264,7 +264,7 @@ class Chooser {
   const Loss loss_;
   const std::shared_ptr<std::string> note_;
   bool several_ = false;
-  std::string path_;  // of what is taken where nobody said, "0.1"
+  std::string path_;  // path of the part chosen without --output, "0.1"
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Which part of a model's answer the loss takes: the one that --output names ("logits", "1", "1.scores"), else the one
-// that goes with the loss. For a loss that the model returns that is the entry "loss", else the first single number, or
-// the sum where a dict holds nothing but numbers; for the others "logits", "out", "output" or "last_hidden_state", else
-// the first tensor of floats that is no single number.
+// Chooses the part of the model's output that the loss uses: the one named by --output ("logits", "1", "1.scores"),
+// else a default. If the model returns the loss, this is the entry "loss", else the sum of a dict of numbers, else the
+// first single number. For other losses it is "logits", "out", "output" or "last_hidden_state", else the first float
+// tensor that is not a single number.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,12 +14,12 @@
 
 namespace memtune::frontend {
 
-// Written behind the model: of a tuple whose elements are known one by one the others die when they are made, of
-// anything else the part is chosen when it is there. UsageError for a name that the answer does not have, at once or
-// when it runs. A choice among several is noted in `program.answer_note`.
+// Emits the choice after the model. In a tuple with known elements the part is chosen now, and unused elements die when
+// they are made. In any other output it is chosen at run time. Throws UsageError, now or at run time, for a name that
+// the output does not have. Notes a choice among several candidates in `program.answer_note`.
 Value chosen(Emitter& emit, program::Program& program, Loss loss, const std::string& output);
 
-// The same of an answer that is there. UsageError that tells what the answer is.
+// The same for an existing output. Throws UsageError, which describes the output, if no part fits.
 at::Tensor choose(const c10::IValue& answer, Loss loss, const std::string& output);
 
 }  // namespace memtune::frontend

@@ -34,7 +34,7 @@ std::string first_integer(const Described& described, const std::vector<program:
     if (!contains(arguments, name)) throw UsageError(unknown_name("input", name, arguments));
   for (const program::Input& input : inputs)
     if (is_of_integers(described, input)) return input.name;
-  if (described.specs.empty() && !arguments.empty()) return arguments.front();  // to be guessed
+  if (described.specs.empty() && !arguments.empty()) return arguments.front();  // its spec is guessed later
   throw UsageError(
       "the loss compares with integers, and none of the inputs is one; say --target NAME, or another "
       "--loss");

@@ -1,4 +1,4 @@
-// What a request says of the inputs before the model has seen any: specs that were typed or stand in a profile, and the
+// What a request says about inputs before the model is loaded: specs of the command line or of a profile, and the
 // tensors of a file.
 #pragma once
 
@@ -16,9 +16,9 @@ namespace memtune::frontend {
 
 inline constexpr char kPadding[] = "attention_mask";
 
-// Everything that the request says about inputs, in order, with names: a spec without one goes by its position.
+// All inputs that the request describes, in order. A spec without a name gets the name at its position.
 struct Described {
-  std::vector<config::InputSpec> specs;    // of the file's tensors as well
+  std::vector<config::InputSpec> specs;    // including those of the file's tensors
   std::map<std::string, at::Tensor> file;  // by name
   std::vector<std::string> names() const {
     std::vector<std::string> result;
@@ -32,24 +32,26 @@ struct Described {
   }
 };
 
-// `positions`: the names that specs without one go by. UsageError for one too many, or one described twice.
+// `positions`: names for specs without one, in order. Throws UsageError for too many specs or an input described twice.
 Described describe(const config::TrialRequest& request, const std::vector<std::string>& positions);
 
 config::InputSpec spec_of(const std::string& name, const at::Tensor& tensor);
 bool is_integer(const std::string& dtype);
 bool contains(const std::vector<std::string>& names, const std::string& name);
 
-// Of a batch of tokens, as far as the request tells without the model: its sequence, of a packed row its longest
-// document; 0 where it does not.
+// Sequence length of a batch of tokens if the request determines it without the model, else 0. For a packed row it is
+// the length of the longest document.
 int64_t known_sequence(const config::TrialRequest& request);
 
-// Whether rows of a model of a config.json have padding: made up, or by the attention_mask of the inputs' file.
+// True if rows of a config.json model have padding: synthetic, or from the attention_mask in the inputs' file.
 bool has_padding(const config::TrialRequest& request);
 
-// Which input the loss compares with: `target` when given (an input of the model, a spec, or a tensor of the file, else
-// UsageError), else labels or target when such a name is there, else for losses over tokens the first integer input
-// (where rows have padding "labels", made of it), for cross_entropy and mse "target" (made up from the model's answer).
-// "" for returned.
+// Returns the input that the loss compares with:
+//   1. `target` if given: an input of the model, a spec or a tensor of the file; else throws UsageError.
+//   2. "labels" or "target" if there is an input of that name.
+//   3. For losses over tokens: "labels" (made from the tokens) if rows have padding, else the first integer input.
+//   4. For cross_entropy and mse: "target", made from the model's output.
+// Returns "" for Loss::returned and Loss::none.
 std::string choose_target(const config::TrialRequest& request, Loss loss, const std::vector<program::Input>& inputs);
 
 }  // namespace memtune::frontend

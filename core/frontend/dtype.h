@@ -1,4 +1,4 @@
-// memtune's names of dtypes (config::canonical_dtype) as LibTorch's types.
+// Converts memtune's dtype names (config::canonical_dtype) to and from LibTorch's types.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -7,10 +7,10 @@
 
 namespace memtune::frontend {
 
-at::ScalarType scalar_type(const std::string& dtype);  // a canonical name
-std::string name_of(at::ScalarType type);              // LibTorch's own for a type that has no other
+at::ScalarType scalar_type(const std::string& dtype);  // `dtype`: a canonical name
+std::string name_of(at::ScalarType type);              // LibTorch's name if memtune has none
 
-// UsageError for what weights cannot be cast to.
+// Throws UsageError for a dtype that weights cannot be cast to.
 at::ScalarType weight_type(const std::string& dtype);
 
 }  // namespace memtune::frontend

@@ -46,7 +46,7 @@ Value Emitter::parameter(const std::string& name, const at::Tensor& tensor) {
   return constant(tensor);
 }
 
-// Another tensor may have come to lie where one lay that is gone.
+// A new tensor may reuse the address of a freed one, so the address alone is not enough.
 bool Emitter::holds(const std::string& name, const at::Tensor& tensor) const {
   return std::ranges::any_of(program_.state.parameters, [&](const auto& parameter) {
     return parameter.first == name && parameter.second.is_same(tensor);

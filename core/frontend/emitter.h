@@ -1,4 +1,4 @@
-// The only writer of Programs: what every front end calls, op by op in the order in which they run.
+// Writes a Program op by op, in the order of execution. Front ends write programs only through this class.
 //
 //   Emitter emit(program);
 //   const Value x = emit.input("x");
@@ -6,8 +6,8 @@
 //   const Emitter::InRegion up(emit, "up", "Linear");
 //   emit.answer(emit.op("aten::linear", "", {x, w}));
 //
-// Ops belong to the innermost region and carry the source line that was told last. The program is the caller's and must
-// outlive the emitter.
+// Ops belong to the innermost region and carry the source line that was set last. The caller owns the program, which
+// must outlive the emitter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,17 +22,17 @@
 
 namespace memtune::frontend {
 
-// A value of the program that is being written.
+// A value of the program being written.
 struct Value {
   program::Slot slot = -1;
 };
 using Values = std::vector<Value>;
 using ObjectPtr = c10::intrusive_ptr<c10::ivalue::Object>;
 
-// An argument: a value, or what becomes a constant.
+// An argument of an op: a value or a constant.
 class Argument {
  public:
-  // Both convert on purpose: a front end writes op("aten::add", {x, y, 1}).
+  // Conversions are implicit so that a front end can write op("aten::add", {x, y, 1}).
   // NOLINTBEGIN(google-explicit-constructor)
   Argument(Value value) : value_(value) {}
   template <typename T>
@@ -45,10 +45,10 @@ class Argument {
   c10::IValue constant_;
 };
 
-// An operator that a front end has found itself.
+// An operator that the front end has looked up itself.
 struct Operator {
   std::string name;
-  const c10::FunctionSchema* schema = nullptr;  // null: it reads its inputs, makes its outputs, and no more is known
+  const c10::FunctionSchema* schema = nullptr;  // null: only its inputs and outputs are known
   std::function<void(program::Stack&)> run;
 };
 
@@ -58,21 +58,21 @@ class Emitter {
 
   Value input(const std::string& name, bool optional = false, bool of_model = true);
   Value constant(c10::IValue value);
-  Value parameter(const std::string& name, const at::Tensor& tensor);  // one that is there already is tied to it
+  Value parameter(const std::string& name, const at::Tensor& tensor);  // tied if the tensor was added before
   Value buffer(const std::string& name, const at::Tensor& tensor);
 
-  // An operator of the dispatcher with one result. Arguments left out at the end keep their defaults. Error when there
-  // is no such operator.
+  // An operator of the dispatcher with one output. Omitted arguments at the end get their defaults. Throws c10::Error
+  // if there is no such operator.
   Value op(const char* name, const char* overload, std::vector<Argument> arguments) {
     return op(name, overload, std::move(arguments), 1)[0];
   }
   Values op(const char* name, const char* overload, std::vector<Argument> arguments, size_t outputs);
   Values call(const Operator& callee, const Values& inputs, size_t outputs);
 
-  Value list(const c10::TypePtr& type, const Values& elements);  // the type of the list
+  Value list(const c10::TypePtr& type, const Values& elements);  // `type`: type of the list
   Value dict(const c10::TypePtr& type, const Values& keys_and_values);
   Value tuple(const Values& elements);
-  Values unpack_list(Value list, size_t count);  // UsageError at run time when it has not so many
+  Values unpack_list(Value list, size_t count);  // throws UsageError at run time for another length
   Values unpack_tuple(Value tuple, size_t count);
   Value tuple_element(Value tuple, int64_t index);
 
@@ -84,26 +84,26 @@ class Emitter {
   Value is_instance(Value value, const std::vector<c10::TypePtr>& types);
   Value uninitialized();
 
-  // From here to leave(), which ends what was entered last.
+  // In effect until leave(), which leaves the scope entered last.
   void enter_grad_mode(Value on);
   void enter_autocast(Value device, Value on, Value dtype, Value cached);
   void leave();
 
-  // Each body writes its ops and gives its results.
+  // Each function writes the ops of its body and returns its results.
   Values branch(Value condition, const std::function<Values()>& then, const std::function<Values()>& otherwise);
-  // The body takes the index and what is carried, and gives whether to go on and what is carried.
+  // `body` takes the index and the carried values. It returns the condition to continue and the carried values.
   Values loop(Value most, Value condition, const Values& carried, const std::function<Values(Values)>& body);
 
-  // Hands out every op that is there, those of bodies too, each where it stands: what `write` emits stands there then,
-  // in the op's region. One that is not kept is gone.
+  // Passes every op of the program to `write`, including ops in bodies. Ops that `write` emits take its place, in its
+  // region. An op that is not kept is removed.
   void rewrite(const std::function<void(program::Op)>& write);
   void keep(program::Op op) { body_->ops.push_back(std::move(op)); }
-  Value keep_aside(program::Op op);  // its one result is a new value
-  // The result of the op that was emitted last is what others know by this number.
+  Value keep_aside(program::Op op);  // keeps the op with a new value as its only output
+  // Makes the last emitted op define `slot`, which other ops already read.
   void stand_for(program::Slot slot) { body_->ops.back().outputs = {slot}; }
 
-  // For forms that tell of each op where it is: a region inside of another, and that ops belong to it from now on. The
-  // model itself is region 0.
+  // For formats that name the module of each op. add_region() adds a region inside `outer`; go_to() sets the region of
+  // the following ops. Region 0 is the model.
   int add_region(int outer, const std::string& path, const std::string& type);
   void go_to(int region) { region_ = region; }
 
@@ -121,7 +121,7 @@ class Emitter {
 
   void at(std::string source) { source_ = std::move(source); }
 
-  // What the model answers with.
+  // Sets the model's output.
   void answer(Value value) { program_.answer = {value.slot, c10::TensorType::get(), {}}; }
   void answer(program::Answer answer) { program_.answer = std::move(answer); }
 
@@ -138,7 +138,7 @@ class Emitter {
   program::Body* body_;
   int region_ = 0;
   std::string source_;
-  std::unordered_map<const void*, std::string> names_;  // of parameters, by tensor
+  std::unordered_map<const void*, std::string> names_;  // names of parameters, by tensor
 };
 
 }  // namespace memtune::frontend

@@ -1,5 +1,5 @@
-// A form that models come in: an archive of torch.export, TorchScript, a Hugging Face config, the built-in decoder.
-// What a front end gives is a Program that nothing of the form is left in; all of them pass the suite of
+// A front end lowers one model format to a Program: torch.export archives, TorchScript, or a Hugging Face config or
+// built-in decoder. The Program does not depend on the format. All front ends pass the suite of
 // tests/frontend/conformance_test.cpp.
 #pragma once
 
@@ -15,33 +15,34 @@ namespace memtune::frontend {
 
 struct Source {
   config::ModelSource model;
-  std::string dtype;  // floating parameters and buffers are cast to it; canonical name, "": as stored
+  std::string dtype;  // canonical name; floating parameters and buffers are cast to it; "": as stored
   c10::Device device = c10::kCPU;
-  int64_t seed = 0;                // of weights that no file holds
-  int64_t sequence = 0;            // the longest that a built-in model will see; 0: as its profile says
-  std::string attention = "sdpa";  // of a config.json
-  bool pack = false;               // of a config.json: it takes positions, which begin anew with each document
-  bool padded = false;             // of a config.json: it takes an attention_mask
-  std::string autocast = "";       // what the forward is cast to; "": nothing
-  std::string load_in = "";  // how linear layers' weights are held: a word of config::kQuantizations; "": as they are
-  std::string lora = "";     // the adapter, as config::parse_lora takes it; "": the model itself is trained
+  int64_t seed = 0;                // for random weights
+  int64_t sequence = 0;            // longest sequence of a built-in model; 0: as in its profile
+  std::string attention = "sdpa";  // for a config.json
+  bool pack = false;               // for a config.json: takes positions, which restart with each document
+  bool padded = false;             // for a config.json: takes an attention_mask
+  std::string autocast = "";       // autocast dtype of the forward; "": none
+  std::string load_in = "";        // quantization of linear weights: a word of config::kQuantizations; "": none
+  std::string lora = "";           // adapter, parsed by config::parse_lora; "": the model itself is trained
 };
 
 enum class Attention { sdpa, eager, flash_varlen };
-Attention parse_attention(const std::string& text);  // UsageError with the valid names
+Attention parse_attention(const std::string& text);  // throws UsageError with the valid names
 
 class FrontEnd {
  public:
   virtual ~FrontEnd() = default;
   virtual bool claims(const Probe& probe) const = 0;
-  // The model in training mode, on the device, without a loss. UsageError, one line each, for what cannot be trained.
+  // Returns the model in training mode, on the device, without a loss. Throws a one-line UsageError if it cannot be
+  // trained.
   virtual program::Program lower(const Source& source) const = 0;
 };
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends();
 
-// By the front end whose form it is, with its adapter. UsageError that names a file for what it is, with what to do
-// instead.
+// Lowers the model with the front end of its format, then adds quantization and the adapter. Throws UsageError for an
+// unsupported file; the message names the file's format and an alternative.
 program::Program lower(const Source& source);
 
 }  // namespace memtune::frontend

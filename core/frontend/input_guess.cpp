@@ -77,8 +77,8 @@ class Finder {
   }
 
   const Program& program_;
-  std::set<Slot> same_;      // slots with the input's content
-  std::set<Slot> reshaped_;  // with its numbers in another shape, which is all one to an embedding
+  std::set<Slot> same_;      // slots with the content of the input
+  std::set<Slot> reshaped_;  // the same elements in another shape, which only an embedding accepts
   std::map<Slot, at::Tensor> weights_;
   std::optional<Consumer> found_;
 };
@@ -98,7 +98,7 @@ std::optional<config::InputSpec> guess_input(const Program& program, Slot input,
   if (consumer->op == "aten::embedding") return config::InputSpec{name, "int64", {2, 128}, weight.size(0)};
   if (consumer->op == "aten::linear") return config::InputSpec{name, "float32", {8, weight.size(1)}, std::nullopt};
   if (weight.dim() != 4) return std::nullopt;
-  // Stems of networks for large images have large kernels, those for small images 3 by 3.
+  // Models for large images begin with large kernels, those for small images with 3 by 3.
   int64_t side = weight.size(2) > 3 ? 224 : 32;
   return config::InputSpec{name, "float32", {8, weight.size(1) * consumer->groups, side, side}, std::nullopt};
 }

@@ -1,4 +1,4 @@
-// What the model itself tells about an input: the embedding, convolution or linear layer that the input goes into.
+// Guesses an input from the embedding, convolution or linear layer of the model that reads it.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace memtune::frontend {
 
-// Rows of the embedding that the input goes into; nothing when it goes into none.
+// Rows of the embedding that reads the input; nullopt if none does.
 std::optional<int64_t> embedding_rows(const program::Program& program, program::Slot input);
 
 // A small batch for the input: tokens for an embedding, images for a two-dimensional convolution, features for a linear
-// layer; nothing when none of them is right behind the input.
+// layer. Returns nullopt if none of these reads the input.
 std::optional<config::InputSpec> guess_input(const program::Program& program, program::Slot input,
                                              const std::string& name);
 

@@ -48,7 +48,7 @@ class BatchMaker {
   }
 
  private:
-  // Null for what only the loss takes.
+  // Null for an input that only the loss uses.
   const program::Input* argument(const std::string& name) const {
     for (const auto& input : model_.inputs)
       if (input.name == name) return &input;
@@ -83,8 +83,8 @@ class BatchMaker {
     make_up_guess(*guess);
   }
 
-  // As the model's file has it, at the batch and the sequence that were asked for. Whole numbers that are no rows of an
-  // embedding are the sample's: masks and positions mean something.
+  // Made as described in the model's file, at the requested batch and sequence. Integers that do not index an embedding
+  // are copied from the sample, because masks and positions have a meaning.
   void make_up_described(const config::InputDescription& input) {
     if (input.dtype.empty())
       throw UsageError("input '" + input.name +
@@ -117,13 +117,13 @@ class BatchMaker {
     batch_.tensors.push_back(tensor.defined() ? tensor.to(device_) : tensor);
   }
 
-  // -1 for what only the loss takes.
+  // -1 for an input that only the loss uses.
   program::Slot slot(const std::string& name) const {
     const size_t i = std::find(names_.begin(), names_.end(), name) - names_.begin();
     return i < model_.body.inputs.size() ? model_.body.inputs[i] : -1;
   }
 
-  // On CUDA an index outside an embedding ends the whole process.
+  // On CUDA an index outside of an embedding aborts the whole process.
   void check_rows(const std::string& name, const at::Tensor& tensor) const {
     auto rows = embedding_rows(model_, slot(name));
     if (!rows || !tensor.defined() || tensor.numel() == 0 || !at::isIntegralType(tensor.scalar_type(), false)) return;
@@ -144,7 +144,7 @@ class BatchMaker {
     return spec;
   }
 
-  // Of a packed row: anew with each document. Tokens come first and say how many there are.
+  // Positions of a packed row restart with each document. Their length is that of the tokens, which come first.
   void make_up_positions(const std::string& name) {
     const InputSpec& tokens = batch_.specs.front();
     const int64_t length = tokens.shape.at(1);
@@ -168,13 +168,13 @@ class BatchMaker {
     add(name, labels, labels_of(tokens, on_host_.at(kPadding)));
   }
 
-  // Without any transformers takes another way, that without a mask.
+  // Without padding, transformers takes another code path, without a mask.
   static void check_padding(const at::Tensor& mask) {
     if (mask.to(at::kBool).all().item<bool>())
       throw UsageError("input 'attention_mask' has no padding, it is 1 everywhere: leave it away");
   }
 
-  // Inputs follow the model when that is cast; the loss casts its target itself.
+  // Inputs follow the dtype of a cast model; the loss casts its target itself.
   bool follows_model(const std::string& name, const std::string& dtype) const {
     return dtype == "float32" && !request_.training.dtype.empty() && name != target_;
   }
@@ -200,7 +200,7 @@ class BatchMaker {
     add(spec.name, spec, rows_of_this_rank(tensor));
   }
 
-  // Ranks have rows of one batch: what all of them see is what one of them would with so many samples.
+  // Each rank has its rows of one global batch. The batch is that of one rank with as many samples.
   std::vector<int64_t> of_all_ranks(std::vector<int64_t> shape) const {
     if (!shape.empty()) shape[0] *= request_.training.ranks;
     return shape;
@@ -276,14 +276,14 @@ class BatchMaker {
   Loss loss_;
   const program::Program& model_;
   c10::Device device_;
-  int64_t documents_ = 0;           // in the packed row; 0: nothing is packed
-  std::vector<std::string> names_;  // of the model's inputs, then of what only the loss takes
+  int64_t documents_ = 0;           // in the packed row; 0: not packed
+  std::vector<std::string> names_;  // inputs of the model, then those that only the loss uses
   bool padded_;
   std::string target_;
   Described described_;
-  at::Generator generator_;  // on the CPU: every device sees the same numbers
+  at::Generator generator_;  // on the CPU, so that every device gets the same values
   bool pending_target_ = false;
-  std::map<std::string, at::Tensor> on_host_;  // of the batch, by name
+  std::map<std::string, at::Tensor> on_host_;  // tensors of the batch, by name
   Batch batch_;
 };
 

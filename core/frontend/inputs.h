@@ -1,4 +1,4 @@
-// The batch a trial trains on: from a safetensors file, or made up from specs and a seed.
+// The batch of a trial: from a safetensors file, or synthetic from specs and a seed.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,21 +13,23 @@
 namespace memtune::frontend {
 
 struct Batch {
-  std::vector<at::Tensor> tensors;       // in the order of the program's inputs, loss included; on the device
-  std::vector<config::InputSpec> specs;  // of the same, as resolved
-  std::vector<std::string> guessed;      // specs that nobody described and the file does not tell
+  std::vector<at::Tensor> tensors;       // in the order of the program's inputs, then of the loss; on the device
+  std::vector<config::InputSpec> specs;  // specs of `tensors`, resolved
+  std::vector<std::string> guessed;      // specs that are guessed
   int64_t samples = 0;                   // first dimension of the first input
   int64_t tokens = 0;                    // samples * sequence when an integer input is [batch, sequence], else 0
 };
 
-// Fills in what specs leave open and checks everything that can be checked without running the model: wrong names (with
-// the valid ones), a missing input, wrong dtype words, `--batch`/`--seq` (training.batch, training.sequence) applied.
-// An input that nobody describes and the model's file does is made up as there; sizes that the file's program is not
-// right for are refused. When no spec or file is given, other shapes are guessed where the model tells (an embedding or
-// a convolution right behind the input; forward's defaults); otherwise UsageError that shows an --input line to write.
-// Floating inputs that are made up take the dtype of the model's parameters when the spec's dtype is float32 and the
-// model is cast. A "target" that nothing describes is made up from the model's answer (classes = last dimension) by one
-// run without gradients whose side effects on buffers and generators are undone.
+// Resolves all specs and makes the batch. Checks everything that needs no run of the model: names of inputs, missing
+// inputs, dtypes, sizes. Applies `--batch` and `--seq` (training.batch, training.sequence).
+//
+// An input without a spec is made as the model's file describes it. Throws UsageError for sizes that an exported
+// program does not support. Without any spec or file, other shapes are guessed from the model (the layer that reads the
+// input, forward's defaults). If that fails, throws UsageError with an --input line to use.
+//
+// Synthetic float32 inputs get the dtype of the parameters if the model is cast. A "target" without a description is
+// made from the model's output (classes: size of dimension 1, or of the only dimension). This runs the model once
+// without gradients and undoes side effects on buffers and generators.
 Batch make_batch(const config::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device);
 
 }  // namespace memtune::frontend

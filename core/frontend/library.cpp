@@ -11,15 +11,15 @@
 namespace memtune::frontend {
 namespace {
 
-// Beside the part of LibTorch that runs here: other libraries were linked with parts that memtune does not need.
+// The folder of the running LibTorch. Other libraries may need parts of LibTorch that memtune does not load.
 std::filesystem::path libtorch_folder() {
   Dl_info info{};
   dladdr(reinterpret_cast<const void*>(&at::globalContext), &info);
   return info.dli_fname ? std::filesystem::path(info.dli_fname).parent_path() : std::filesystem::path();
 }
 
-// "libtorch_python.so: cannot open shared object file: ...": loads it from LibTorch's folder; false when it is not
-// there.
+// Handles "libtorch_python.so: cannot open shared object file: ..." by loading it from LibTorch's folder. Returns false
+// if it is not there.
 bool load_missing_part(const std::string& error) {
   const std::string name = error.substr(0, error.find(':'));
   if (error.find("cannot open shared object file") == std::string::npos || name.find('/') != std::string::npos)

@@ -1,4 +1,4 @@
-// Operators that are not LibTorch's own: shared objects that register them when they are loaded.
+// Loads shared objects that register operators of other libraries.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace memtune::frontend {
 
-// Each once; they stay. UsageError with the loader's reason.
+// Loads each once; they stay loaded. Throws UsageError with the loader's message.
 void load_libraries(const std::vector<std::string>& paths);
 
 }  // namespace memtune::frontend

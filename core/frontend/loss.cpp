@@ -16,7 +16,7 @@ namespace {
 
 using c10::IValue;
 
-constexpr double kIgnored = -100;  // label: cross_entropy_loss's own default
+constexpr double kIgnored = -100;  // ignored label, the default of cross_entropy_loss
 using config::kLosses;
 using program::Answer;
 using program::Program;
@@ -48,7 +48,7 @@ Value next_token(Emitter& emit, Value output, Value target) {
   return emit.op("aten::cross_entropy_loss", "", {logits, next});
 }
 
-// As transformers has it: the last token is compared with the label that is ignored.
+// As in transformers: the last token is compared with the ignored label.
 Value shifted_labels(Emitter& emit, Value target) {
   const Value padded =
       emit.op("aten::pad", "", {target, std::vector<int64_t>{0, 1}, std::string("constant"), kIgnored});
@@ -65,7 +65,7 @@ Value causal_lm(Emitter& emit, Value output, Value target) {
   return emit.op("aten::cross_entropy_loss", "", {flat, shifted_labels(emit, target)});
 }
 
-// The same numbers in another order of summing, for both of the losses over tokens.
+// For both losses over tokens. The sums are the same, in another order.
 Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, const config::LossImplementation& how) {
   static const c10::FunctionSchema schema = torch::jit::parseSchema(
       "memtune::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");

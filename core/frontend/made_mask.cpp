@@ -11,9 +11,9 @@ using program::Op;
 using program::OpKind;
 using program::Slot;
 
-constexpr size_t kMask = 3;  // of scaled_dot_product_attention's arguments
+constexpr size_t kMask = 3;  // argument of scaled_dot_product_attention
 
-// Follows what inputs and weights say through the program. Shapes and what only has a shape say nothing.
+// Follows the content of inputs and weights through the program. Shapes and tensors made from shapes have no content.
 class Content {
  public:
   explicit Content(const program::Program& program) : program_(program) {

@@ -1,4 +1,4 @@
-// Attention masks that a program makes of nothing.
+// Finds attention masks that a program makes without any input.
 #pragma once
 
 #include <string>
@@ -7,9 +7,8 @@
 
 namespace memtune::frontend {
 
-// What to do about them, for the notes; "" when no attention takes a mask that depends on no input, parameter or
-// buffer. Such a mask is what a Hugging Face model writes out while it is recorded, where its training leaves the
-// causal mask to the kernel.
+// Returns a note with the remedy, or "" if every mask depends on an input, parameter or buffer. Recording a Hugging
+// Face model writes out its causal mask. In training the model leaves the causal mask to the kernel.
 std::string note_on_made_mask(const program::Program& program);
 
 }  // namespace memtune::frontend

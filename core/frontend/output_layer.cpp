@@ -31,7 +31,7 @@ int uses(const Body& body, Slot slot) {
   return count;
 }
 
-// Walks from the logits back to the layer, and takes out what it passes.
+// Walks from the logits back to the layer and removes the ops on the way.
 class Walk {
  public:
   explicit Walk(Program& program) : program_(program) {}

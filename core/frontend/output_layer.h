@@ -1,5 +1,5 @@
-// The linear layer behind a model's answer, and what is done to its outputs one by one: what a loss takes over that
-// makes them itself, some tokens at a time.
+// The linear layer that makes the logits, and the elementwise steps after it. A loss that computes the logits in chunks
+// replaces them.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ struct OutputLayer {
   std::vector<autograd::LogitStep> steps;
 };
 
-// Of the program's value `logits`, which nothing else may use. Its ops are taken out of the program; a dict of the
-// answer that holds it, too. UsageError that tells what stands in the way.
+// Takes the output layer of the value `logits` out of the program. Nothing else may use the removed values. Throws
+// UsageError with the reason if this is not possible.
 OutputLayer take_output_layer(program::Program& program, Value logits);
 
 }  // namespace memtune::frontend

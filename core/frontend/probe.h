@@ -1,5 +1,4 @@
-// What a model's source is, told from the outside: before anything is loaded, and so that each front end can say
-// whether it is its own.
+// Inspects a model's source before anything is loaded, so that each front end can decide whether it supports it.
 #pragma once
 
 #include <string>

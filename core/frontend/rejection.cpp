@@ -11,7 +11,7 @@
 namespace memtune::frontend {
 namespace {
 
-// Errors of kernels that were given tensors of two dtypes.
+// True for errors of kernels that received tensors of two dtypes.
 bool is_about_dtype(const std::string& why) {
   for (const char* word : {"dtype", "scalar type", "BFloat16", "Half", "MKLDNN"})
     if (why.find(word) != std::string::npos) return true;
@@ -57,7 +57,7 @@ void rethrow_as_rejection(const config::TrainingSettings& training, const std::s
   throw;
 } catch (const std::bad_alloc&) {
   throw;
-} catch (const std::exception& error) {  // LibTorch's own, and its std::runtime_error of a number out of range
+} catch (const std::exception& error) {  // LibTorch's errors, and its std::runtime_error for a number out of range
   throw rejection(training, kind, batch, error, where);
 }
 

@@ -1,4 +1,4 @@
-// How a model that cannot run its inputs is told.
+// Error messages for a model that cannot run its inputs.
 #pragma once
 
 #include <exception>
@@ -9,13 +9,13 @@
 
 namespace memtune::frontend {
 
-// "the model rejects x:float32[8,3]: WHY (aten::linear at model.py:12)", then what may be at fault besides: an input
-// that was guessed, a dtype or sizes that a trace has baked in. `where` may be empty.
+// Returns "the model rejects x:float32[8,3]: WHY (aten::linear at model.py:12)" and other possible causes: a guessed
+// input, or a dtype or sizes that a trace has fixed. `where` may be empty.
 UsageError rejection(const config::TrainingSettings& training, const std::string& kind, const Batch& batch,
                      const std::exception& error, const std::string& where);
 
-// Called while an exception of a model's run is handled: throws what it tells of the model, and lets pass what is none
-// of the model's doing (memory that ran out, our own errors).
+// Call while handling an exception of a model's run. Throws a rejection for errors of the model. Rethrows others
+// unchanged: out of memory, and memtune's own errors.
 [[noreturn]] void rethrow_as_rejection(const config::TrainingSettings& training, const std::string& kind,
                                        const Batch& batch, const std::string& where);
 

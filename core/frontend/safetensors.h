@@ -1,4 +1,4 @@
-// Tensors out of safetensors files.
+// Reads tensors from safetensors files.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +14,10 @@
 namespace memtune::frontend {
 
 at::ScalarType scalar_type(safetensors::Dtype dtype);
-std::optional<safetensors::Dtype> dtype_of(at::ScalarType type);  // nothing: such files do not have it
+std::optional<safetensors::Dtype> dtype_of(at::ScalarType type);  // nullopt: not supported by safetensors files
 
-// On `device`, CPU or meta, in file order; for meta the header alone is read. UsageError naming file and fault when it
-// is no safetensors file.
+// Returns the tensors on `device` (CPU or meta) in file order; for meta only the header is read. Throws UsageError with
+// file and fault if it is not a safetensors file.
 std::vector<std::pair<std::string, at::Tensor>> read_safetensors(const std::filesystem::path& path,
                                                                  c10::DeviceType device = c10::kCPU);
 

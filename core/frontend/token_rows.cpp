@@ -21,7 +21,7 @@ at::Tensor padding_mask(int64_t rows, int64_t length, double part) {
 }
 
 at::Tensor labels_of(const at::Tensor& tokens, const at::Tensor& mask) {
-  constexpr int64_t kIgnored = -100;  // cross_entropy_loss's own default
+  constexpr int64_t kIgnored = -100;  // default of cross_entropy_loss
   return tokens.masked_fill(mask == 0, kIgnored);
 }
 

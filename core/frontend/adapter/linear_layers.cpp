@@ -15,9 +15,9 @@ constexpr std::string_view kWeight = ".weight";
 
 constexpr std::string_view kConv1D = "Conv1D";
 
-constexpr size_t kRows = 5, kColumns = 6;  // arguments of a layer in four bits
+constexpr size_t kRows = 5, kColumns = 6;  // arguments of a 4-bit layer
 
-// Of the weight; none: the op is no linear layer.
+// Index of the weight among the op's arguments.
 size_t weight_argument(LinearForm form) { return form == LinearForm::transposed ? 2 : 1; }
 
 std::optional<LinearForm> form_of(const program::Op& op, const program::ModuleRegion& region) {
@@ -60,7 +60,7 @@ void LinearLayers::note_others(const program::Op& op, size_t weight) {
       others_.insert(value.toTensor().unsafeGetTensorImpl());
 }
 
-// Of a constant, or what an object holds now.
+// A constant, or the current attribute of an object.
 c10::IValue LinearLayers::value_of(program::Slot slot) const {
   const auto held = held_.find(slot);
   return held == held_.end() ? program_.constants[slot] : held->second.object->getAttr(held->second.attribute);
@@ -107,8 +107,8 @@ std::optional<EmbeddingLayer> LinearLayers::find_embedding(const program::Op& op
   return EmbeddingLayer{path, weight.toTensor()};
 }
 
-// Of tied weights the module that runs tells which one it is. A module that multiplies by a weight of its own without
-// being a linear layer, a router of experts say, is none.
+// For tied weights, the running module determines the path. A module that multiplies by its weight without being a
+// linear layer (a router of experts, say) has none.
 std::string LinearLayers::path_of(const at::Tensor& weight, const program::ModuleRegion& region,
                                   std::initializer_list<std::string_view> types) const {
   const auto known = modules_.find(weight.unsafeGetTensorImpl());

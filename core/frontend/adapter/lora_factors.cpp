@@ -47,7 +47,7 @@ void LoraFactors::check_all_used() const {
       throw UsageError(file() + " has '" + name + "', which is of no layer that is adapted here");
 }
 
-// An embedding's first factor begins at zero, a linear layer's second.
+// By default the first factor of an embedding, and the second of a linear layer, starts at zero.
 at::Tensor LoraFactors::drawn(const char* which, at::IntArrayRef shape) {
   const std::string_view name = which;
   const bool of_embedding = name == kEmbeddingFactors.down || name == kEmbeddingFactors.up;
@@ -62,7 +62,7 @@ at::Tensor LoraFactors::drawn(const char* which, at::IntArrayRef shape) {
   return factor.uniform_(-bound, bound, generator_);
 }
 
-// A model that was recorded within another has one part more in front.
+// Paths have additional leading parts if the model was recorded inside another one.
 const at::Tensor* LoraFactors::find(std::string path, const std::string& which) {
   auto found = given_.find(kLoraPrefix + path + which);
   for (size_t dot = path.find('.'); found == given_.end() && dot != std::string::npos; dot = path.find('.')) {

@@ -1,4 +1,4 @@
-// The factors of adapters: out of an adapter_model.safetensors, or drawn as peft draws them.
+// The factors of adapters: from an adapter_model.safetensors, or random as in peft.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -12,10 +12,10 @@
 
 namespace memtune::frontend {
 
-// As peft names what it wraps.
+// peft's prefix for wrapped modules.
 inline constexpr char kLoraPrefix[] = "base_model.model.";
 
-// The two of a kind of layer, as peft's files end their names.
+// Name endings of a layer's two factors in peft's files.
 struct FactorNames {
   const char* down;
   const char* up;
@@ -25,19 +25,19 @@ inline constexpr FactorNames kEmbeddingFactors = {".lora_embedding_A", ".lora_em
 
 class LoraFactors {
  public:
-  // `lora` must outlive this. Of a model on the meta device shapes alone are read and made. IoError, UsageError for a
-  // file that cannot be read.
+  // `lora` must outlive this. `shapes_only`: reads and makes only shapes, for a model on the meta device. Throws
+  // IoError, or UsageError if the file cannot be read.
   LoraFactors(const config::Lora& lora, int64_t seed, bool shapes_only);
 
-  // A parameter: that of the layer at `path` whose name ends with `which`. UsageError when the file lacks it, or has
-  // one of another shape.
+  // Returns a parameter: the factor with the ending `which` of the layer at `path`. Throws UsageError if the file lacks
+  // it or has another shape.
   at::Tensor make(const std::string& path, const char* which, at::IntArrayRef shape, at::TensorOptions options);
 
-  // Into a parameter of the model what the file has for it: peft saves biases that are trained, and an embedding and a
-  // head that are adapted. UsageError for one of another shape.
+  // Copies the file's tensor for a parameter of the model, if there is one. peft saves trained biases, and adapted
+  // embeddings and heads. Throws UsageError for another shape.
   void take_saved(const std::string& name, const at::Tensor& parameter);
 
-  // UsageError when the file has a tensor that nothing asked for.
+  // Throws UsageError if the file has a tensor that was not used.
   void check_all_used() const;
 
  private:

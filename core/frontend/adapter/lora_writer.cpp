@@ -34,7 +34,7 @@ class LoraWriter {
       : program_(program), lora_(lora), layers_(program), emit_(program), factors_(lora, seed, is_meta(program)) {}
 
   void write() {
-    const size_t modules = program_.regions.size();  // adapters become regions too
+    const size_t modules = program_.regions.size();  // adapters add regions
     freeze();
     emit_.rewrite([this](Op op) {
       const auto layer = layers_.find(op);
@@ -58,7 +58,7 @@ class LoraWriter {
     program_.state.adapted = true;
   }
 
-  // In peft's order: the layer; its input in the adapter's type, dropped out, through both factors, scaled, added.
+  // In peft's order: the layer; its input cast to the adapter's dtype, dropout, both factors, scale, addition.
   void adapt(Op op, const LinearLayer& layer) {
     const program::Slot result = op.outputs[0];
     const Value x{op.inputs[layer.input()]};
@@ -79,7 +79,7 @@ class LoraWriter {
     emit_.stand_for(result);
   }
 
-  // Nothing is dropped out or cast before it, by peft.
+  // peft applies neither dropout nor a cast here.
   void adapt(Op op, const EmbeddingLayer& layer) {
     if (const program::ModuleRegion& region = program_.regions[op.region];
         region.path == layer.path && region.type != "Embedding")
@@ -109,13 +109,14 @@ class LoraWriter {
     return emit_.op("aten::linear", "", {x, weight});
   }
 
-  // Known when it runs: under autocast, or of layers whose input's type nobody has told.
+  // Known only at run time: autocast or the input's dtype may change it.
   Value dtype_of(Value x) {
     const auto run = [](program::Stack& stack) { stack.back() = stack.back().toTensor().scalar_type(); };
     return emit_.call({kDtype, nullptr, run}, {x}, 1)[0];
   }
 
-  // That of `wanted`; under autocast, which casts by itself, `otherwise` stays what it is. peft asks for CUDA's alone.
+  // Returns the dtype of `wanted`. Under autocast, which casts by itself, returns that of `otherwise`. Like peft,
+  // checks CUDA's autocast only.
   Value without_autocast(Value wanted, Value otherwise) {
     const auto run = [](program::Stack& stack) {
       const at::Tensor otherwise = stack.back().toTensor();
@@ -126,7 +127,7 @@ class LoraWriter {
     return emit_.call({kDtype, nullptr, run}, {wanted, otherwise}, 1)[0];
   }
 
-  // A layer that runs twice has one pair.
+  // A layer that runs twice has one pair of factors.
   std::pair<Value, Value> factors(const std::string& path, const at::Tensor& weight, const FactorNames& names,
                                   int64_t rows, int64_t columns) {
     const auto known = adapted_.find(path);
@@ -141,7 +142,7 @@ class LoraWriter {
     return adapted_[path] = {down, add(names.up, {rows, rank})};
   }
 
-  // A name that nothing has is a mistake of who typed it; a file may be made for several models.
+  // A target without a layer is a user's mistake, except from a file, which may be made for several models.
   void check_targets() {
     std::vector<std::string> without;
     for (const std::string& name : lora_.targets.names)
@@ -155,7 +156,7 @@ class LoraWriter {
                      "'; the model's linear layers: " + join(layers_.names(), ", "));
   }
 
-  // A module that peft would refuse to adapt.
+  // Throws UsageError for a target module that peft would refuse to adapt.
   void check_modules(size_t count) const {
     if (lora_.all_linear) return;
     for (size_t i = 0; i < count; ++i)
@@ -189,7 +190,7 @@ class LoraWriter {
   LinearLayers layers_;
   Emitter emit_;
   LoraFactors factors_;
-  std::map<std::string, std::pair<Value, Value>> adapted_;  // by the layer's path
+  std::map<std::string, std::pair<Value, Value>> adapted_;  // by path of the layer
 };
 
 }  // namespace

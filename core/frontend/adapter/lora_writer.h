@@ -1,5 +1,5 @@
-// LoRA over any program: beside the frozen weight of a linear layer, a Conv1D or an embedding two small ones that are
-// trained, op by op as peft has it.
+// Adds LoRA to any program. A frozen linear layer, Conv1D or embedding gets two small trained layers, op by op as in
+// peft.
 #pragma once
 
 #include "core/config/lora.h"
@@ -7,10 +7,10 @@
 
 namespace memtune::frontend {
 
-// No parameter of `program` requires grad afterwards but the adapters', which have the names that peft gives them in
-// its files, and the biases that `lora` asks for. Adapters come out of the file beside adapter_config.json, else are
-// drawn by `seed`; of half-precision layers they are float32. UsageError when no layer is a target, or a
-// module of another kind is one; when a weight of the file is missing, has another shape, or is of no layer here.
+// Afterwards only the adapters, named as in peft's files, and the biases selected by `lora` require grad. Adapters come
+// from the file next to adapter_config.json, else are random with `seed`. They are float32 for half-precision layers.
+// Throws UsageError if no layer is a target or a target is an unsupported module. Also if a weight of the file is
+// missing, has another shape, or belongs to no layer here.
 void add_lora(program::Program& program, const config::Lora& lora, int64_t seed);
 
 }  // namespace memtune::frontend

@@ -53,7 +53,7 @@ class Quantizer {
   }
 
  private:
-  // The operator's arguments between weight and bias.
+  // Returns the operator's arguments between weight and bias.
   Values pack(const LinearLayer& layer) {
     const at::Tensor weight = layer.form == LinearForm::transposed ? layer.weight.t() : layer.weight;
     return load_in_ == kEightBits ? pack_8bit(layer, weight) : pack_4bit(layer, weight);
@@ -75,7 +75,7 @@ class Quantizer {
     return {emit_.parameter(name.substr(0, name.rfind('.') + 1) + "SCB", packed.largest)};
   }
 
-  // The packed weight stands where the whole one stood.
+  // Replaces the weight by the packed one everywhere. Returns the parameter's name.
   std::string hold(const LinearLayer& layer, const at::Tensor& packed) {
     std::string name;
     for (auto& [known, tensor] : program_.state.parameters)
@@ -103,7 +103,7 @@ class Quantizer {
   Program& program_;
   std::string load_in_;
   Emitter emit_;
-  std::map<std::string, Values> packed_;  // by the layer's path
+  std::map<std::string, Values> packed_;  // by path of the layer
 };
 
 bool takes(const LinearLayers& layers, const LinearLayer& layer) {
@@ -127,7 +127,7 @@ bool is_quantized(const program::Body& body) {
   });
 }
 
-// That a linear layer is not the head is known when the next one comes.
+// A linear layer is known not to be the head when the next one is written. So each is quantized then.
 class AsWritten {
  public:
   explicit AsWritten(std::string load_in) : load_in_(std::move(load_in)) {}

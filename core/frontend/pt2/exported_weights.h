@@ -1,4 +1,4 @@
-// The tensors of a torch.export archive, on the device.
+// Loads the tensors of a torch.export archive to the device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +14,11 @@ namespace memtune::frontend {
 
 class ExportedWeights {
  public:
-  // Names of one record share its memory, and equal views of it are one tensor: tied. Tensors lie within their records.
+  // Names of one record share its memory; equal views of it become one tensor (tied). Each tensor must fit into its
+  // record.
   ExportedWeights(const config::Pt2Archive& archive, const std::vector<config::Pt2Tensor>& tensors, c10::Device device);
 
-  const at::Tensor& find(const std::string& name) const;  // UsageError
+  const at::Tensor& find(const std::string& name) const;  // throws UsageError if missing
 
  private:
   std::map<std::string, at::Tensor> tensors_;

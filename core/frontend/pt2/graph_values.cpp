@@ -28,7 +28,7 @@ bool is_number(Pt2Kind kind) {
   return kind == Pt2Kind::integer || kind == Pt2Kind::real || kind == Pt2Kind::boolean || kind == Pt2Kind::complex;
 }
 
-// As Python's numbers are: it widens no tensor, and kernels take it as an argument wherever they run.
+// A wrapped number, like Python's numbers: it does not promote tensors, and kernels accept it on any device.
 IValue number_as_tensor(const at::Scalar& number) {
   at::Tensor tensor = c10::scalar_to_tensor(number);
   tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
@@ -108,7 +108,7 @@ Value GraphValues::real(const Pt2Argument& given, const Pt2Element& one) {
   return emit_.call({"torch.sym_float", nullptr, run}, {find(one.value)}, 1)[0];
 }
 
-// `count`: as many of a single number.
+// `count`: length of the list that a single number becomes.
 Value GraphValues::list(const Pt2Argument& given, const c10::TypePtr& type, int64_t count) {
   std::vector<Pt2Element> elements = given.elements;
   if (!given.is_list) elements.assign(static_cast<size_t>(count), given.elements.at(0));

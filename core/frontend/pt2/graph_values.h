@@ -1,4 +1,4 @@
-// The values of one graph by the names that its nodes have for them, and arguments of nodes as values of the program.
+// The values of one graph by their names in its nodes, and conversion of node arguments to values of the program.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -17,18 +17,19 @@ class GraphValues {
   GraphValues(Emitter& emit, c10::Device device) : emit_(emit), device_(device) {}
 
   using Names = std::unordered_map<std::string, Value>;
-  Names exchange(Names names) { return std::exchange(known_, std::move(names)); }  // for those of a graph inside
+  // returns the old names; for entering and leaving an inner graph
+  Names exchange(Names names) { return std::exchange(known_, std::move(names)); }
 
   void bind(const std::string& name, Value value) { known_.insert_or_assign(name, value); }
-  Value find(const std::string& name) const;  // UsageError for a value that no node has made
+  Value find(const std::string& name) const;  // throws UsageError for a value that no node has made
 
-  // As the operator's schema wants it: numbers become tensors, integers reals, one number a list of such, devices the
-  // one that the program is for. UsageError for what it cannot take.
+  // Converts an argument to the type in the operator's schema: numbers to tensors, integers to reals, a number to a
+  // list. Replaces devices by the program's. Throws UsageError if it cannot.
   Value argument(const config::Pt2Argument& given, const c10::Argument& wanted);
 
-  // As it is: what a graph answers with, an operand, an argument of a function of numbers.
+  // Without conversion: an output of a graph, an operand, an argument of a host function.
   Value plain(const config::Pt2Argument& given);
-  Values plain_list(const config::Pt2Argument& given);  // one by one
+  Values plain_list(const config::Pt2Argument& given);  // each element
 
  private:
   Value element(const config::Pt2Argument& given, const config::Pt2Element& element);

@@ -24,12 +24,12 @@ using program::Stack;
 constexpr std::string_view kOperator = "torch.ops.", kHigherOrder = "torch.ops.higher_order.",
                            kAssertion = "torch.ops.aten._assert_", kConstraint = "torch.ops.aten.sym_constrain_range";
 
-// Of a node, with its line: graphs around it tell it as it is.
+// Error of one node, with its source line. Outer graphs rethrow it unchanged.
 struct Refused : UsageError {
   using UsageError::UsageError;
 };
 
-// x[:] of a tensor.
+// True for x[:] of a tensor.
 bool slices_all(const Pt2Node& node) {
   if (node.target != "torch.ops.aten.slice.Tensor" || node.inputs.size() != 4) return false;
   const auto is = [&](size_t i, int64_t number) {
@@ -40,7 +40,7 @@ bool slices_all(const Pt2Node& node) {
   return node.inputs[0].kind == Pt2Kind::tensor && is(2, 0) && is(3, std::numeric_limits<int64_t>::max());
 }
 
-// By name, or by position where none is given.
+// By name; unnamed inputs by position.
 const Pt2Argument* find_input(const Pt2Node& node, const std::string& name, size_t position) {
   for (size_t i = 0; i < node.inputs.size(); ++i)
     if (node.inputs[i].name == name || (node.inputs[i].name.empty() && i == position)) return &node.inputs[i];
@@ -87,7 +87,7 @@ void GraphWriter::write(const Pt2Node& node) {
 
 // --- operators ---
 
-// "aten.linear.default"
+// `name`: "aten.linear.default"
 c10::OperatorHandle GraphWriter::find_operator(const std::string& name) const {
   const std::vector<std::string> parts = split(name, '.');
   if (parts.size() != 3) throw UsageError("that is no operator's name");
@@ -148,7 +148,7 @@ void GraphWriter::bind(const Pt2Node& node, const Values& results) {
   for (size_t i = 0; i < node.outputs.size(); ++i) bind(node.outputs[i], results.at(i));
 }
 
-// Of a region: its results come one by one, whether its node has them as one list or not.
+// Results of a region are separate values, even if its node has them as one list.
 void GraphWriter::bind_each(const Pt2Node& node, const Values& results) {
   size_t next = 0;
   for (const Pt2Argument& output : node.outputs)
@@ -172,7 +172,7 @@ void GraphWriter::write_grad_mode(const Pt2Node& node) {
   write_entered(node, 1);
 }
 
-// Its device is the one that it was recorded on: the program's is another.
+// Uses the program's device instead of the recorded one.
 void GraphWriter::write_autocast(const Pt2Node& node) {
   const c10::DeviceType device = source_.device.type();
   const bool has_dtype = node.inputs.size() > 1 && node.inputs[1].kind == Pt2Kind::dtype;
@@ -213,7 +213,7 @@ Values GraphWriter::operands(const Pt2Node& node, size_t begin) {
   return operands;
 }
 
-// The graph sees its operands alone, by names that may be those of other values outside.
+// The inner graph sees only its operands. Its names may equal names of the outer graph.
 Values GraphWriter::write_inside(const Pt2Graph& graph, const Values& operands) {
   if (graph.inputs.size() != operands.size()) throw UsageError("its graph takes another number of operands");
   GraphValues::Names outer = values_.exchange({});

@@ -1,4 +1,4 @@
-// The nodes of an exported program's graphs, written through the emitter.
+// Emits the nodes of an exported program's graphs.
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -19,8 +19,8 @@ class GraphWriter {
   Emitter& emit() { return emit_; }
   GraphValues& values() { return values_; }
 
-  // For the source's device. Assertions are left out, and slices of everything, as Python's indexing leaves them out.
-  // UsageError, without the model's path, with the author's source line for a node that cannot be run.
+  // Writes for the source's device. Skips assertions, and full slices (x[:]) as Python's indexing does. Throws
+  // UsageError without the model's path, but with the author's source line, for a node that cannot be run.
   void write(const config::Pt2Graph& graph);
 
  private:

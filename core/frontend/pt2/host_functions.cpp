@@ -58,7 +58,7 @@ HostFunction unary(const Compute& compute) {
   return [compute](Stack& stack) { stack = {IValue(compute(number(stack.at(0))))}; };
 }
 
-// The same of whole numbers and of reals, as Python widens them.
+// For integers and reals, with Python's promotion.
 template <typename Compute>
 HostFunction binary(const Compute& compute) {
   return [compute](Stack& stack) {
@@ -81,7 +81,7 @@ int64_t truncated(const Number& a) {
 IValue negated(const Number& a) { return a.is_real ? IValue(-a.real) : IValue(-a.whole); }
 IValue same(const Number& a) { return a.is_real ? IValue(a.real) : IValue(a.whole); }
 
-// Numbers in place of booleans are none of export's: what is there is what comes out.
+// Returns the chosen value with its own type. torch.export writes no numbers in place of booleans here.
 HostFunction chosen_by_condition() {
   return [](Stack& stack) { stack = {stack.at(0).toBool() ? stack.at(1) : stack.at(2)}; };
 }

@@ -1,4 +1,4 @@
-// Python's own functions of numbers, which an exported program calls for the sizes of its tensors.
+// Python functions of numbers, which an exported program applies to tensor sizes.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@ namespace memtune::frontend {
 
 using HostFunction = std::function<void(program::Stack&)>;
 
-// By its name in the program, "_operator.floordiv"; null: memtune has none. It takes what Python's takes and rounds as
-// Python does.
+// By its name in the program, "_operator.floordiv"; null if memtune has none. Takes Python's arguments and rounds like
+// Python.
 const HostFunction* find_host_function(const std::string& target);
 
 }  // namespace memtune::frontend

@@ -11,7 +11,7 @@ void ModuleRegions::enter(Emitter& emit, const std::string& stack) {
   if (region >= 0) emit.go_to(region);
 }
 
-// -1: it names no module.
+// Returns -1 if the stack names no module.
 int ModuleRegions::find(Emitter& emit, const std::string& stack) {
   int region = -1;
   std::string keys = "keys";

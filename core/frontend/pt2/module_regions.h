@@ -1,4 +1,4 @@
-// The regions that nodes of an exported program belong to: one for each run of a module.
+// Assigns nodes of an exported program to regions: one region per run of a module.
 #pragma once
 
 #include <string>
@@ -12,14 +12,15 @@ class ModuleRegions {
  public:
   explicit ModuleRegions(program::Program& program) : program_(program) {}
 
-  // Ops belong to the innermost module of the stack ("key,path,type;..."), and stay where they were without one.
+  // Sets the region of the next ops to the innermost module of the stack ("key,path,type;..."). Without a module it
+  // stays.
   void enter(Emitter& emit, const std::string& stack);
 
  private:
   int find(Emitter& emit, const std::string& stack);
 
   program::Program& program_;
-  std::unordered_map<std::string, int> known_;  // by stack, and by the keys on the way to a module
+  std::unordered_map<std::string, int> known_;  // by stack, and by the keys of outer modules
 };
 
 }  // namespace memtune::frontend

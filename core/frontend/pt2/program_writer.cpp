@@ -31,7 +31,7 @@ class ProgramWriter {
   }
 
  private:
-  // In the graph; a number that the export fixed is not there, and has forward's name alone.
+  // Name of the value in the graph. A number that the export fixed is not in the graph and has only forward's name.
   static const std::string& value_of(const Pt2Input& input) { return input.argument.elements.at(0).value; }
   static const std::string& name_of(const Pt2Input& input) {
     return value_of(input).empty() ? input.argument.name : value_of(input);
@@ -93,7 +93,7 @@ class ProgramWriter {
   const std::vector<std::string>& given_;  // numbers, "steps=3"
   Program program_;
   GraphWriter nodes_;
-  size_t leaves_ = 0;  // of the answer, written so far
+  size_t leaves_ = 0;  // of the output, written so far
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// An exported program as a Program: its inputs, its state, its graph, its answer.
+// Converts an exported program to a Program: inputs, state, graph and output.
 #pragma once
 
 #include "core/config/pt2_program.h"
@@ -7,8 +7,8 @@
 
 namespace memtune::frontend {
 
-// For the source's device, with the source's numbers for inputs that are no tensors. UsageError, without the model's
-// path.
+// Writes for the source's device. Inputs that are numbers get the source's values. Throws UsageError without the
+// model's path.
 program::Program write_program(const config::Pt2Program& exported, const ExportedWeights& weights,
                                const Source& source);
 

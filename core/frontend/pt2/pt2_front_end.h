@@ -1,4 +1,4 @@
-// Archives of torch.export.save: programs of the training dialect, as torch.export.export gives them.
+// Front end for archives of torch.export.save: programs of the training dialect, as torch.export.export returns them.
 #pragma once
 
 #include "core/frontend/front_end.h"

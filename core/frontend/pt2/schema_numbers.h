@@ -1,4 +1,4 @@
-// The numbers of export's schema as LibTorch's own.
+// Converts the numbers of torch.export's schema to LibTorch's enums.
 #pragma once
 
 #include <c10/core/Layout.h>
@@ -9,7 +9,7 @@
 
 namespace memtune::frontend {
 
-// Each: UsageError for a number that the schema does not have.
+// Each throws UsageError for a number that the schema does not have.
 at::ScalarType scalar_type_of(int64_t number);
 at::Layout layout_of(int64_t number);
 at::MemoryFormat memory_format_of(int64_t number);

@@ -13,7 +13,7 @@ struct Modes {
   int all = 0, evaluating = 0;
 };
 
-// Where the op says whether it trains.
+// Index of the argument with the training mode, by op.
 const std::map<std::string, size_t>& mode_arguments() {
   static const std::map<std::string, size_t> arguments = {
       {"aten::dropout", 2}, {"aten::dropout_", 2},   {"aten::feature_dropout", 2}, {"aten::alpha_dropout", 2},

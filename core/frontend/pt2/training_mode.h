@@ -1,4 +1,4 @@
-// Whether an exported program trains: its mode stands in the arguments of its ops.
+// Finds out whether an exported program is in training mode, from the arguments of its ops.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace memtune::frontend {
 
-// What to tell of dropouts and batch norms that are switched off; "" where all are on, or there are none.
+// Returns a note on dropouts and batch norms in evaluation mode; "" if there are none.
 std::string note_on_evaluation(const program::Program& program);
 
 }  // namespace memtune::frontend

@@ -8,7 +8,7 @@
 namespace memtune::frontend {
 namespace {
 
-// Take a number on the CPU beside a tensor of any device.
+// True for ops that accept a CPU number with a tensor on any device.
 bool takes_number(const torch::jit::Use& use) {
   static const std::set<std::string> ops = {
       "add",       "sub",  "mul",  "div",  "true_divide", "pow",  "rsub",        "floor_divide",
@@ -19,8 +19,8 @@ bool takes_number(const torch::jit::Use& use) {
   return use.user->kind().is_aten() && ops.count(name) && !filled;
 }
 
-// A trace has Python's numbers as tensors of their widest type; as numbers they leave the other operand its type, also
-// where that has no dimension either.
+// A trace stores Python's numbers as tensors of their widest type. As wrapped numbers they do not promote the other
+// operand, even if it has no dimensions.
 at::Tensor as_number(const at::Tensor& constant) {
   const at::ScalarType type = constant.scalar_type();
   if (type != at::kDouble && type != at::kLong && type != at::kComplexDouble) return constant;

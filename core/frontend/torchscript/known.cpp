@@ -17,7 +17,7 @@ std::string source_of(const torch::jit::Node* node) try {
   size_t slash = file.find_last_of('/');
   return (slash == std::string::npos ? file : file.substr(slash + 1)) + ":" + std::to_string(line);
 } catch (const std::exception&) {
-  return "";  // the part of the file that tells the lines is read only now, and damaged
+  return "";  // debug information is read only now, and is damaged
 }
 
 }  // namespace memtune::frontend

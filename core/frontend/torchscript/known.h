@@ -1,5 +1,5 @@
-// What is known of a graph's value while it is lowered: a value at run time, or a module, a function or a tuple that
-// exists only then.
+// What lowering knows about a value of the graph: a run-time value, or a module, function or tuple that exists only
+// while lowering.
 #pragma once
 
 #include <torch/csrc/jit/api/function_impl.h>
@@ -32,10 +32,10 @@ struct Known {
   std::variant<Value, ModuleRef, TupleRef, FunctionRef> what;
 };
 
-// "Block"; "" for what is no class.
+// "Block"; "" if the type is not a class.
 std::string class_name(const c10::TypePtr& type);
 
-// "model.py:42" as the model's author knows it; "" when the file does not say.
+// "model.py:42" in the author's file; "" if the model's file has no source lines.
 std::string source_of(const torch::jit::Node* node);
 
 }  // namespace memtune::frontend

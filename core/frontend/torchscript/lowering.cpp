@@ -29,7 +29,7 @@ class Lowering {
  public:
   Lowering(Emitter& emit, c10::Device device) : emit_(emit), device_(device) {}
 
-  // Writes `function`'s graph where the emitter is; the answers are its outputs.
+  // Inlines `function`'s graph at the emitter's position and returns its outputs.
   std::vector<Known> inline_graph(jit::Function& function, const std::vector<Known>& arguments) {
     auto* graph_function = jit::tryToGraphFunction(function);
     if (!graph_function) throw UsageError("cannot run " + function.name() + ": it has no TorchScript body");
@@ -54,7 +54,7 @@ class Lowering {
   }
 
  private:
-  // The run-time value of `known`, packing a tuple when it has to exist.
+  // The run-time value of `known`; packs a tuple into one.
   Value value_of(const Known& known, const jit::Node* user) {
     if (auto* value = std::get_if<Value>(&known.what)) return *value;
     if (auto* module = std::get_if<ModuleRef>(&known.what)) return emit_.constant(c10::IValue(module->object));
@@ -184,7 +184,7 @@ class Lowering {
     bind(node, inline_graph(*function->function, gather(node->inputs().slice(1))));
   }
 
-  // Run in place: its results are there at once.
+  // Runs in place: the results are available at once.
   void lower_fork(const jit::Node* node) {
     auto graph = node->g(attr::Subgraph);
     for (size_t i = 0; i < node->inputs().size(); ++i) know(graph->inputs()[i], input(node, i));
@@ -192,8 +192,8 @@ class Lowering {
     bind(node, gather(graph->outputs()));
   }
 
-  // "autocast", "no_grad" and "enable_grad" are the interpreter's. Others (record_function, a model's own) are inlined,
-  // with None for what __exit__ is told of an exception.
+  // The interpreter implements "autocast", "no_grad" and "enable_grad". Other context managers (record_function, a
+  // model's own) are inlined. Their __exit__ gets None for the exception arguments.
   static std::string own_region(const jit::Node* node) {
     auto type = node->input(0)->type()->cast<c10::ClassType>();
     if (!type || !type->name()) return "";
@@ -269,7 +269,7 @@ class Lowering {
                           [&](const Values& taken) { return lower_body(node->blocks()[0], node, taken); }));
   }
 
-  // inputs: the text, and the exception's class where the file has it.
+  // inputs: the message, and the exception's class if the file has it.
   void lower_raise(const jit::Node* node) {
     const auto run = [where = source_of(node)](program::Stack& stack) {
       const std::string text = stack.at(0).isString() ? stack.at(0).toStringRef() : "";
@@ -278,7 +278,7 @@ class Lowering {
     emit_.call({node->kind().toQualString(), nullptr, run}, values(node), 0);
   }
 
-  // x[:] of a tensor.
+  // True for x[:] of a tensor.
   static bool slices_all(const jit::Node* node) {
     if (node->kind() != c10::aten::slice || node->inputs().size() != 5 ||
         !node->input(0)->type()->isSubtypeOf(*c10::TensorType::get()))

@@ -1,4 +1,4 @@
-// TorchScript's un-inlined graph to a Program.
+// Lowers TorchScript's un-inlined graph to a Program.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
@@ -10,10 +10,10 @@
 
 namespace memtune::frontend {
 
-// Lowers module.forward. Arguments of forward that take a tensor are the program's inputs, others have the value that
-// `arguments` ("steps=3") or their default says. Constants and devices that a trace baked in are moved to `device`.
-// Slices of everything are left out, as Python's indexing does: in backward each would cost a copy. UsageError names an
-// op that memtune cannot run, with its source line.
+// Lowers module.forward. Its tensor arguments become the program's inputs. Others get their value from `arguments`
+// ("steps=3") or their default. Constants and devices in a trace are moved to `device`. Full slices (x[:]) are skipped,
+// as in Python's indexing, because each would cost a copy in backward. Throws UsageError with the op and its source
+// line for an op that memtune cannot run.
 program::Program lower_module(const torch::jit::Module& module, c10::Device device,
                               const std::vector<std::string>& arguments = {});
 

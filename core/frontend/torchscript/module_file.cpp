@@ -41,7 +41,7 @@ void check_is_trainable(const std::string& path, const Module& module) {
   config::refuse_model(path, "none of its parameters requires grad, so there is nothing to train");
 }
 
-// Every tensor that the module holds in any way, once. Tensors are changed in place, so tied ones stay tied.
+// Moves every tensor that the module holds in any way, once. Changes it in place, so that tied ones stay tied.
 void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarType> dtype) {
   std::unordered_set<const void*> seen;
   c10::IValue(module._ivalue()).visit([&](const c10::IValue& value) {
@@ -67,8 +67,8 @@ Module load_module(const Source& source) {
   return module;
 }
 
-// Tracing keeps tensors, submodules and forward of a module (forward1 for its second call); scripting keeps its
-// constants, its numbers and its other methods as well, and gives a module list a __len__.
+// Tracing keeps a module's tensors, submodules and forward (forward1 for its second call). Scripting also keeps
+// constants, numbers and other methods, and gives a module list a __len__.
 bool was_traced(const Module& module) {
   for (const Module& part : module.modules()) {
     auto type = part.type();

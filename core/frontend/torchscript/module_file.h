@@ -1,4 +1,4 @@
-// A TorchScript file as a module that can be trained.
+// Loads a TorchScript file as a trainable module.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
@@ -7,13 +7,13 @@
 
 namespace memtune::frontend {
 
-// On the device, in the mode that it was saved in, floating parameters and buffers cast as the source says. Integer
-// buffers keep their type; tied parameters stay tied. UsageError: a file that LibTorch cannot load; no forward method;
-// a frozen module (no parameters); no floating or complex parameter that requires grad; a library that cannot be
-// loaded.
+// Returns the module on the device, in the mode it was saved in, with floating parameters and buffers cast as the
+// source says. Integer buffers keep their type; tied parameters stay tied. Throws UsageError if LibTorch cannot load
+// the file, or if it has no forward method or no parameters (a frozen module). Also if no floating or complex parameter
+// requires grad.
 torch::jit::Module load_module(const Source& source);
 
-// Of a scripted module, whose mode decides what it does; "" when all of it trains.
+// A note on modules in evaluation mode, for a scripted module; "" if all are in training mode.
 std::string note_on_evaluation(const torch::jit::Module& module);
 
 bool was_traced(const torch::jit::Module& module);

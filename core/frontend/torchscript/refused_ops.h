@@ -1,6 +1,6 @@
-// While it lives, LibTorch's compiler does not know the operators that reach outside: code that names one, anywhere in
-// a model's file, does not compile, and none of a class's code runs before all of it is compiled. So nothing has to be
-// found in graphs, and what loading runs (__setstate__) is held back as well. One at a time, for the whole process.
+// While an object lives, LibTorch's compiler does not know the operators that reach outside of the process. Code in a
+// model's file that names one does not compile, and no code of a class runs before all of it is compiled. So graphs
+// need not be searched, and code that loading runs (__setstate__) is blocked too. One object at a time per process.
 #pragma once
 
 #include <torch/csrc/jit/runtime/operator.h>
@@ -17,7 +17,7 @@ class RefusedOps {
   RefusedOps(const RefusedOps&) = delete;
   RefusedOps& operator=(const RefusedOps&) = delete;
 
-  // The one that made LibTorch fail with `message`; "": another reason.
+  // The refused operator that made LibTorch fail with `message`; "" for another reason.
   static std::string named_in(const std::string& message);
 
  private:

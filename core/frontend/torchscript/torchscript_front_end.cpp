@@ -21,7 +21,7 @@ bool TorchScriptFrontEnd::claims(const Probe& probe) const {
 }
 
 program::Program TorchScriptFrontEnd::lower(const Source& source) const {
-  load_libraries(source.model.libraries);  // first: what they register may reach outside too
+  load_libraries(source.model.libraries);  // first, because these operators may reach outside too
   std::optional<RefusedOps> refused;
   if (!source.model.trusted) refused.emplace();
   const torch::jit::Module module = load_module(source);

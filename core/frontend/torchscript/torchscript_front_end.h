@@ -1,4 +1,4 @@
-// Files of torch.jit.script and torch.jit.trace.
+// Front end for files of torch.jit.script and torch.jit.trace.
 #pragma once
 
 #include "core/frontend/front_end.h"

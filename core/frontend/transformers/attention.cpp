@@ -42,7 +42,7 @@ class AttentionWriter {
     return emit_.op("aten::contiguous", "", {transposed(o)});
   }
 
-  // A window of the kernel's does not count the query itself.
+  // The kernel's window does not count the query itself.
   Value flash(Value q, Value k, Value v, const Seen& seen) {
     const auto in_rows = [&](Value x, int64_t heads) {
       const Value by_token = transposed(parts_.setting().autocast ? parts_.cast(x, *parts_.setting().autocast) : x);
@@ -79,7 +79,7 @@ class AttentionWriter {
     const Value weights = parts_.dropped(parts_.cast(part, parts_.dtype()), config_.attention_dropout);
     return emit_.op("aten::matmul", "", {weights, v});
   }
-  // Keys and values of a group of heads, for each of its heads.
+  // Repeats keys or values of each group for all heads of the group.
   Value repeated(Value x) {
     if (config_.kv_heads == config_.heads) return x;
     const auto shaped = [&](std::vector<int64_t> heads) {

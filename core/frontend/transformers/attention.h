@@ -1,5 +1,5 @@
-// Attention of one layer: projections, norms of queries and keys, rotary embedding, sdpa, eager or flash-varlen
-// attention, the projection out.
+// Emits the attention of one layer: projections, norms of queries and keys, rotary embedding, attention (sdpa, eager or
+// flash-varlen) and the output projection.
 #pragma once
 
 #include <optional>
@@ -10,15 +10,14 @@
 
 namespace memtune::frontend {
 
-// What queries see.
+// The keys that queries see.
 struct Seen {
-  std::optional<Value> mask;  // attention_mask.h; nothing where that is all before them
-  std::optional<Value> ends;  // int32 [documents + 1], where documents of all rows one behind the other begin, and the
-                              // end: of flash-varlen, which takes no mask
-  int64_t window = 0;         // of flash-varlen; 0: none
+  std::optional<Value> mask;  // attention_mask.h; nullopt: all keys before the query
+  std::optional<Value> ends;  // flash-varlen: int32 [documents + 1], start of each document over all rows, and the end
+  int64_t window = 0;         // flash-varlen: window size; 0: none
 };
 
-// `turn`: cosine and sine; none for layers that do not turn.
+// `turn`: cosine and sine; nullopt for layers without rotary embedding.
 Value write_attention(Parts& parts, Value x, const std::string& path,
                       const std::optional<std::pair<Value, Value>>& turn, const Seen& seen);
 

@@ -50,7 +50,7 @@ Value AttentionMasks::seen(int64_t window) {
   return emit_.op("aten::expand", "", {mask, shape});
 }
 
-// Numbers of documents, which go up wherever positions do not go on.
+// Numbers the documents: the number increases wherever positions are not consecutive.
 Value AttentionMasks::same_document() {
   const Value first = emit_.op("aten::slice", "Tensor", {*documents_, 1, 0, 1, 1});
   const Value before = emit_.op("aten::sub", "Scalar", {first, 1});

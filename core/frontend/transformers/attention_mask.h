@@ -1,5 +1,5 @@
-// Which keys each query sees, as transformers' masking_utils makes it: those before it, in its window, in
-// its document, no padding.
+// Attention masks as in transformers' masking_utils. A query sees the keys before it that are in its window and
+// document and are not padding.
 #pragma once
 
 #include <map>
@@ -11,12 +11,13 @@ namespace memtune::frontend {
 
 class AttentionMasks {
  public:
-  // `documents`: positions [1, length] that begin anew with each document of a packed row; nothing where none is.
-  // `padding`: attention_mask [batch, length], 0 where nothing is; the same.
+  // `documents`: positions [1, length] that restart with each document of a packed row; nullopt: not packed. `padding`:
+  // attention_mask [batch, length], 0 for padding; nullopt: no padding.
   AttentionMasks(Parts& parts, const std::optional<Value>& documents, const std::optional<Value>& padding);
 
-  // Of layers with that window (0: none), made when it is first asked for: true where a query sees a key, or for eager
-  // attention 0 there and the dtype's least number elsewhere. Nothing where sdpa's own causal mask is all.
+  // Returns the mask of layers with this window (0: none); emits it at the first call. It is true where a query sees a
+  // key. For eager attention it is 0 there and the dtype's lowest number elsewhere. Returns nullopt if sdpa's own
+  // causal mask suffices.
   std::optional<Value> of(int64_t window);
 
  private:

@@ -121,7 +121,7 @@ class DecoderWriter {
 
   Seen seen(int64_t window) { return is_flash() ? Seen{{}, ends_, window} : Seen{masks_->of(window), {}, 0}; }
 
-  // Of a layer, where the sequence reaches beyond it.
+  // The layer's window; 0 if the sequence does not reach beyond it.
   int64_t window(int64_t index) const {
     const int64_t window = config_.windows[index], length = parts_.setting().sequence;
     return parts_.setting().masked() || (length > 0 && length >= window) ? window : 0;
@@ -141,7 +141,7 @@ class DecoderWriter {
   const config::TransformersConfig& config_;
   const config::TransformersFamily& family_;
   TransformersWeights& weights_;
-  std::optional<Value> documents_, ends_;  // of a packed row: positions; where documents begin, and the end
+  std::optional<Value> documents_, ends_;  // of a packed row: positions; starts and end of documents
   std::optional<Value> padding_;
   std::optional<AttentionMasks> masks_;
   std::vector<std::pair<Value, Value>> turns_;  // cosine and sine of each table

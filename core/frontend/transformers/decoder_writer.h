@@ -1,5 +1,5 @@
-// A causal language model of transformers as a program: logits for input_ids (and, where rows are packed,
-// position_ids).
+// Writes a causal language model of transformers as a program that returns logits. Its inputs are input_ids and, as
+// needed, position_ids (packed rows), cu_seq_lens_q (flash-varlen) and attention_mask (padding).
 #pragma once
 
 #include "core/config/transformers_config.h"
@@ -9,7 +9,7 @@
 
 namespace memtune::frontend {
 
-// UsageError where a weight is missing.
+// Throws UsageError if a weight is missing.
 void write_decoder(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
                    at::TensorOptions options, const DecoderSetting& setting);
 

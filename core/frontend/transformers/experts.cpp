@@ -7,7 +7,7 @@ namespace {
 
 using c10::IValue;
 
-// Tokens sorted by expert, and two products over all experts at once: transformers' "grouped_mm".
+// Sorts tokens by expert and computes two grouped products over all experts: transformers' "grouped_mm".
 class ExpertsWriter {
  public:
   ExpertsWriter(Parts& parts, std::string path)
@@ -87,7 +87,7 @@ class ExpertsWriter {
   Value indices(Value index) { return emit_.list(c10::ListType::create(c10::OptionalType::ofTensor()), {index}); }
   Value picked(Value x, Value index) { return emit_.op("aten::index", "Tensor", {x, indices(index)}); }
 
-  // Where each expert's tokens end. A CPU counts floats only, CUDA, to be deterministic, integers.
+  // Where each expert's tokens end. histc takes only floats on a CPU, and is deterministic on CUDA only for integers.
   Value ends_of_experts(Value sorted) {
     const Value counted = parts_.cast(sorted, parts_.device().is_cuda() ? at::kInt : at::kFloat);
     const Value counts = emit_.op("aten::histc", "", {counted, experts_.count, 0, experts_.count - 1});

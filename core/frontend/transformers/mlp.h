@@ -1,4 +1,4 @@
-// What follows attention in a layer: an MLP, or a mixture of experts.
+// Emits what follows attention in a layer: an MLP, or a mixture of experts.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@ namespace memtune::frontend {
 
 Value write_mlp(Parts& parts, Value x, const std::string& path, int64_t width);
 
-// A router, the experts that it chooses for each token, and the one that sees all where the family has it.
+// A router, the experts that it chooses for each token, and the shared expert if the family has one.
 Value write_experts(Parts& parts, Value x, const std::string& path);
 
 }  // namespace memtune::frontend

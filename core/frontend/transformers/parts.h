@@ -1,5 +1,5 @@
-// What the parts of a decoder are written with: layers that have weights, and the arithmetic between them. One for the
-// whole decoder, which every part writes to in the order in which the modeling code runs it.
+// Building blocks of a decoder: layers with weights, and the arithmetic between them. One object per decoder. Every
+// part emits its ops through it, in the order of transformers' modeling code.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -17,21 +17,21 @@
 
 namespace memtune::frontend {
 
-// What of a decoder its config leaves open.
+// Settings of a decoder that are not in its config.
 struct DecoderSetting {
   Attention attention = Attention::sdpa;
   bool packed = false;
   bool padded = false;
-  int64_t sequence = 0;  // the longest that it will see; 0: not known
+  int64_t sequence = 0;  // longest sequence of the run; 0: not known
   std::optional<at::ScalarType> autocast;
 
-  // Its masks are written out, whatever the sequence.
+  // True if masks are emitted for every sequence length.
   bool masked() const { return packed || padded || attention == Attention::eager; }
 };
 
 class Parts {
  public:
-  // All of them must outlive this.
+  // `program`, `config` and `weights` must outlive this.
   Parts(program::Program& program, const config::TransformersConfig& config, TransformersWeights& weights,
         at::TensorOptions options, const DecoderSetting& setting);
 
@@ -43,31 +43,31 @@ class Parts {
   c10::Device device() const { return device_; }
   std::string type(std::string_view name) const { return std::string(family().class_prefix) + std::string(name); }
 
-  // Of the batch: set before anything that has a shape.
+  // Sizes of the batch. Set them before emitting anything that has a shape.
   void set_size(Value batch, Value length) {
     batch_ = batch;
     length_ = length;
   }
   Value batch() const { return batch_; }
   Value length() const { return length_; }
-  // [batch, length, rest...]
+  // The list [batch, length, rest...].
   Value shape(const std::vector<int64_t>& rest);
 
   Value parameter(const std::string& path, at::IntArrayRef shape, Filling filling);
-  // [experts, out, in]; by its name, or put together from what files have of each expert.
+  // [experts, out, in]; by its name, or stacked from the files' tensors of each expert.
   Value expert_weights(const std::string& path, std::string_view name, at::IntArrayRef shape);
   Value linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias);
   Value norm(Value x, const std::string& path, int64_t width);
   Value layer_norm(Value x, const std::string& path, int64_t width, bool bias);
   Value activated(Value x);
-  Value dropped(Value x, double part);  // x itself when `part` is 0
+  Value dropped(Value x, double part);  // returns x if `part` is 0
 
   Value cast(Value x, at::ScalarType type) { return emit_.op("aten::to", "dtype", {x, type}); }
   Value plus(Value x, Value y) { return emit_.op("aten::add", "Tensor", {x, y}); }
   Value multiply(Value x, Value y) { return emit_.op("aten::mul", "Tensor", {x, y}); }
   Value times(Value x, double factor) { return emit_.op("aten::mul", "Scalar", {x, factor}); }
   Value reshaped(Value x, Value shape) { return emit_.op("aten::reshape", "", {x, shape}); }
-  // The rows of a batch one below the other.
+  // Merges batch and length: [batch * length, width].
   Value rows(Value x, int64_t width) { return emit_.op("aten::view", "", {x, std::vector<int64_t>{-1, width}}); }
 
  private:

@@ -84,7 +84,8 @@ std::pair<Value, Value> write_rotary(Parts& parts, const config::Rotary& rotary,
   const std::string path = std::string(parts.family().modules.base) + ".rotary_emb";
   const Emitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
   emit.enter_grad_mode(emit.constant(false));
-  const c10::DeviceType type = parts.device().is_cuda() ? c10::kCUDA : c10::kCPU;  // shapes have no autocast
+  // meta has no autocast
+  const c10::DeviceType type = parts.device().is_cuda() ? c10::kCUDA : c10::kCPU;
   emit.enter_autocast(emit.constant(c10::DeviceTypeName(type, true)), emit.constant(false),
                       emit.constant(at::kBFloat16), emit.constant(true));
   const Value angle = angles(parts, rotary, positions);

@@ -23,7 +23,7 @@ at::Tensor llama3(const Rotary& rotary, const at::Tensor& plain) {
   return at::where(~(wave < positions / high) * ~(wave > positions / low), between, slowed);
 }
 
-// Slow turns are stretched by the factor, fast ones are not; in between a ramp leads from one to the other.
+// Divides low frequencies by the factor and keeps high ones, with a linear ramp in between.
 at::Tensor yarn(const Rotary& rotary) {
   const auto width = static_cast<double>(rotary.width);
   const auto pair_that_turns = [&](double times) {

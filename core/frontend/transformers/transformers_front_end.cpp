@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kWidestHead = 256;  // of flash attention
 
-// Which masks sdpa needs beyond a window is known where the sequence is.
+// Without a known sequence no window mask is emitted, so the program supports only sequences within the windows.
 int64_t longest(const config::TransformersConfig& config, const DecoderSetting& setting) {
   int64_t least = config.longest;
   if (setting.masked() || setting.sequence > 0) return least;
@@ -28,7 +28,7 @@ int64_t longest(const config::TransformersConfig& config, const DecoderSetting& 
   return least;
 }
 
-// A profile has no weights.
+// A profile has no weight files.
 struct DescribedModel {
   config::TransformersConfig config;
   std::vector<std::filesystem::path> weights;
@@ -48,7 +48,7 @@ DecoderSetting setting_of(const Source& source) {
   return setting;
 }
 
-// What the kernel of flash-varlen does not know.
+// Throws UsageError for what the flash-varlen kernel does not support.
 void check_flash(const config::TransformersConfig& config, const DecoderSetting& setting, at::ScalarType dtype) {
   const std::string flag = "--attention flash-varlen ";
   if (!setting.packed) throw UsageError(flag + "goes with --pack: it takes the lengths of a packed row's documents");
@@ -61,7 +61,7 @@ void check_flash(const config::TransformersConfig& config, const DecoderSetting&
                      std::to_string(config.head_width));
 }
 
-// As transformers does where a config is silent: of the first floating tensor, by name, in the first file.
+// As in transformers if the config names none: the first floating tensor, by name, in the first file.
 at::ScalarType stored_type(const std::vector<std::filesystem::path>& files) {
   if (files.empty()) return at::kFloat;
   std::vector<safetensors::Entry> entries = safetensors::Reader(files.front()).entries();

@@ -1,5 +1,5 @@
-// Decoders of transformers, out of their config.json: the operators that its modeling code runs in training, with its
-// paths and class names, attention "sdpa", without padding.
+// Front end for transformers decoders with a config.json. Emits the operators that the modeling code runs in training,
+// with its module paths and class names.
 #pragma once
 
 #include "core/frontend/front_end.h"

@@ -10,7 +10,7 @@
 namespace memtune::frontend {
 namespace {
 
-constexpr int64_t kNoise = 1048573;  // a prime: rows of a weight do not repeat
+constexpr int64_t kNoise = 1048573;  // a prime, so that rows of a weight do not repeat
 
 }  // namespace
 

@@ -1,6 +1,5 @@
-// The weights of a model of transformers, by the names that it gives them: out of the safetensors files beside its
-// config.json, or made up where there are none. On the meta device they have shapes, and no file is read beyond its
-// header.
+// Weights of a transformers model, by transformers' names: from the safetensors files next to its config.json, or
+// synthetic if there are none. On the meta device they have only shapes, and only the files' headers are read.
 #pragma once
 
 #include <ATen/core/Generator.h>
@@ -21,22 +20,22 @@
 
 namespace memtune::frontend {
 
-enum class Filling { noise, zeros, ones };  // of made-up weights
+enum class Filling { noise, zeros, ones };  // initial values of synthetic weights
 
 class TransformersWeights {
  public:
-  // Those of `options`, whatever type the files have. UsageError for files that are missing or none.
+  // Weights get the dtype of `options`, whatever the files have. Throws UsageError for missing or invalid files.
   TransformersWeights(const std::vector<std::filesystem::path>& files, const config::TransformersConfig& config,
                       at::TensorOptions options, int64_t seed);
 
-  // A parameter. UsageError when files are there and it is not in them, or has another shape.
+  // Returns a parameter. Throws UsageError if there are files and they lack it or have another shape.
   at::Tensor make(const std::string& name, at::IntArrayRef shape, Filling filling);
 
-  // The same of the matrices of all experts, [experts, out, in]. Where files have those of each expert for itself,
-  // under "<path>.<expert>.<part>.weight", they are put together: `parts` one below the other.
+  // The same for the matrices of all experts, [experts, out, in]. If the files store each expert on its own, as
+  // "<path>.<expert>.<part>.weight", they are stacked. `parts` are concatenated along `out`.
   at::Tensor make_stacked(const std::string& name, at::IntArrayRef shape, const std::vector<std::string_view>& parts);
 
-  // What to tell when all are made: that there was no file, or what of the files nothing asked for; "": nothing.
+  // Call after making all weights. Reports synthetic weights, or tensors of the files that were not used; "": neither.
   std::string note() const;
 
  private:
@@ -52,13 +51,13 @@ class TransformersWeights {
   at::Tensor made_up(at::IntArrayRef shape, Filling filling);
 
   std::vector<std::unique_ptr<safetensors::Reader>> files_;
-  std::map<std::string, Place> places_;                       // by the names in the files
-  std::vector<std::pair<std::string, std::string>> renamed_;  // what a model's name may have, and files in its place
+  std::map<std::string, Place> places_;                       // by name in the files
+  std::vector<std::pair<std::string, std::string>> renamed_;  // part of a name, and its replacement in files
   std::set<std::string> asked_for_;
   at::TensorOptions options_;
   double deviation_;
   int64_t seed_;
-  at::Tensor noise_;  // every weight is filled with it, over and over: drawing one number a weight takes seconds
+  at::Tensor noise_;  // repeated to fill each weight: drawing every element would take seconds
 };
 
 }  // namespace memtune::frontend
