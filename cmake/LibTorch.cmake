@@ -1,8 +1,8 @@
-# LibTorch as imported targets of our own, out of a Python wheel, a Python environment or an unpacked archive.
-# (find_package(Torch) fails with CMake 3.25 and C++20, and would pull all CUDA libraries in at link time.)
+# LibTorch as imported targets, from a Python wheel, a Python environment or an unpacked archive. (find_package(Torch)
+# fails with CMake 3.25 and C++20, and would link all CUDA libraries.)
 #
-#   torch::cpu       what memtune-trial links
-#   torch::cuda      what the CUDA device, a module loaded at run time, links
+#   torch::cpu       linked by memtune-trial
+#   torch::cuda      linked by the CUDA device, a module that is loaded at run time
 #   cuda::cudart, cuda::cupti
 
 set(MEMTUNE_TORCH_DIR "" CACHE PATH "torch package folder or unpacked libtorch (has include/ and lib/)")
@@ -10,7 +10,7 @@ set(MEMTUNE_TORCH_PYTHON "" CACHE FILEPATH "python whose torch is taken when MEM
 
 set(torch "${MEMTUNE_TORCH_DIR}")
 foreach(python IN ITEMS "${MEMTUNE_TORCH_PYTHON}" python3)
-  if(NOT torch AND python)  # find_spec does not import torch: fast, and needs none of its Python packages
+  if(NOT torch AND python)  # find_spec does not import torch, so it is fast and needs none of torch's dependencies
     execute_process(COMMAND "${python}" -c
       "from importlib.util import find_spec as f; s = f('torch'); print(s.submodule_search_locations[0] if s else '')"
       OUTPUT_VARIABLE torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
@@ -37,7 +37,7 @@ endfunction()
 
 memtune_import(torch::c10 "${torch}/lib/libc10.so")
 target_include_directories(torch::c10 SYSTEM INTERFACE "${torch}/include" "${torch}/include/torch/csrc/api/include")
-# LibTorch's own CUDA libraries need not be on the machine that builds.
+# The build machine may lack LibTorch's CUDA libraries.
 target_link_options(torch::c10 INTERFACE LINKER:--allow-shlib-undefined)
 memtune_import(torch::cpu "${torch}/lib/libtorch_cpu.so")
 target_link_libraries(torch::cpu INTERFACE torch::c10)
@@ -50,8 +50,9 @@ else()
   set(cuda_lib "${CUDAToolkit_LIBRARY_DIR}")
   set(cuda_include "${CUDAToolkit_INCLUDE_DIRS}")
 endif()
-# libtorch_cpu needs both at run time, also without a GPU. CMake installs no path into the source tree, where a Python
-# environment may be; an empty one would be the current folder.
+# libtorch_cpu needs both at run time, even without a GPU. An rpath in CMake's own properties would be dropped at
+# installation if it is in the source tree, where a Python environment may be. An empty path would mean the current
+# folder.
 foreach(folder IN ITEMS "${torch}/lib" "${cuda_lib}")
   if(folder)
     target_link_options(torch::cpu INTERFACE "LINKER:-rpath,${folder}")
@@ -71,8 +72,8 @@ if(MEMTUNE_CUDA)
   target_link_libraries(torch::c10_cuda INTERFACE torch::c10 cuda::cudart)
   memtune_import(torch::cuda "${torch}/lib/libtorch_cuda.so")
   target_link_libraries(torch::cuda INTERFACE torch::cpu torch::c10_cuda)
-  # LibTorch's headers of its NCCL include those of NCCL, which need not be there.
+  # LibTorch's NCCL headers include NCCL's own headers, which may be missing.
   find_path(cuda_nccl nccl.h PATHS "${nvidia}/nccl/include" "${cuda_include}" NO_CACHE)
-  # Nothing refers to libtorch_cuda by symbol; its kernels register themselves when it is loaded.
+  # No code refers to symbols of libtorch_cuda: its kernels register themselves when it is loaded.
   target_link_options(torch::cuda INTERFACE LINKER:--no-as-needed)
 endif()

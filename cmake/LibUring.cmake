@@ -1,4 +1,4 @@
-# uring::uring, statically where there is an archive, so that an installed tool needs nothing.
+# uring::uring, static if an archive exists, so that the installed tool does not depend on it.
 find_path(URING_INCLUDE_DIR liburing.h REQUIRED)
 find_library(URING_LIBRARY NAMES liburing.a uring REQUIRED)
 if(TARGET uring::uring)

@@ -1,7 +1,7 @@
 # memtune as a CMake package: headers in include/memtune/core, archives in lib/memtune, and two components.
 #
-#   core       memtune::core, and memtune::<folder> for each: what needs no LibTorch
-#   engines    memtune::engines, and memtune::<folder> for each: what runs training steps
+#   core       memtune::core, and memtune::<folder> for each folder without LibTorch
+#   engines    memtune::engines, and memtune::<folder> for each folder that runs training steps
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -12,7 +12,7 @@ add_library(memtune_core INTERFACE)
 add_library(memtune_engines INTERFACE)
 target_link_libraries(memtune_engines INTERFACE memtune_core)
 
-# Archive and headers of a folder of core; nothing of the programs' own folders.
+# Installs archive and headers of a folder of core. Folders of the programs are not installed.
 function(memtune_package target name component)
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${CMAKE_CURRENT_SOURCE_DIR}")
   if(NOT folder MATCHES "^(core/|profiles$)")

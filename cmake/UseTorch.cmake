@@ -1,6 +1,6 @@
 # memtune_use_torch(TARGET): links LibTorch and shares one precompiled header of it.
 
-# One precompiled header, shared. Every target that reuses it needs the same compile options and no PIC setting.
+# One shared precompiled header. Every target that reuses it needs the same compile options and no PIC setting.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/pch/anchor.cpp" CONTENT "int memtune_pch_anchor;\n")
 add_library(memtune_pch STATIC "${PROJECT_BINARY_DIR}/pch/anchor.cpp")
 target_link_libraries(memtune_pch PUBLIC memtune_options torch::cpu)

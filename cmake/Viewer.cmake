@@ -1,5 +1,5 @@
-# What the viewer is made of, compiled from the sources that MEMTUNE_VIEWER_SOURCES points to (scripts/lib.sh fetches
-# them). Without warnings and without sanitizers: it is not ours.
+# Third-party libraries of the viewer, compiled from MEMTUNE_VIEWER_SOURCES (scripts/lib.sh downloads them), without
+# warnings and sanitizers.
 #
 #   memtune_imgui    Dear ImGui with its back ends for GLFW, OpenGL 3 and none     memtune_implot   charts
 #   glfw             windows; X11, GL and EGL are opened at run time               memtune-embed    turns a font into an array
@@ -36,7 +36,7 @@ viewer_library(memtune_imgui
                DEFINITIONS IMGUI_DISABLE_DEMO_WINDOWS IMGUI_DISABLE_OBSOLETE_FUNCTIONS
                LIBRARIES glfw ${CMAKE_DL_LIBS})
 
-# Plots take doubles only: all number types would be a minute of compiling more.
+# Plots only take doubles, because all number types would add a minute of compile time.
 set(implot "${viewer_external}/implot/implot")
 viewer_library(memtune_implot SOURCES ${implot}/implot.cpp ${implot}/implot_items.cpp INCLUDES ${implot}
                LIBRARIES memtune_imgui)
