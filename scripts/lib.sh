@@ -1,11 +1,11 @@
-# Shared by scripts/memtune and scripts/test: install what is missing, configure, build. Speaks on stderr, and only when
-# it does something. Settings from the environment:
+# Shared by the other scripts: install missing packages, configure, build. Prints to stderr, and only if it does
+# something. Settings from the environment:
 #
 #   MEMTUNE_TORCH_PYTHON  a python that has torch 2.11    } instead of the copy that is
 #   MEMTUNE_TORCH_DIR     a LibTorch 2.11 folder          } downloaded into the cache
 #   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, timm, safetensors, numpy,
 #                         peft, bitsandbytes, highspy, mypy, trl
-#   MEMTUNE_CACHE         where downloads live; default $XDG_CACHE_HOME/memtune, shared by all clones
+#   MEMTUNE_CACHE         folder of downloads; default $XDG_CACHE_HOME/memtune, shared by all clones
 # shellcheck shell=bash
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -24,11 +24,11 @@ cuda_packages="nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56 nvidia-cufft
 test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 timm==1.0.31 safetensors numpy
   peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2 highspy==1.15.1 mypy==2.4.1"
 # shellcheck disable=SC2034
-peer_packages="trl==1.16.0"  # one file of it is read: what it needs besides is not
+peer_packages="trl==1.16.0"  # tests read one of its files, so its dependencies are not needed
 # shellcheck disable=SC2034
-zoo_packages="torchaudio==$torch_version"  # it needs what the tests have
+zoo_packages="torchaudio==$torch_version"  # its dependencies are in the other sets
 
-# Dear ImGui (docking), ImPlot, GLFW and Roboto, as one source package has them.
+# Dear ImGui (docking), ImPlot, GLFW and Roboto, all from one source package.
 viewer_version=1.93.0
 viewer=$cache/viewer-$viewer_version
 viewer_package="imgui-bundle==$viewer_version --hash=sha256:10ad1dab8258a6787b4f07bb926b08d0efc648a7906242568c8dd778c5e719bf"
@@ -42,7 +42,7 @@ say() { printf 'memtune: %s\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# --- what the system has to bring -------------------------------------------------------------------------------------
+# --- required system packages -----------------------------------------------------------------------------------------
 
 has_header() {
   [[ -e /usr/include/$1 || -e /usr/local/include/$1 ]] || echo "#include <$1>" | "${CXX:-g++}" -x c++ -E - >/dev/null 2>&1
@@ -50,14 +50,15 @@ has_header() {
 has_cmake() {
   has cmake && printf '3.25\ncmake version %s\n' "$(cmake --version)" | grep -o '[0-9]\+\.[0-9]\+[0-9.]*' | sort -VC
 }
-has_venv() {  # sets python; the first python3 in PATH may be one without its standard modules
+has_venv() {  # sets python; the first python3 in PATH may lack standard modules
   for python in python3 /usr/bin/python3; do
     "$python" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1 && return
   done
   return 1
 }
 
-# need PACKAGE WHAT CHECK...: notes Debian's PACKAGE and WHAT it is for everyone else, unless CHECK succeeds.
+# need PACKAGE WHAT CHECK...: unless CHECK succeeds, records a missing Debian PACKAGE; WHAT describes it on other
+# systems.
 need() {
   "${@:3}" || { missing+=("$1"); missing_text+=("$(printf '  %-42s (Debian: %s)' "$2" "$1")"); }
 }
@@ -99,9 +100,9 @@ install_system() {  # [view|test]
     if [[ -t 0 ]]; then apt=(sudo "${apt[@]}"); else apt=(sudo -n "${apt[@]}"); fi
   fi
   if has apt-get && has "${apt[0]}"; then
-    has ccache || missing+=(ccache)  # only for speed: never a reason to stop
+    has ccache || missing+=(ccache)  # only for speed: its absence is no error
     has python3 || missing+=(python3-venv)
-    # Opened at run time: drawing in software where there is no GPU, the arrows of a font.
+    # Loaded at run time: software rendering without a GPU, a font's arrows.
     [[ ! ${1:-} ]] || missing+=(libegl1 libopengl0 libgl1 libgl1-mesa-dri fonts-dejavu-core)
     say "installing Debian packages: ${missing[*]}"
     "${apt[@]}" update >&2 || say "apt-get update failed"
@@ -118,7 +119,7 @@ install_system() {  # [view|test]
 
 has_nvidia_driver() { [[ -e /proc/driver/nvidia/version || -e /dev/nvidia0 ]] || has nvidia-smi; }
 
-# Sets of Python packages, each with a stamp that holds what was installed.
+# Sets of Python packages, each with a stamp file that lists the installed packages.
 python_sets() {  # [test]
   [[ $torch_python != "$venv"/* ]] || printf 'tool '
   [[ $torch_python != "$venv"/* ]] || ! has_nvidia_driver || printf 'cuda '
@@ -133,7 +134,8 @@ python_ready() {  # SET...
   done
 }
 
-# Two scripts may run at once, and either may be killed: a lock, and a mark that stays behind when pip was cut short.
+# Two scripts may run at once, and either may be killed. So there is a lock, and a mark that remains if pip was
+# interrupted.
 install_python() {  # SET...
   python_ready "$@" && return
   mkdir -p "$cache"
@@ -161,7 +163,7 @@ install_set() {
   rm "$mark"
 }
 
-# A python the person brought may lack what the tests import.
+# The user's own python may lack modules of the tests.
 check_test_python() {
   local absent
   absent=$("$test_python" -c 'from importlib.util import find_spec
@@ -183,7 +185,7 @@ install_for_tests() {
 
 viewer_ready() { [[ -e $viewer/.memtune-viewer && $(<"$viewer/.memtune-viewer") == "$viewer_package" ]]; }
 
-# pip checks the hash before it looks into the package.
+# pip checks the hash before it opens the package.
 install_viewer() {
   viewer_ready && return
   mkdir -p "$cache"
@@ -212,7 +214,7 @@ install_viewer() {
 
 # --- the build --------------------------------------------------------------------------------------------------------
 
-# Some 2 GiB a compiler job: LibTorch's headers are large.
+# About 2 GiB of memory per compiler job, because LibTorch's headers are large.
 jobs() {
   local cores memory
   cores=$(nproc)
@@ -220,7 +222,7 @@ jobs() {
   echo $((memory < 1 ? 1 : memory < cores ? memory : cores))
 }
 
-# The viewer is part of a build from the first time on that its sources are there.
+# The viewer is part of every build after its sources have been downloaded.
 settings() {  # PRESET
   local sources=
   ! viewer_ready || sources=$viewer
@@ -229,7 +231,7 @@ settings() {  # PRESET
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
 
-# Nothing that the tool is made of is newer than the last build's start (folders change when files come and go).
+# True if no input of the tool is newer than the start of the last build (folders change when files come and go).
 up_to_date() {  # PRESET [PROGRAM]
   local build=$root/build/$1
   [[ -x $build/bin/${2:-memtune} && -e $build/.memtune-built && $(<"$build/.memtune-built") == "$(settings "$1")" ]] || return 1
