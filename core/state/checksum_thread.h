@@ -1,5 +1,5 @@
-// Checksums on a thread of their own, beside the transfers of the same bytes: the thread that starts transfers has
-// enough to do.
+// Computes checksums on a thread of its own, in parallel with transfers of the same bytes. The thread that starts
+// transfers is busy enough.
 #pragma once
 
 #include <condition_variable>
@@ -15,15 +15,15 @@ namespace memtune::state {
 
 class ChecksumThread {
  public:
-  // `checksums` is this thread's until all that was pushed has been awaited. Throws std::system_error.
+  // Only this object uses `checksums` until all pushed bytes have been awaited. Throws std::system_error.
   explicit ChecksumThread(Checksums& checksums);
-  ~ChecksumThread();  // what waits is given up
+  ~ChecksumThread();  // drops bytes that were not added yet
   ChecksumThread(const ChecksumThread&) = delete;
   ChecksumThread& operator=(const ChecksumThread&) = delete;
 
-  // The next bytes. Any thread, one at a time.
+  // Appends the next bytes, which must stay valid until they are awaited. Any thread, one at a time.
   void push(std::string_view bytes);
-  // Until so many bytes in all have been added. Any thread.
+  // Blocks until the first `bytes` bytes in all have been added. Any thread.
   void await(int64_t bytes);
 
  private:
@@ -35,7 +35,7 @@ class ChecksumThread {
   std::deque<std::string_view> waiting_;
   int64_t added_ = 0;
   bool closing_ = false;
-  std::thread thread_;  // last: runs as soon as it exists
+  std::thread thread_;  // last member: runs as soon as it exists
 };
 
 }  // namespace memtune::state

@@ -5,7 +5,7 @@
 namespace memtune::state {
 namespace {
 
-constexpr int64_t kCachedBytes = int64_t{128} << 10;  // what the second hash finds where the first has brought it
+constexpr int64_t kCachedBytes = int64_t{128} << 10;  // stays in the cache for the second hash
 
 }  // namespace
 
@@ -30,7 +30,7 @@ void Checksums::add_part(const char* data, int64_t bytes) {
   end_tensors();
 }
 
-// Several when they have no bytes.
+// Several can end at once, if they have no bytes.
 void Checksums::end_tensors() {
   while (tensors_.size() < entries_.size() && entries_[tensors_.size()].end == end_) {
     tensors_.push_back(tensor_.hex());

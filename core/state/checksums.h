@@ -1,4 +1,4 @@
-// Checksums of a data file while its bytes go by, in their order: of every tensor, and of the whole file.
+// Checksums of every tensor of a data file and of the whole file, computed while its bytes pass in order.
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@ namespace memtune::state {
 
 class Checksums {
  public:
-  // `entries` must outlive this; `head`: what the file has before the data.
+  // `entries` must outlive this. `head`: the bytes of the file before the data.
   Checksums(const std::vector<safetensors::Entry>& entries, std::string_view head);
 
-  // The next bytes of the data, in any portions.
+  // Adds the next bytes of the data, in portions of any size.
   void add(const char* data, int64_t bytes);
 
-  // Of the tensors whose bytes have all come, in the order of the data.
+  // Checksums of the tensors that are complete so far, in the order of the data.
   const std::vector<std::string>& tensors() const { return tensors_; }
   std::string file() const { return file_.hex(); }
 
@@ -28,7 +28,7 @@ class Checksums {
 
   const std::vector<safetensors::Entry>& entries_;
   Hasher file_, tensor_;
-  int64_t end_ = 0;  // of what has come
+  int64_t end_ = 0;  // of the bytes so far
   std::vector<std::string> tensors_;
 };
 

@@ -29,7 +29,7 @@ safetensors::Reader open(const std::filesystem::path& path, FileSystem& system) 
   throw Damaged(why.what());
 }
 
-// One file of a state, beside what the manifest says of it.
+// One file of a state, and its description in the manifest.
 class DataFile {
  public:
   DataFile(const StateFolder& folder, const Manifest& manifest, size_t index)
@@ -65,7 +65,7 @@ class DataFile {
 
   const StateFile& said_;
   safetensors::Reader reader_;
-  std::vector<const StateTensor*> tensors_;  // in the order of the file, in which those without bytes have none
+  std::vector<const StateTensor*> tensors_;  // in the order of the file, which is arbitrary for tensors without bytes
 };
 
 void read(const StateFolder& folder, int64_t step, const Receiver& receiver) {
@@ -78,7 +78,7 @@ void read(const StateFolder& folder, int64_t step, const Receiver& receiver) {
   for (const DataFile& file : files) file.read(receiver, bytes);
 }
 
-// Why it cannot be used; "" when it can.
+// Why it cannot be used; "" if it is intact.
 std::string fault_of(const StateFolder& folder, int64_t step) try {
   read(folder, step, {});
   return "";

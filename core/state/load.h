@@ -1,4 +1,4 @@
-// Reading of saved states: every byte is compared with its checksum.
+// Loads saved states. Every byte is compared with its checksum.
 #pragma once
 
 #include <functional>
@@ -10,15 +10,15 @@
 
 namespace memtune::state {
 
-// Who loads. May throw what it likes; nothing more comes then.
+// Callbacks of the code that loads a state. They may throw anything, which ends the load.
 struct Receiver {
   std::function<void(const Manifest&)> begin;                           // before any tensor; may be empty
-  std::function<void(const StateTensor&, std::span<const char>)> take;  // file by file
+  std::function<void(const StateTensor&, std::span<const char>)> take;  // file by file; may be empty
 };
 
-// The newest state, or that of `step`; the step that it is of. Damaged when it is not what was written, however late
-// that shows: what was received is worth nothing then. The message names the newest one that is whole. UsageError when
-// there is no such state.
+// Loads the newest state, or that of `step`, and returns its step. Throws Damaged if it is not what was written. That
+// may show late, so the caller must discard everything it has received. The message names the newest state that is
+// intact. Throws UsageError if there is no such state.
 int64_t load(const StateFolder& folder, std::optional<int64_t> step, const Receiver& receiver);
 
 }  // namespace memtune::state

@@ -14,8 +14,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kFormat = 2;               // 1 where one rank saved
-constexpr const char* kCheck = "check";  // of all other fields
+constexpr int kFormat = 2;               // 1 if one rank saved
+constexpr const char* kCheck = "check";  // checksum of all other fields
 
 void refuse_later_format(const json& value) {
   if (const int format = whole_int_at(value, "format", 1); format > kFormat)
@@ -35,9 +35,9 @@ StateFile read_file(const json& value) {
   return file;
 }
 
-// Of dimensions.
+// A list with an entry per dimension.
 std::vector<int64_t> counts(const json& value) {
-  constexpr size_t kMostDimensions = 64;  // as of safetensors
+  constexpr size_t kMostDimensions = 64;  // as in safetensors
   if (value.size() > kMostDimensions) throw Damaged("its manifest has a tensor of too many dimensions");
   std::vector<int64_t> counts;
   for (const json& count : value) counts.push_back(whole(count, 0));
@@ -84,7 +84,7 @@ int format_of(const Manifest& manifest) {
   return sharded ? 2 : 1;
 }
 
-// All that is there of one tensor, in the order of the row.
+// Checks all parts of one tensor, in the order of the row.
 void check_parts(const std::vector<const StateTensor*>& parts) try {
   const StateTensor& first = *parts.front();
   const auto refuse = [&](const std::string& why) { throw Damaged("its manifest has '" + first.name + "' " + why); };

@@ -1,4 +1,5 @@
-// What a saved state consists of: manifest.json, whose being there makes the state one. It has a checksum of itself.
+// Lists the content of a saved state. A folder with manifest.json is a published state. The file has a checksum of
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace memtune::state {
 
-// A saved state that is not what was written: torn, cut, changed, or somebody else's. what() says which and why.
+// A saved state is not what was written: incomplete, truncated, changed, or another program's. what() names it and why.
 class Damaged : public UsageError {
  public:
   using UsageError::UsageError;
@@ -24,11 +25,12 @@ struct StateFile {
   std::string hash;  // XXH3-128 of the whole file
 };
 
-// Of a tensor of which several ranks have a part each: its numbers lie in a row, one part behind another.
+// The position of a part in a tensor that several ranks share. The tensor's elements form a row, which the parts
+// divide.
 struct Extent {
-  std::vector<int64_t> whole;       // the tensor's shape
-  std::vector<int64_t> order = {};  // of its dimensions in the row, the outermost first; empty: as in the shape
-  int64_t begin = 0;                // numbers of the row before the part
+  std::vector<int64_t> whole;       // shape of the whole tensor
+  std::vector<int64_t> order = {};  // of its dimensions in the row, outermost first; empty: as in the shape
+  int64_t begin = 0;                // elements of the row before this part
   bool operator==(const Extent&) const = default;
 };
 using Extents = std::map<std::string, Extent>;  // by the tensors' names; who has none is whole
@@ -37,25 +39,25 @@ struct StateTensor {
   std::string name;
   safetensors::Dtype dtype = safetensors::Dtype::f32;
   std::vector<int64_t> shape;
-  size_t file = 0;                            // of Manifest::files
+  size_t file = 0;                            // index into Manifest::files
   std::string hash;                           // XXH3-128 of its bytes
-  std::optional<Extent> part = std::nullopt;  // it is a part of one; its shape is that of a row
+  std::optional<Extent> part = std::nullopt;  // set for a part of a tensor, which has the shape of a row
 };
 
-// Of the training, by the flags that set them.
+// Settings of the training, by the names of their flags.
 using Settings = std::map<std::string, std::string>;
 
 struct Manifest {
   int64_t step = 0;
   Settings settings;
-  std::vector<StateFile> files;      // one a rank
-  std::vector<StateTensor> tensors;  // file by file, in the order of the file
+  std::vector<StateFile> files;      // one per rank
+  std::vector<StateTensor> tensors;  // file by file, in the order of each file
 };
 
 std::string print(const Manifest& manifest);
-// Throws Damaged, with half a sentence: why it is none.
+// Throws Damaged. what() is only the reason, without the state's name.
 Manifest parse_manifest(const std::string& text);
-// Throws Damaged where a tensor is there twice, or parts are not all of one.
+// Throws Damaged if a tensor occurs twice, or if its parts do not make up the whole.
 void check_whole(const Manifest& manifest);
 
 }  // namespace memtune::state

@@ -19,7 +19,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kFailed = "failed";
-constexpr milliseconds kMostPause{10};  // between two looks
+constexpr milliseconds kMostPause{10};  // between two checks
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
@@ -27,7 +27,7 @@ bool is_there(StateFolder& folder, int64_t step, int rank) {
   return Descriptor(folder.files().open(folder.path(step) / part_file(rank), O_RDONLY, 0)).get() >= 0;
 }
 
-// Empty where a rank had no room to say why it failed.
+// The file is empty if the rank could not write why it failed.
 Manifest read_part(StateFolder& folder, int64_t step, int rank) {
   const std::string text = read_file(folder.path(step) / part_file(rank), folder.files());
   try {
@@ -65,7 +65,7 @@ void tell_part(StateFolder& folder, const Manifest& own) {
 
 void tell_failure(StateFolder& folder, int64_t step, const std::string& why) {
   const std::filesystem::path path = folder.path(step) / part_file(folder.rank().rank);
-  folder.files().make_folder(folder.path(step));  // the failure may be older than what it is of
+  folder.files().make_folder(folder.path(step));  // it may fail before the folder exists
   try {
     write_file(path, json{{kFailed, why}}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", folder.files());
   } catch (const IoError&) {

@@ -1,5 +1,5 @@
-// What ranks that save one state together tell the first of them, through the state's folder: a file each, of the form
-// of a manifest, once its data is durable; or why there is none. Thread: any.
+// Lets the ranks that save one state together report to rank 0, through files in the state's folder. Each rank writes a
+// file in the format of a manifest once its data is durable, or why there is none. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace memtune::state {
 
-// Of this rank, which is not the first. IoError.
+// For a rank other than 0. Throws IoError.
 void tell_part(StateFolder& folder, const Manifest& own);
-// Where even that cannot be written, the first rank loses its patience.
+// If even this cannot be written, rank 0 times out.
 void tell_failure(StateFolder& folder, int64_t step, const std::string& why);
 
-// Of the first rank: its own with those of the others, for which it waits. IoError with the rank that has failed or did
-// not come.
+// For rank 0: waits for the other ranks and adds their parts to its own. Throws IoError with the rank that failed or
+// timed out.
 Manifest with_other_ranks(StateFolder& folder, Manifest own);
-// They are in the manifest; what cannot be removed stays.
+// Removes the files of the parts, which are in the manifest by then. Errors are ignored.
 void remove_parts(StateFolder& folder, int64_t step);
 
 }  // namespace memtune::state

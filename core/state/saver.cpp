@@ -18,15 +18,15 @@ using device::Stream;
 using result::SavedStep;
 
 constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-// Of a state, what leaves before activations do: a link is some twenty times as fast as a disk, so that this keeps the
-// disk busy until the backward and costs the forward little.
+// One sixth of a state is copied before activations are offloaded. A PCIe link is about twenty times as fast as a disk,
+// so this keeps the disk busy until the backward and costs the forward little.
 constexpr int64_t kHeadStart = 6;
 constexpr size_t kMostPortions = size_t{1} << 32;  // of a snapshot
 
-// Losses and what the optimizer gets to keep make a state larger as time goes on.
+// Losses and optimizer state make later states larger.
 int64_t with_slack(int64_t bytes) { return bytes + bytes / 64 + (int64_t{1} << 20); }
 
-// Where no thread can be had, whoever waits for it does it.
+// If no thread can be started, the thread that waits for the result does the work.
 std::future<SavedStep> in_background(const std::function<SavedStep()>& work) try {
   return std::async(std::launch::async, work);
 } catch (const std::system_error&) {
@@ -70,7 +70,7 @@ std::unique_ptr<device::HostSlab> Saver::allocate(int64_t bytes) {
   try {
     return device_.allocate_host(bytes);
   } catch (const OutOfHostMemory&) {
-    pinned_ = false;  // copies hold up the caller, and that is measured
+    pinned_ = false;  // now copies block the caller, which is measured
     return device_.allocate_host(bytes, /*pinned=*/false);
   }
 }
@@ -96,7 +96,7 @@ Saver::Flight Saver::take_off(int64_t step, std::vector<StatePart> parts, Clock:
   Flight flight;
   flight.image = &free_image(bytes_of(parts));
   flight.snapshot = std::make_unique<Snapshot>(device_, step, std::move(parts), *flight.image, pinned_);
-  flight.snapshot->release_sources();  // of copies that were made for it
+  flight.snapshot->release_sources();  // sources that were cloned for it
   if (settings_.how == "async") {
     flight.snapshot->wait();
     flight.snapshot->confirm();
@@ -137,7 +137,7 @@ SavedStep Saver::write(int64_t step, Clock::time_point start, const std::functio
   return save;
 }
 
-// Older states go beside training: that may take a disk as long as half a save.
+// Removes older states in parallel with training: a disk may take half as long for that as for a save.
 SavedStep Saver::retain(SavedStep save) {
   if (!save.error.empty() || folder_.rank().rank > 0) return save;
   try {
@@ -148,7 +148,7 @@ SavedStep Saver::retain(SavedStep save) {
   return save;
 }
 
-// One more, or that of the save that ends first.
+// Allocates another image, or waits for the save that ends first.
 void Saver::make_an_image_free() {
   const int64_t image = slabs_.front()->bytes();
   if (host_bytes() + image <= most_host_bytes_ && image <= available_memory_bytes()) try {
@@ -176,7 +176,7 @@ device::HostSlab& Saver::free_image(int64_t bytes) {
   return *slab;
 }
 
-// Of memory that is not page-locked, the copies hold up the caller.
+// If memory is not page-locked, the copies block the caller.
 void Saver::send(Flight& flight) {
   if (flight.snapshot->sent()) return;
   const auto start = Clock::now();
@@ -193,7 +193,7 @@ void Saver::begin_backward() {
 }
 
 size_t Saver::turn(const void* memory) {
-  for (size_t i = flights_.size(); i-- > 0;) {  // a later one leaves later
+  for (size_t i = flights_.size(); i-- > 0;) {  // a later save is copied later
     if (!flights_[i].snapshot) continue;
     send(flights_[i]);
     if (const size_t portions = flights_[i].snapshot->pending(memory)) return i * kMostPortions + portions;
@@ -222,7 +222,7 @@ void Saver::end_first() {
   Flight& flight = flights_.front();
   if (flight.snapshot) {
     send(flight);
-    flight.snapshot->confirm();  // no forward ran since, or one that was over
+    flight.snapshot->confirm();  // no forward ran since, or it is over
   }
   SavedStep save = flight.end.get();
   save.blocked_ms = blocked_ms(flight);

@@ -1,10 +1,10 @@
-// The saves of a run, one after another, in one of three ways:
+// Saves the states of a run, one after another, in one of three modes:
 //
 //   sync        training waits until the state is on the disk
 //   async       training waits for a copy in host memory, which a thread then writes
-//   overlapped  training goes on while the copy is made: an update of what has not left yet waits for it
+//   overlapped  training continues during the copy; an update waits for memory that is not copied yet
 //
-// Thread: the one that trains.
+// Only the training thread may call it.
 #pragma once
 
 #include <chrono>
@@ -23,41 +23,44 @@
 namespace memtune::state {
 
 struct SaveSettings {
-  std::string how = "sync";        // config::kSaveModes
+  std::string how = "sync";        // one of config::kSaveModes
   int64_t keep_last = 0;           // states; 0: all
-  bool activations_first = false;  // the link carries activations in forwards: most copies wait for the backward
+  bool activations_first = false;  // forwards offload activations: most copies wait for the backward
 };
 
 class Saver {
  public:
-  // `ended` is told of each save that has ended. Device and folder must outlive this.
+  // `ended` is called once per finished save. Device and folder must outlive this.
   Saver(device::Device& device, StateFolder& folder, SaveSettings settings,
         std::function<void(const result::SavedStep&)> ended);
-  // Waits for saves that are on their way; one whose copies were not sent fails.
+  // Waits for saves in progress. A save whose copies were not all started fails.
   ~Saver();
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  // Takes host memory for a state of `bytes`, before the first save, and for another when a save comes while one is
-  // still written and `budget_bytes` has room for two. UsageError when there is no room for one.
+  // Allocates host memory for a state of `bytes`, before the first save. Later it allocates a second image if a save
+  // begins while another is still written and `budget_bytes` has room for two. Throws UsageError if there is no room
+  // for one.
   void prepare(int64_t bytes, int64_t budget_bytes);
-  // What the disk refuses is told as a save that failed. Waits for an earlier one where memory is short. `start`: when
-  // the parts were begun to be made.
+  // Begins a save. A disk error is reported as a failed save. Waits for an earlier save if host memory is short.
+  // `start`: when the preparation of the parts began.
   void save(int64_t step, std::vector<StatePart> parts,
             std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now());
 
-  // Tells a save that failed before it was begun.
+  // Reports a save that failed before it began.
   void fail(int64_t step, const std::string& why, double blocked_ms = 0);
 
-  // Where a step is.
+  // To be called when a forward is over.
   void begin_backward();
-  // Before memory is updated: what is of one turn can be updated together, lower turns first; 0: it has left.
+  // To be called before `memory` is updated. Returns the turn to await; 0: it is copied. Memory of one turn can be
+  // updated together, lower turns first.
   size_t turn(const void* memory);
+  // Makes the compute stream wait for the copies of that turn.
   void await(size_t turn);
 
-  // Tells of saves that have ended; `wait`: of all, once they have.
+  // Reports the saves that have ended; with `wait`, all of them, once they have.
   void look(bool wait);
-  int64_t host_bytes() const;  // that it has taken
+  int64_t host_bytes() const;  // allocated so far
   int64_t most_host_bytes() const { return most_host_bytes_; }
 
  private:
@@ -67,11 +70,11 @@ class Saver {
     device::EventPtr begin, end;
   };
   struct Flight {
-    std::unique_ptr<Snapshot> snapshot;  // null: it is written, and older states go
+    std::unique_ptr<Snapshot> snapshot;  // null: written already, only older states are removed
     device::HostSlab* image = nullptr;
     std::vector<Stall> stalls;
     double blocked_ms = 0;                      // of the host
-    std::shared_future<result::SavedStep> end;  // last: its thread uses the snapshot
+    std::shared_future<result::SavedStep> end;  // last member: its thread uses the snapshot
   };
 
   result::SavedStep write(int64_t step, Clock::time_point start, const std::function<int64_t()>& write);
@@ -90,10 +93,10 @@ class Saver {
   StateFolder& folder_;
   SaveSettings settings_;
   std::function<void(const result::SavedStep&)> ended_;
-  std::vector<std::unique_ptr<device::HostSlab>> slabs_;  // of images; of sync the one buffer
+  std::vector<std::unique_ptr<device::HostSlab>> slabs_;  // images of states; for sync the one buffer
   int64_t budget_bytes_ = 0, most_host_bytes_ = 0;
   bool pinned_ = true;
-  std::deque<Flight> flights_;  // the oldest first
+  std::deque<Flight> flights_;  // saves in progress, the oldest first
 };
 
 }  // namespace memtune::state

@@ -47,7 +47,8 @@ Snapshot::Snapshot(device::Device& device, int64_t step, std::vector<StatePart> 
   lay_out(std::move(parts));
   device_.wait(Stream::out, device_.record(Stream::compute));
   send_next();
-  // Not compute alone: behind the rest of the copies, which the driver may see by then, its wait takes as long as they.
+  // The host waits too, not only the compute stream. The driver may see the rest of the copies before that stream's
+  // wait, which then takes as long as all of them.
   portions_.front().left->synchronize();
 }
 
@@ -61,7 +62,7 @@ Snapshot::~Snapshot() {
   }
 }
 
-// In the order of the file, so that whoever writes it need not wait for what comes later.
+// In the order of the file, so that the writer need not wait for later bytes.
 void Snapshot::lay_out(std::vector<StatePart> parts) {
   std::map<std::string, StatePart> by_name;
   for (StatePart& part : parts) by_name[part.spec.name] = std::move(part);

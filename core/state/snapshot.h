@@ -1,10 +1,11 @@
-// The state of one moment, copied into host memory while training goes on.
+// Copies the state of one moment into host memory while training continues.
 //
-//   Snapshot ── what a forward changes leaves first, and is waited for
-//   send()   ── the rest leaves on Stream::out, in portions with an event each, behind what was sent before
-//   await()  ── whoever updates memory waits for the portion that it is in; whoever writes the image, too
+//   Snapshot   ── copies what a forward changes first, and waits for it
+//   send()     ── copies the rest on Stream::out, in portions with an event each, after those sent before
+//   pending()  ── before an update of memory: the portion that has to be copied first
+//   await_*()  ── the thread that writes the image waits for its bytes
 //
-// Thread: the one that trains, except for await_bytes() and await_confirmed().
+// Only the training thread may call it, except for await_bytes() and await_confirmed().
 #pragma once
 
 #include <condition_variable>
@@ -27,45 +28,47 @@ namespace memtune::state {
 // A tensor of the state.
 struct StatePart {
   safetensors::Spec spec;
-  const char* data = nullptr;  // one element behind another
+  const char* data = nullptr;  // contiguous elements
   bool on_device = false;
-  bool changes_in_forward = false;            // else in an update alone, before which training waits for its memory
-  const void* memory = nullptr;               // what `data` is in: updates ask for it by this
-  std::shared_ptr<const void> owner;          // keeps `data`
-  std::function<bool()> is_unchanged;         // since the parts were made; empty: nobody else writes there
-  std::optional<Extent> part = std::nullopt;  // of a larger tensor; its shape is that of a row
+  bool changes_in_forward = false;            // else only in an update, which waits for its copy
+  const void* memory = nullptr;               // the allocation of `data`: updates ask for it by this
+  std::shared_ptr<const void> owner;          // keeps `data` alive
+  std::function<bool()> is_unchanged;         // since the parts were made; empty: nothing else writes to it
+  std::optional<Extent> part = std::nullopt;  // set for a part of a larger tensor, which has the shape of a row
 };
 int64_t bytes_of(const std::vector<StatePart>& parts);  // of a file's data
 Extents extents_of(const std::vector<StatePart>& parts);
 
 class Snapshot {
  public:
-  // Takes the parts that are in host memory at once. `image` has the bytes of all of them and outlives this; `pinned`:
-  // it is page-locked.
+  // Copies the parts in host memory at once. `image` has room for all parts and outlives this. `pinned`: it is
+  // page-locked.
   Snapshot(device::Device& device, int64_t step, std::vector<StatePart> parts, device::HostSlab& image,
            bool pinned = true);
-  // Waits for copies; a writer that waits for what was never sent is refused.
+  // Waits for copies. A writer that waits for a copy that was never sent gets an Error.
   ~Snapshot();
   Snapshot(const Snapshot&) = delete;
   Snapshot& operator=(const Snapshot&) = delete;
 
-  // Of what has not been sent, whole portions of so many bytes in all. Returns at once.
+  // Starts copies of whole portions, at most `most_bytes` in all. Returns at once.
   void send(int64_t most_bytes = std::numeric_limits<int64_t>::max());
   bool sent() const { return events_ == portions_.size(); }
-  // How many portions have to leave until all bytes in `memory` have; 0: they have. Of one that is sent.
+  // How many portions have to be copied until all of `memory` is; 0: it is copied. Only for memory that was sent.
   size_t pending(const void* memory) const;
-  // Behind it the first `portions` have left, which are not 0.
+  // The first `portions`, at least one, are copied once this event is done.
   const device::EventPtr& left(size_t portions) const { return portions_[portions - 1].left; }
-  // Frees the sources whose copies are done.
+  // Releases the sources of finished copies.
   void release_sources();
-  // A forward is over, or none will be: from now on parts change in updates alone. One that has changed fails it.
+  // To be called when a forward is over, or when none will follow: from then on only updates change parts. If a part
+  // has changed before, the snapshot fails.
   void confirm();
-  // There will be no forward to confirm it: whoever waits for it is thrown an Error, if it was not confirmed before.
+  // To be called if no forward will follow to confirm it. Threads that wait get an Error, unless it is sent and
+  // confirmed.
   void abandon();
-  void wait();  // until everything has left
+  void wait();  // until everything is copied
 
-  // Any thread. They block until bytes of the image up to `end` are there, and until they are known to be of one
-  // moment.
+  // Any thread. They block until the image is copied up to byte `end`, and until its bytes are known to be of one
+  // moment. They throw what the snapshot failed with.
   void await_bytes(int64_t end) const;
   void await_confirmed() const;
 
@@ -80,7 +83,7 @@ class Snapshot {
     std::vector<StatePart> parts;
     std::vector<device::Device::Copy> copies;
     int64_t bytes = 0;
-    device::EventPtr left;  // once it was sent
+    device::EventPtr left;  // null until it is sent
   };
 
   void lay_out(std::vector<StatePart> parts);
@@ -95,15 +98,15 @@ class Snapshot {
   std::vector<safetensors::Spec> specs_;
   Extents extents_;
   std::vector<safetensors::Entry> entries_;
-  std::map<int64_t, size_t> portions_until_;  // how many must have left for all bytes up to a part's end
+  std::map<int64_t, size_t> portions_until_;  // end of a part -> number of portions with all bytes up to it
   std::vector<Portion> portions_;             // the first: what a forward changes
   std::map<const void*, size_t> portion_by_memory_;
 
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
-  size_t events_ = 0;  // portions that have theirs
+  size_t events_ = 0;  // number of portions that were sent
   bool confirmed_ = false;
-  std::exception_ptr failure_;  // for good: who waits is thrown that
+  std::exception_ptr failure_;  // permanent: thrown to all that wait
 };
 
 }  // namespace memtune::state

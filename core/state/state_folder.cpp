@@ -24,7 +24,7 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step >= 0 && folder_name(step) == name ? std::optional(step) : std::nullopt;
 }
 
-// As files are called while they are written: NAME.tmp.PROCESS.NUMBER
+// While being written, a file is NAME.tmp.PROCESS.NUMBER.
 std::string without_aside(const std::string& name) { return name.substr(0, name.find(".tmp.")); }
 
 bool has_digits_at(std::string_view text, size_t begin) {
@@ -32,7 +32,7 @@ bool has_digits_at(std::string_view text, size_t begin) {
 }
 
 bool is_part_file(const std::string& name) {
-  constexpr size_t kNumber = 6;  // behind "shard-"
+  constexpr size_t kNumber = 6;  // after "shard-"
   return name.size() == kNumber + 5 + 5 && name.starts_with("shard-") && has_digits_at(name, kNumber) &&
          name.ends_with(".json");
 }
@@ -47,7 +47,7 @@ std::string five_digits(int number) {
   return std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits;
 }
 
-// A folder in which somebody else put something stays with that.
+// A folder with foreign files in it is kept.
 void check_removal(int result, const fs::path& path) {
   if (result < 0 && result != -ENOENT && result != -ENOTEMPTY) throw_io_error("remove", path, -result);
 }
@@ -88,7 +88,7 @@ std::vector<std::string> StateFolder::names() const {
   return names_in(root_, files_);
 }
 
-// A link, a file in the folder's place: it is not for us to call that nothing. Whoever loads it is told.
+// A link or a file in the folder's place counts as a state, so that loading it reports the problem.
 bool StateFolder::has_manifest(const std::string& name) const {
   return Descriptor(files_.open(root_ / name / kManifest, O_RDONLY, 0)).get() != -ENOENT;
 }
@@ -103,9 +103,9 @@ std::vector<int64_t> StateFolder::steps() const {
 
 void StateFolder::remove(int64_t step) {
   const fs::path folder = path(step);
-  const std::vector<std::string> inside = names_in(folder, files_);  // refuses links
+  const std::vector<std::string> inside = names_in(folder, files_);  // throws for links
   check_removal(files_.unlink(folder / kManifest), folder / kManifest);
-  sync_folder(folder, files_);  // else its data could be gone and its manifest still there
+  sync_folder(folder, files_);  // otherwise its data could be gone and its manifest still exist
   for (const std::string& name : inside)
     if (name != kManifest && is_own(name)) check_removal(files_.unlink(folder / name), folder / name);
   check_removal(files_.remove_folder(folder), folder);

@@ -16,11 +16,11 @@ namespace {
 using nlohmann::json;
 
 constexpr int64_t kTransferBytes = int64_t{8} << 20;  // one transfer
-constexpr int kDepth = 8;                             // of them in flight
+constexpr int kDepth = 8;                             // transfers in flight
 static_assert(safetensors::kDataAlignment % disk::kAlignment == 0);
 
-// By which torch.distributed.checkpoint knows which part of each tensor the file has: from the origin on, all of it, or
-// some of a row.
+// Metadata by which torch.distributed.checkpoint finds the part of each tensor in the file: all of it, from the origin
+// on, or elements of a row.
 std::map<std::string, std::string> sharding(std::span<const safetensors::Spec> tensors, const Extents& parts) try {
   json info = json::object();
   for (const safetensors::Spec& tensor : tensors) {
@@ -33,7 +33,7 @@ std::map<std::string, std::string> sharding(std::span<const safetensors::Spec> t
   throw UsageError("a tensor's name is no UTF-8");
 }
 
-// Before anything is on the disk.
+// Fails before anything is on the disk.
 safetensors::Header header_of(std::span<const safetensors::Spec> tensors, const Extents& parts) try {
   return {safetensors::lay_out(tensors), sharding(tensors, parts)};
 } catch (const safetensors::Malformed& why) {
@@ -46,7 +46,7 @@ disk::AlignedBytes aligned(const std::string& bytes) {
   return copy;
 }
 
-// What has threads of its own, for `file`.
+// Creates an object that starts threads. A failure is reported for `file`.
 template <class Make>
 auto start(const disk::NewFile& file, Make make) try {
   return make();
@@ -66,10 +66,11 @@ disk::RequestQueue::Job job_of(const disk::RequestPtr& request, int64_t offset, 
 
 StateWriter::Place::Place(StateFolder& folder, int64_t step) : folder_(folder), step_(step) {
   const bool alone = folder.rank().ranks == 1;
-  if (folder.rank().rank == 0) alone ? folder.remove_remains() : folder.remove_remains(step);  // others may be ahead
+  // The other ranks may have begun to write this step.
+  if (folder.rank().rank == 0) alone ? folder.remove_remains() : folder.remove_remains(step);
   const std::filesystem::path path = folder.path(step);
   const int made = folder.files().make_folder(path);
-  if (made == -EEXIST && !alone && !folder.has(step)) return;  // another rank was first
+  if (made == -EEXIST && !alone && !folder.has(step)) return;  // another rank created it
   if (made < 0) throw_io_error("make the folder", path, -made);
 }
 
@@ -78,7 +79,7 @@ StateWriter::Place::~Place() {
   try {
     folder_.remove(step_);
   } catch (const IoError&) {
-    // What failed the save may fail its removal too; the next save takes it away.
+    // The cause of the failed save may also prevent the removal. The next save removes it.
   }
 }
 

@@ -1,14 +1,15 @@
-// One state on its way to the disk. It is published by publish(), whole and for good; without it nothing of it stays,
-// and the states that were there are untouched.
+// Writes one state to the disk. publish() makes it a state, complete and durable. Without publish() nothing of it
+// stays, and earlier states are untouched.
 //
-//   folder, its name synced -> data aside, synced, renamed, folder synced -> the same with the manifest -> latest
+//   folder, its name synced -> data in a temporary file, synced, renamed, folder synced -> the manifest likewise ->
+//   latest
 //
-// The data file begins with its header; its data goes from the caller's memory to the disk in transfers, several at a
-// time, past the page cache where that is possible. A transfer or a sync that failed is final, since the system forgets
-// what it could not write: the save has failed. Thread: any one.
+// The data file begins with its header. The data goes from the caller's memory to the disk in several transfers at a
+// time, past the page cache if possible. A failed transfer or sync fails the save, because the system discards data
+// that it could not write. Any thread, one at a time.
 //
-// Of several ranks each has a writer, for a data file of its own: the others' publish() tells the first one that theirs
-// is durable, the first one's waits for that and publishes all.
+// With several ranks, each has a writer for a data file of its own. publish() on another rank reports to rank 0 that
+// its data is durable; on rank 0 it waits for these reports and publishes all.
 #pragma once
 
 #include <functional>
@@ -29,36 +30,35 @@ namespace memtune::state {
 
 class StateWriter {
  public:
-  // Takes the room for all of it. UsageError for names that are there twice; IoError, also for a step that has a state;
-  // DiskFull with the numbers. `folder` must outlive this.
-  // `parts`: which of the tensors are parts of larger ones.
+  // Reserves disk space for all of it. `folder` must outlive this. `parts`: the tensors that are parts of larger ones.
+  // Throws UsageError for duplicate names, IoError (also if the step has a state), DiskFull with the sizes.
   StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors, Extents parts = {});
-  // Without publish() it ends the save: what waits is given up, transfers in flight and a `before` that runs are waited
-  // for. Memory that was given to write() may go from then on.
+  // Without publish() it gives up the save. It waits for transfers in flight and for a running `before`. After that,
+  // memory that write() got may be freed.
   ~StateWriter();
   StateWriter(const StateWriter&) = delete;
   StateWriter& operator=(const StateWriter&) = delete;
 
-  // As safetensors::lay_out() has them.
+  // In the order of safetensors::lay_out().
   const std::vector<safetensors::Entry>& entries() const { return header_.entries; }
 
-  // The next bytes of the data, in any portions that are multiples of disk::kAlignment, the last one excepted. Returns
-  // at once. `data`: disk::kAlignment-aligned, readable up to a multiple of it, the caller's again when the request is
-  // done (where it failed: when this is gone). `before` runs on a thread of the writer, once, just before the bytes are
-  // used (not at all after a failure); it may wait for a copy into them and may throw: then the save has failed with
-  // that. Throws what the save has failed with, and Error for what is no such portion.
+  // Writes the next bytes of the data. Returns at once. Portions are multiples of disk::kAlignment, except for the
+  // last. `data` is aligned to disk::kAlignment and readable up to a multiple of it. The caller must not change it
+  // until the request is done (if it fails, until this is destroyed). `before` runs once on a thread of the writer,
+  // just before the bytes are used, but not after a failure. It may wait for a copy into them; what it throws fails the
+  // save. Throws the failure of the save, and Error for an invalid portion.
   disk::RequestPtr write(const char* data, int64_t bytes, std::function<void()> before = nullptr);
-  // Waits for all of it. Throws IoError, what a `before` threw, and Error when bytes are missing. When it was `latest`
-  // alone that failed, the state is published nevertheless. Of several ranks' the first also throws IoError when
-  // another rank has failed, or took longer than it has patience.
+  // Waits for all of it. Throws IoError, what a `before` threw, and Error if bytes are missing. If only `latest`
+  // failed, the state is published nevertheless. Rank 0 of several also throws IoError if another rank failed or timed
+  // out.
   void publish();
 
   int64_t bytes() const { return static_cast<int64_t>(head_.size()) + data_bytes(); }  // of the data file
-  // "io_uring, direct": how the disk is used.
+  // How the disk is accessed: "io_uring, direct".
   std::string description() const { return file_.describe(queue_->io()); }
 
  private:
-  // The state's folder, gone with it unless it is kept.
+  // The state's folder, removed by the destructor unless keep() was called.
   class Place {
    public:
     Place(StateFolder& folder, int64_t step);
@@ -66,7 +66,7 @@ class StateWriter {
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
     std::filesystem::path path() const { return folder_.path(step_); }
-    Place& synced();  // its name is durable
+    Place& synced();  // makes its name durable
     void keep() { kept_ = true; }
 
    private:
@@ -83,16 +83,16 @@ class StateWriter {
   int64_t step_;
   Extents parts_;
   safetensors::Header header_;
-  std::string head_;  // header_ as the file has it
+  std::string head_;  // header_ as it is in the file
   disk::AlignedBytes aligned_head_;
   Place place_;
   disk::NewFile file_;
-  int64_t given_ = 0;    // bytes of the data that write() was given
-  Checksums checksums_;  // the thread's until all is written
+  int64_t given_ = 0;    // bytes of the data that write() got
+  Checksums checksums_;  // used by the thread until all is written
   std::unique_ptr<ChecksumThread> checksum_thread_;
   std::vector<disk::RequestPtr> requests_;
   disk::FirstFailure failure_;
-  std::unique_ptr<disk::RequestQueue> queue_;  // last: its threads use all of the above
+  std::unique_ptr<disk::RequestQueue> queue_;  // last member: its threads use all of the above
 };
 
 }  // namespace memtune::state

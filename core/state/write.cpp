@@ -14,7 +14,7 @@ namespace {
 using device::Stream;
 using safetensors::Entry;
 
-// The parts in the order of the file, and where copying stands.
+// The parts in the order of the file, and the position of the copy.
 class Source {
  public:
   Source(device::Device& device, const std::vector<StatePart>& parts, const std::vector<Entry>& entries)
@@ -25,7 +25,7 @@ class Source {
     std::ranges::reverse(rest_);
   }
 
-  // The next bytes, from where it stands.
+  // Copies the next bytes.
   void copy_to(char* to, int64_t bytes) {
     while (bytes > 0) {
       auto& [part, left] = rest_.back();
@@ -48,10 +48,10 @@ class Source {
     int64_t bytes;
   };
   device::Device& device_;
-  std::vector<Rest> rest_;  // the next last
+  std::vector<Rest> rest_;  // the next one is last
 };
 
-// Copies that were begun read from parts and write into the buffer: whoever goes waits for them.
+// Running copies read from parts and write into the buffer. The destructor waits for them.
 class CopiesEnd {
  public:
   explicit CopiesEnd(device::Device& device) : device_(device) {}

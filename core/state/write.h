@@ -1,4 +1,4 @@
-// A state from the memory that it is in to the disk, the two ways there are.
+// Writes a state from memory to the disk, in two ways.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace memtune::state {
 
-// Writes what a snapshot has gathered, as it comes in, and publishes it; bytes. Any thread. Throws as StateWriter, and
-// what the snapshot has failed with.
+// Writes a snapshot while it is being copied, and publishes it. Returns the bytes of the file. Any thread. Throws as
+// StateWriter, and what the snapshot failed with.
 int64_t write(const Snapshot& snapshot, StateFolder& folder);
 
-// While training waits: copies from the device and transfers to the disk side by side, a few of its pieces each.
-// `buffer`: of kLeastBufferBytes at least, of which kBufferBytes are enough. The thread that trains.
+// Writes while training waits: copies from the device and transfers to the disk overlap, each of a few pieces.
+// `buffer`: at least kLeastBufferBytes; more than kBufferBytes gains nothing. The training thread only.
 inline constexpr int64_t kPieceBytes = int64_t{8} << 20;
 inline constexpr int64_t kLeastBufferBytes = 2 * kPieceBytes, kBufferBytes = 16 * kPieceBytes;
 int64_t write(device::Device& device, int64_t step, const std::vector<StatePart>& parts, device::HostSlab& buffer,
