@@ -1,7 +1,7 @@
 // Chooses the part of the model's output that the loss uses: the one named by --output ("logits", "1", "1.scores"),
-// else a default. If the model returns the loss, this is the entry "loss", else the sum of a dict of numbers, else the
-// first single number. For other losses it is "logits", "out", "output" or "last_hidden_state", else the first float
-// tensor that is not a single number.
+// else a default. If the model returns the loss: the entry "loss", the sum of a dict of numbers, or the first single
+// number. For other losses: "logits", "out", "output", "last_hidden_state", or the first float tensor that is not a
+// single number.
 #pragma once
 
 #include <ATen/core/Tensor.h>

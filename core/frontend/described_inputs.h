@@ -1,4 +1,4 @@
-// What a request says about inputs before the model is loaded: specs of the command line or of a profile, and the
+// The inputs that a request describes before the model is loaded: specs of the command line or of a profile, and the
 // tensors of a file.
 #pragma once
 

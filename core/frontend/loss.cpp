@@ -48,7 +48,7 @@ Value next_token(Emitter& emit, Value output, Value target) {
   return emit.op("aten::cross_entropy_loss", "", {logits, next});
 }
 
-// As in transformers: the last token is compared with the ignored label.
+// Like transformers, compares the last token with the ignored label.
 Value shifted_labels(Emitter& emit, Value target) {
   const Value padded =
       emit.op("aten::pad", "", {target, std::vector<int64_t>{0, 1}, std::string("constant"), kIgnored});

@@ -19,8 +19,8 @@ bool takes_number(const torch::jit::Use& use) {
   return use.user->kind().is_aten() && ops.count(name) && !filled;
 }
 
-// A trace stores Python's numbers as tensors of their widest type. As wrapped numbers they do not promote the other
-// operand, even if it has no dimensions.
+// A trace stores Python's numbers as tensors of their widest type. Wrapped, they do not promote the other operand, even
+// if it has no dimensions.
 at::Tensor as_number(const at::Tensor& constant) {
   const at::ScalarType type = constant.scalar_type();
   if (type != at::kDouble && type != at::kLong && type != at::kComplexDouble) return constant;

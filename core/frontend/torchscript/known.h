@@ -1,5 +1,4 @@
-// What lowering knows about a value of the graph: a run-time value, or a module, function or tuple that exists only
-// while lowering.
+// A value of the graph while lowering: a run-time value, or a module, function or tuple that exists only then.
 #pragma once
 
 #include <torch/csrc/jit/api/function_impl.h>

@@ -1,6 +1,6 @@
 // While an object lives, LibTorch's compiler does not know the operators that reach outside of the process. Code in a
-// model's file that names one does not compile, and no code of a class runs before all of it is compiled. So graphs
-// need not be searched, and code that loading runs (__setstate__) is blocked too. One object at a time per process.
+// model's file that names one does not compile. No code of a class runs before all of it is compiled. So graphs need
+// not be searched, and code that loading runs (__setstate__) is blocked too. One object at a time per process.
 #pragma once
 
 #include <torch/csrc/jit/runtime/operator.h>

@@ -61,7 +61,8 @@ void check_flash(const config::TransformersConfig& config, const DecoderSetting&
                      std::to_string(config.head_width));
 }
 
-// As in transformers if the config names none: the first floating tensor, by name, in the first file.
+// The dtype if the config names none, as in transformers: that of the first floating tensor, by name, in the first
+// file.
 at::ScalarType stored_type(const std::vector<std::filesystem::path>& files) {
   if (files.empty()) return at::kFloat;
   std::vector<safetensors::Entry> entries = safetensors::Reader(files.front()).entries();
