@@ -32,7 +32,7 @@ bool is_arithmetic(config::OpClass op_class) {
          op_class == config::OpClass::recurrent || op_class == config::OpClass::linear_algebra;
 }
 
-// "layers.3.mlp2" -> "layers.#.mlp#": what members of a list have in common.
+// "layers.3.mlp2" -> "layers.#.mlp#", which all members of a list share.
 std::string pattern_of(const std::string& path) {
   std::string pattern;
   for (const char c : path) {

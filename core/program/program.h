@@ -56,7 +56,7 @@ struct Op {
   int id = 0;  // position in program order, bodies included
   OpKind kind = OpKind::call;
   std::string name;    // "aten::linear"
-  std::string source;  // "model.py:42" as the model's author knows it; "" when the file does not say
+  std::string source;  // "model.py:42" in the author's file; "" if the model's file has none
   int region = 0;      // index into Program::regions
 
   std::function<void(Stack&)> run;            // kind == call
