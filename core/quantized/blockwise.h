@@ -1,7 +1,7 @@
 // 8-bit block-wise quantization, as in bitsandbytes' quantize_blockwise. Stores the absmax of each block of 256
-// elements, and per element the nearest of 256 fractions of it, which are denser near zero ("8-Bit Optimizers via
-// Block-wise Quantization", arXiv:2110.02861). All tensors are flat. Only pack_blockwise(numbers) synchronizes with the
-// device.
+// elements. Each element becomes the nearest of 256 fractions of it, which are denser near zero. Source: "8-Bit
+// Optimizers via Block-wise Quantization", arXiv:2110.02861. All tensors are flat. Only pack_blockwise(numbers)
+// synchronizes with the device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
