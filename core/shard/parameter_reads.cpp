@@ -45,7 +45,7 @@ ShardedParameters::Units ShardedParameters::units_in(const Stack& tensors) const
   return units;
 }
 
-// What an op writes to gathered memory would be lost when the memory is freed.
+// Writes to gathered memory would be lost when it is freed.
 void ShardedParameters::before(const program::Op& op, const Stack& inputs) {
   written_.clear();
   for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i) {

@@ -5,7 +5,7 @@
 // gradient of zeros. All ranks must read parameters in the same order. Models with data-dependent branches may not, so
 // each pass checks this at its end.
 //
-// As in fully_shard of PyTorch 2.11, one reduction runs at a time.
+// One reduction runs at a time, as in fully_shard of PyTorch 2.11.
 #pragma once
 
 #include <c10/util/flat_hash_map.h>
