@@ -1,5 +1,5 @@
-// What the running op reads, writes and saves for backward. Its new storages are unknown until it returns, so saved
-// tensors of these are resolved then.
+// Storages that the running op reads, writes and saves for backward. Its new storages are unknown until it returns, so
+// saved tensors of these are resolved then.
 #pragma once
 
 #include <vector>
