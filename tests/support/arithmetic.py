@@ -1,4 +1,4 @@
-"""What decides the last bits that PyTorch computes on a CPU, so that a kept reference is compared only with its like."""
+"""Identifies what determines the rounding of PyTorch on a CPU, so that stored references are compared only with it."""
 import hashlib
 import os
 
@@ -6,7 +6,7 @@ VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "MKL_NUM_THREADS"
 
 
 def arithmetic(environment=os.environ, cpuinfo="/proc/cpuinfo") -> str:
-    """Changes when the processor, or the instructions and threads that libraries may use of it, do."""
+    """A stamp that depends on the processor and on the instructions and threads that libraries may use."""
     digest = hashlib.sha256(repr([environment.get(name) for name in VARIABLES]).encode())
     try:
         with open(cpuinfo) as file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A reference kept for other arithmetic would fail comparisons of bits, so its stamp has to differ."""
+"""A reference stored for other arithmetic would fail bitwise comparisons, so its stamp must differ."""
 import os
 import tempfile
 import unittest

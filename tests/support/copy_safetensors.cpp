@@ -1,4 +1,4 @@
-// memtune-copy-safetensors FROM TO: reads a file and writes one with the same content, for the test with other readers.
+// memtune-copy-safetensors FROM TO: reads a file and writes one with the same content, to test other readers with it.
 #include <cstdio>
 #include <string>
 

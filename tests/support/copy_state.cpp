@@ -1,5 +1,5 @@
-// memtune-copy-state RUN STEP FILE...: saves the tensors of safetensors files as a state, reads it, saves what was read
-// as the state of the next step, and as that of the one behind it on three ranks; for the test with other readers.
+// memtune-copy-state RUN STEP FILE...: saves the tensors of safetensors files as a state and reads it back. Saves the
+// result as the states of the next two steps, the second one on three ranks. Other readers are tested with it.
 #include <cstdio>
 #include <string>
 
@@ -27,7 +27,7 @@ void save(state::StateFolder& folder, int64_t step) {
   writer.publish();
 }
 
-// Of each tensor a third, as far as numbers can be divided; who has none of one leaves it out.
+// Gives each rank a third of every tensor, as whole elements. A rank without elements of a tensor omits it.
 void save_on_ranks(state::StateFolder& folder, int64_t step, int ranks) {
   for (int rank = ranks - 1; rank >= 0; --rank) {
     folder.set_rank({rank, ranks});

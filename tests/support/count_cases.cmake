@@ -1,4 +1,4 @@
-# Fails unless ctest runs each case of a doctest program: what a name holds may break discovery.
+# Fails unless ctest runs each case of a doctest program: special characters in a name may break discovery.
 #
 #   cmake -D PROGRAM=FILE -D BUILD=FOLDER -P count_cases.cmake
 execute_process(COMMAND "${PROGRAM}" --count OUTPUT_VARIABLE said COMMAND_ERROR_IS_FATAL ANY)

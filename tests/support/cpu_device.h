@@ -1,4 +1,4 @@
-// The CPU device without LibTorch: there are no tensors to count.
+// The CPU device without LibTorch, so it has no tensors to count.
 #pragma once
 
 #include "core/device/cpu_device.h"

@@ -1,4 +1,4 @@
-// Makes mistakes with memory visible: allocators of CPU tensors that are told of every block that comes and goes.
+// Makes memory errors visible: allocators of CPU tensors that are notified of every allocation and free.
 #pragma once
 
 #include <c10/core/CPUAllocator.h>
@@ -9,7 +9,7 @@
 
 namespace memtune::tests {
 
-// In front of the allocator in use. Must outlive the tensors that it made.
+// Wraps the current allocator. It must outlive the tensors that it allocated.
 class WatchedMemory : private c10::Allocator {
  public:
   void install() {
@@ -21,10 +21,10 @@ class WatchedMemory : private c10::Allocator {
 
  protected:
   virtual void allocated(void* data, size_t bytes) = 0;
-  virtual void freed(void* data, size_t bytes, c10::DataPtr memory) = 0;  // it goes with `memory`
+  virtual void freed(void* data, size_t bytes, c10::DataPtr memory) = 0;  // releasing `memory` frees it
 
  private:
-  // Stands before the bytes, in a header as large as LibTorch's alignment.
+  // Precedes the bytes, in a header as large as LibTorch's alignment.
   struct Block {
     WatchedMemory* watch;
     c10::DataPtr memory;
@@ -52,11 +52,11 @@ class WatchedMemory : private c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, size_t bytes) const override { default_copy_data(to, from, bytes); }
 
-  static constexpr uint8_t kPriority = 100;  // that of the CPU device's counting allocator
+  static constexpr uint8_t kPriority = 100;  // priority of the CPU device's counting allocator
   c10::Allocator* former_ = nullptr;
 };
 
-// From now on who reads freed memory, or memory that nobody wrote, reads NaNs.
+// From now on reading freed or uninitialized memory gives NaNs.
 inline void poison_cpu_memory() {
   class Poisoned final : public WatchedMemory {
     void allocated(void* data, size_t bytes) override { std::memset(data, 0xFF, bytes); }

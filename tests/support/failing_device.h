@@ -1,5 +1,5 @@
-// A device of which one call, or every call from one on, fails. One that fails for good runs nothing any more, as a GPU
-// behind an illegal access.
+// A device on which one call, or every call from one on, fails. After a permanent failure it runs nothing, like a GPU
+// after an illegal memory access.
 #pragma once
 
 #include <atomic>
@@ -14,12 +14,12 @@ namespace memtune::tests {
 class FailingDevice final : public device::Device {
  public:
   using Stream = device::Stream;
-  // The first call has number 1; 0: none fails.
+  // `failing`: number of the failing call, from 1; 0: none fails.
   FailingDevice(int failing, bool for_good) : failing_(failing), for_good_(for_good) {}
 
   int calls() const { return calls_; }
   int slabs() const { return slabs_; }                                           // not freed yet
-  bool copies() { return !real_.done(Stream::out) || !real_.done(Stream::in); }  // under way
+  bool copies() { return !real_.done(Stream::out) || !real_.done(Stream::in); }  // running
 
   Type type() const override { return Type::cpu; }
   std::string name() const override { return "failing"; }
@@ -95,7 +95,7 @@ class FailingDevice final : public device::Device {
   QueueDevice real_{QueueDevice::Compute::caller};
   const int failing_;
   const bool for_good_;
-  std::atomic<int> calls_{0};  // threads of the disk wait for events
+  std::atomic<int> calls_{0};  // threads of the disk wait for events too
   std::atomic<int> slabs_{0};
 };
 

@@ -1,12 +1,11 @@
-// Plays memtune-trial's side of the protocol, well or badly, so that the sweep is tested without LibTorch.
+// Stands in for memtune-trial: plays its side of the protocol, correctly or not, to test the sweep without LibTorch.
 //
-//   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   what becomes of a strategy (or of inspect, doctor,
-//                                                      probe, inspect-b2: with that batch; "save async": measuring it;
+//   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   the outcome of a strategy (or of inspect, doctor, probe;
+//                                                      inspect-b2: with that batch; "save async": measuring it;
 //                                                      "none again": in later rounds; "none rank 1": on that rank);
-//                                                      others: ok
-//   FAKE_TRIAL_GIB=64                                  memory of the device, of which a batch of one takes what its
-//                                                      strategy takes, and others as many times as much
-//   FAKE_TRIAL_LOG=FILE                                one line a start: the strategy, " again" in later rounds,
+//                                                      default: ok
+//   FAKE_TRIAL_GIB=64                                  device memory; a strategy's memory is proportional to the batch
+//   FAKE_TRIAL_LOG=FILE                                one line per start: the strategy, " again" in later rounds,
 //                                                      "save async", or inspect
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -70,8 +69,8 @@ void log_start(const std::string& name) {
   if (const char* path = std::getenv("FAKE_TRIAL_LOG")) std::ofstream(path, std::ios::app) << name << "\n";
 }
 
-// A decoder-like chain: two matmuls and an attention a block, then a head and a loss.
-// `output_bytes` of each op, as if measured; 0: not.
+// A chain like a decoder: two matmuls and an attention per block, then a head and a loss. `output_bytes` of each op, as
+// if measured; 0: not measured.
 config::ProgramFacts facts(int blocks, int64_t output_bytes) {
   config::ProgramFacts facts;
   facts.kind = "scripted";
@@ -165,18 +164,18 @@ void write_trace(const config::TrialRequest& request) {
   while (true) sleep_ms(1000);
 }
 
-// A process that outlives its parent and holds the pipe open.
+// Leaves a process that outlives its parent and keeps the pipe open.
 void leave_child() {
   if (fork() == 0) hang();
 }
 
 [[noreturn]] void die_of(int signal) {
-  std::signal(signal, SIG_DFL);  // sanitizers catch some
+  std::signal(signal, SIG_DFL);  // sanitizers catch some signals
   std::raise(signal);
   std::abort();
 }
 
-// Reads a file that it has mapped, and that is cut meanwhile.
+// Reads a mapped file that was truncated.
 [[noreturn]] void read_cut_map() {
   std::signal(SIGBUS, SIG_DFL);
   const int file = memfd_create("model", 0);
@@ -186,7 +185,7 @@ void leave_child() {
   std::exit(bytes[0]);
 }
 
-// What goes wrong before there is a result; returns when nothing does.
+// Fails in the given way before there is a result; returns for any other behaviour.
 void misbehave(const std::string& behaviour) {
   if (behaviour == "crash") std::cerr << "loading\nsomething is rotten\n" << std::flush, die_of(SIGSEGV);
   if (behaviour == "file-limit") die_of(SIGXFSZ);
@@ -265,7 +264,7 @@ void inspect(const config::TrialRequest& request) {
         {"origin", trace::Origin{"", "", "", "0.1.0", "2.11.0", "", "a made-up machine"}}});
 }
 
-// Every way blocks less than the one before, and all of them leave a state where they were told to.
+// Each mode blocks less than the one before. All of them write a state to the requested folder.
 void save(const config::RunRequest& request, const std::string& behaviour) {
   const auto place = std::ranges::find(config::kSaveModes, request.save) - config::kSaveModes.begin();
   const std::filesystem::path state = std::filesystem::path(request.folder) / "states/step-00000002";

@@ -1,4 +1,4 @@
-// A file system of which one call, or every call from one on, goes wrong.
+// A file system on which one call, or every call from one on, fails or corrupts data.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 
 namespace memtune::test {
 
-// Memory that transfers may use.
+// Memory aligned for transfers.
 class AlignedMemory {
  public:
   explicit AlignedMemory(int64_t bytes)
@@ -36,19 +36,19 @@ class AlignedMemory {
 struct Fault {
   enum class Kind {
     none,
-    refused,  // the call itself says `error`
-    failed,   // a transfer is begun and ends with `error`
-    half,     // a transfer moves half of its bytes
-    nothing,  // a transfer moves none, and says so
-    flipped,  // a transfer moves all of its bytes, one bit of the first 1,000 changed
+    refused,  // the call itself returns `error`
+    failed,   // a transfer starts and ends with `error`
+    half,     // a transfer copies half of its bytes
+    nothing,  // a transfer copies nothing, and reports that
+    flipped,  // a transfer copies all bytes, with one bit of the first 1,000 bytes changed
     half_flipped,
   } kind = Kind::none;
   int error = 0;
-  int at = 0;  // the first call has number 1
+  int at = 0;  // number of the call, from 1
   bool for_ever = false;
 };
 
-// What a test hangs on a call. It may be set while other threads make calls.
+// A function that a test attaches to a call. It may be set while other threads make calls.
 template <typename Signature>
 class Hook {
  public:
@@ -57,7 +57,7 @@ class Hook {
     function_ = std::move(function);
     return *this;
   }
-  std::function<Signature> get() const {  // none where none is set
+  std::function<Signature> get() const {  // empty if not set
     std::lock_guard lock(mutex_);
     return function_;
   }
@@ -69,7 +69,7 @@ class Hook {
 
 class FaultyDisk final : public disk::DiskSystem {
  public:
-  // From now on, counting anew.
+  // Sets the fault and restarts the count of calls.
   void arm(const Fault& fault) {
     std::lock_guard lock(mutex_);
     fault_ = fault;
@@ -79,12 +79,12 @@ class FaultyDisk final : public disk::DiskSystem {
     std::lock_guard lock(mutex_);
     return calls_;
   }
-  std::atomic<int> pins = 0;                        // so often memory was made known
-  std::atomic<bool> misdirect = false;              // every transfer goes to the start of the file
-  Hook<int(int flags)> on_open;                     // -errno: refused so
-  Hook<void(struct statfs&)> on_status;             // may lie
-  Hook<std::optional<int64_t>()> on_alignment;      // may lie
-  Hook<void(const disk::DiskTransfer&)> on_submit;  // looks on
+  std::atomic<int> pins = 0;                        // number of registrations of memory
+  std::atomic<bool> misdirect = false;              // all transfers go to the start of the file
+  Hook<int(int flags)> on_open;                     // returns -errno to refuse
+  Hook<void(struct statfs&)> on_status;             // may change the result
+  Hook<std::optional<int64_t>()> on_alignment;      // may change the result
+  Hook<void(const disk::DiskTransfer&)> on_submit;  // only observes
   Hook<std::optional<int>(int64_t)> on_allocate;    // may refuse
 
   int open(const std::filesystem::path& path, int flags, unsigned mode) override {
@@ -170,12 +170,12 @@ class FaultyDisk final : public disk::DiskSystem {
   }
 
  private:
-  // A transfer on its way, with what will be wrong about it.
+  // A running transfer and its fault.
   struct Flight {
     disk::DiskTransfer asked;
     Fault::Kind fault = Fault::Kind::none;
     int error = 0;
-    std::shared_ptr<AlignedMemory> aside;  // moved instead of the caller's
+    std::shared_ptr<AlignedMemory> aside;  // used instead of the caller's memory
   };
 
   class FaultyIo final : public disk::FileIo {
@@ -213,14 +213,14 @@ class FaultyDisk final : public disk::DiskSystem {
     std::map<size_t, Flight> flights_;
   };
 
-  // The fault of the call that is being made.
+  // Counts the current call and returns its fault.
   Fault count() {
     std::lock_guard lock(mutex_);
     ++calls_;
     const bool struck = fault_.at > 0 && (calls_ == fault_.at || (fault_.for_ever && calls_ > fault_.at));
     return struck ? fault_ : Fault{};
   }
-  int strike() {  // calls that are no transfers either work or do not
+  int strike() {  // calls that are no transfers either succeed or fail
     const Fault fault = count();
     return fails(fault) ? -fault.error : 0;
   }
@@ -234,7 +234,7 @@ class FaultyDisk final : public disk::DiskSystem {
     return got;
   }
 
-  // What is really done: for a transfer that is to fail, a harmless read elsewhere.
+  // The transfer that really runs. If it must fail, that is a harmless read elsewhere.
   disk::DiskTransfer change(Flight& flight) {
     disk::DiskTransfer transfer = flight.asked;
     if (misdirect) transfer.offset = 0;
@@ -261,7 +261,7 @@ class FaultyDisk final : public disk::DiskSystem {
     const bool read = asked.kind == disk::DiskTransfer::Kind::read;
     if (flipped(flight.fault) && read) flip(asked.data, asked.bytes);
     if (!halved(flight.fault)) return result;
-    // Whoever takes half for the whole shall notice.
+    // A caller that ignores the short count must notice.
     if (read) std::memset(asked.data + asked.bytes / 2, 0xEE, static_cast<size_t>(asked.bytes - asked.bytes / 2));
     return asked.bytes / 2;
   }

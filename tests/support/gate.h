@@ -1,4 +1,4 @@
-// A gate between threads of a test: shut at first.
+// A gate for threads of a test. It is closed at first.
 #pragma once
 
 #include <condition_variable>

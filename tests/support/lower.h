@@ -1,4 +1,4 @@
-// A module as a program that is ready to run.
+// Lowers a module to a program that is ready to run.
 #pragma once
 
 #include <string>

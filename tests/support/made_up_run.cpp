@@ -1,5 +1,5 @@
-// memtune-made-up-run FOLDER: writes the folder of a finished sweep with made-up figures and traces, so that reports
-// are tested without LibTorch. Names hold what has to be escaped.
+// memtune-made-up-run FOLDER: writes the folder of a finished sweep with synthetic figures and traces, to test reports
+// without LibTorch. Names contain characters that must be escaped.
 #include <filesystem>
 #include <iostream>
 

@@ -1,12 +1,11 @@
-// What PyTorch 2.11's CUDACachingAllocator says when there is no memory: its text is assembled from strings of
-// libc10_cuda.so.
+// The out-of-memory message of PyTorch 2.11's CUDACachingAllocator, assembled from strings of libc10_cuda.so.
 #pragma once
 
 #include <string>
 
 namespace memtune::test {
 
-// Of a device that so many other processes use too.
+// `processes`: number of other processes on the device.
 inline std::string out_of_memory_text(int processes = 1) {
   std::string text =
       "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.18 GiB of which 1.06 GiB is "

@@ -1,5 +1,5 @@
-// A small decoder that trains on one packed row of documents of several lengths, so that ways to attend can be compared
-// with each other, and strategies with none.
+// A small decoder that trains on one packed row of documents of several lengths, to compare attention implementations,
+// and strategies with `none`.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -78,7 +78,7 @@ inline Trained train(const config::TrialRequest& request) {
   const trial::Deterministic kernels(/*errors=*/true);
   const auto runner = trial::make_runner(request);
   Trained trained;
-  for (int step = 0; step < 2; ++step) {  // the second as engines have learned of the first
+  for (int step = 0; step < 2; ++step) {  // in the second step engines use what they recorded in the first
     runner->drop_gradients();
     trained.loss = runner->forward_backward().detach().clone();
   }
@@ -95,7 +95,7 @@ inline config::TrialRequest planned(config::TrialRequest request, const std::str
   return request;
 }
 
-// The norm of the difference, as a part of what is expected.
+// The norm of the difference, relative to the norm of `expected`.
 inline double apart(const at::Tensor& found, const at::Tensor& expected) {
   const at::Tensor right = expected.to(at::kDouble), difference = found.to(at::kDouble) - right;
   return (difference.norm() / right.norm().clamp_min(1e-12)).item<double>();
@@ -109,8 +109,8 @@ inline double most_apart(const Trained& found, const Trained& expected) {
   return most;
 }
 
-// How far bfloat16 takes sdpa from float32 shows what rounding does here. flash-varlen may lie as far on the other
-// side, and the loss, a mean over the tokens, by what a logit's rounding changes.
+// The distance of sdpa in bfloat16 from float32 shows the effect of rounding here. flash-varlen may differ as much in
+// the other direction. The loss, a mean over tokens, may differ by one rounding.
 inline void check_near(const Trained& flash, const Trained& sdpa, const Trained& in_float) {
   CHECK(apart(flash.loss, sdpa.loss) <= unit_roundoff(at::kBFloat16));
   CHECK(most_apart(flash, sdpa) <= 2 * most_apart(sdpa, in_float));
@@ -122,7 +122,7 @@ inline void check_equal(const Trained& found, const Trained& expected) {
   for (size_t i = 0; i < found.gradients.size(); ++i) CHECK(at::equal(found.gradients[i], expected.gradients[i]));
 }
 
-// What holds of flash-varlen's kernel wherever it runs.
+// Properties of flash-varlen's kernel on every device.
 
 inline void check_window_counts(const char* device) {
   const PackedPlace whole(device, "null"), windowed(device, "32");

@@ -1,5 +1,5 @@
-// A device whose streams are queues of work that run when somebody waits for them, or when the test says so: everything
-// happens at the latest moment, or at any moment, that events allow. What is not ordered has not happened yet.
+// A device whose streams are queues of work. Work runs when a thread waits for it, or when the test asks for it: at the
+// latest or at any time that events allow. So missing synchronization shows.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,10 @@ namespace memtune::tests {
 class QueueDevice : public device::Device {
  public:
   using Stream = device::Stream;
-  // caller: the calling thread is the compute stream, as on the CPU device. queued: it runs ahead of it, as on CUDA.
+  // caller: the calling thread is the compute stream, as on the CPU device. queued: compute runs asynchronously, as on
+  // CUDA.
   enum class Compute { caller, queued };
-  // With `random`, queues also run a little at every call.
+  // With `random`, each call also runs some queued work.
   explicit QueueDevice(Compute compute, Random* random = nullptr) : compute_(compute), random_(random) {}
 
   Type type() const override { return Type::cpu; }
@@ -47,14 +48,14 @@ class QueueDevice : public device::Device {
   void copy(void* to, const void* from, int64_t bytes, device::Direction, Stream stream) override {
     enqueue(stream, [=] { std::memcpy(to, from, static_cast<size_t>(bytes)); });
   }
-  // A kernel.
+  // Queues a kernel.
   void enqueue(Stream stream, std::function<void()> work) {
     if (runs_at_once(stream)) return work();
     const std::lock_guard lock(mutex_);
     queue(stream).tasks.push_back({std::move(work), nullptr});
     run_a_little();
   }
-  // The last first: the order among them is nobody's.
+  // In reverse, because the order within a batch is unspecified.
   void copy_batch(std::span<const Copy> copies, device::Direction direction, Stream stream) override {
     batches.push_back(copies.size());
     for (size_t i = copies.size(); i-- > 0;) copy(copies[i].to, copies[i].from, copies[i].bytes, direction, stream);
@@ -82,7 +83,7 @@ class QueueDevice : public device::Device {
     for (const Stream stream : {Stream::compute, Stream::out, Stream::in}) run(stream, kAll);
   }
 
-  // Whatever can go on goes on, in an order of `random`'s, until nothing is left.
+  // Runs all remaining work in a random order.
   void finish(Random& random) {
     while (step(random)) {
     }
@@ -95,14 +96,14 @@ class QueueDevice : public device::Device {
   void empty_cache() override {}
 
   bool idle(Stream stream) { return queue(stream).tasks.empty(); }
-  // Whether only waits are left.
+  // Whether only waits are queued.
   bool done(Stream stream) {
     return std::ranges::none_of(queue(stream).tasks, [](const auto& task) { return bool(task.work); });
   }
 
   device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
-  std::function<void()> on_wait;  // of compute, where it is the calling thread
-  std::vector<size_t> batches;    // copies that came in one call
+  std::function<void()> on_wait;  // of compute, if it is the calling thread
+  std::vector<size_t> batches;    // copies per call
 
  private:
   static constexpr size_t kPage = 4096;
@@ -124,7 +125,7 @@ class QueueDevice : public device::Device {
     device::StreamOrder::Point point;
   };
   struct Task {
-    std::function<void()> work;  // or
+    std::function<void()> work;  // either this or `awaited`
     std::shared_ptr<Mark> awaited;
   };
   struct Queue {

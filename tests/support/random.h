@@ -1,4 +1,4 @@
-// Numbers from a seed, the same on every machine (the standard's distributions differ between libraries).
+// Random numbers that are the same on every machine for a seed. The standard's distributions differ between libraries.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ struct Sabotage : std::runtime_error {
   Sabotage() : std::runtime_error("an op raised, as it was told to") {}
 };
 
-// Passes ops on to the engine. One of them raises: before it runs, when it has run and saved, or in its backward.
+// Passes ops to the engine, and makes one of them throw: before it runs, after it has run and saved tensors, or in its
+// backward.
 class Saboteur final : public program::OpObserver {
  public:
   enum class When { never, before, after, backward };
@@ -115,7 +116,7 @@ std::vector<Placement> placements(uint64_t seed) {
   return result;
 }
 
-// One run of steps. Whatever was seen is the same with and without an engine, errors too.
+// One run of steps. It records the same results with and without an engine, including errors.
 class Driver {
  public:
   using When = Saboteur::When;
@@ -144,7 +145,7 @@ class Driver {
     return std::move(seen_);
   }
 
-  // Gradients are those of whole parameters, of all ranks together.
+  // Gradients are those of whole parameters, combined over all ranks.
   Seen drive_joined(int steps) {
     reset();
     joined_ = true;
@@ -153,9 +154,9 @@ class Driver {
     return std::move(seen_);
   }
 
-  // As TorchScript itself runs it: what the interpreter has to equal.
+  // Runs it with TorchScript's own interpreter, which memtune's interpreter must equal.
   Seen drive_script() {
-    torch::jit::setGraphExecutorOptimize(false);  // which would add gradients in another order
+    torch::jit::setGraphExecutorOptimize(false);  // optimized it would add gradients in another order
     script_ = true;
     Seen seen = drive(Mode::step, 0);
     torch::jit::setGraphExecutorOptimize(true);
@@ -255,7 +256,7 @@ class Driver {
     see("evaluation", forward(make_inputs(), executor_).first);
   }
 
-  // The model's own state is put back behind autograd's back: nobody else may change it while a graph is alive.
+  // The model's state is restored without notice to autograd: nothing else may change it while a graph is alive.
   void evaluate_beside() {
     std::vector<at::Tensor> now;
     for (const at::Tensor& buffer : subject_.model_.module.buffers()) now.push_back(buffer.clone());
@@ -312,7 +313,7 @@ Subject::Subject(const RandomProgram& source, Rank rank)
   }
 }
 
-// x, y and ids, of this rank.
+// x, y and ids of this rank.
 std::vector<at::Tensor> Subject::inputs(int step) const {
   const int rank = rank_.number();
   const at::Tensor x = (model_.inputs[0].roll(rank, 0) * (1 - 0.25 * rank) + 0.25 * step).detach();
@@ -339,7 +340,7 @@ std::string Subject::failure(const Placement& placement) {
   if (placement.strategy == kTorchScript) {
     const Seen& expected = this->expected(Mode::step, 0);
     const Seen seen = Driver(*this, nullptr).drive_script();
-    // Once calls are inlined it drops a random write into what nobody reads afterwards.
+    // With inlined calls it drops a random write whose result is never read.
     const bool dropped = source_.text().find("dropout_(") != std::string::npos && seen.back() != expected.back();
     return dropped ? "" : difference(expected, seen);
   }
@@ -355,22 +356,21 @@ std::string Subject::failure(const Placement& placement) {
   return different.empty() ? held(executor, floor) : different;
 }
 
-// But for parameters that stay gathered.
+// Without parameters that stay gathered.
 int64_t Subject::device_bytes() const {
   return test_device().memory().allocated - (sharded_ ? sharded_->gathered_now_bytes() : 0);
 }
 
-// What the step still holds. Writes to the disk that nobody needs any more end in their own time.
+// Memory that the step still holds. Writes to disk whose data is no longer needed may still be running.
 std::string Subject::held(step::Executor& executor, int64_t floor) const {
   constexpr int kMostTurns = 1000;
   int64_t in_host = 0, on_disk = 0, on_device = 0;
   for (int turn = 0; turn < kMostTurns; ++turn) {
-    executor.begin_step();  // also for the values of a forward that raised
+    executor.begin_step();  // also frees the tensors of a forward that threw
     in_host = executor.tier().pool().leased_bytes();
     on_disk = executor.tier().disk_bytes();
     on_device = device_bytes() - floor;
-    if (sharded_)
-      on_device = std::max<int64_t>(0, on_device);  // a collective lets go of its last few bytes when it may
+    if (sharded_) on_device = std::max<int64_t>(0, on_device);  // a collective frees its last few bytes asynchronously
     if (in_host == 0 && on_disk == 0 && on_device == 0) return "";
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

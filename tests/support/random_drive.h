@@ -1,5 +1,5 @@
-// Drives a random program through training steps, with or without an engine, and notes everything that a person could
-// see: what is the same for both is what the engines promise.
+// Drives a random program through training steps, with or without an engine, and records all visible results. Engines
+// promise that both give the same results.
 #pragma once
 
 #include <map>
@@ -20,33 +20,33 @@ class Executor;
 
 namespace memtune::tests {
 
-// What is done with the steps.
+// How the steps are run.
 enum class Mode {
   step,
-  two_steps,       // the engine is used again
+  two_steps,       // reuses the engine
   backward_twice,  // retain_graph
   two_losses,      // of one graph
-  forward_raises,  // an op does, somewhere; then a good step
+  forward_raises,  // an op throws; then a good step
   backward_raises,
   evaluation_between,  // a pass under no_grad between two steps
-  evaluation_inside,   // and one, without the engine, between forward and backward
-  dropped,             // a graph that has no backward; then a good step
+  evaluation_inside,   // the same between forward and backward, without the engine
+  dropped,             // a graph without a backward; then a good step
 };
 constexpr int kModes = 9;
 std::string to_string(Mode mode);
 
-// Where the values go, and all else that is chosen for one drive.
+// The plan and all other choices of one run.
 struct Placement {
   std::string strategy;  // "": a random plan
-  uint64_t seed = 0;     // of the plan, the mode, the op that raises, and whether copies happen as late as they may
+  uint64_t seed = 0;     // of the plan, the mode, the op that throws, and whether copies run as late as possible
 
   Mode mode() const;
   std::string text() const;
 };
-// Every strategy, some random plans, and first "TorchScript": no engine, but its interpreter instead of memtune's.
+// All strategies and some random plans. The first is "TorchScript": its own interpreter, without an engine.
 std::vector<Placement> placements(uint64_t seed);
 
-// All that was seen, in order: name and bytes.
+// All recorded results, in order: name and bytes.
 using Seen = std::vector<std::pair<std::string, std::string>>;
 
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
@@ -55,11 +55,10 @@ struct DoesNotRun : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// One of several that have the same program.
+// One of several ranks that run the same program.
 struct Rank {
-  shard::Collectives* group = nullptr;  // null: there is one
-  // All have the same inputs and random numbers, so that branches that differ by data are the same on all; otherwise
-  // each has its own.
+  shard::Collectives* group = nullptr;  // null: one rank
+  // All ranks have the same inputs and random numbers, so that branches on data agree. Otherwise each rank has its own.
   bool alike = false;
 
   int number() const { return group && !alike ? group->rank() : 0; }
@@ -70,15 +69,15 @@ class Subject {
   // Throws DoesNotRun.
   explicit Subject(const RandomProgram& source, Rank rank = {});
 
-  // From now on this rank has its pieces of the parameters, and all ranks drive them together.
+  // From now on this rank holds its shards of the parameters, and all ranks run them together.
   void shard(shard::Reshard reshard);
-  // Steps of one that is sharded beside those of `whole`, which is not: whose gradients are the mean over the ranks.
-  // What is different.
+  // Compares sharded steps with steps of `whole`, which is not sharded; gradients are the mean over the ranks. Returns
+  // the difference; "": none.
   std::string failure_beside(Subject& whole, int steps);
 
-  // Autograd itself refuses the program: it writes over a saved tensor.
+  // Whether autograd itself rejects the program, because it overwrites a saved tensor.
   bool refused() const { return refused_; }
-  // What is different from plain autograd, or held afterwards; "": nothing.
+  // The difference from plain autograd, or the memory still held afterwards; "": none.
   std::string failure(const Placement& placement);
 
  private:
@@ -97,13 +96,13 @@ class Subject {
   RandomModel model_;
   program::Program program_;
   config::ProgramFacts facts_;
-  NamedTensors parameters_;                               // this rank's pieces of them, when they are sharded
-  std::vector<std::pair<at::Tensor, at::Tensor>> state_;  // parameters and buffers: in use, as they were
-  uint64_t ops_ = 0;                                      // that a forward runs
+  NamedTensors parameters_;                               // this rank's shards if they are sharded
+  std::vector<std::pair<at::Tensor, at::Tensor>> state_;  // parameters and buffers: current, original
+  uint64_t ops_ = 0;                                      // of a forward
   bool refused_ = false;
   std::map<std::pair<Mode, uint64_t>, Seen> expected_;
-  std::map<std::string, at::Tensor> noise_;            // of the mean gradients that were taken last
-  std::unique_ptr<shard::ShardedParameters> sharded_;  // goes before the program
+  std::map<std::string, at::Tensor> noise_;            // of the mean gradients computed last
+  std::unique_ptr<shard::ShardedParameters> sharded_;  // destroyed before the program
 };
 
 }  // namespace memtune::tests

@@ -38,7 +38,7 @@ config::Plan random_plan(const program::Program& program, const config::ProgramF
   plan.strategy = "random";
   plan.saved_min_bytes = 0;
   plan.transfer = random_settings(random);
-  // Some plans mostly keep, others mostly recompute; one in four knows the disk.
+  // Some plans mostly keep, others mostly recompute. One in four uses the disk.
   std::vector<Place> places = {Place::keep, Place::recompute, Place::host};
   for (int i = random.below(4); i > 0; --i) places.push_back(random.of({Place::keep, Place::recompute, Place::host}));
   if (random.one_in(4))

@@ -1,4 +1,4 @@
-// A plan that no strategy would write: every op's outputs and private values go anywhere.
+// A plan that no strategy would produce: each op's outputs and private tensors get random places.
 #pragma once
 
 #include "core/config/plan.h"
@@ -7,8 +7,8 @@
 
 namespace memtune::tests {
 
-// The same for the n-th op of its name in the same module, so that a program from which statements were dropped keeps
-// most of its plan.
+// The n-th op of a name in a module always gets the same places. So a program without some statements keeps most of its
+// plan.
 config::Plan random_plan(const program::Program& program, const config::ProgramFacts& facts, uint64_t seed);
 
 }  // namespace memtune::tests

@@ -21,10 +21,10 @@ std::string joined(const Lines& lines) {
   return text;
 }
 
-// Calls the blocks one after the other; what a block gets as `s` is what another one made.
+// Calls the blocks in order. A block's `s` comes from an earlier block.
 Lines model_body(Random& random, const RandomProgram& program) {
   Lines lines;
-  // Writing in place into x would be an error where it is a leaf that needs a gradient.
+  // An in-place write to x is an error if it is a leaf that needs a gradient.
   lines.push_back(std::string("    h = ") + (program.input_needs_grad
                                                  ? random.of({"x * 0.5", "torch.matmul(x, self.w)"})
                                                  : random.of({"x", "x * 0.5"})));
@@ -109,7 +109,7 @@ namespace {
 
 size_t depth(const std::string& line) { return line.find_first_not_of(' '); }
 
-// Behind a line and what is indented under it.
+// Index after a line and its indented lines.
 size_t end_of(const Lines& lines, size_t at) {
   size_t end = at + 1;
   while (end < lines.size() && depth(lines[end]) > depth(lines[at])) ++end;
@@ -122,7 +122,7 @@ Lines without(Lines lines, size_t at) {
   return lines;
 }
 
-// A branch or loop replaced by what it holds.
+// Replaces a branch or loop by its body.
 Lines unwrapped(Lines lines, size_t at) {
   for (size_t i = at + 1, end = end_of(lines, at); i < end; ++i) lines[i].erase(0, 4);
   lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(at));
@@ -135,7 +135,8 @@ Lines renamed(Lines lines, size_t from, const std::string& name, const std::stri
   return lines;
 }
 
-// "    v3 = torch.tanh(v1)" without the line, v1 standing for v3 from there on; one for each value it mentions.
+// Removes the line "    v3 = torch.tanh(v1)" and replaces v3 by v1 after it. One result for each value on its right
+// side.
 std::vector<Lines> substituted(const Lines& lines, size_t at) {
   static const std::regex binding(R"(^ *(v\d+|out|h|s|first) = (.*)$)"), operand(R"(\b(v\d+|out|x|y|h|s)\b)");
   std::smatch match;

@@ -1,6 +1,6 @@
-// Small random models for the engines: TorchScript source made of what engines in the field got wrong, views, in-place
-// writes, private values, ties, branches, lists. Same seed, same program. Some programs are wrong on purpose (they
-// write over what autograd saved): the engines have to refuse those as autograd does.
+// Small random models for the engines, as TorchScript source with features that engines often get wrong: views,
+// in-place writes, private tensors, ties, branches, lists. A seed always gives the same program. Some programs are
+// wrong on purpose (they overwrite a saved tensor): engines must reject them as autograd does.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
@@ -18,13 +18,13 @@ struct RandomProgram {
   using Lines = std::vector<std::string>;
 
   uint64_t seed = 0;
-  // Bodies of Block.forward(self, x, s, ids) and, last, of Model.forward(self, x, y, ids). A block answers with (x, s),
-  // the model with two losses, the second of which is part of the first.
+  // Bodies of Block.forward(self, x, s, ids) and, last, of Model.forward(self, x, y, ids). A block returns (x, s). The
+  // model returns two losses, the second of which is part of the first.
   std::vector<Lines> functions;
-  std::vector<int> blocks;       // which body each block has
+  std::vector<int> blocks;       // index of each block's body
   bool input_needs_grad = true;  // x; y never does
   bool tied_blocks = false;      // all blocks share one weight
-  bool autocast = false;         // the forward runs under it
+  bool autocast = false;         // runs the forward under autocast
   std::string text() const;      // for people
 };
 
@@ -34,11 +34,11 @@ struct RandomModel {
   torch::jit::Module module;
   std::vector<at::Tensor> inputs;  // x, y, ids
 };
-// Throws c10::Error when the source is no TorchScript.
+// Throws c10::Error if the source is not valid TorchScript.
 RandomModel build(const RandomProgram& program, c10::Device device);
 
-// A smaller program for which `fails` still holds: statements are dropped, and values replaced by what they were made
-// from. Candidates may be no valid programs; `fails` says no to those.
+// Returns a smaller program for which `fails` still holds. It drops statements and replaces values by their inputs.
+// Candidates may be invalid programs, for which `fails` must return false.
 RandomProgram reduce(RandomProgram program, const std::function<bool(const RandomProgram&)>& fails);
 
 }  // namespace memtune::tests

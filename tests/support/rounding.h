@@ -1,4 +1,4 @@
-// How far results of right programs may lie apart, on any processor and with any number of threads.
+// Limits for differences between correct results, on any processor and with any number of threads.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -8,7 +8,7 @@
 
 namespace memtune::tests {
 
-// What rounding takes from a number, at most, as a part of it.
+// The largest relative rounding error of a number.
 inline double unit_roundoff(at::ScalarType type) {
   switch (type) {
     case at::kDouble: return std::numeric_limits<double>::epsilon() / 2;
@@ -19,14 +19,14 @@ inline double unit_roundoff(at::ScalarType type) {
   }
 }
 
-// Of the largest number of `expected`.
+// The largest difference relative to the largest number of `expected`.
 inline double relative_difference(const at::Tensor& found, const at::Tensor& expected) {
   const at::Tensor right = expected.detach().to(at::kDouble);
   return ((found.detach().to(at::kDouble) - right).abs().max() / right.abs().max()).item<double>();
 }
 
-// Sums in another order differ by a unit for each operation on the way to a number: in these small models some
-// hundreds. What is wrong differs in the first digits. Half of the digits lie between.
+// Sums in another order differ by one rounding per operation, a few hundred in these small models. Wrong results differ
+// in the first digits. Half of the digits is a limit between both.
 inline bool half_of_digits_equal(const at::Tensor& found, const at::Tensor& expected) {
   return found.scalar_type() == expected.scalar_type() && found.sizes() == expected.sizes() &&
          relative_difference(found, expected) <= std::sqrt(unit_roundoff(expected.scalar_type()));

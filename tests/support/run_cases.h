@@ -1,6 +1,5 @@
-// The end of every doctest main. The exit code is 1 when a case failed or the filters select none, 77 when every case
-// that ran was skipped, which ctest lists as skipped, else 0. Each skipped case is named in a line of its own, which
-// scripts/test collects.
+// The end of every doctest main. The exit code is 1 if a case failed or no case is selected, 77 if all cases were
+// skipped, else 0. ctest lists 77 as skipped. Prints one line per skipped case, which scripts/test collects.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -16,7 +15,7 @@ namespace memtune::tests {
 inline size_t started_cases = 0;
 inline std::vector<std::string> skipped_cases;
 
-// Counts the cases of a run. doctest has no other way to its figures.
+// Counts the cases of a run, because doctest does not return these counts.
 class CaseCounter : public doctest::IReporter {
  public:
   explicit CaseCounter(const doctest::ContextOptions&) {}
@@ -50,7 +49,7 @@ inline int run_cases(int argc, char** argv) {
   constexpr int kSkipped = 77;
   doctest::Context context(argc, argv);
   const int code = context.run();
-  if (context.shouldExit()) return code;  // a list of cases was asked for
+  if (context.shouldExit()) return code;  // the list of cases was requested
   for (const std::string& name : skipped_cases) std::cout << "case skipped: " << name << "\n";
   if (code != 0) return code;
   if (started_cases == 0) {

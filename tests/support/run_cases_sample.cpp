@@ -1,4 +1,4 @@
-// Cases that end in each way, for run_cases_test.cpp.
+// Cases with each possible result, for run_cases_test.cpp.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>
 

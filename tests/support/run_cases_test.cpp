@@ -1,4 +1,4 @@
-// Why: a run of no case, and one in which every case was skipped, must not count as passed.
+// Why: a run without cases, or with only skipped ones, must not count as passed.
 #include <doctest/doctest.h>
 
 #include "tests/support/run_program.h"

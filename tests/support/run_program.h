@@ -1,5 +1,4 @@
-// Runs memtune as a person would: arguments in, exit code, stdout and stderr out; with memtune-fake-trial for its
-// trials.
+// Runs memtune like a user: arguments in; exit code, stdout and stderr out. memtune-fake-trial runs its trials.
 #pragma once
 
 #include <sys/wait.h>
@@ -25,13 +24,13 @@ inline size_t count_lines(const std::string& text) {
   return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
-// A program of the same build: all of them lie in one folder.
+// Path of a program of the same build, in the same folder.
 inline std::string program(const std::string& name) {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }
 inline std::string fake_trial() { return program("memtune-fake-trial"); }
 
-// A folder that is gone with it.
+// A temporary folder, deleted by the destructor.
 class ScratchFolder {
  public:
   ScratchFolder() {
@@ -48,13 +47,13 @@ class ScratchFolder {
   std::filesystem::path path;
 };
 
-// How many files, folders or open descriptors there are in it.
+// Number of files, folders or open descriptors in `folder`.
 inline size_t entries(const std::filesystem::path& folder) {
   return static_cast<size_t>(
       std::distance(std::filesystem::directory_iterator(folder), std::filesystem::directory_iterator()));
 }
 
-// An environment variable for as long as it lives.
+// Sets an environment variable until destruction.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
@@ -71,7 +70,7 @@ struct Ended {
   std::string out, err;
 };
 
-// A folder in which memtune is run. `behaviour` is FAKE_TRIAL's text.
+// A folder to run memtune in. `behaviour` is the text of FAKE_TRIAL.
 struct Workspace {
   ScratchFolder folder;
   Variable trial{"MEMTUNE_TRIAL", fake_trial()};
@@ -90,7 +89,7 @@ struct Workspace {
             slurp(folder.path / "err")};
   }
 
-  // What the fake trial was started for so far, a line each.
+  // One line per start of the fake trial so far.
   std::string starts() const { return slurp(folder.path / "starts"); }
 };
 

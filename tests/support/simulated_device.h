@@ -1,6 +1,5 @@
-// A device that copies nothing: it counts what it is asked for and says when it would be done. Each copy stream is a
-// link of so many bytes a microsecond, compute is the calling thread, and time passes when the test says so, or when
-// compute waits.
+// A device that copies nothing: it counts calls and computes when they would finish. Each copy stream has a fixed rate
+// in bytes per microsecond. Compute is the calling thread. Time advances when the test says so, or when compute waits.
 #pragma once
 
 #include <algorithm>
@@ -18,14 +17,14 @@ class SimulatedDevice : public device::Device {
   using Stream = device::Stream;
   explicit SimulatedDevice(double bytes_a_us) : bytes_a_us_(bytes_a_us) {}
 
-  struct Calls {  // of the driver, were it there
+  struct Calls {  // calls that a driver would get
     int records = 0, waits = 0, queries = 0, copies = 0, batches = 0;
     int all() const { return records + waits + queries + copies + batches; }
   };
   Calls calls;
   int memory_calls = 0;
-  double now_us = 0;      // of the calling thread, and of compute
-  double stalled_us = 0;  // that compute waited
+  double now_us = 0;      // of the calling thread and of compute
+  double stalled_us = 0;  // time that compute waited
 
   Type type() const override { return Type::cpu; }
   std::string name() const override { return "simulated"; }
@@ -33,7 +32,7 @@ class SimulatedDevice : public device::Device {
   std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool) override {
     struct Slab final : device::HostSlab {
       explicit Slab(int64_t bytes) : size(bytes) {}
-      char* data() override { return reinterpret_cast<char*>(4096); }  // nobody looks
+      char* data() override { return reinterpret_cast<char*>(4096); }  // never accessed
       int64_t bytes() const override { return size; }
       int64_t size;
     };

@@ -1,16 +1,16 @@
-// A case that cannot be tried on this machine is skipped, not passed (tests/support/run_cases.h counts it).
+// Skips a case that cannot run on this machine, so that it does not count as passed (tests/support/run_cases.h).
 #pragma once
 
 #include <doctest/doctest.h>
 
 namespace memtune::tests {
 
-// Of the case that runs.
+// Whether the running case is skipped.
 inline bool is_skipped = false;
 
 }  // namespace memtune::tests
 
-// Ends the function: what would be tested, and why not here.
+// Returns from the function. `reason` names what would be tested and why that is impossible here.
 #define MEMTUNE_SKIP(reason)             \
   do {                                   \
     MESSAGE("SKIPPED, " << (reason));    \

@@ -1,4 +1,4 @@
-// The data of a state as a writer takes it: all tensors, each in its place, in memory that transfers may use.
+// The data of a state in the form that a writer takes: all tensors at their offsets, in memory aligned for transfers.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace memtune::test {
 
-using Contents = std::map<std::string, std::string>;  // of tensors by their names
+using Contents = std::map<std::string, std::string>;  // tensors' bytes by name
 
 class StateImage {
  public:
@@ -25,7 +25,7 @@ class StateImage {
   int64_t bytes() const { return safetensors::data_bytes_of(entries_); }
   char* data() { return data_.get(); }
 
-  // All of it, so many bytes at a time.
+  // Writes everything, `portion` bytes at a time.
   void write(state::StateWriter& writer, int64_t portion) {
     for (int64_t begin = 0; begin < bytes(); begin += portion)
       writer.write(data_.get() + begin, std::min(portion, bytes() - begin));

@@ -9,7 +9,7 @@ namespace memtune::tests {
 std::vector<std::string> StatementWriter::body(int statements) {
   const Shape shape = {kRows, kWidth};
   pool_ = {{"x", shape, new_storage()}, {"s", shape, new_storage()}};
-  // The block before may have saved what comes in: writing there is right in some programs and an error in others.
+  // The previous block may have saved the inputs: writing to them is correct in some programs and an error in others.
   saved_ = {!random_.one_in(6), !random_.one_in(6)};
   write(statements);
   finish();
@@ -54,7 +54,7 @@ StatementWriter::Value StatementWriter::alias(const Value& of, const std::string
   return add({"", shape, of.storage, contiguous, of.writable}, expression);
 }
 
-// "$0" is the first operand, "$1" the second.
+// Replaces "$0" with the first operand, "$1" with the second.
 std::string StatementWriter::filled(const std::string& text, std::initializer_list<Value> operands) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -69,7 +69,7 @@ std::string StatementWriter::filled(const std::string& text, std::initializer_li
   return result;
 }
 
-// Late values more often: chains are what recomputation has to walk.
+// Prefers late values, because recomputation must follow chains.
 StatementWriter::Value StatementWriter::pick() {
   const int count = static_cast<int>(pool_.size());
   return pool_[static_cast<size_t>(std::max(random_.below(count), random_.below(count)))];
@@ -79,7 +79,7 @@ bool StatementWriter::may_write(const Value& value) const {
   return value.writable && !saved_[static_cast<size_t>(value.storage)];
 }
 
-// What is written inside stays inside, except for one value that the branch sets.
+// Values of the branch stay inside it, except one that it assigns.
 bool StatementWriter::branch() {
   if (depth_ > 2) return false;
   const Value from = pick(), asked = pick();
@@ -108,7 +108,7 @@ bool StatementWriter::branch() {
   return true;
 }
 
-// A second turn would write over what the first one saved: outer values are left alone.
+// Does not write to outer values, because a second iteration would overwrite what the first one saved.
 bool StatementWriter::loop() {
   if (depth_ > 2) return false;
   const Value from = pick();
@@ -148,7 +148,7 @@ std::string StatementWriter::as_block_shape(const Value& value) {
   return filled(random_.of({"$0.mean()", "torch.tanh($0.sum())"}), {value});
 }
 
-// Most values that nobody used yet take part in the answer; the others are what a model computes in vain.
+// Most unused values become part of the result; the others are computed without a use.
 void StatementWriter::finish() {
   line(std::string("out = ") + random_.of({"x * 0.5", "x + 0.0", "torch.tanh(x)"}));
   for (const Value& value : std::vector<Value>(pool_))

@@ -1,5 +1,5 @@
-// Writes the statements of a random block. Keeps track of shapes, so that the source runs, and of which storages
-// autograd has saved, so that most in-place writes are legal.
+// Writes the statements of a random block. It tracks shapes, so that the source runs, and which storages autograd has
+// saved, so that most in-place writes are legal.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class StatementWriter {
  public:
   explicit StatementWriter(Random& random) : random_(random) {}
 
-  // The body of forward(self, x, s, ids): `statements` of them and a return.
+  // The body of forward(self, x, s, ids): `statements` statements and a return.
   std::vector<std::string> body(int statements);
 
  private:
@@ -30,9 +30,9 @@ class StatementWriter {
     Shape shape;
     int storage = 0;
     bool contiguous = true;
-    bool writable = true;  // false: overlaps itself, or one of several views that one op made
+    bool writable = true;  // false: overlaps itself, or is one of several views of one op
   };
-  using Statement = bool (StatementWriter::*)();  // false: nothing fits, nothing was written
+  using Statement = bool (StatementWriter::*)();  // returns false if no operand fits; writes nothing then
   struct Choice {
     int weight;
     Statement statement;
@@ -68,7 +68,7 @@ class StatementWriter {
   void line(const std::string& text);
   std::string fresh_name(const char* prefix = "v");
   int new_storage();
-  // `expression` is bound to a new value: with memory of its own, or seeing `of`'s.
+  // Bind `expression` to a new value, with its own storage or with that of `of`.
   Value make(const std::string& expression, const Shape& shape);
   Value alias(const Value& of, const std::string& expression, const Shape& shape, bool contiguous);
   Value add(Value value, const std::string& expression);

@@ -1,4 +1,4 @@
-// The kinds of statements that random blocks are made of. Values stay small: the largest has some hundred elements.
+// The kinds of statements in random blocks. Tensors stay small: a few hundred elements at most.
 #include <algorithm>
 #include <numeric>
 
@@ -128,7 +128,7 @@ bool StatementWriter::binary() {
   return true;
 }
 
-// With a parameter: one of the block's own, one under two names, one without gradient, or one of all blocks.
+// Uses a parameter: the block's own, one with two names, one without gradient, or one of all blocks.
 bool StatementWriter::weighted() {
   const auto value = pick_that([](const Value& v) { return !v.shape.empty() && v.shape.back() == kWidth; });
   if (!value) return false;
@@ -141,7 +141,7 @@ bool StatementWriter::weighted() {
   return true;
 }
 
-// One value under two geometries.
+// One tensor in two layouts.
 bool StatementWriter::squares() {
   const auto value = pick_that([](const Value& v) { return v.shape.size() == 2; });
   if (!value) return false;
@@ -220,7 +220,7 @@ bool StatementWriter::reduced() {
     saves(*value);
     saves(make(filled("torch.logsumexp($0, [" + text(dim) + "])", {*value}), gone));
   }
-  if (kind == 4) {  // an op with several outputs, of which one nobody differentiates
+  if (kind == 4) {  // an op with several outputs, one of them not differentiable
     const std::string best = fresh_name(), where = fresh_name("i");
     line(filled(best + ", " + where + " = torch.max($0, " + text(dim) + ", True)", {*value}));
     pool_.push_back({best, kept, new_storage()});
@@ -330,7 +330,7 @@ bool StatementWriter::split_up() {
   const std::string parts = fresh_name("l"), dim = text(last);
   Value seen = *value;
   seen.writable = false;
-  saves(seen);  // the views of such an op break when their base is written
+  saves(seen);  // views of such an op become invalid when their base is written
   line(parts + " = " +
        filled(random_.of({"torch.chunk($0, 2, " + dim + ")",
                           "torch.split($0, " + std::to_string(half[last]) + ", " + dim + ")"}),
@@ -357,7 +357,7 @@ bool StatementWriter::copied() {
     alias(value, filled("$0.contiguous()", {value}), value.shape, true);
   } else {
     make(filled("$0.contiguous()", {value}), value.shape);
-    saved_.back() = true;  // it may be the same memory after all
+    saved_.back() = true;  // it may share memory after all
   }
   return true;
 }
@@ -410,7 +410,7 @@ bool StatementWriter::in_place() {
   else
     line(written);
   if (op.saves_result) saves(*target);
-  if (two) used_.erase(target->name);  // what was written counts
+  if (two) used_.erase(target->name);  // only the write counts
   return true;
 }
 
@@ -430,7 +430,7 @@ bool StatementWriter::in_place_slice() {
   return true;
 }
 
-// State that the module keeps.
+// Buffers of the module.
 bool StatementWriter::buffers() {
   const Value value = pick();
   if (random_.one_in(2)) line("self.count.add_(1.0)");
@@ -441,7 +441,7 @@ bool StatementWriter::buffers() {
   return true;
 }
 
-// Empty tensors, complex numbers and their conjugates, diagonals, overlapping windows.
+// Empty tensors, complex numbers and conjugates, diagonals, overlapping windows.
 bool StatementWriter::odd() {
   const Value value = pick();
   const int64_t count = elements(value.shape);

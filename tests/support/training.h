@@ -1,5 +1,5 @@
-// A training step of a small module under a strategy, for tests of the engines: TorchScript source in, loss, gradients
-// and what the engines hold afterwards out.
+// One training step of a small module under a strategy, to test the engines. Input is TorchScript source; results are
+// loss, gradients, and what the engines still hold afterwards.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -29,13 +29,13 @@ namespace memtune::tests {
 
 struct Step {
   at::Tensor loss;
-  std::vector<at::Tensor> gradients;  // by parameter; undefined where none arrived
+  std::vector<at::Tensor> gradients;  // by parameter; undefined if there is no gradient
   int64_t reruns = 0, out_bytes = 0, in_bytes = 0;
-  int64_t leased_after = 0;  // host bytes still leased when the step was over
+  int64_t leased_after = 0;  // host bytes still leased after the step
 };
 
-// The device the engines are tried on: the CPU's emulation, or what MEMTUNE_TEST_DEVICE names ("cuda", on a machine
-// that has one; kernels are then the deterministic ones, since results are compared bit for bit).
+// The device of the tests: the emulating CPU, or the value of MEMTUNE_TEST_DEVICE ("cuda"). Kernels are deterministic
+// there, because results are compared bit for bit.
 inline device::Device& test_device() {
   static auto device = [] {
     const char* name = std::getenv("MEMTUNE_TEST_DEVICE");
@@ -48,7 +48,7 @@ inline device::Device& test_device() {
   return *device;
 }
 
-// Host memory of four pages and a scratch file behind it, for plans that use the disk.
+// Host memory of four pages with a scratch file behind it, for plans that use the disk.
 inline step::Tiers test_tiers(const config::Plan& plan) {
   step::Tiers tiers;
   if (!plan.places(config::Place::disk)) return tiers;
@@ -58,8 +58,8 @@ inline step::Tiers test_tiers(const config::Plan& plan) {
   return tiers;
 }
 
-// Host bytes that a finished step still holds. What was being written when nobody needed it any more goes when the
-// write is done, at the next step's beginning.
+// Host bytes that a finished step still holds. A write whose data is no longer needed frees its memory when it ends, at
+// the start of the next step.
 inline int64_t leased_at_rest(step::Executor& executor) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   do executor.begin_step();
@@ -67,8 +67,8 @@ inline int64_t leased_at_rest(step::Executor& executor) {
   return executor.tier().pool().leased_bytes();
 }
 
-// A model of `blocks` modules of class Block whose forward is `source` (def forward(self, x)), applied one after the
-// other to an input [rows, width]; `parameters` of each block are drawn [width, width]. The loss is the mean square.
+// A model of `blocks` modules of class Block, applied in order to an input [rows, width]. `source` is their forward
+// (def forward(self, x)). Each block has random `parameters` of shape [width, width]. The loss is the mean square.
 class Model {
  public:
   Model(const std::string& source, int blocks, int width = 8, std::vector<std::string> parameters = {"a", "b"},
@@ -95,7 +95,7 @@ class Model {
   const torch::jit::Module& module() const { return module_; }
   at::Tensor input() const { return input_.clone(); }
 
-  // Plain TorchScript and autograd: what every strategy has to give.
+  // Plain TorchScript and autograd: the expected results of every strategy.
   Step plain() {
     at::manual_seed(1);
     clear();
@@ -107,7 +107,7 @@ class Model {
     return step;
   }
 
-  // `small`: private values of every size are placed, so that tiny tensors behave like large ones.
+  // Moves private tensors of any size, so that tiny tensors behave like large ones.
   Step under(const std::string& strategy) {
     program::Program program = tests::lower(module_, frontend::Loss::returned, "", device::torch_device(test_device()));
     auto facts = surveyed(program);
@@ -117,7 +117,7 @@ class Model {
     return under(program, facts, plan);
   }
 
-  // What is known of the model, values measured too.
+  // The facts of the model, including measured sizes.
   config::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
     const program::ModuleState restore(program.state, device::torch_device(test_device()));
@@ -139,7 +139,7 @@ class Model {
     step::Executor executor(program, facts, plan, device, std::move(tiers));
     program::Interpreter interpreter(program);
     executor.begin_step();
-    at::Tensor loss;  // its graph must go before the executor, also when the backward throws
+    at::Tensor loss;  // its graph must be destroyed before the executor, even if the backward throws
     {
       autograd::HookScope hooks(&executor);
       loss = interpreter.run({input()}, &executor).toTensor();
@@ -182,7 +182,7 @@ inline bool same(const Step& a, const Step& b) {
   return true;
 }
 
-// Every strategy memtune has, with the parameters that change what the engines do.
+// Every strategy of memtune, with the parameters that change the engines' behaviour.
 inline std::vector<std::string> all_strategies() {
   return {"none",
           "checkpoint:full",

@@ -1,4 +1,4 @@
-// Turns a hang into a failure that says where: a test that waits for ever tells nothing.
+// Turns a hang into a failure that names its place.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace memtune::test {
 
 class Watchdog {
  public:
-  // A disk that others keep busy may hold a flush for many seconds: the limit tells a hang, not a slow disk.
+  // A busy disk may take many seconds to flush, so the limit must be longer than that.
   explicit Watchdog(std::string what, std::chrono::seconds limit = std::chrono::seconds(60))
       : what_(std::move(what)), thread_([this, limit] { watch(limit); }) {}
   ~Watchdog() {
@@ -39,7 +39,7 @@ class Watchdog {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool over_ = false;
-  std::thread thread_;  // last: runs as soon as it exists
+  std::thread thread_;  // last: starts when constructed
 };
 
 }  // namespace memtune::test
