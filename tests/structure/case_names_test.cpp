@@ -1,5 +1,5 @@
-// Why: ctest starts each case by its name, as a doctest filter that CMake wrote. ';', brackets and backslashes cut such
-// a filter or the file that holds it, so that the case never runs; '*' and '?' select others too.
+// Why: ctest starts each case by its name, through a doctest filter that CMake wrote. ';', brackets and backslashes
+// truncate that filter or its file, so the case would never run. '*' and '?' would match other cases too.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kMangled = ";[]\\*?";
 
-// Literals in a row are one name, as for the compiler.
+// Joins adjacent string literals, like the compiler.
 std::vector<std::string> case_names(const std::string& text) {
   static const std::regex kCase(R"rx(\bTEST_CASE\w*\s*\((?:\s*\w+\s*,)?((?:\s*"(?:[^"\\\n]|\\.)*")+))rx");
   static const std::regex kLiteral(R"rx("((?:[^"\\\n]|\\.)*)")rx");

@@ -1,4 +1,4 @@
-// Why: two folders that call different things by one name make every sentence about either unclear.
+// Why: if two folders use one name for different things, texts about either become unclear.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -10,12 +10,12 @@
 namespace memtune::tests {
 namespace {
 
-// Names that public headers of several folders define, each with the reason why that is right.
+// Names that public headers of several folders may define, with the reason.
 const std::map<std::string, std::string> kAllowed = {
     {"Event", "CUDA's word for a point in a stream, and every profiler's for what happened at a time"},
 };
 
-// The classes, structs and enums that the header defines in a namespace. What is nested in a class has its name too.
+// The classes, structs and enums that the header defines at namespace level. Nested ones do not count.
 std::set<std::string> defined_in(const Source& source) {
   static const std::regex kDefinition(
       R"((?:^|\n)(?:class|struct|enum class|enum)\s+(\w+)(?:\s+final)?\s*(?::[^;{(]*)?\{)");

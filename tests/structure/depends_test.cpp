@@ -1,5 +1,5 @@
-// Why: the DEPENDS line of a library is read as the documentation of its arrows, so it has to be exactly what its files
-// include: a missing one links by luck, a superfluous one makes folders look entangled.
+// Why: the DEPENDS line of a library documents its includes, so it must match them exactly. A missing entry links by
+// chance; a superfluous one suggests a dependency that does not exist.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -48,7 +48,7 @@ std::vector<Library> read_libraries() {
   return libraries;
 }
 
-// The library of the innermost folder around the file that has one; "" when none has.
+// The library of the innermost enclosing folder that has one; "": none.
 std::string library_of(const std::map<std::string, std::string>& by_folder, std::string path) {
   while (path.find('/') != std::string::npos) {
     path.resize(path.rfind('/'));
@@ -77,7 +77,7 @@ TEST_CASE("the DEPENDS of every library names the folders that its files include
   }
   for (const Library& library : libraries) {
     Names depends = library.depends;
-    depends.erase("profiles");  // generated: core/config declares what it defines
+    depends.erase("profiles");  // generated; core/config declares its contents
     CHECK_MESSAGE(joined(depends) == joined(included[library.name]), library.folder);
   }
   CHECK(libraries.size() >= 12);  // fewer would mean that they were not found

@@ -1,4 +1,4 @@
-// Why: a class that is declared ahead is an arrow that no #include shows; it has to point down like any other.
+// Why: a forward declaration is a dependency without an #include. It must point down like any other.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -8,7 +8,7 @@
 namespace memtune::tests {
 namespace {
 
-// What is wrong with names of other folders that the file declares; "" when nothing is.
+// The problem with names of other folders that the file declares; "": none.
 std::string objection(const Source& source) {
   static const std::regex kNamespace(R"(\bnamespace memtune::(\w+)[\w:]*\s*\{)");
   const std::string folder = folder_of(source.path), from = folder.substr(0, folder.find('/'));

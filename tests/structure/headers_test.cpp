@@ -1,5 +1,5 @@
-// Why: a header that lacks an #include compiles by the luck of what stood above it. A source that includes its own
-// header first shows that it does not; headers without a source are compiled by themselves (tests/CMakeLists.txt).
+// Why: a header that lacks an #include compiles only because of earlier includes. A source that includes its own header
+// first proves that it compiles alone. Headers without a source are compiled separately (tests/CMakeLists.txt).
 #include <doctest/doctest.h>
 
 #include <map>
@@ -10,7 +10,7 @@
 namespace memtune::tests {
 namespace {
 
-// What is wrong with the header, or with the source that has its name, if there is one; "" when nothing is.
+// The problem with the header, or with the source of the same name; "": none.
 std::string objection(const Source& header, const Source* source) {
   if (header.text.find("#pragma once\n") == std::string::npos) return header.path + " lacks #pragma once";
   if (!source) return "";

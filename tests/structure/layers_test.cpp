@@ -1,4 +1,4 @@
-// Why: folders keep to their layer only if something fails when an #include points up. Reads the sources themselves.
+// Why: folders respect the layers only if an #include that points up fails a test. Reads the sources.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -24,7 +24,7 @@ bool is_drawing(const std::string& included) {
   return std::regex_match(included, std::regex("(imgui|implot|GLFW/|GL/|EGL/).*"));
 }
 
-// What is wrong with `file` including `included`; "" when nothing is.
+// The problem if `file` includes `included`; "": none.
 std::string objection(const std::string& file, const std::string& included, bool quoted) {
   const std::string from = folder_of(file);
   const std::string to = folder_of(included);

