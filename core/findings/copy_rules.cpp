@@ -13,8 +13,8 @@ using trace::Interval;
 using trace::Intervals;
 
 constexpr int64_t kPage = 4096;
-constexpr int64_t kOwnBytes = int64_t{1} << 20;    // a step: the model's own copies, of its loss and the like
-constexpr int64_t kSmallBytes = int64_t{4} << 20;  // a copy
+constexpr int64_t kOwnBytes = int64_t{1} << 20;    // per step: the model's own copies, such as its loss
+constexpr int64_t kSmallBytes = int64_t{4} << 20;  // per copy
 constexpr double kLinkBusy = 0.9, kLinkOfStep = 0.3, kSmallRate = 0.6, kDirectionRate = 0.8;
 
 std::string rate_text(double gb_per_s) { return fixed(gb_per_s, 1) + " GB/s"; }
@@ -26,7 +26,7 @@ double link_rate(const Subject& subject, EventKind kind) {
   return kind == EventKind::copy_out ? transfer.link_out_gb_per_s : transfer.link_in_gb_per_s;
 }
 
-// Nanoseconds at `gb_per_s`, which are bytes a nanosecond.
+// Nanoseconds at `gb_per_s`, which is bytes per nanosecond.
 double ns_at(double gb_per_s, int64_t bytes) { return static_cast<double>(bytes) / gb_per_s; }
 
 bool moves(const Subject& subject, EventKind kind) {
@@ -37,7 +37,7 @@ bool moves(const Subject& subject, EventKind kind) {
   return bytes / static_cast<int64_t>(std::max<size_t>(1, subject.steps.size())) >= kOwnBytes;
 }
 
-// The copies of this direction fill the time from a step's first to its last, and much of the step: to begin earlier
+// The copies of this direction fill the time from a step's first to its last, and much of the step. To start earlier
 // would not help.
 bool link_is_the_limit(const Subject& subject, const Intervals& copies) {
   int64_t span = 0, busy = 0;
@@ -50,7 +50,7 @@ bool link_is_the_limit(const Subject& subject, const Intervals& copies) {
          subject.share_of_step(subject.per_step_ms(busy)) >= kLinkOfStep;
 }
 
-// A page and more: the loss, which every step copies out at its end, is no engine's.
+// Only copies of at least a page. Smaller ones are no offload, such as the loss at the end of every step.
 Intervals time_of_kind(const Subject& subject, EventKind kind) {
   return trace::time_of(subject.trace, [&](const Event& event) {
     return event.kind == kind && (event.bytes >= kPage || kind == EventKind::wait);
@@ -64,15 +64,15 @@ Advice move_less(const Subject& subject, const Intervals& copies, double late_ms
   return advice;
 }
 
-// The block, or what is outside of blocks, with the most late time, and its share of all of it; 0 when the copies know
-// no values.
+// The block, or the region outside of blocks, with the most late time, and its share of it. 0 if the copies have no
+// values.
 struct Lateness {
   int32_t block = trace::kNoBlock;
   std::string region;
   double share = 0;
 };
 Lateness latest_region(const Subject& subject, const Intervals& late, EventKind kind) {
-  std::vector<std::pair<const trace::TracedValue*, int64_t>> regions;  // by the first value of each
+  std::vector<std::pair<const trace::TracedValue*, int64_t>> regions;  // identified by their first value
   int64_t all = 0;
   for (const Event& event : subject.trace.events) {
     if (event.kind != kind || !event.value || !subject.trace.counts(event)) continue;
@@ -91,7 +91,7 @@ Lateness latest_region(const Subject& subject, const Intervals& late, EventKind 
   return {value->block, value->region, static_cast<double>(ns) / static_cast<double>(all)};
 }
 
-// The block whose values are saved last: backward wants them first. Not what is behind the blocks.
+// The block whose activations are saved last: backward needs them first. Regions after the blocks do not count.
 int32_t last_block(const trace::Trace& trace) {
   int32_t last = trace::kNoBlock;
   for (const trace::TracedValue& value : trace.values) last = std::max(last, value.block);
@@ -123,7 +123,7 @@ std::optional<Finding> slow(const Subject& subject, EventKind kind) {
                                   std::string("copies ") + direction(kind) + " run at " + rate_text(rate) +
                                       " where the idle link does " + rate_text(link),
                                   "memtune doctor shows what else the link and the host's memory are doing");
-  finding.severity = Severity::advice;  // the time may be hidden
+  finding.severity = Severity::advice;  // it may overlap compute
   finding.evidence = subject.evidence(time, kind);
   return finding;
 }
@@ -193,7 +193,7 @@ std::optional<Finding> small_copies(const Subject& subject) {
                                   std::to_string(count) + " small copies a step run at " +
                                       rate_text(static_cast<double>(bytes) / static_cast<double>(ns)),
                                   subject.knobs.keep_small(kSmallBytes));
-  finding.severity = Severity::advice;  // the time may be hidden
+  finding.severity = Severity::advice;  // it may overlap compute
   const Intervals united = trace::unite(slow);
   finding.evidence = subject.evidence(united, EventKind::copy_out);
   if (finding.evidence.events.empty()) finding.evidence = subject.evidence(united, EventKind::copy_in);
@@ -216,7 +216,7 @@ std::optional<Finding> pageable_copies(const Subject& subject) {
   Finding finding =
       subject.costs("copies-pageable", subject.per_step_ms(trace::total(time)),
                     format_bytes(a_step) + " a step are copied through pageable memory", subject.knobs.pinned());
-  finding.severity = Severity::advice;  // the time may be hidden
+  finding.severity = Severity::advice;  // it may overlap compute
   finding.bytes = a_step;
   finding.evidence = subject.evidence(time, EventKind::copy_in);
   if (finding.evidence.events.empty()) finding.evidence = subject.evidence(time, EventKind::copy_out);

@@ -83,7 +83,7 @@ Finding Subject::concerns(const char* rule, int64_t bytes, std::string what, Adv
 Evidence Subject::evidence(const trace::Intervals& set, trace::EventKind kind) const {
   Evidence evidence;
   evidence.strategy = measurement.strategy;
-  std::vector<std::pair<int64_t, uint32_t>> worst;  // less its time within, so that ties keep the order of events
+  std::vector<std::pair<int64_t, uint32_t>> worst;  // negative time within `set`, so that ties keep the order of events
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
     if (trace.events[i].kind != kind || !trace.counts(trace.events[i])) continue;
     if (const int64_t ns = trace::time_within(trace.events[i], set); ns > 0) worst.push_back({-ns, i});

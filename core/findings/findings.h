@@ -1,5 +1,6 @@
-// What a trial's trace and figures say that a person can act on: late copies, stalls, an idle device, who holds the
-// peak. Each finding carries the place in the trace that shows it. The rules are in finding_rules.h.
+// Findings about a trial, from its trace and its figures: late copies, stalls, an idle device, the owner of the peak.
+// Each says what to change, and refers to the place in the trace that shows it. The rules are in
+// finding_rules.h.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +22,11 @@ enum class Severity {
 };
 std::string to_string(Severity severity);
 
-// Where to look: a stretch of the trace and what in it.
+// Where to look: an interval of the trace and events in it.
 struct Evidence {
   int64_t start_ns = 0, end_ns = 0;  // both 0: nothing in the trace shows it
   std::vector<uint32_t> events;      // indices into Trace::events, the worst first; few
-  trace::ValueId value;              // that it is about
+  trace::ValueId value;              // the value concerned
   std::string strategy;              // the trial
 };
 
@@ -34,12 +35,12 @@ struct Finding {
   std::string rule;        // "copies-in-late": for scripts, never changes
   std::string what;        // "copies in keep compute waiting for 41 ms a step"
   std::string advice;      // "prefetch=1GiB -> prefetch=2GiB"; may be empty
-  double ms_per_step = 0;  // what it costs; 0: no time
-  int64_t bytes = 0;       // what it is about, or what would be gained; 0: no memory
-  double weight = 0;       // share of the step's time or of the peak: what findings of one severity are sorted by
+  double ms_per_step = 0;  // its cost; 0: none in time
+  int64_t bytes = 0;       // bytes concerned, or to be gained; 0: none in memory
+  double weight = 0;       // share of the step's time or of the peak; orders findings of one severity
   Evidence evidence;
-  std::string instead = {};  // the whole strategy with what is advised; empty where no strategy makes the change
-  bool of_figures = false;   // it is about how far the figures can be trusted, not about the step
+  std::string instead = {};  // the whole strategy with the advised change; empty: no strategy makes it
+  bool of_figures = false;   // it is about how reliable the figures are, not about the step
 };
 
 // "<advice> (<instead>)".
@@ -48,15 +49,16 @@ std::string advice_text(const Finding& finding);
 // "<what>: <advice> (<instead>)".
 std::string sentence(const Finding& finding);
 
-// Heaviest first, and last what is about the figures themselves. Of a trial that did nothing there is nothing to say:
-// it is the baseline. `plan` may be null: then advice names what to turn without its present setting.
+// Findings of a trial, the heaviest first, and those about the figures themselves last. None for a trial that changed
+// nothing: it is the baseline. `plan` may be null: then the advice does not name the present setting.
 std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const config::Plan* plan);
 
-// Where the strategy that a finding advises was tried beside `of` and did not work, that is told instead.
+// If the strategy that a finding advises was already tried in this sweep, at the axes of `of`, and failed, reports that
+// instead.
 void tell_what_failed(std::span<const result::Row> rows, const result::Row& of, std::vector<Finding>& findings);
 
-// Of the variants of a training command, whatever their traces: whose copies the device waits for, which other is
-// faster within the same memory, and which change nothing. Heaviest first.
+// Findings about the variants of a training command, without their traces: whose copies make the device wait, which
+// other variant is faster within the same memory, and which variants change nothing. The heaviest first.
 std::vector<Finding> of_variants(std::span<const result::Row> rows);
 
 }  // namespace memtune::findings

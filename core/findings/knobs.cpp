@@ -19,13 +19,13 @@ constexpr int64_t kMostBytes = int64_t{1} << 61;
 
 int64_t twice(int64_t bytes, int64_t least) { return std::max(least, 2 * std::min(bytes, kMostBytes)); }
 
-// Twice as many bytes, or one block more: what a parameter that schedules copies counts.
+// Twice as many bytes, or one block more, depending on what the parameter counts.
 std::string more(const StrategyPart& part, Parameter parameter) {
   if (part.kind() == StrategyKind::offload_group) return std::to_string(part.count(parameter) + 1);
   return std::to_string(twice(part.bytes(parameter), kGiB));
 }
 
-// 0.62 -> "0.6": steps of a twentieth, downwards; below the first in steps of a thousandth.
+// 0.62 -> "0.6": rounds down to a multiple of 0.05, below 0.05 to a multiple of 0.001.
 std::string share_text(double share) {
   const double steps = share >= 0.05 ? 20 : 1000;
   return std::to_string(std::floor(share * steps + 1e-9) / steps);
@@ -36,7 +36,7 @@ std::string field(const std::string& name, int64_t from, int64_t to) {
   return key + std::to_string(from) + " -> " + key + std::to_string(to) + " in the plan's \"transfer\"";
 }
 
-// As many as a model has with which the advice may be followed, where that is not known.
+// Number of blocks that the part names. If the model's blocks are unknown, it counts those of a model with very many.
 int64_t named_blocks(const StrategyPart& part, int blocks) {
   constexpr int kManyBlocks = 1000;
   int64_t named = 0;
@@ -49,7 +49,7 @@ int64_t named_blocks(const StrategyPart& part, int blocks) {
 Knobs::Knobs(const std::string& name, const config::Plan* plan, int blocks)
     : strategy_(Strategy::of_name(name)), plan_(plan), blocks_(blocks) {}
 
-// What other programs' engines do has no parameters.
+// Engines of other programs have no parameters.
 bool Knobs::offloads() const { return strategy_ && strategy_->offloads() && !offload().info().preset; }
 
 const StrategyPart& Knobs::offload() const {
@@ -137,7 +137,7 @@ Advice Knobs::keep_last() const {
   return change(Parameter::keep_last, value, otherwise);
 }
 
-// Every n-th of the blocks that parts of `kind` name, for the least n with which fewer are recomputed.
+// Recomputes every n-th of the blocks that parts of `kind` name, with the least n that recomputes fewer of them.
 Advice Knobs::recompute_every(StrategyKind kind, const std::string& otherwise) const {
   const auto of_kind = [&](const StrategyPart& part) { return part.kind() == kind; };
   const auto part = std::ranges::find_if(strategy_->parts(), of_kind);
@@ -163,7 +163,8 @@ Advice Knobs::recompute_less() const {
 Advice Knobs::move_head() const {
   const std::string otherwise = "a smaller --batch or --seq";
   const auto value = [](const StrategyPart& part) {
-    return part.blocks().all() ? "move" : part.text(Parameter::head);  // what is in no block belongs to all of them
+    // Activations outside of blocks belong to a part for all blocks.
+    return part.blocks().all() ? "move" : part.text(Parameter::head);
   };
   return offloads() ? change(Parameter::head, value, otherwise) : Advice(otherwise);
 }

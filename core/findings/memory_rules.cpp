@@ -18,7 +18,7 @@ struct Holder {
   OwnerKind kind = OwnerKind::work_space;
   std::string name = "the work space of ops";
   int64_t bytes = 0;
-  int members = 1;  // blocks of the same name but for its numbers are one holder: "layers.*"
+  int members = 1;  // blocks whose names differ only in numbers are one holder: "layers.*"
 };
 
 Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak) {
@@ -42,7 +42,7 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
   return largest;
 }
 
-// Only a loss that is `plain` runs that op; which of the losses it was, a trace does not say.
+// Only the `plain` loss runs that op. The trace does not show which loss it was.
 Advice advice_for_head(const trace::Trace& trace, const Event* at) {
   const bool in_head = at && at->region.kind == trace::RegionKind::head;
   if (!in_head || std::ranges::find(trace.names, "aten::cross_entropy_loss") == trace.names.end()) return "";
@@ -66,7 +66,7 @@ Advice advice_for_holder(const Subject& subject, const Holder& holder, const Eve
   return "";
 }
 
-// Where memory is left: as many bytes fewer are moved, or less is recomputed.
+// If memory is unused: offload fewer bytes, or recompute less.
 Advice do_less(const Subject& subject, int64_t unused) {
   const int64_t moved = subject.measurement.transfer.out_bytes;
   if (!subject.knobs.offloads() || moved <= 0) return subject.knobs.recompute_less();

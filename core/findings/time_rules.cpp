@@ -12,7 +12,7 @@ using trace::Intervals;
 constexpr double kIdle = 0.02;     // of the step
 constexpr double kOverhead = 0.1;  // of the measured step
 
-// A doubt about the figures themselves.
+// A finding about how reliable the figures are.
 Finding doubt(const Subject& subject, const char* rule, double weight, std::string what, std::string advice) {
   Finding finding = subject.costs(rule, 0, std::move(what), std::move(advice));
   finding.severity = Severity::problem;
@@ -21,7 +21,7 @@ Finding doubt(const Subject& subject, const char* rule, double weight, std::stri
   return finding;
 }
 
-// From the first event of the device in each step to its last: what the host does before and after is not a gap.
+// From the first device event of each step to its last. Host work before and after is no gap.
 Intervals active(const Subject& subject) {
   const trace::Occupation& occupation = subject.occupation;
   Intervals busy;

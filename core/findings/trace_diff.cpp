@@ -19,7 +19,7 @@ using Times = std::array<double, 6>;   // ms a step, in the order of kDevicePart
 
 struct RegionTime {
   std::string name;
-  double ms = 0;  // a step
+  double ms = 0;  // per step
   Times within{};
   Interval first;  // in the aligned step
 };
@@ -28,7 +28,7 @@ std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(
 
 constexpr int32_t kAllBlocks = INT32_MAX;
 
-// What regions of two traces have to share to be compared; those of no known kind share their name.
+// Regions of two traces are compared if they have the same key. Regions of unknown kind need the same name.
 struct RegionKey {
   trace::Region region;
   std::string name;
@@ -112,7 +112,7 @@ class Side {
   Interval aligned_;
 };
 
-// What of the device's time differs most, in the direction of the whole difference.
+// The device activity that differs most, in the direction of the whole difference.
 std::string cause(const RegionTime& a, const RegionTime& b) {
   const double sign = b.ms < a.ms ? -1 : 1;
   size_t most = 0;

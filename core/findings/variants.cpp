@@ -11,13 +11,13 @@
 namespace memtune::findings {
 namespace {
 
-constexpr double kSameMemory = 1.02;                   // a little more is as good
-constexpr double kSamePeak = 0.001;                    // of the allocator's, which repeats itself
-constexpr double kSameTime = 0.02;                     // few rounds tell of no interval: anything is within theirs
-constexpr int64_t kOwnBytesOfStep = int64_t{1} << 20;  // a step: batches and losses, which every training copies
+constexpr double kSameMemory = 1.02;                   // a little more memory counts as the same
+constexpr double kSamePeak = 0.001;                    // of the allocator, whose peak is reproducible
+constexpr double kSameTime = 0.02;                     // few rounds give an interval that is too wide
+constexpr int64_t kOwnBytesOfStep = int64_t{1} << 20;  // per step: batches and losses, which every training copies
 
-// The fastest that worked, trains the same and needs no more memory; null where none is faster by more than noise, and
-// where steps are of different work.
+// The fastest variant that worked, trains the same and needs no more memory. Null if none is faster by more than noise,
+// or if steps do different work.
 const result::Row* better_than(const result::Row& row, std::span<const result::Row> rows) {
   if (result::Ranking(rows).work() != result::Work::step) return nullptr;
   const result::Row* best = nullptr;
@@ -36,7 +36,7 @@ std::string advice_for(const result::Row& row, std::span<const result::Row> rows
   return other->measurement.strategy + " takes no more memory, and " + ms_text(gained) + " less";
 }
 
-// Settings that a trainer takes, and that change nothing here. Resident memory, a CPU's peak, would not show it.
+// Settings of the trainer that change nothing here. A CPU's peak is resident memory, which would not show a change.
 void tell_without_effect(std::span<const result::Row> rows, std::vector<Finding>& findings) {
   const auto base = std::ranges::find_if(rows, [](const result::Row& row) { return is_base(row) && worked(row); });
   if (base == rows.end() || base->measurement.device.starts_with("CPU")) return;
