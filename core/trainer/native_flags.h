@@ -21,8 +21,8 @@ struct NativeFlags {
 };
 
 // `text` is the config and `name` its file name (.yaml, .yml or .json); both "" without a config. Settings among the
-// words of `command` take precedence. Throws a one-line UsageError for an unknown trainer, a trainer whose config does
-// not define the model, an unreadable config, or a key of the wrong kind.
+// words of `command` take precedence. Throws a one-line UsageError for an unknown trainer, or one whose config does not
+// define the model. Also throws for an unreadable config or a key of the wrong kind.
 NativeFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name,
                          const std::vector<std::string>& command = {});
 

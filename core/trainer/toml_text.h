@@ -18,7 +18,7 @@ std::optional<nlohmann::json> read_toml(const std::string& text, std::span<const
                                         const std::string& name);
 
 // Sets `path` to `value`: in place, else after its table's last setting, else in a new table at the end. No value
-// removes the setting. Throws UsageError like read_whole_toml(), for a value that is neither a scalar nor a list of
+// removes the setting. Throws UsageError like read_whole_toml(). Also throws for a value that is no scalar or list of
 // scalars, and for a table in braces.
 std::string put_in_toml(const std::string& text, std::span<const std::string> path,
                         const std::optional<nlohmann::json>& value, const std::string& name);

@@ -28,12 +28,14 @@ struct Export {
 
 // Returns comments about the measurement, then the keys, in the form of the trainer's config. JSON has no comments, so
 // they are in `said`. `row` must be one of the report's.
-// The keys are for a measured strategy that they match exactly, that the trainer accepts with the user's config, and
-// that fits the report's budget. This is the row's own strategy, else the best other one at its batch and sequence. A
-// trial with parts without effect is exported as its effective strategy. If saves were measured and a failure rate is
-// known, keys of saving follow. They are the only keys if no strategy can be written.
-// Throws UsageError, with the way out, for an unknown trainer, an unreadable config, a failed trial, and if nothing can
-// be written.
+//
+// The keys match a measured strategy exactly, the trainer accepts them with the user's config, and the strategy fits
+// the report's budget. It is the row's own strategy, else the best other one at its batch and sequence. A trial with
+// parts without effect is exported as its effective strategy.
+//
+// If saves were measured and a failure rate is known, keys of saving follow. They are the only keys if no strategy can
+// be written. Throws UsageError, with the way out, for an unknown trainer, an unreadable config or a failed trial. Also
+// throws if nothing can be written.
 Export export_config(const std::string& trainer, const result::Row& row, const report::Report& report,
                      const ExportSettings& settings = {});
 
