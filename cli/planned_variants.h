@@ -1,5 +1,5 @@
 // Chooses the variants of a training command to run: settings of its trainer, and a plan in Python. Trials of memtune's
-// own engines choose them:
+// own engines choose them.
 //
 //   own trials of `none` and of the command's current settings
 //     -> run the command as it is: how much more memory it holds than the own trials
