@@ -18,7 +18,7 @@ Trip trip_near(const trace::Trace& trace, const TimelineModel& model, trace::Val
 
 trace::Interval extent(const trace::Trace& trace, const Trip& trip);
 
-// "saved", "copied out", "written to disk", "read from disk", "copied in", "made again", "used"
+// Display name of an event in a lifetime: "saved", "copied out", "written to disk", ...
 std::string stage_name(trace::EventKind kind);
 
 }  // namespace memtune::gui
