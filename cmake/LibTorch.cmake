@@ -50,9 +50,8 @@ else()
   set(cuda_lib "${CUDAToolkit_LIBRARY_DIR}")
   set(cuda_include "${CUDAToolkit_INCLUDE_DIRS}")
 endif()
-# libtorch_cpu needs both at run time, even without a GPU. An rpath in CMake's own properties would be dropped at
-# installation if it is in the source tree, where a Python environment may be. An empty path would mean the current
-# folder.
+# libtorch_cpu needs both at run time, even without a GPU. CMake's own rpath handling would drop folders in the source
+# tree, where a Python environment may be. An empty path would mean the current folder.
 foreach(folder IN ITEMS "${torch}/lib" "${cuda_lib}")
   if(folder)
     target_link_options(torch::cpu INTERFACE "LINKER:-rpath,${folder}")
