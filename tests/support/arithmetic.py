@@ -1,4 +1,4 @@
-"""Identifies what determines the rounding of PyTorch on a CPU, so that stored references are compared only with it."""
+"""Identifies what determines PyTorch's rounding on a CPU, so that stored references are compared only with that."""
 import hashlib
 import os
 
