@@ -1,4 +1,4 @@
-// Tells a recorder of costs where the steps that it records begin and end, and what they gather.
+// Reports to a cost recorder where the recorded steps begin and end, and how long they gather parameters.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@ namespace memtune::trial {
 
 class CostNotes final : public StepNotes, shard::UnitWatcher {
  public:
-  // The executor, of that plan, which moves nothing, and the sharded parameters (null: they are all here) outlive it.
-  // `parameters` whose gradients are counted.
+  // Executor and sharded parameters outlive it. The executor is of that plan, which offloads nothing. `parameters`:
+  // those whose gradients are counted. `sharded` null: the model is not sharded.
   CostNotes(device::Device& device, step::Executor& executor, const config::Plan& plan,
             std::vector<at::Tensor> parameters, shard::ShardedParameters* sharded)
       : recorder_(device, plan, std::move(parameters)), executor_(executor), parameters_(sharded) {
@@ -53,7 +53,7 @@ class CostNotes final : public StepNotes, shard::UnitWatcher {
   void after_read() override { recorder_.after_read(); }
   void gathered(int unit, std::vector<shard::CollectivePtr> by) override { gathers_.emplace_back(unit, std::move(by)); }
 
-  // Of a unit in several rows, which are gathered beside each other.
+  // The rows of a unit are gathered in parallel, so the longest counts.
   void note_gathers() {
     for (const auto& [unit, by] : gathers_) {
       std::chrono::nanoseconds took{0};

@@ -1,15 +1,15 @@
-// Kernels whose result does not depend on the order of atomics.
+// Selects kernels whose result does not depend on the order of atomic operations.
 #pragma once
 
 #include "core/trial/runner.h"
 
 namespace memtune::trial {
 
-// They are used while it lives; fresh memory is left as it is, which LibTorch would fill with NaN.
+// In effect while it exists. Fresh memory stays uninitialized; LibTorch would fill it with NaN.
 class Deterministic {
  public:
-  // `errors`: an op that has none throws c10::Error, which lacks_deterministic_kernel() knows. Attention uses its own
-  // only then.
+  // `errors`: an op without such a kernel throws c10::Error, which lacks_deterministic_kernel() recognizes. Attention
+  // uses its own only then.
   explicit Deterministic(bool errors) { set(true, errors); }
   ~Deterministic() { set(false, false); }
   Deterministic(const Deterministic&) = delete;
@@ -19,10 +19,10 @@ class Deterministic {
   static void set(bool on, bool errors);
 };
 
-// Whether an op threw it for the lack of such a kernel.
+// True if an op threw it for lack of such a kernel.
 bool lacks_deterministic_kernel(const std::exception& error);
 
-// Whether every op of a step has such a kernel. Runs one, and leaves everything as it was.
+// True if every op of a step has such a kernel. Runs one and restores everything.
 bool has_deterministic_kernels(Runner& runner);
 
 }  // namespace memtune::trial

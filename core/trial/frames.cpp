@@ -18,7 +18,7 @@ void Frames::phase(const std::string& name, int step, int steps, const std::stri
   send(frame);
 }
 
-// Whoever started the trial may be gone; then there is nobody to tell.
+// If the process that started the trial is gone, the frame is dropped.
 void Frames::send(const nlohmann::json& frame) {
   std::string line = frame.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
   for (size_t sent = 0; sent < line.size();) {

@@ -1,4 +1,4 @@
-// The trial's side of the protocol in core/config/trial_protocol.h: one JSON object a line.
+// The trial's side of the protocol in core/config/trial_protocol.h: one JSON object per line.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -8,7 +8,7 @@ namespace memtune::trial {
 
 class Frames {
  public:
-  // Writes to the frame descriptor when it is open, else to stdout (a person runs the trial by hand).
+  // Writes to the frame descriptor if it is open, else to stdout (when a user runs the trial by hand).
   Frames();
   void phase(const std::string& name, int step, int steps, const std::string& note = "");
   void send(const nlohmann::json& frame);

@@ -11,7 +11,7 @@
 namespace memtune::trial {
 namespace {
 
-constexpr int kNoisyRepetitions = 4;  // of a baseline that does not repeat itself
+constexpr int kNoisyRepetitions = 4;  // for a baseline that is not reproducible
 
 // "9.5e-07": std::to_string would print a small difference as 0.
 std::string short_number(double value) {
@@ -37,8 +37,8 @@ void GradientCheck::compare(result::Measurement& result) {
   runner_.drop_gradients();
 }
 
-// The step runs once more: what the model itself does not repeat cannot be asked of a strategy. By how much is told by
-// a few runs, not by one.
+// Repeats the step, because a strategy cannot reproduce what the model itself does not. The size of the noise needs a
+// few runs.
 void GradientCheck::write(double loss, result::Measurement& result) {
   ReferenceWriter reference(request_.reference, request_.plan.strategy, loss, runner_.parameters());
   const auto repeat = [&] {

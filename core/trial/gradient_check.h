@@ -1,5 +1,5 @@
-// Whether a strategy's gradients are those of the untouched model, bit for bit; where that does not repeat itself,
-// within what its own runs differ by.
+// Checks that a strategy's gradients equal those of the baseline bit for bit. If the baseline itself is not
+// reproducible, they may differ as much as its own runs do.
 #pragma once
 
 #include "core/config/trial_request.h"
@@ -13,11 +13,11 @@ class GradientCheck {
  public:
   GradientCheck(const config::TrialRequest& request, Runner& runner) : request_(request), runner_(runner) {}
 
-  // Runs the untouched step, whose loss and gradients are written when nobody did before, else compared. Fills in the
-  // loss and the gradients' part of `result`. Throws what steps throw.
+  // Runs a step that changes nothing but gradients. Compares loss and gradients with the reference file, or writes that
+  // if it does not exist. Fills in the fields of loss and gradients. Throws what steps throw.
   void compare(result::Measurement& result);
 
-  // Makes a mismatch of a trial that went well where they differ by more than they may.
+  // Turns a successful trial into a mismatch if they differ by more than they may.
   void judge(result::Measurement& result) const;
 
  private:
@@ -27,7 +27,7 @@ class GradientCheck {
 
   const config::TrialRequest& request_;
   Runner& runner_;
-  Deviation deviation_;  // from the reference, of what differs by more than it may
+  Deviation deviation_;  // from the reference, by more than is allowed
   bool deterministic_ = true;
 };
 

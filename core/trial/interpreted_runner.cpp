@@ -10,7 +10,7 @@ namespace {
 
 double to_ms(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
 
-// Asked after each op, so that it knows who held memory at the last.
+// Queries the owners of memory after each op, so that those at the last op are known.
 struct LastOwners final : program::OpObserver {
   explicit LastOwners(step::Executor& executor) : executor(executor) {}
   void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
@@ -93,7 +93,7 @@ void InterpretedRunner::begin_measuring() {
   host_time_before_ = executor_->host_time();
 }
 
-// Bytes are the last pass's: each pass of a step moves the same, and every step.
+// Byte counts are of the last micro-batch: each of them copies the same, in every step.
 void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
   to.recomputed_bytes = 0;
   to.host_bytes = sharded_ ? sharded_->host_bytes() : 0;
@@ -137,7 +137,8 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
   step_trace_->finish(trace);
   step_trace_.reset();
   owners_.reset();
-  const tier::HostTier::Counters& counters = executor_->tier().counters();  // of the last pass; the device is idle
+  // These are the counters of the last micro-batch; the device is idle.
+  const tier::HostTier::Counters& counters = executor_->tier().counters();
   const int passes = request_.training.accumulate;
   to.recompute_ms = passes * executor_->rerun_ms();
   to.stalls = {passes * to_ms(counters.room_stall), passes * to_ms(counters.disk_stall),
@@ -147,7 +148,7 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
 StepNotes* InterpretedRunner::start_costs() {
   if (request_.plan.moves()) return nullptr;
   if (!executor_) make_executor();
-  // Gradients of a sharded step are other tensors than its parameters have.
+  // In a sharded step, gradients are not those of the parameter tensors.
   cost_notes_.emplace(device(), *executor_, request_.plan, sharded_ ? std::vector<at::Tensor>() : parameter_tensors(),
                       sharded_ ? &*sharded_ : nullptr);
   return &*cost_notes_;
@@ -167,8 +168,8 @@ std::string InterpretedRunner::where() const {
   return session_.in_forward() ? "forward, " + session_.where() : "backward or optimizer";
 }
 
-// At the throw the values are gone already: the forward is run once more, up to the same end.
-// Of several ranks it would take all of them.
+// The activations are gone after the throw, so the forward runs again, to the same point. With several ranks all would
+// have to do that.
 std::vector<Runner::Owner> InterpretedRunner::largest_owners() {
   if (sharded_) return {};
   drop_gradients();

@@ -1,5 +1,5 @@
-// Runs the program op by op, values placed by the plan: the runner with hooks, engines, and an answer to every
-// question. A plan that keeps everything runs without hooks until it is traced.
+// Runs the program op by op, with activations placed by the plan. This runner has hooks and engines, and implements all
+// optional calls. A plan that keeps everything runs without hooks until it is traced.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ namespace memtune::trial {
 
 class InterpretedRunner final : public Runner {
  public:
-  // `ranks` of a model that is sharded over them; null: it is all here.
+  // `ranks` of a model that is sharded over them; null: it is not sharded.
   explicit InterpretedRunner(const config::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks = nullptr);
 
   device::Device& device() override { return session_.device(); }
@@ -42,7 +42,8 @@ class InterpretedRunner final : public Runner {
 
   void set_before_backward(std::function<void()> call) override { session_.set_before_backward(std::move(call)); }
   std::set<const void*> written_memory() override {
-    return sharded_ ? std::set<const void*>() : session_.written_memory();  // what writes into sharded ones is refused
+    // Sharded parameters need none: models that write into them are refused.
+    return sharded_ ? std::set<const void*>() : session_.written_memory();
   }
   bool moves() const override { return executor_ && executor_->moves(); }
   int64_t host_bytes() const override { return executor_ ? executor_->tier().pool().reserved_bytes() : 0; }
@@ -50,8 +51,8 @@ class InterpretedRunner final : public Runner {
     if (executor_) executor_->set_host_budget(bytes);
   }
 
-  // Where copies are to be scheduled, the second step is learned from (optimizer states are there by then), and another
-  // settles the allocator.
+  // If copies have to be scheduled, the executor learns from the second step (optimizer states exist by then). Another
+  // step lets the allocator settle.
   int least_warm_up() const override { return moves() ? 3 : 0; }
   void begin_warm_up(int i) override;
   void end_warm_up(int i) override;
@@ -79,9 +80,9 @@ class InterpretedRunner final : public Runner {
   std::unique_ptr<shard::Collectives> ranks_;
   std::optional<shard::ShardedParameters> sharded_;
   std::optional<step::Executor> executor_;
-  std::optional<MemoryOwners> owners_;  // both while steps are traced
+  std::optional<MemoryOwners> owners_;  // both set while steps are traced
   std::optional<StepTrace> step_trace_;
-  std::optional<CostNotes> cost_notes_;  // while costs are recorded
+  std::optional<CostNotes> cost_notes_;  // set while costs are recorded
   shard::ShardedParameters::Counters communicated_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;
   std::chrono::nanoseconds host_time_before_{0}, stood_before_{0};

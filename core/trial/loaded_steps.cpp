@@ -12,15 +12,15 @@
 namespace memtune::trial {
 namespace {
 
-constexpr double kLoadedShare = 0.8;  // of a step, that copies run beside it
+constexpr double kLoadedShare = 0.8;  // of a step, during which copies run
 constexpr int kLeastLoadedSteps = 3, kMostLoadedSteps = 8;
-constexpr double kLoadedMs = 3000;                  // enough of such steps
-constexpr int64_t kDiskBytes = int64_t{256} << 20;  // that a disk is measured with
-constexpr double kDiskMs = 300;                     // of each direction, at least
+constexpr double kLoadedMs = 3000;                  // enough time for such steps
+constexpr int64_t kDiskBytes = int64_t{256} << 20;  // to measure a disk with
+constexpr double kDiskMs = 300;                     // for each direction, at least
 
 void untold(const Error& error) { std::fprintf(stderr, "the disk's speed was not recorded: %s\n", error.what()); }
 
-// Nothing: it cannot be used, which was told.
+// Null if the disk cannot be used, which stderr says.
 std::unique_ptr<disk::DiskLoad> disk_load(const config::TrainingSettings& training) try {
   disk::StoreSettings settings;
   settings.directory = training.scratch;
@@ -63,7 +63,7 @@ void LoadedSteps::measure_disk(const config::TrainingSettings& training, config:
   if (training.scratch.empty()) return;
   const std::unique_ptr<disk::DiskLoad> load = disk_load(training);
   if (runner_.any_rank(load == nullptr)) return;
-  // As many of each rank, for a step is one of all.
+  // The same number on each rank, because a step involves all ranks.
   const double slowest_ms = std::ranges::max(runner_.of_all_ranks({step_ms_}));
   const int steps = static_cast<int>(std::clamp(std::ceil(kDiskMs / slowest_ms), 1.0, 100.0));
   for (auto [kind, speed] : {std::pair{disk::DiskLoad::Kind::write, &costs.disk_write_gb_per_s},

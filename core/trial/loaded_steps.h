@@ -1,4 +1,5 @@
-// Steps beside traffic of ours: what compute, copies and disk take of each other, for planners.
+// Runs steps together with generated traffic, to measure for planners how compute, copies and disk slow each other
+// down.
 #pragma once
 
 #include <functional>
@@ -14,21 +15,20 @@ namespace memtune::trial {
 
 class LoadedSteps {
  public:
-  // `step` takes one and tells its ms; `step_ms`: alone. Without copies the device is played: they are the processor's,
-  // too. The runner outlives it.
+  // `step` runs one step and returns its ms; `step_ms`: of a step alone. `copies` is null on an emulated device, whose
+  // copies are made by the processor too. The runner outlives it.
   LoadedSteps(Runner& runner, std::unique_ptr<profiler::LinkLoad> copies, double step_ms, std::function<double()> step)
       : runner_(runner), step_ms_(step_ms), step_(std::move(step)), copies_(std::move(copies)) {}
-  // Those of a step that takes so long.
+  // Copies for a step of that duration; null on an emulated device.
   static std::unique_ptr<profiler::LinkLoad> make_copies(device::Device& device, const profiler::Link& link,
                                                          double step_ms);
 
-  // How much longer compute takes for a ms of copies beside it, in ms: steps of one rank with and without copies take
-  // turns, as many as this process's clock says: never called where a step is one of several ranks. 0 on a device that
-  // is played.
+  // How many ms longer compute takes per ms of copies in parallel; 0 on an emulated device. Steps with and without
+  // copies alternate. Their number depends on this process's clock, so never call it if a step involves several ranks.
   double copy_slowdown();
 
-  // What the disk of `training.scratch` does beside steps and, on a device, their copies. What cannot be written to is
-  // told on stderr, and by the first trial that has to.
+  // Measures the disk of `training.scratch` during steps and, on a device, their copies. If it cannot be written to,
+  // stderr says so, and the first trial that needs it reports it.
   void measure_disk(const config::TrainingSettings& training, config::StepCosts& costs);
 
  private:

@@ -51,7 +51,7 @@ Request read_request(const char* path) {
   return memtune::parse_json(memtune::read_file(path)).get<Request>();
 }
 
-// From then on the process writes where the request's results go, and into its scratch folder.
+// From now on the process can write only into the folders of the request's results and its scratch folder.
 void begin(const memtune::config::TrialRequest& request, std::vector<std::filesystem::path> folders = {}) {
   for (const std::string& file : {request.trace, request.costs, request.reference})
     if (!file.empty()) folders.push_back(std::filesystem::absolute(file).parent_path());
@@ -61,8 +61,8 @@ void begin(const memtune::config::TrialRequest& request, std::vector<std::filesy
   memtune::trial::end_with_reader_of(memtune::config::kFrameDescriptor);
 }
 
-// Threads of Gloo's and NCCL's end the process where ranks ask for different things, or one does not come: the reason
-// is told first.
+// Threads of Gloo and NCCL end the process if ranks request different collectives, or one is missing. The reason is
+// sent before that.
 void tell_why_ranks_end(const memtune::config::TrialRequest& request, Frames& frames) {
   static Frames* told = nullptr;
   static std::string waited;
@@ -89,7 +89,7 @@ void tell_why_ranks_end(const memtune::config::TrialRequest& request, Frames& fr
   });
 }
 
-// Before the process may open connections no more; null: there is one rank.
+// To be called while the process may still open connections. Null: there is one rank.
 std::unique_ptr<memtune::shard::Collectives> meet(const memtune::config::TrialRequest& request) {
   const auto& training = request.training;
   if (training.ranks == 1) return nullptr;
@@ -106,7 +106,7 @@ void inspect(const char* path, Frames& frames) {
   memtune::trial::inspect(request, frames);
 }
 
-// It would wait, as it ends, for collectives that a lost rank never comes to, and the answer with it.
+// With several ranks the runner is never destroyed: it would wait for collectives of a lost rank, and delay the answer.
 std::shared_ptr<memtune::trial::Runner> endless(std::unique_ptr<memtune::trial::Runner> runner, int ranks) {
   if (ranks == 1) return runner;
   return {runner.release(), [](memtune::trial::Runner*) {}};
@@ -195,7 +195,7 @@ int run(int argc, char** argv, Frames& frames) {
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);  // a write that would exceed the limit then fails with a reason
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit then fails with a reason
   memtune::autograd::install_engine();
   Frames frames;
   int status = 1;
@@ -220,5 +220,5 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", error.what());
   }
   std::fflush(nullptr);
-  std::_Exit(status);  // LibTorch's and CUDA's destructors have nothing left to do that the kernel does not
+  std::_Exit(status);  // the kernel does all that destructors of LibTorch and CUDA would do
 }

@@ -5,7 +5,7 @@
 namespace memtune::trial {
 namespace {
 
-// What the trace says of each owner so far.
+// The last bytes of each owner in the trace.
 std::vector<int64_t> last_owned(const trace::Trace& trace) {
   std::vector<int64_t> last(trace.owners.size(), 0);
   for (const auto& owned : trace.owned) last[owned.owner] = owned.bytes;
@@ -25,7 +25,7 @@ void MemoryCurve::add_to(trace::Trace& trace, const trace::PartClock& clock, uin
   for (const Sample& sample : samples_) {
     const uint32_t part = std::min(before + sample.part, last);
     const int64_t time = clock.ends_ns(part);
-    // What an op takes and gives back while it runs is its work space: no owner's.
+    // Memory that an op allocates and frees while it runs is its work space, without an owner.
     const int64_t earlier = trace.memory.empty() ? 0 : trace.memory.back().time_ns;
     trace.memory.push_back({std::max(earlier, clock.begins_ns(part)), sample.peak_bytes});
     trace.memory.push_back({time, sample.allocated_bytes});

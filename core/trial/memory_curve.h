@@ -1,5 +1,5 @@
-// Who held memory after each part of a step. Asking that takes longer than many an op, so it is done in a step of its
-// own: steps that are timed do the same and have the same curve.
+// Records which owners held memory after each part of a step. The query takes longer than many ops, so it runs in a
+// step of its own. Timed steps do the same work and have the same curve.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ class MemoryCurve {
   MemoryCurve(device::Device& device, const MemoryOwners& owners) : device_(device), owners_(owners) {}
 
   void begin_step() { device_.reset_peak(); }
-  // After the step's part of that number, from 1.
+  // After part number `part` of the step, from 1 on.
   void sample(uint32_t part);
-  // The curve of a step whose parts are those behind `before`, up to `last`: of one with fewer parts (a model may take
-  // another branch) the end of the curve falls on its last.
+  // Adds the curve to a timed step, whose parts are those after `before`, up to `last`. If it has fewer parts (a model
+  // may take another branch), the end of the curve goes to the last one.
   void add_to(trace::Trace& trace, const trace::PartClock& clock, uint32_t before, uint32_t last) const;
 
  private:
   struct Sample {
     uint32_t part;
-    int64_t peak_bytes, allocated_bytes;  // within the part, and when it was issued
+    int64_t peak_bytes, allocated_bytes;  // highest in the part, and once it was issued
     std::vector<int64_t> owned;
   };
 

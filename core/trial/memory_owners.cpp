@@ -12,7 +12,7 @@ using trace::OwnerKind;
 
 enum Fixed : size_t { kParameters, kOptimizer, kInputs, kGradients, kAhead, kOutside, kFirstBlock };
 
-// A sparse one is indices and values; autograd makes zeros without memory.
+// A sparse gradient has indices and values. Zeros made by autograd have no memory.
 int64_t bytes_of(const at::Tensor& gradient) {
   if (gradient.layout() == at::kSparse)
     return static_cast<int64_t>(gradient._indices().nbytes() + gradient._values().nbytes());

@@ -1,5 +1,5 @@
-// Who holds the device's memory at a moment of a traced step: parameters, gradients, optimizer, inputs, and the values
-// of each block. What is left of what is allocated is the work space of ops.
+// Attributes device memory at a moment of a traced step to owners: parameters, gradients, optimizer, inputs, and the
+// activations of each block. The rest of the allocated memory is work space of ops.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace memtune::trial {
 
 class MemoryOwners {
  public:
-  // What of the parameters and of the optimizer's state lies on the device. Facts and executor must outlive it. Between
-  // two steps, when there are no gradients.
+  // `parameters` and `optimizer_bytes`: only what is on the device. Facts and executor must outlive it. To be
+  // constructed between two steps, when there are no gradients.
   MemoryOwners(const config::ProgramFacts& facts, NamedParameters parameters, int64_t optimizer_bytes,
                const step::Executor& executor, int64_t allocated_bytes);
 

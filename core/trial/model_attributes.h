@@ -1,4 +1,4 @@
-// What a model's object holds beside parameters and buffers: tensors and numbers, by their paths.
+// Finds what a model's object holds apart from parameters and buffers: tensors and numbers, by their paths.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -9,7 +9,7 @@
 
 namespace memtune::trial {
 
-// All tensors of an object and what it holds.
+// Visits all tensors and numbers of an object, also inside of nested objects, lists and dicts.
 class ModelAttributes {
  public:
   using TakeTensor = std::function<void(const std::string&, const at::Tensor&)>;
@@ -28,7 +28,7 @@ class ModelAttributes {
   std::unordered_set<const void*> seen_;
 };
 
-// A number (int, bool or double) as a tensor of no dimension, and back.
+// Converts a number (int, bool or double) to a tensor of no dimension, and back.
 at::Tensor tensor_of(const c10::IValue& number);
 c10::IValue number_of(const at::Tensor& tensor);
 bool same_number(const c10::IValue& a, const c10::IValue& b);

@@ -1,4 +1,4 @@
-// How a trial's trace came to be, for the trace's header: asked for what, of which versions, on what machine.
+// The origin of a trial's trace, for its header: command, model, versions and machine.
 #pragma once
 
 #include "core/config/trial_request.h"
@@ -6,7 +6,7 @@
 
 namespace memtune::trial {
 
-// What cannot be found out stays empty.
+// Unknown fields stay empty.
 trace::Origin find_origin(const config::TrialRequest& request);
 
 }  // namespace memtune::trial

@@ -23,10 +23,10 @@ namespace fs = std::filesystem;
 using config::Reference;
 using config::ReferenceGradient;
 
-constexpr int64_t kSliceElements = int64_t{1} << 22;  // of a comparison in double precision
+constexpr int64_t kSliceElements = int64_t{1} << 22;  // compared at a time, in double precision
 constexpr double kAllowed = 2;                        // times the noise
 
-// One gradient at a time is on the CPU, in memory of its own where it has none: autograd makes zeros without.
+// Copies one gradient at a time to the CPU. Zeros made by autograd have no memory and get some.
 at::Tensor on_cpu(const at::Tensor& gradient) {
   at::Tensor dense = gradient.detach();
   if (dense.layout() != at::kStrided) dense = dense.to_dense();
@@ -34,7 +34,7 @@ at::Tensor on_cpu(const at::Tensor& gradient) {
   return dense.to(at::kCPU).resolve_conj().resolve_neg().contiguous();
 }
 
-// Complex numbers differ in either part.
+// Complex numbers are compared by both parts.
 at::Tensor in_doubles(const at::Tensor& tensor) {
   return (tensor.is_complex() ? at::view_as_real(tensor).flatten() : tensor).to(at::kDouble);
 }
@@ -43,17 +43,17 @@ std::string hash_of(const at::Tensor& tensor) { return hash_hex(tensor.const_dat
 
 bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
-// NaN on one side only is as far off as it gets; finite, since JSON has no infinity.
+// NaN on one side only is the largest difference. It is finite, because JSON has no infinity.
 double difference(double a, double b) {
   double d = std::abs(a - b);
   if (std::isnan(a) && std::isnan(b)) return 0;
   return a == b ? 0 : std::isfinite(d) ? d : std::numeric_limits<double>::max();
 }
 
-// A baseline that is not finite in one of its runs does not say how much a trial may differ.
+// If a run of the baseline is not finite, its noise does not show how much a trial may differ.
 double usable(double noise) { return noise < std::numeric_limits<double>::max() ? noise : 0; }
 
-// Of one parameter, or of the loss.
+// The difference of one parameter, or of the loss.
 struct Difference {
   double largest = 0;  // absolute
   double size = 0;     // of the reference's largest element
@@ -109,10 +109,10 @@ void check_model(const Reference& reference, const NamedParameters& parameters, 
   }
 }
 
-// Told of everything that has other bits than the reference: index of the parameter, -1 for the loss.
+// Called for everything whose bits differ from the reference: index of the parameter, -1 for the loss.
 using Told = std::function<void(int, const std::string& name, const Difference&)>;
 
-// A gradient that only one of both has counts as zeros on the other side.
+// A gradient that only one side has is compared with zeros.
 void compare(const InputFile& file, const fs::path& path, const Reference& reference, double loss,
              const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;
@@ -152,7 +152,7 @@ double median(std::vector<double> values) {
 ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
                                  const NamedParameters& parameters)
     : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
-  remove_file(aside_);  // a link there would be followed
+  remove_file(aside_);  // otherwise a link there would be followed
   file_.open(aside_, std::ios::binary | std::ios::trunc);
   reference_ = {strategy, loss, 0, 0, {}};
   noise_ = {true, true, 0, "", strategy};
@@ -181,7 +181,7 @@ void ReferenceWriter::check() const {
   uint64_t bytes = 0;
   for (const ReferenceGradient& entry : reference_.gradients) bytes += entry.bytes;
   std::error_code error;
-  fs::remove(aside_, error);  // a constructor that throws has no destructor
+  fs::remove(aside_, error);  // no destructor runs if the constructor throws
   const std::string message = "cannot write '" + path_.string() + "', which needs " + std::to_string(bytes) + " bytes";
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
@@ -202,7 +202,7 @@ void ReferenceWriter::repeat(double loss, const NamedParameters& parameters) {
           });
 }
 
-// The median, over what was not repeated, of noise for its size.
+// Median noise relative to the size, of everything that was not reproduced.
 double ReferenceWriter::relative_noise() const {
   std::vector<double> relative;
   for (const auto& [index, size] : sizes_) {

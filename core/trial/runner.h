@@ -1,8 +1,8 @@
-// One way to run the steps of a trial: a model that is ready to train, under a plan. The trial warms up, measures,
-// traces and compares whatever runner it is given. Forward, backward and memory every runner has; what more one can
-// tell (its engines' figures, ops and values for a trace, who held memory when there was none left) is optional.
+// Interface to a model that is ready to train under a plan. A trial uses it to warm up, measure, trace and compare.
+// Every runner has forward, backward and memory. The rest is optional: figures of its engines, ops and activations for
+// a trace, and the owners of memory after an out of memory error.
 //
-// Thread: the one that trains. Steps follow each other; gradients are left on the parameters until drop_gradients().
+// Thread: the one that trains. Steps run one after another; gradients stay on the parameters until drop_gradients().
 #pragma once
 
 #include <functional>
@@ -26,14 +26,14 @@
 
 namespace memtune::trial {
 
-// Told where a traced step is.
+// Receives the position in a traced step.
 class StepNotes {
  public:
   virtual ~StepNotes() = default;
-  virtual void begin_forward() = 0;  // backward begins where the runner sees that it does
+  virtual void begin_forward() = 0;  // the runner itself detects the begin of backward
   virtual void begin_optimizer() = 0;
   virtual void end_step() = 0;  // the device is idle
-  // From the next step on times are taken; of those before, who held memory.
+  // Steps after this call are timed; those before record the owners of memory.
   virtual void begin_times() = 0;
 };
 
@@ -43,65 +43,64 @@ class Runner {
 
   virtual device::Device& device() = 0;
   virtual const NamedParameters& parameters() const = 0;
-  // What lasts from step to step; without buffers and attributes where a runner does not tell.
+  // The state that persists between steps; without buffers and attributes if a runner does not know them.
   virtual program::State state() const { return {parameters(), {}, {}, {}}; }
-  // Of a runner that has a part of each gradient alone.
+  // For a runner that has only a part of each gradient.
   virtual optimizer::JoinNorms join_norms() { return {}; }
-  // The tables of embeddings among them (TensorImpl).
+  // The embedding tables among the parameters (TensorImpl).
   virtual std::unordered_set<const void*> embeddings() const { return {}; }
   struct Work {
     int64_t samples = 0, tokens = 0;
   };
   virtual Work work() const = 0;  // of a step
 
-  // Whether any of the processes that train together says so, on all of them: they all ask at the same moment.
+  // True on all ranks if it is true on any. All ranks must call it at the same point.
   virtual bool any_rank(bool here) { return here; }
-  // What each of them says, one behind the other; likewise.
+  // The values of every rank, in the order of ranks. All ranks must call it at the same point.
   virtual std::vector<double> of_all_ranks(const std::vector<double>& here) { return here; }
 
-  // The loss before anything has moved; leaves everything as it was, random state included.
+  // The loss before any update. Restores everything, including random state.
   virtual double untouched_loss() = 0;
-  // The loss, still on the device. Throws what ops and engines throw.
+  // Returns the loss, still on the device. Throws what ops and engines throw.
   virtual at::Tensor forward_backward() = 0;
-  // The same, with all but the gradients left as it was: buffers, attributes, random state.
+  // The same, but restores everything except the gradients: buffers, attributes, random state.
   virtual at::Tensor untouched_step() = 0;
 
-  // From now on called in each step where its first backward begins.
+  // From now on `call` runs in each step when its first backward begins.
   virtual void set_before_backward(std::function<void()> /*call*/) {}
-  // Whether the link to host memory carries what is needed again in the same step.
+  // True if a step offloads activations over the link to host memory and reloads them.
   virtual bool moves() const { return false; }
-  // Host memory that the engines hold, and the most that they may from now on (0: no limit).
+  // Host memory that the engines hold, and its limit from now on (0: none).
   virtual int64_t host_bytes() const { return 0; }
   virtual void set_host_budget(int64_t /*bytes*/) {}
 
-  // Of what lasts beside buffers and attributes, the memory that a forward writes into; leaves everything else as it
-  // was.
+  // Memory into which a forward writes, of what persists apart from buffers and attributes. Restores everything else.
   virtual std::set<const void*> written_memory() { return {}; }
 
-  // Around step i of the warm-up, which takes as many steps at least.
+  // Called around step i of the warm-up, which takes at least least_warm_up() steps.
   virtual int least_warm_up() const { return 0; }
   virtual void begin_warm_up(int /*i*/) {}
   virtual void end_warm_up(int /*i*/) {}
 
-  // What the engines did in the measured steps between the two calls.
+  // Figures of the engines in the measured steps between the two calls.
   virtual void begin_measuring() {}
   virtual void add_figures(int /*steps*/, result::Measurement& /*to*/) {}
 
-  // False: there is nothing to trace. The notes are the runner's until the end.
+  // prepare_trace() returns false if there is nothing to trace. The runner owns the notes until finish_trace().
   virtual bool prepare_trace() { return false; }
   virtual StepNotes* start_trace(profiler::Profiler& /*profiler*/, const optimizer::Optimizer& /*optimizer*/) {
     return nullptr;
   }
   virtual void finish_trace(trace::Trace& /*trace*/, result::Measurement& /*to*/) {}
 
-  // False: it cannot tell what a step costs op by op. The notes are the runner's until finish_costs().
+  // Null if the runner cannot record costs op by op. The runner owns the notes until finish_costs().
   virtual StepNotes* start_costs() { return nullptr; }
-  // Nothing where steps differ in what they run.
+  // None if steps run different ops.
   virtual std::optional<config::StepCosts> finish_costs() { return {}; }
 
-  // After a step that threw: "forward, aten::linear at model.py:42".
+  // Where a step threw: "forward, aten::linear at model.py:42".
   virtual std::string where() const { return ""; }
-  // Who held most device memory when a forward came to where the last one threw; may run it again.
+  // The largest owners of device memory at the point where the last forward threw. It may run the forward again.
   struct Owner {
     std::string name;
     int64_t bytes = 0;
@@ -114,7 +113,7 @@ class Runner {
     return tensors;
   }
 
-  // Of the parameters, as the request asks for it.
+  // An optimizer of the parameters, with the request's settings.
   std::unique_ptr<optimizer::Optimizer> make_optimizer(const config::TrainingSettings& training) {
     optimizer::OptimizerSettings settings = optimizer::settings_of(training);
     settings.embeddings = embeddings();
@@ -127,8 +126,8 @@ class Runner {
   }
 };
 
-// The runner that the request asks for. UsageError for what the person can fix: file, inputs, names.
-// `ranks` of a model that is sharded over them; null: it is all here.
+// Makes the runner for a request. Throws UsageError for errors of the user: file, inputs, names. `ranks` of a model
+// that is sharded over them; null: it is not sharded.
 std::unique_ptr<Runner> make_runner(const config::TrialRequest& request,
                                     std::unique_ptr<shard::Collectives> ranks = nullptr);
 

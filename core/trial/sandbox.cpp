@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// linux/landlock.h, of which the oldest supported systems have a part only.
+// From linux/landlock.h, which is incomplete on the oldest supported systems.
 constexpr long kCreateRuleset = 444, kAddRule = 445, kRestrictSelf = 446;
 constexpr int kPathBeneath = 1;
 constexpr uint64_t kWriteFile = 1 << 1, kMakeAndRemove = 0x1FF0, kRefer = 1 << 13, kTruncate = 1 << 14;
@@ -52,7 +52,7 @@ void allow(int rules, const fs::path& path, uint64_t rights) {
   ::syscall(kAddRule, rules, kPathBeneath, &rule, 0);
 }
 
-// Of GPUs and their drivers; what everybody may write.
+// Devices of GPUs and their drivers, and those that every process may write.
 bool is_needed_device(const std::string& name) {
   for (const char* start : {"nvidia", "dri", "shm", "null", "zero", "infiniband"})
     if (name.starts_with(start)) return true;
@@ -73,7 +73,7 @@ bool write_only_beneath(const std::vector<fs::path>& folders) {
   std::error_code none;
   for (const auto& device : fs::directory_iterator("/dev", none))
     if (is_needed_device(device.path().filename().string())) allow(rules.get(), device.path(), known.files);
-  // CUDA names its threads by /proc/self/task/*/comm.
+  // CUDA names its threads by writing to /proc/self/task/*/comm.
   allow(rules.get(), "/proc/self", known.files & (kWriteFile | kTruncate));
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   return ::syscall(kRestrictSelf, rules.get(), 0) == 0;
@@ -83,7 +83,7 @@ void end_with_reader_of(int descriptor) {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0 || !S_ISFIFO(info.st_mode)) return;
   std::thread([descriptor] {
-    pollfd pipe{descriptor, 0, 0};  // an end for writing tells of its reader's end unasked
+    pollfd pipe{descriptor, 0, 0};  // the write end reports the end of its reader without a requested event
     while (::poll(&pipe, 1, -1) < 0 || (pipe.revents & (POLLERR | POLLNVAL)) == 0) {
     }
     if (::getpgrp() == ::getpid()) ::kill(0, SIGKILL);

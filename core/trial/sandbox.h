@@ -1,4 +1,4 @@
-// What the process of a trial gives up before it loads a model, which is code of a stranger's.
+// Restricts a trial's process before it loads a model, because loading an untrusted model can run its code.
 #pragma once
 
 #include <filesystem>
@@ -6,13 +6,13 @@
 
 namespace memtune::trial {
 
-// From now on this process, and what it starts, creates, changes and removes files beneath `folders` alone, and opens
-// no TCP connection; it reads as before, and uses the accelerators' devices. For good. False where the kernel has no
-// Landlock. For the calling thread and those that it starts: call it before there are others.
+// From now on this process and its children can create, change and remove files only beneath `folders`, and open no TCP
+// connections. They can still read files and use accelerators. It cannot be undone. Returns false if the kernel has no
+// Landlock. It holds for the calling thread and those that it starts, so call it before there are others.
 bool write_only_beneath(const std::vector<std::filesystem::path>& folders);
 
-// Ends the process, and its group where that is its own, as soon as nobody reads the pipe `descriptor` any more: the
-// parent is gone. Nothing where it is no pipe. Looks on in a thread of its own.
+// Ends the process, and its process group if it leads one, as soon as the pipe `descriptor` has no reader: the parent
+// is gone. Does nothing if it is no pipe. A thread of its own watches the pipe.
 void end_with_reader_of(int descriptor);
 
 }  // namespace memtune::trial

@@ -20,9 +20,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using result::Outcome;
 
-constexpr int kStepsAfter = 2;  // each save
+constexpr int kStepsAfter = 2;  // after each save
 
-// A save that failed is told in words.
+// A failed save has only a text, from which the outcome is derived.
 Outcome outcome_of(const std::string& error) {
   for (const char* full : {"No space left on device", "Disk quota exceeded", "(ulimit -f)"})
     if (error.find(full) != std::string::npos) return Outcome::disk_full;
@@ -82,7 +82,7 @@ class SaveTrial {
     const at::Tensor loss = runner_.forward_backward();
     optimizer_->step(saving_.gate());
     losses_.push_back(loss.item<double>());
-    runner_.device().record(device::Stream::compute)->synchronize();  // saves have other streams
+    runner_.device().record(device::Stream::compute)->synchronize();  // saves use other streams
     return ms_since(start);
   }
 
@@ -98,7 +98,7 @@ class SaveTrial {
       saving_.look(false);
     }
     save.total_ms = ms_since(start);
-    if (runner_.any_rank(!ended_->error.empty())) {  // the reason is that rank's
+    if (runner_.any_rank(!ended_->error.empty())) {  // only the failed rank has the reason
       result_.outcome = outcome_of(ended_->error);
       result_.reason = ended_->error;
       return;
@@ -112,7 +112,7 @@ class SaveTrial {
   }
 
   void load() {
-    runner_.any_rank(false);  // the first rank may still have it in hand
+    runner_.any_rank(false);  // a barrier: rank 0 may still be writing it
     const auto start = Clock::now();
     state_.load(folder_, {});
     runner_.device().synchronize();
@@ -128,8 +128,8 @@ class SaveTrial {
   result::SaveMeasurement result_;
   std::vector<double> losses_, steps_alone_ms_;
   std::vector<result::ObservedSave> saves_;
-  std::optional<result::SavedStep> ended_;  // the save that was on its way
-  TrainingSaves saving_;                    // the last: its end is waited for first
+  std::optional<result::SavedStep> ended_;  // set when the current save has ended
+  TrainingSaves saving_;                    // last member: destroyed first, which waits for its saves
 };
 
 }  // namespace

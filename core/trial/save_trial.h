@@ -1,5 +1,5 @@
-// What one way of saving costs a training: steps without saves, then saves one after another, each with the steps
-// beside it until it has ended, and two more without. For one mode of config::kSaveModes in a process of its own.
+// Measures what one save mode of config::kSaveModes costs a training, in a process of its own. It takes steps without
+// saves, then saves one after another. Steps continue during each save until it ends, and two more follow.
 #pragma once
 
 #include "core/config/run_request.h"
@@ -9,8 +9,8 @@
 
 namespace memtune::trial {
 
-// Saves `request.saves` times into its folder, and reads the last back. A save that fails ends it,
-// with the reason. Throws what ops, engines and states throw, but for device memory that ran out.
+// Saves `request.saves` times into its folder, and loads the last state. A failed save ends it, with the reason. Throws
+// what ops, engines and states throw, except for out of device memory.
 result::SaveMeasurement measure_saves(const config::RunRequest& request, Runner& runner, Frames& frames);
 
 }  // namespace memtune::trial

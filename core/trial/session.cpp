@@ -25,13 +25,13 @@
 namespace memtune::trial {
 namespace {
 
-// Around the forward and the loss, as trainers have it; the backward follows the forward's dtypes. "": as it is.
+// Around the forward and the loss, as in trainers; the backward follows the forward's dtypes. "": unchanged.
 autograd::Autocast autocast_of(const std::string& dtype, c10::DeviceType device) {
   if (dtype.empty()) return autograd::Autocast::now(device);
   return {true, dtype == "float16" ? at::kHalf : at::kBFloat16};
 }
 
-// Notes which parameters' memory ops write into.
+// Records into which parameters' memory ops write.
 class Writes final : public program::OpObserver {
  public:
   Writes(program::OpObserver& next, const NamedParameters& parameters) : next_(next) {
@@ -88,7 +88,7 @@ Session::Session(const config::TrialRequest& request, Tensors tensors)
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
   written_ = program::written_inputs(*program_);
   if (!facts_.blocks.empty()) return;
-  survey();  // the same in every trial, so that plans and engines mean the same segments
+  survey();  // in every trial, so that plans and engines use the same segments
   program::cut_into_segments(*program_, facts_);
 }
 
@@ -106,11 +106,11 @@ void Session::survey() {
       throw UsageError(
           "the loss is no single number: with --loss returned the model must answer with its loss; "
           "--output NAME|INDEX says which part of the answer it is");
-    device_->synchronize();  // an index out of range shows itself here on CUDA
+    device_->synchronize();  // on CUDA an index out of range shows here
     facts_ = std::move(measured);
     if (!program_->answer_note->empty()) facts_.notes.push_back(*program_->answer_note);
   } catch (const c10::OutOfMemoryError&) {
-    device_->empty_cache();  // a trial says so, with what it needs
+    device_->empty_cache();  // a trial will report it, with what it needs
   } catch (...) {
     if (place_.is_meta()) throw;
     frontend::rethrow_as_rejection(request_.training, program_->kind, batch_, interpreter_->where());

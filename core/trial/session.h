@@ -1,4 +1,4 @@
-// A model that is ready to train: loaded, lowered, with its batch; and one training step of it under a plan.
+// A model that is ready to train: loaded, lowered, with its batch. Runs training steps of it under a plan.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -23,39 +23,39 @@ enum class Tensors { with_values, of_shapes };
 
 class Session {
  public:
-  // UsageError for whatever the person can fix: file, inputs, names. One of shapes can be surveyed and nothing else: no
-  // weight is made or read, no kernel runs.
+  // Throws UsageError for errors of the user: file, inputs, names. A session of shapes can only be surveyed: no weight
+  // is created or read, and no kernel runs.
   explicit Session(const config::TrialRequest& request, Tensors tensors = Tensors::with_values);
 
-  // Whether shapes tell of the model all that a survey asks: a decoder written from its config, for a CPU, whose
-  // numbers nobody brought. (A GPU is fast enough, and chooses among more kernels.)
+  // True if shapes are enough for a survey: a decoder made from its config, on a CPU, without inputs from a file. (A
+  // GPU is fast enough, and chooses among more kernels.)
   static bool shapes_tell(const config::TrialRequest& request);
 
-  // Who has the model's parameters from now on; null, as in the beginning: they are all here.
+  // The source of the model's parameters from now on; null, the default: the program's own.
   void set_parameters(program::ParameterSource* parameters);
 
-  // Called in each step where its first backward begins.
+  // `call` runs in each step when its first backward begins.
   void set_before_backward(std::function<void()> call) { before_backward_ = std::move(call); }
 
-  // One forward, which needs no more memory than one without gradients: measures what facts() has of values, and tells
-  // inputs that the model rejects (UsageError) before any trial. Buffers and generators are left as they were. Once: a
-  // model without blocks has been looked at from the start, to be cut into segments. c10::NotImplementedError from a
-  // session of shapes, survey or constructor, where an operator tells its shapes by values alone.
+  // Runs one forward, in no more memory than without gradients. It measures the activations in facts(), and throws
+  // UsageError for inputs that the model rejects, before any trial. Restores buffers and generators. Only the first
+  // call counts: the constructor makes it for a model without blocks, to cut that into segments. A session of shapes
+  // throws c10::NotImplementedError, here or in the constructor, if the shapes of an op depend on values.
   void survey();
 
-  // The loss before anything has moved: no step, no statistics, no deterministic kernels. Leaves everything as it was.
+  // The loss before any update: no step, no statistics, no deterministic kernels. Restores everything.
   double untouched_loss(step::Executor* executor);
 
-  // Loss and gradients, and everything else left as it was.
+  // Computes loss and gradients, and restores everything else.
   at::Tensor untouched_step(step::Executor* executor);
 
-  // Of the parameters' memory, that which a forward writes into, through views or `.data` too. Runs one that keeps
-  // nothing; what it writes there stays.
+  // Memory of parameters into which a forward writes, also through views or `.data`. Runs a forward that keeps nothing;
+  // what it writes there stays.
   std::set<const void*> written_memory();
 
-  // Forward and backward of a step: where gradients are accumulated so often, of an equal share of the loss each time.
-  // `executor` null: plain autograd, no hooks. Gradients are left on the parameters. The loss, their mean, is still on
-  // the device.
+  // Forward and backward of a step. With gradient accumulation each micro-batch has an equal share of the loss.
+  // `executor` null: plain autograd, no hooks. Gradients stay on the parameters. Returns the mean loss, still on the
+  // device.
   at::Tensor forward_backward(step::Executor* executor, program::OpObserver* observer);
 
   device::Device& device() { return *device_; }

@@ -16,13 +16,12 @@
 namespace memtune::trial {
 namespace {
 
-// Of complex ones each part is a number of its own: safetensors files know real ones only.
+// Complex numbers become pairs of reals, because safetensors files have only reals.
 at::Tensor in_reals(const at::Tensor& tensor) {
   return tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
 }
 
-// One element behind another, as files have them: in a copy where that is not so, in host memory where the device has
-// no room for one.
+// Contiguous elements, as in files. Copies if they are not contiguous, to host memory if the device has no room.
 at::Tensor contiguous(const at::Tensor& tensor) {
   try {
     return tensor.contiguous();
@@ -42,7 +41,7 @@ std::string describe(const StateItem& item) {
   return describe(to_string(spec.dtype), item.part ? item.part->whole : spec.shape);
 }
 
-// The row that the item has numbers of, and those.
+// The row of which the item has elements, and these elements.
 struct ItemRow {
   state::Extent extent;
   at::Tensor numbers;
@@ -55,7 +54,7 @@ std::optional<ItemRow> numbers_of(const StateItem& item) {
   return ItemRow{*extent, reals.as_strided({reals.numel()}, {1})};
 }
 
-// A whole one in the order of a row.
+// Elements of a whole tensor in the order of a row.
 at::Tensor in_order(const at::Tensor& whole, const state::Extent& row) {
   return row.order.empty() ? whole.flatten() : whole.permute(row.order).flatten();
 }
@@ -72,7 +71,7 @@ std::string describe(const state::StateTensor& saved) {
   return describe(to_string(saved.dtype), saved.part ? saved.part->whole : saved.shape);
 }
 
-// Where a dimension of one element lies makes no difference.
+// The position of a dimension of size 1 does not matter.
 std::optional<state::Extent> row_of(const at::Tensor& tensor) {
   const bool plain = tensor.layout() == at::kStrided && !tensor.is_quantized() && !tensor.is_conj() && !tensor.is_neg();
   if (!plain || !tensor.is_non_overlapping_and_dense()) return std::nullopt;
@@ -132,7 +131,8 @@ state::StatePart state_part(const StateItem& item, bool changes_in_forward, c10:
   part.on_device = device.is_cpu() || !plain.is_cpu();
   part.memory = plain.storage().data();
   part.owner = std::make_shared<at::Tensor>(plain);
-  const bool is_copy = part.memory != tensor.storage().data();  // that is to go before it takes a forward's memory
+  // A copy is saved first, so that forwards have its memory.
+  const bool is_copy = part.memory != tensor.storage().data();
   part.changes_in_forward = changes_in_forward || is_copy;
   if (is_copy || tensor.is_inference()) return part;
   part.is_unchanged = [tensor, version = tensor._version()] { return tensor._version() == version; };

@@ -16,7 +16,7 @@ using trace::ValueKey;
 
 namespace {
 
-// What making the value again would take.
+// Describes the cost of recomputing an activation.
 std::string cost(const config::OpFacts& op) {
   if (op.op_class == config::OpClass::attention) return "attention made it: slow to make again";
   if (config::is_matmul(op.op_class)) return "a matmul made it: slow to make again";
@@ -134,7 +134,7 @@ void StepTrace::begin_times() {
   executor_.start_recording();
 }
 
-// With the part that has just begun; the phase before it in the step ends with the part before that.
+// The phase begins with the part that has just begun. The phase before it ends with the part before that.
 void StepTrace::begin_phase(Pass pass) {
   end_phase();
   phases_.push_back({pass, now_part(), now_part()});
@@ -212,7 +212,7 @@ void StepTrace::finish(trace::Trace& trace) {
   put_values_in_order(trace);
 }
 
-// Values were numbered as they came; as the program makes them is what people expect.
+// Values were numbered as they came. Users expect the order of the program.
 void StepTrace::put_values_in_order(trace::Trace& trace) {
   std::vector<ValueId> place(values_.size());
   std::vector<trace::TracedValue> ordered;

@@ -1,5 +1,6 @@
-// What the host notes of traced steps: ops and phases as it issued them, the trips of values, and, of a first step that
-// is not timed, who holds memory. The profiler adds what the device did; finish() puts all on the device's clock.
+// Records the host's side of traced steps: ops and phases as they were issued, and what happens to activations. A first
+// step, which is not timed, records the owners of memory. The profiler adds what the device did; finish() converts all
+// to the device's clock.
 #pragma once
 
 #include <map>
@@ -17,7 +18,7 @@ namespace memtune::trial {
 
 class StepTrace final : public program::OpObserver, public trace::Recorder, public StepNotes {
  public:
-  // Everything must outlive it. The executor is told of no recorder any more in the end.
+  // All arguments must outlive it. The destructor removes it as the executor's recorder.
   StepTrace(const config::ProgramFacts& facts, device::Device& device, profiler::Profiler& profiler,
             step::Executor& executor, const MemoryOwners& owners);
   ~StepTrace() override;
@@ -33,15 +34,15 @@ class StepTrace final : public program::OpObserver, public trace::Recorder, publ
   void begin_rerun(const trace::ValueKey& value) override;
   void end_rerun() override;
 
-  // Backward begins by itself, with the first saved tensor that is asked for; so does the forward of a further pass,
-  // with its first op.
+  // Backward has no call: it begins with the first saved tensor that is requested. The forward of a further micro-batch
+  // begins with its first op.
   void begin_forward() override;
   void begin_optimizer() override;
   void end_step() override;
 
   void begin_times() override;
 
-  // Ends recording: everything is in `trace`.
+  // Ends recording and puts everything into `trace`.
   void finish(trace::Trace& trace);
 
  private:
@@ -78,17 +79,17 @@ class StepTrace final : public program::OpObserver, public trace::Recorder, publ
   step::Executor& executor_;
   const MemoryOwners& owners_;
   MemoryCurve memory_;
-  bool timed_ = false;  // else this is the step of which memory_ is
+  bool timed_ = false;  // false in the step that memory_ samples
   trace::Trace host_;   // tracks, names, values and the host's events
   std::vector<trace::Part> parts_;
-  std::vector<uint32_t> steps_;  // of each timed step: the last part before it
+  std::vector<uint32_t> steps_;  // by timed step: the last part before it
   std::vector<Moment> moments_;
   std::vector<Phase> phases_;
   std::map<std::pair<int, int>, trace::ValueId> values_;  // op, output
   int64_t step_start_ = 0, op_start_ = 0, rerun_start_ = 0;
   trace::ValueId rerun_value_;
-  bool blocks_behind_ = false;  // backward has come to them
-  trace::Region backward_;      // where it is
+  bool blocks_behind_ = false;  // backward has reached them
+  trace::Region backward_;      // the part that backward is in
 };
 
 }  // namespace memtune::trial

@@ -31,11 +31,11 @@ volatile std::sig_atomic_t asked_to_end = 0;
 
 void ask_to_end(int /*signal*/) { asked_to_end = 1; }
 
-constexpr std::chrono::seconds kOthersEnd{10};  // of a memtune that was killed
+constexpr std::chrono::seconds kOthersEnd{10};  // to wait for other ranks of a killed memtune
 constexpr std::string_view kLock = "lock", kRankLock = "lock-rank";
 
-// One training at a time writes states: each rank has a lock, and the first one sees to those of ranks that are no
-// more.
+// Only one training at a time writes states. Each rank holds a lock. Rank 0 also waits for the locks of ranks that this
+// run does not have.
 FileLock lock(const state::StateFolder& folder) {
   const state::SavingRank& ranks = folder.rank();
   const auto take = [&](const std::string& name) { return FileLock(folder.root() / name, folder.files(), kOthersEnd); };
@@ -68,7 +68,7 @@ class TrainingRun {
     runner_.device().set_cap(training().memory_cap_bytes);
     result_.deterministic = has_deterministic_kernels(runner_);
     state_.set_written(runner_.written_memory());
-    const Deterministic scope(result_.deterministic);  // so that a run that goes on has the same bits
+    const Deterministic scope(result_.deterministic);  // so that a resumed run has the same bits
     at::manual_seed(training().seed);
     resume();
     agree_on_end();
@@ -85,15 +85,15 @@ class TrainingRun {
 
  private:
   const config::TrainingSettings& training() const { return request_.trial.training; }
-  int64_t step() const { return static_cast<int64_t>(result_.loss.size()); }  // how many there were
+  int64_t step() const { return static_cast<int64_t>(result_.loss.size()); }  // number of steps done
 
   bool is_first() const { return folder_.rank().rank == 0; }
   void await_ranks() { runner_.any_rank(false); }
   void agree_on_end() { ends_ = runner_.any_rank(asked_to_end != 0); }
 
-  // Each rank loads; then the first one alone changes what is there.
+  // Each rank loads. After that only rank 0 changes the folder.
   void resume() {
-    await_ranks();  // all hold their locks now: nobody of an earlier run still changes what is there
+    await_ranks();  // a barrier: all hold their locks, so no process of an earlier run changes the folder
     const std::vector<int64_t> there = folder_.steps();
     if (!request_.resume && !there.empty())
       throw UsageError("'" + folder_.root().string() + "' has saved states up to step " + std::to_string(there.back()) +
@@ -109,15 +109,16 @@ class TrainingRun {
   }
 
   void leave_states_before(const std::vector<int64_t>& there) {
-    // What comes after it is of another course of the run. The newest first: at any moment the newest is one of those.
+    // Later states are of another course of the run. The newest is removed first: after an interruption, the newest
+    // state is still one of them.
     for (size_t i = there.size(); i-- > 0 && there[i] > step();) folder_.remove(there[i]);
-    // Whoever was killed between its last save and the removal of older states left those, and there may be no save
-    // more.
+    // A run that was killed between its last save and the removal of older states left these. There may be no further
+    // save.
     if (step() > 0) folder_.keep_last(request_.keep_last);
     if (training().ranks > 1) folder_.remove_remains();  // parts of them would be taken for those of a new save
   }
 
-  // Of a save that failed on one rank the others' parts may be there.
+  // If a save failed on one rank, parts of the others may remain.
   void leave_no_remains() {
     if (training().ranks == 1) return;
     await_ranks();
@@ -131,7 +132,7 @@ class TrainingRun {
     const at::Tensor loss = runner_.forward_backward();
     optimizer_->step(saves_.gate());
     const double own_loss = loss.item<double>();
-    runner_.device().record(device::Stream::compute)->synchronize();  // saves have other streams
+    runner_.device().record(device::Stream::compute)->synchronize();  // saves use other streams
     if (settling) runner_.end_warm_up(i);
     result_.times_ms.push_back(ms_since(start));
     agree_on_loss(own_loss);
@@ -142,7 +143,7 @@ class TrainingRun {
     if (step() % request_.save_every == 0) save();
   }
 
-  // The mean of the ranks' losses; and all of them end where one was asked to.
+  // Adds the mean of the ranks' losses. All ranks end if one was asked to.
   void agree_on_loss(double own) {
     const std::vector<double> all = runner_.of_all_ranks({own, asked_to_end != 0 ? 1.0 : 0.0});
     double sum = 0;
@@ -158,7 +159,7 @@ class TrainingRun {
     saved_ = step();
   }
 
-  // What has no room for it is a save that failed, no end without an answer.
+  // If there is no room for it, that is a failed save, so that the run still ends with an answer.
   void save_at_the_end() {
     try {
       save();
@@ -204,9 +205,9 @@ class TrainingRun {
   state::StateFolder folder_;
   FileLock lock_;
   result::TrainingResult result_;
-  int64_t saved_ = 0;    // the last step that was to be
-  bool ends_ = false;    // before the last step, on all ranks
-  TrainingSaves saves_;  // what it is about to tell goes into the result
+  int64_t saved_ = 0;    // the last step for which a save was begun
+  bool ends_ = false;    // all ranks end before the last step
+  TrainingSaves saves_;  // last member: its callback writes into the result
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Real steps under a plan, one after another, with saves between them: what memtune run asks for.
+// Trains under a plan, with saves between steps: memtune run.
 #pragma once
 
 #include "core/config/run_request.h"
@@ -8,8 +8,8 @@
 
 namespace memtune::trial {
 
-// A save that fails is told and the run goes on. SIGTERM: saves, and ends before the last step. UsageError for the
-// person's mistakes, a state that cannot be loaded among them; what ops and engines throw.
+// A failed save is reported, and the run continues. After SIGTERM it saves and ends early. Throws UsageError for errors
+// of the user, including a state that cannot be loaded, and what ops and engines throw.
 result::TrainingResult train(const config::RunRequest& request, Runner& runner, Frames& frames);
 
 }  // namespace memtune::trial

@@ -11,7 +11,7 @@ namespace memtune::trial {
 
 state::SavingRank saving_rank(const config::RunRequest& request) {
   const config::TrainingSettings& training = request.trial.training;
-  // Shorter than the others wait for a rank that waits for parts.
+  // Shorter than the other ranks wait for a rank that waits for parts.
   return {request.trial.rank, training.ranks, std::chrono::milliseconds(training.rank_timeout_ms / 2)};
 }
 

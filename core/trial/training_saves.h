@@ -1,5 +1,5 @@
-// The saves of a training, wired to its steps: updates wait for what has not left yet, copies for the backward where
-// the link carries activations, and host memory is for activations and saves together.
+// Connects the saves of a training with its steps. Updates wait for memory that is not copied yet. Copies wait for the
+// backward if activations are offloaded. Activations and saves share host memory.
 //
 // Thread: the one that trains.
 #pragma once
@@ -22,20 +22,20 @@ state::SavingRank saving_rank(const config::RunRequest& request);
 
 class TrainingSaves {
  public:
-  // `ended` is told of each save that has ended. The others must outlive this.
+  // `ended` is called once per finished save. The others must outlive this.
   TrainingSaves(const config::RunRequest& request, Runner& runner, const TrainingState& state,
                 state::StateFolder& folder, std::function<void(const result::SavedStep&)> ended);
   ~TrainingSaves() { runner_.set_before_backward(nullptr); }
   TrainingSaves(const TrainingSaves&) = delete;
   TrainingSaves& operator=(const TrainingSaves&) = delete;
 
-  // Of each step's update.
+  // For the update of each step.
   optimizer::UpdateGate* gate() { return &gate_; }
-  // Takes host memory, once; when activations have taken what they need. As state::Saver::prepare.
+  // Allocates host memory, once; to be called when activations have allocated theirs. Throws as state::Saver::prepare.
   void prepare(const std::vector<double>& losses);
-  // The state after as many steps as `losses` has. What the disk refuses is told as a save that failed.
+  // Saves the state after losses.size() steps. A disk error is reported as a failed save.
   void save(const std::vector<double>& losses);
-  // It cannot even be begun: told as one that failed.
+  // Reports a save that cannot begin as failed.
   void fail(const std::vector<double>& losses, const std::string& why);
   void look(bool wait) { saver_.look(wait); }
 
@@ -53,7 +53,7 @@ class TrainingSaves {
     state::Saver& saver_;
   };
 
-  int64_t host_budget_bytes_;  // 0: of what the machine has free
+  int64_t host_budget_bytes_;  // 0: limited by the machine's free memory
   int ranks_;
   Runner& runner_;
   const TrainingState& state_;

@@ -18,23 +18,23 @@ namespace {
 constexpr const char* kLoss = "run.loss";
 constexpr size_t kMostTold = 8;
 
-// Before the names of what each rank has of its own, in the files of all but the first.
+// Prefix of the names of what a rank has for itself, in the files of ranks other than 0.
 std::string rank_prefix(size_t rank) { return "rank." + std::to_string(rank) + "."; }
 
-// A tensor of a saved state, by the name that it has for one of the ranks that load it.
+// A tensor of a saved state, and its name for the rank that loads it.
 struct SeenTensor {
   std::string name;
   const state::StateTensor* tensor;
 };
 
-// "w" of "w" and of "optimizer.w.exp_avg".
+// Returns "w" for "w" and for "optimizer.w.exp_avg".
 std::string parameter_of(const std::string& name) {
   constexpr std::string_view kOptimizer = "optimizer.";
   if (!name.starts_with(kOptimizer)) return name;
   return name.substr(kOptimizer.size(), name.rfind('.') - kOptimizer.size());
 }
 
-// What ranks had of their own is for those of the same number; where there was none of that, the first one's.
+// A rank loads what the rank of the same number had for itself. If there was none, it loads what rank 0 had.
 std::vector<SeenTensor> seen_by(int rank, const state::Manifest& manifest) {
   std::vector<SeenTensor> all;
   std::set<std::string> own;
@@ -49,7 +49,7 @@ std::vector<SeenTensor> seen_by(int rank, const state::Manifest& manifest) {
   return all;
 }
 
-// "--lr 0.01 there and 0.001 here". What one of the two does not say is not compared.
+// Throws with "--lr 0.01 there and 0.001 here". Settings that one of the two does not have are not compared.
 void check_settings(const state::Settings& there, const state::Settings& here) {
   const auto text = [](const std::string& value) { return value.empty() ? "none" : value; };
   std::vector<std::string> differences;
@@ -59,10 +59,10 @@ void check_settings(const state::Settings& there, const state::Settings& here) {
   if (!differences.empty()) throw UsageError("the saved state is of another training: " + join(differences, "; "));
 }
 
-// Random numbers of a device: the run may go on on another kind, where they begin anew.
+// Random state of a device. A run may resume on another kind of device, where it starts from the seed.
 bool is_of_a_device(const std::string& name) { return name.starts_with("random.") && name != "random.cpu"; }
 
-// "'a' is F32[2] there and BF16[2] here", and how many more.
+// Throws with "'a' is F32[2] there and BF16[2] here", and how many more differ.
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
   std::vector<std::string> told(differences.begin(),
                                 differences.begin() + static_cast<int64_t>(std::min(kMostTold, differences.size())));
@@ -111,7 +111,7 @@ void TrainingState::add_parameters(Items& items) const {
   }
 }
 
-// What the optimizer keeps of a whole parameter goes with its first piece.
+// Optimizer state of a whole parameter is saved with its first piece.
 void TrainingState::add_pieces(Items& items) const {
   std::map<std::string, const at::Tensor*> parameters;
   for (const auto& [name, parameter] : model_.parameters) parameters[name] = &parameter;
@@ -157,7 +157,7 @@ void TrainingState::add_random(Items& items) const {
   if (!device_.is_cpu()) add(c10::DeviceTypeName(device_.type(), true), at::globalContext().defaultGenerator(device_));
 }
 
-// As they are called in this rank's file.
+// Items with their names in this rank's file.
 TrainingState::Items TrainingState::saved_items(const std::vector<double>& losses) const {
   Items items = this->items();
   items.push_back({.name = kLoss, .tensor = at::tensor(losses, at::kDouble), .elsewhere = rank() > 0});
@@ -189,7 +189,7 @@ int64_t TrainingState::bytes(const std::vector<double>& losses) const {
   }
 }
 
-// Gives the optimizer what the state has of it, so that there is something to load into.
+// Creates the optimizer state that the saved state has, as the place to load it into.
 void TrainingState::prepare(const std::set<std::string>& there) {
   const auto make_state = [&](size_t i, const std::string& parameter) {
     const std::string name = "optimizer." + parameter + ".";
@@ -201,11 +201,11 @@ void TrainingState::prepare(const std::set<std::string>& there) {
   } else {
     for (size_t i = 0; i < model_.parameters.size(); ++i) make_state(i, model_.parameters[i].first);
   }
-  for (auto number = numbers_.begin(); number != numbers_.end();)  // those that had changed are to be loaded
+  for (auto number = numbers_.begin(); number != numbers_.end();)  // those that had changed are loaded
     number = there.contains(number->first) ? numbers_.erase(number) : std::next(number);
 }
 
-// Of several ranks each has no piece of some parameters, and so nothing to put what is saved of them into.
+// With several ranks, a rank has no piece of some parameters, and so no place for what is saved of them.
 std::set<std::string> TrainingState::without_piece() const {
   std::set<std::string> names;
   if (!model_.shards) return names;
@@ -214,7 +214,7 @@ std::set<std::string> TrainingState::without_piece() const {
   return names;
 }
 
-// What the saved state has for this rank, which is all that it should have; the losses go into `losses`.
+// Finds this rank's item for each saved tensor; both must have the same names. The losses go into `losses`.
 TrainingState::Expected TrainingState::expect(const state::Manifest& manifest, std::vector<double>& losses) {
   const std::vector<SeenTensor> there = seen_by(rank(), manifest);
   std::set<std::string> names;
@@ -238,7 +238,7 @@ TrainingState::Expected TrainingState::expect(const state::Manifest& manifest, s
   }
   for (const auto& [name, item] : own) {
     if (names.contains(name) || is_of_a_device(name)) continue;
-    if (item.tensor.numel() > 0 || name == kLoss)  // no rank has a piece of nothing
+    if (item.tensor.numel() > 0 || name == kLoss)  // no rank has a piece of an empty tensor
       differences.push_back("'" + name + "' is nothing there");
   }
   if (!differences.empty()) refuse(differences);

@@ -1,11 +1,11 @@
-// What a run of training has come to, as named tensors on their way to a saved state and back: parameters, buffers and
-// attributes under their own names, what the optimizer keeps (optimizer.PARAMETER.exp_avg), random state
-// (random.cpu, random.cuda) and the loss of every step (run.loss).
+// The state of a training as named tensors, to be saved and loaded: parameters, buffers and attributes under their own
+// names, optimizer state (optimizer.PARAMETER.exp_avg), random state (random.cpu, random.cuda) and the loss of every
+// step (run.loss).
 //
-// Of several ranks each saves its pieces, by the parameters' names, and what it has of its own: buffers, attributes and
-// random state, called rank.N.NAME of all but the first. Any number of ranks loads it; those that are more than there
-// were begin with what the first had of its own. A state of a GPU is loaded on a CPU too, and the reverse, but for the
-// device's random numbers.
+// With several ranks, each saves its pieces under the names of the parameters. It also saves its own buffers,
+// attributes and random state; ranks other than 0 call these rank.N.NAME. Any number of ranks can load it. Additional
+// ranks start with what rank 0 had. A state of a GPU can be loaded on a CPU, and the reverse, except for the device's
+// random state.
 //
 // Thread: the one that trains, between steps.
 #pragma once
@@ -30,21 +30,20 @@ namespace memtune::trial {
 
 class TrainingState {
  public:
-  // `optimizer` has the parameters of `model` in their order, and must outlive this. UsageError when there is something
-  // in the model that cannot be saved.
+  // `optimizer` has the parameters of `model` in the same order, and must outlive this. Throws UsageError if something
+  // in the model cannot be saved.
   TrainingState(program::State model, optimizer::Optimizer& optimizer, c10::Device device);
 
-  // Memory that forwards write into, beside that of buffers and attributes: it leaves before the next one.
+  // Memory into which forwards write, apart from that of buffers and attributes. It is copied before the next forward.
   void set_written(std::set<const void*> memory) { written_ = std::move(memory); }
 
-  // As it is after as many steps as `losses` has: their bytes are those that are trained. Throws what an allocation
+  // The state after losses.size() steps. The parts refer to the memory that is trained. Throws what an allocation
   // throws.
   std::vector<state::StatePart> parts(const std::vector<double>& losses) const;
-  int64_t bytes(const std::vector<double>& losses) const;  // of them, in a file
+  int64_t bytes(const std::vector<double>& losses) const;  // size of the parts in a file
 
-  // The newest state, or that of `step`: puts everything in its place, and answers with the losses. As state::load;
-  // UsageError with all that differs when it is another model's or another training's (the folder's settings), and
-  // nothing was changed then.
+  // Loads the newest state, or that of `step`, and returns its losses. Throws as state::load. Throws UsageError with
+  // all differences if it is of another model or another training (by the folder's settings); nothing is changed then.
   std::vector<double> load(const state::StateFolder& folder, std::optional<int64_t> step);
 
  private:
@@ -67,7 +66,7 @@ class TrainingState {
   optimizer::Optimizer& optimizer_;
   c10::Device device_;
   std::set<const void*> written_;
-  std::map<std::string, c10::IValue> numbers_;  // attributes as they were loaded; those that changed are saved
+  std::map<std::string, c10::IValue> numbers_;  // attributes as they were loaded; only those that changed are saved
 };
 
 }  // namespace memtune::trial

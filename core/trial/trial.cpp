@@ -36,7 +36,7 @@ using result::Measurement;
 using result::Outcome;
 
 constexpr int kCostSteps = 3;
-constexpr const char* kOfAllocator = "reserved by PyTorch";  // in the text of CUDA's, which has advice
+constexpr const char* kOfAllocator = "reserved by PyTorch";  // in CUDA's message, which has advice
 
 class Trial {
  public:
@@ -50,7 +50,7 @@ class Trial {
   Measurement run() {
     try {
       if (request_.round == 0) compare_gradients();
-      device_.empty_cache();  // what the allocator keeps would not be capped
+      device_.empty_cache();  // memory that the allocator keeps would not be capped
       device_.set_cap(request_.training.memory_cap_bytes);
       device_.reset_peak();
       optimizer_ = runner_.make_optimizer(request_.training);
@@ -83,7 +83,7 @@ class Trial {
     result_.reason = "in " + phase_ + ": " + error.what();
   }
 
-  // Not under the cap: the baseline may need more than the card that is emulated has.
+  // Runs without the cap: the baseline may need more memory than the emulated GPU has.
   void compare_gradients() {
     phase_ = "reference";
     frames_.phase(phase_, 1, 1);
@@ -101,7 +101,7 @@ class Trial {
     }
   }
 
-  // Wall time of a whole step: forward, backward, optimizer, the loss read, the device idle.
+  // Wall time of a whole step: forward, backward, optimizer, reading the loss, until the device is idle.
   double step(StepNotes* notes = nullptr) {
     auto start = std::chrono::steady_clock::now();
     if (notes) notes->begin_forward();
@@ -142,10 +142,10 @@ class Trial {
     if (request_.training.shard_offload && !device_.emulated()) result_.host_bytes += optimizer_->state_bytes();
   }
 
-  // For planners: what each op and each saved tensor of a step costs.
+  // Records for planners what each op and each saved tensor of a step costs.
   void record_costs() try {
     phase_ = "costs";
-    device_.set_cap(0);  // what was measured fits
+    device_.set_cap(0);  // the measured steps did fit
     StepNotes* notes = runner_.start_costs();
     if (notes == nullptr) return;
     for (int i = 0; i < kCostSteps; ++i) {
@@ -162,7 +162,7 @@ class Trial {
       frames_.phase(phase_, 0, 0);
       return step();
     });
-    // Copies that are all enqueued at once, as no plan's are, hold a sharded step up far more than a plan's do.
+    // These copies are all enqueued at once, as no plan does. They slow a sharded step far more than those of a plan.
     if (!costs->sharded()) costs->copy_slowdown = loaded.copy_slowdown();
     loaded.measure_disk(request_.training, *costs);
     write_file(request_.costs, nlohmann::json(*costs).dump() + "\n");
@@ -172,7 +172,7 @@ class Trial {
     forgo_costs(error.what());
   }
 
-  // What was measured stands without them.
+  // The measurement is valid without costs.
   void forgo_costs(const std::string& why) {
     std::fprintf(stderr, "what a step costs was not recorded: %s\n", why.c_str());
     if (runner_.start_costs() != nullptr) runner_.finish_costs();
@@ -180,15 +180,15 @@ class Trial {
     device_.empty_cache();
   }
 
-  // By the machine's clock.
+  // By the clock of the machine.
   static int64_t now_ns() {
     return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 
-  // With hooks and profiler on, also where the plan needs no hooks: what that costs is the price of measuring.
+  // Hooks and profiler are on even if the plan needs no hooks: the difference is the overhead of profiling.
   void trace_steps() {
     phase_ = "trace";
-    device_.set_cap(0);  // what was measured fits; the profiler's own memory need not
+    device_.set_cap(0);  // the measured steps did fit; the profiler's own memory need not
     if (!runner_.prepare_trace()) return;
     auto profiler = profiler::make_profiler(device_);
     trace::Trace trace;
@@ -200,7 +200,7 @@ class Trial {
     StepNotes* notes = runner_.start_trace(*profiler, *optimizer_);
     step(notes);
     profiler->start();
-    (void)runner_.any_rank(false);  // no step waits for another rank's profiler
+    (void)runner_.any_rank(false);  // a barrier: no step waits for another rank's profiler
     trace.start_ns = now_ns() - profiler->now_ns();
     notes->begin_times();
     for (int i = 0; i < request_.training.traced_steps; ++i) {
@@ -212,7 +212,7 @@ class Trial {
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
     result_.communication.collectives_ms =
         result::measure_collectives(trace, request_.training.traced_steps).collectives_ms;
-    if (result_.transfer.out_bytes == 0) return;  // the model's own copies (of its loss, say) are not the engine's
+    if (result_.transfer.out_bytes == 0) return;  // the model's own copies, such as its loss, are not the engine's
     const result::TransferFigures counted = result_.transfer;
     result_.transfer = result::measure_overlap(trace, request_.training.traced_steps);
     result_.transfer.out_bytes = counted.out_bytes;
@@ -238,7 +238,7 @@ class Trial {
       result_.reason += "; PyTorch says: " + said;
   }
 
-  // "1.95 GiB" out of "Tried to allocate 1.95 GiB. GPU 0 has ...", or out of a count of bytes.
+  // "1.95 GiB" from "Tried to allocate 1.95 GiB. GPU 0 has ...", or from a number of bytes.
   static std::string asked_for(const c10::OutOfMemoryError& error) {
     std::string text = program::first_line(error);
     std::string key = "ried to allocate ";
@@ -269,7 +269,7 @@ std::unique_ptr<Session> surveyed(const config::TrialRequest& request) {
       session->survey();
       return session;
     } catch (const c10::Error&) {
-      // Some operator has to run, or the model rejects its inputs, which is told with values.
+      // Some op has to run, or the model rejects its inputs, which a session with values reports.
     }
   auto session = std::make_unique<Session>(request);
   session->survey();

@@ -8,11 +8,11 @@
 
 namespace memtune::trial {
 
-// Never throws for what a trial may meet (out of memory, NaN, gradients that differ): those are outcomes with a reason.
-// UsageError for the person's mistakes. The runner's plan is the request's.
+// Failures that a trial may meet (out of memory, NaN, different gradients) are outcomes with a reason, not exceptions.
+// Throws UsageError for errors of the user. The runner's plan is the request's.
 result::Measurement run_trial(const config::TrialRequest& request, Runner& runner, Frames& frames);
 
-// Loads, lowers and tries the model; sends the `facts` frame.
+// Loads, lowers and surveys the model; sends the `facts` frame.
 void inspect(const config::TrialRequest& request, Frames& frames);
 
 }  // namespace memtune::trial
