@@ -9,7 +9,7 @@ namespace {
 using device::Activity;
 using device::Stream;
 
-// The device's tags count from 1.
+// Tags of the device count from 1.
 uint32_t number_of(trace::ValueId value) { return value ? static_cast<uint32_t>(value.index()) + 1 : 0; }
 trace::ValueId value_of(uint32_t number) { return number > 0 ? trace::ValueId(number - 1) : trace::ValueId(); }
 
@@ -28,7 +28,7 @@ class CpuProfiler final : public Profiler {
     start_ns_ = device::activity_clock();
   }
   int64_t now_ns() const override { return device::activity_clock() - start_ns_; }
-  void tag_part(uint32_t) override {}  // host and device have one clock
+  void tag_part(uint32_t) override {}  // not needed: host and device have one clock
   void tag_value(trace::ValueId value) override { device_.tag_copies(number_of(value)); }
   std::vector<uint32_t> finish(trace::Trace& trace) override;
 
@@ -47,7 +47,7 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   int64_t lost = 0;
   auto activities = device_.stop_recording(lost);
   trace.lost_records += lost;
-  // Our own wait for the last copies holds nothing up.
+  // This function's own wait for the last copies delays nothing.
   std::erase_if(activities, [&](const Activity& activity) {
     return activity.kind == Activity::Kind::wait && activity.start_ns >= end;
   });

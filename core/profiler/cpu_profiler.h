@@ -1,4 +1,4 @@
-// The profiler of the emulated device: what its streams did, and compute as the time in which nothing blocked it.
+// The profiler of the emulated device: records its streams, and counts time in which nothing blocked it as compute.
 #pragma once
 
 #include <memory>

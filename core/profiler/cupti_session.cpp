@@ -17,12 +17,12 @@ namespace {
 
 constexpr CUpti_ActivityKind kKinds[] = {
     CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
-    // Tags: they are told of calls that are recorded.
+    // For tags: CUPTI reports them for API calls that it records.
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME, CUPTI_ACTIVITY_KIND_DRIVER};
 constexpr size_t kKindsWithoutTags = 3;
 constexpr CUpti_ExternalCorrelationKind kTagKinds[] = {CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0,
                                                        CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1};
-constexpr size_t kBuffersAtHand = 4;  // some 35 000 kernels each
+constexpr size_t kBuffersAtHand = 4;  // about 35 000 kernels each
 
 void check_cupti(CUptiResult result, const std::string& call) {
   if (result == CUPTI_SUCCESS) return;
@@ -51,7 +51,7 @@ void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t* buff
 
 void register_callbacks() {
   static const CUptiResult result = [] {
-    uint8_t zeroed = 1;  // our buffers are zero: CUPTI need not clear them on the training thread
+    uint8_t zeroed = 1;  // buffers are zero, so CUPTI need not clear them on the training thread
     size_t size = sizeof zeroed;
     (void)cuptiActivitySetAttribute(CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER, &size, &zeroed);
     return cuptiActivityRegisterCallbacks(buffer_requested, buffer_completed);
@@ -59,7 +59,7 @@ void register_callbacks() {
   check_cupti(result, "cuptiActivityRegisterCallbacks");
 }
 
-// Page-locked copies and pageable ones have the same kind; the memory on the host side tells them apart.
+// Page-locked and pageable copies have the same kind. The kind of the host memory distinguishes them.
 struct CopyKind {
   trace::EventKind kind;
   bool pageable;
@@ -79,7 +79,7 @@ CopyKind copy_kind(const CUpti_ActivityMemcpy6& copy) {
   }
 }
 
-// A stream is named after the most telling thing it did; smaller is more telling.
+// A stream is named after its most significant activity; a smaller number is more significant.
 int role_rank(trace::EventKind kind) {
   if (kind == trace::EventKind::kernel) return 0;
   if (kind == trace::EventKind::copy_out) return 1;
@@ -161,7 +161,7 @@ void CuptiProfiler::start() {
   auto& buffers = CuptiBuffers::get();
   buffers.reserve(kBuffersAtHand);
   register_callbacks();
-  device::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // nothing from before in the trace
+  device::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // keeps earlier work out of the trace
   recording_ = true;
   try {
     for (const auto kind : kinds()) check_cupti(cuptiActivityEnable(kind), "cuptiActivityEnable");
@@ -217,7 +217,7 @@ void CuptiProfiler::read(const CuptiBuffers::Filled& buffer, trace::Trace& trace
          (result = cuptiActivityGetNextRecord(buffer.data.get(), buffer.valid_bytes, &activity)) == CUPTI_SUCCESS) {
     read(*activity, trace);
   }
-  // Any other ending means a record that cannot be read, and no way to the ones behind it.
+  // Any other result means an unreadable record. The records after it are lost too.
   if (result != CUPTI_SUCCESS && result != CUPTI_ERROR_MAX_LIMIT_REACHED) ++trace.lost_records;
 }
 
@@ -255,11 +255,11 @@ void CuptiProfiler::read(const CUpti_Activity& activity, trace::Trace& trace) {
 
 void CuptiProfiler::add(trace::EventKind kind, bool pageable, uint32_t stream, uint32_t name, uint64_t start,
                         uint64_t end, uint64_t bytes, uint32_t correlation, trace::Trace& trace) {
-  if (start == 0 || end < start) {  // CUPTI had no memory for its times
+  if (start == 0 || end < start) {  // CUPTI had no memory for the times
     ++trace.lost_records;
     return;
   }
-  if (end < base_) return;  // left over from before
+  if (end < base_) return;  // from before start()
   Record record;
   record.event.kind = kind;
   record.event.pageable = pageable;

@@ -1,7 +1,7 @@
-// CUPTI's activity records as a profiler. Part of the CUDA module.
+// A profiler that reads CUPTI's activity records. Part of the CUDA module.
 //
-// CUPTI asks for empty buffers and hands filled ones back, from threads of its own; they are parsed at the end, so that
-// the traced steps pay for little more than the records themselves.
+// CUPTI requests empty buffers and returns filled ones, from threads of its own. They are parsed at the end, so that
+// traced steps cost little more than the records themselves.
 #pragma once
 
 #include <cupti.h>
@@ -19,7 +19,7 @@
 
 namespace memtune::profiler {
 
-// Buffers are with us (empty or filled) or with CUPTI. Never destroyed: CUPTI may hold some until the process ends.
+// Buffers are held here (empty or filled) or by CUPTI. Never destroyed: CUPTI may hold some until the process ends.
 class CuptiBuffers {
  public:
   static constexpr size_t kBytes = size_t{8} << 20;
@@ -30,13 +30,13 @@ class CuptiBuffers {
   };
 
   static CuptiBuffers& get();
-  void reserve(size_t count);                    // zeroed buffers at hand
-  uint8_t* give();                               // to CUPTI; null when there is no memory
+  void reserve(size_t count);                    // keeps so many zeroed buffers ready
+  uint8_t* give();                               // to CUPTI; null if out of memory
   void take(uint8_t* data, size_t valid_bytes);  // from CUPTI
-  std::vector<Filled> filled();                  // and forgets them
-  void put_back(std::vector<Filled> buffers);    // zeroed again, for the next session
+  std::vector<Filled> filled();                  // returns and clears them
+  void put_back(std::vector<Filled> buffers);    // zeroes them for the next session
   void count_dropped(size_t records);
-  int64_t dropped();  // and starts at 0 again
+  int64_t dropped();  // returns and resets the number
 
  private:
   std::mutex mutex_;
@@ -47,7 +47,7 @@ class CuptiBuffers {
 
 class CuptiProfiler final : public Profiler {
  public:
-  // Without tags records tell when, not what for, and cost less.
+  // Without tags, events have no part and no value, and recording costs less.
   explicit CuptiProfiler(bool tags = true) : tags_wanted_(tags) {}
   ~CuptiProfiler() override;
   void start() override;
@@ -57,7 +57,7 @@ class CuptiProfiler final : public Profiler {
   std::vector<uint32_t> finish(trace::Trace& trace) override;
 
  private:
-  enum Tag : size_t { kPart, kValue };  // as CUPTI has them: numbers from 1, 0 for none
+  enum Tag : size_t { kPart, kValue };  // CUPTI's tags: numbers from 1, 0 for none
   struct Record {
     trace::Event event;  // track not set
     uint32_t stream = 0;
@@ -70,15 +70,15 @@ class CuptiProfiler final : public Profiler {
   void read(const CUpti_Activity& activity, trace::Trace& trace);
   void add(trace::EventKind kind, bool pageable, uint32_t stream, uint32_t name, uint64_t start, uint64_t end,
            uint64_t bytes, uint32_t correlation, trace::Trace& trace);
-  std::vector<uint32_t> place(trace::Trace& trace);  // gives the records their tracks and appends them
+  std::vector<uint32_t> place(trace::Trace& trace);  // assigns tracks to the records and appends them
 
   bool tags_wanted_;
   bool recording_ = false;
   uint64_t base_ = 0;
   std::vector<Record> records_;
-  std::unordered_map<std::string, uint32_t> names_;   // mangled to Trace::names
-  uint32_t tags_[2] = {0, 0};                         // current, by Tag
-  std::unordered_map<uint32_t, uint32_t> tagged_[2];  // by Tag: correlation to number
+  std::unordered_map<std::string, uint32_t> names_;   // mangled name -> index into Trace::names
+  uint32_t tags_[2] = {0, 0};                         // current numbers, by Tag
+  std::unordered_map<uint32_t, uint32_t> tagged_[2];  // by Tag: correlation -> number
 };
 
 }  // namespace memtune::profiler

@@ -28,12 +28,12 @@ namespace memtune::profiler {
 namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
-constexpr int kCudaVersion = 13000;    // that LibTorch was built for
+constexpr int kCudaVersion = 13000;    // of LibTorch's build
 constexpr double kSlowLinkGbPerS = 8;  // a PCIe 3 slot with 8 lanes
-constexpr double kOwnLinkShare = 0.9;  // of its rate, while others copy: it shares nothing with them
+constexpr double kOwnLinkShare = 0.9;  // a link that keeps this share of its rate while others copy is not shared
 constexpr int64_t kLittleTempBytes = 10240 * kMiB;
 
-// What it costs to be without CUDA; `lack` is fail when a CUDA device was asked for.
+// Consequence of a lack of CUDA. `lack` is fail if a CUDA device was requested.
 std::string without_cuda(Status lack) {
   if (lack == Status::fail) return "; trials on CUDA cannot run";
   return "; trials run on the CPU device, an emulation: peaks and gradients hold for it, times say nothing about a GPU";
@@ -45,7 +45,7 @@ std::string decimal(double value) {
   return text;
 }
 
-// What the driver's library says (13000: CUDA 13.0), 0 without one.
+// CUDA version of the driver's library (13000: CUDA 13.0); 0 without one.
 int driver_cuda_version() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW);
   if (library == nullptr) return 0;
@@ -107,7 +107,7 @@ constexpr const char* kNoOtherProfiler = "run outside other profilers and debugg
 
 std::string profiler_name(const device::Device& device) { return device.emulated() ? "profiler" : "CUPTI"; }
 
-// Records one copy and looks for it.
+// Records one copy and looks for it in the trace.
 Check check_profiler(device::Device& device) {
   const std::string name = profiler_name(device);
   const auto host = device.allocate_host(kMiB);
@@ -166,7 +166,7 @@ Check check_temp_folder() {
   return {"temporary folder", Status::warn, detail + ": runs of large models may not fit", "free some, or set TMPDIR"};
 }
 
-// Runs one check; what it throws is its result.
+// Runs one check. An exception becomes its result.
 template <class Run>
 Check attempt(const std::string& name, const std::string& fix, Run run, Status thrown = Status::fail) {
   try {

@@ -1,4 +1,4 @@
-// What this machine and this build can do for trials, by trying it.
+// Checks whether this machine and this build can run trials, by testing each part.
 #pragma once
 
 #include <span>
@@ -15,19 +15,18 @@ std::string to_string(Status status);
 struct Check {
   std::string name;
   Status status = Status::ok;
-  std::string detail;  // what was found, and what a lack costs
-  std::string fix;     // "" when there is nothing to do
+  std::string detail;  // what was found, and the consequence of a lack
+  std::string fix;     // "" if there is nothing to do
 };
 
-// `device` as make_device takes it. Never throws for a lack: that is a check that failed. UsageError for an unknown
-// name.
+// `device`: as for make_device. A lack is a failed check, not an exception. Throws UsageError for an unknown name.
 std::vector<Check> run_doctor(const std::string& device);
 
-// Of cuda:0, cuda:1 and so on: what each link carries alone, and while all of them copy. A warning where one carries
-// less than nine tenths then.
+// Compares the copy rates of cuda:0, cuda:1 and so on, each alone and all together. Warns if a link then has less than
+// nine tenths of its rate.
 Check check_links_together(std::span<const Link> alone, std::span<const Link> together);
 
-// "580.65.06" of the kernel's module; "" without one.
+// Version of the kernel module, "580.65.06"; "" without one.
 std::string driver_release();
 
 }  // namespace memtune::profiler

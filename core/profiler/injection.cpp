@@ -1,6 +1,5 @@
-// Kernels and copies of a process that is not memtune's. The driver loads this library where CUDA_INJECTION64_PATH
-// names it; it does nothing there until the shim of core/attach, in the same process, asks for some steps. Nothing
-// throws out.
+// Traces kernels and copies of a process that is not memtune's. The driver loads this library if CUDA_INJECTION64_PATH
+// names it. It does nothing until the shim of core/attach, in the same process, requests a trace. No function throws.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,10 +28,10 @@ int fail(const std::exception& error, char* text, size_t size) {
 
 extern "C" {
 
-// For the driver: 1 is success.
+// Called by the driver. 1 means success.
 __attribute__((visibility("default"))) int InitializeInjection() { return 1; }
 
-// 0, or 1 with the reason in `error`. From the thread that trains.
+// Returns 0, or 1 with the reason in `error`. To be called by the training thread.
 __attribute__((visibility("default"))) int memtune_begin_trace(char* error, size_t size) try {
   session() = std::make_unique<CuptiProfiler>(false);
   session()->start();
@@ -41,14 +40,14 @@ __attribute__((visibility("default"))) int memtune_begin_trace(char* error, size
   return fail(problem, error, size);
 }
 
-// Now, since that trace's start; -1: there is none.
+// Nanoseconds since the start of the trace; -1: there is none.
 __attribute__((visibility("default"))) int64_t memtune_trace_ns() try {
   return session() ? session()->now_ns() : -1;
 } catch (const std::exception&) {
   return -1;
 }
 
-// Waits for the device and writes what it did since as a trace file.
+// Waits for the device and writes its events as a trace file. Returns as memtune_begin_trace().
 __attribute__((visibility("default"))) int memtune_end_trace(const char* path, char* error, size_t size) try {
   memtune::trace::Trace trace;
   if (session()) session()->finish(trace);

@@ -1,6 +1,6 @@
-// The calls of CUPTI and CUDA that CuptiProfiler makes, handed on to the libraries that the process has loaded itself:
-// of which version they are is not known before. PyTorch brings CUPTI along. Records that are read have had the same
-// beginning since CUDA 12.0.
+// Forwards the calls of CUPTI and CUDA by CuptiProfiler to the libraries that the process has loaded, because their
+// version is not known in advance. PyTorch brings CUPTI along. The records that are read have begun with the same
+// fields since CUDA 12.0.
 #include <cuda_runtime.h>
 #include <cupti.h>
 #include <dlfcn.h>

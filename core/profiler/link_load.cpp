@@ -12,7 +12,8 @@ namespace {
 using device::Direction;
 using device::Stream;
 
-constexpr int64_t kCopyBytes = int64_t{32} << 20;  // few enough for the driver to take all at once
+// Large, so that the copies are few enough for the driver to accept all at once.
+constexpr int64_t kCopyBytes = int64_t{32} << 20;
 
 double ms_of(int copies, double gb_per_s) { return copies * static_cast<double>(kCopyBytes) / (gb_per_s * 1e6); }
 

@@ -1,4 +1,4 @@
-// Traffic on the link to host memory, as engines make it beside a step: to see what that takes of the compute.
+// Generates traffic on the link to host memory, as offload does during a step, to measure how much it slows compute.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,12 +12,12 @@ namespace memtune::profiler {
 
 class LinkLoad {
  public:
-  // `link` carries it in `ms` when nothing else runs: a third of that time to the host, as in a forward, then back.
+  // On an idle `link` the copies take `ms`: a third of that to the host, as in a forward, then back.
   LinkLoad(device::Device& device, const Link& link, double ms);
 
-  // Enqueues it and returns; the device does it beside what comes next.
+  // Enqueues the copies and returns. The device runs them in parallel with what follows.
   void start();
-  double ms() const { return ms_; }  // of the copies that start() enqueues; at least one each way
+  double ms() const { return ms_; }  // duration of the enqueued copies, at least one each way
 
  private:
   void enqueue(int copies, device::Direction direction, device::Stream stream);

@@ -22,10 +22,10 @@ using Clock = std::chrono::steady_clock;
 struct Probe {
   int64_t bytes = 0;
   int repeats = 0;
-  std::chrono::milliseconds warm{}, counted{};  // together
+  std::chrono::milliseconds warm{}, counted{};  // durations while all devices copy
 };
 constexpr Probe kCudaProbe{int64_t{64} << 20, 5, std::chrono::milliseconds(50), std::chrono::milliseconds(300)};
-// A memcpy; no more than a few ms on a busy machine.
+// For memcpy: a few ms at most on a busy machine.
 constexpr Probe kCpuProbe{int64_t{16} << 20, 3, std::chrono::milliseconds(5), std::chrono::milliseconds(30)};
 
 const Probe& probe_of(const device::Device& device) { return device.emulated() ? kCpuProbe : kCudaProbe; }
@@ -56,7 +56,7 @@ double gb_per_s(device::Device& device, const Probe& probe, void* to, const void
   return static_cast<double>(probe.bytes) / seconds[static_cast<size_t>(probe.repeats) / 2] / 1e9;
 }
 
-// How many copies were made. The next one is enqueued before the last has ended: the link is never idle.
+// Returns the number of copies. The next is enqueued before the last has ended, so that the link is never idle.
 int64_t copy_until(Clock::time_point stop, device::Device& device, void* to, const void* from, Direction direction) {
   const Stream stream = stream_of(direction);
   device::EventPtr last;
@@ -82,10 +82,11 @@ double gb_per_s_together(std::barrier<>& all, device::Device& device, void* to, 
 }
 
 Link probe_among(std::barrier<>& all, device::Device& device) {
-  const c10::DeviceGuard current(device::torch_device(device));  // events and memory are of a thread's current device
+  // Events and memory belong to the thread's current device.
+  const c10::DeviceGuard current(device::torch_device(device));
   const auto host = device.allocate_host(probe_of(device).bytes);
   const auto memory = allocate(device, probe_of(device).bytes);
-  device.synchronize();  // idle
+  device.synchronize();  // begins on an idle device
   Link link;
   link.out_gb_per_s = gb_per_s_together(all, device, host->data(), memory.get(), Direction::to_host);
   link.in_gb_per_s = gb_per_s_together(all, device, memory.get(), host->data(), Direction::to_device);
@@ -100,11 +101,11 @@ Link probe_link(device::Device& device) {
   {
     const auto host = device.allocate_host(probe.bytes);
     const auto memory = allocate(device, probe.bytes);
-    device.synchronize();  // idle
+    device.synchronize();  // begins on an idle device
     link.out_gb_per_s = gb_per_s(device, probe, host->data(), memory.get(), Direction::to_host);
     link.in_gb_per_s = gb_per_s(device, probe, memory.get(), host->data(), Direction::to_device);
   }
-  device.empty_cache();  // leave no trace in what the allocator holds
+  device.empty_cache();  // frees the memory of the probe
   return link;
 }
 
@@ -112,7 +113,7 @@ std::vector<Link> probe_links_together(std::span<device::Device* const> devices)
   std::vector<Link> links(devices.size());
   std::vector<std::exception_ptr> failures(devices.size());
   std::barrier<> all(static_cast<std::ptrdiff_t>(devices.size()));
-  const auto fail = [&](size_t i) {  // in a handler; nobody waits for this one
+  const auto fail = [&](size_t i) {  // called in a handler; the other threads do not wait for this one
     failures[i] = std::current_exception();
     all.arrive_and_drop();
   };

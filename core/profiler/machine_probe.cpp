@@ -21,7 +21,7 @@ using config::MachineProfile;
 using device::Device;
 using device::Stream;
 
-// Matrices are doubled until a product takes `enough_ms`.
+// Matrices double in size until a product takes `enough_ms`.
 struct Sizes {
   int64_t first_rows, most_rows;
   double enough_ms;
@@ -29,7 +29,7 @@ struct Sizes {
 };
 constexpr Sizes kCudaSizes{1024, 16384, 8, int64_t{1} << 30};
 constexpr Sizes kCpuSizes{128, 2048, 40, int64_t{128} << 20};
-constexpr double kSecondsEach = 1.5;  // of one rate: under load a clock settles
+constexpr double kSecondsEach = 1.5;  // for one rate: the clock frequency settles under load
 constexpr size_t kFewest = 5;         // samples
 constexpr size_t kDate = 10;          // characters of a time: 2026-11-22
 
@@ -40,7 +40,7 @@ struct Dtype {
 constexpr Dtype kDtypes[] = {
     {"float32", at::kFloat}, {"tf32", at::kFloat}, {"float16", at::kHalf}, {"bfloat16", at::kBFloat16}};
 
-// While it lives float32 products may be rounded to TF32.
+// While it exists, float32 products may be rounded to TF32.
 class RoundedFloat32 {
  public:
   explicit RoundedFloat32(bool rounded) { at::globalContext().setFloat32MatmulPrecision(rounded ? "high" : "highest"); }
@@ -58,7 +58,7 @@ double ms_of(Device& device, const Run& run) {
   return end->ms_since(*start);
 }
 
-// The median of what a second and a half have room for.
+// Median of all runs in kSecondsEach.
 template <class Run>
 double usual_ms(Device& device, const Run& run) {
   using Clock = std::chrono::steady_clock;
@@ -78,11 +78,11 @@ struct Products {
 Products multiply(Device& device, const Sizes& sizes, at::ScalarType type) {
   const auto options = at::TensorOptions().device(device::torch_device(device)).dtype(type);
   for (int64_t rows = sizes.first_rows;; rows *= 2) {
-    // Random, for what is all zeros takes less power and so runs faster.
+    // Random values, because zeros take less power and so run faster.
     const at::Tensor a = at::randn({rows, rows}, options), b = at::randn({rows, rows}, options);
     at::Tensor product = at::empty({rows, rows}, options);
     const auto run = [&] { at::mm_out(product, a, b); };
-    ms_of(device, run);  // libraries are loaded, kernels chosen
+    ms_of(device, run);  // loads libraries and selects kernels
     if (rows < sizes.most_rows && ms_of(device, run) < sizes.enough_ms) continue;
     const auto edge = static_cast<double>(rows);
     return {2 * edge * edge * edge / usual_ms(device, run) / 1e9, rows};

@@ -1,4 +1,4 @@
-// Measures what planning for a machine takes: config::MachineProfile, of the device and host at hand.
+// Measures what planning needs to know about the device and host at hand: config::MachineProfile.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace memtune::profiler {
 
-// Products of large square matrices of each dtype, copies within the device and over the link; a minute at most, and a
-// few GiB of device memory. `progress` hears lines for people. DeviceError.
+// Measures products of large square matrices of each dtype, and copies within the device and over the link. It takes a
+// minute at most, and a few GiB of device memory. `progress` gets lines for the user. Throws DeviceError.
 config::MachineProfile probe_machine(device::Device& device, const std::function<void(const std::string&)>& progress);
 
 }  // namespace memtune::profiler
