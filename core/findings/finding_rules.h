@@ -45,10 +45,10 @@ using Rule = std::optional<Finding> (*)(const Subject&);
 // copy_rules.cpp. Copies that total less than 1 MiB per step are the model's own and are ignored. A trial that offloads
 // nothing has no late copies, because there is no copy whose schedule could be changed.
 //
-// Occupation::in is at least kWorthTelling: backward waits for reloads. The link's
-// bandwidth is the limit if these copies fill 90 % of the time from the first to the last of a step, and 30 % of the
-// step. A deeper prefetch does not help then, and the advice is to offload less. Otherwise it is to keep the last
-// block, if half of the late time is its, or a deeper prefetch.
+// Occupation::in is at least kWorthTelling: backward waits for reloads. The link's bandwidth is the limit if these
+// copies fill 90 % of the time from the first to the last of a step, and 30 % of the step. A deeper prefetch does not
+// help then, and the advice is to offload less. Otherwise it is to keep the last block, if half of the late time is
+// its, or a deeper prefetch.
 std::optional<Finding> copies_in_late(const Subject& subject);
 // The same for Occupation::out and copies out: compute waits until sources are copied. The advice is a larger stash.
 std::optional<Finding> copies_out_late(const Subject& subject);
