@@ -33,7 +33,7 @@ struct Extent {
   int64_t begin = 0;                // elements of the row before this part
   bool operator==(const Extent&) const = default;
 };
-using Extents = std::map<std::string, Extent>;  // by the tensors' names; who has none is whole
+using Extents = std::map<std::string, Extent>;  // by tensor name; a tensor without one is whole
 
 struct StateTensor {
   std::string name;

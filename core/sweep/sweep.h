@@ -64,7 +64,7 @@ class SweepListener {
   virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
   virtual void phase(const Phase&) {}
   virtual void ended(const result::Measurement& /*of all rounds so far*/) {}
-  virtual void save_started(const std::string& /*mode*/, size_t /*so many are left, with it*/) {}
+  virtual void save_started(const std::string& /*mode*/, size_t /*remaining, with this one*/) {}
   virtual void save_ended(const result::SaveMeasurement&) {}
 };
 

@@ -68,7 +68,7 @@ void StepTrace::saved(const ValueKey& value) {
 }
 
 void StepTrace::used(const ValueKey& value, int block) {
-  sample();  // as the part before left it
+  sample();  // memory as the previous part left it
   blocks_behind_ = blocks_behind_ || block >= 0;
   backward_ = part_of_model(block, !blocks_behind_, Pass::backward);
   begin_part(backward_);
