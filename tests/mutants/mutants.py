@@ -59,7 +59,7 @@ MUTANTS = [
     ("14 what comes from the disk is believed", "core/disk/block_store.cpp",
      "job.check = [this, state, data] { verify(*state, data); };", "", DISK),
     ("2, 3 copies without an event are not waited for", "core/offload/offload.cpp",
-     "device_.synchronize_quietly();  // what was issued", ";  // what was issued", OFFLOAD),
+     "device_.synchronize_quietly();  // the issued copies", ";  // the issued copies", OFFLOAD),
     ("the noise of one parameter excuses another", "core/trial/reference.cpp",
      "const double own = index < 0 ? reference.loss_noise : reference.gradients[static_cast<size_t>(index)].noise;",
      "double own = index < 0 ? reference.loss_noise : 0;\n    for (const auto& one : reference.gradients) own = std::max(own, one.noise);",
