@@ -2,9 +2,9 @@
 
 #include <charconv>
 
-#include "core/attach/command.h"
 #include "core/base/private_folder.h"
-#include "core/process/interrupt.h"
+#include "core/measure/attach/command.h"
+#include "core/measure/process/interrupt.h"
 
 namespace memtune::cli {
 namespace {

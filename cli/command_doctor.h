@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/sweep/trial_process.h"
+#include "core/sweep/trials/trial_process.h"
 
 namespace memtune::cli {
 

@@ -4,7 +4,7 @@
 
 #include "cli/flags.h"
 #include "core/base/error.h"
-#include "core/sweep/command_line.h"
+#include "core/sweep/loop/command_line.h"
 
 namespace memtune::cli {
 

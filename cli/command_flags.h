@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/model_flags.h"
-#include "core/sweep/command_sweep.h"
+#include "core/sweep/commands/command_sweep.h"
 
 namespace memtune::cli {
 

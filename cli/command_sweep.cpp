@@ -8,16 +8,16 @@
 #include "cli/flags.h"
 #include "cli/planned_variants.h"
 #include "cli/progress.h"
+#include "core/answer/report/ways.h"
+#include "core/answer/result/ranking.h"
+#include "core/answer/trainer/space.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
-#include "core/config/strategy.h"
-#include "core/report/ways.h"
-#include "core/result/ranking.h"
-#include "core/sweep/command_line.h"
-#include "core/trainer/space.h"
+#include "core/plan/strategy/strategy.h"
+#include "core/sweep/loop/command_line.h"
 
 namespace memtune::cli {
 namespace {
@@ -79,7 +79,7 @@ std::vector<sweep::NativeFigures> native_figures(const CommandSweepFlags& flags)
   for (const result::Row& row : report.rows)
     if (row.batch == at.batch && row.sequence == at.sequence) {
       const bool worked = result::usable(row.measurement);
-      figures.push_back({config::canonical_name(row.measurement.strategy), worked ? row.measurement.step_ms.median : 0,
+      figures.push_back({plan::canonical_name(row.measurement.strategy), worked ? row.measurement.step_ms.median : 0,
                          static_cast<double>(result::peak(row))});
     }
   return figures;

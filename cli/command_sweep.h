@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/sweep_answer.h"
-#include "core/sweep/command_sweep.h"
+#include "core/sweep/commands/command_sweep.h"
 
 namespace memtune::cli {
 

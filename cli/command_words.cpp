@@ -5,7 +5,7 @@
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "core/base/text.h"
-#include "core/config/view_options.h"
+#include "core/base/view_options.h"
 
 namespace memtune::cli {
 namespace {
@@ -29,8 +29,8 @@ OptionWords option_words(CLI::Option& option) {
 
 // Options of the viewer, which parses its own arguments.
 std::vector<OptionWords> viewer_words() {
-  std::vector<OptionWords> options = {{{"run"}, "DIR|FILE", config::kViewPaths, kArguments, {}, true, false, true}};
-  for (const config::ViewOption& option : config::view_options())
+  std::vector<OptionWords> options = {{{"run"}, "DIR|FILE", kViewPaths, kArguments, {}, true, false, true}};
+  for (const ViewOption& option : view_options())
     options.push_back({{option.name}, option.value, option.help, kOther, option.words});
   options.push_back({{"-h", "--help"}, "", "print this help", kCommon, {}});
   return options;

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/report/text/table.h"
+#include "core/answer/report/text/table.h"
 
 namespace memtune::cli {
 

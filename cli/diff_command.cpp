@@ -2,11 +2,11 @@
 #include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
+#include "core/answer/report/text/diff_text.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/result/diff_limit.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/report/text/diff_text.h"
-#include "core/report/text/json.h"
-#include "core/result/diff_limit.h"
 
 namespace memtune::cli {
 namespace {

@@ -7,13 +7,13 @@
 #include "cli/doctor_probe.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
+#include "core/answer/report/text/columns.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
-#include "core/disk/probe.h"
-#include "core/report/text/columns.h"
-#include "core/sweep/trial_process.h"
+#include "core/engine/disk/probe.h"
+#include "core/sweep/trials/trial_process.h"
 
 namespace memtune::cli {
 namespace {
@@ -136,7 +136,7 @@ int measure(const DoctorFlags& flags) {
   std::vector<std::string> notes;
   const std::string device = choose_device(flags.device, notes);
   for (const std::string& note : notes) say(flags.console, note);
-  const config::MachineProfile machine = probe_machine(device, flags.scratch, flags.console);
+  const plan::MachineProfile machine = probe_machine(device, flags.scratch, flags.console);
   if (!flags.output.empty()) write_output(flags.output, machine_json(machine));
   if (!flags.json.empty()) write_output(flags.json, machine_json(machine));
   if (flags.json.empty() && flags.output != "-") write_output("-", machine_text(machine));

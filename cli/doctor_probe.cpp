@@ -10,14 +10,14 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
-#include "core/disk/probe.h"
-#include "core/sweep/trial_process.h"
-#include "core/trace/origin.h"
+#include "core/engine/disk/probe.h"
+#include "core/record/trace/origin.h"
+#include "core/sweep/trials/trial_process.h"
 
 namespace memtune::cli {
 namespace {
 
-using config::MachineProfile;
+using plan::MachineProfile;
 
 constexpr int64_t kDiskBytes = int64_t{1} << 30;
 constexpr std::chrono::minutes kLimit{5};

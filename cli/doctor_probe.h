@@ -4,16 +4,15 @@
 #include <string>
 
 #include "cli/console.h"
-#include "core/config/machine_profile.h"
+#include "core/plan/facts/machine_profile.h"
 
 namespace memtune::cli {
 
 // Measures `device` and the disk of the folder `scratch` ("": none). Throws UsageError, DeviceError, IoError.
-config::MachineProfile probe_machine(const std::string& device, const std::string& scratch,
-                                     const ConsoleFlags& console);
+plan::MachineProfile probe_machine(const std::string& device, const std::string& scratch, const ConsoleFlags& console);
 
-std::string machine_text(const config::MachineProfile& machine);
+std::string machine_text(const plan::MachineProfile& machine);
 
-std::string machine_json(const config::MachineProfile& machine);
+std::string machine_json(const plan::MachineProfile& machine);
 
 }  // namespace memtune::cli

@@ -6,12 +6,12 @@
 
 #include "cli/app.h"
 #include "cli/finished_run.h"
+#include "core/answer/trainer/check.h"
+#include "core/answer/trainer/comments.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/trainer/check.h"
-#include "core/trainer/comments.h"
 
 namespace memtune::cli {
 namespace {

@@ -9,13 +9,13 @@
 #include "cli/finished_run.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
+#include "core/answer/trainer/python_plan.h"
+#include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/trainer/python_plan.h"
-#include "core/trainer/trainer.h"
 
 namespace memtune::cli {
 namespace {
@@ -78,9 +78,9 @@ void write_config(const std::string& path, const std::string& text) {
 
 // The facts are for the row's batch and sequence, if the sweep inspected the model at these.
 int write_python(const ExportFlags& flags, const FinishedRun& run, const result::Row& row) {
-  const std::optional<config::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
+  const std::optional<plan::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
   if (!plan) throw UsageError("the plan of '" + row.measurement.strategy + "' is not in " + flags.run + " any more");
-  const config::ProgramFacts facts = run.directory.read_record().facts.program;
+  const plan::ProgramFacts facts = run.directory.read_record().facts.program;
   const trainer::PythonPlan python = trainer::write_python_plan(
       *plan, facts, row, run.report, flags.compile ? trainer::Running::compiled : trainer::Running::eager);
   write_config(flags.output, python.text);

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
+#include "core/answer/report/ways.h"
+#include "core/answer/result/ranking.h"
+#include "core/answer/trainer/python_plan.h"
+#include "core/answer/trainer/space.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/ways.h"
-#include "core/result/ranking.h"
-#include "core/sweep/command_line.h"
-#include "core/sweep/run_directory.h"
-#include "core/trainer/python_plan.h"
-#include "core/trainer/space.h"
+#include "core/sweep/directory/run_directory.h"
+#include "core/sweep/loop/command_line.h"
 
 namespace memtune::cli {
 namespace {

@@ -4,12 +4,12 @@
 #include <iterator>
 #include <optional>
 
+#include "core/answer/findings/findings.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/config/plan.h"
-#include "core/config/strategy.h"
-#include "core/findings/findings.h"
-#include "core/trace/file.h"
+#include "core/plan/strategy/plan.h"
+#include "core/plan/strategy/strategy.h"
+#include "core/record/trace/file.h"
 
 namespace memtune::cli {
 
@@ -23,7 +23,7 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
   const auto row = std::ranges::find_if(report.rows, &result::Row::recommended);
   if (row == report.rows.end() || row->measurement.trace.empty()) return;
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
-  const std::optional<config::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
+  const std::optional<plan::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
   std::vector<findings::Finding> found = findings::find(trace, row->measurement, plan ? &*plan : nullptr);
   findings::tell_what_failed(report.rows, *row, found);
   std::ranges::move(found, std::back_inserter(report.findings));
@@ -33,7 +33,7 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
 
 const result::Row& find_row(const report::Report& report, const std::string& strategy) {
   const result::Row* found = nullptr;
-  const std::string wanted = config::canonical_name(strategy);
+  const std::string wanted = plan::canonical_name(strategy);
   std::vector<std::string> names;
   for (const result::Row& row : report.rows) {
     const std::string& name = row.measurement.strategy;

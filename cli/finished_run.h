@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/sweep/run_directory.h"
+#include "core/sweep/directory/run_directory.h"
 
 namespace memtune::cli {
 

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/config/trial_request.h"
+#include "core/plan/request/trial_request.h"
 
 namespace memtune::cli {
 
@@ -68,7 +68,7 @@ std::string choice_flag(const std::string& flag, const std::string& text, const 
 std::string dtype_flag(const std::string& flag, const std::string& text, const std::vector<std::string>& choices) {
   std::string name = text;
   try {
-    name = config::canonical_dtype(text);
+    name = plan::canonical_dtype(text);
   } catch (const UsageError&) {
   }
   if (std::find(choices.begin(), choices.end(), name) != choices.end()) return name;

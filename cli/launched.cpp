@@ -6,11 +6,11 @@
 
 #include "cli/app.h"
 #include "core/base/error.h"
-#include "core/launch/launch.h"
-#include "core/sweep/command_line.h"
-#include "core/sweep/follow.h"
-#include "core/sweep/followers.h"
-#include "core/sweep/meeting.h"
+#include "core/sweep/launch/launch.h"
+#include "core/sweep/loop/command_line.h"
+#include "core/sweep/ranks/follow.h"
+#include "core/sweep/ranks/followers.h"
+#include "core/sweep/ranks/meeting.h"
 
 namespace memtune::cli {
 namespace {
@@ -44,7 +44,7 @@ int run_launched(sweep::SweepSettings settings, const std::function<int(const sw
   }
 }
 
-void refuse_launched(const config::TrainingSettings& training, const std::string& what) {
+void refuse_launched(const plan::TrainingSettings& training, const std::string& what) {
   const std::optional<launch::Launch> launch = training.ranks == 1 ? std::nullopt : this_launch();
   if (launch) refuse(*launch, what);
 }

@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "core/config/trial_request.h"
-#include "core/sweep/sweep.h"
+#include "core/plan/request/trial_request.h"
+#include "core/sweep/loop/sweep.h"
 
 namespace memtune::cli {
 
@@ -14,7 +14,7 @@ namespace memtune::cli {
 int run_launched(sweep::SweepSettings settings, const std::function<int(const sweep::SweepSettings&)>& act);
 
 // Throws UsageError if a launcher started several ranks: `what` does not work then.
-void refuse_launched(const config::TrainingSettings& training, const std::string& what);
+void refuse_launched(const plan::TrainingSettings& training, const std::string& what);
 // Throws UsageError if a launcher started this process with a local rank. A process that only has a global rank may be
 // the one that starts the launcher.
 void refuse_worker(const std::string& what);

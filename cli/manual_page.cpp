@@ -1,7 +1,7 @@
 #include "cli/manual_page.h"
 
 #include "core/base/text.h"
-#include "core/config/strategy.h"
+#include "core/plan/strategy/strategy.h"
 
 namespace memtune::cli {
 namespace {
@@ -91,9 +91,9 @@ std::string commands(std::span<const CommandWords> all) {
 
 std::string strategies() {
   std::string page = heading("STRATEGIES");
-  for (const config::StrategyInfo& strategy : config::strategies()) {
+  for (const plan::StrategyInfo& strategy : plan::strategies()) {
     page += ".TP\n" + bold(std::string(strategy.name)) + "\n" + line(std::string(strategy.help));
-    for (const config::ParameterInfo& parameter : strategy.parameters) {
+    for (const plan::ParameterInfo& parameter : strategy.parameters) {
       page += ".RS\n.TP\n" + bold(std::string(parameter.name) + "=") + italic(std::string(values_text(parameter))) +
               "\n" + line(std::string(parameter.help) + " (default: " + std::string(parameter.default_value) + ")") +
               ".RE\n";

@@ -9,25 +9,24 @@
 #include "cli/flags.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
+#include "core/base/device/cuda_module.h"
 #include "core/base/error.h"
 #include "core/base/open_file.h"
+#include "core/base/profile.h"
 #include "core/base/text.h"
-#include "core/config/hub_cache.h"
-#include "core/config/model_file.h"
-#include "core/config/model_profile.h"
-#include "core/config/profile.h"
-#include "core/config/pt2_archive.h"
-#include "core/config/pt2_program.h"
-#include "core/config/strategy.h"
-#include "core/config/transformers_config.h"
-#include "core/config/vocabulary.h"
-#include "core/device/cuda_module.h"
+#include "core/base/vocabulary.h"
+#include "core/model/pt2/pt2_archive.h"
+#include "core/model/pt2/pt2_program.h"
+#include "core/model/source/model_file.h"
+#include "core/model/source/model_profile.h"
+#include "core/model/transformers/hub_cache.h"
+#include "core/model/transformers/transformers_config.h"
+#include "core/plan/strategy/strategy.h"
 
 namespace memtune::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using config::kLosses;
 using sweep::SweepSettings;
 
 constexpr char kDefaultModel[] = "small";
@@ -37,18 +36,18 @@ constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // defaults of --bat
 [[noreturn]] void no_such_model(const std::string& text) {
   const std::vector<std::string> names = profile_names("models");
   const std::string near = nearest(text, names);
-  const bool of_hub = config::is_hub_name(text) && !text.ends_with(".pt") && !text.ends_with(".pt2");
+  const bool of_hub = model::is_hub_name(text) && !text.ends_with(".pt") && !text.ends_with(".pt2");
   throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
-                   (of_hub ? " Of that name none was downloaded to " + config::hub_cache().string() + ": hf download " +
+                   (of_hub ? " Of that name none was downloaded to " + model::hub_cache().string() + ": hf download " +
                                  text + " does, and its config.json is enough."
                            : "") +
                    " Profiles: " + join(names, ", "));
 }
 
 // Checks that need no LibTorch. The trial process makes the others when it loads the model.
-config::ModelFile check_file(const std::string& path) {
-  config::ModelFile file = config::look_at_model(path);
-  if (!file.instead.empty()) config::refuse_model(path, file.instead);
+model::ModelFile check_file(const std::string& path) {
+  model::ModelFile file = model::look_at_model(path);
+  if (!file.instead.empty()) model::refuse_model(path, file.instead);
   return file;
 }
 
@@ -68,7 +67,7 @@ double parse_padding(const std::string& text) {
 }
 
 // Reads where offloaded tensors go.
-void read_tiers(const ModelFlags& flags, config::TrainingSettings& training) {
+void read_tiers(const ModelFlags& flags, plan::TrainingSettings& training) {
   if (!flags.host_budget.empty()) training.host_budget_bytes = bytes_flag("--host-budget", flags.host_budget);
   if (!flags.disk_budget.empty()) training.disk_budget_bytes = bytes_flag("--disk-budget", flags.disk_budget);
   training.scratch_in_memory = flags.scratch_in_memory;
@@ -81,10 +80,10 @@ void read_tiers(const ModelFlags& flags, config::TrainingSettings& training) {
   training.scratch = fs::absolute(flags.scratch).string();
 }
 
-config::TrainingSettings training_settings(const ModelFlags& flags) {
-  config::TrainingSettings training;
+plan::TrainingSettings training_settings(const ModelFlags& flags) {
+  plan::TrainingSettings training;
   flags.training.read(training);
-  training.attention = flags.attention.empty() ? "" : choice_flag("--attention", flags.attention, config::kAttentions);
+  training.attention = flags.attention.empty() ? "" : choice_flag("--attention", flags.attention, kAttentions);
   training.pack = flags.pack;
   training.padding = parse_padding(flags.padding);
   training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
@@ -96,16 +95,16 @@ config::TrainingSettings training_settings(const ModelFlags& flags) {
   return training;
 }
 
-void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
-  const bool specs = !std::ranges::all_of(flags.inputs, config::is_argument);
+void read_inputs(const ModelFlags& flags, plan::TrialRequest& request) {
+  const bool specs = !std::ranges::all_of(flags.inputs, plan::is_argument);
   if (specs && !flags.inputs_file.empty()) {
     throw UsageError("--input and --inputs exclude each other: inputs are made up or come from a file");
   }
   for (const std::string& input : flags.inputs)
-    if (config::is_argument(input))
+    if (plan::is_argument(input))
       request.model.arguments.push_back(input);
     else
-      request.inputs.push_back(config::parse_input_spec(input));
+      request.inputs.push_back(plan::parse_input_spec(input));
   if (flags.inputs_file.empty()) return;
   require_file("--inputs", flags.inputs_file);
   if (!flags.batches.empty() || !flags.sequences.empty()) {
@@ -118,7 +117,7 @@ void read_inputs(const ModelFlags& flags, config::TrialRequest& request) {
   request.inputs_file = fs::absolute(flags.inputs_file).string();
 }
 
-void add_libraries(const std::vector<std::string>& paths, config::ModelSource& model) {
+void add_libraries(const std::vector<std::string>& paths, plan::ModelSource& model) {
   for (const std::string& path : paths) {
     require_file("--library", path);
     model.libraries.push_back(fs::absolute(path).string());
@@ -126,8 +125,7 @@ void add_libraries(const std::vector<std::string>& paths, config::ModelSource& m
 }
 
 // A config defines what other model files leave open: tokens, loss, dtype.
-void use_decoder(const config::TransformersConfig& model, const config::InputSpec& tokens,
-                 config::TrialRequest& request) {
+void use_decoder(const model::TransformersConfig& model, const plan::InputSpec& tokens, plan::TrialRequest& request) {
   if (request.inputs.empty() && request.inputs_file.empty()) request.inputs = {tokens};
   if (request.training.loss.empty()) request.training.loss = "causal_lm";
   if (request.training.attention.empty()) request.training.attention = model.attention;
@@ -137,34 +135,34 @@ void use_decoder(const config::TransformersConfig& model, const config::InputSpe
 void use_profile(const std::string& name, SweepSettings& settings) {
   if (const auto& numbers = settings.request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": the profile '" + name + "' takes tokens alone");
-  const config::Profile& text = config::find_profile("models", name);
-  const config::ModelProfile profile = config::parse_model_profile(name, text.json);
+  const Profile& text = find_profile("models", name);
+  const model::ModelProfile profile = model::parse_model_profile(name, text.json);
   settings.model = name + " (profile)";
   settings.request.model.profile = text.json;
-  use_decoder(profile.model, config::tokens_of(profile), settings.request);
+  use_decoder(profile.model, model::tokens_of(profile), settings.request);
 }
 
 void use_config(const fs::path& path, const std::string& name, SweepSettings& settings) {
-  config::TrialRequest& request = settings.request;
+  plan::TrialRequest& request = settings.request;
   if (const auto& numbers = request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": a model of a config.json takes tokens alone");
-  const config::TransformersConfig model = config::read_transformers_config(path);
+  const model::TransformersConfig model = model::read_transformers_config(path);
   settings.model = name + " (" + std::string(model.family.model_type) + ")";
   use_decoder(model, {"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}, request);
 }
 
 // Finds a damaged archive without LibTorch, and whether the model returns a loss.
 void look_at_exported(const fs::path& path, SweepSettings& settings) try {
-  const config::Pt2Program program = config::read_pt2_program(config::Pt2Archive(path));
+  const model::Pt2Program program = model::read_pt2_program(model::Pt2Archive(path));
   if (settings.request.training.loss.empty() && has_part(program.answer, "loss"))
     settings.request.training.loss = "returned";
 } catch (const UsageError& error) {
-  config::refuse_model(path, error.what());
+  model::refuse_model(path, error.what());
 }
 
 // A recorded program is fixed, so these flags do not change it.
 void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
-  const config::ModelSource& model = settings.request.model;
+  const plan::ModelSource& model = settings.request.model;
   const bool config = !model.profile.empty() || model.path.ends_with(".json");
   for (const auto& [flag, asked] : {std::pair("--attention", !flags.attention.empty()), std::pair("--pack", flags.pack),
                                     std::pair("--padding", settings.request.training.padding > 0)})
@@ -180,11 +178,11 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   }
   const std::vector<std::string> names = profile_names("models");
   const bool is_profile = std::ranges::find(names, flags.model) != names.end();
-  const auto cached = fs::exists(flags.model) ? std::nullopt : config::cached_model(flags.model);
+  const auto cached = fs::exists(flags.model) ? std::nullopt : model::cached_model(flags.model);
   const fs::path given = cached.value_or(flags.model);
   // A folder is not a model, so it does not hide a profile of the same name.
   if (fs::exists(given) && !(is_profile && fs::is_directory(given))) {
-    const config::ModelFile file = check_file(given);
+    const model::ModelFile file = check_file(given);
     const bool of_config = !file.config.empty();
     const fs::path path = fs::absolute(of_config ? file.config : given);
     check_utf8("--model", path.string());
@@ -222,7 +220,7 @@ std::string choose_device(const std::string& device, std::vector<std::string>& n
 
 std::vector<std::string> profile_names(std::string_view kind) {
   std::vector<std::string> names;
-  for (const config::Profile& profile : config::profiles()) {
+  for (const Profile& profile : profiles()) {
     if (profile.kind == kind) names.emplace_back(profile.name);
   }
   return names;
@@ -230,9 +228,9 @@ std::vector<std::string> profile_names(std::string_view kind) {
 
 std::vector<std::string> strategy_words() {
   std::vector<std::string> words;
-  for (const config::StrategyInfo& strategy : config::strategies())
+  for (const plan::StrategyInfo& strategy : plan::strategies())
     words.push_back(
-        to_string(config::StrategyPart(strategy, strategy.kind == config::StrategyKind::checkpoint_every ? 2 : 1)));
+        to_string(plan::StrategyPart(strategy, strategy.kind == plan::StrategyKind::checkpoint_every ? 2 : 1)));
   return words;
 }
 
@@ -253,7 +251,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
   offer(command.add_option("--attention", attention,
                            "sdpa, eager, or with --pack flash-varlen, of a config.json (default: as it says, or sdpa)"),
-        config::kAttentions)
+        kAttentions)
       ->type_name("HOW");
   command.add_flag("--pack", pack, "a batch is one row, its samples documents in it; of a config.json");
   command.add_option("--padding", padding, "rows end early, so much of the batch is padding: 0.25; of a config.json")
@@ -296,10 +294,10 @@ SweepSettings ModelFlags::settings(const sweep::LoopSettings& loop) const {
   read_inputs(*this, settings.request);
   choose_model(*this, settings);
   check_attention(*this, settings);
-  if (settings.request.training.attention.empty()) settings.request.training.attention = config::kAttentions.front();
+  if (settings.request.training.attention.empty()) settings.request.training.attention = kAttentions.front();
   settings.request.training.device = choose_device(device, settings.notes);
   check_device_of_ranks(settings.request.training);
-  config::check_training(settings.request.training);
+  plan::check_training(settings.request.training);
   check_out(out);
   check_utf8("--out", fs::absolute(out).string());
   settings.directory = out;

@@ -9,7 +9,7 @@
 #include "cli/console.h"
 #include "cli/rank_flags.h"
 #include "cli/training_flags.h"
-#include "core/sweep/sweep.h"
+#include "core/sweep/loop/sweep.h"
 
 namespace memtune::cli {
 

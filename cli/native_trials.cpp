@@ -3,16 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/answer/result/effect.h"
+#include "core/answer/result/ranking.h"
+#include "core/answer/trainer/python_plan.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/config/preset.h"
-#include "core/config/strategy.h"
-#include "core/plan/strategy.h"
-#include "core/result/effect.h"
-#include "core/result/ranking.h"
-#include "core/sweep/plan_proposer.h"
-#include "core/sweep/recorded_costs.h"
-#include "core/trainer/python_plan.h"
+#include "core/plan/rules/strategy.h"
+#include "core/plan/strategy/preset.h"
+#include "core/plan/strategy/strategy.h"
+#include "core/sweep/proposals/plan_proposer.h"
+#include "core/sweep/proposals/recorded_costs.h"
 
 namespace memtune::cli {
 namespace {
@@ -45,8 +45,7 @@ class OwnTrials : public sweep::SweepListener {
 
 }  // namespace
 
-planner::PlanLimits limits_of(const config::TrainingSettings& training, int64_t budget_bytes,
-                              int64_t host_budget_bytes) {
+planner::PlanLimits limits_of(const plan::TrainingSettings& training, int64_t budget_bytes, int64_t host_budget_bytes) {
   const int64_t own = training.host_budget_bytes;
   const bool both = own > 0 && host_budget_bytes > 0;
   return {budget_bytes, both ? std::min(own, host_budget_bytes) : std::max(own, host_budget_bytes)};
@@ -93,7 +92,7 @@ bool NativeSweeps::sweep(const std::vector<std::string>& strategies, const sweep
 }
 
 bool NativeSweeps::model_has(const std::string& strategy) const try {
-  plan::make_plan(config::Strategy::parse(strategy), result_.record.facts.program);
+  plan::make_plan(plan::Strategy::parse(strategy), result_.record.facts.program);
   return true;
 } catch (const UsageError&) {
   return false;
@@ -101,14 +100,14 @@ bool NativeSweeps::model_has(const std::string& strategy) const try {
 
 // Simulates the strategies that did not run.
 void NativeSweeps::work_out() {
-  const config::ProgramFacts& program = result_.record.facts.program;
+  const plan::ProgramFacts& program = result_.record.facts.program;
   for (const sweep::TrialSpec& trial : result_.record.trials) {
     const auto costs = sweep::read_costs(settings_.directory / trial.folder, program);
     if (!costs) continue;
     const planner::Planner planner(program, *costs);
     for (const std::string& name : settings_.strategies) {
-      const config::Plan plan = plan::make_plan(config::Strategy::parse(name), program);
-      if (config::has_habits(plan)) continue;
+      const plan::Plan plan = plan::make_plan(plan::Strategy::parse(name), program);
+      if (plan::has_habits(plan)) continue;
       const auto predicted = planner.predict(plan);
       paper_[name] = {predicted.step_ms, predicted.peak_bytes, false};
     }
@@ -162,7 +161,7 @@ NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has
   const std::string& name = best->measurement.strategy;
   if (!is_planned(*best) && (name == "none" || has_keys(effective_strategy(best->measurement))))
     return {"", "", "none is needed: the best of memtune's own trials is " + name};
-  const std::optional<config::Plan> plan = sweep::read_plan(settings_.directory / best->measurement.plan);
+  const std::optional<plan::Plan> plan = sweep::read_plan(settings_.directory / best->measurement.plan);
   if (!plan) return {"", "", "the plan of " + name + " is not in " + settings_.directory.string() + " any more"};
   try {
     trainer::PythonPlan python = trainer::write_python_plan(*plan, result_.record.facts.program, *best, result_.report);

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/planner/planner.h"
-#include "core/sweep/sweep.h"
+#include "core/plan/planner/planner.h"
+#include "core/sweep/loop/sweep.h"
 
 namespace memtune::cli {
 
@@ -49,8 +49,7 @@ class NativeTrials {
 
 // Limits for a plan in Python, which has no disk. Host memory is the smaller of --host-budget and `host_budget_bytes`;
 // 0 is no limit.
-planner::PlanLimits limits_of(const config::TrainingSettings& training, int64_t budget_bytes,
-                              int64_t host_budget_bytes);
+planner::PlanLimits limits_of(const plan::TrainingSettings& training, int64_t budget_bytes, int64_t host_budget_bytes);
 
 // Runs sweeps of the model, all in one folder.
 class NativeSweeps : public NativeTrials {

@@ -10,8 +10,8 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/planner/fixed_costs.h"
-#include "core/sweep/recorded_costs.h"
+#include "core/plan/planner/fixed_costs.h"
+#include "core/sweep/proposals/recorded_costs.h"
 
 namespace memtune::cli {
 namespace {
@@ -32,7 +32,7 @@ int64_t batch_of(const sweep::TrialSpec& trial, const result::Measurement& measu
 // The second batch to extrapolate with: the furthest from `first` whose step ran the same ops. If there is no such
 // batch, the fixed costs of `first` as a batch of 0 samples.
 RecordedBatch second_of(std::vector<RecordedBatch> others, const RecordedBatch& first,
-                        const config::ProgramFacts& program) {
+                        const plan::ProgramFacts& program) {
   const auto furthest = [&](const RecordedBatch& a, const RecordedBatch& b) {
     return std::abs(a.batch - first.batch) > std::abs(b.batch - first.batch);
   };
@@ -47,7 +47,7 @@ RecordedBatch second_of(std::vector<RecordedBatch> others, const RecordedBatch& 
 // --- recorded batches ------------------------------------------------------------------------------------------------
 
 RecordedBatches::RecordedBatches(const sweep::RunDirectory& directory, const sweep::SweepRecord& record,
-                                 const sweep::TrialSpec& source, config::StepCosts costs)
+                                 const sweep::TrialSpec& source, plan::StepCosts costs)
     : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
   if (record.request.training.ranks > 1)
     throw UsageError("--batch: the run's step is one of several ranks, of which no other batch is worked out");

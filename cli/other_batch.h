@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/planner/batch_costs.h"
-#include "core/planner/planner.h"
-#include "core/sweep/batch_paper.h"
-#include "core/sweep/run_directory.h"
+#include "core/plan/planner/batch_costs.h"
+#include "core/plan/planner/planner.h"
+#include "core/sweep/directory/run_directory.h"
+#include "core/sweep/proposals/batch_paper.h"
 
 namespace memtune::cli {
 
@@ -18,9 +18,9 @@ namespace memtune::cli {
 struct RecordedBatches {
   // Throws UsageError if the run's batch is unknown or cannot change.
   RecordedBatches(const sweep::RunDirectory& directory, const sweep::SweepRecord& record,
-                  const sweep::TrialSpec& source, config::StepCosts costs);
+                  const sweep::TrialSpec& source, plan::StepCosts costs);
 
-  config::ProgramFacts program;  // of the first batch
+  plan::ProgramFacts program;  // of the first batch
   std::vector<planner::RecordedBatch> batches;
   sweep::StepSize size;
   double sample_tokens = 0;  // per sample; 0: no tokens
@@ -33,7 +33,7 @@ class OtherBatch {
   OtherBatch(RecordedBatches recorded, const std::string& batch, const std::optional<planner::PlanLimits>& limits);
 
   const planner::BatchCosts& costs() const { return costs_; }
-  const config::ProgramFacts& program() const { return program_; }
+  const plan::ProgramFacts& program() const { return program_; }
   int64_t batch() const { return batch_; }
 
   std::string title() const;               // follows the name of the recorded step
@@ -57,7 +57,7 @@ class OtherBatch {
   RecordedBatches recorded_;  // the two to extrapolate from; the second may have no samples
   int64_t batch_ = 0;
   std::vector<Looked> looked_;
-  config::ProgramFacts program_;
+  plan::ProgramFacts program_;
   planner::BatchCosts costs_;
 };
 

@@ -11,11 +11,11 @@
 namespace memtune::cli {
 namespace {
 
-using config::MachineProfile;
 using nlohmann::json;
+using plan::MachineProfile;
 
 MachineProfile machine_flag(const std::string& flag, const std::string& name) try {
-  return config::find_machine(name);
+  return plan::find_machine(name);
 } catch (const UsageError& error) {
   throw UsageError(flag + ": " + error.what());
 }
@@ -30,11 +30,11 @@ MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& t
                      " the processor plays the device, and the run was measured on '" + device + "'");
   }
   if (std::ranges::count(to.devices, device) > 0) return to;
-  if (auto shipped = config::machine_of_device(device)) return *shipped;
+  if (auto shipped = plan::machine_of_device(device)) return *shipped;
   throw UsageError("no machine is known whose device is called '" + device +
                    "', on which the run was measured; say --from-machine with a file that memtune doctor --probe "
                    "--write made there, or one of " +
-                   join(config::machine_names(), ", "));
+                   join(plan::machine_names(), ", "));
 }
 
 // Refuses to compare an emulated device with a real one.
@@ -45,7 +45,7 @@ void check_comparable(const MachineProfile& from, const MachineProfile& to) {
 }
 
 // The dtype for runs whose facts do not have it.
-std::string usual_dtype(const config::ProgramFacts& program, const config::TrainingSettings& training) {
+std::string usual_dtype(const plan::ProgramFacts& program, const plan::TrainingSettings& training) {
   if (!training.autocast.empty()) return training.autocast;
   if (!training.dtype.empty()) return training.dtype;
   return program.parameter_bytes > 2 * program.parameters ? "float32" : "bfloat16";
@@ -55,8 +55,8 @@ std::string gb_per_s(double rate) { return fixed(rate, 1) + " GB/s"; }
 
 }  // namespace
 
-OtherMachine::OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program,
-                           const planner::BatchCosts& costs, const config::TrainingSettings& training,
+OtherMachine::OtherMachine(const MachineFlags& flags, const plan::ProgramFacts& program,
+                           const planner::BatchCosts& costs, const plan::TrainingSettings& training,
                            const std::string& device, bool emulated)
     : to_(machine_flag("--machine", flags.machine)),
       from_(source_machine(flags, to_, device, emulated)),
@@ -68,13 +68,13 @@ OtherMachine::OtherMachine(const MachineFlags& flags, const config::ProgramFacts
       least_(program, least_costs_),
       most_(program, most_costs_) {}
 
-planner::ScaledCosts OtherMachine::scaled_costs(const config::ProgramFacts& program, const config::StepCosts& costs,
-                                                const config::TrainingSettings& training) const {
+planner::ScaledCosts OtherMachine::scaled_costs(const plan::ProgramFacts& program, const plan::StepCosts& costs,
+                                                const plan::TrainingSettings& training) const {
   check_comparable(from_, to_);
   return planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training));
 }
 
-StepRange OtherMachine::range(const config::Plan& plan) const {
+StepRange OtherMachine::range(const plan::Plan& plan) const {
   return {least_.predict(plan).step_ms, most_.predict(plan).step_ms};
 }
 

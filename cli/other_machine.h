@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "core/config/machine_profile.h"
-#include "core/config/trial_request.h"
-#include "core/planner/batch_costs.h"
-#include "core/planner/planner.h"
-#include "core/planner/scaled_costs.h"
+#include "core/plan/facts/machine_profile.h"
+#include "core/plan/planner/batch_costs.h"
+#include "core/plan/planner/planner.h"
+#include "core/plan/planner/scaled_costs.h"
+#include "core/plan/request/trial_request.h"
 
 namespace memtune::cli {
 
@@ -27,30 +27,30 @@ class OtherMachine {
  public:
   // `costs` were recorded on `device`, or extrapolated to a range. `emulated`: the CPU emulated the device. Throws
   // UsageError for an unknown profile, or one that lacks a rate.
-  OtherMachine(const MachineFlags& flags, const config::ProgramFacts& program, const planner::BatchCosts& costs,
-               const config::TrainingSettings& training, const std::string& device, bool emulated);
+  OtherMachine(const MachineFlags& flags, const plan::ProgramFacts& program, const planner::BatchCosts& costs,
+               const plan::TrainingSettings& training, const std::string& device, bool emulated);
   OtherMachine(const OtherMachine&) = delete;
   OtherMachine& operator=(const OtherMachine&) = delete;
 
-  const config::StepCosts& costs() const { return costs_.likely; }
+  const plan::StepCosts& costs() const { return costs_.likely; }
   int64_t memory_bytes() const { return to_.memory_bytes; }
 
   // The range of the step time under a plan, as far as the rates of both machines define it.
-  StepRange range(const config::Plan& plan) const;
+  StepRange range(const plan::Plan& plan) const;
 
   std::string title() const;  // the measured machine and the planned one
   std::vector<std::string> notes(const std::vector<int64_t>& budgets) const;  // for the user
   nlohmann::json to_json() const;
 
  private:
-  planner::ScaledCosts scaled_costs(const config::ProgramFacts& program, const config::StepCosts& costs,
-                                    const config::TrainingSettings& training) const;
+  planner::ScaledCosts scaled_costs(const plan::ProgramFacts& program, const plan::StepCosts& costs,
+                                    const plan::TrainingSettings& training) const;
 
-  config::MachineProfile to_, from_;
+  plan::MachineProfile to_, from_;
   bool by_name_;  // the device's name identified the source machine
   std::string device_;
   planner::ScaledCosts costs_;
-  config::StepCosts least_costs_, most_costs_;
+  plan::StepCosts least_costs_, most_costs_;
   planner::StepModel least_, most_;
 };
 

@@ -88,7 +88,7 @@ result::Predicted PaperRung::predicted() const {
   return {step->predicted.step_ms, step->predicted.peak_bytes, step->least_ms};
 }
 
-std::string to_text(const PaperAnswer& answer, const config::ProgramFacts& program, int width) {
+std::string to_text(const PaperAnswer& answer, const plan::ProgramFacts& program, int width) {
   std::string text = table(answer);
   for (const PaperRung& rung : answer.rungs) {
     if (!rung.reasons) continue;

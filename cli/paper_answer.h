@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/other_machine.h"
-#include "core/planner/planner.h"
-#include "core/result/predicted.h"
+#include "core/plan/planner/planner.h"
+#include "core/record/measurement/predicted.h"
 
 namespace memtune::cli {
 
@@ -32,7 +32,7 @@ struct PaperAnswer {
 };
 
 // Lines have at most `width` characters, except in the table.
-std::string to_text(const PaperAnswer& answer, const config::ProgramFacts& program, int width);
+std::string to_text(const PaperAnswer& answer, const plan::ProgramFacts& program, int width);
 
 nlohmann::json to_json(const PaperAnswer& answer);
 

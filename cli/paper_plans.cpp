@@ -13,12 +13,12 @@
 #include "cli/other_batch.h"
 #include "cli/paper_answer.h"
 #include "cli/progress.h"
+#include "core/answer/report/text/pareto_plot.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/planner/planner.h"
-#include "core/report/text/pareto_plot.h"
-#include "core/sweep/recorded_costs.h"
+#include "core/plan/planner/planner.h"
+#include "core/sweep/proposals/recorded_costs.h"
 
 namespace memtune::cli {
 namespace {
@@ -29,8 +29,8 @@ using planner::Planner;
 
 struct Source {
   sweep::RunDirectory directory;
-  config::ProgramFacts program;
-  config::StepCosts costs;
+  plan::ProgramFacts program;
+  plan::StepCosts costs;
   sweep::SweepRecord record;
   sweep::TrialSpec trial;  // whose step was recorded
   std::string title;
@@ -130,15 +130,15 @@ std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* ba
 }
 
 // The range of a plan's step time; null if no uncertainty is known.
-using RangeOf = std::function<StepRange(const config::Plan&)>;
+using RangeOf = std::function<StepRange(const plan::Plan&)>;
 
 RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachine* machine) {
-  if (machine) return [machine](const config::Plan& plan) { return machine->range(plan); };
+  if (machine) return [machine](const plan::Plan& plan) { return machine->range(plan); };
   if (!batch || batch->costs().least == batch->costs().most) return {};
-  const auto model = [&](const config::StepCosts& costs) {
+  const auto model = [&](const plan::StepCosts& costs) {
     return std::make_shared<const planner::StepModel>(source.program, costs);
   };
-  return [least = model(batch->costs().least), most = model(batch->costs().most)](const config::Plan& plan) {
+  return [least = model(batch->costs().least), most = model(batch->costs().most)](const plan::Plan& plan) {
     return StepRange{least->predict(plan).step_ms, most->predict(plan).step_ms};
   };
 }

@@ -9,7 +9,7 @@
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/plan/op_class.h"
+#include "core/plan/rules/op_class.h"
 
 namespace memtune::cli {
 namespace {

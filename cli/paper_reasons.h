@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "core/planner/plan_reasons.h"
+#include "core/plan/planner/plan_reasons.h"
 
 namespace memtune::cli {
 

@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/config/machine_profile.h"
+#include "core/plan/facts/machine_profile.h"
 
 namespace memtune::cli {
 namespace {
@@ -116,12 +116,12 @@ void add_plan(CLI::App& app, Action& action) {
       ->type_name("N|auto");
   offer(command->add_option(
             "--machine", flags->paper.machine.machine,
-            "plan for another machine: " + join(config::machine_names(), ", ") + ", or a file of doctor --probe"),
-        config::machine_names())
+            "plan for another machine: " + join(plan::machine_names(), ", ") + ", or a file of doctor --probe"),
+        plan::machine_names())
       ->type_name("NAME|FILE");
   offer(command->add_option("--from-machine", flags->paper.machine.from,
                             "with --machine: which machine measured (default: by its device's name)"),
-        config::machine_names())
+        plan::machine_names())
       ->type_name("NAME|FILE");
   add_list(*command, "--budget", flags->paper.budgets, "device memory that a plan may use: 16GiB; several: 16GiB,12GiB")
       ->type_name("LIST");

@@ -29,7 +29,7 @@ std::string summary_table(const plan::PlanSummary& summary) {
   for (size_t place = 0; place < summary.total.sums.size(); ++place) {
     if (summary.total.sums[place].values == 0) continue;
     pad_lines();
-    lines[0] += to_string(static_cast<config::Place>(place));
+    lines[0] += to_string(static_cast<plan::Place>(place));
     for (size_t i = 0; i < rows.size(); ++i) lines[i + 1] += cell(rows[i].sums[place], summary.measured);
   }
   std::string text;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/plan/plan_summary.h"
+#include "core/plan/rules/plan_summary.h"
 
 namespace memtune::cli {
 

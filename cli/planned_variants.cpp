@@ -4,11 +4,11 @@
 #include <cmath>
 #include <utility>
 
+#include "core/answer/result/ranking.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/process/interrupt.h"
-#include "core/result/ranking.h"
+#include "core/measure/process/interrupt.h"
 
 namespace memtune::cli {
 namespace {

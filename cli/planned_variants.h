@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cli/native_trials.h"
-#include "core/sweep/command_sweep.h"
+#include "core/sweep/commands/command_sweep.h"
 
 namespace memtune::cli {
 

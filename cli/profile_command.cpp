@@ -7,8 +7,8 @@
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "cli/progress.h"
+#include "core/answer/report/text/json.h"
 #include "core/base/error.h"
-#include "core/report/text/json.h"
 
 namespace memtune::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
-#include "core/result/row.h"
+#include "core/record/measurement/row.h"
 
 namespace memtune::cli {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "core/result/predicted.h"
-#include "core/sweep/sweep.h"
+#include "core/record/measurement/predicted.h"
+#include "core/sweep/loop/sweep.h"
 
 namespace memtune::cli {
 

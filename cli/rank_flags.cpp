@@ -9,8 +9,8 @@
 #include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/config/vocabulary.h"
-#include "core/launch/launch.h"
+#include "core/base/vocabulary.h"
+#include "core/sweep/launch/launch.h"
 
 namespace memtune::cli {
 namespace {
@@ -27,9 +27,9 @@ void RankFlags::add_to(CLI::App& command) {
           "(default: 1, or as many as torchrun, srun or mpirun started)")
       ->type_name("N");
   offer(command.add_option("--reshard", reshard,
-                           "when a block's gathered parameters are freed: " + join(config::kReshard, ", ") +
+                           "when a block's gathered parameters are freed: " + join(kReshard, ", ") +
                                " (default: always, after its forward and its backward)"),
-        config::kReshard)
+        kReshard)
       ->type_name("WHEN");
   command
       .add_option("--shard-dtype", shard_dtype,
@@ -46,7 +46,7 @@ void RankFlags::add_to(CLI::App& command) {
   put_under(kMeasuring, command, {"--rank-timeout"});
 }
 
-void RankFlags::read(config::TrainingSettings& to) const {
+void RankFlags::read(plan::TrainingSettings& to) const {
   const std::optional<launch::Launch> launch =
       ranks == "1" ? std::nullopt : launch::read_launch(launch::this_environment());
   const int64_t most = launch ? std::numeric_limits<int>::max() : kMostRanks;
@@ -55,14 +55,14 @@ void RankFlags::read(config::TrainingSettings& to) const {
     throw UsageError("--ranks " + ranks + ": " + launch->launcher + " started " + std::to_string(launch->size) +
                      " processes, which are the ranks; --ranks 1 is of this one alone");
   if (launch) to.ranks = launch->size;
-  to.reshard = choice_flag("--reshard", reshard, config::kReshard);
-  if (!shard_dtype.empty()) to.shard_dtype = dtype_flag("--shard-dtype", shard_dtype, config::kParameterDtypes);
-  if (!reduce_dtype.empty()) to.reduce_dtype = dtype_flag("--reduce-dtype", reduce_dtype, config::kParameterDtypes);
+  to.reshard = choice_flag("--reshard", reshard, kReshard);
+  if (!shard_dtype.empty()) to.shard_dtype = dtype_flag("--shard-dtype", shard_dtype, kParameterDtypes);
+  if (!reduce_dtype.empty()) to.reduce_dtype = dtype_flag("--reduce-dtype", reduce_dtype, kParameterDtypes);
   to.shard_offload = shard_offload;
   to.rank_timeout_ms = std::chrono::milliseconds(duration_flag("--rank-timeout", timeout)).count();
 }
 
-void check_device_of_ranks(const config::TrainingSettings& training) {
+void check_device_of_ranks(const plan::TrainingSettings& training) {
   if (training.ranks > 1 && training.device.starts_with("cuda:"))
     throw UsageError("--ranks " + std::to_string(training.ranks) +
                      ": each rank has a device of its own, cuda:0 and so on: --device cuda, not " + training.device);

@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "core/sweep/sweep.h"
+#include "core/sweep/loop/sweep.h"
 
 namespace memtune::cli {
 
@@ -14,11 +14,11 @@ struct RankFlags {
 
   void add_to(CLI::App& command);
   // Sets the number of ranks: --ranks or the launcher's. `--ranks 1` runs alone even if launched. Throws UsageError.
-  void read(config::TrainingSettings& to) const;
+  void read(plan::TrainingSettings& to) const;
 };
 
 // Throws UsageError if several ranks would share a device.
-void check_device_of_ranks(const config::TrainingSettings& training);
+void check_device_of_ranks(const plan::TrainingSettings& training);
 // Throws UsageError for sweep settings that do not work with several ranks.
 void check_ranks(const sweep::SweepSettings& settings, bool finds_batch);
 

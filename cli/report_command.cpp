@@ -8,10 +8,10 @@
 #include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
+#include "core/answer/report/format.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/report/format.h"
-#include "core/trace/file.h"
+#include "core/record/trace/file.h"
 
 namespace memtune::cli {
 namespace {

@@ -11,8 +11,8 @@
 #include "core/base/bounds.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
-#include "core/config/vocabulary.h"
-#include "core/sweep/training.h"
+#include "core/base/vocabulary.h"
+#include "core/sweep/loop/training.h"
 
 namespace memtune::cli {
 namespace {
@@ -54,7 +54,7 @@ sweep::RunSettings settings_of(const RunFlags& flags) {
   check_output("--json", flags.json);
   sweep::RunSettings settings;
   settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMostSteps);
-  settings.save = choice_flag("--save", flags.save, config::kSaveModes);
+  settings.save = choice_flag("--save", flags.save, kSaveModes);
   settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMostSteps);
   settings.resume = flags.resumes;
   if (!flags.resume.empty()) settings.from = integer_flag("--resume", flags.resume, 0, kMostSteps);
@@ -143,7 +143,7 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--save-every", flags->save_every, "steps from save to save (default: no saves)")->type_name("N");
   offer(command->add_option("--save", flags->save,
                             "training waits for the disk (sync, the default), for a copy in host memory, or hardly"),
-        config::kSaveModes)
+        kSaveModes)
       ->type_name("HOW");
   command->add_option("--keep-last", flags->keep_last, "how many saved states stay (default: all)")->type_name("N");
   const auto resume = [flags = flags.get()](const std::string& given) {

@@ -5,7 +5,7 @@
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/base/layout.h"
-#include "core/config/strategy.h"
+#include "core/plan/strategy/strategy.h"
 
 namespace memtune::cli {
 namespace {
@@ -25,18 +25,18 @@ constexpr char kJoining[] =
     "Parts are joined by +, as in checkpoint:cheap+offload:stream,fraction=0.4: a later part places what the earlier "
     "ones left on the device. Parts of one family are for different blocks.";
 
-using Infos = std::vector<const config::StrategyInfo*>;
+using Infos = std::vector<const plan::StrategyInfo*>;
 
 // All strategies, or the parts of `name`: "checkpoint:every", "checkpoint:every=2", "checkpoint:cheap+offload:stream".
 Infos wanted(const std::string& name) {
   Infos infos;
-  for (const config::StrategyInfo& info : config::strategies()) {
+  for (const plan::StrategyInfo& info : plan::strategies()) {
     const std::string_view kind = info.name.substr(0, info.name.find('='));
     if (name.empty() || name == info.name || name == kind) infos.push_back(&info);
   }
   if (!infos.empty()) return infos;
-  const config::Strategy strategy = config::Strategy::parse(name);
-  for (const config::StrategyPart& part : strategy.parts()) {
+  const plan::Strategy strategy = plan::Strategy::parse(name);
+  for (const plan::StrategyPart& part : strategy.parts()) {
     if (std::ranges::find(infos, &part.info()) == infos.end()) infos.push_back(&part.info());
   }
   return infos;
@@ -44,10 +44,10 @@ Infos wanted(const std::string& name) {
 
 std::string as_json(const Infos& infos) {
   nlohmann::json list = nlohmann::json::array();
-  for (const config::StrategyInfo* info : infos) {
-    const config::StrategyInfo& strategy = *info;
+  for (const plan::StrategyInfo* info : infos) {
+    const plan::StrategyInfo& strategy = *info;
     nlohmann::json parameters = nlohmann::json::array();
-    for (const config::ParameterInfo& parameter : strategy.parameters) {
+    for (const plan::ParameterInfo& parameter : strategy.parameters) {
       parameters.push_back({{"name", parameter.name},
                             {"values", values_text(parameter)},
                             {"default", parameter.default_value},
@@ -68,9 +68,9 @@ std::string filled(const std::string& text, int indent, int further, int width) 
 
 std::string as_text(const Infos& infos, int width) {
   std::string text;
-  for (const config::StrategyInfo* strategy : infos) {
+  for (const plan::StrategyInfo* strategy : infos) {
     text += std::string(strategy->name) + "\n" + filled(std::string(strategy->help), 4, 4, width);
-    for (const config::ParameterInfo& parameter : strategy->parameters) {
+    for (const plan::ParameterInfo& parameter : strategy->parameters) {
       const std::string values = std::string(parameter.name) + "=" + std::string(values_text(parameter));
       text += filled(values + " (default " + std::string(parameter.default_value) + "): " + std::string(parameter.help),
                      6, 10, width);

@@ -1,11 +1,11 @@
 #include "cli/sweep_answer.h"
 
 #include "cli/finished_run.h"
+#include "core/answer/report/text/csv.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/report/text/table.h"
+#include "core/answer/report/words.h"
 #include "core/base/utf8.h"
-#include "core/report/text/csv.h"
-#include "core/report/text/json.h"
-#include "core/report/text/table.h"
-#include "core/report/words.h"
 
 namespace memtune::cli {
 

@@ -12,15 +12,15 @@
 #include "cli/sweep_answer.h"
 #include "cli/sweep_flags.h"
 #include "cli/trainer_config.h"
+#include "core/answer/trainer/trainer.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/config/vocabulary.h"
-#include "core/sweep/command_line.h"
-#include "core/sweep/inspection.h"
-#include "core/trainer/trainer.h"
+#include "core/base/vocabulary.h"
+#include "core/sweep/loop/command_line.h"
+#include "core/sweep/loop/inspection.h"
 
 namespace memtune::cli {
 namespace {
@@ -154,9 +154,9 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
 // "10 trials in 3 rounds; parameters, all gradients and what adamw keeps take 8.2 GiB, values that none keeps for
 // backward 4.1 GiB".
 std::string size_text(const sweep::SweepRecord& record, int rounds) {
-  const config::TrainingSettings& training = record.request.training;
+  const plan::TrainingSettings& training = record.request.training;
   int64_t saved = 0;  // if it was measured
-  for (const config::OpFacts& op : record.facts.program.ops) saved += saved_bytes(op);
+  for (const plan::OpFacts& op : record.facts.program.ops) saved += saved_bytes(op);
   const int64_t states = sweep::state_bytes(training, record.facts.program);
   std::string text = std::to_string(record.trials.size()) + " trials in " + std::to_string(rounds) +
                      " rounds; parameters, all gradients and what " + training.optimizer + " keeps take " +
@@ -171,7 +171,7 @@ std::string size_text(const sweep::SweepRecord& record, int rounds) {
 // Describes the measurement of --saves and the disk space that it needs.
 std::string saving_text(const sweep::SweepSettings& settings, const sweep::SweepRecord& record) {
   if (settings.save_modes.empty()) return "";
-  const config::ProgramFacts& facts = record.facts.program;
+  const plan::ProgramFacts& facts = record.facts.program;
   const int64_t state_bytes = sweep::state_bytes(record.request.training, facts) - facts.parameter_bytes;
   return "; then saves are measured under the recommended one (" + join(settings.save_modes, ", ") +
          "), which takes room for two states of some " + format_bytes(state_bytes) + " each in " +
@@ -254,8 +254,8 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
       ->type_name("TIME");
   CLI::Option* saves = offer(command->add_option("--saves", flags->saves,
                                                  "measure saving the training's state under the recommended plan: " +
-                                                     join(config::kSaveModes, ",") + " (default: all of them)"),
-                             config::kSaveModes)
+                                                     join(kSaveModes, ",") + " (default: all of them)"),
+                             kSaveModes)
                            ->expected(0, 1)
                            ->type_name("[MODES]");
   command->add_option("--mtbf", flags->mtbf, "mean time between failures of the whole job: 12h; how often to save")

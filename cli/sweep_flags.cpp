@@ -10,12 +10,12 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/profile.h"
 #include "core/base/text.h"
-#include "core/config/profile.h"
-#include "core/config/vocabulary.h"
-#include "core/sweep/batch_proposer.h"
-#include "core/sweep/largest_batch.h"
-#include "core/sweep/plan_proposer.h"
+#include "core/base/vocabulary.h"
+#include "core/sweep/proposals/batch_proposer.h"
+#include "core/sweep/proposals/largest_batch.h"
+#include "core/sweep/proposals/plan_proposer.h"
 
 namespace memtune::cli {
 namespace {
@@ -28,7 +28,7 @@ constexpr int64_t kMost = kMostCount;
 std::vector<std::string> strategies(const SweepFlags& flags) {
   std::vector<std::string> specs;
   if (!flags.sweep.empty() || (flags.strategies.empty() && flags.plans.empty())) {
-    const auto& profile = config::find_profile("sweeps", flags.sweep.empty() ? "default" : flags.sweep);
+    const auto& profile = find_profile("sweeps", flags.sweep.empty() ? "default" : flags.sweep);
     specs = parse_json(profile.json).at("strategies").get<std::vector<std::string>>();
   }
   for (const std::string& text : flags.strategies) {
@@ -47,10 +47,10 @@ Modes save_modes(const SweepFlags& flags) {
   for (const auto& [flag, value] : {std::pair("--mtbf", flags.mtbf), std::pair("--keep-last", flags.keep_last)})
     if (!value.empty() && !flags.measure_saves)
       throw UsageError(std::string(flag) + " is about saves: it goes with --saves");
-  if (!flags.measure_saves || flags.saves.empty()) return flags.measure_saves ? config::kSaveModes : Modes();
+  if (!flags.measure_saves || flags.saves.empty()) return flags.measure_saves ? kSaveModes : Modes();
   Modes modes;
   for (const std::string& mode : split(flags.saves, ','))
-    modes.push_back(choice_flag("--saves", trim(mode), config::kSaveModes));
+    modes.push_back(choice_flag("--saves", trim(mode), kSaveModes));
   return modes;
 }
 
@@ -184,7 +184,7 @@ CommandSweepFlags command_sweep(SweepFlags& flags, const std::vector<std::string
 sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
   if (finds_batch(flags) && !finds_both(flags)) return sweep::propose_largest_batches(budget(settings));
   if (!finds_plan(flags)) return sweep::propose_all;
-  const config::TrainingSettings& training = settings.request.training;
+  const plan::TrainingSettings& training = settings.request.training;
   const int64_t cap = training.memory_cap_bytes;
   const int64_t limit = cap > 0 ? std::min(cap, settings.budget_bytes) : settings.budget_bytes;
   const planner::PlanLimits limits{limit, training.host_budget_bytes, training.disk_budget_bytes};

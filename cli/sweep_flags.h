@@ -8,7 +8,7 @@
 #include "cli/model_flags.h"
 #include "cli/sweep_answer.h"
 #include "cli/trainer_config.h"
-#include "core/sweep/sweep.h"
+#include "core/sweep/loop/sweep.h"
 
 namespace memtune::cli {
 

@@ -2,11 +2,11 @@
 
 #include <filesystem>
 
+#include "core/answer/trainer/native_flags.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
-#include "core/trainer/native_flags.h"
 
 namespace memtune::cli {
 namespace {

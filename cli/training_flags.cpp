@@ -8,16 +8,13 @@
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "core/base/error.h"
+#include "core/base/loss_implementation.h"
 #include "core/base/text.h"
-#include "core/config/lora.h"
-#include "core/config/loss_implementation.h"
-#include "core/config/vocabulary.h"
+#include "core/base/vocabulary.h"
+#include "core/model/adapter/lora.h"
 
 namespace memtune::cli {
 namespace {
-
-using config::kLosses;
-using config::kOptimizers;
 
 constexpr int64_t kMostPasses = 1'000'000;
 
@@ -70,7 +67,7 @@ void TrainingFlags::add_to(CLI::App& command) {
             "--load-in", load_in,
             "hold the linear layers' frozen weights as bitsandbytes does: in NF4 by 4bit (double quantization) or "
             "4bit-single, LLM.int8() by 8bit"),
-        config::kQuantizations)
+        kQuantizations)
       ->type_name("NAME");
   command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");
   put_under(kModelOptions, command, {"--loss", "--loss-impl", "--output", "--target"});
@@ -79,9 +76,9 @@ void TrainingFlags::add_to(CLI::App& command) {
              "--autocast", "--lora", "--load-in", "--seed"});
 }
 
-void TrainingFlags::read(config::TrainingSettings& to) const {
+void TrainingFlags::read(plan::TrainingSettings& to) const {
   if (!loss.empty()) to.loss = choice_flag("--loss", loss, kLosses);
-  config::parse_loss_implementation(to.loss_impl = loss_impl);
+  parse_loss_implementation(to.loss_impl = loss_impl);
   to.output = output;
   to.target = target;
   to.optimizer = choice_flag("--optimizer", optimizer, kOptimizers);
@@ -89,14 +86,14 @@ void TrainingFlags::read(config::TrainingSettings& to) const {
   to.max_grad_norm = parse_norm(max_grad_norm);
   to.accumulate = static_cast<int>(integer_flag("--accumulate", accumulate, 1, kMostPasses));
   to.learning_rate = parse_learning_rate(learning_rate);
-  if (!dtype.empty()) to.dtype = dtype_flag("--dtype", dtype, config::kParameterDtypes);
-  if (!autocast.empty()) to.autocast = dtype_flag("--autocast", autocast, config::kAutocastDtypes);
+  if (!dtype.empty()) to.dtype = dtype_flag("--dtype", dtype, kParameterDtypes);
+  if (!autocast.empty()) to.autocast = dtype_flag("--autocast", autocast, kAutocastDtypes);
   if (!lora.empty()) {
-    config::parse_lora(lora);
-    to.lora = config::canonical_lora(lora);
+    model::parse_lora(lora);
+    to.lora = model::canonical_lora(lora);
     check_utf8("--lora", to.lora);
   }
-  if (!load_in.empty()) to.load_in = choice_flag("--load-in", load_in, config::kQuantizations);
+  if (!load_in.empty()) to.load_in = choice_flag("--load-in", load_in, kQuantizations);
   to.seed = integer_flag("--seed", seed, 0, std::numeric_limits<int64_t>::max());
 }
 

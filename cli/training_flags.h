@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "core/config/trial_request.h"
+#include "core/plan/request/trial_request.h"
 
 namespace memtune::cli {
 
@@ -15,7 +15,7 @@ struct TrainingFlags {
   bool optimizer_in_backward = false;
 
   void add_to(CLI::App& command);
-  void read(config::TrainingSettings& to) const;  // UsageError
+  void read(plan::TrainingSettings& to) const;  // UsageError
 };
 
 }  // namespace memtune::cli

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
-#include "core/autograd/hooks.h"
+#include "core/engine/autograd/hooks.h"
 #include "tests/support/run_cases.h"
 
 int main(int argc, char** argv) {

@@ -1,16 +1,16 @@
 #include "gui/model/analysis.h"
 
-#include "core/sweep/run_directory.h"
+#include "core/sweep/directory/run_directory.h"
 
 namespace memtune::gui {
 
-std::optional<config::Plan> read_plan(const Trial& trial) {
+std::optional<plan::Plan> read_plan(const Trial& trial) {
   return trial.plan_path().empty() ? std::nullopt : sweep::read_plan(trial.plan_path());
 }
 
 std::vector<findings::Finding> find_in(const Trial& trial) {
   if (!trial.has_trace()) return {};
-  const std::optional<config::Plan> plan = read_plan(trial);
+  const std::optional<plan::Plan> plan = read_plan(trial);
   return findings::find(trial.load().trace, trial.row().measurement, plan ? &*plan : nullptr);
 }
 

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "core/config/plan.h"
-#include "core/findings/findings.h"
-#include "core/trace/held_values.h"
+#include "core/answer/findings/findings.h"
+#include "core/plan/strategy/plan.h"
+#include "core/record/trace/held_values.h"
 #include "gui/model/run.h"
 #include "gui/model/spot.h"
 
 namespace memtune::gui {
 
 // None if the trial has no readable plan file.
-std::optional<config::Plan> read_plan(const Trial& trial);
+std::optional<plan::Plan> read_plan(const Trial& trial);
 
 // Loads the trace if necessary. Empty for a trial without a trace.
 std::vector<findings::Finding> find_in(const Trial& trial);

@@ -4,10 +4,10 @@
 #include <cctype>
 #include <map>
 
+#include "core/answer/result/figures.h"
+#include "core/answer/result/pareto.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/result/figures.h"
-#include "core/result/pareto.h"
 
 namespace memtune::gui {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/answer/findings/trace_diff.h"
 #include "core/base/layout.h"
-#include "core/findings/trace_diff.h"
 #include "gui/model/run.h"
 #include "gui/model/spot.h"
 

@@ -104,9 +104,9 @@ PlanGrid make_plan_grid(std::vector<trace::TracedValue> values) {
   return grid;
 }
 
-PlanGrid make_plan_grid(const config::Plan& plan, const std::vector<std::string>& blocks) {
+PlanGrid make_plan_grid(const plan::Plan& plan, const std::vector<std::string>& blocks) {
   std::vector<trace::TracedValue> values;
-  for (const config::OpPlacement& op : plan.placements) {
+  for (const plan::OpPlacement& op : plan.placements) {
     const size_t slash = op.name.find('/');
     const std::string region = slash == std::string::npos ? "" : op.name.substr(0, slash);
     std::string name = slash == std::string::npos ? op.name : op.name.substr(slash + 1);
@@ -114,8 +114,8 @@ PlanGrid make_plan_grid(const config::Plan& plan, const std::vector<std::string>
     name = region.empty() ? name : region + " " + name;
     const int32_t block = block_of(blocks, region);
     const std::string row = block == trace::kNoBlock ? "" : blocks[static_cast<size_t>(block)];
-    for (const config::Place place : op.outputs) values.push_back({name, row, to_string(place), "", 0, block});
-    if (op.saved != config::Place::keep) values.push_back({name + ", its own", row, to_string(op.saved), "", 0, block});
+    for (const plan::Place place : op.outputs) values.push_back({name, row, to_string(place), "", 0, block});
+    if (op.saved != plan::Place::keep) values.push_back({name + ", its own", row, to_string(op.saved), "", 0, block});
   }
   PlanGrid grid = make_plan_grid(std::move(values));
   grid.bytes_known = false;

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/config/plan.h"
-#include "core/trace/event.h"
+#include "core/plan/strategy/plan.h"
+#include "core/record/trace/event.h"
 #include "gui/model/spot.h"
 
 namespace memtune::gui {
@@ -38,7 +38,7 @@ struct PlanGrid {
 
 PlanGrid make_plan_grid(std::vector<trace::TracedValue> values);
 // From a plan without a trace, so bytes and reasons are unknown. `blocks`: names of the model's blocks, in order.
-PlanGrid make_plan_grid(const config::Plan& plan, const std::vector<std::string>& blocks);
+PlanGrid make_plan_grid(const plan::Plan& plan, const std::vector<std::string>& blocks);
 
 // State of the pane between frames.
 struct PlanState {

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
+#include "core/answer/report/words.h"
 #include "core/base/error.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
-#include "core/config/strategy.h"
-#include "core/report/words.h"
-#include "core/sweep/run_directory.h"
-#include "core/trace/file.h"
+#include "core/plan/strategy/strategy.h"
+#include "core/record/trace/file.h"
+#include "core/sweep/directory/run_directory.h"
 
 namespace memtune::gui {
 namespace {
@@ -87,7 +87,7 @@ void Run::add(const fs::path& path) {
     const sweep::RunDirectory directory(path);
     const sweep::SweepRecord record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
-    for (const config::BlockFacts& block : record.facts.program.blocks) names.push_back(block.region);
+    for (const plan::BlockFacts& block : record.facts.program.blocks) names.push_back(block.region);
     for (const result::Row* row : ranked(reports.back().rows))
       trials.emplace_back(index, prefix + result::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan));
@@ -112,7 +112,7 @@ size_t Run::first_trial() const {
 }
 
 size_t Run::find_trial(const std::string& name) const {
-  const std::string strategy = config::canonical_name(name);
+  const std::string strategy = plan::canonical_name(name);
   std::vector<std::string> labels;
   for (size_t i = 0; i < trials.size(); ++i) {
     const Trial& trial = trials[i];

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/report/report.h"
-#include "core/trace/event.h"
+#include "core/answer/report/report.h"
+#include "core/record/trace/event.h"
 #include "gui/model/timeline_model.h"
 
 namespace memtune::gui {

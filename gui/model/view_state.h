@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/event.h"
-#include "core/trace/interval.h"
+#include "core/record/trace/event.h"
+#include "core/record/trace/interval.h"
 
 namespace memtune::gui {
 

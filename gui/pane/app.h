@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/interval.h"
+#include "core/record/trace/interval.h"
 #include "gui/model/analysis.h"
 #include "gui/model/compare_model.h"
 #include "gui/model/plan_model.h"

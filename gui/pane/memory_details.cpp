@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/answer/report/explanation.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
-#include "core/report/explanation.h"
 #include "gui/model/format.h"
 #include "gui/pane/memory_track.h"
 #include "gui/pane/widgets.h"

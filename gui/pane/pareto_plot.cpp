@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/answer/report/chart/label_places.h"
 #include "core/base/layout.h"
-#include "core/report/chart/label_places.h"
 #include "gui/pane/widgets.h"
 
 namespace memtune::gui {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/result/row.h"
+#include "core/record/measurement/row.h"
 #include "gui/model/format.h"
 #include "gui/pane/widgets.h"
 

@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "core/trace/event.h"
+#include "core/record/trace/event.h"
 
 namespace memtune::gui {
 

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/config/view_options.h"
+#include "core/base/view_options.h"
 
 namespace memtune::gui {
 namespace {
@@ -96,12 +96,12 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
 }
 
 bool known(const std::string& name) {
-  return std::ranges::any_of(config::view_options(), [&](const auto& option) { return name == option.name; });
+  return std::ranges::any_of(view_options(), [&](const auto& option) { return name == option.name; });
 }
 
 std::vector<std::string> option_names() {
   std::vector<std::string> names;
-  for (const config::ViewOption& option : config::view_options()) names.push_back(option.name);
+  for (const ViewOption& option : view_options()) names.push_back(option.name);
   return names;
 }
 
@@ -109,7 +109,7 @@ std::vector<std::string> option_names() {
 
 std::string help_text() {
   std::string text = kHelp;
-  for (const config::ViewOption& option : config::view_options())
+  for (const ViewOption& option : view_options())
     text += "  " + pad_right(option.name + " " + option.value, 26) + "  " + option.help + "\n";
   return text;
 }

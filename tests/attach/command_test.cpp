@@ -1,5 +1,5 @@
 // A command may end in any way a process can; each comes back as one typed outcome, in time, with nothing left behind.
-#include "core/attach/command.h"
+#include "core/measure/attach/command.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <chrono>
 
 #include "core/base/error.h"
-#include "core/process/interrupt.h"
+#include "core/measure/process/interrupt.h"
 #include "tests/attach/recorded.h"
 #include "tests/support/out_of_memory.h"
 

@@ -1,5 +1,5 @@
 // Figures of a team of ranks, out of made-up records.
-#include "core/attach/figures.h"
+#include "core/measure/attach/figures.h"
 
 #include <doctest/doctest.h>
 

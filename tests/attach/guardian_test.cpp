@@ -1,5 +1,5 @@
 // Whoever kills memtune leaves nothing of the command running.
-#include "core/attach/guardian.h"
+#include "core/measure/attach/guardian.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/attach/descendants.h"
+#include "core/measure/attach/descendants.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;

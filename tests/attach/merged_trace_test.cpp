@@ -1,13 +1,13 @@
 // What ranks recorded of their traced steps becomes one trace, on one clock, whose figures are the slowest rank's.
-#include "core/attach/merged_trace.h"
+#include "core/measure/attach/merged_trace.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "core/result/overlap.h"
-#include "core/trace/file.h"
-#include "core/trace/occupation.h"
+#include "core/record/measurement/overlap.h"
+#include "core/record/trace/file.h"
+#include "core/record/trace/occupation.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;

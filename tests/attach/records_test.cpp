@@ -1,5 +1,5 @@
 // What processes record is read as it grows, whatever else is written there.
-#include "core/attach/records.h"
+#include "core/measure/attach/records.h"
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>

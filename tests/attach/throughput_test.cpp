@@ -1,5 +1,5 @@
 // Samples and tokens a second, from what left the loaders during each step.
-#include "core/attach/throughput.h"
+#include "core/measure/attach/throughput.h"
 
 #include <doctest/doctest.h>
 

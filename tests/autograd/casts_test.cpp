@@ -1,5 +1,5 @@
 // Under autocast autograd saves copies that no op of the program made: they have to be told from an op's own values.
-#include "core/autograd/casts.h"
+#include "core/engine/autograd/casts.h"
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>

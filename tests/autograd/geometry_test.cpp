@@ -1,5 +1,5 @@
 // A restored tensor must be the saved one to the byte: size, stride, offset, type. Engines in the field lost each.
-#include "core/autograd/geometry.h"
+#include "core/engine/autograd/geometry.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // Hooks are process-wide machinery of LibTorch used in scopes: outside a scope, and in an inner one that says no,
 // autograd must be as if memtune were not there.
-#include "core/autograd/hooks.h"
+#include "core/engine/autograd/hooks.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>

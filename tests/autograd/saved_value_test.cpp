@@ -1,6 +1,6 @@
 // A value is known by its storage, not by its address: addresses come back. What it holds goes with its last use,
 // whatever state it is in and however the use ends.
-#include "core/autograd/saved_value.h"
+#include "core/engine/autograd/saved_value.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace {
 using State = SavedValue::State;
 
 ValuePtr value_of(const at::Tensor& tensor, int block = -1) {
-  return std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{3, 0, block}, config::Place::keep);
+  return std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{3, 0, block}, plan::Place::keep);
 }
 
 bool holds(const at::Storage& storage, float content) {
@@ -138,7 +138,7 @@ TEST_CASE("a dropped value is made again, held for its uses, and dropped again")
   at::Tensor tensor = at::ones({4});
   const auto fill = std::make_shared<Fill>();
   const auto value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, fill);
-  CHECK(value->place() == config::Place::recompute);
+  CHECK(value->place() == plan::Place::recompute);
   CHECK(value->state() == State::dropped);
   CHECK(holds(value->bytes(), 1));  // the step holds it still
   tensor.reset();

@@ -1,5 +1,5 @@
 // What a recomputation costs and what it must not do; that its gradients are right is the conformance suite's business.
-#include "core/checkpoint/recompute.h"
+#include "core/engine/checkpoint/recompute.h"
 
 #include <doctest/doctest.h>
 
@@ -65,7 +65,7 @@ TEST_CASE("nested, blocks are not run again as a whole, whatever the habit") {
   const Step plain = model.plain();
   for (const int segment : {2, 3, 6}) {
     CAPTURE(segment);
-    auto plan = plan::make_plan(config::Strategy::parse("checkpoint:full,segment=" + std::to_string(segment)), facts);
+    auto plan = plan::make_plan(plan::Strategy::parse("checkpoint:full,segment=" + std::to_string(segment)), facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
     const int64_t reruns = model.under(program, facts, plan).reruns;
     plan.transfer.habits.whole_blocks = true;

@@ -1,12 +1,12 @@
 // What is remembered of an op that may be run again: every kind of argument, and a use of each value it starts from.
-#include "core/checkpoint/recorder.h"
+#include "core/engine/checkpoint/recorder.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
 #include <map>
 
-#include "core/checkpoint/recompute.h"
+#include "core/engine/checkpoint/recompute.h"
 #include "tests/support/training.h"
 
 namespace memtune::checkpoint {
@@ -21,7 +21,7 @@ struct Recording {
   Use use(const at::Tensor& tensor) {
     if (tensor.is_same(parameter)) return {};
     auto& value = values[tensor.storage().unsafeGetStorageImpl()];
-    if (!value) value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, config::Place::keep);
+    if (!value) value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, plan::Place::keep);
     Use use(value, Use::By::rerun);
     use->hold(tensor.storage());
     return use;

@@ -5,14 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
-#include "core/config/machine_profile.h"
-#include "core/config/vocabulary.h"
+#include "core/base/vocabulary.h"
+#include "core/plan/facts/machine_profile.h"
 #include "tests/attach/recorded.h"
-#include "tests/config/made_up_zip.h"
+#include "tests/pt2/made_up_zip.h"
 #include "tests/support/run_program.h"
 
 using memtune::join;
-using memtune::config::kSaveModes;
+using memtune::kSaveModes;
 using memtune::test::Ended;
 using memtune::test::slurp;
 using memtune::test::Workspace;
@@ -369,7 +369,7 @@ TEST_CASE("doctor --probe measures the machine, into a file that is a machine's 
   const Ended written = place.memtune("doctor --probe --device cpu -q --write here.json --json");
   CHECK(written.code == 0);
   CHECK(written.out == slurp(place.folder.path / "here.json"));
-  CHECK(memtune::config::find_machine((place.folder.path / "here.json").string()).tflops.at("bfloat16") == 100);
+  CHECK(memtune::plan::find_machine((place.folder.path / "here.json").string()).tflops.at("bfloat16") == 100);
   const Ended twice = place.memtune("doctor --probe --device cpu --write - --json -");
   CHECK(twice.code == 2);
   CHECK(twice.out.empty());

@@ -11,7 +11,7 @@
 #include "cli/manual_page.h"
 #include "cli/model_flags.h"
 #include "core/base/text.h"
-#include "core/config/view_options.h"
+#include "core/base/view_options.h"
 
 using namespace memtune;
 
@@ -31,7 +31,7 @@ struct CommandLine {
 std::vector<std::string> flags(const CLI::App& command) {
   std::vector<std::string> names;
   if (command.get_prefix_command()) {
-    for (const config::ViewOption& option : config::view_options()) names.push_back(option.name);
+    for (const ViewOption& option : view_options()) names.push_back(option.name);
     return names;
   }
   for (const CLI::Option* option : command.get_options())

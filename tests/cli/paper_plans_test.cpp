@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
-#include "core/config/machine_profile.h"
+#include "core/plan/facts/machine_profile.h"
 #include "tests/cli/paper_run.h"
 
 using namespace memtune;
@@ -179,7 +179,7 @@ TEST_CASE("what a stranger's run is called moves no terminal") {
 
 TEST_CASE("what no plan fits on another machine is one line, and a failure") {
   const PaperRun place("NVIDIA H200");
-  json machine = config::find_machine("h100");
+  json machine = plan::find_machine("h100");
   machine["memory_bytes"] = 4 * kMiB;
   std::ofstream(place.folder.path / "small.json") << machine;
   const Ended ended = place.memtune("plan --from memtune-run --machine small.json");
@@ -195,7 +195,7 @@ TEST_CASE("a machine that is known by the device's name alone is told, and one t
   const std::string said = place.memtune("plan --from memtune-run --machine h200 --from-machine h200").out;
   CHECK_FALSE(has(said, "by the name"));
   CHECK_FALSE(has(place.memtune("plan --from memtune-run --machine h100").out, "as measured"));
-  json machine = config::find_machine("h100");
+  json machine = plan::find_machine("h100");
   machine["emulated"] = true;
   std::ofstream(place.folder.path / "played.json") << machine;
   const Ended ended = place.memtune("plan --from memtune-run --machine played.json --from-machine played.json");

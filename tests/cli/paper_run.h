@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/planner/step_model.h"
-#include "core/sweep/run_directory.h"
+#include "core/plan/planner/step_model.h"
+#include "core/sweep/directory/run_directory.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
 
@@ -18,7 +18,7 @@ struct PaperRun : Workspace {
     sweep::SweepRecord record;
     record.model = model;
     record.facts.program = decoder(6);
-    config::StepCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
+    plan::StepCosts costs = step_of(record.facts.program, decoder_ms(record.facts.program));
     costs.out_gb_per_s = costs.in_gb_per_s = 25;
     costs.gradient_bytes.assign(costs.moments.size() + 1, 0);
     record.trials = {{"none", {}, {}, "key", "trials/1-none"}};

@@ -268,7 +268,7 @@ TEST_CASE("what own engines do not run leaves all settings to be tried, and is r
 }
 
 TEST_CASE("own trials plan for the host memory that was given, and for less where a CPU's plans move nothing") {
-  config::TrainingSettings training;
+  plan::TrainingSettings training;
   CHECK(limits_of(training, 100, 0).host_budget_bytes == 0);  // any
   CHECK(limits_of(training, 100, 1).host_budget_bytes == 1);
   training.host_budget_bytes = 5000;

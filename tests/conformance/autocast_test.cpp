@@ -1,6 +1,6 @@
 // Autocast puts copies between values and the ops that take them; a plan that drops those makes them again from the
 // value, not by running the op.
-#include "core/autograd/autocast.h"
+#include "core/model/ops/autocast.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 namespace memtune::tests {
 namespace {
 
-struct Bf16 : autograd::AutocastScope {
+struct Bf16 : ops::AutocastScope {
   Bf16() : AutocastScope(device::torch_device(test_device()).type(), {true, at::kBFloat16}) {}
 };
 
@@ -19,15 +19,15 @@ def forward(self, x):
     return torch.matmul(y, self.b)
 )";
 
-config::Plan plan_for(const config::ProgramFacts& facts, config::Place copies) {
-  config::Plan plan;
+plan::Plan plan_for(const plan::ProgramFacts& facts, plan::Place copies) {
+  plan::Plan plan;
   plan.saved_min_bytes = plan.transfer.min_bytes = 0;
   int matmuls = 0;
   for (size_t i = 0; i < facts.ops.size(); ++i) {
     const auto& op = facts.ops[i];
-    const bool second = config::is_matmul(op.op_class) && matmuls++ % 2 == 1;
+    const bool second = plan::is_matmul(op.op_class) && matmuls++ % 2 == 1;
     if (op.name != "aten::sigmoid" && !second) continue;
-    config::OpPlacement placement{static_cast<int>(i), op.region + "/" + op.name, {config::Place::keep}};
+    plan::OpPlacement placement{static_cast<int>(i), op.region + "/" + op.name, {plan::Place::keep}};
     if (second) placement.saved = copies;
     plan.placements.push_back(placement);
   }
@@ -40,14 +40,14 @@ TEST_CASE("the copy of an input is cast again, whatever the value's own place, a
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const Bf16 autocast;
   const Step plain = model.under("none");
-  for (config::Place value : {config::Place::keep, config::Place::recompute, config::Place::host}) {
-    CAPTURE(config::to_string(value));
-    config::Plan plan = plan_for(facts, config::Place::recompute);
+  for (plan::Place value : {plan::Place::keep, plan::Place::recompute, plan::Place::host}) {
+    CAPTURE(plan::to_string(value));
+    plan::Plan plan = plan_for(facts, plan::Place::recompute);
     for (auto& placement : plan.placements)
-      if (placement.saved == config::Place::keep) placement.outputs[0] = value;
+      if (placement.saved == plan::Place::keep) placement.outputs[0] = value;
     const Step step = model.under(program, facts, plan);
     CHECK(same(step, plain));
-    CHECK(step.reruns == (value == config::Place::recompute ? 6 : 3));  // a cast a block, and the sigmoid
+    CHECK(step.reruns == (value == plan::Place::recompute ? 6 : 3));  // a cast a block, and the sigmoid
     CHECK(step.leased_after == 0);
   }
 }
@@ -58,7 +58,7 @@ TEST_CASE("the copy itself may wait in host memory") {
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const Bf16 autocast;
   const Step plain = model.under("none");
-  const Step step = model.under(program, facts, plan_for(facts, config::Place::host));
+  const Step step = model.under(program, facts, plan_for(facts, plan::Place::host));
   CHECK(same(step, plain));
   CHECK(step.out_bytes == 3 * 4 * 8 * 2);  // bfloat16
 }

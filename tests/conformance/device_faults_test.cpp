@@ -26,7 +26,7 @@ class FailingTraining {
   explicit FailingTraining(const std::string& strategy)
       : program_(tests::lower(model_.module(), frontend::Loss::returned, "", device::torch_device(test_device()))),
         facts_(model_.surveyed(program_)),
-        plan_(plan::make_plan(config::Strategy::parse(strategy), facts_)),
+        plan_(plan::make_plan(plan::Strategy::parse(strategy), facts_)),
         plain_(model_.plain()) {
     plan_.saved_min_bytes = plan_.transfer.min_bytes = 0;
     model_.clear();
@@ -57,8 +57,8 @@ class FailingTraining {
 
   Model model_{kSource, /*blocks=*/3};
   program::Program program_;
-  config::ProgramFacts facts_;
-  config::Plan plan_;
+  plan::ProgramFacts facts_;
+  plan::Plan plan_;
   Step plain_;
 };
 

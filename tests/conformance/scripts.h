@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "core/program/first_line.h"
+#include "core/model/program/first_line.h"
 #include "tests/support/training.h"
 
 namespace memtune::tests {

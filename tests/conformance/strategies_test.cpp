@@ -137,16 +137,16 @@ struct Prepared {
   Model model{kScripts[1].source, 3};
   program::Program program =
       tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
-  config::ProgramFacts facts = model.surveyed(program);
-  config::Plan plan;
+  plan::ProgramFacts facts = model.surveyed(program);
+  plan::Plan plan;
   step::Executor executor;
   program::Interpreter interpreter{program};
 
   explicit Prepared(const std::string& strategy)
       : plan(plan_of(strategy, facts)), executor(program, facts, plan, test_device(), test_tiers(plan)) {}
 
-  static config::Plan plan_of(const std::string& strategy, const config::ProgramFacts& facts) {
-    config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), facts);
+  static plan::Plan plan_of(const std::string& strategy, const plan::ProgramFacts& facts) {
+    plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
     return plan;
   }
@@ -165,7 +165,7 @@ TEST_CASE("every strategy gives the bits of plain autograd and leaves nothing be
 }
 
 TEST_CASE("the strategies of the suite are all that there are") {
-  for (const auto& info : config::strategies()) {
+  for (const auto& info : plan::strategies()) {
     bool joined = false;
     for (const auto& strategy : all_strategies())
       joined = joined || strategy.starts_with(info.name.substr(0, info.name.find('=')));

@@ -1,5 +1,5 @@
 // The engines' ordering is tested on this device: its streams must really run beside the caller and really wait.
-#include "core/device/cpu_device.h"
+#include "core/base/device/cpu_device.h"
 
 #include <doctest/doctest.h>
 

@@ -4,7 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "core/device/device.h"
+#include "core/base/device/device.h"
 
 namespace memtune::testing {
 

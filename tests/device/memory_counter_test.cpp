@@ -1,5 +1,5 @@
 // Peaks on the CPU device are these counters: they must be exact, also after an allocation was refused.
-#include "core/device/memory_counter.h"
+#include "core/base/device/memory_counter.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Which waits between streams are needless, against what follows from the waits themselves.
-#include "core/device/stream_order.h"
+#include "core/base/device/stream_order.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // What a trial entrusts to the disk comes back bit for bit or not at all, in the order and at the moments promised.
-#include "core/disk/block_store.h"
+#include "core/engine/disk/block_store.h"
 
 #include <atomic>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Traffic for as long as somebody wants it, in the room that was given, and its failures told to who asks.
-#include "core/disk/disk_load.h"
+#include "core/engine/disk/disk_load.h"
 
 #include "core/base/error.h"
 #include "tests/disk/support.h"

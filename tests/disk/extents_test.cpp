@@ -1,5 +1,5 @@
 // Two blocks that share a byte of the file would silently become one: holes are checked against a map of every unit.
-#include "core/disk/extents.h"
+#include "core/engine/disk/extents.h"
 
 #include <doctest/doctest.h>
 

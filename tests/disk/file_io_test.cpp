@@ -1,5 +1,5 @@
 // Both ways to the disk have to look the same from above: bytes moved or -errno, several at a time.
-#include "core/disk/file_io.h"
+#include "core/engine/disk/file_io.h"
 
 #include <fcntl.h>
 #include <linux/filter.h>

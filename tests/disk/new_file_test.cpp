@@ -1,6 +1,6 @@
 // A file of this kind is somebody's only copy: it must be whole under its name or not there, and a full disk must show
 // before anything is written.
-#include "core/disk/new_file.h"
+#include "core/engine/disk/new_file.h"
 
 #include <sys/stat.h>
 
@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/own_folder.h"
-#include "core/disk/request_queue.h"
+#include "core/engine/disk/request_queue.h"
 #include "tests/disk/support.h"
 #include "tests/support/skip.h"
 

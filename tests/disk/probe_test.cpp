@@ -1,5 +1,5 @@
 // The yardstick itself has to hold still: sensible speeds, nothing left behind.
-#include "core/disk/probe.h"
+#include "core/engine/disk/probe.h"
 
 #include "core/base/error.h"
 #include "tests/disk/support.h"

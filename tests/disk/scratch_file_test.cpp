@@ -1,5 +1,5 @@
 // The scratch file must be invisible, must not pretend to be on a disk, and must find a full disk before a step begins.
-#include "core/disk/scratch_file.h"
+#include "core/engine/disk/scratch_file.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/disk/block_store.h"
+#include "core/engine/disk/block_store.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/run_program.h"
 #include "tests/support/watchdog.h"

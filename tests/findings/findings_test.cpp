@@ -1,17 +1,17 @@
 // Each rule on a trace whose figures can be added up by hand: it speaks where it should, with the right amount and
 // place, and is silent just below its bounds.
-#include "core/findings/findings.h"
+#include "core/answer/findings/findings.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "core/config/strategy.h"
-#include "core/result/ranking.h"
+#include "core/answer/result/ranking.h"
+#include "core/plan/strategy/strategy.h"
 #include "tests/findings/made_up.h"
 
 using namespace memtune::findings;
-using memtune::config::Plan;
+using memtune::plan::Plan;
 using memtune::result::Measurement;
 using memtune::trace::EventKind;
 using memtune::trace::OwnerKind;
@@ -46,7 +46,7 @@ const Plan& plan() {
 std::vector<Finding> find_in(const MadeUp& made, const Measurement& measurement) {
   std::vector<Finding> findings = find(made.trace, measurement, &plan());
   for (const Finding& finding : findings) {
-    CHECK(memtune::config::canonical_name(finding.instead) == finding.instead);
+    CHECK(memtune::plan::canonical_name(finding.instead) == finding.instead);
     CHECK((finding.advice.find(" -> ") != std::string::npos) == !finding.instead.empty());
   }
   return findings;

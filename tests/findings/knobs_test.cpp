@@ -1,19 +1,19 @@
 // Advice is only good when it can be followed: each is read back, and the plans made before and after have to differ in
 // the direction that it names.
-#include "core/findings/knobs.h"
+#include "core/answer/findings/knobs.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "core/plan/draft.h"
+#include "core/plan/rules/draft.h"
 #include "tests/plan/program.h"
 
 using namespace memtune;
 using namespace memtune::test;
-using config::Strategy;
 using findings::Advice;
 using findings::Knobs;
+using plan::Strategy;
 
 namespace {
 
@@ -96,14 +96,14 @@ TEST_CASE("to keep small values moves none that are smaller than that") {
 
 TEST_CASE("a deeper prefetch and a larger stash are larger, or copies leave the stream that computes") {
   for (const std::string& strategy : kOffloading) {
-    const config::TransferSettings before = plan_for(strategy).transfer;
-    const config::TransferSettings deeper = followed(knobs_of(strategy).deeper_prefetch(), strategy).transfer;
-    const config::TransferSettings larger = followed(knobs_of(strategy).larger_stash(), strategy).transfer;
+    const plan::TransferSettings before = plan_for(strategy).transfer;
+    const plan::TransferSettings deeper = followed(knobs_of(strategy).deeper_prefetch(), strategy).transfer;
+    const plan::TransferSettings larger = followed(knobs_of(strategy).larger_stash(), strategy).transfer;
     if (!before.side_stream) {
       CHECK(deeper.side_stream);
       CHECK(larger.side_stream);
       CHECK(moved(plan_for(knobs_of(strategy).deeper_prefetch().instead)) == moved(plan_for(strategy)));
-    } else if (before.schedule == config::Schedule::block) {
+    } else if (before.schedule == plan::Schedule::block) {
       CHECK(deeper.prefetch_blocks > before.prefetch_blocks);
       CHECK(larger.groups_in_flight > before.groups_in_flight);
     } else {
@@ -203,15 +203,15 @@ TEST_CASE("a plan by hand is told the fields of its file, as the file takes them
   const auto followed = [](const Advice& advice) {
     CHECK(advice.instead == "");
     const size_t begin = advice.text.find("-> ") + 3, end = advice.text.find(" in the plan's \"transfer\"");
-    config::TransferSettings transfer;
-    config::read_transfer(nlohmann::json::parse("{" + advice.text.substr(begin, end - begin) + "}"), "", transfer);
+    plan::TransferSettings transfer;
+    plan::read_transfer(nlohmann::json::parse("{" + advice.text.substr(begin, end - begin) + "}"), "", transfer);
     return transfer;
   };
   CHECK(followed(knobs.deeper_prefetch()).prefetch_bytes == 2 * plan.transfer.prefetch_bytes);
   CHECK(followed(knobs.larger_stash()).stash_bytes == 2 * plan.transfer.stash_bytes);
   CHECK(followed(knobs.keep_small(4 << 20)).min_bytes == 4 << 20);
   CHECK(followed(knobs.pinned()).pinned);
-  plan.transfer.schedule = config::Schedule::block;
+  plan.transfer.schedule = plan::Schedule::block;
   CHECK(followed(knobs.deeper_prefetch()).prefetch_blocks == 2);
   CHECK(followed(knobs.larger_stash()).groups_in_flight == 2);
 }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/trace/event.h"
+#include "core/record/trace/event.h"
 
 namespace memtune::findings {
 

@@ -1,5 +1,5 @@
 // Two trials are compared by name, a step each: the difference must be the right amount and have the right cause.
-#include "core/findings/trace_diff.h"
+#include "core/answer/findings/trace_diff.h"
 
 #include <doctest/doctest.h>
 

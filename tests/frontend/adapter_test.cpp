@@ -7,15 +7,15 @@
 #include <fstream>
 #include <set>
 
-#include "core/autograd/hooks.h"
 #include "core/base/error.h"
-#include "core/frontend/adapter/lora_writer.h"
-#include "core/frontend/emitter.h"
-#include "core/frontend/front_end.h"
-#include "core/frontend/loss.h"
-#include "core/frontend/torchscript/lowering.h"
-#include "core/program/interpreter.h"
-#include "core/safetensors/layout.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/model/frontend/adapter/lora_writer.h"
+#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/front_end.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/frontend/torchscript/lowering.h"
+#include "core/model/program/interpreter.h"
+#include "core/model/safetensors/layout.h"
 #include "tests/frontend/decoder_module.h"
 #include "tests/support/rounding.h"
 #include "tests/support/run_program.h"
@@ -28,9 +28,9 @@ using program::Program;
 constexpr tests::DecoderSizes kSizes = {
     .vocabulary = 32, .hidden = 16, .blocks = 2, .heads = 4, .kv_heads = 2, .mlp = 24, .sequence = 12};
 
-config::Lora noisy(const std::string& text) {
-  config::Lora lora = config::parse_lora(text);
-  lora.start = config::LoraStart::noise;  // while B is zero, A has no gradient
+model::Lora noisy(const std::string& text) {
+  model::Lora lora = model::parse_lora(text);
+  lora.start = model::LoraStart::noise;  // while B is zero, A has no gradient
   return lora;
 }
 
@@ -55,7 +55,7 @@ std::set<std::string> trained(const Program& program) {
 
 std::string refusal(Program program, const std::string& lora) {
   try {
-    add_lora(program, config::parse_lora(lora), 0);
+    add_lora(program, model::parse_lora(lora), 0);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -66,7 +66,7 @@ std::string refusal(Program program, const std::string& lora) {
 
 TEST_CASE("an adapter has the same gradients over a model in every form") {
   const at::Tensor tokens = (at::arange(24) * 7).remainder(32).view({2, 12});
-  const config::Lora lora = noisy("r=3,alpha=6,targets=wq+w2+output");
+  const model::Lora lora = noisy("r=3,alpha=6,targets=wq+w2+output");
   Program model = decoder();
   const program::State state = model.state;
   add_lora(model, lora, 1);
@@ -96,7 +96,7 @@ TEST_CASE("the gradients of an adapter are those of the sum of both weights, wit
     const Emitter::InRegion region(emit, "up", "Linear");
     emit.answer(emit.op("aten::linear", "", {emit.input("x"), emit.parameter("up.weight", weight)}));
   }
-  config::Lora lora = noisy("r=2,alpha=6,targets=up");
+  model::Lora lora = noisy("r=2,alpha=6,targets=up");
   add_lora(program, lora, 3);
   const at::Tensor x = at::randn({3, 4}), y = at::randn({3, 5});
   const auto found = gradients(program, Loss::mse, "y", {x, y});
@@ -152,10 +152,10 @@ TEST_CASE("of tied weights the module that runs is adapted, and the head is no t
   }
   emit.answer(x);
   Program all = program;
-  add_lora(all, config::parse_lora("r=1"), 0);
+  add_lora(all, model::parse_lora("r=1"), 0);
   CHECK(trained(all) ==
         std::set<std::string>{"base_model.model.up.lora_A.weight", "base_model.model.up.lora_B.weight"});
-  add_lora(program, config::parse_lora("r=1,targets=head"), 0);
+  add_lora(program, model::parse_lora("r=1,targets=head"), 0);
   CHECK(trained(program) ==
         std::set<std::string>{"base_model.model.head.lora_A.weight", "base_model.model.head.lora_B.weight"});
 }
@@ -187,7 +187,7 @@ TEST_CASE("targets that name modules of other kinds are refused, as peft refuses
 
 TEST_CASE("an embedding has the gradients of the sum of both tables, within rounding") {
   Program program = decoder();
-  config::Lora lora = noisy("r=2,alpha=6,targets=emb");
+  model::Lora lora = noisy("r=2,alpha=6,targets=emb");
   add_lora(program, lora, 3);
   CHECK(trained(program) ==
         std::set<std::string>{"base_model.model.emb.lora_embedding_A", "base_model.model.emb.lora_embedding_B"});
@@ -234,7 +234,7 @@ TEST_CASE("the factors of an adapter's file are taken by name, and one that is m
   };
   write(32, "lora_B.weight");
   Program program = decoder();
-  add_lora(program, config::parse_lora(place.path.string()), 0);
+  add_lora(program, model::parse_lora(place.path.string()), 0);
   CHECK(program.state.parameters.back().first == "base_model.model.output.lora_B.weight");
   CHECK(program.state.parameters[program.state.parameters.size() - 2].second.abs().max().item<double>() == 0);
   write(31, "lora_B.weight");

@@ -1,12 +1,12 @@
 // The loss must be computed of the answer that the person means: of whatever shape the answer is.
-#include "core/frontend/answer.h"
+#include "core/model/frontend/answer.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/jit/api/module.h>
 
 #include "core/base/error.h"
-#include "core/program/interpreter.h"
+#include "core/model/program/interpreter.h"
 #include "tests/support/lower.h"
 
 namespace memtune::frontend {

@@ -10,13 +10,13 @@
 #include <functional>
 #include <regex>
 
-#include "core/autograd/hooks.h"
-#include "core/frontend/front_end.h"
-#include "core/frontend/loss.h"
-#include "core/program/blocks.h"
-#include "core/program/facts.h"
-#include "core/program/interpreter.h"
-#include "core/program/module_state.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/model/frontend/front_end.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/program/blocks.h"
+#include "core/model/program/facts.h"
+#include "core/model/program/interpreter.h"
+#include "core/model/program/module_state.h"
 #include "tests/frontend/decoder_module.h"
 #include "tests/frontend/exported_archive.h"
 #include "tests/support/training.h"
@@ -181,15 +181,15 @@ TEST_CASE("a step gives the loss, the gradients and the peak of TorchScript's ow
 }
 
 // What plans speak of: ops that make or change tensors, in order, with their region and class.
-std::vector<std::string> tensor_ops(const config::ProgramFacts& facts) {
+std::vector<std::string> tensor_ops(const plan::ProgramFacts& facts) {
   std::vector<std::string> ops;
   for (const auto& op : facts.ops)
-    if (op.op_class != config::OpClass::host)
-      ops.push_back(config::full_name(op) + " " + config::to_string(op.op_class) + " " + std::to_string(op.block));
+    if (op.op_class != plan::OpClass::host)
+      ops.push_back(plan::full_name(op) + " " + plan::to_string(op.op_class) + " " + std::to_string(op.block));
   return ops;
 }
 
-config::ProgramFacts facts_of(const Member& member) {
+plan::ProgramFacts facts_of(const Member& member) {
   const Program program = with_loss(lowered(member), Loss::next_token, member.tokens);
   return program::facts(program, program::find_blocks(program, ""));
 }

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "core/frontend/emitter.h"
+#include "core/model/frontend/emitter.h"
 
 namespace memtune::tests {
 namespace {

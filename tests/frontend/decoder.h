@@ -4,7 +4,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
-#include "core/program/program.h"
+#include "core/model/program/program.h"
 
 namespace memtune::tests {
 

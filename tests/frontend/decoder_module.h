@@ -3,7 +3,7 @@
 
 #include <torch/csrc/jit/api/module.h>
 
-#include "core/program/state.h"
+#include "core/model/program/state.h"
 #include "tests/frontend/decoder.h"
 
 namespace memtune::tests {

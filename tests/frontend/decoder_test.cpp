@@ -7,9 +7,9 @@
 
 #include <algorithm>
 
-#include "core/frontend/loss.h"
-#include "core/program/blocks.h"
-#include "core/program/interpreter.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/program/blocks.h"
+#include "core/model/program/interpreter.h"
 #include "tests/support/rounding.h"
 
 namespace memtune::frontend {

@@ -1,11 +1,11 @@
 // The emitter is the only writer of programs: what it does not see to, every front end has wrong.
-#include "core/frontend/emitter.h"
+#include "core/model/frontend/emitter.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/frontend/loss.h"
-#include "core/program/interpreter.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/program/interpreter.h"
 
 namespace memtune::frontend {
 namespace {
@@ -71,7 +71,7 @@ TEST_CASE("what an op writes and hands on is told by its schema") {
   CHECK(add.hands_on[0]);
   CHECK_FALSE(add.hands_on[1]);
   CHECK((view.returns_alias && view.hands_on[0] && !view.writes[0]));
-  CHECK((view.op_class == config::OpClass::view));
+  CHECK((view.op_class == plan::OpClass::view));
   CHECK((dropout.random && !dropout.returns_alias));
 }
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/text.h"
-#include "tests/config/made_up_pt2.h"
+#include "tests/pt2/made_up_pt2.h"
 
 namespace memtune::tests {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/program/program.h"
+#include "core/model/program/program.h"
 
 namespace memtune::tests {
 

@@ -6,14 +6,14 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/config/pt2_tensor.h"
-#include "core/frontend/front_end.h"
-#include "core/frontend/inputs.h"
-#include "core/frontend/loss.h"
-#include "core/frontend/pt2/host_functions.h"
-#include "core/frontend/pt2/schema_numbers.h"
-#include "core/program/interpreter.h"
-#include "tests/config/made_up_pt2.h"
+#include "core/model/frontend/front_end.h"
+#include "core/model/frontend/inputs.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/frontend/pt2/host_functions.h"
+#include "core/model/frontend/pt2/schema_numbers.h"
+#include "core/model/program/interpreter.h"
+#include "core/model/pt2/pt2_tensor.h"
+#include "tests/pt2/made_up_pt2.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::frontend {
@@ -295,7 +295,7 @@ TEST_CASE("inputs are described by the archive") {
 
 TEST_CASE("a batch is made up as the archive describes it, and what does not fit is refused") {
   Program program = lowered({});
-  config::TrialRequest request;
+  plan::TrialRequest request;
   const auto made = [&] { return make_batch(request, Loss::returned, program, c10::kCPU); };
   CHECK(made().tensors[0].sizes() == at::IntArrayRef({2, 4}));
   CHECK(made().guessed.empty());
@@ -304,12 +304,12 @@ TEST_CASE("a batch is made up as the archive describes it, and what does not fit
   request.training.batch = 65;
   CHECK_THROWS_AS(made(), UsageError);
   request.training.batch = 0;
-  request.inputs = {config::parse_input_spec("x:float32[3,5]")};
+  request.inputs = {plan::parse_input_spec("x:float32[3,5]")};
   CHECK_THROWS_WITH_AS(made(),
                        "input 'x' is 5 in dimension 1, which the export fixed at 4: say dynamic_shapes to "
                        "torch.export.export for others",
                        UsageError);
-  request.inputs = {config::parse_input_spec("x:float32[3,4]")};
+  request.inputs = {plan::parse_input_spec("x:float32[3,4]")};
   CHECK(made().tensors[0].sizes() == at::IntArrayRef({3, 4}));
   request.inputs.clear();
   program.inputs[0].described->dtype = "";
@@ -404,7 +404,7 @@ TEST_CASE("an archive without anything to train, or of another dtype than asked 
 
 TEST_CASE("the schema's numbers of dtypes have the sizes that archives are checked by") {
   for (int64_t number = -1; number < 40; ++number)
-    if (const int64_t bytes = config::pt2_element_bytes(number); bytes > 0)
+    if (const int64_t bytes = model::pt2_element_bytes(number); bytes > 0)
       CHECK(static_cast<int64_t>(c10::elementSize(scalar_type_of(number))) == bytes);
     else
       CHECK_THROWS_AS(scalar_type_of(number), UsageError);

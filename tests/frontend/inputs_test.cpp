@@ -1,6 +1,6 @@
 // What a model is trained on decides whether a trial means anything: names, shapes and numbers must be the ones that
 // were asked for, and a mistake must be answered with the line to write instead.
-#include "core/frontend/inputs.h"
+#include "core/model/frontend/inputs.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -11,8 +11,8 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/frontend/described_inputs.h"
-#include "core/frontend/torchscript/lowering.h"
+#include "core/model/frontend/described_inputs.h"
+#include "core/model/frontend/torchscript/lowering.h"
 
 namespace memtune::frontend {
 namespace {
@@ -37,25 +37,25 @@ Module features_model() {
   return module;
 }
 
-config::TrialRequest request(const std::vector<std::string>& inputs) {
-  config::TrialRequest result;
-  for (const auto& text : inputs) result.inputs.push_back(config::parse_input_spec(text));
+plan::TrialRequest request(const std::vector<std::string>& inputs) {
+  plan::TrialRequest result;
+  for (const auto& text : inputs) result.inputs.push_back(plan::parse_input_spec(text));
   return result;
 }
 
-Batch batch(const config::TrialRequest& request, const Module& module, Loss loss) {
+Batch batch(const plan::TrialRequest& request, const Module& module, Loss loss) {
   return make_batch(request, loss, lower_module(module, kCpu), kCpu);
 }
 
 std::vector<std::string> specs(const Batch& batch) {
   std::vector<std::string> result;
-  for (const auto& spec : batch.specs) result.push_back(config::to_string(spec));
+  for (const auto& spec : batch.specs) result.push_back(plan::to_string(spec));
   return result;
 }
 
 using Texts = std::vector<std::string>;
 
-std::string refusal(const config::TrialRequest& request, const Module& module, Loss loss) {
+std::string refusal(const plan::TrialRequest& request, const Module& module, Loss loss) {
   try {
     batch(request, module, loss);
   } catch (const UsageError& error) {
@@ -64,7 +64,7 @@ std::string refusal(const config::TrialRequest& request, const Module& module, L
   return "no error";
 }
 
-std::string target_of(const config::TrialRequest& request, Loss loss, const Texts& names) {
+std::string target_of(const plan::TrialRequest& request, Loss loss, const Texts& names) {
   std::vector<program::Input> inputs;
   for (const std::string& name : names) inputs.push_back({name});
   return frontend::choose_target(request, loss, inputs);

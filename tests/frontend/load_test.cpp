@@ -12,9 +12,9 @@
 #include <iterator>
 
 #include "core/base/error.h"
-#include "core/frontend/front_end.h"
-#include "core/frontend/library.h"
-#include "core/frontend/torchscript/module_file.h"
+#include "core/model/frontend/front_end.h"
+#include "core/model/frontend/library.h"
+#include "core/model/frontend/torchscript/module_file.h"
 
 namespace memtune::frontend {
 namespace {

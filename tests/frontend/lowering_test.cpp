@@ -1,13 +1,13 @@
 // What a front end changes on the way: it must not be seen in the answer, and what cannot be done must be told in the
 // model's own words.
-#include "core/frontend/torchscript/lowering.h"
+#include "core/model/frontend/torchscript/lowering.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-#include "core/frontend/made_mask.h"
-#include "core/program/interpreter.h"
+#include "core/model/frontend/made_mask.h"
+#include "core/model/program/interpreter.h"
 #include "tests/support/lower.h"
 
 namespace memtune::frontend {

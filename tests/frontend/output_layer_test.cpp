@@ -1,19 +1,18 @@
 // A loss that makes the logits itself takes ops out of a model: the right ones, and only where nobody else needs them.
-#include "core/frontend/output_layer.h"
+#include "core/model/frontend/output_layer.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/autograd/hooks.h"
 #include "core/base/error.h"
-#include "core/frontend/loss.h"
-#include "core/program/interpreter.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/program/interpreter.h"
 #include "tests/support/rounding.h"
 
 namespace memtune::frontend {
 namespace {
 
-using config::LossImplementation;
 using Kind = LossImplementation::Kind;
 using program::Program;
 
@@ -74,7 +73,7 @@ TEST_CASE("the layer's ops are gone, and the loss is one op") {
   for (const program::Op& op : program.body.ops) names.push_back(op.name);
   CHECK(names == std::vector<std::string>{"aten::embedding", "aten::flatten", "aten::pad", "aten::slice",
                                           "aten::contiguous", "aten::view", "memtune::linear_cross_entropy"});
-  CHECK((program.body.ops.back().op_class == config::OpClass::matmul));
+  CHECK((program.body.ops.back().op_class == plan::OpClass::matmul));
 }
 
 void check_refused(const Model& model, const char* reason, Loss loss = Loss::causal_lm) {

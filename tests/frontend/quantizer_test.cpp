@@ -1,6 +1,6 @@
 // Weights in few bits over programs of every form: that the bits are those of bitsandbytes is checked in
 // tests/models/check_adapters.py; here which weights are packed, and that none stays whole.
-#include "core/frontend/adapter/quantizer.h"
+#include "core/model/frontend/adapter/quantizer.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -9,13 +9,13 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/frontend/emitter.h"
-#include "core/frontend/front_end.h"
-#include "core/frontend/loss.h"
-#include "core/frontend/torchscript/lowering.h"
-#include "core/program/interpreter.h"
-#include "core/quantized/int8.h"
-#include "core/quantized/nf4.h"
+#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/front_end.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/frontend/torchscript/lowering.h"
+#include "core/model/program/interpreter.h"
+#include "core/model/quantized/int8.h"
+#include "core/model/quantized/nf4.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
 

@@ -1,20 +1,20 @@
 // What a model says when it cannot run its inputs is LibTorch's; what may be at fault besides is told only where it may
 // be.
-#include "core/frontend/rejection.h"
+#include "core/model/frontend/rejection.h"
 
 #include <c10/util/Exception.h>
 #include <doctest/doctest.h>
 
 #include <new>
 
-#include "core/program/interpreter.h"
+#include "core/model/program/interpreter.h"
 
 namespace memtune::frontend {
 namespace {
 
 const char* const kCast = "expected m1 and m2 to have the same dtype, but got: float != c10::BFloat16";
 
-std::string said(const config::TrainingSettings& training, const std::string& kind, const char* why,
+std::string said(const plan::TrainingSettings& training, const std::string& kind, const char* why,
                  const std::vector<std::string>& guessed = {}) {
   Batch batch;
   batch.specs = {{"x", "float32", {2, 3}, std::nullopt}};
@@ -25,7 +25,7 @@ std::string said(const config::TrainingSettings& training, const std::string& ki
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_CASE("a trace that was cast against what it recorded says in which dtype to record it") {
-  config::TrainingSettings cast, autocast, none;
+  plan::TrainingSettings cast, autocast, none;
   cast.dtype = "bfloat16";
   autocast.autocast = "float16";
   const std::string text = said(cast, "traced", kCast);
@@ -45,7 +45,7 @@ TEST_CASE("a trace that was cast against what it recorded says in which dtype to
 
 TEST_CASE("a trace that --batch or --seq sized says that it may keep other sizes") {
   const char* const why = "Expected input batch_size (4) to match target batch_size (2).";
-  config::TrainingSettings batch, sequence;
+  plan::TrainingSettings batch, sequence;
   batch.batch = 4;
   sequence.sequence = 64;
   const std::string hint =

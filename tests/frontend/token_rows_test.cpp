@@ -1,5 +1,5 @@
 // What kernels that take lengths, and losses over padded rows, are told.
-#include "core/frontend/token_rows.h"
+#include "core/model/frontend/token_rows.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>

@@ -8,12 +8,12 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
-#include "core/frontend/described_inputs.h"
-#include "core/frontend/front_end.h"
-#include "core/frontend/inputs.h"
-#include "core/frontend/transformers/weights.h"
-#include "core/program/embeddings.h"
-#include "core/safetensors/layout.h"
+#include "core/model/frontend/described_inputs.h"
+#include "core/model/frontend/front_end.h"
+#include "core/model/frontend/inputs.h"
+#include "core/model/frontend/transformers/weights.h"
+#include "core/model/program/embeddings.h"
+#include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::frontend {
@@ -111,8 +111,8 @@ TEST_CASE("weights may have been saved without the head, and experts one by one"
   CHECK_THROWS_WITH_AS(
       lower(place.source()),
       "'model.embed_tokens.weight' of the model's safetensors files is [50, 15], by its config [50, 16]", UsageError);
-  config::TransformersConfig config;
-  config.family = *config::find_transformers_family("mixtral");
+  model::TransformersConfig config;
+  config.family = *model::find_transformers_family("mixtral");
   const auto stacked = [&](const char* name) {
     place.write_weights(name, {3, 4});
     TransformersWeights weights({place.path / "model.safetensors"}, config, at::TensorOptions(at::kFloat), 0);
@@ -128,7 +128,7 @@ TEST_CASE("weights may have been saved without the head, and experts one by one"
 TEST_CASE("a sequence that fills the sliding window is refused") {
   const Place place;
   const program::Program model = lower(place.source());
-  config::TrialRequest request;
+  plan::TrialRequest request;
   request.model.path = place.source().model.path;
   request.inputs = {{"input_ids", "int64", {2, 7}, 50}};
   CHECK(make_batch(request, Loss::causal_lm, model, c10::kCPU).tokens == 14);
@@ -149,8 +149,8 @@ Source flash(const Place& place) {
   return source;
 }
 
-config::TrialRequest packed_request(const Source& source) {
-  config::TrialRequest request;
+plan::TrialRequest packed_request(const Source& source) {
+  plan::TrialRequest request;
   request.model.path = source.model.path;
   request.training.pack = source.pack;
   request.inputs = {{"input_ids", "int64", {3, 12}, 50}};
@@ -168,7 +168,7 @@ TEST_CASE("flash-varlen takes where documents end, the longest one, and a window
   const program::Program model = lower(flash(place));
   const Batch batch = make_batch(packed_request(flash(place)), Loss::causal_lm, model, c10::kCPU);
   REQUIRE(batch.specs.size() == 3);
-  CHECK(config::to_string(batch.specs[2]) == "cu_seq_lens_q:int32[4]");
+  CHECK(plan::to_string(batch.specs[2]) == "cu_seq_lens_q:int32[4]");
   CHECK(at::equal(batch.tensors[2], at::tensor({0, 12, 24, 36}, at::kInt)));
   CHECK(batch.samples == 3);
   const program::Op* op = op_of(model, "aten::_flash_attention_forward");
@@ -182,7 +182,7 @@ TEST_CASE("flash-varlen takes where documents end, the longest one, and a window
   CHECK(argument(10).toDouble() == doctest::Approx(std::sqrt(1.0 / 8)));
   CHECK(argument(11).toInt() == 7);
   CHECK(op->random);
-  CHECK((op->op_class == config::OpClass::attention));
+  CHECK((op->op_class == plan::OpClass::attention));
   CHECK(op_of(model, "aten::cumsum") == nullptr);  // no mask is made
 }
 
@@ -209,13 +209,13 @@ TEST_CASE("padded rows have a mask, and labels that do not count there") {
   Source source = place.source();
   source.padded = true;
   const program::Program model = lower(source);
-  config::TrialRequest request = packed_request(source);
+  plan::TrialRequest request = packed_request(source);
   request.training.padding = 0.25;
   CHECK(has_padding(request));
   CHECK(choose_target(request, Loss::causal_lm, model.inputs) == "labels");
   const Batch batch = make_batch(request, Loss::causal_lm, model, c10::kCPU);
   REQUIRE(batch.specs.size() == 3);
-  CHECK(config::to_string(batch.specs[1]) == "attention_mask:int64[3,12]");
+  CHECK(plan::to_string(batch.specs[1]) == "attention_mask:int64[3,12]");
   CHECK(batch.specs[2].name == "labels");
   const at::Tensor there = batch.tensors[1] == 1;
   CHECK(there.sum().item<int64_t>() == 11 + 9 + 7);
@@ -237,7 +237,7 @@ TEST_CASE("a mask that masks nothing is refused, for without one attention is an
   std::ofstream(place.path / "inputs.safetensors", std::ios::binary)
       << safetensors::print_header(header)
       << std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t));
-  config::TrialRequest request;
+  plan::TrialRequest request;
   request.model.path = source.model.path;
   request.inputs_file = (place.path / "inputs.safetensors").string();
   CHECK(has_padding(request));

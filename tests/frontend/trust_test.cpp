@@ -6,8 +6,8 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/config/outside_ops.h"
-#include "core/frontend/front_end.h"
+#include "core/model/frontend/front_end.h"
+#include "core/model/source/outside_ops.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -100,9 +100,9 @@ TEST_CASE("a model that only computes needs no trust") {
 TEST_CASE("the table names files, processes and the network, and no arithmetic") {
   for (const char* op : {"aten::from_file", "aten::save", "prim::rpc_async", "c10d::send",
                          "_c10d_functional::all_reduce", "symm_mem::nvshmem_put", "inductor::_reinterpret_tensor"})
-    CHECK(config::reaches_outside(op));
+    CHECK(model::reaches_outside(op));
   for (const char* op : {"aten::linear", "aten::safe_softmax", "prim::ListConstruct", "quantized::linear"})
-    CHECK_FALSE(config::reaches_outside(op));
+    CHECK_FALSE(model::reaches_outside(op));
 }
 
 TEST_CASE("an archive that says it becomes far more than it is, is refused before it is unpacked") {

@@ -18,8 +18,30 @@
 #include <variant>
 #include <vector>
 
-#include "core/attach/outcome.h"
-#include "core/attach/records.h"
+#include "core/answer/findings/findings.h"
+#include "core/answer/report/chart/memory_chart.h"
+#include "core/answer/report/html/html.h"
+#include "core/answer/report/interchange/memory_snapshot.h"
+#include "core/answer/report/interchange/perfetto.h"
+#include "core/answer/report/text/csv.h"
+#include "core/answer/report/text/diff_text.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/report/text/markdown.h"
+#include "core/answer/report/text/pareto_plot.h"
+#include "core/answer/report/text/table.h"
+#include "core/answer/result/diff.h"
+#include "core/answer/result/losses.h"
+#include "core/answer/result/of_all_ranks.h"
+#include "core/answer/result/rounds.h"
+#include "core/answer/result/save_interval.h"
+#include "core/answer/trainer/check.h"
+#include "core/answer/trainer/flow_text.h"
+#include "core/answer/trainer/own_settings.h"
+#include "core/answer/trainer/python_data.h"
+#include "core/answer/trainer/space_profile.h"
+#include "core/answer/trainer/toml_text.h"
+#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/yaml_text.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -27,62 +49,40 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/config/block_ranges.h"
-#include "core/config/lora.h"
-#include "core/config/machine_profile.h"
-#include "core/config/model_file.h"
-#include "core/config/model_profile.h"
-#include "core/config/pickle.h"
-#include "core/config/pt2_archive.h"
-#include "core/config/pt2_program.h"
-#include "core/config/pt2_sample.h"
-#include "core/config/reference_file.h"
-#include "core/config/run_request.h"
-#include "core/config/strategy.h"
-#include "core/config/transformers_config.h"
-#include "core/config/trial_request.h"
-#include "core/findings/findings.h"
-#include "core/launch/launch.h"
-#include "core/plan/plan_file.h"
-#include "core/plan/strategy.h"
-#include "core/planner/kept_costs.h"
-#include "core/planner/planner.h"
-#include "core/planner/scaled_costs.h"
-#include "core/planner/step_model.h"
-#include "core/report/chart/memory_chart.h"
-#include "core/report/html/html.h"
-#include "core/report/interchange/memory_snapshot.h"
-#include "core/report/interchange/perfetto.h"
-#include "core/report/text/csv.h"
-#include "core/report/text/diff_text.h"
-#include "core/report/text/json.h"
-#include "core/report/text/markdown.h"
-#include "core/report/text/pareto_plot.h"
-#include "core/report/text/table.h"
-#include "core/result/diff.h"
-#include "core/result/losses.h"
-#include "core/result/of_all_ranks.h"
-#include "core/result/overlap.h"
-#include "core/result/rounds.h"
-#include "core/result/save_interval.h"
-#include "core/safetensors/header.h"
-#include "core/state/manifest.h"
-#include "core/sweep/frame_reader.h"
-#include "core/sweep/journal.h"
-#include "core/sweep/rank_traces.h"
-#include "core/sweep/run_directory.h"
-#include "core/trace/bounds.h"
-#include "core/trace/file.h"
-#include "core/trace/held_values.h"
-#include "core/trace/occupation.h"
-#include "core/trainer/check.h"
-#include "core/trainer/flow_text.h"
-#include "core/trainer/own_settings.h"
-#include "core/trainer/python_data.h"
-#include "core/trainer/space_profile.h"
-#include "core/trainer/toml_text.h"
-#include "core/trainer/trainer.h"
-#include "core/trainer/yaml_text.h"
+#include "core/engine/state/manifest.h"
+#include "core/measure/attach/outcome.h"
+#include "core/measure/attach/records.h"
+#include "core/model/adapter/lora.h"
+#include "core/model/pt2/pickle.h"
+#include "core/model/pt2/pt2_archive.h"
+#include "core/model/pt2/pt2_program.h"
+#include "core/model/pt2/pt2_sample.h"
+#include "core/model/safetensors/header.h"
+#include "core/model/source/model_file.h"
+#include "core/model/source/model_profile.h"
+#include "core/model/transformers/transformers_config.h"
+#include "core/plan/facts/machine_profile.h"
+#include "core/plan/planner/kept_costs.h"
+#include "core/plan/planner/planner.h"
+#include "core/plan/planner/scaled_costs.h"
+#include "core/plan/planner/step_model.h"
+#include "core/plan/request/reference_file.h"
+#include "core/plan/request/run_request.h"
+#include "core/plan/request/trial_request.h"
+#include "core/plan/rules/plan_file.h"
+#include "core/plan/rules/strategy.h"
+#include "core/plan/strategy/block_ranges.h"
+#include "core/plan/strategy/strategy.h"
+#include "core/record/measurement/overlap.h"
+#include "core/record/trace/bounds.h"
+#include "core/record/trace/file.h"
+#include "core/record/trace/held_values.h"
+#include "core/record/trace/occupation.h"
+#include "core/sweep/directory/journal.h"
+#include "core/sweep/directory/run_directory.h"
+#include "core/sweep/launch/launch.h"
+#include "core/sweep/ranks/rank_traces.h"
+#include "core/sweep/trials/frame_reader.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -218,13 +218,13 @@ void read_trace(const std::string& input) {
   use(trace::read_trace(path).trace, row.measurement);
 }
 
-void read_plan(const std::string& input) { json(parse_json(input).get<config::Plan>()).dump(); }
+void read_plan(const std::string& input) { json(parse_json(input).get<plan::Plan>()).dump(); }
 
-config::ProgramFacts small_facts() {
-  config::ProgramFacts facts;
+plan::ProgramFacts small_facts() {
+  plan::ProgramFacts facts;
   facts.owner = {-1};
   for (int i = 0; i < 6; ++i) {
-    config::OpFacts op;
+    plan::OpFacts op;
     op.name = i % 2 == 0 ? "aten::linear" : "aten::silu";
     op.region = "layers." + std::to_string(i / 2);
     op.block = i / 2;
@@ -240,21 +240,21 @@ config::ProgramFacts small_facts() {
 }
 
 void read_plan_file(const std::string& input) {
-  static const config::ProgramFacts facts = small_facts();
+  static const plan::ProgramFacts facts = small_facts();
   plan::PlanFile(folder().file("plan.json", input)).make_plan(facts);
 }
 
-void read_profile(const std::string& input) { config::parse_model_profile("profile", input); }
+void read_profile(const std::string& input) { model::parse_model_profile("profile", input); }
 
 void read_machine(const std::string& input) {
-  const config::MachineProfile machine = config::parse_machine_profile("machine", input);
-  if (json(machine).get<config::MachineProfile>() != machine) std::abort();
+  const plan::MachineProfile machine = plan::parse_machine_profile("machine", input);
+  if (json(machine).get<plan::MachineProfile>() != machine) std::abort();
 }
 
-void read_transformers(const std::string& input) { config::parse_transformers_config("config.json", input); }
+void read_transformers(const std::string& input) { model::parse_transformers_config("config.json", input); }
 
 void read_adapter(const std::string& input) {
-  const config::Lora lora = config::parse_lora(folder().file("adapter_config.json", input).string());
+  const model::Lora lora = model::parse_lora(folder().file("adapter_config.json", input).string());
   for (const char* path : {"", "a", "layers.1.q_proj", "model.layers.0.x"}) {
     lora.adapts(path, false);
     lora.rank_of(path);
@@ -262,38 +262,37 @@ void read_adapter(const std::string& input) {
   }
 }
 
-void read_model_file(const std::string& input) { config::look_at_model(folder().file("model", input)); }
+void read_model_file(const std::string& input) { model::look_at_model(folder().file("model", input)); }
 
 void read_pt2(const std::string& input) {
-  const config::Pt2Program program = config::parse_pt2_program(input);
-  std::vector<config::InputDescription> inputs;
-  for (const config::Pt2Input& one : program.inputs) inputs.push_back(one.described);
-  const auto shapes = config::resize(inputs, 0, 0);
-  for (size_t i = 0; i < inputs.size(); ++i) config::check_shape(inputs[i], shapes[i]);
-  for (const config::Pt2Node& node : program.graph.nodes) config::module_stack(node.modules);
+  const model::Pt2Program program = model::parse_pt2_program(input);
+  std::vector<model::InputDescription> inputs;
+  for (const model::Pt2Input& one : program.inputs) inputs.push_back(one.described);
+  const auto shapes = model::resize(inputs, 0, 0);
+  for (size_t i = 0; i < inputs.size(); ++i) model::check_shape(inputs[i], shapes[i]);
+  for (const model::Pt2Node& node : program.graph.nodes) model::module_stack(node.modules);
 }
 
 void read_pt2_tensors(const std::string& input) {
-  for (const config::Pt2Tensor& tensor : config::parse_pt2_tensors(input, "data/weights/"))
-    config::check_fits(tensor, 48);
+  for (const model::Pt2Tensor& tensor : model::parse_pt2_tensors(input, "data/weights/")) model::check_fits(tensor, 48);
 }
 
-void read_pt2_samples(const std::string& input) { config::parse_pt2_samples(input); }
+void read_pt2_samples(const std::string& input) { model::parse_pt2_samples(input); }
 
-void read_pickle(const std::string& input) { config::parse_pickle(input); }
+void read_pickle(const std::string& input) { model::parse_pickle(input); }
 
 void read_pt2_archive(const std::string& input) {
-  config::read_pt2_program(config::Pt2Archive(folder().file("model.pt2", input)));
+  model::read_pt2_program(model::Pt2Archive(folder().file("model.pt2", input)));
 }
 
 // What is taken is written as it was read, and a plan can be played on it.
 void read_costs(const std::string& input) {
-  const auto costs = parse_json(input).get<config::StepCosts>();
-  if (json(costs).get<config::StepCosts>() != costs) std::abort();
-  config::ProgramFacts facts;
+  const auto costs = parse_json(input).get<plan::StepCosts>();
+  if (json(costs).get<plan::StepCosts>() != costs) std::abort();
+  plan::ProgramFacts facts;
   int ops = 0;
-  for (const config::StepCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
-  for (const config::OpPlacement& placement : costs.plan.placements)
+  for (const plan::StepCosts::Run& run : costs.runs) ops = std::max(ops, run.op + 1);
+  for (const plan::OpPlacement& placement : costs.plan.placements)
     ops = std::max(ops, std::min(placement.op, 1000) + 1);
   if (ops > 1000) return;
   facts.owner = {-1};
@@ -304,29 +303,29 @@ void read_costs(const std::string& input) {
     facts.ops.back().output_saved = {op % 3 > 0};
     facts.owner.push_back(op);
   }
-  config::Plan plan;
+  plan::Plan plan;
   plan.transfer.min_bytes = plan.saved_min_bytes = 0;
-  constexpr config::Place kPlaces[] = {config::Place::recompute, config::Place::host, config::Place::keep};
+  constexpr plan::Place kPlaces[] = {plan::Place::recompute, plan::Place::host, plan::Place::keep};
   for (int op = 0; op < ops; ++op) plan.placements.push_back({op, "", {kPlaces[op % 3]}, kPlaces[op / 3 % 3]});
-  const config::StepCosts kept = planner::kept_costs(facts, costs);
+  const plan::StepCosts kept = planner::kept_costs(facts, costs);
   planner::StepModel(facts, kept).predict(plan);
   const planner::Planner planner(facts, kept);
   const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;
   if (const auto planned = planner.plan({least + (most - least) / 2, 0}, "")) planner.reasons(*planned);
-  const auto there = planner::scale_costs(facts, kept, config::find_machine("t4"), config::find_machine("b200"), "");
+  const auto there = planner::scale_costs(facts, kept, plan::find_machine("t4"), plan::find_machine("b200"), "");
   if (std::isnan(there.least.step_ms) || std::isnan(there.most.step_ms)) std::abort();
   planner::StepModel(facts, there.likely).predict(plan);
 }
 
 void read_facts(const std::string& input) {
-  const auto facts = parse_json(input).get<config::ProgramFacts>();
+  const auto facts = parse_json(input).get<plan::ProgramFacts>();
   for (const char* name :
        {"none", "checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap", "offload:stream",
         "offload:sync", "offload:group", "checkpoint:hf-offload", "checkpoint:deepspeed-cpu",
         "checkpoint:megatron-uniform", "checkpoint:megatron-block,layers=2", "offload:torchtune",
         "checkpoint:titan-selective+offload:trl", "checkpoint:full+offload:swift"})
     try {
-      plan::make_plan(config::Strategy::parse(name), facts);
+      plan::make_plan(plan::Strategy::parse(name), facts);
     } catch (const Error&) {
     }
 }
@@ -379,17 +378,17 @@ void read_safetensors(const std::string& input) {
 }
 
 void read_strategy(const std::string& input) {
-  static const config::ProgramFacts facts = small_facts();
-  const config::Strategy strategy = config::Strategy::parse(input);
-  if (to_string(config::Strategy::parse(to_string(strategy))) != to_string(strategy)) std::abort();
+  static const plan::ProgramFacts facts = small_facts();
+  const plan::Strategy strategy = plan::Strategy::parse(input);
+  if (to_string(plan::Strategy::parse(to_string(strategy))) != to_string(strategy)) std::abort();
   plan::make_plan(strategy, facts);
 }
 
 void read_words(const std::string& input) {
   const std::function<void()> parsers[] = {
-      [&] { to_string(config::parse_input_spec(input)); },
+      [&] { to_string(plan::parse_input_spec(input)); },
       [&] { format_bytes(parse_bytes(input)); },
-      [&] { config::BlockRanges ranges(input); },
+      [&] { plan::BlockRanges ranges(input); },
       [&] { parse_integer(input, "it"); },
       [&] { parse_number(input, "it"); },
       [&] { glob_match(input, "layers.0.attention"); },
@@ -414,25 +413,25 @@ void read_frames(const std::string& input) {
 // The directory of the gradients, behind 48 bytes of them.
 void read_reference(const std::string& input) {
   constexpr char kMagic[] = "MTREFER3";
-  const uint64_t head[] = {config::kFirstGradient + 48, hash64(input.data(), input.size(), 0)};
+  const uint64_t head[] = {plan::kFirstGradient + 48, hash64(input.data(), input.size(), 0)};
   const std::string file = std::string(kMagic) + std::string(reinterpret_cast<const char*>(head), sizeof head) +
                            std::string(48, '\0') + input;
   const fs::path path = folder().file("reference", file);
-  config::is_whole_reference(path);
-  config::read_reference(path);
+  plan::is_whole_reference(path);
+  plan::read_reference(path);
 }
 
 void read_run_request(const std::string& input) {
-  const auto request = parse_json(input).get<config::RunRequest>();
+  const auto request = parse_json(input).get<plan::RunRequest>();
   const json written = request;
-  if (json(written.get<config::RunRequest>()) != written) std::abort();
-  config::course_of(request.trial);
+  if (json(written.get<plan::RunRequest>()) != written) std::abort();
+  plan::course_of(request.trial);
 }
 
 void read_request(const std::string& input) {
-  const auto request = parse_json(input).get<config::TrialRequest>();
+  const auto request = parse_json(input).get<plan::TrialRequest>();
   const json written = request;
-  if (json(written.get<config::TrialRequest>()) != written) std::abort();
+  if (json(written.get<plan::TrialRequest>()) != written) std::abort();
 }
 
 // What was put is there, and taken out it is gone, whatever a person's configuration looks like.

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <vector>
 
+#include "core/base/device/device.h"
+#include "core/base/device/torch/make_device.h"
+#include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
-#include "core/device/device.h"
-#include "core/device/torch/make_device.h"
-#include "core/device/torch/torch_device.h"
 
 using namespace memtune;
 using namespace memtune::device;

@@ -4,11 +4,11 @@
 
 #include <string>
 
-#include "core/device/device.h"
-#include "core/device/torch/make_device.h"
-#include "core/device/torch/torch_device.h"
-#include "core/profiler/doctor.h"
-#include "core/profiler/profiler.h"
+#include "core/base/device/device.h"
+#include "core/base/device/torch/make_device.h"
+#include "core/base/device/torch/torch_device.h"
+#include "core/measure/profiler/doctor.h"
+#include "core/measure/profiler/profiler.h"
 
 using namespace memtune;
 using namespace memtune::device;

@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "core/device/cuda_kernels.h"
-#include "core/device/torch/make_device.h"
-#include "core/device/torch/torch_device.h"
-#include "core/optimizer/block_adamw.h"
-#include "core/optimizer/block_update.h"
-#include "core/quantized/dynamic_map.h"
-#include "core/quantized/nf4.h"
+#include "core/base/device/cuda_kernels.h"
+#include "core/base/device/torch/make_device.h"
+#include "core/base/device/torch/torch_device.h"
+#include "core/engine/optimizer/block_adamw.h"
+#include "core/engine/optimizer/block_update.h"
+#include "core/model/quantized/dynamic_map.h"
+#include "core/model/quantized/nf4.h"
 #include "tests/support/skip.h"
 
 namespace memtune::tests {

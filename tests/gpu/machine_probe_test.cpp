@@ -1,5 +1,5 @@
 // A GPU measured: what is known of every one that does TF32, and that the probe leaves nothing behind.
-#include "core/profiler/machine_probe.h"
+#include "core/measure/profiler/machine_probe.h"
 
 #include <ATen/Context.h>
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device/torch/make_device.h"
+#include "core/base/device/torch/make_device.h"
 
 namespace memtune::tests {
 namespace {
@@ -17,7 +17,7 @@ TEST_CASE("a GPU is measured: narrow products are faster, memory is faster than 
   const int64_t before = device->memory().allocated;
   std::vector<std::string> lines;
   const auto machine = profiler::probe_machine(*device, [&](const std::string& line) { lines.push_back(line); });
-  CHECK(machine.basis == config::MachineProfile::Basis::measured);
+  CHECK(machine.basis == plan::MachineProfile::Basis::measured);
   CHECK_FALSE(machine.emulated);
   CHECK(machine.devices == std::vector<std::string>{device->name()});
   CHECK(machine.memory_bytes == device->total_bytes());

@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "core/base/device/device.h"
+#include "core/base/device/torch/make_device.h"
 #include "core/base/error.h"
-#include "core/device/device.h"
-#include "core/device/torch/make_device.h"
 #include "tests/support/run_cases.h"
 
 int main(int argc, char** argv) {

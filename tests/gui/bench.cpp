@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "core/trace/file.h"
+#include "core/record/trace/file.h"
 #include "gui/pane/app.h"
 #include "gui/platform/context.h"
 #include "gui/platform/offscreen.h"

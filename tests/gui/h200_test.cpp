@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/findings/findings.h"
+#include "core/answer/findings/findings.h"
 #include "gui/model/plan_model.h"
 #include "gui/model/trip.h"
 #include "gui/pane/memory_track.h"

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/config/plan.h"
-#include "core/sweep/run_directory.h"
-#include "core/trace/file.h"
+#include "core/plan/strategy/plan.h"
+#include "core/record/trace/file.h"
+#include "core/sweep/directory/run_directory.h"
 #include "tests/findings/made_up.h"
 
 namespace memtune::test {
@@ -68,9 +68,9 @@ class MadeUpRun {
     sweep::TrialSpec spec{m.strategy, batch, sequence, std::to_string(record_.trials.size()), ""};
     spec.folder = run_.new_folder(spec);
     std::filesystem::create_directories(run_ / spec.folder);
-    config::Plan plan;
+    plan::Plan plan;
     plan.strategy = m.strategy;
-    plan.placements = {{4, "layers.3.mlp/aten::linear", {config::Place::host}, config::Place::recompute}};
+    plan.placements = {{4, "layers.3.mlp/aten::linear", {plan::Place::host}, plan::Place::recompute}};
     m.plan = spec.folder + "/plan.json";
     write_file(run_ / m.plan, nlohmann::json(plan).dump());
     if (trace) {

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "core/trace/file.h"
+#include "core/record/trace/file.h"
 #include "gui/pane/app.h"
 #include "gui/platform/context.h"
 #include "tests/gui/traces.h"

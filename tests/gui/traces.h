@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "core/trace/event.h"
+#include "core/record/trace/event.h"
 
 namespace memtune::test {
 

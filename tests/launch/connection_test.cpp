@@ -1,6 +1,6 @@
 // Why: ranks hear of each other by these messages alone; one that is cut, endless or of a stranger must end in an
 // error.
-#include "core/launch/connection.h"
+#include "core/sweep/launch/connection.h"
 
 #include <doctest/doctest.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/launch/socket.h"
+#include "core/sweep/launch/socket.h"
 
 using namespace std::chrono_literals;
 

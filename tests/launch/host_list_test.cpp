@@ -1,5 +1,5 @@
 // Why: the machine of rank 0 is the first of Slurm's list; a wrong name there is two minutes of waiting for nobody.
-#include "core/launch/host_list.h"
+#include "core/sweep/launch/host_list.h"
 
 #include <doctest/doctest.h>
 

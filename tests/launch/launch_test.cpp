@@ -1,6 +1,6 @@
 // Why: a rank that reads its environment otherwise than the others waits for people who do not come, or worse, trains
 // alone.
-#include "core/launch/launch.h"
+#include "core/sweep/launch/launch.h"
 
 #include <doctest/doctest.h>
 

@@ -8,10 +8,10 @@
 #include <string>
 
 #include "core/base/file.h"
-#include "core/frontend/safetensors.h"
-#include "core/quantized/int8.h"
-#include "core/quantized/nf4.h"
-#include "core/safetensors/layout.h"
+#include "core/model/frontend/safetensors.h"
+#include "core/model/quantized/int8.h"
+#include "core/model/quantized/nf4.h"
+#include "core/model/safetensors/layout.h"
 
 using namespace memtune;
 

@@ -7,7 +7,7 @@ import struct
 
 
 def read_reference(run: str):
-    """Of the baseline, as bytes by name; none where no gradient came (core/config/reference_file.h)."""
+    """Of the baseline, as bytes by name; none where no gradient came (core/plan/request/reference_file.h)."""
     path, = glob.glob(os.path.join(run, "reference-*.bin"))
     with open(path, "rb") as file:
         content = file.read()

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/offload/offload.h"
+#include "core/engine/offload/offload.h"
 #include "tests/support/queue_device.h"
 
 namespace memtune::offload {
@@ -35,8 +35,8 @@ struct Engine {
     learn(goal_bytes);
   }
 
-  static config::TransferSettings settings() {
-    config::TransferSettings settings;
+  static plan::TransferSettings settings() {
+    plan::TransferSettings settings;
     settings.min_bytes = 0;
     settings.prefetch_bytes = kFar;
     return settings;
@@ -61,7 +61,7 @@ struct Engine {
   }
 
   // The i-th holds i everywhere.
-  Use send_one(float content, int64_t bytes = kBytes, config::Place place = config::Place::host) {
+  Use send_one(float content, int64_t bytes = kBytes, plan::Place place = plan::Place::host) {
     const at::Tensor tensor = at::full({bytes / 4}, content);
     Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, place), Use::By::backward);
     offload.send(*use);

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/offload/offload.h"
+#include "core/engine/offload/offload.h"
 #include "tests/support/simulated_device.h"
 
 namespace memtune::offload {
@@ -19,7 +19,7 @@ constexpr int kValues = 32;
 tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_us) {
   tests::SimulatedDevice device(kBytes / copy_us);
   tier::HostTier tier(device, 1 << 20, 0, nullptr);
-  config::TransferSettings settings;
+  plan::TransferSettings settings;
   settings.min_bytes = 0;
   Offload offload(device, settings, tier, batch_bytes);
   const auto step = [&] {
@@ -29,7 +29,7 @@ tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_u
       offload.make_room(0);
       const at::Tensor tensor = at::empty({kBytes}, at::kByte);
       values.emplace_back(
-          std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, config::Place::host),
+          std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, plan::Place::host),
           Use::By::backward);
       offload.send(*values.back());
     }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/offload/offload.h"
+#include "core/engine/offload/offload.h"
 
 namespace memtune::offload {
 namespace {
@@ -22,7 +22,7 @@ void step(Offload& offload, std::vector<Use>& values) {
   for (int i = 0; i < 6; ++i) {
     const at::Tensor tensor = at::full({256}, i);
     values.emplace_back(
-        std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, config::Place::host),
+        std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, plan::Place::host),
         Use::By::backward);
     offload.send(*values.back());
   }
@@ -38,7 +38,7 @@ void step(Offload& offload, std::vector<Use>& values) {
 enum class Fails { once, for_good };
 
 // A step that is learned from and one behind it. Whether they came to that call.
-bool strikes(int call, Fails fails, const config::TransferSettings& settings) {
+bool strikes(int call, Fails fails, const plan::TransferSettings& settings) {
   FailingDevice device(call, fails == Fails::for_good);
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   bool ran = false;
@@ -64,10 +64,10 @@ bool strikes(int call, Fails fails, const config::TransferSettings& settings) {
 }
 
 TEST_CASE("a device that fails at any call ends the step with its error, and nothing else") {
-  config::TransferSettings settings;
+  plan::TransferSettings settings;
   settings.min_bytes = 0;
   SUBCASE("values") {}
-  SUBCASE("blocks") { settings.schedule = config::Schedule::block; }
+  SUBCASE("blocks") { settings.schedule = plan::Schedule::block; }
   SUBCASE("one stream") { settings.side_stream = false; }
   for (const Fails fails : {Fails::once, Fails::for_good}) {
     int call = 1;

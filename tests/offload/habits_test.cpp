@@ -2,7 +2,7 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/offload/offload.h"
+#include "core/engine/offload/offload.h"
 #include "tests/support/queue_device.h"
 
 namespace memtune::offload {
@@ -16,14 +16,13 @@ struct LazyDevice : tests::QueueDevice {
 };
 
 struct Engine {
-  explicit Engine(const config::Habits& habits, bool side_stream = true,
-                  config::Schedule schedule = config::Schedule::value)
+  explicit Engine(const plan::Habits& habits, bool side_stream = true, plan::Schedule schedule = plan::Schedule::value)
       : tier(device, 4096, 0, nullptr), offload(device, settings(habits, side_stream, schedule), tier) {
     offload.begin_step();
   }
 
-  static config::TransferSettings settings(const config::Habits& habits, bool side_stream, config::Schedule schedule) {
-    config::TransferSettings result;
+  static plan::TransferSettings settings(const plan::Habits& habits, bool side_stream, plan::Schedule schedule) {
+    plan::TransferSettings result;
     result.min_bytes = 0;
     result.side_stream = side_stream;
     result.schedule = schedule;
@@ -34,8 +33,7 @@ struct Engine {
   // 1 KiB that only the engine holds from then on.
   void send(int op) {
     const at::Tensor tensor = at::full({256}, static_cast<float>(op));
-    Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, config::Place::host),
-            Use::By::backward);
+    Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, plan::Place::host), Use::By::backward);
     offload.count_save();
     offload.send(*use, op);
     values.push_back(std::move(use));
@@ -60,7 +58,7 @@ struct Engine {
 };
 
 TEST_CASE("a stash of saves has so many, whatever their bytes, and tensors that stay count where they do") {
-  config::Habits habits{.learns = false, .stash_saves = 5, .counts_all = true};
+  plan::Habits habits{.learns = false, .stash_saves = 5, .counts_all = true};
   Engine engine(habits);
   for (int op = 0; op < 5; ++op) engine.send(op);
   CHECK(engine.sources() == 5);
@@ -143,7 +141,7 @@ TEST_CASE("without any ahead each comes when it is asked for, also in a step tha
 }
 
 TEST_CASE("by blocks, nothing comes back in the head's backward, and one block ahead of the one that backward is in") {
-  Engine engine({.learns = false}, /*side_stream=*/true, config::Schedule::block);
+  Engine engine({.learns = false}, /*side_stream=*/true, plan::Schedule::block);
   for (int block = 0; block < 5; ++block) {  // of which the last keeps everything
     engine.offload.begin_block(block);
     if (block < 4) engine.send(block);

@@ -1,6 +1,6 @@
 // The trip of a value, state by state, on a device that records what it is asked for and runs copies only when told:
 // order and lifetime are checked, not timing.
-#include "core/offload/offload.h"
+#include "core/engine/offload/offload.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -22,8 +22,8 @@ struct LazyDevice : tests::QueueDevice {
   LazyDevice() : QueueDevice(Compute::caller) {}
 };
 
-config::TransferSettings settings(int64_t stash, int64_t prefetch) {
-  config::TransferSettings result;
+plan::TransferSettings settings(int64_t stash, int64_t prefetch) {
+  plan::TransferSettings result;
   result.min_bytes = 0;
   result.stash_bytes = stash;
   result.prefetch_bytes = prefetch;
@@ -33,7 +33,7 @@ config::TransferSettings settings(int64_t stash, int64_t prefetch) {
 // A value of 1 KiB whose every element is `value`, sent and then dropped by the step.
 Use sent(Offload& offload, float content, at::Tensor* keep = nullptr) {
   at::Tensor tensor = at::full({256}, content);
-  Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, config::Place::host), Use::By::backward);
+  Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, plan::Place::host), Use::By::backward);
   offload.send(*use);
   if (keep) *keep = tensor;
   return use;
@@ -133,7 +133,7 @@ TEST_CASE("by blocks, copies leave when the block ends, and sources of so many b
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   auto grouped = settings(1 << 20, 0);
-  grouped.schedule = config::Schedule::block;
+  grouped.schedule = plan::Schedule::block;
   grouped.groups_in_flight = 1;
   grouped.prefetch_blocks = 1;
   Offload offload(device, grouped, tier);
@@ -159,7 +159,7 @@ TEST_CASE("a value whose block has not ended is used where it is, and leaves in 
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   auto grouped = settings(1 << 20, 0);
-  grouped.schedule = config::Schedule::block;
+  grouped.schedule = plan::Schedule::block;
   Offload offload(device, grouped, tier);
   at::Tensor tensor;
   auto used = sent(offload, 1), overwritten = sent(offload, 2, &tensor);

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/offload/offload.h"
+#include "core/engine/offload/offload.h"
 #include "tests/support/cpu_memory.h"
 #include "tests/support/queue_device.h"
 
@@ -73,13 +73,13 @@ class Steps {
     float content;
   };
 
-  static config::TransferSettings settings(Random& random) {
-    config::TransferSettings settings;
+  static plan::TransferSettings settings(Random& random) {
+    plan::TransferSettings settings;
     settings.min_bytes = 0;
     settings.side_stream = !random.one_in(6);
     settings.stash_bytes = random.of({0, 700, 1 << 20});
     settings.prefetch_bytes = random.of({0, 900, 1 << 20});
-    if (random.one_in(3)) settings.schedule = config::Schedule::block;
+    if (random.one_in(3)) settings.schedule = plan::Schedule::block;
     settings.groups_in_flight = random.below(3);
     settings.prefetch_blocks = random.below(3);
     return settings;
@@ -104,7 +104,7 @@ class Steps {
       const auto content = static_cast<float>(++contents_);
       fill(tensor, content);
       auto value =
-          std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, config::Place::host);
+          std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, plan::Place::host);
       values_.push_back({Use(std::move(value), Use::By::backward), tensor, content});
       offload_.send(*values_.back().use);
       for (Value& value : values_) forward_goes_on(value);

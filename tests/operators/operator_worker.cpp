@@ -16,9 +16,9 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "core/autograd/autocast.h"
-#include "core/frontend/front_end.h"
-#include "core/program/first_line.h"
+#include "core/model/frontend/front_end.h"
+#include "core/model/ops/autocast.h"
+#include "core/model/program/first_line.h"
 #include "tests/support/training.h"
 
 namespace memtune::tests {
@@ -69,7 +69,7 @@ class Case {
     module_.train();
     const std::string& answer = files.at("answer");
     expected_ = torch::jit::pickle_load(std::vector<char>(answer.begin(), answer.end())).toGenericDict();
-    config::ModelSource source;
+    plan::ModelSource source;
     source.path = path;
     program_ = frontend::with_loss(frontend::lower({source, "", device_}), frontend::Loss::returned, "");
     facts_ = program::facts(program_, program::find_blocks(program_, "layers.*"));
@@ -91,12 +91,12 @@ class Case {
   int64_t reruns = 0, moved = 0;
 
  private:
-  autograd::Autocast autocast() const { return {autocast_, at::kBFloat16}; }
+  ops::Autocast autocast() const { return {autocast_, at::kBFloat16}; }
 
   void survey() {
     const program::ModuleState restore(program_.state, device_);
     step::Survey survey(program_, facts_, device_.type());
-    const autograd::AutocastScope autocast(device_.type(), this->autocast());
+    const ops::AutocastScope autocast(device_.type(), this->autocast());
     const autograd::HookScope hooks(&survey);
     program::Interpreter(program_).run({at::ones({4})}, &survey);
   }
@@ -122,7 +122,7 @@ class Case {
     at::manual_seed(0);
     at::Tensor loss;
     {
-      const autograd::AutocastScope autocast(device_.type(), this->autocast());
+      const ops::AutocastScope autocast(device_.type(), this->autocast());
       loss = module_.forward({at::ones({4})}).toTensor();
     }
     autograd::backward(loss);
@@ -135,7 +135,7 @@ class Case {
     if (executor) executor->begin_step();
     at::Tensor loss;
     {
-      const autograd::AutocastScope autocast(device_.type(), this->autocast());
+      const ops::AutocastScope autocast(device_.type(), this->autocast());
       const autograd::HookScope hooks(executor);
       loss = program::Interpreter(program_).run({at::ones({4})}, executor).toTensor();
     }
@@ -145,7 +145,7 @@ class Case {
   }
 
   Answer under(const std::string& strategy) {
-    config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), facts_);
+    plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), facts_);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
     step::Executor executor(program_, facts_, plan, test_device());
     Answer answer = interpreted(&executor);
@@ -225,7 +225,7 @@ class Case {
   torch::jit::Module module_;
   c10::impl::GenericDict expected_{c10::StringType::get(), c10::TensorType::get()};
   program::Program program_;
-  config::ProgramFacts facts_;
+  plan::ProgramFacts facts_;
 };
 
 nlohmann::json try_case(const std::string& line) {

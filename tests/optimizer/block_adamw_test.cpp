@@ -1,6 +1,6 @@
 // Why: what a state of eight bits holds, and where, decides how much fits. That its values are bitsandbytes' is checked
 // in tests/models/check_optimizers.py.
-#include "core/optimizer/block_adamw.h"
+#include "core/engine/optimizer/block_adamw.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // The step is part of what is measured: it must be AdamW as everybody knows it, and free what it used.
-#include "core/optimizer/optimizer.h"
+#include "core/engine/optimizer/optimizer.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -7,9 +7,9 @@
 #include <cmath>
 #include <optional>
 
-#include "core/autograd/hooks.h"
 #include "core/base/error.h"
-#include "core/optimizer/in_backward.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/engine/optimizer/in_backward.h"
 
 namespace memtune::optimizer {
 namespace {

@@ -1,12 +1,12 @@
 // checkpoint:cheap: few bytes stay, reruns are cheap, and none is for nothing. By example, and against all choices on
 // random programs.
-#include "core/plan/cheap_rule.h"
+#include "core/plan/rules/cheap_rule.h"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
-#include "core/plan/op_class.h"
+#include "core/plan/rules/op_class.h"
 #include "tests/plan/program.h"
 
 using namespace memtune;

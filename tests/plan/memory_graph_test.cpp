@@ -1,5 +1,5 @@
 // What a value shows decides what is counted, kept and rerun: each way of being another value's memory, one by one.
-#include "core/plan/memory_graph.h"
+#include "core/plan/rules/memory_graph.h"
 
 #include <doctest/doctest.h>
 

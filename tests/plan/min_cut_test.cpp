@@ -1,5 +1,5 @@
 // The cut decides what a plan keeps: it is compared with all cuts there are, on graphs small enough to try them.
-#include "core/plan/min_cut.h"
+#include "core/plan/rules/min_cut.h"
 
 #include <doctest/doctest.h>
 

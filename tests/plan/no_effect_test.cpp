@@ -1,10 +1,10 @@
 // The reason why a plan did nothing is made of facts, and its advice does something.
-#include "core/plan/no_effect.h"
+#include "core/plan/rules/no_effect.h"
 
 #include <doctest/doctest.h>
 
-#include "core/config/strategy.h"
-#include "core/plan/strategy.h"
+#include "core/plan/rules/strategy.h"
+#include "core/plan/strategy/strategy.h"
 #include "tests/plan/program.h"
 
 using namespace memtune;
@@ -12,12 +12,12 @@ using test::Builder;
 
 namespace {
 
-std::string why(const std::string& strategy, const config::ProgramFacts& facts) {
-  return plan::why_no_effect(plan::make_plan(config::Strategy::parse(strategy), facts), facts);
+std::string why(const std::string& strategy, const plan::ProgramFacts& facts) {
+  return plan::why_no_effect(plan::make_plan(plan::Strategy::parse(strategy), facts), facts);
 }
 
 // Four values of these bytes in a block.
-config::ProgramFacts facts(int64_t bytes, int blocks = 1) {
+plan::ProgramFacts facts(int64_t bytes, int blocks = 1) {
   Builder build;
   int value = build.input();
   for (build.block = 0; build.block < blocks; ++build.block) {
@@ -39,23 +39,23 @@ TEST_CASE("values that are too small are told with the size from which on most w
 }
 
 TEST_CASE("a part that leaves backward nothing else to do is left out and others stay") {
-  const config::ProgramFacts large = facts(2 << 20, 2);
+  const plan::ProgramFacts large = facts(2 << 20, 2);
   const auto left = [&](const std::string& strategy) {
-    return to_string(plan::without_idle_parts(config::Strategy::parse(strategy), large));
+    return to_string(plan::without_idle_parts(plan::Strategy::parse(strategy), large));
   };
   CHECK(left("checkpoint:full,inputs=host+offload:stream") == "checkpoint:full,inputs=host");
   CHECK(left("checkpoint:full,inputs=host,blocks=0") == "checkpoint:full,blocks=0");  // its input is the program's
   CHECK(left("checkpoint:full,blocks=0+offload:stream,blocks=1") == "checkpoint:full,blocks=0+offload:stream,blocks=1");
   CHECK(left("checkpoint:op,save=silu+offload:stream") == "offload:stream");  // all that it would recompute is kept
   CHECK(left("offload:stream") == "offload:stream");
-  config::ProgramFacts unmeasured = large;
-  for (config::OpFacts& op : unmeasured.ops) op.output_bytes.clear(), op.output_saved.clear();
-  CHECK(to_string(plan::without_idle_parts(config::Strategy::parse("checkpoint:full+offload:stream"), unmeasured)) ==
+  plan::ProgramFacts unmeasured = large;
+  for (plan::OpFacts& op : unmeasured.ops) op.output_bytes.clear(), op.output_saved.clear();
+  CHECK(to_string(plan::without_idle_parts(plan::Strategy::parse("checkpoint:full+offload:stream"), unmeasured)) ==
         "checkpoint:full+offload:stream");
 }
 
 TEST_CASE("a plan without a strategy's name says what its min_bytes keeps") {
-  config::Plan plan = plan::make_plan(config::Strategy::parse("offload:stream"), facts(300 << 10));
+  plan::Plan plan = plan::make_plan(plan::Strategy::parse("offload:stream"), facts(300 << 10));
   plan.strategy = "by hand";
   CHECK(plan::why_nothing_offloaded(plan, facts(300 << 10)) ==
         "every value to offload is below its plan's min_bytes of 1 MiB; a plan file with a lower one would move up to "

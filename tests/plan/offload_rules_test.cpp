@@ -1,5 +1,5 @@
 // fraction=: which values move first, and how many.
-#include "core/plan/offload_rules.h"
+#include "core/plan/rules/offload_rules.h"
 
 #include <doctest/doctest.h>
 

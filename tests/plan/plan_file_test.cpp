@@ -1,5 +1,5 @@
 // Plan files are written by hand: each rule does what it says or the error names file, rule and field.
-#include "core/plan/plan_file.h"
+#include "core/plan/rules/plan_file.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/plan/rule_scope.h"
+#include "core/plan/rules/rule_scope.h"
 #include "tests/plan/program.h"
 #include "tests/support/run_program.h"
 
@@ -111,7 +111,7 @@ TEST_CASE("transfer settings and saved_min_bytes replace those of the strategy, 
                         .make_plan(model());
   CHECK(plan.transfer.stash_bytes == 1 << 30);
   CHECK(plan.transfer.prefetch_bytes == 7);
-  CHECK(plan.transfer.schedule == config::Schedule::block);
+  CHECK(plan.transfer.schedule == plan::Schedule::block);
   CHECK(plan.saved_min_bytes == 9);
   CHECK(file(R"({"version": 1, "strategy": "offload:sync,min=3"})").make_plan(model()).saved_min_bytes == 3);
 }

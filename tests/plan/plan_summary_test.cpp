@@ -1,5 +1,5 @@
 // The table of `memtune plan validate`: what is counted, where, and which blocks are alike.
-#include "core/plan/plan_summary.h"
+#include "core/plan/rules/plan_summary.h"
 
 #include <doctest/doctest.h>
 

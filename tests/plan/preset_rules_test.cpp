@@ -4,13 +4,13 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/plan/op_class.h"
+#include "core/plan/rules/op_class.h"
 #include "tests/plan/program.h"
 
 using namespace memtune;
 using namespace memtune::plan;
 using namespace memtune::test;
-using config::Strategy;
+using plan::Strategy;
 
 namespace {
 
@@ -115,7 +115,7 @@ TEST_CASE("ms-swift's lie around all blocks but the last") {
   CHECK(ops.size() == 2 * kOpsOfBlock);
   CHECK(ops.front() == decoder.first_of_block[0]);
   CHECK(ops.back() == decoder.first_of_block[2] - 1);
-  CHECK(plan.transfer.schedule == config::Schedule::block);
+  CHECK(plan.transfer.schedule == plan::Schedule::block);
   CHECK_THROWS_AS(planned("offload:swift", Decoder(0).facts), UsageError);
 }
 

@@ -5,17 +5,17 @@
 #include <utility>
 #include <vector>
 
-#include "core/config/plan.h"
-#include "core/config/program_facts.h"
-#include "core/plan/strategy.h"
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/rules/strategy.h"
+#include "core/plan/strategy/plan.h"
 
 namespace memtune::test {
 
-using config::OpFacts;
-using config::OpPlacement;
-using config::Place;
-using config::Plan;
-using config::ProgramFacts;
+using plan::OpFacts;
+using plan::OpPlacement;
+using plan::Place;
+using plan::Plan;
+using plan::ProgramFacts;
 
 class Builder {
  public:
@@ -63,7 +63,7 @@ class Builder {
     op.region = block >= 0 ? "layers." + std::to_string(block) : "";
     op.block = block;
     op.after_blocks = after;
-    op.op_class = config::traits_of(name).op_class;
+    op.op_class = plan::traits_of(name).op_class;
     op.inputs = std::move(inputs);
     op.outputs = {value(owner)};
     facts.ops.push_back(op);
@@ -166,7 +166,7 @@ inline std::string placed(const Plan& plan) {
 }
 
 inline Plan plan_of(const std::string& strategy, const ProgramFacts& facts) {
-  return plan::make_plan(config::Strategy::parse(strategy), facts);
+  return plan::make_plan(plan::Strategy::parse(strategy), facts);
 }
 
 inline std::string placed(const std::string& strategy, const ProgramFacts& facts = three_blocks()) {

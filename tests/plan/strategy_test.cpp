@@ -5,7 +5,7 @@
 //   7-12  block 1    the same, from h1                                               -> h2
 //   13-18 block 2    the same, from h2                                               -> h3
 //   19 norm, 20 linear (after the blocks)
-#include "core/plan/strategy.h"
+#include "core/plan/rules/strategy.h"
 
 #include <doctest/doctest.h>
 
@@ -290,13 +290,13 @@ TEST_CASE("host memory is page-locked unless the strategy says otherwise") {
 TEST_CASE("offload:group moves the values of all blocks but the last, block by block") {
   const Plan plan = plan_of("offload:group,in_flight=2,prefetch=3,min=1KiB", three_blocks());
   CHECK(placed(plan) == "1-12 host/host");
-  CHECK(plan.transfer.schedule == config::Schedule::block);
+  CHECK(plan.transfer.schedule == plan::Schedule::block);
   CHECK(plan.transfer.pinned);
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.groups_in_flight == 2);
   CHECK(plan.transfer.prefetch_blocks == 3);
   CHECK(plan.transfer.min_bytes == 1024);
-  CHECK(plan_of("offload:stream", three_blocks()).transfer.schedule == config::Schedule::value);
+  CHECK(plan_of("offload:stream", three_blocks()).transfer.schedule == plan::Schedule::value);
 }
 
 TEST_CASE("keep_last leaves the values of the last blocks on the device") {

@@ -1,9 +1,9 @@
 // A step of any batch from those of two: what the decoder's costs would be if they were recorded there.
-#include "core/planner/batch_costs.h"
+#include "core/plan/planner/batch_costs.h"
 
 #include <doctest/doctest.h>
 
-#include "core/planner/planner.h"
+#include "core/plan/planner/planner.h"
 #include "tests/planner/costs.h"
 
 using namespace memtune;

@@ -1,5 +1,5 @@
 // Blocks as CUDACachingAllocator.cpp has them, against numbers by hand and against a plain search through all pieces.
-#include "core/planner/block_cache.h"
+#include "core/plan/planner/block_cache.h"
 
 #include <doctest/doctest.h>
 

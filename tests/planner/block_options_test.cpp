@@ -1,20 +1,20 @@
 // The ways to treat a block: what an option says is what its plan does, and none is for nothing.
-#include "core/planner/block_options.h"
+#include "core/plan/planner/block_options.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "core/base/private_output.h"
-#include "core/plan/draft.h"
+#include "core/plan/rules/draft.h"
+#include "core/record/trace/private_output.h"
 #include "tests/planner/costs.h"
 
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using config::StepCosts;
 using plan::Memory;
 using plan::MemoryGraph;
+using plan::StepCosts;
 
 namespace {
 
@@ -101,13 +101,12 @@ TEST_CASE("what is remade is alive together as far as backward still needs it") 
     builder.facts.blocks = {{"a"}};
     builder.block = 0;
     int value = builder.op("c10d::all_reduce", {builder.input()});
-    builder.last().op_class = config::OpClass::collective;
+    builder.last().op_class = plan::OpClass::collective;
     builder.measured(1, true);
     value = builder.op("aten::relu", {value});
     builder.measured(10, true);
     value = builder.op(middle, {value});
-    builder.last().op_class =
-        middle == std::string("aten::relu") ? builder.last().op_class : config::OpClass::collective;
+    builder.last().op_class = middle == std::string("aten::relu") ? builder.last().op_class : plan::OpClass::collective;
     builder.measured(20, true);
     builder.op("aten::relu", {value});
     builder.measured(40, true);
@@ -125,7 +124,7 @@ TEST_CASE("what only a rerun reads is gone with that rerun") {
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
   const int root = builder.op("c10d::all_reduce", {builder.input()});
-  builder.last().op_class = config::OpClass::collective;
+  builder.last().op_class = plan::OpClass::collective;
   builder.measured(1, true);
   builder.op("aten::relu", {root});
   builder.measured(50, true);

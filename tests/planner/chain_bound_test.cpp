@@ -1,5 +1,5 @@
 // States of a choice and bounds of how it can end, against what simulate() says of the whole choice.
-#include "core/planner/chain_bound.h"
+#include "core/plan/planner/chain_bound.h"
 
 #include <doctest/doctest.h>
 
@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/planner/chain.h"
-#include "core/planner/chain_reduced.h"
-#include "core/planner/chain_solver.h"
+#include "core/plan/planner/chain.h"
+#include "core/plan/planner/chain_reduced.h"
+#include "core/plan/planner/chain_solver.h"
 #include "tests/planner/made_up_chains.h"
 
 using namespace memtune::planner;

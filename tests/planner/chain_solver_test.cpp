@@ -1,5 +1,5 @@
 // The solver against every choice there is, where those can be counted, and against the clock where they cannot.
-#include "core/planner/chain_solver.h"
+#include "core/plan/planner/chain_solver.h"
 
 #include <doctest/doctest.h>
 
@@ -13,9 +13,9 @@
 #include <set>
 #include <vector>
 
-#include "core/planner/chain_bound.h"
-#include "core/planner/chain_labels.h"
-#include "core/planner/chain_reduced.h"
+#include "core/plan/planner/chain_bound.h"
+#include "core/plan/planner/chain_labels.h"
+#include "core/plan/planner/chain_reduced.h"
 #include "tests/planner/made_up_chains.h"
 
 using namespace memtune::planner;

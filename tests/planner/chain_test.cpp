@@ -1,5 +1,5 @@
 // The recurrences of a chain, on numbers that can be followed by hand.
-#include "core/planner/chain.h"
+#include "core/plan/planner/chain.h"
 
 #include <doctest/doctest.h>
 

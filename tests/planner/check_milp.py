@@ -2,7 +2,7 @@
 
     check_milp.py PROGRAM [--all] [--seconds S]      PROGRAM: memtune-solve-chains
 
-The programme states core/planner/chain.h in the bytes of the queue (the solver counts times), exactly: every maximum in
+The programme states core/plan/planner/chain.h in the bytes of the queue (the solver counts times), exactly: every maximum in
 simulate() is a lower bound of a variable here, and less of each of these never costs time. Its bound therefore holds for
 every choice, and its own choice, given to simulate(), takes what its objective says; both are checked. GiB and ms.
 

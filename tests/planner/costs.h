@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/config/step_costs.h"
+#include "core/plan/facts/step_costs.h"
 #include "tests/plan/program.h"
 
 namespace memtune::test {
 
-inline config::StepCosts costs_of(const ProgramFacts& facts, const std::vector<double>& ms) {
-  config::StepCosts costs;
+inline plan::StepCosts costs_of(const ProgramFacts& facts, const std::vector<double>& ms) {
+  plan::StepCosts costs;
   for (int op = 0; op < static_cast<int>(facts.ops.size()); ++op) costs.runs.push_back({.op = op, .ms = ms[op]});
   return costs;
 }
@@ -37,14 +37,14 @@ inline ProgramFacts decoder_at(int64_t batch) {
 
 // A step of it, everything kept: each value that is saved is saved by the first op that reads it, 8 MiB more are taken
 // while an op runs, and gigabytes lie beside it all. Backward takes twice the forward's time.
-inline config::StepCosts step_of(const ProgramFacts& facts, const std::vector<double>& ms) {
-  using Kind = config::StepCosts::Moment::Kind;
+inline plan::StepCosts step_of(const ProgramFacts& facts, const std::vector<double>& ms) {
+  using Kind = plan::StepCosts::Moment::Kind;
   constexpr int64_t kBeside = 4096 * kMiB, kWorkSpace = 8 * kMiB;
-  config::StepCosts costs = costs_of(facts, ms);
+  plan::StepCosts costs = costs_of(facts, ms);
   const auto ops = static_cast<int>(facts.ops.size());
   std::vector<int> value_of(facts.ops.size(), -1), last_read(facts.ops.size(), -1);
   for (int op = 0; op < ops; ++op) {
-    config::StepCosts::Run& run = costs.runs[op];
+    plan::StepCosts::Run& run = costs.runs[op];
     for (const int input : facts.ops[op].inputs) {
       const int owner = facts.owner[input];
       if (owner < 0 || value_of[owner] < 0) continue;
@@ -62,7 +62,7 @@ inline config::StepCosts step_of(const ProgramFacts& facts, const std::vector<do
   }
   int64_t held = kBeside;
   for (int op = 0; op < ops; ++op) {
-    config::StepCosts::Run& run = costs.runs[op];
+    plan::StepCosts::Run& run = costs.runs[op];
     const int64_t made = run.makes.empty() ? 0 : costs.values[run.makes[0]].bytes;
     run.before_bytes = held;
     run.own_bytes = made + kWorkSpace;

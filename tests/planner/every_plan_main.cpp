@@ -8,8 +8,8 @@
 #include <set>
 #include <vector>
 
-#include "core/planner/block_options.h"
-#include "core/planner/kept_costs.h"
+#include "core/plan/planner/block_options.h"
+#include "core/plan/planner/kept_costs.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -25,8 +25,8 @@ json read(const std::filesystem::path& file) {
 
 int main(int count, char** arguments) {
   if (count != 5) return 2;
-  const config::ProgramFacts facts = read(arguments[2])["facts"];
-  const config::StepCosts costs = planner::kept_costs(facts, read(arguments[1]).get<config::StepCosts>());
+  const plan::ProgramFacts facts = read(arguments[2])["facts"];
+  const plan::StepCosts costs = planner::kept_costs(facts, read(arguments[1]).get<plan::StepCosts>());
   const std::filesystem::path folder = arguments[4];
   const plan::MemoryGraph graph(facts);
   const planner::OptionLimits limits{.most = std::atoi(arguments[3])};

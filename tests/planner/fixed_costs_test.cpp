@@ -1,18 +1,18 @@
 // What of a recorded step stays whatever the batch, and the step of another batch that one recording tells.
-#include "core/planner/fixed_costs.h"
+#include "core/plan/planner/fixed_costs.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "core/base/private_output.h"
-#include "core/planner/batch_costs.h"
-#include "core/planner/planner.h"
+#include "core/plan/planner/batch_costs.h"
+#include "core/plan/planner/planner.h"
+#include "core/record/trace/private_output.h"
 #include "tests/planner/costs.h"
 
 using namespace memtune;
 using namespace memtune::test;
-using Kind = config::StepCosts::Moment::Kind;
+using Kind = plan::StepCosts::Moment::Kind;
 
 namespace {
 
@@ -21,15 +21,15 @@ constexpr int64_t kFlow = kMiB / 2;      // a sample, between two ops' backwards
 
 // Each moment's unpack leaves a gradient of parameters behind when what it asked for was let go, and what flows on.
 // Work space of ops goes with the batch.
-config::StepCosts recorded(int64_t batch, bool tells_gradients = true) {
+plan::StepCosts recorded(int64_t batch, bool tells_gradients = true) {
   const ProgramFacts facts = decoder_at(batch);
-  config::StepCosts costs = step_of(facts, decoder_ms(facts));
-  for (config::StepCosts::Run& run : costs.runs) {
+  plan::StepCosts costs = step_of(facts, decoder_ms(facts));
+  for (plan::StepCosts::Run& run : costs.runs) {
     const int64_t made = run.makes.empty() ? 0 : costs.values[run.makes[0]].bytes;
     run.own_bytes = made + batch * kMiB;
   }
   int64_t gradients = 0;
-  for (config::StepCosts::Moment& moment : costs.moments) {
+  for (plan::StepCosts::Moment& moment : costs.moments) {
     const bool unpacks = moment.kind == Kind::unpack;
     if (unpacks) moment.peak_bytes = moment.before_bytes;
     // At the end of what was unpacked the new gradient is there, but not the parameter's yet.
@@ -46,8 +46,8 @@ config::StepCosts recorded(int64_t batch, bool tells_gradients = true) {
   return costs;
 }
 
-config::StepCosts from_one(int64_t batch, const config::StepCosts& costs, int64_t wanted) {
-  const config::StepCosts fixed = planner::fixed_costs(decoder_at(batch), costs);
+plan::StepCosts from_one(int64_t batch, const plan::StepCosts& costs, int64_t wanted) {
+  const plan::StepCosts fixed = planner::fixed_costs(decoder_at(batch), costs);
   return planner::costs_at_batch({batch, costs}, {0, fixed}, wanted, 1)->likely;
 }
 
@@ -56,7 +56,7 @@ config::StepCosts from_one(int64_t batch, const config::StepCosts& costs, int64_
 TEST_CASE("one batch tells the memory of any other: gradients of parameters stay, all else goes with it") {
   for (const int64_t batch : {1, 2, 8}) {
     CAPTURE(batch);
-    const config::StepCosts paper = from_one(4, recorded(4), batch), real = recorded(batch);
+    const plan::StepCosts paper = from_one(4, recorded(4), batch), real = recorded(batch);
     REQUIRE(paper.values == real.values);
     for (size_t i = 0; i < real.runs.size(); ++i) {
       REQUIRE(paper.runs[i].before_bytes == real.runs[i].before_bytes);
@@ -74,8 +74,8 @@ TEST_CASE("one batch tells the memory of any other: gradients of parameters stay
 }
 
 TEST_CASE("a time of another batch is between the recorded one and its share, and the optimizer's stays") {
-  const config::StepCosts four = recorded(4);
-  const config::StepCosts fixed = planner::fixed_costs(decoder_at(4), four);
+  const plan::StepCosts four = recorded(4);
+  const plan::StepCosts fixed = planner::fixed_costs(decoder_at(4), four);
   const double pass_ms = four.step_ms - 5;
   for (const int64_t batch : {1, 16}) {
     CAPTURE(batch);
@@ -88,8 +88,8 @@ TEST_CASE("a time of another batch is between the recorded one and its share, an
 }
 
 TEST_CASE("of a run without gradients as much stays as is there from then on, which is no more than there was") {
-  const config::StepCosts four = recorded(4, /*tells_gradients=*/false);
-  const config::StepCosts paper = from_one(4, four, 8), real = recorded(8, /*tells_gradients=*/false);
+  const plan::StepCosts four = recorded(4, /*tells_gradients=*/false);
+  const plan::StepCosts paper = from_one(4, four, 8), real = recorded(8, /*tells_gradients=*/false);
   for (size_t i = 0; i < real.moments.size(); ++i) {
     CHECK(paper.moments[i].peak_bytes <= real.moments[i].peak_bytes);
     CHECK(paper.moments[i].peak_bytes >= four.moments[i].peak_bytes);
@@ -99,17 +99,17 @@ TEST_CASE("of a run without gradients as much stays as is there from then on, wh
 
 TEST_CASE("what no input of the program goes into stays, a size of an input being none") {
   ProgramFacts facts = decoder_at(4);
-  config::StepCosts costs = recorded(4);
-  const config::StepCosts all = planner::fixed_costs(facts, costs);
+  plan::StepCosts costs = recorded(4);
+  const plan::StepCosts all = planner::fixed_costs(facts, costs);
   const auto first = static_cast<size_t>(costs.runs.front().makes.at(0));
   REQUIRE(all.values[first].bytes == 0);
-  facts.ops.front().op_class = config::OpClass::host;  // asks for a size
-  for (config::OpFacts& op : facts.ops) std::erase_if(op.inputs, [&](int input) { return facts.owner[input] < 0; });
-  for (const config::StepCosts::Value& value : planner::fixed_costs(facts, costs).values) CHECK(value.bytes > 0);
+  facts.ops.front().op_class = plan::OpClass::host;  // asks for a size
+  for (plan::OpFacts& op : facts.ops) std::erase_if(op.inputs, [&](int input) { return facts.owner[input] < 0; });
+  for (const plan::StepCosts::Value& value : planner::fixed_costs(facts, costs).values) CHECK(value.bytes > 0);
 }
 
 TEST_CASE("plans of a batch on paper are those that its own recording gives, one recorded being enough") {
-  const config::StepCosts two = recorded(2), paper = from_one(2, two, 8);
+  const plan::StepCosts two = recorded(2), paper = from_one(2, two, 8);
   const ProgramFacts facts = planner::facts_at_batch(decoder_at(2), {2, two}, {8, paper}), real = decoder_at(8);
   const planner::Planner on_paper(facts, paper), on_record(real, recorded(8));
   const int64_t least = on_record.least_memory({}, "").predicted.peak_bytes;

@@ -4,27 +4,27 @@
 //   v0 = op0()   v1 = op1(v0)   v2 = op2(v1), 100 bytes each; loss = op3(v2)
 //
 // Each op saves what it reads; 20 bytes more while an op runs forward, 50 while it runs backward. Beside it are 1000.
-#include "core/planner/kept_costs.h"
+#include "core/plan/planner/kept_costs.h"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
-#include "core/planner/step_model.h"
+#include "core/plan/planner/step_model.h"
 
 using namespace memtune;
-using config::Place;
-using config::StepCosts;
+using plan::Place;
+using plan::StepCosts;
 using Kind = StepCosts::Moment::Kind;
 
 namespace {
 
 constexpr int kLoss = 3;
 
-config::ProgramFacts facts() {
-  config::ProgramFacts facts;
+plan::ProgramFacts facts() {
+  plan::ProgramFacts facts;
   for (int i = 0; i <= kLoss; ++i) {
-    config::OpFacts& op = facts.ops.emplace_back();
+    plan::OpFacts& op = facts.ops.emplace_back();
     op.block = i / 2;
     op.outputs = {i};
   }
@@ -76,7 +76,7 @@ TEST_CASE("of a step that made a value again come the costs that it has with the
 }
 
 TEST_CASE("what making again took is no part of the step, and what it takes under another plan") {
-  const config::ProgramFacts program = facts();
+  const plan::ProgramFacts program = facts();
   const StepCosts recorded = v1_again(1.5), kept = planner::kept_costs(program, recorded);
   CHECK(kept.step_ms == doctest::Approx(10));
   CHECK(kept.rerun_ratio == doctest::Approx(1.5));

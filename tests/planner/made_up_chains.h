@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <random>
 
-#include "core/planner/chain.h"
+#include "core/plan/planner/chain.h"
 
 namespace memtune::planner {
 

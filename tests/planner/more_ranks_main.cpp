@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "core/planner/kept_costs.h"
-#include "core/planner/step_model.h"
+#include "core/plan/planner/kept_costs.h"
+#include "core/plan/planner/step_model.h"
 
 using namespace memtune;
-using config::StepCosts;
 using nlohmann::json;
+using plan::StepCosts;
 namespace fs = std::filesystem;
 
 namespace {
@@ -28,7 +28,7 @@ json read(const fs::path& file) {
   return json::parse(stream);
 }
 
-StepCosts costs_of(const fs::path& run, const config::ProgramFacts& facts) {
+StepCosts costs_of(const fs::path& run, const plan::ProgramFacts& facts) {
   for (const auto& trial : fs::directory_iterator(run / "trials"))
     if (const fs::path file = trial.path() / "costs.json"; fs::exists(file))
       return planner::kept_costs(facts, read(file));
@@ -82,12 +82,12 @@ json ring(const StepCosts& costs, int64_t gathered_bytes, int64_t reduced_bytes)
 }
 
 void tell(const fs::path& few, const fs::path& more, int ranks) {
-  const config::ProgramFacts facts = read(more / "sweep.json")["facts"];
+  const plan::ProgramFacts facts = read(more / "sweep.json")["facts"];
   const StepCosts costs = costs_at(costs_of(few, facts), costs_of(more, facts), ranks);
   const planner::StepModel model(facts, costs);
   for (const auto& trial : fs::directory_iterator(more / "trials")) {
     if (!fs::exists(trial.path() / "measurement.json")) continue;
-    const config::Plan plan = read(trial.path() / "plan.json");
+    const plan::Plan plan = read(trial.path() / "plan.json");
     const planner::StepPrediction step = model.predict(plan);
     const int64_t reduced = read(trial.path() / "measurement.json")["communication"]["reduced_bytes"];
     const json line = {{"strategy", plan.strategy},

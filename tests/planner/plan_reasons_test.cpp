@@ -1,11 +1,11 @@
 // What is told of a plan adds up to what is predicted of it, names every block once, and finds the moment of the peak.
-#include "core/planner/plan_reasons.h"
+#include "core/plan/planner/plan_reasons.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "core/planner/planner.h"
+#include "core/plan/planner/planner.h"
 #include "tests/planner/costs.h"
 
 using namespace memtune;
@@ -23,7 +23,7 @@ struct Decoder {
     costs.step_ms *= passes;
   }
   ProgramFacts facts;
-  config::StepCosts costs;
+  plan::StepCosts costs;
 };
 
 double sum(const PlanReasons& reasons, double TreatedParts::*figure) {
@@ -71,7 +71,7 @@ TEST_CASE("of a step that keeps everything the peak is where it was recorded, an
   REQUIRE(planned);
   const PlanReasons reasons = planner.reasons(*planned);
   const auto& moments = decoder.costs.moments;
-  const auto top = std::ranges::max_element(moments, {}, &config::StepCosts::Moment::peak_bytes);
+  const auto top = std::ranges::max_element(moments, {}, &plan::StepCosts::Moment::peak_bytes);
   REQUIRE(top->peak_bytes > decoder.costs.runs.back().before_bytes + decoder.costs.runs.back().own_bytes - 1);
   const OpFacts& op = decoder.facts.ops[decoder.costs.runs[decoder.costs.saved[top->saved].run].op];
   CHECK(reasons.peak.bytes == planned->predicted.peak_bytes);

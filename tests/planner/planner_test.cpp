@@ -1,6 +1,6 @@
 // The plan that is found keeps its budget, and no other choice of ways to treat the blocks would be faster by more than
 // a percent.
-#include "core/planner/planner.h"
+#include "core/plan/planner/planner.h"
 
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ struct Decoder {
     costs.out_gb_per_s = costs.in_gb_per_s = gb_per_s;
   }
   ProgramFacts facts;
-  config::StepCosts costs;
+  plan::StepCosts costs;
 };
 
 // Of all choices of an option a part, the least time that keeps the budget.
@@ -48,7 +48,7 @@ std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
 TEST_CASE(
     "where host memory is short plans go on to the disk, keep all three budgets, and use no more of it than pays") {
   const ProgramFacts facts = decoder(6);
-  config::StepCosts costs = step_of(facts, decoder_ms(facts));
+  plan::StepCosts costs = step_of(facts, decoder_ms(facts));
   costs.out_gb_per_s = costs.in_gb_per_s = 25;
   costs.disk_write_gb_per_s = costs.disk_read_gb_per_s = 20;
   PlanLimits limits{6656 * kMiB, 256 * kMiB, 0};
@@ -56,8 +56,8 @@ TEST_CASE(
   const auto without = planned(false), with = planned(true);
   REQUIRE(without);
   REQUIRE(with);
-  CHECK(with->plan.places(config::Place::disk));
-  CHECK_FALSE(without->plan.places(config::Place::disk));
+  CHECK(with->plan.places(plan::Place::disk));
+  CHECK_FALSE(without->plan.places(plan::Place::disk));
   CHECK(with->predicted.step_ms < without->predicted.step_ms);
   CHECK(with->predicted.step_ms >= with->least_ms);
   CHECK(with->predicted.disk_peak_bytes > 0);
@@ -68,7 +68,7 @@ TEST_CASE(
   CHECK(tight->predicted.disk_peak_bytes <= limits.disk_budget_bytes);
   CHECK(tight->predicted.step_ms >= with->predicted.step_ms);
   limits = {6656 * kMiB, 0, 0};  // host memory without end
-  CHECK_FALSE(planned(true)->plan.places(config::Place::disk));
+  CHECK_FALSE(planned(true)->plan.places(plan::Place::disk));
 }
 
 TEST_CASE("under every budget the plan is within a percent of the best choice there is") {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/planner/kept_costs.h"
-#include "core/planner/step_model.h"
+#include "core/plan/planner/kept_costs.h"
+#include "core/plan/planner/step_model.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -29,7 +29,7 @@ json beside(double predicted, double measured) {
 }
 
 json compare(const planner::StepModel& model, const std::filesystem::path& trial) {
-  const config::Plan plan = read(trial / "plan.json");
+  const plan::Plan plan = read(trial / "plan.json");
   const auto start = std::chrono::steady_clock::now();
   const json training = read(trial / "request.json")["training"];
   const planner::StepTiers tiers{training.value("host_budget_bytes", int64_t{0}), training.value("scratch", "") != ""};
@@ -60,13 +60,13 @@ int main(int count, char** arguments) {
   if (count != 2 && count != 3) return 2;
   const std::filesystem::path run = arguments[1];
   std::vector<std::filesystem::path> trials;
-  config::StepCosts costs;
+  plan::StepCosts costs;
   for (const auto& entry : std::filesystem::directory_iterator(run / "trials")) {
     if (std::filesystem::exists(entry.path() / "measurement.json")) trials.push_back(entry.path());
     if (std::filesystem::exists(entry.path() / "costs.json")) costs = read(entry.path() / "costs.json");
   }
   std::ranges::sort(trials);
-  const config::ProgramFacts facts = read(run / "sweep.json")["facts"];
+  const plan::ProgramFacts facts = read(run / "sweep.json")["facts"];
   if (count == 3) costs = read(arguments[2]);
   costs = planner::kept_costs(facts, costs);
   const planner::StepModel model(facts, costs);

@@ -1,6 +1,6 @@
 // What to make again of a block at every price: against every labeling of small random blocks, and as one would expect
 // it of a decoder's.
-#include "core/planner/recompute_sets.h"
+#include "core/plan/planner/recompute_sets.h"
 
 #include <doctest/doctest.h>
 
@@ -15,9 +15,9 @@
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using config::StepCosts;
 using plan::Memory;
 using plan::MemoryGraph;
+using plan::StepCosts;
 
 namespace {
 
@@ -56,7 +56,7 @@ class Labelings {
   bool can_be_remade(int memory) const {
     if (!in_block(memory) || at(memory).crosses) return false;
     for (const int op : ops(memory)) {
-      if (facts_.ops[op].op_class == config::OpClass::collective) return false;
+      if (facts_.ops[op].op_class == plan::OpClass::collective) return false;
       for (const int input : graph_.read_by(op))
         if (input != memory && at(input).last_write() >= op) return false;
     }
@@ -133,7 +133,7 @@ ProgramFacts random_block(std::mt19937& random) {
     if (draw(1) == 0) inputs.push_back(any());
     values.push_back(builder.op(kind == 1 ? "c10d::all_reduce" : kind == 2 ? "aten::dropout" : "aten::linear", inputs));
     builder.last().random = kind == 2;
-    if (kind == 1) builder.last().op_class = config::OpClass::collective;
+    if (kind == 1) builder.last().op_class = plan::OpClass::collective;
     builder.measured(1 + draw(8), draw(1) == 0);
     if (kind == 3 && i < 6) {  // a second output, and one op fewer
       builder.facts.owner.push_back(builder.facts.owner[values.back()]);

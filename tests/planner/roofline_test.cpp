@@ -1,6 +1,6 @@
 // What bounds an op, on numbers that can be followed by hand: one machine multiplies 1e8 a ms and moves 1e6 bytes, the
 // other twice as many and 0.8e6.
-#include "core/planner/roofline.h"
+#include "core/plan/planner/roofline.h"
 
 #include <doctest/doctest.h>
 
@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/base/private_output.h"
+#include "core/record/trace/private_output.h"
 
 using namespace memtune;
-using config::MachineProfile;
-using config::StepCosts;
+using plan::MachineProfile;
+using plan::StepCosts;
 using planner::Roofline;
 
 namespace {
@@ -32,7 +32,7 @@ const MachineProfile kThere = machine("there", {{"float32", 0.04}, {"tf32", 0.1}
 struct Program {
   Program() { facts.parameters = 250'000; }
 
-  config::ProgramFacts facts;
+  plan::ProgramFacts facts;
   StepCosts costs;
 
   int value(int64_t bytes, int run = -1, int output = 0) {
@@ -41,9 +41,9 @@ struct Program {
   }
   StepCosts::Run& run(const std::string& name, double flops, std::vector<int> reads, int64_t made,
                       const std::string& dtype = "bfloat16") {
-    config::OpFacts op;
+    plan::OpFacts op;
     op.name = name;
-    op.op_class = config::traits_of(name).op_class;
+    op.op_class = plan::traits_of(name).op_class;
     op.flops = flops;
     op.dtype = flops > 0 ? dtype : "";
     facts.ops.push_back(op);

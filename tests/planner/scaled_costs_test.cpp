@@ -2,18 +2,18 @@
 // at hand multiplies 1e9 a ms and moves 1e6 bytes.
 //
 //   v0 = silu(x)   v1 = matmul(v0, x)   v2 = silu(v1)   loss = sum(v2), values of 1e6 bytes, the matmul of 4e9 flops
-#include "core/planner/scaled_costs.h"
+#include "core/plan/planner/scaled_costs.h"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
 #include "core/base/error.h"
-#include "core/planner/step_model.h"
+#include "core/plan/planner/step_model.h"
 
 using namespace memtune;
-using config::MachineProfile;
-using config::StepCosts;
+using plan::MachineProfile;
+using plan::StepCosts;
 using planner::scale_costs;
 using planner::ScaledCosts;
 using Kind = StepCosts::Moment::Kind;
@@ -31,7 +31,7 @@ MachineProfile machine(double tflops, double memory_gb_per_s) {
 const MachineProfile kHere = machine(1, 1);
 
 struct Step {
-  config::ProgramFacts facts;
+  plan::ProgramFacts facts;
   StepCosts costs;
 
   ScaledCosts on(const MachineProfile& to) const { return scale_costs(facts, costs, kHere, to, "bfloat16"); }
@@ -43,9 +43,9 @@ Step step(double busy = 2) {
   const char* names[] = {"aten::silu", "aten::matmul", "aten::silu", "aten::sum"};
   step.costs.values.push_back({.run = -1, .bytes = 1'000'000});
   for (int i = 0; i < 4; ++i) {
-    config::OpFacts op;
+    plan::OpFacts op;
     op.name = names[i];
-    op.op_class = config::traits_of(op.name).op_class;
+    op.op_class = plan::traits_of(op.name).op_class;
     op.flops = i == 1 ? 4e9 : 0;
     op.dtype = i == 1 ? "bfloat16" : "";
     op.outputs = {i + 1};

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/planner/chain.h"
-#include "core/planner/chain_solver.h"
+#include "core/plan/planner/chain.h"
+#include "core/plan/planner/chain_solver.h"
 #include "tests/planner/made_up_chains.h"
 
 using namespace memtune::planner;

@@ -1,6 +1,6 @@
 // No plan, however strange, takes less than what is proven of the memory that it needs; and what is proven is not far
 // below what the planner finds.
-#include "core/planner/step_bound.h"
+#include "core/plan/planner/step_bound.h"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "core/plan/draft.h"
-#include "core/planner/planner.h"
+#include "core/plan/planner/planner.h"
+#include "core/plan/rules/draft.h"
 #include "tests/planner/costs.h"
 
 using namespace memtune;
@@ -33,16 +33,16 @@ struct Decoder {
     for (size_t i = 1; i + 1 < costs.moments.size(); i += 2)
       if (random() % 4 == 0) swap(costs.moments[i], costs.moments[i + 1]);
   }
-  static void swap(config::StepCosts::Moment& a, config::StepCosts::Moment& b) {
+  static void swap(plan::StepCosts::Moment& a, plan::StepCosts::Moment& b) {
     std::swap(a.kind, b.kind);
     std::swap(a.saved, b.saved);
     std::swap(a.ms, b.ms);
   }
   ProgramFacts facts;
-  config::StepCosts costs;
+  plan::StepCosts costs;
 };
 
-config::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
+plan::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
   const plan::MemoryGraph graph(facts);
   plan::Draft draft(facts);
   const unsigned moved = random() % 10, remade = random() % 10;
@@ -51,14 +51,14 @@ config::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
     if (drawn < moved) draft.fill(memory, Place::host);
     if (drawn >= moved && drawn < moved + remade) draft.fill(memory, Place::recompute);
   }
-  config::Plan plan;
+  plan::Plan plan;
   plan.placements = draft.placements();
   plan.transfer.side_stream = random() % 4 != 0;
   plan.nested = random() % 4 == 0;
   return plan;
 }
 
-void check(const StepModel& model, const StepBound& bound, const config::Plan& plan) {
+void check(const StepModel& model, const StepBound& bound, const plan::Plan& plan) {
   const StepPrediction step = model.predict(plan);
   CAPTURE(step.peak_bytes / kMiB);
   for (const int64_t host_bytes : {int64_t{0}, step.host_peak_bytes}) {
@@ -76,13 +76,13 @@ TEST_CASE("no plan takes less than the bound of what it needs") {
     Decoder decoder(3, gb_per_s, random, gb_per_s == 2.0 ? 48 : 1);
     decoder.costs.copy_slowdown = gb_per_s == 20.0 ? 0.3 : gb_per_s == 200.0 ? 1.5 : 0;
     const StepModel model(decoder.facts, decoder.costs);
-    const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
+    const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), plan::TransferSettings().min_bytes);
     CAPTURE(gb_per_s);
     for (const char* strategy : {"none", "checkpoint:full", "checkpoint:full,inputs=host", "checkpoint:full,segment=2",
                                  "checkpoint:cheap", "checkpoint:op", "offload:sync", "offload:stream", "offload:group",
                                  "checkpoint:cheap+offload:stream,fraction=0.4"}) {
       CAPTURE(strategy);
-      check(model, bound, plan::make_plan(config::Strategy::parse(strategy), decoder.facts));
+      check(model, bound, plan::make_plan(plan::Strategy::parse(strategy), decoder.facts));
     }
     for (int i = 0; i < 300; ++i) check(model, bound, random_plan(decoder.facts, random));
   }
@@ -92,7 +92,7 @@ TEST_CASE("the bound is what a step takes where nothing has to be freed, and is 
   std::mt19937 random(1);
   const Decoder decoder(2, 20, random);
   const StepModel model(decoder.facts, decoder.costs);
-  const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
+  const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), plan::TransferSettings().min_bytes);
   CHECK(bound.least_ms(model.predict({}).peak_bytes, 0).value() == doctest::Approx(decoder.costs.step_ms));
   CHECK_FALSE(bound.least_ms(decoder.costs.start_bytes, 0));
 }
@@ -109,7 +109,7 @@ TEST_CASE("a sum of the two sums before it, and so on, is priced at once") {
   builder.measured(kMiB, false, kMiB);
   const auto costs = step_of(builder.facts, decoder_ms(builder.facts));
   const StepModel model(builder.facts, costs);
-  const StepBound bound(model.tables(), costs, model.unmodelled(), config::TransferSettings().min_bytes);
+  const StepBound bound(model.tables(), costs, model.unmodelled(), plan::TransferSettings().min_bytes);
   std::mt19937 random(3);
   for (int i = 0; i < 20; ++i) check(model, bound, random_plan(builder.facts, random));
 }
@@ -120,7 +120,7 @@ TEST_CASE("a file that tells of less memory than its values take has a bound too
   for (auto& run : decoder.costs.runs) run.before_bytes = run.own_bytes = 0;
   for (auto& moment : decoder.costs.moments) moment.before_bytes = moment.peak_bytes = 0;
   const StepModel model(decoder.facts, decoder.costs);
-  const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), config::TransferSettings().min_bytes);
+  const StepBound bound(model.tables(), decoder.costs, model.unmodelled(), plan::TransferSettings().min_bytes);
   CHECK(bound.least_ms(INT64_MAX, 0).value() == doctest::Approx(decoder.costs.step_ms));
 }
 

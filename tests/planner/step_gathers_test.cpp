@@ -4,7 +4,7 @@
 //
 // op0 and op1 read unit 0, op2 and op3 unit 1, of 1000 bytes each. Each op saves what it reads; 20 bytes more while an
 // op runs forward, 50 while it runs backward. Beside it are 1000. Forward takes 1 ms an op, backward 2.
-#include "core/planner/step_gathers.h"
+#include "core/plan/planner/step_gathers.h"
 
 #include <doctest/doctest.h>
 
@@ -12,13 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "core/planner/kept_costs.h"
-#include "core/planner/planner.h"
-#include "core/planner/step_playback.h"
+#include "core/plan/planner/kept_costs.h"
+#include "core/plan/planner/planner.h"
+#include "core/plan/planner/step_playback.h"
 
 using namespace memtune;
-using config::Place;
-using config::StepCosts;
+using plan::Place;
+using plan::StepCosts;
 using planner::StepPrediction;
 using Kind = StepCosts::Moment::Kind;
 
@@ -38,10 +38,10 @@ Gathered gathered(const std::string& reshard) {
   return {{2000, 2000, 2000, 2000, 2000}, 2000, {2000, 2000, 2000, 1000}};
 }
 
-config::ProgramFacts facts() {
-  config::ProgramFacts facts;
+plan::ProgramFacts facts() {
+  plan::ProgramFacts facts;
   for (int i = 0; i <= kLoss; ++i) {
-    config::OpFacts& op = facts.ops.emplace_back();
+    plan::OpFacts& op = facts.ops.emplace_back();
     op.name = "op" + std::to_string(i);
     op.block = i == kLoss ? -1 : i / 2;
     op.after_blocks = i == kLoss;
@@ -84,20 +84,20 @@ StepCosts recorded(const std::string& reshard = "always", double gather_ms = 3) 
   return costs;
 }
 
-config::Plan placed(Place place, const std::vector<int>& ops) {
-  config::Plan plan;
+plan::Plan placed(Place place, const std::vector<int>& ops) {
+  plan::Plan plan;
   plan.transfer.min_bytes = plan.saved_min_bytes = 0;
   for (const int op : ops) {
-    config::OpPlacement& placement = plan.placements.emplace_back();
+    plan::OpPlacement& placement = plan.placements.emplace_back();
     placement.op = op;
     placement.outputs = {place};
   }
   return plan;
 }
-config::Plan again(const std::vector<int>& ops) { return placed(Place::recompute, ops); }
+plan::Plan again(const std::vector<int>& ops) { return placed(Place::recompute, ops); }
 
-StepPrediction predict(const StepCosts& costs, const config::Plan& plan) {
-  const config::ProgramFacts program = facts();
+StepPrediction predict(const StepCosts& costs, const plan::Plan& plan) {
+  const plan::ProgramFacts program = facts();
   return planner::StepModel(program, costs).predict(plan);
 }
 
@@ -124,7 +124,7 @@ TEST_CASE("a unit that is read again ahead of its turn is there beside the one t
 }
 
 TEST_CASE("what was freed is gathered again for ops that are run again, and compute waits for it") {
-  const config::Plan plan = again({1, 2, 3});
+  const plan::Plan plan = again({1, 2, 3});
   // op1 is run first of all, from a unit that only then has come; later it is gathered for op1's own backward.
   const StepPrediction step = predict(recorded(), plan);
   CHECK(step.recomputed_ops == 3);
@@ -157,7 +157,7 @@ TEST_CASE("memory that is never freed is gathered once, however many passes a st
 }
 
 TEST_CASE("no plan of a sharded step goes below what is proven") {
-  const config::ProgramFacts program = facts();
+  const plan::ProgramFacts program = facts();
   for (const char* reshard : {"always", "after-backward", "never"}) {
     CAPTURE(reshard);
     const StepCosts costs = recorded(reshard);
@@ -176,7 +176,7 @@ TEST_CASE("no plan of a sharded step goes below what is proven") {
 }
 
 TEST_CASE("a sharded step that made values again tells the same of one that kept them") {
-  const config::ProgramFacts program = facts();
+  const plan::ProgramFacts program = facts();
   StepCosts none = recorded("always", 5);
   none.sharding.reads[2].wait_ms = 1;
   none.step_ms = 14;
@@ -185,7 +185,7 @@ TEST_CASE("a sharded step that made values again tells the same of one that kept
   {
     const planner::StepTables tables(program, none);
     const planner::StepBeside beside = planner::find_beside(tables, none);
-    tier::LearnedSchedule schedule;
+    schedule::LearnedSchedule schedule;
     planner::BlockCache cache(none.grain_bytes);
     planner::StepPlayback first(tables, none, beside, made.plan, schedule, cache);
     first.play();

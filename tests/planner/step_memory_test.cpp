@@ -3,19 +3,19 @@
 //   v0 = op0()   v1 = op1(v0)   v2 = op2(v1)   loss = op3(v2)
 //
 // Each op saves what it reads. Beside it are 1000.
-#include "core/planner/step_memory.h"
+#include "core/plan/planner/step_memory.h"
 
 #include <doctest/doctest.h>
 
 #include <vector>
 
-#include "core/planner/kept_costs.h"
-#include "core/planner/step_model.h"
-#include "core/planner/step_playback.h"
+#include "core/plan/planner/kept_costs.h"
+#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/step_playback.h"
 
 using namespace memtune;
-using config::Place;
-using config::StepCosts;
+using plan::Place;
+using plan::StepCosts;
 using planner::BlockCache;
 using planner::StepMemory;
 
@@ -24,10 +24,10 @@ namespace {
 constexpr int64_t kMiB = 1 << 20, kGrain = 512;
 constexpr int kLoss = 3;
 
-config::ProgramFacts facts() {
-  config::ProgramFacts facts;
+plan::ProgramFacts facts() {
+  plan::ProgramFacts facts;
   for (int i = 0; i <= kLoss; ++i) {
-    config::OpFacts& op = facts.ops.emplace_back();
+    plan::OpFacts& op = facts.ops.emplace_back();
     op.block = i / 2;
     op.outputs = {i};
   }
@@ -67,8 +67,8 @@ StepCosts recorded(const Sizes& asks, const Sizes& holds, int64_t more, bool dro
   return costs;
 }
 
-config::Plan without_v0() {
-  config::Plan plan;
+plan::Plan without_v0() {
+  plan::Plan plan;
   plan.transfer.min_bytes = plan.saved_min_bytes = 0;
   plan.placements.emplace_back().outputs = {Place::recompute};
   return plan;
@@ -149,8 +149,8 @@ TEST_CASE("an op that is run again takes what it takes while it runs") {
     costs.moments[i].peak_bytes += 200 * kMiB;
   }
   const planner::StepModel model(facts(), costs);
-  const config::Plan plan = without_v0();
-  tier::LearnedSchedule schedule;
+  const plan::Plan plan = without_v0();
+  schedule::LearnedSchedule schedule;
   BlockCache cache(kGrain);
   planner::StepPlayback(model.tables(), costs, model.unmodelled(), plan, schedule, cache).play();
   CHECK(cache.reserved_bytes() == (196 + 300 + 300) * kMiB);

@@ -4,7 +4,7 @@
 //
 // Each op saves what it reads; 20 bytes more while an op runs forward, 50 while it runs backward. Beside it are 1000.
 // Forward takes 1 ms an op, backward 2; op0 and op1 are a block, op2 and op3 too.
-#include "core/planner/step_model.h"
+#include "core/plan/planner/step_model.h"
 
 #include <doctest/doctest.h>
 
@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/private_output.h"
+#include "core/record/trace/private_output.h"
 
 using namespace memtune;
-using config::Place;
-using config::StepCosts;
+using plan::Place;
+using plan::StepCosts;
 using planner::StepModel;
 using planner::StepPrediction;
 
@@ -27,12 +27,12 @@ constexpr int kLoss = 4;
 using Kind = StepCosts::Moment::Kind;
 
 struct Step {
-  config::ProgramFacts facts;
+  plan::ProgramFacts facts;
   StepCosts costs;
-  StepPrediction predict(const config::Plan& plan) const { return StepModel(facts, costs).predict(plan); }
+  StepPrediction predict(const plan::Plan& plan) const { return StepModel(facts, costs).predict(plan); }
 
   void add_op(int i) {
-    config::OpFacts op;
+    plan::OpFacts op;
     op.name = "op" + std::to_string(i);
     op.block = i == kLoss ? -1 : i / 2;
     op.after_blocks = i == kLoss;
@@ -97,20 +97,20 @@ Step chain(const std::set<int>& saved = {0, 1, 2, 3}, int64_t own_bytes = 0, int
   return step;
 }
 
-config::Plan placed(const std::vector<std::pair<int, Place>>& outputs) {
-  config::Plan plan;
+plan::Plan placed(const std::vector<std::pair<int, Place>>& outputs) {
+  plan::Plan plan;
   plan.transfer.min_bytes = 0;
   plan.saved_min_bytes = 0;
   for (const auto& [op, place] : outputs) {
-    config::OpPlacement& placement = plan.placements.emplace_back();
+    plan::OpPlacement& placement = plan.placements.emplace_back();
     placement.op = op;
     placement.outputs = {place};
   }
   return plan;
 }
 
-config::Plan own_of_op2(Place place) {
-  config::Plan plan = placed({{2, Place::keep}});
+plan::Plan own_of_op2(Place place) {
+  plan::Plan plan = placed({{2, Place::keep}});
   plan.placements[0].saved = place;
   return plan;
 }
@@ -120,7 +120,7 @@ config::Plan own_of_op2(Place place) {
 TEST_CASE("an op that asks for a size or a type is not made again, whatever its plan says") {
   Step step = chain();
   CHECK(step.predict(placed({{2, Place::recompute}})).recomputed_ops == 1);
-  step.facts.ops[2].op_class = config::OpClass::host;
+  step.facts.ops[2].op_class = plan::OpClass::host;
   CHECK(step.predict(placed({{2, Place::recompute}})).recomputed_ops == 0);
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("compute waits for copies that the peak leaves no room for") {
 }
 
 TEST_CASE("what host memory has no room for waits on the disk, the oldest first, and is read back") {
-  const config::Plan plan = placed({{0, Place::disk}, {1, Place::disk}, {2, Place::disk}});
+  const plan::Plan plan = placed({{0, Place::disk}, {1, Place::disk}, {2, Place::disk}});
   Step step = chain();
   const StepPrediction roomy = StepModel(step.facts, step.costs).predict(plan, {3 * 4096, true});
   CHECK(roomy.host_peak_bytes == 3 * 4096);
@@ -208,7 +208,7 @@ TEST_CASE("what host memory has no room for waits on the disk, the oldest first,
 }
 
 TEST_CASE("the host waits for the disk, and compute where it has caught up") {
-  const config::Plan plan = placed({{0, Place::disk}, {1, Place::disk}, {2, Place::disk}});
+  const plan::Plan plan = placed({{0, Place::disk}, {1, Place::disk}, {2, Place::disk}});
   Step step = chain();
   for (StepCosts::Run& run : step.costs.runs) run.host_ms = run.ms;
   for (StepCosts::Moment& moment : step.costs.moments) moment.host_ms = moment.ms;
@@ -222,7 +222,7 @@ TEST_CASE("the host waits for the disk, and compute where it has caught up") {
 }
 
 TEST_CASE("values smaller than what moves stay") {
-  config::Plan plan = placed({{1, Place::host}});
+  plan::Plan plan = placed({{1, Place::host}});
   plan.transfer.min_bytes = 101;
   CHECK(chain().predict(plan).out_bytes == 0);
   CHECK(chain().predict(plan).peak_bytes == 1450);
@@ -236,7 +236,7 @@ TEST_CASE("what an op saved for itself is captured when it runs again, or moves"
   CHECK(again.recomputed_bytes == 0);
   CHECK(again.peak_bytes == 1520);  // v0, v1 and what op2 takes
   CHECK(step.predict(own_of_op2(Place::host)).out_bytes == 200);
-  config::Plan larger = own_of_op2(Place::recompute);
+  plan::Plan larger = own_of_op2(Place::recompute);
   larger.saved_min_bytes = 201;
   CHECK(step.predict(larger).recomputed_ops == 0);
 }
@@ -285,7 +285,7 @@ TEST_CASE("an op that writes into what is not the step's cannot be run again") {
 }
 
 TEST_CASE("nested, what lies within another block is made in passing, and once more when backward is there") {
-  config::Plan plan =
+  plan::Plan plan =
       placed({{0, Place::recompute}, {1, Place::recompute}, {2, Place::recompute}, {3, Place::recompute}});
   CHECK(chain().predict(plan).recomputed_ops == 4);
   CHECK(chain().predict(plan).peak_bytes == 1450);

@@ -1,5 +1,5 @@
 // A model that prints in a loop must not fill a disk, and what a trial said last must still be there.
-#include "core/process/log.h"
+#include "core/measure/process/log.h"
 
 #include <doctest/doctest.h>
 

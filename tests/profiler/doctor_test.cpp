@@ -1,5 +1,5 @@
 // The doctor is asked when something is wrong: it must answer on any machine, and say what a lack costs.
-#include "core/profiler/doctor.h"
+#include "core/measure/profiler/doctor.h"
 
 #include <doctest/doctest.h>
 

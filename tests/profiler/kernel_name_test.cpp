@@ -1,5 +1,5 @@
 // Kernel names of LibTorch run to hundreds of characters; a trace is read by their first ones.
-#include "core/profiler/kernel_name.h"
+#include "core/measure/profiler/kernel_name.h"
 
 #include <doctest/doctest.h>
 

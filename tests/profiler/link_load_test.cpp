@@ -1,4 +1,4 @@
-#include "core/profiler/link_load.h"
+#include "core/measure/profiler/link_load.h"
 
 #include <doctest/doctest.h>
 

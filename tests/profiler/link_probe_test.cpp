@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/profiler/profiler.h"
+#include "core/measure/profiler/profiler.h"
 #include "tests/support/cpu_device.h"
 #include "tests/support/queue_device.h"
 

@@ -1,6 +1,6 @@
 // Everything that checkpoints goes by blocks: a stage taken for a block, or an attention for a layer, costs what the
 // strategy was to save.
-#include "core/program/blocks.h"
+#include "core/model/program/blocks.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -8,10 +8,10 @@
 #include <functional>
 
 #include "core/base/error.h"
-#include "core/frontend/emitter.h"
-#include "core/frontend/loss.h"
-#include "core/program/facts.h"
-#include "core/program/segments.h"
+#include "core/model/frontend/emitter.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/program/facts.h"
+#include "core/model/program/segments.h"
 
 namespace memtune::program {
 namespace {
@@ -210,15 +210,15 @@ TEST_CASE("a model in which nothing repeats is cut into segments of about equal 
   Writer w;
   w.multiply(12);
   const Program program = w.finish();
-  config::ProgramFacts all = facts(program, {});
-  for (config::OpFacts& op : all.ops) {
+  plan::ProgramFacts all = facts(program, {});
+  for (plan::OpFacts& op : all.ops) {
     op.output_bytes.assign(op.outputs.size(), 100);
     op.output_saved.assign(op.outputs.size(), true);
   }
   cut_into_segments(program, all);
   REQUIRE(all.blocks.size() == 3);  // of 12 equal ones: two results are kept, four are made again at a time
   std::vector<int> sizes(all.blocks.size());
-  for (const config::OpFacts& op : all.ops)
+  for (const plan::OpFacts& op : all.ops)
     if (op.block >= 0) ++sizes[op.block];
   CHECK(sizes == std::vector<int>{4, 4, 4});
   CHECK(all.blocks[1].region == "segment.1");
@@ -232,13 +232,13 @@ TEST_CASE("facts that have blocks are not cut, and a single op is one segment") 
   Writer layers, one;
   for (const char* name : {"layers.0", "layers.1"}) layer(layers, name);
   const Program program = layers.finish();
-  config::ProgramFacts known = facts(program, find_blocks(program, ""));
+  plan::ProgramFacts known = facts(program, find_blocks(program, ""));
   cut_into_segments(program, known);
   CHECK(known.blocks.size() == 2);
   CHECK(known.notes.empty());
   one.multiply(1);
   const Program single = one.finish();
-  config::ProgramFacts small = facts(single, {});
+  plan::ProgramFacts small = facts(single, {});
   cut_into_segments(single, small);
   CHECK(small.blocks.size() == 1);
 }

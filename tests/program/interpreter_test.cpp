@@ -1,6 +1,6 @@
 // The interpreter must be indistinguishable from TorchScript's own executor: the same loss, the same gradients, bit for
 // bit, and no value held longer.
-#include "core/program/interpreter.h"
+#include "core/model/program/interpreter.h"
 
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
@@ -9,7 +9,7 @@
 #include <torch/csrc/jit/runtime/graph_executor.h>
 
 #include "core/base/error.h"
-#include "core/frontend/emitter.h"
+#include "core/model/frontend/emitter.h"
 #include "tests/support/lower.h"
 
 namespace memtune::program {

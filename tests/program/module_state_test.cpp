@@ -1,5 +1,5 @@
 // A run that only asks for shapes must leave no mark: not in buffers, not in counters, not in random numbers.
-#include "core/program/module_state.h"
+#include "core/model/program/module_state.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // The table of ops against LibTorch's own list of them: what LibTorch knows to be random, to multiply or to be
 // elementwise, the table may not say otherwise of.
-#include "core/program/op_schema.h"
+#include "core/model/program/op_schema.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 namespace memtune::program {
 namespace {
 
-using config::OpClass;
+using plan::OpClass;
 
 struct Known {
   Op op;
@@ -33,14 +33,14 @@ std::vector<Known> all_ops() {
   return ops;
 }
 
-bool is_cheap(const Op& op) { return config::is_cheap(op.op_class) && !op.random; }
+bool is_cheap(const Op& op) { return plan::is_cheap(op.op_class) && !op.random; }
 
 TEST_CASE("what draws random numbers is random, by the table alone for what the table has") {
   int random = 0;
   for (const auto& [op, schema] : all_ops()) {
     CAPTURE(op.name);
     const bool tagged = op.handle->hasTag(at::Tag::nondeterministic_seeded);
-    if (tagged && op.name.starts_with("aten::")) CHECK(config::traits_of(op.name).random);
+    if (tagged && op.name.starts_with("aten::")) CHECK(plan::traits_of(op.name).random);
     if (tagged) ++random;
     const auto& arguments = schema->arguments();
     const bool takes_generator = std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
@@ -79,7 +79,7 @@ TEST_CASE("what LibTorch calls pointwise is cheap") {
   for (const auto& [op, schema] : all_ops()) {
     if (!op.handle->hasTag(at::Tag::pointwise)) continue;
     CAPTURE(op.name);
-    CHECK(config::is_cheap(op.op_class));
+    CHECK(plan::is_cheap(op.op_class));
     ++seen;
   }
   CHECK(seen > 300);

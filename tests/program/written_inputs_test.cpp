@@ -1,10 +1,10 @@
 // A batch is given to every step: what a step writes into it would be the next one's input.
-#include "core/program/written_inputs.h"
+#include "core/model/program/written_inputs.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/frontend/emitter.h"
+#include "core/model/frontend/emitter.h"
 
 namespace memtune::program {
 namespace {

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-PARTS = os.path.join(ROOT, "core", "trainer", "python")
+PARTS = os.path.join(ROOT, "core", "answer", "trainer", "python")
 
 
 def read(path):

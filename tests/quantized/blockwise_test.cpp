@@ -1,10 +1,10 @@
 // That bytes and values are those of bitsandbytes is checked in tests/models/check_adapters.py.
-#include "core/quantized/blockwise.h"
+#include "core/model/quantized/blockwise.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/quantized/dynamic_map.h"
+#include "core/model/quantized/dynamic_map.h"
 
 namespace memtune::quantized {
 namespace {

@@ -1,5 +1,5 @@
 // That bytes and values are those of bitsandbytes is checked in tests/models/check_adapters.py; here what they mean.
-#include "core/quantized/int8.h"
+#include "core/model/quantized/int8.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>

@@ -1,12 +1,12 @@
-#include "core/quantized/linear_4bit.h"
+#include "core/model/quantized/linear_4bit.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/autograd/autocast.h"
-#include "core/autograd/hooks.h"
-#include "core/config/op_traits.h"
-#include "core/quantized/nf4.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/model/ops/autocast.h"
+#include "core/model/quantized/nf4.h"
+#include "core/plan/facts/op_traits.h"
 #include "tests/quantized/linear_layer.h"
 
 namespace memtune::quantized {
@@ -52,7 +52,7 @@ TEST_CASE("under autocast it computes in autocast's type and answers in its inpu
   at::manual_seed(4);
   const Nf4 packed = pack_nf4(at::randn({8, 64}), Magnitudes::plain);
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
-  const autograd::AutocastScope autocast(c10::kCPU, {true, at::kBFloat16});
+  const ops::AutocastScope autocast(c10::kCPU, {true, at::kBFloat16});
   const at::Tensor y = call(x, packed, 8, 64);
   CHECK((y.scalar_type() == at::kFloat));
   const at::Tensor weight = unpack_nf4(packed, {8, 64}, at::kBFloat16);
@@ -62,8 +62,8 @@ TEST_CASE("under autocast it computes in autocast's type and answers in its inpu
 }
 
 TEST_CASE("memtune knows the operator as a matmul") {
-  CHECK((config::traits_of(kLinear4Bit).op_class == config::OpClass::matmul));
-  CHECK(config::traits_of(kLinear4Bit).weight == 1);
+  CHECK((plan::traits_of(kLinear4Bit).op_class == plan::OpClass::matmul));
+  CHECK(plan::traits_of(kLinear4Bit).weight == 1);
 }
 
 }  // namespace memtune::quantized

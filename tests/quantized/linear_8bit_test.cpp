@@ -1,12 +1,12 @@
-#include "core/quantized/linear_8bit.h"
+#include "core/model/quantized/linear_8bit.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/autograd/autocast.h"
-#include "core/autograd/hooks.h"
-#include "core/config/op_traits.h"
-#include "core/quantized/int8.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/model/ops/autocast.h"
+#include "core/model/quantized/int8.h"
+#include "core/plan/facts/op_traits.h"
 #include "tests/quantized/linear_layer.h"
 
 namespace memtune::quantized {
@@ -48,7 +48,7 @@ TEST_CASE("under autocast it answers in autocast's type, and its gradient is of 
   at::manual_seed(4);
   const Int8 packed = pack_int8(at::randn({8, 64}));
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
-  const autograd::AutocastScope autocast(c10::kCPU, {true, at::kBFloat16});
+  const ops::AutocastScope autocast(c10::kCPU, {true, at::kBFloat16});
   const at::Tensor y = call(x, packed);
   CHECK((y.scalar_type() == at::kBFloat16));
   const at::Tensor weight = unpack_int8(packed, at::kFloat).to(at::kBFloat16);
@@ -58,8 +58,8 @@ TEST_CASE("under autocast it answers in autocast's type, and its gradient is of 
 }
 
 TEST_CASE("memtune knows the operator of eight bits as a matmul") {
-  CHECK((config::traits_of(kLinear8Bit).op_class == config::OpClass::matmul));
-  CHECK(config::traits_of(kLinear8Bit).weight == 1);
+  CHECK((plan::traits_of(kLinear8Bit).op_class == plan::OpClass::matmul));
+  CHECK(plan::traits_of(kLinear8Bit).weight == 1);
 }
 
 }  // namespace memtune::quantized

@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/autograd/hooks.h"
+#include "core/engine/autograd/hooks.h"
 
 namespace memtune::tests {
 

@@ -1,5 +1,5 @@
 // That bytes and values are those of bitsandbytes is checked in tests/models/check_adapters.py.
-#include "core/quantized/nf4.h"
+#include "core/model/quantized/nf4.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 
-#include "core/findings/findings.h"
-#include "core/findings/trace_diff.h"
-#include "core/report/chart/memory_chart.h"
-#include "core/report/chart/memory_stack.h"
-#include "core/report/interchange/memory_snapshot.h"
+#include "core/answer/findings/findings.h"
+#include "core/answer/findings/trace_diff.h"
+#include "core/answer/report/chart/memory_chart.h"
+#include "core/answer/report/chart/memory_stack.h"
+#include "core/answer/report/interchange/memory_snapshot.h"
 #include "tests/findings/made_up.h"
 
 using namespace memtune;
@@ -96,7 +96,7 @@ TEST_CASE("copies that are late for the last block are told to keep it, whatever
     measured.transfer.in_bytes = 1;
     measured.strategy = "offload:stream";
     measured.step_ms.median = 110;
-    config::Plan plan;
+    plan::Plan plan;
     plan.strategy = "offload:stream";
     const auto found = findings::find(blocks_named(names, 10).trace, measured, &plan);
     const findings::Finding& late = of_rule(found, "copies-in-late");

@@ -1,5 +1,5 @@
 // The command line, the file names and the hints of every format come from one table: what it says has to hold.
-#include "core/report/format.h"
+#include "core/answer/report/format.h"
 
 #include <doctest/doctest.h>
 
@@ -7,10 +7,10 @@
 #include <iterator>
 #include <set>
 
+#include "core/answer/report/text/table.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/text/table.h"
 #include "tests/report/made_up_trace.h"
 #include "tests/report/sample.h"
 #include "tests/support/out_of_memory.h"

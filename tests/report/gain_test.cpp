@@ -1,14 +1,14 @@
 // What is gained over the user's own command, in every form of the answer.
-#include "core/report/gain.h"
+#include "core/answer/report/gain.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "core/report/html/html.h"
-#include "core/report/text/json.h"
-#include "core/report/text/markdown.h"
-#include "core/report/text/table.h"
+#include "core/answer/report/html/html.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/report/text/markdown.h"
+#include "core/answer/report/text/table.h"
 #include "tests/result/rows.h"
 
 using namespace memtune;

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/trace/event.h"
+#include "core/record/trace/event.h"
 
 namespace memtune::test {
 

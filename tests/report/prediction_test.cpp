@@ -1,18 +1,18 @@
 // Predictions beside what was measured, and the price of memory, in every form of the answer.
-#include "core/report/prediction.h"
+#include "core/answer/report/prediction.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/answer/report/html/html.h"
+#include "core/answer/report/text/csv.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/report/text/markdown.h"
+#include "core/answer/report/text/table.h"
+#include "core/answer/report/words.h"
 #include "core/base/text.h"
-#include "core/report/html/html.h"
-#include "core/report/text/csv.h"
-#include "core/report/text/json.h"
-#include "core/report/text/markdown.h"
-#include "core/report/text/table.h"
-#include "core/report/words.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;

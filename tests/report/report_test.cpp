@@ -1,5 +1,5 @@
 // The order of the answer and what each trial is compared with: two decisions that table, CSV and exports share.
-#include "core/report/report.h"
+#include "core/answer/report/report.h"
 
 #include <doctest/doctest.h>
 

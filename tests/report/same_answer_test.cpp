@@ -2,11 +2,11 @@
 // must not answer it differently.
 #include <doctest/doctest.h>
 
-#include "core/report/chart/pareto_chart.h"
-#include "core/report/text/diff_text.h"
-#include "core/report/text/pareto_plot.h"
-#include "core/report/text/table.h"
-#include "core/result/pareto.h"
+#include "core/answer/report/chart/pareto_chart.h"
+#include "core/answer/report/text/diff_text.h"
+#include "core/answer/report/text/pareto_plot.h"
+#include "core/answer/report/text/table.h"
+#include "core/answer/result/pareto.h"
 #include "tests/report/sample.h"
 #include "tests/result/rows.h"
 

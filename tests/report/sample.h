@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/report/report.h"
+#include "core/answer/report/report.h"
 
 namespace memtune::report {
 

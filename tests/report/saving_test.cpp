@@ -1,16 +1,16 @@
 // How often to save is read off a small table and one sentence; whole ones are compared, and every form has to have
 // them.
-#include "core/report/saving.h"
+#include "core/answer/report/saving.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
+#include "core/answer/report/html/html.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/report/text/markdown.h"
+#include "core/answer/report/text/table.h"
 #include "core/base/text.h"
-#include "core/report/html/html.h"
-#include "core/report/text/json.h"
-#include "core/report/text/markdown.h"
-#include "core/report/text/table.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;

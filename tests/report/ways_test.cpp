@@ -1,14 +1,14 @@
 // The best of a trainer's settings and of plans in Python, in every form of the answer.
-#include "core/report/ways.h"
+#include "core/answer/report/ways.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "core/report/html/html.h"
-#include "core/report/text/json.h"
-#include "core/report/text/markdown.h"
-#include "core/report/text/table.h"
+#include "core/answer/report/html/html.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/report/text/markdown.h"
+#include "core/answer/report/text/table.h"
 #include "tests/result/rows.h"
 
 using namespace memtune;

@@ -1,12 +1,12 @@
 // A trial is what it did: the baseline where it did nothing, the strategy without a part where that part did nothing.
-#include "core/result/effect.h"
+#include "core/answer/result/effect.h"
 
 #include <doctest/doctest.h>
 
+#include "core/answer/result/pareto.h"
+#include "core/answer/result/recommend.h"
 #include "core/base/error.h"
-#include "core/config/strategy.h"
-#include "core/result/pareto.h"
-#include "core/result/recommend.h"
+#include "core/plan/strategy/strategy.h"
 #include "tests/result/rows.h"
 
 using namespace memtune::result;
@@ -35,7 +35,7 @@ struct Composed {
 std::vector<Composed> all_composed() {
   std::vector<std::pair<std::string, std::string>> checkpoints;
   std::vector<std::string> offloads;
-  for (const auto& info : memtune::config::strategies()) {
+  for (const auto& info : memtune::plan::strategies()) {
     const std::string name = info.name == "checkpoint:every=n" ? "checkpoint:every=2" : std::string(info.name);
     if (name.starts_with("offload:")) offloads.push_back(name);
     if (!name.starts_with("checkpoint:")) continue;
@@ -52,7 +52,7 @@ std::vector<Composed> all_composed() {
   std::vector<Composed> all;
   for (const auto& [checkpoint, without] : checkpoints)
     for (const std::string& offload : offloads)
-      if (memtune::config::Strategy::of_name(checkpoint + "+" + offload)) all.push_back({checkpoint, without, offload});
+      if (memtune::plan::Strategy::of_name(checkpoint + "+" + offload)) all.push_back({checkpoint, without, offload});
   return all;
 }
 

@@ -1,5 +1,5 @@
 // The table, CSV and the viewer write the same figure the same way, because it is written here.
-#include "core/result/figures.h"
+#include "core/answer/result/figures.h"
 
 #include <doctest/doctest.h>
 

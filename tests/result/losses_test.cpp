@@ -1,11 +1,11 @@
-#include "core/result/losses.h"
+#include "core/answer/result/losses.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
-#include "core/result/ranking.h"
-#include "core/result/recommend.h"
+#include "core/answer/result/ranking.h"
+#include "core/answer/result/recommend.h"
 
 using namespace memtune::result;
 

@@ -1,5 +1,5 @@
 // A measurement's JSON is what scripts read and what a resumed sweep trusts; its statistics decide who is faster.
-#include "core/result/measurement.h"
+#include "core/record/measurement/measurement.h"
 
 #include <doctest/doctest.h>
 

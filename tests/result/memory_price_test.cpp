@@ -1,5 +1,5 @@
 // What a larger budget is worth, with figures that can be checked by hand.
-#include "core/result/memory_price.h"
+#include "core/answer/result/memory_price.h"
 
 #include <doctest/doctest.h>
 

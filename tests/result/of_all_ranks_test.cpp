@@ -1,5 +1,5 @@
 // Why: a step is over when the slowest rank's is, and a device is too small when any rank's is.
-#include "core/result/of_all_ranks.h"
+#include "core/answer/result/of_all_ranks.h"
 
 #include <doctest/doctest.h>
 

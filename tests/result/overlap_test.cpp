@@ -1,5 +1,5 @@
 // The hidden share and the exposed time rank the offloads: traces made by hand, figures worked out on paper.
-#include "core/result/overlap.h"
+#include "core/record/measurement/overlap.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // How far predictions were off, with figures that can be checked by hand.
-#include "core/result/predicted.h"
+#include "core/record/measurement/predicted.h"
 
 #include <doctest/doctest.h>
 

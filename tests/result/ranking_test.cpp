@@ -1,6 +1,6 @@
 // Trials of several batch sizes or lengths are compared by the time for the same work: whatever shows them must agree
 // on what that work is.
-#include "core/result/ranking.h"
+#include "core/answer/result/ranking.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The recommendation is the product's answer: every rule of it with figures that can be checked by hand.
-#include "core/result/recommend.h"
+#include "core/answer/result/recommend.h"
 
 #include <doctest/doctest.h>
 

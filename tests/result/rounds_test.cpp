@@ -1,12 +1,12 @@
 // Ratios of rounds, with intervals that were worked out by hand.
-#include "core/result/rounds.h"
+#include "core/answer/result/rounds.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/result/recommend.h"
+#include "core/answer/result/recommend.h"
 #include "tests/result/rows.h"
 
 using namespace memtune::result;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/result/row.h"
+#include "core/record/measurement/row.h"
 
 namespace memtune::result {
 

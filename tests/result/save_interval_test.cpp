@@ -1,6 +1,6 @@
 // Why: a person saves as often as this says, for weeks. So the formula is held against numbers that can be checked by
 // hand, and against jobs that fail at random.
-#include "core/result/save_interval.h"
+#include "core/answer/result/save_interval.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Why: a mode is chosen by these figures, and the first save, which allocates, must not speak for the others.
-#include "core/result/save_measurement.h"
+#include "core/record/measurement/save_measurement.h"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,12 @@
 // What is written has to be read again to the bit, by us and by others.
-#include "core/safetensors/layout.h"
+#include "core/model/safetensors/layout.h"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
 #include "core/base/file.h"
-#include "core/safetensors/reader.h"
+#include "core/model/safetensors/reader.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::safetensors {

@@ -1,5 +1,5 @@
 // Inputs come from anybody's script: what the header says must be checked against the file before memory is asked for.
-#include "core/safetensors/reader.h"
+#include "core/model/safetensors/reader.h"
 
 #include <doctest/doctest.h>
 

@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
-#include "core/device/torch/make_device.h"
-#include "core/shard/by_device.h"
-#include "core/shard/host_rows.h"
+#include "core/base/device/torch/make_device.h"
+#include "core/engine/shard/by_device.h"
+#include "core/engine/shard/host_rows.h"
 #include "tests/shard/ranks.h"
 
 namespace memtune::tests {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/program/state.h"
-#include "core/shard/collectives.h"
+#include "core/engine/shard/collectives.h"
+#include "core/model/program/state.h"
 
 namespace memtune::tests {
 

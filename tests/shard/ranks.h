@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/shard/collectives.h"
+#include "core/engine/shard/collectives.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::tests {

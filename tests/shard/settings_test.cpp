@@ -8,9 +8,9 @@
 #include <fstream>
 #include <memory>
 
-#include "core/plan/strategy.h"
-#include "core/trial/runner.h"
-#include "core/trial/session.h"
+#include "core/measure/trial/runner.h"
+#include "core/measure/trial/session.h"
+#include "core/plan/rules/strategy.h"
 #include "tests/shard/joined_gradients.h"
 #include "tests/shard/rank_processes.h"
 #include "tests/support/rounding.h"
@@ -28,30 +28,30 @@ constexpr char kModel[] = R"({"model_type": "llama", "architectures": ["LlamaFor
 struct Way {
   const char* name;
   bool tied;
-  void (*set)(config::TrainingSettings&);
+  void (*set)(plan::TrainingSettings&);
 };
 
-const Way kWays[] = {{"tied", true, [](config::TrainingSettings&) {}},
-                     {"adapters", false, [](config::TrainingSettings& training) { training.lora = "r=3"; }},
-                     {"passes", true, [](config::TrainingSettings& training) { training.accumulate = 3; }},
-                     {"autocast", false, [](config::TrainingSettings& training) { training.autocast = "bfloat16"; }},
+const Way kWays[] = {{"tied", true, [](plan::TrainingSettings&) {}},
+                     {"adapters", false, [](plan::TrainingSettings& training) { training.lora = "r=3"; }},
+                     {"passes", true, [](plan::TrainingSettings& training) { training.accumulate = 3; }},
+                     {"autocast", false, [](plan::TrainingSettings& training) { training.autocast = "bfloat16"; }},
                      {"all of them", true,
-                      [](config::TrainingSettings& training) {
+                      [](plan::TrainingSettings& training) {
                         training.lora = "r=3,targets=q_proj+down_proj";
                         training.accumulate = 2;
                         training.autocast = "bfloat16";
                       }},
                      {"on the host", false,
-                      [](config::TrainingSettings& training) {
+                      [](plan::TrainingSettings& training) {
                         training.shard_offload = true;
                         training.accumulate = 3;
                       }},
                      {"adapters on the host", true,
-                      [](config::TrainingSettings& training) {
+                      [](plan::TrainingSettings& training) {
                         training.shard_offload = true;
                         training.lora = "r=3";
                       }},
-                     {"wide shards on the host", true, [](config::TrainingSettings& training) {
+                     {"wide shards on the host", true, [](plan::TrainingSettings& training) {
                         training.dtype = "bfloat16";
                         training.shard_dtype = training.reduce_dtype = "float32";
                         training.shard_offload = true;
@@ -111,8 +111,8 @@ class WayOfRanks {
   static constexpr int64_t kRows = 2;                // of a rank
   using Steps = std::vector<program::NamedTensors>;  // gradients
 
-  config::TrialRequest of_this_rank() const {
-    config::TrialRequest request = request_;
+  plan::TrialRequest of_this_rank() const {
+    plan::TrialRequest request = request_;
     request.training.batch = kRows;
     request.training.ranks = group_.size();
     request.rank = group_.rank();
@@ -120,9 +120,9 @@ class WayOfRanks {
   }
 
   void check_rows() const {
-    config::TrialRequest of_one = request_;
+    plan::TrialRequest of_one = request_;
     of_one.training.batch = kRows * group_.size();
-    const config::TrialRequest of_rank = of_this_rank();
+    const plan::TrialRequest of_rank = of_this_rank();
     const trial::Session one(of_one), rank(of_rank);
     REQUIRE(rank.batch().tensors.size() == one.batch().tensors.size());
     for (size_t i = 0; i < one.batch().tensors.size(); ++i)
@@ -131,7 +131,7 @@ class WayOfRanks {
 
   // Without shards the weights of each rank learn what the shards learn, in the shards' precision.
   void check_means(const Steps& seen) const {
-    const config::TrialRequest request = of_this_rank();
+    const plan::TrialRequest request = of_this_rank();
     trial::Session rank(request);
     program::NamedTensors trained, learned;
     for (const auto& [name, parameter] : rank.parameters())
@@ -170,10 +170,10 @@ class WayOfRanks {
   }
 
   Steps of_ranks(const std::string& strategy) {
-    config::TrialRequest request = of_this_rank();
+    plan::TrialRequest request = of_this_rank();
     trial::Session session(request);  // of whole parameters
     session.survey();
-    request.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+    request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;
     const auto runner = trial::make_runner(request, std::make_unique<Borrowed>(group_));
     Steps steps;
@@ -189,7 +189,7 @@ class WayOfRanks {
   const Way& way_;
   shard::Collectives& group_;
   test::ScratchFolder folder_;
-  config::TrialRequest request_;
+  plan::TrialRequest request_;
 };
 
 TEST_CASE("ways of training go on ranks as on one") {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/shard/units.h"
+#include "core/engine/shard/units.h"
 #include "tests/shard/sharded_training.h"
 #include "tests/support/rounding.h"
 
@@ -79,7 +79,7 @@ struct TwoUnits {
         }
     op.name = "aten::mm";
   }
-  config::ProgramFacts facts() const { return program::facts(program, program::find_blocks(program, "")); }
+  plan::ProgramFacts facts() const { return program::facts(program, program::find_blocks(program, "")); }
 
   program::Program program;
   std::vector<at::Tensor> weights, before;

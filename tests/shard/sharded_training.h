@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
-#include "core/autograd/hooks.h"
-#include "core/device/torch/make_device.h"
-#include "core/frontend/loss.h"
-#include "core/plan/strategy.h"
-#include "core/program/blocks.h"
-#include "core/program/facts.h"
-#include "core/program/interpreter.h"
-#include "core/shard/sharded_parameters.h"
-#include "core/step/executor.h"
-#include "core/step/survey.h"
+#include "core/base/device/torch/make_device.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/engine/shard/sharded_parameters.h"
+#include "core/engine/step/executor.h"
+#include "core/engine/step/survey.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/program/blocks.h"
+#include "core/model/program/facts.h"
+#include "core/model/program/interpreter.h"
+#include "core/plan/rules/strategy.h"
 #include "tests/frontend/decoder.h"
 #include "tests/shard/ranks.h"
 #include "tests/support/training.h"
@@ -64,8 +64,8 @@ class ShardedTraining {
   ShardedStep on(int ranks, const std::string& strategy, shard::ShardSettings settings = {}, int steps = 2) const {
     std::vector<program::Program> programs;
     for (int i = 0; i < ranks; ++i) programs.push_back(program());
-    const config::ProgramFacts facts = surveyed(programs.front());
-    config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), facts);
+    const plan::ProgramFacts facts = surveyed(programs.front());
+    plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
     std::vector<program::NamedTensors> pieces(static_cast<size_t>(ranks));
     ShardedStep result;
@@ -102,7 +102,7 @@ class ShardedTraining {
  private:
   at::Tensor rows_of(int rank, int ranks) const { return tokens_.chunk(ranks)[static_cast<size_t>(rank)].clone(); }
 
-  config::ProgramFacts surveyed(const program::Program& program) const {
+  plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, ""));
     step::Survey survey(program, facts, c10::kCPU);
     const autograd::HookScope hooks(&survey);

@@ -1,5 +1,5 @@
 // Why: a unit is what is gathered at once, so it decides how much memory a step holds, and in which order.
-#include "core/shard/units.h"
+#include "core/engine/shard/units.h"
 
 #include <doctest/doctest.h>
 

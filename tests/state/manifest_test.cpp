@@ -1,8 +1,8 @@
-#include "core/state/manifest.h"
+#include "core/engine/state/manifest.h"
 
 #include <doctest/doctest.h>
 
-#include "core/state/state_folder.h"
+#include "core/engine/state/state_folder.h"
 
 namespace memtune::state {
 namespace {

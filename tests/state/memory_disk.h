@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "core/disk/file_io.h"
+#include "core/engine/disk/file_io.h"
 
 namespace memtune::test {
 

@@ -5,9 +5,9 @@
 #include <fstream>
 #include <future>
 
-#include "core/config/vocabulary.h"
-#include "core/state/rank_parts.h"
-#include "core/state/saver.h"
+#include "core/base/vocabulary.h"
+#include "core/engine/state/rank_parts.h"
+#include "core/engine/state/saver.h"
 #include "tests/state/support.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/queue_device.h"
@@ -151,7 +151,7 @@ TEST_CASE(
 TEST_CASE(
     "where the disk of one rank is full, its save and the first one's fail with the reason, in every way to save") {
   const test::Watchdog watchdog("savers of two ranks");
-  for (const std::string& how : config::kSaveModes) {
+  for (const std::string& how : kSaveModes) {
     CAPTURE(how);
     const test::ScratchFolder run;
     test::FaultyDisk full;

@@ -4,8 +4,8 @@
 #include <cerrno>
 #include <map>
 
-#include "core/config/vocabulary.h"
-#include "core/state/saver.h"
+#include "core/base/vocabulary.h"
+#include "core/engine/state/saver.h"
 #include "tests/state/support.h"
 #include "tests/support/cpu_device.h"
 #include "tests/support/faulty_disk.h"
@@ -113,7 +113,7 @@ Ended train(const std::string& how, uint64_t seed) {
 }
 
 TEST_CASE("saves and training side by side: each state that is published is of one moment") {
-  for (const std::string& how : config::kSaveModes) {
+  for (const std::string& how : kSaveModes) {
     CAPTURE(how);
     Ended all;
     for (uint64_t seed = 0; seed < 8; ++seed) {

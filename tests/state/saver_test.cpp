@@ -1,13 +1,13 @@
 // Why: a state is copied while training goes on, from memory that training is about to change. What is saved has to be
 // the state of one moment whatever the order in which copies, updates and transfers happen to run; and training must
 // neither wait for more than it has to, nor be ended by a disk or by memory that is short.
-#include "core/state/saver.h"
+#include "core/engine/state/saver.h"
 
 #include <atomic>
 #include <chrono>
 #include <thread>
 
-#include "core/config/vocabulary.h"
+#include "core/base/vocabulary.h"
 #include "tests/state/support.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/queue_device.h"
@@ -145,7 +145,7 @@ SaveSettings settings(const std::string& how, int64_t keep_last = 0, bool activa
 
 TEST_CASE("what is saved is the state of its step, in whatever order copies, updates and transfers run") {
   for (uint64_t seed = 0; seed < 60; ++seed)
-    for (const std::string& how : config::kSaveModes) {
+    for (const std::string& how : kSaveModes) {
       CAPTURE(seed);
       CAPTURE(how);
       tests::Random random(seed);
@@ -235,7 +235,7 @@ TEST_CASE("a training that ends in a forward publishes nothing of a save that wa
 }
 
 TEST_CASE("a save that the disk refuses is told, and the next one is made") {
-  for (const std::string& how : config::kSaveModes) {
+  for (const std::string& how : kSaveModes) {
     CAPTURE(how);
     Run run(settings(how));
     run.prepare();

@@ -1,5 +1,5 @@
 // Why: copies, updates and whoever writes the image run at their own pace; each waits for just what it needs.
-#include "core/state/snapshot.h"
+#include "core/engine/state/snapshot.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "core/state/write.h"
+#include "core/engine/state/write.h"
 #include "tests/state/support.h"
 #include "tests/support/cpu_device.h"
 #include "tests/support/faulty_disk.h"

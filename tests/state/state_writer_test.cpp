@@ -1,7 +1,7 @@
 // Why: the bytes of a state are read from the caller's memory while training goes on, by other threads, several
 // transfers at a time. What is published must be those bytes, all of them, at the moment that was agreed on; and memory
 // must be left alone once the caller may free it.
-#include "core/state/state_writer.h"
+#include "core/engine/state/state_writer.h"
 
 #include <atomic>
 #include <filesystem>

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/state/load.h"
-#include "core/state/state_folder.h"
-#include "core/state/state_writer.h"
+#include "core/engine/state/load.h"
+#include "core/engine/state/state_folder.h"
+#include "core/engine/state/state_writer.h"
 #include "tests/support/state_image.h"
 
 namespace memtune::test {

@@ -1,5 +1,5 @@
 // Costs tell the same memory as a run without a recorder, and when every saved tensor was asked for and let go.
-#include "core/step/cost_recorder.h"
+#include "core/engine/step/cost_recorder.h"
 
 #include <doctest/doctest.h>
 
@@ -8,18 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "core/autograd/autocast.h"
-#include "core/base/private_output.h"
-#include "core/plan/strategy.h"
-#include "core/planner/kept_costs.h"
-#include "core/step/executor.h"
+#include "core/engine/step/executor.h"
+#include "core/model/ops/autocast.h"
+#include "core/plan/planner/kept_costs.h"
+#include "core/plan/rules/strategy.h"
+#include "core/record/trace/private_output.h"
 #include "tests/support/lower.h"
 #include "tests/support/training.h"
 
 namespace memtune::step {
 namespace {
 
-using config::StepCosts;
+using plan::StepCosts;
 using tests::Model;
 using tests::test_device;
 using Kind = StepCosts::Moment::Kind;
@@ -67,7 +67,7 @@ struct Recorded {
     const program::Program program =
         tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
     facts = model.surveyed(program);
-    config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), facts);
+    plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = 0;
     Executor executor(program, facts, plan, test_device());
     std::vector<at::Tensor> parameters;
@@ -97,8 +97,8 @@ struct Recorded {
     const at::Tensor input = model.input();  // lies there for the step, as a trial's do
     at::Tensor loss;
     {
-      std::optional<autograd::AutocastScope> scope;
-      if (autocast) scope.emplace(device::torch_device(test_device()).type(), autograd::Autocast{true, at::kBFloat16});
+      std::optional<ops::AutocastScope> scope;
+      if (autocast) scope.emplace(device::torch_device(test_device()).type(), ops::Autocast{true, at::kBFloat16});
       const autograd::HookScope hooks(&executor);
       loss = program::Interpreter(program).run({input}, &executor).toTensor();
     }
@@ -108,7 +108,7 @@ struct Recorded {
 
   Model model;
   const bool autocast;
-  config::ProgramFacts facts;
+  plan::ProgramFacts facts;
   StepCosts costs;
   int64_t peak_bytes = 0;
 };
@@ -164,7 +164,7 @@ StepCosts kept(int passes, const char* code, const char* strategy, bool autocast
   const Recorded recorded(passes, code, 3, strategy, autocast);
   CHECK(most(recorded.costs) <= recorded.peak_bytes);
   StepCosts costs = recorded.costs;
-  CHECK((costs.rerun_ms > 0) == costs.plan.places(config::Place::recompute));
+  CHECK((costs.rerun_ms > 0) == costs.plan.places(plan::Place::recompute));
   costs.step_ms = 1;  // nobody measured it
   costs = planner::kept_costs(recorded.facts, costs);
   forget_times(costs);

@@ -1,11 +1,11 @@
 // The coordinator's own duties: what it does with each kind of saved tensor, and what it leaves behind when an engine
 // refuses. That gradients are right is the conformance suite's business.
-#include "core/step/executor.h"
+#include "core/engine/step/executor.h"
 
 #include <doctest/doctest.h>
 
-#include "core/autograd/autocast.h"
 #include "core/base/error.h"
+#include "core/model/ops/autocast.h"
 #include "tests/support/lower.h"
 #include "tests/support/queue_device.h"
 #include "tests/support/skip.h"
@@ -47,7 +47,7 @@ struct Forward {
   Forward(Model& model, const std::string& strategy, int64_t host_budget_bytes = 0)
       : program(tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()))),
         facts(model.surveyed(program)),
-        plan(plan::make_plan(config::Strategy::parse(strategy), facts)) {
+        plan(plan::make_plan(plan::Strategy::parse(strategy), facts)) {
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
     remake(host_budget_bytes);
   }
@@ -67,8 +67,8 @@ struct Forward {
   }
 
   program::Program program;
-  config::ProgramFacts facts;
-  config::Plan plan;
+  plan::ProgramFacts facts;
+  plan::Plan plan;
   std::unique_ptr<Executor> executor;
 };
 
@@ -160,7 +160,7 @@ TEST_CASE(
     const int64_t before = test_device().memory().allocated;
     at::Tensor loss;
     {
-      const autograd::AutocastScope autocast(device::torch_device(test_device()).type(), {true, at::kBFloat16});
+      const ops::AutocastScope autocast(device::torch_device(test_device()).type(), {true, at::kBFloat16});
       loss = forward.run(model.input());
     }
     held = test_device().memory().allocated - before;

@@ -1,5 +1,5 @@
 // What ops take while they run is learned from one step, and from no other.
-#include "core/step/op_memory.h"
+#include "core/engine/step/op_memory.h"
 
 #include <doctest/doctest.h>
 

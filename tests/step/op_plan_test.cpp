@@ -1,5 +1,5 @@
 // What a plan means for an op, looked up by its number.
-#include "core/step/op_plan.h"
+#include "core/engine/step/op_plan.h"
 
 #include <doctest/doctest.h>
 
@@ -8,10 +8,10 @@
 namespace memtune::step {
 namespace {
 
-using config::Place;
+using plan::Place;
 
-config::ProgramFacts three_ops() {
-  config::ProgramFacts facts;
+plan::ProgramFacts three_ops() {
+  plan::ProgramFacts facts;
   for (const char* name : {"aten::linear", "aten::batch_norm", "aten::mul"}) {
     facts.ops.emplace_back();
     facts.ops.back().name = name;
@@ -22,13 +22,13 @@ config::ProgramFacts three_ops() {
   return facts;
 }
 
-config::OpPlacement placed(int op, const char* name, std::vector<Place> outputs, Place saved) {
+plan::OpPlacement placed(int op, const char* name, std::vector<Place> outputs, Place saved) {
   return {.op = op, .name = name, .outputs = std::move(outputs), .saved = saved};
 }
 
 TEST_CASE("an op that no plan names keeps everything and is not recorded") {
   const auto facts = three_ops();
-  const config::Plan plan;
+  const plan::Plan plan;
   const auto ops = plan_ops(facts, plan);
   REQUIRE(ops.size() == 3);
   CHECK_FALSE(ops[0].recomputes);
@@ -41,7 +41,7 @@ TEST_CASE("an op that no plan names keeps everything and is not recorded") {
 
 TEST_CASE("an op is recorded where an output or a private value of it is made again, and only there") {
   const auto facts = three_ops();
-  config::Plan plan;
+  plan::Plan plan;
   plan.placements = {placed(0, "aten::linear", {Place::host}, Place::keep),
                      placed(1, "aten::batch_norm", {Place::recompute}, Place::keep),
                      placed(2, "aten::mul", {}, Place::recompute)};
@@ -56,15 +56,15 @@ TEST_CASE("an op is recorded where an output or a private value of it is made ag
 
 TEST_CASE("an op that asks for a size or a type is not recorded, whatever its plan says") {
   auto facts = three_ops();
-  facts.ops[0].op_class = config::OpClass::host;
-  config::Plan plan;
+  facts.ops[0].op_class = plan::OpClass::host;
+  plan::Plan plan;
   plan.placements = {placed(0, "aten::linear", {Place::recompute}, Place::recompute)};
   CHECK_FALSE(plan_ops(facts, plan)[0].recomputes);
 }
 
 TEST_CASE("a plan for another program is refused") {
   const auto facts = three_ops();
-  config::Plan plan;
+  plan::Plan plan;
   plan.placements = {placed(0, "aten::mul", {Place::host}, Place::keep)};
   CHECK_THROWS_AS(plan_ops(facts, plan), UsageError);
 }

@@ -1,5 +1,5 @@
 // What the running op reads and writes, and which of its saves wait for it to return.
-#include "core/step/running_op.h"
+#include "core/engine/step/running_op.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -43,7 +43,7 @@ TEST_CASE("what its schema says is written is, with the version and the value be
   const program::Op op = op_that_writes({false, true});
   ValueTable values(c10::kCPU, {});
   const auto value =
-      std::make_shared<autograd::SavedValue>(b.storage(), autograd::SavedValue::Origin{7, 0, -1}, config::Place::keep);
+      std::make_shared<autograd::SavedValue>(b.storage(), autograd::SavedValue::Origin{7, 0, -1}, plan::Place::keep);
   values.add(storage_of(b), value);
   b.add_(1);
   RunningOp running;

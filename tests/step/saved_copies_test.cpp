@@ -1,5 +1,5 @@
 // Which saved tensors of an op leave by themselves, in how many bytes, and how they are viewed again.
-#include "core/step/saved_copies.h"
+#include "core/engine/step/saved_copies.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -10,17 +10,17 @@ namespace memtune::step {
 namespace {
 
 using autograd::SavedValue;
-using config::Repeats;
+using plan::Repeats;
 
-config::TransferSettings settings(Repeats repeats, int64_t min_bytes = 1) {
-  config::TransferSettings result;
+plan::TransferSettings settings(Repeats repeats, int64_t min_bytes = 1) {
+  plan::TransferSettings result;
   result.min_bytes = min_bytes;
   result.habits.repeats = repeats;
   result.habits.stash_saves = 5;
   return result;
 }
 
-SavedCopies copies(const config::TransferSettings& settings, const std::vector<at::Tensor>& parameters = {}) {
+SavedCopies copies(const plan::TransferSettings& settings, const std::vector<at::Tensor>& parameters = {}) {
   return {settings, c10::kCPU, parameters};
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("parameters stay, and whether their views do is a habit") {
   const at::Tensor weight = at::ones({8, 4});
   SavedCopies by_object = copies(
       [] {
-        config::TransferSettings result = settings(Repeats::move);
+        plan::TransferSettings result = settings(Repeats::move);
         result.habits.parameter_views = true;
         return result;
       }(),
@@ -140,7 +140,7 @@ TEST_CASE("shared repeats: what lies where something else lay, or was written si
 
 TEST_CASE("views of parameters whose bytes come and go stay under every habit") {
   const at::Tensor weight = at::ones({8, 4});
-  config::TransferSettings habits = settings(Repeats::move);
+  plan::TransferSettings habits = settings(Repeats::move);
   habits.habits.parameter_views = true;
   SavedCopies engine = copies(habits, {weight});
   engine.keep_parameter_views();

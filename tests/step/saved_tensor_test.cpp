@@ -1,5 +1,5 @@
 // What a saved tensor gives back, and that its use of a value ends with it: whatever it has become, unpacked or not.
-#include "core/step/saved_tensor.h"
+#include "core/engine/step/saved_tensor.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ struct Unpacker final : SavedTensor::Unpacker {
 };
 
 autograd::ValuePtr value_of(const at::Tensor& tensor) {
-  return std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{5, 1, 2}, config::Place::keep);
+  return std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{5, 1, 2}, plan::Place::keep);
 }
 
 TEST_CASE("what becomes nothing is the same view of the same bytes, without history") {

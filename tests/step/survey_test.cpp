@@ -1,15 +1,15 @@
 // What one forward tells of values: bytes where they come into being, what autograd saves, what making them costs.
-#include "core/step/survey.h"
+#include "core/engine/step/survey.h"
 
 #include <doctest/doctest.h>
 
-#include "core/autograd/autocast.h"
+#include "core/model/ops/autocast.h"
 #include "tests/support/training.h"
 
 namespace memtune::step {
 namespace {
 
-config::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int width = 8, int rows = 4) {
+plan::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int width = 8, int rows = 4) {
   const tests::Model model(forward + "\n", blocks, width, {"a", "b"}, rows);
   const auto program =
       tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(tests::test_device()));
@@ -20,7 +20,7 @@ config::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int w
   return facts;
 }
 
-const config::OpFacts& find(const config::ProgramFacts& facts, const std::string& name) {
+const plan::OpFacts& find(const plan::ProgramFacts& facts, const std::string& name) {
   for (const auto& op : facts.ops)
     if (op.name == name) return op;
   FAIL("no op " << name);
@@ -73,7 +73,7 @@ TEST_CASE("what is multiplied in is told: the dtype of operands, under autocast 
   CHECK(find(facts, "aten::matmul").dtype == "float32");
   CHECK(find(facts, "aten::relu").dtype.empty());
   const c10::DeviceType device = device::torch_device(tests::test_device()).type();
-  autograd::AutocastScope autocast(device, {true, at::kBFloat16});
+  ops::AutocastScope autocast(device, {true, at::kBFloat16});
   CHECK(find(survey_of(forward), "aten::matmul").dtype == "bfloat16");
 }
 

@@ -1,5 +1,5 @@
 // Which storages have values, whose they are, and who holds memory.
-#include "core/step/value_table.h"
+#include "core/engine/step/value_table.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using autograd::SavedValue;
 at::Tensor floats(int64_t count) { return at::ones({count}); }
 
 autograd::ValuePtr add(ValueTable& values, const at::Tensor& tensor, int op) {
-  const auto value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{op, 0, -1}, config::Place::keep);
+  const auto value = std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{op, 0, -1}, plan::Place::keep);
   values.add(ValueTable::storage_of(tensor), value);
   return value;
 }
@@ -39,7 +39,7 @@ TEST_CASE("all views of a storage are one value, and what comes from outside sta
   CHECK_FALSE(values.find(ValueTable::storage_of(tensor)));
   const auto value = values.find_or_add(tensor);
   CHECK(value->key().op == -1);
-  CHECK(value->place() == config::Place::keep);
+  CHECK(value->place() == plan::Place::keep);
   CHECK(values.find_or_add(tensor.view({2, 4}).narrow(0, 1, 1)) == value);
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("a storage is counted once, and not where it comes from outside") {
 }
 
 TEST_CASE("the largest holders are named, the same op of all blocks as one") {
-  config::ProgramFacts facts;
+  plan::ProgramFacts facts;
   for (const char* region : {"layers.0.w1", "layers.1.w1", "norm"}) {
     facts.ops.emplace_back();
     facts.ops.back().region = region;

@@ -15,15 +15,15 @@ namespace {
 const std::map<std::string, std::string> kAllowed = {
     {"core/base/file_system.cpp", "the seam: the system's own calls"},
     {"core/base/open_file.cpp", "opens without waiting"},
-    {"core/device/cuda_module.cpp", "memtune's own module, beside the program"},
-    {"core/disk/scratch_file.cpp", "makes a file of its own, with O_EXCL or O_TMPFILE"},
-    {"core/frontend/library.cpp", "dlopen takes a path; require_file() looked at it"},
-    {"core/frontend/torchscript/module_file.cpp", "LibTorch takes a path; require_file() looked at it"},
-    {"core/state/rank_parts.cpp", "through OwnFolder, which opens without waiting"},
-    {"core/state/state_folder.cpp", "through OwnFolder, which opens without waiting"},
-    {"core/trial/reference.cpp", "writes a file whose name was removed before"},
-    {"core/trial/reference.h", "writes a file whose name was removed before"},
-    {"core/trial/sandbox.cpp", "O_PATH opens nothing"},
+    {"core/base/device/cuda_module.cpp", "memtune's own module, beside the program"},
+    {"core/engine/disk/scratch_file.cpp", "makes a file of its own, with O_EXCL or O_TMPFILE"},
+    {"core/model/frontend/library.cpp", "dlopen takes a path; require_file() looked at it"},
+    {"core/model/frontend/torchscript/module_file.cpp", "LibTorch takes a path; require_file() looked at it"},
+    {"core/engine/state/rank_parts.cpp", "through OwnFolder, which opens without waiting"},
+    {"core/engine/state/state_folder.cpp", "through OwnFolder, which opens without waiting"},
+    {"core/measure/trial/reference.cpp", "writes a file whose name was removed before"},
+    {"core/measure/trial/reference.h", "writes a file whose name was removed before"},
+    {"core/measure/trial/sandbox.cpp", "O_PATH opens nothing"},
 };
 
 // Harmless are files of the kernel, new files, folders, and libraries that are already loaded or found by the loader.

@@ -4,28 +4,14 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
+#include <stdexcept>
 
 namespace memtune::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
-const std::vector<std::vector<std::string>> kLayers = {
-    {"base"},
-    {"config", "trace", "disk", "device", "safetensors"},
-    {"result", "device/torch", "device/cuda", "tier", "gather", "autograd", "quantized"},
-    {"program", "optimizer"},
-    {"frontend", "offload", "checkpoint", "state", "shard", "profiler", "findings", "plan", "process", "launch"},
-    {"report"},
-    {"trainer", "attach", "planner"},
-    {"step"},
-    {"trial"},
-    {"sweep"},
-    {"gui/model"},
-    {"gui/pane"},
-    {"gui/platform"},
-    {"cli", "gui"},
-};
+const fs::path kRoot = MEMTUNE_SOURCE_DIR;
 
 std::string read(const fs::path& path) {
   std::ostringstream text;
@@ -33,7 +19,7 @@ std::string read(const fs::path& path) {
   return text.str();
 }
 
-// Also blanks "//" in strings, which no test here reads.
+// "//" within a string would go too; no test asks for text in strings.
 std::string without_comments(std::string text) {
   bool line = false, block = false;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -48,27 +34,49 @@ std::string without_comments(std::string text) {
   return text;
 }
 
+std::string read_cmake(const std::string& folder) {
+  const fs::path path = kRoot / folder / "CMakeLists.txt";
+  if (!fs::exists(path)) throw std::runtime_error("there is no " + path.string());
+  return std::regex_replace(read(path), std::regex("#[^\n]*"), "");
+}
+
+std::vector<std::smatch> matches(const std::string& text, const std::regex& regex) {
+  return {std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()};
+}
+
+std::set<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::set<std::string> words;
+  for (std::string word; stream >> word;) words.insert(word);
+  return words;
+}
+
+// Of the first memtune_library() of the file: name, LibTorch, DEPENDS.
+void read_library(const std::string& cmake, Folder& folder) {
+  static const std::regex kLibrary(R"(memtune_library\(\s*(\w+)([^)]*)\))");
+  static const std::regex kDepends(R"(\bDEPENDS\b([\w\s]*?)(?=\bLIBRARIES\b|$))");
+  std::smatch match, depends;
+  if (!std::regex_search(cmake, match, kLibrary)) return;
+  folder.library = match[1];
+  const std::string words = match[2];
+  folder.torch = words_of(words).contains("TORCH");
+  if (std::regex_search(words, depends, kDepends)) folder.depends = words_of(depends[1]);
+}
+
 }  // namespace
 
 std::vector<Source> read_sources(const std::vector<std::string>& folders, const std::vector<std::string>& endings) {
-  const fs::path root = MEMTUNE_SOURCE_DIR;
   std::vector<Source> sources;
   for (const std::string& folder : folders) {
-    if (!fs::exists(root / folder)) continue;
-    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
-      if (std::ranges::count(endings, entry.path().extension().string()) == 0) continue;
-      sources.push_back({fs::relative(entry.path(), root).generic_string(), without_comments(read(entry.path()))});
+    if (!fs::exists(kRoot / folder)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
+      const std::string name = entry.path().filename().string();
+      if (std::ranges::none_of(endings, [&](const std::string& ending) { return name.ends_with(ending); })) continue;
+      sources.push_back({fs::relative(entry.path(), kRoot).generic_string(), without_comments(read(entry.path()))});
     }
   }
   std::ranges::sort(sources, {}, &Source::path);
   return sources;
-}
-
-std::string folder_of(const std::string& path) {
-  std::smatch match;
-  if (!std::regex_match(path, match, std::regex("(?:core/(\\w+)|(cli|gui))(/\\w+)?/.+"))) return "";
-  const std::string outer = match.str(1) + match.str(2), inner = outer + match.str(3);
-  return layer_of(inner) < 0 ? outer : inner;
 }
 
 std::vector<Include> includes_of(const Source& source) {
@@ -82,11 +90,56 @@ std::vector<Include> includes_of(const Source& source) {
   return includes;
 }
 
-int layer_of(const std::string& folder) {
-  for (size_t layer = 0; layer < kLayers.size(); ++layer) {
-    if (std::ranges::count(kLayers[layer], folder) > 0) return static_cast<int>(layer);
+Layers::Layers() {
+  static const std::regex kGroup(R"(memtune_group\(\s*(\w+)(?:\s+ON\s+([\w\s]*))?\))");
+  const std::string core = read_cmake("core");
+  for (const std::smatch& match : matches(core, kGroup)) {
+    groups_.push_back(match[1]);
+    below_.push_back(words_of(match[2]));
+    add("core/" + groups_.back(), groups_.back());
   }
-  return -1;
+  if (groups_.empty()) throw std::runtime_error("core/CMakeLists.txt names no group");
+  add_program("gui");
+  add_program("cli");
+}
+
+// A folder, then what it adds.
+void Layers::add(const std::string& path, const std::string& group) {
+  static const std::regex kFolder(R"(add_subdirectory\((\w+)\))");
+  const std::string cmake = read_cmake(path);
+  Folder folder{path, group, "", false, {}};
+  read_library(cmake, folder);
+  const bool module = cmake.find(" MODULE ") != std::string::npos;  // of CUDA
+  folder.torch |= folder.library.empty() && module;
+  if (!folder.library.empty() || module) folders_.push_back(folder);
+  for (const std::smatch& match : matches(cmake, kFolder)) add(path + "/" + match.str(1), group);
+}
+
+// It stands on all of core.
+void Layers::add_program(const std::string& name) {
+  below_.emplace_back(groups_.begin(), std::ranges::find(groups_, "gui"));
+  groups_.push_back(name);
+  add(name, name);
+  if (!folder_of(name + "/main.cpp")) folders_.push_back({name, name, "", false, {}});
+}
+
+const Folder* Layers::folder_of(const std::string& path) const {
+  for (size_t end = path.rfind('/'); end != std::string::npos && end > 0; end = path.rfind('/', end - 1)) {
+    const auto found = std::ranges::find(folders_, path.substr(0, end), &Folder::path);
+    if (found != folders_.end()) return &*found;
+  }
+  return nullptr;
+}
+
+bool Layers::may_include(const Folder& from, const Folder& to) const {
+  const auto order = [&](const Folder& folder) { return std::ranges::find(folders_, folder.path, &Folder::path); };
+  if (from.group == to.group) return order(to) <= order(from);
+  return below_.at(std::ranges::find(groups_, from.group) - groups_.begin()).contains(to.group);
+}
+
+const Layers& layers() {
+  static const Layers layers;
+  return layers;
 }
 
 }  // namespace memtune::tests

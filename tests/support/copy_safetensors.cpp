@@ -3,8 +3,8 @@
 #include <string>
 
 #include "core/base/file.h"
-#include "core/safetensors/layout.h"
-#include "core/safetensors/reader.h"
+#include "core/model/safetensors/layout.h"
+#include "core/model/safetensors/reader.h"
 
 using namespace memtune::safetensors;
 

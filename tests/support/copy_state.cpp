@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <string>
 
-#include "core/safetensors/reader.h"
-#include "core/state/load.h"
-#include "core/state/state_writer.h"
+#include "core/engine/state/load.h"
+#include "core/engine/state/state_writer.h"
+#include "core/model/safetensors/reader.h"
 #include "tests/support/state_image.h"
 
 using namespace memtune;

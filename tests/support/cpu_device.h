@@ -1,7 +1,7 @@
 // The CPU device without LibTorch, so it has no tensors to count.
 #pragma once
 
-#include "core/device/cpu_device.h"
+#include "core/base/device/cpu_device.h"
 
 namespace memtune::tests {
 

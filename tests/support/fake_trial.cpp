@@ -27,16 +27,16 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/config/program_facts.h"
-#include "core/config/reference_file.h"
-#include "core/config/run_request.h"
-#include "core/config/trial_protocol.h"
-#include "core/config/trial_request.h"
-#include "core/config/vocabulary.h"
-#include "core/result/measurement.h"
-#include "core/result/save_measurement.h"
-#include "core/trace/event.h"
-#include "core/trace/file.h"
+#include "core/base/vocabulary.h"
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/request/reference_file.h"
+#include "core/plan/request/run_request.h"
+#include "core/plan/request/trial_protocol.h"
+#include "core/plan/request/trial_request.h"
+#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/save_measurement.h"
+#include "core/record/trace/event.h"
+#include "core/record/trace/file.h"
 
 namespace {
 
@@ -46,7 +46,7 @@ using nlohmann::json;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
 void send_text(const std::string& text) {
-  if (write(config::kFrameDescriptor, text.data(), text.size()) < 0) std::_Exit(1);
+  if (write(plan::kFrameDescriptor, text.data(), text.size()) < 0) std::_Exit(1);
 }
 void send(const json& frame) { send_text(frame.dump() + "\n"); }
 
@@ -71,17 +71,17 @@ void log_start(const std::string& name) {
 
 // A chain like a decoder: two matmuls and an attention per block, then a head and a loss. `output_bytes` of each op, as
 // if measured; 0: not measured.
-config::ProgramFacts facts(int blocks, int64_t output_bytes) {
-  config::ProgramFacts facts;
+plan::ProgramFacts facts(int blocks, int64_t output_bytes) {
+  plan::ProgramFacts facts;
   facts.kind = "scripted";
   facts.owner = {-1};
   const auto add = [&](const std::string& name, const std::string& region, int block) {
-    config::OpFacts op;
+    plan::OpFacts op;
     op.name = name;
     op.region = region;
     op.block = block;
     op.after_blocks = block < 0;
-    op.op_class = config::traits_of(name).op_class;
+    op.op_class = plan::traits_of(name).op_class;
     op.inputs = {static_cast<int>(facts.owner.size()) - 1};
     op.outputs = {static_cast<int>(facts.owner.size())};
     if (output_bytes > 0) op.output_bytes = {output_bytes}, op.output_saved = {true};
@@ -102,7 +102,7 @@ config::ProgramFacts facts(int blocks, int64_t output_bytes) {
   return facts;
 }
 
-result::Measurement measure(const config::TrialRequest& request) {
+result::Measurement measure(const plan::TrialRequest& request) {
   struct Figures {
     const char* strategy;
     double ms;
@@ -134,23 +134,23 @@ result::Measurement measure(const config::TrialRequest& request) {
   return measurement;
 }
 
-void compare(const config::TrialRequest& request, result::Measurement& measurement) {
+void compare(const plan::TrialRequest& request, result::Measurement& measurement) {
   if (!std::filesystem::exists(request.reference)) {
     std::fstream file(request.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
-    config::begin_reference(file);
-    config::Reference reference;
+    plan::begin_reference(file);
+    plan::Reference reference;
     reference.strategy = request.plan.strategy;
     const std::string bytes = "grad";
     file << bytes;
     reference.gradients = {{"w", "Float", {1}, true, 0, bytes.size(), hash_hex(bytes), 0}};
-    config::finish_reference(file, reference);
+    plan::finish_reference(file, reference);
     return;
   }
   measurement.gradients.compared = measurement.gradients.equal = true;
-  measurement.gradients.against = config::read_reference(request.reference).strategy;
+  measurement.gradients.against = plan::read_reference(request.reference).strategy;
 }
 
-void write_trace(const config::TrialRequest& request) {
+void write_trace(const plan::TrialRequest& request) {
   trace::Trace trace;
   trace.strategy = request.plan.strategy;
   trace.device = "fake device";
@@ -224,7 +224,7 @@ void misbehave(const std::string& behaviour) {
   if (behaviour == "error") send({{"frame", "error"}, {"message", "nobody planned for this"}}), std::exit(1);
 }
 
-void run(const config::TrialRequest& request, const std::string& behaviour) {
+void run(const plan::TrialRequest& request, const std::string& behaviour) {
   send_phase("load");
   send_phase("measure", 1, request.training.steps);
   misbehave(behaviour);
@@ -253,10 +253,10 @@ void run(const config::TrialRequest& request, const std::string& behaviour) {
   if (behaviour == "lingers") hang();
 }
 
-void inspect(const config::TrialRequest& request) {
+void inspect(const plan::TrialRequest& request) {
   send_phase("load");
   std::vector<std::string> inputs;
-  for (const config::InputSpec& input : request.inputs) inputs.push_back(to_string(input));
+  for (const plan::InputSpec& input : request.inputs) inputs.push_back(to_string(input));
   send({{"frame", "facts"},
         {"facts", facts(4, request.training.batch << 19)},
         {"inputs", inputs},
@@ -265,8 +265,8 @@ void inspect(const config::TrialRequest& request) {
 }
 
 // Each mode blocks less than the one before. All of them write a state to the requested folder.
-void save(const config::RunRequest& request, const std::string& behaviour) {
-  const auto place = std::ranges::find(config::kSaveModes, request.save) - config::kSaveModes.begin();
+void save(const plan::RunRequest& request, const std::string& behaviour) {
+  const auto place = std::ranges::find(kSaveModes, request.save) - kSaveModes.begin();
   const std::filesystem::path state = std::filesystem::path(request.folder) / "states/step-00000002";
   std::filesystem::create_directories(state);
   for (const std::filesystem::path& file : {state / "shard-00001-model-00001-of-00001.safetensors",
@@ -322,12 +322,12 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (command == "save") {
-    const auto request = json::parse(read_file(argv[2])).get<config::RunRequest>();
+    const auto request = json::parse(read_file(argv[2])).get<plan::RunRequest>();
     log_start("save " + request.save + " under " + request.trial.plan.strategy);
     save(request, behaviour_of("save " + request.save));
     return 0;
   }
-  const auto request = json::parse(read_file(argv[2])).get<config::TrialRequest>();
+  const auto request = json::parse(read_file(argv[2])).get<plan::TrialRequest>();
   std::string name = command == "inspect" ? command : request.plan.strategy;
   if (request.rank > 0) name += " rank " + std::to_string(request.rank);
   log_start(name + (request.round > 0 ? " again" : ""));

@@ -13,7 +13,7 @@
 #include <random>
 #include <string>
 
-#include "core/disk/file_io.h"
+#include "core/engine/disk/file_io.h"
 
 namespace memtune::test {
 

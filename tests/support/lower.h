@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/frontend/loss.h"
-#include "core/frontend/torchscript/lowering.h"
+#include "core/model/frontend/loss.h"
+#include "core/model/frontend/torchscript/lowering.h"
 
 namespace memtune::tests {
 

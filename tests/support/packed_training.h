@@ -11,12 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/config/strategy.h"
-#include "core/plan/strategy.h"
-#include "core/safetensors/layout.h"
-#include "core/trial/deterministic.h"
-#include "core/trial/runner.h"
-#include "core/trial/session.h"
+#include "core/measure/trial/deterministic.h"
+#include "core/measure/trial/runner.h"
+#include "core/measure/trial/session.h"
+#include "core/model/safetensors/layout.h"
+#include "core/plan/rules/strategy.h"
+#include "core/plan/strategy/strategy.h"
 #include "tests/support/rounding.h"
 #include "tests/support/run_program.h"
 
@@ -34,8 +34,8 @@ struct PackedPlace : test::ScratchFolder {
     write_inputs();
   }
 
-  config::TrialRequest request(const std::string& attention, const std::string& dtype) const {
-    config::TrialRequest request;
+  plan::TrialRequest request(const std::string& attention, const std::string& dtype) const {
+    plan::TrialRequest request;
     request.model.path = (path / "config.json").string();
     request.inputs_file = (path / "inputs.safetensors").string();
     request.training.loss = "causal_lm";
@@ -74,7 +74,7 @@ struct Trained {
   std::vector<at::Tensor> gradients;
 };
 
-inline Trained train(const config::TrialRequest& request) {
+inline Trained train(const plan::TrialRequest& request) {
   const trial::Deterministic kernels(/*errors=*/true);
   const auto runner = trial::make_runner(request);
   Trained trained;
@@ -86,10 +86,10 @@ inline Trained train(const config::TrialRequest& request) {
   return trained;
 }
 
-inline config::TrialRequest planned(config::TrialRequest request, const std::string& strategy) {
+inline plan::TrialRequest planned(plan::TrialRequest request, const std::string& strategy) {
   trial::Session session(request);
   session.survey();
-  request.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+  request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.plan.saved_min_bytes = 0;
   request.plan.transfer.min_bytes = 0;
   return request;
@@ -132,7 +132,7 @@ inline void check_window_counts(const char* device) {
 
 inline void check_autocast_casts(const char* device) {
   const PackedPlace place(device, "null");
-  config::TrialRequest flash = place.request("flash-varlen", "float32"), sdpa = place.request("sdpa", "float32");
+  plan::TrialRequest flash = place.request("flash-varlen", "float32"), sdpa = place.request("sdpa", "float32");
   const Trained in_float = train(sdpa);
   flash.training.autocast = sdpa.training.autocast = "bfloat16";
   check_near(train(flash), train(sdpa), in_float);
@@ -140,7 +140,7 @@ inline void check_autocast_casts(const char* device) {
 
 inline void check_equal_under_strategies(const char* device) {
   const PackedPlace place(device, "32");
-  const config::TrialRequest none = place.request("flash-varlen", "bfloat16");
+  const plan::TrialRequest none = place.request("flash-varlen", "bfloat16");
   const Trained kept = train(none);
   check_equal(train(none), kept);
   for (const char* strategy : {"checkpoint:full", "checkpoint:cheap", "checkpoint:op", "offload:stream", "offload:sync",

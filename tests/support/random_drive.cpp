@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/autograd/autocast.h"
+#include "core/model/ops/autocast.h"
 #include "tests/support/cpu_memory.h"
 #include "tests/support/queue_device.h"
 #include "tests/support/random_plan.h"
@@ -59,9 +59,9 @@ class Saboteur final : public program::OpObserver {
   uint64_t left_;
 };
 
-autograd::Autocast autocast_of(bool used) {
+ops::Autocast autocast_of(bool used) {
   if (used) return {true, at::kBFloat16};
-  return autograd::Autocast::now(device::torch_device(test_device()).type());
+  return ops::Autocast::now(device::torch_device(test_device()).type());
 }
 
 c10::Device device_of_poisoned_memory() {
@@ -196,8 +196,8 @@ class Driver {
 
   Losses forward(const std::vector<IValue>& inputs, step::Executor* executor, When when = When::never) {
     Saboteur observer(executor, when, subject_.ops_ ? (choice_ >> 8) % subject_.ops_ : 0);
-    const autograd::AutocastScope autocast(device::torch_device(test_device()).type(),
-                                           autocast_of(subject_.source_.autocast));
+    const ops::AutocastScope autocast(device::torch_device(test_device()).type(),
+                                      autocast_of(subject_.source_.autocast));
     if (executor) executor->begin_step();
     if (sharded_) sharded_->begin_forward();
     const autograd::HookScope hooks(executor);
@@ -320,9 +320,9 @@ std::vector<at::Tensor> Subject::inputs(int step) const {
   return {x.requires_grad_(source_.input_needs_grad), model_.inputs[1] + 0.5 * rank, (model_.inputs[2] + rank) % kRows};
 }
 
-config::Plan Subject::plan(const Placement& placement) const {
+plan::Plan Subject::plan(const Placement& placement) const {
   if (placement.strategy.empty()) return random_plan(program_, facts_, placement.seed);
-  config::Plan plan = plan::make_plan(config::Strategy::parse(placement.strategy), facts_);
+  plan::Plan plan = plan::make_plan(plan::Strategy::parse(placement.strategy), facts_);
   plan.saved_min_bytes = plan.transfer.min_bytes = 0;
   return plan;
 }
@@ -346,7 +346,7 @@ std::string Subject::failure(const Placement& placement) {
   }
   Random random(placement.seed);
   const Seen& expected = this->expected(placement.mode(), placement.seed);
-  const config::Plan plan = this->plan(placement);
+  const plan::Plan plan = this->plan(placement);
   QueueDevice late(QueueDevice::Compute::caller, random.one_in(2) ? &random : nullptr);
   device::Device& device = test_device().emulated() && random.one_in(2) ? late : test_device();
   const int64_t floor = device_bytes();

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/config/plan.h"
-#include "core/config/program_facts.h"
-#include "core/program/program.h"
-#include "core/shard/sharded_parameters.h"
+#include "core/engine/shard/sharded_parameters.h"
+#include "core/model/program/program.h"
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/strategy/plan.h"
 #include "tests/support/random_program.h"
 
 namespace memtune::step {
@@ -87,7 +87,7 @@ class Subject {
   Seen drive_joined(int steps);
   void take_mean_gradients();
   NamedTensors joined_gradients() const;
-  config::Plan plan(const Placement& placement) const;
+  plan::Plan plan(const Placement& placement) const;
   int64_t device_bytes() const;
   std::string held(step::Executor& executor, int64_t floor) const;
 
@@ -95,7 +95,7 @@ class Subject {
   Rank rank_;
   RandomModel model_;
   program::Program program_;
-  config::ProgramFacts facts_;
+  plan::ProgramFacts facts_;
   NamedTensors parameters_;                               // this rank's shards if they are sharded
   std::vector<std::pair<at::Tensor, at::Tensor>> state_;  // parameters and buffers: current, original
   uint64_t ops_ = 0;                                      // of a forward

@@ -8,7 +8,7 @@
 namespace memtune::tests {
 namespace {
 
-using config::Place;
+using plan::Place;
 
 template <typename Visit>
 void visit_ops(const program::Body& body, const Visit& visit) {
@@ -18,13 +18,13 @@ void visit_ops(const program::Body& body, const Visit& visit) {
   }
 }
 
-config::TransferSettings random_settings(Random& random) {
-  config::TransferSettings settings;
+plan::TransferSettings random_settings(Random& random) {
+  plan::TransferSettings settings;
   settings.min_bytes = 0;
   settings.side_stream = !random.one_in(5);
   settings.stash_bytes = random.of({0, 100, 1 << 10, 1 << 20});
   settings.prefetch_bytes = random.of({0, 50, 1 << 10, 1 << 20});
-  if (random.one_in(3)) settings.schedule = config::Schedule::block;
+  if (random.one_in(3)) settings.schedule = plan::Schedule::block;
   settings.groups_in_flight = random.below(3);
   settings.prefetch_blocks = random.below(3);
   return settings;
@@ -32,9 +32,9 @@ config::TransferSettings random_settings(Random& random) {
 
 }  // namespace
 
-config::Plan random_plan(const program::Program& program, const config::ProgramFacts& facts, uint64_t seed) {
+plan::Plan random_plan(const program::Program& program, const plan::ProgramFacts& facts, uint64_t seed) {
   Random random(seed);
-  config::Plan plan;
+  plan::Plan plan;
   plan.strategy = "random";
   plan.saved_min_bytes = 0;
   plan.transfer = random_settings(random);
@@ -46,10 +46,10 @@ config::Plan random_plan(const program::Program& program, const config::ProgramF
   std::map<std::string, int> same_name;
   visit_ops(program.body, [&](const program::Op& op) {
     const auto& fact = facts.ops[static_cast<size_t>(op.id)];
-    const std::string name = config::full_name(fact);
+    const std::string name = plan::full_name(fact);
     const std::string key = name + " " + std::to_string(same_name[name]++);
     Random of_op(hash64(key.data(), key.size(), seed));
-    config::OpPlacement placement{op.id, name, {}, of_op.of(places)};
+    plan::OpPlacement placement{op.id, name, {}, of_op.of(places)};
     for (size_t i = 0; i < fact.outputs.size(); ++i) placement.outputs.push_back(of_op.of(places));
     plan.placements.push_back(placement);
   });

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device/device.h"
-#include "core/device/stream_order.h"
+#include "core/base/device/device.h"
+#include "core/base/device/stream_order.h"
 
 namespace memtune::tests {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/disk/file_io.h"
-#include "core/safetensors/layout.h"
-#include "core/state/state_writer.h"
+#include "core/engine/disk/file_io.h"
+#include "core/engine/state/state_writer.h"
+#include "core/model/safetensors/layout.h"
 
 namespace memtune::test {
 

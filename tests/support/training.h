@@ -13,16 +13,16 @@
 #include <string>
 #include <vector>
 
-#include "core/autograd/hooks.h"
-#include "core/device/torch/make_device.h"
-#include "core/device/torch/torch_device.h"
-#include "core/plan/strategy.h"
-#include "core/program/blocks.h"
-#include "core/program/facts.h"
-#include "core/program/interpreter.h"
-#include "core/program/module_state.h"
-#include "core/step/executor.h"
-#include "core/step/survey.h"
+#include "core/base/device/torch/make_device.h"
+#include "core/base/device/torch/torch_device.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/engine/step/executor.h"
+#include "core/engine/step/survey.h"
+#include "core/model/program/blocks.h"
+#include "core/model/program/facts.h"
+#include "core/model/program/interpreter.h"
+#include "core/model/program/module_state.h"
+#include "core/plan/rules/strategy.h"
 #include "tests/support/lower.h"
 
 namespace memtune::tests {
@@ -49,9 +49,9 @@ inline device::Device& test_device() {
 }
 
 // Host memory of four pages with a scratch file behind it, for plans that use the disk.
-inline step::Tiers test_tiers(const config::Plan& plan) {
+inline step::Tiers test_tiers(const plan::Plan& plan) {
   step::Tiers tiers;
-  if (!plan.places(config::Place::disk)) return tiers;
+  if (!plan.places(plan::Place::disk)) return tiers;
   tiers.host_budget_bytes = 4 * 4096;
   tiers.store = std::make_unique<disk::BlockStore>(
       disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true});
@@ -111,14 +111,14 @@ class Model {
   Step under(const std::string& strategy) {
     program::Program program = tests::lower(module_, frontend::Loss::returned, "", device::torch_device(test_device()));
     auto facts = surveyed(program);
-    auto plan = plan::make_plan(config::Strategy::parse(strategy), facts);
+    auto plan = plan::make_plan(plan::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = 0;
     plan.transfer.min_bytes = 0;
     return under(program, facts, plan);
   }
 
   // The facts of the model, including measured sizes.
-  config::ProgramFacts surveyed(const program::Program& program) const {
+  plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
     const program::ModuleState restore(program.state, device::torch_device(test_device()));
     step::Survey survey(program, facts, device::torch_device(test_device()).type());
@@ -127,11 +127,11 @@ class Model {
     return facts;
   }
 
-  Step under(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan) {
+  Step under(const program::Program& program, const plan::ProgramFacts& facts, const plan::Plan& plan) {
     return under(program, facts, plan, test_tiers(plan));
   }
 
-  Step under(const program::Program& program, const config::ProgramFacts& facts, const config::Plan& plan,
+  Step under(const program::Program& program, const plan::ProgramFacts& facts, const plan::Plan& plan,
              step::Tiers tiers, device::Device& device = test_device()) {
     at::manual_seed(1);
     clear();

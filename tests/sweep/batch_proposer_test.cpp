@@ -1,6 +1,6 @@
 // Which batches a sweep under a budget runs, each under which plan: found from two recordings, proven by what was
 // measured, in few trials.
-#include "core/sweep/batch_proposer.h"
+#include "core/sweep/proposals/batch_proposer.h"
 
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/file.h"
-#include "core/planner/step_model.h"
+#include "core/plan/planner/step_model.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
 
@@ -84,7 +84,7 @@ class BatchSweep {
     const ProgramFacts facts = facts_of(batch);
     std::vector<double> ms = decoder_ms(facts);
     for (double& one : ms) one = (one + fixed_ms_) * (static_cast<double>(batch) >= slow_from ? 9 : 1);
-    config::StepCosts costs = step_of(facts, ms);
+    plan::StepCosts costs = step_of(facts, ms);
     costs.out_gb_per_s = costs.in_gb_per_s = 5;
     costs.passes = static_cast<int>(size_.passes(batch));
     costs.step_ms *= costs.passes;

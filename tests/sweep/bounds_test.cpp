@@ -10,15 +10,15 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/config/machine_profile.h"
-#include "core/config/program_facts.h"
-#include "core/config/run_request.h"
-#include "core/config/step_costs.h"
-#include "core/result/measurement.h"
-#include "core/result/predicted.h"
-#include "core/result/save_measurement.h"
-#include "core/result/training.h"
-#include "core/sweep/command_variants.h"
+#include "core/plan/facts/machine_profile.h"
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/facts/step_costs.h"
+#include "core/plan/request/run_request.h"
+#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/predicted.h"
+#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/training.h"
+#include "core/sweep/directory/command_variants.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -71,14 +71,14 @@ void check_all_numbers(const Object& object, const std::set<std::string>& free =
       json(object), [](const json& document) { document.get<Object>(); }, free);
 }
 
-config::StepCosts some_costs() {
-  config::StepCosts costs;
+plan::StepCosts some_costs() {
+  plan::StepCosts costs;
   costs.step_ms = 9.5;
   costs.values = {{0, 0, 64}, {1, -1, 32, 0}};
   costs.runs = {{0, 1.5, 0.5, 1000, 64, false, {}, {0}, {}, {}}, {3, 2.5, 0.25, 1064, 96, true, {0}, {1}, {0}, {0, 1}}};
   costs.saved = {{0, 1}, {1, 1}};
   costs.gradient_bytes = {0, 64};
-  costs.moments = {{config::StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200}};
+  costs.moments = {{plan::StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200}};
   costs.sharding = {2, 1, "always", 0.5, {{"layers.0", 4096, 1.5}}, {{0, 1096, 1300, 0.125, {0}}}};
   costs.runs[1].units = {0};
   return costs;
@@ -110,9 +110,9 @@ TEST_CASE("every number of a trial's results has a bound") {
 }
 
 TEST_CASE("every number of what a trial is told has a bound") {
-  config::RunRequest run;
+  plan::RunRequest run;
   run.from = 3;
-  run.trial.plan.placements = {{3, "mul", {config::Place::recompute}, config::Place::keep}};
+  run.trial.plan.placements = {{3, "mul", {plan::Place::recompute}, plan::Place::keep}};
   run.trial.plan.transfer.habits.learns = false;
   run.trial.training.ranks = 2;
   check_all_numbers(run, {"seed"});
@@ -120,17 +120,17 @@ TEST_CASE("every number of what a trial is told has a bound") {
 
 TEST_CASE("every number of costs, of a machine and of a sweep of commands has a bound") {
   check_all_numbers(some_costs());
-  check_all_numbers(config::find_machine("h100"));
+  check_all_numbers(plan::find_machine("h100"));
   sweep::CommandSweep commands;
   commands.warmup = commands.steps = 3;
   check_all_numbers(commands);
 }
 
 TEST_CASE("every number of a model's facts has a bound, and all that its ops make together") {
-  config::ProgramFacts facts;
+  plan::ProgramFacts facts;
   facts.owner = {-1, 0};
   facts.blocks = {{"layers.0"}};
-  config::OpFacts op;
+  plan::OpFacts op;
   op.name = "aten::mul";
   op.block = 0;
   op.inputs = {0};
@@ -144,13 +144,13 @@ TEST_CASE("every number of a model's facts has a bound, and all that its ops mak
   op.output_bytes = {0};
   op.private_bytes = 1;
   facts.ops.push_back(op);
-  CHECK(refusal([](const json& document) { document.get<config::ProgramFacts>(); }, json(facts)) ==
+  CHECK(refusal([](const json& document) { document.get<plan::ProgramFacts>(); }, json(facts)) ==
         "facts.ops[1].private_bytes: all ops together have more than 1 PiB");
 }
 
 TEST_CASE("what the values of a step have together has a bound") {
   json costs = some_costs();
   costs["values"]["rows"][0][2] = costs["values"]["rows"][1][2] = (int64_t{1} << 45) + 1;
-  CHECK(refusal([](const json& document) { document.get<config::StepCosts>(); }, costs) ==
+  CHECK(refusal([](const json& document) { document.get<plan::StepCosts>(); }, costs) ==
         "costs.values has more bytes than a step can move");
 }

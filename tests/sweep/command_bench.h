@@ -5,7 +5,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/sweep/command_sweep.h"
+#include "core/sweep/commands/command_sweep.h"
 #include "tests/attach/recorded.h"
 
 namespace memtune::sweep {

@@ -1,5 +1,5 @@
 // What a trace says it was recorded with can be typed again.
-#include "core/sweep/command_line.h"
+#include "core/sweep/loop/command_line.h"
 
 #include <doctest/doctest.h>
 

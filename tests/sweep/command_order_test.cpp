@@ -1,5 +1,5 @@
 // In which order variants of a command are tried, and which are not.
-#include "core/sweep/command_order.h"
+#include "core/sweep/commands/command_order.h"
 
 #include <doctest/doctest.h>
 

@@ -1,12 +1,12 @@
 // Sweeps of a training command, which a shell script plays: what is started, what is kept, what is told.
-#include "core/sweep/command_sweep.h"
+#include "core/sweep/commands/command_sweep.h"
 
 #include <doctest/doctest.h>
 
+#include "core/answer/report/html/html.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/report/text/table.h"
 #include "core/base/error.h"
-#include "core/report/html/html.h"
-#include "core/report/text/json.h"
-#include "core/report/text/table.h"
 #include "tests/sweep/command_bench.h"
 
 using namespace memtune;

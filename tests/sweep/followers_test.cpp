@@ -1,6 +1,6 @@
 // Why: ranks on other machines are reached by messages alone; what one of them answers has to count as if it had been
 // started here, none may run a stranger's code, and one that is gone must end all.
-#include "core/sweep/followers.h"
+#include "core/sweep/ranks/followers.h"
 
 #include <doctest/doctest.h>
 
@@ -12,10 +12,10 @@
 
 #include "core/base/file.h"
 #include "core/base/own_folder.h"
-#include "core/launch/socket.h"
-#include "core/sweep/follow.h"
-#include "core/sweep/meeting.h"
-#include "core/sweep/rank_trials.h"
+#include "core/sweep/launch/socket.h"
+#include "core/sweep/ranks/follow.h"
+#include "core/sweep/ranks/meeting.h"
+#include "core/sweep/ranks/rank_trials.h"
 #include "tests/support/run_program.h"
 
 using namespace std::chrono_literals;
@@ -46,14 +46,14 @@ struct Launched {
   int follow_as(int rank, std::chrono::milliseconds patience) const {
     launch::Launch own = launch;
     own.rank = rank;
-    config::TrialRequest request;
+    plan::TrialRequest request;
     request.model.path = "/own/model.pt";
     const auto leader = meet_leader(own, {"profile --model tiny", patience});
     return follow(own, *leader, request, patience);
   }
 
   TrialAnswer run() {
-    config::TrialRequest request;
+    plan::TrialRequest request;
     request.plan.strategy = "none";
     request.training.ranks = kRanks;
     request.model.path = "/rank0/model.pt";
@@ -62,8 +62,7 @@ struct Launched {
     write_file(folder.path / "request.json", nlohmann::json(request).dump());
     TrialCommand command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", 20s, {}};
     command.grace = 300ms;
-    command.followers = followers.get();
-    return run_ranks(request, folder.path, "request.json", command, system_files());
+    return run_ranks(request, folder.path, "request.json", command, system_files(), followers.get());
   }
 
   std::vector<nlohmann::json> seen() const {
@@ -137,7 +136,7 @@ TEST_CASE("a rank meets others in the network alone, and writes no file for rank
   const launch::Listener listener(true, 0);
   launch::Connection own(launch::connect("127.0.0.1", listener.port(), 5s), 5s);
   launch::Connection leader(listener.accept(5s), 5s);
-  config::TrialRequest request;
+  plan::TrialRequest request;
   request.training.ranks = 2;
   request.rendezvous = (folder.path / "meeting").string();
   leader.send({{"start", 1}, {"kind", "run"}, {"request", request}, {"limit_ms", 1000}, {"grace_ms", 0}});

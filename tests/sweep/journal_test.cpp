@@ -1,5 +1,5 @@
 // A sweep goes on from its journal alone, so a journal that was cut or damaged anywhere must never lie.
-#include "core/sweep/journal.h"
+#include "core/sweep/directory/journal.h"
 
 #include <doctest/doctest.h>
 

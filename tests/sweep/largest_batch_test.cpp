@@ -1,6 +1,6 @@
 // Why: a strategy that takes less memory pays where it lets a larger batch in. Each strategy's largest has to be found,
 // in few trials, with steps that stay what they are.
-#include "core/sweep/largest_batch.h"
+#include "core/sweep/proposals/largest_batch.h"
 
 #include <doctest/doctest.h>
 

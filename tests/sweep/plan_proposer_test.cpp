@@ -1,6 +1,6 @@
 // What a sweep under a budget tries: nothing when the baseline fits, else its own plan and what comes near it, mended
 // by what was measured.
-#include "core/sweep/plan_proposer.h"
+#include "core/sweep/proposals/plan_proposer.h"
 
 #include <doctest/doctest.h>
 
@@ -14,8 +14,8 @@
 
 #include "core/base/bytes.h"
 #include "core/base/file.h"
-#include "core/plan/strategy.h"
-#include "core/planner/step_model.h"
+#include "core/plan/planner/step_model.h"
+#include "core/plan/rules/strategy.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
 
@@ -40,7 +40,7 @@ class PaperSweep {
     write_file(folder_.path / "costs.json", json(costs_).dump());
   }
 
-  const config::ProgramFacts& program() const { return settings_[0].facts.program; }
+  const plan::ProgramFacts& program() const { return settings_[0].facts.program; }
   int64_t peak_bytes() const { return planner::StepModel(program(), costs_).predict({}).peak_bytes; }
 
   // Names of the trials, in order.
@@ -77,15 +77,15 @@ class PaperSweep {
   std::vector<Tried> tried;
   std::vector<result::Predicted> predicted;
   std::string notes;
-  config::StepCosts real_;  // of the machine
-  int64_t more_bytes = 0;   // that every plan takes
+  plan::StepCosts real_;   // of the machine
+  int64_t more_bytes = 0;  // that every plan takes
   int64_t more_in_baseline = 0;
   std::vector<std::string> recorded;  // that are to tell what their steps cost
   std::optional<Outcome> fails_first_plan;
 
   void fails(const std::string& name, Outcome outcome) { outcomes_[name] = outcome; }
   void name_another_op() {
-    config::StepCosts costs = costs_;
+    plan::StepCosts costs = costs_;
     costs.runs[2].op = static_cast<int>(program().ops.size());
     write_file(folder_.path / "costs.json", json(costs).dump());
   }
@@ -114,7 +114,7 @@ class PaperSweep {
   const int64_t budget_bytes_;
   const std::vector<std::string> strategies_;
   std::vector<Setting> settings_ = std::vector<Setting>(1);
-  config::StepCosts costs_;
+  plan::StepCosts costs_;
   std::map<std::string, Outcome> outcomes_;  // of trials that do not work
   ScratchFolder folder_;
 };

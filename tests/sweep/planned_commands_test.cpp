@@ -2,8 +2,8 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include "core/process/interrupt.h"
-#include "core/report/text/json.h"
+#include "core/answer/report/text/json.h"
+#include "core/measure/process/interrupt.h"
 #include "tests/sweep/command_bench.h"
 
 using namespace memtune;

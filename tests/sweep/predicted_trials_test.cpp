@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/plan/strategy.h"
-#include "core/sweep/sweep.h"
+#include "core/plan/rules/strategy.h"
+#include "core/sweep/loop/sweep.h"
 #include "tests/sweep/sweep_bench.h"
 
 using namespace memtune;
@@ -23,7 +23,7 @@ class Foretelling : public Proposer {
   std::vector<Proposal> next(std::span<const Tried> tried) override {
     if (!tried.empty()) return {};
     const auto plan = [&](const char* name) {
-      return plan::make_plan(config::Strategy::parse(name), settings_[0].facts.program);
+      return plan::make_plan(plan::Strategy::parse(name), settings_[0].facts.program);
     };
     return {{"none", 0, plan("none")}, {"offload:stream", 0, plan("offload:stream"), predicted_}};
   }

@@ -1,15 +1,15 @@
 // Ranks begin to trace at different moments: what they did at once has to stand at one time, and figures are one
 // rank's.
-#include "core/sweep/rank_traces.h"
+#include "core/sweep/ranks/rank_traces.h"
 
 #include <doctest/doctest.h>
 
 #include <cstdlib>
 
 #include "core/base/file.h"
-#include "core/sweep/rank_trials.h"
-#include "core/trace/file.h"
-#include "core/trace/occupation.h"
+#include "core/record/trace/file.h"
+#include "core/record/trace/occupation.h"
+#include "core/sweep/ranks/rank_trials.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::sweep {

@@ -1,13 +1,13 @@
 // A plan that all ranks run has to fit the one that needs most, so its step is the one to plan from.
-#include "core/sweep/recorded_costs.h"
+#include "core/sweep/proposals/recorded_costs.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/planner/step_model.h"
-#include "core/sweep/rank_trials.h"
+#include "core/plan/planner/step_model.h"
+#include "core/sweep/ranks/rank_trials.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
 
@@ -15,18 +15,18 @@ namespace memtune::sweep {
 namespace {
 
 struct RankCosts {
-  config::ProgramFacts program = test::decoder(2);
+  plan::ProgramFacts program = test::decoder(2);
   test::ScratchFolder folder;
 
   void write(int rank, int64_t more_bytes, int ranks = 3, int said = -1) {
-    config::StepCosts costs = test::step_of(program, test::decoder_ms(program));
+    plan::StepCosts costs = test::step_of(program, test::decoder_ms(program));
     costs.sharding.ranks = ranks;
     costs.sharding.rank = said < 0 ? rank : said;
     costs.sharding.units = {{"layers.0", 64, 1}};
     for (auto& moment : costs.moments) moment.peak_bytes += more_bytes;
     write_file(costs_of_rank(folder.path / "costs.json", rank), nlohmann::json(costs).dump());
   }
-  std::optional<config::StepCosts> read() { return read_costs(folder.path, program); }
+  std::optional<plan::StepCosts> read() { return read_costs(folder.path, program); }
 };
 
 TEST_CASE("of several ranks that step is planned from which takes most memory") {

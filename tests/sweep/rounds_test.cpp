@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/base/file.h"
-#include "core/sweep/machine_load.h"
+#include "core/sweep/loop/machine_load.h"
 #include "tests/sweep/sweep_bench.h"
 
 using namespace memtune;

@@ -1,15 +1,15 @@
 // Behind the rounds: a process for each way of saving, under the plan that is recommended. What it measured has to last
 // as long as the trials', and its states must not.
-#include "core/sweep/save_trials.h"
+#include "core/sweep/loop/save_trials.h"
 
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "core/answer/result/save_interval.h"
 #include "core/base/file.h"
-#include "core/config/vocabulary.h"
-#include "core/result/save_interval.h"
+#include "core/base/vocabulary.h"
 #include "tests/sweep/sweep_bench.h"
 
 using namespace memtune;
@@ -20,18 +20,18 @@ namespace {
 
 struct Saves : test::SweepBench {
   Saves() : SweepBench({"none", "checkpoint:full", "offload:stream"}) {
-    settings.save_modes = config::kSaveModes;
+    settings.save_modes = kSaveModes;
     settings.budget_bytes = int64_t{10} << 30;  // so that checkpoint:full is recommended
   }
   std::filesystem::path states() const { return settings.directory / "saving"; }
 };
 
-const std::string& first = config::kSaveModes.front();
+const std::string& first = kSaveModes.front();
 
 // A line each, as the fake trial logs them.
 std::string all_modes(const std::string& strategy) {
   std::string text;
-  for (const std::string& mode : config::kSaveModes) text += "save " + mode + " under " + strategy + "\n";
+  for (const std::string& mode : kSaveModes) text += "save " + mode + " under " + strategy + "\n";
   return text;
 }
 
@@ -49,14 +49,14 @@ TEST_CASE("each way of saving is measured under the recommended plan, once the r
   REQUIRE(result.report.recommendation.strategy == "checkpoint:full");
   CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n" + all_modes("checkpoint:full"));
   const auto saves = saves_of(result, "checkpoint:full");
-  REQUIRE(saves.size() == config::kSaveModes.size());
-  for (size_t i = 0; i < saves.size(); ++i) CHECK(saves[i].mode == config::kSaveModes[i]);
+  REQUIRE(saves.size() == kSaveModes.size());
+  for (size_t i = 0; i < saves.size(); ++i) CHECK(saves[i].mode == kSaveModes[i]);
   CHECK(saves[0].blocked_ms == 1000);
   CHECK(saves[1].blocked_ms == 100);
   CHECK(saves[1].slowdown.value_or(0) == doctest::Approx(1.1));
   CHECK(saves_of(result, "none").empty());
   CHECK(bench.listener.saves.front() == first + ", " + std::to_string(saves.size()) + " left");
-  CHECK(bench.listener.saves.back() == config::kSaveModes.back() + ", 1 left");
+  CHECK(bench.listener.saves.back() == kSaveModes.back() + ", 1 left");
 }
 
 TEST_CASE("the states are gone once they are measured, also those of a process that crashed") {
@@ -87,7 +87,7 @@ TEST_CASE("a link in the folder's place is refused, and the states behind it are
   std::filesystem::create_directories(bench.settings.directory);
   std::filesystem::create_directory_symlink(run, bench.states());
   const auto saves = saves_of(bench.run(), "checkpoint:full");
-  CHECK(saves.size() == config::kSaveModes.size());
+  CHECK(saves.size() == kSaveModes.size());
   for (const auto& save : saves) {
     CHECK(save.outcome == Outcome::disk_error);
     CHECK(save.reason.find("saving") != std::string::npos);
@@ -100,19 +100,19 @@ TEST_CASE("the same sweep again measures no saves again, nor does one that asks 
   Saves bench;
   bench.run();
   bench.starts();
-  CHECK(saves_of(bench.run(), "checkpoint:full").size() == config::kSaveModes.size());
+  CHECK(saves_of(bench.run(), "checkpoint:full").size() == kSaveModes.size());
   CHECK(bench.starts() == "");
   bench.settings.save_modes = {};
-  CHECK(saves_of(bench.run(), "checkpoint:full").size() == config::kSaveModes.size());
+  CHECK(saves_of(bench.run(), "checkpoint:full").size() == kSaveModes.size());
   CHECK(bench.starts() == "");
 }
 
 TEST_CASE("a way that is asked for later is measured beside what is here, in the order of the ways") {
   Saves bench;
-  bench.settings.save_modes = {config::kSaveModes.back()};
+  bench.settings.save_modes = {kSaveModes.back()};
   bench.run();
   bench.starts();
-  bench.settings.save_modes = {config::kSaveModes.back(), first};
+  bench.settings.save_modes = {kSaveModes.back(), first};
   const auto saves = saves_of(bench.run(), "checkpoint:full");
   CHECK(bench.starts() == "save " + first + " under checkpoint:full\n");
   REQUIRE(saves.size() == 2);
@@ -135,7 +135,7 @@ TEST_CASE("a way of saving that fails is told with its reason, and the others ar
   Saves bench;
   const SweepResult result = bench.run("save " + first + "=crash");
   const auto saves = saves_of(result, "checkpoint:full");
-  REQUIRE(saves.size() == config::kSaveModes.size());
+  REQUIRE(saves.size() == kSaveModes.size());
   CHECK(saves[0].outcome == Outcome::crash);
   CHECK(saves[0].reason.find("something is rotten") != std::string::npos);
   CHECK(saves[1].outcome == Outcome::ok);

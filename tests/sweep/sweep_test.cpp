@@ -1,5 +1,5 @@
 // The loop over trials: what is run, what is kept, what is run again.
-#include "core/sweep/sweep.h"
+#include "core/sweep/loop/sweep.h"
 
 #include <doctest/doctest.h>
 
@@ -9,9 +9,9 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/config/reference_file.h"
-#include "core/plan/strategy.h"
-#include "core/sweep/inspection.h"
+#include "core/plan/request/reference_file.h"
+#include "core/plan/rules/strategy.h"
+#include "core/sweep/loop/inspection.h"
 #include "tests/sweep/sweep_bench.h"
 
 using namespace memtune;
@@ -85,7 +85,7 @@ TEST_CASE("the baseline runs again when what it left for comparison cannot be re
   std::filesystem::resize_file(reference, std::filesystem::file_size(reference) - 1);
   bench.run();
   CHECK(bench.starts() == "none\n");
-  CHECK(config::is_whole_reference(reference));
+  CHECK(plan::is_whole_reference(reference));
 }
 
 TEST_CASE("the baseline runs again when one bit of what it left for comparison has changed") {
@@ -94,11 +94,11 @@ TEST_CASE("the baseline runs again when one bit of what it left for comparison h
   bench.starts();
   const std::filesystem::path reference = bench.reference();
   std::string content = read_file(reference);
-  content[config::kFirstGradient] ^= 1;  // of the gradient, which no trial may have to read
+  content[plan::kFirstGradient] ^= 1;  // of the gradient, which no trial may have to read
   write_file(reference, content);
   bench.run();
   CHECK(bench.starts() == "none\n");
-  CHECK(config::is_whole_reference(reference));
+  CHECK(plan::is_whole_reference(reference));
 }
 
 TEST_CASE("fields of a later version are passed over in the folder of a sweep") {
@@ -214,7 +214,7 @@ TEST_CASE("batch sizes are an axis: each has its own baseline") {
 
 namespace {
 
-config::Plan kept_plan(const Bench& bench, const std::string& trial) {
+plan::Plan kept_plan(const Bench& bench, const std::string& trial) {
   const auto plan = read_plan(bench.settings.directory / "trials" / trial / "plan.json");
   REQUIRE(plan);
   return *plan;
@@ -228,7 +228,7 @@ TEST_CASE("each batch size has plans of its own: what is too small to move at on
   bench.settings.batches = {1, 4};
   bench.run();
   CHECK(kept_plan(bench, "1-offload-stream-fraction-0-5-b1").keeps_everything());
-  CHECK(kept_plan(bench, "2-offload-stream-fraction-0-5-b4").places(config::Place::host));
+  CHECK(kept_plan(bench, "2-offload-stream-fraction-0-5-b4").places(plan::Place::host));
   bench.starts();
   bench.settings.batches = {4, 1};
   bench.run();
@@ -259,10 +259,10 @@ TEST_CASE("a cap on memory is the budget when none is given") {
 }
 
 TEST_CASE("what 8-bit AdamW keeps is a byte an element and moment, and float32 of embeddings") {
-  config::ProgramFacts facts;
+  plan::ProgramFacts facts;
   facts.parameters = 1000;
   facts.parameter_bytes = facts.trained_bytes = 4000;
-  config::TrainingSettings training;
+  plan::TrainingSettings training;
   training.optimizer = "adamw_8bit";
   CHECK(state_bytes(training, facts) == 2 * 4000 + 2 * 1000);
   facts.trained_embeddings = 100;
@@ -320,7 +320,7 @@ class Halving : public Proposer {
   std::vector<Proposal> next(std::span<const Tried> tried) override {
     rows_.push_back(tried.size());
     if (!tried.empty() && tried.back().measurement.outcome != Outcome::ok) return {};
-    const auto strategy = config::Strategy::parse("offload:stream,fraction=" + std::to_string(share_));
+    const auto strategy = plan::Strategy::parse("offload:stream,fraction=" + std::to_string(share_));
     share_ /= 2;
     return {{to_string(strategy), 0, plan::make_plan(strategy, settings_[0].facts.program)}};
   }
@@ -361,7 +361,7 @@ TEST_CASE("a proposer that repeats itself ends the sweep") {
   Bench bench;
   struct Again : Proposer {
     std::vector<Proposal> next(std::span<const Tried>) override {
-      return {{"none", 0, plan::make_plan(config::Strategy(), {})}};
+      return {{"none", 0, plan::make_plan(plan::Strategy(), {})}};
     }
   };
   run_sweep(bench.settings, bench.listener,

@@ -1,6 +1,6 @@
 // Why: ranks that train together cannot go on without each other, so what became of a trial is what became of the first
 // that failed of itself, and the others must neither hide that nor stay behind.
-#include "core/sweep/trial_group.h"
+#include "core/sweep/trials/trial_group.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/config/trial_request.h"
-#include "core/sweep/rank_trials.h"
+#include "core/plan/request/trial_request.h"
+#include "core/sweep/ranks/rank_trials.h"
 #include "tests/support/run_program.h"
 
 using namespace std::chrono_literals;
@@ -26,7 +26,7 @@ struct Group {
 
   TrialAnswer run(const std::string& rules, int ranks = 3, std::chrono::milliseconds limit = 20s) {
     const test::Variable behaviour("FAKE_TRIAL", rules);
-    config::TrialRequest request;
+    plan::TrialRequest request;
     request.plan.strategy = "none";
     request.training.ranks = ranks;
     request.reference = (folder.path / "reference.bin").string();

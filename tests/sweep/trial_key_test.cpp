@@ -1,5 +1,5 @@
 // A key too narrow would show old figures for a new question; one too wide would run finished trials again.
-#include "core/sweep/trial_key.h"
+#include "core/sweep/loop/trial_key.h"
 
 #include <doctest/doctest.h>
 
@@ -14,10 +14,10 @@ using memtune::sweep::TrialKeys;
 
 namespace {
 
-config::TrialRequest request(const std::filesystem::path& model) {
-  config::TrialRequest request;
+plan::TrialRequest request(const std::filesystem::path& model) {
+  plan::TrialRequest request;
   request.model.path = model.string();
-  request.inputs = {config::parse_input_spec("tokens:int64[2,4]<8")};
+  request.inputs = {plan::parse_input_spec("tokens:int64[2,4]<8")};
   request.plan.strategy = "none";
   return request;
 }
@@ -41,18 +41,18 @@ TEST_CASE("keys follow the content of the model, the settings and the plan, and 
   std::ofstream(folder.path / "same.pt") << "weights";
   std::ofstream(folder.path / "other.pt") << "weight5";
   std::ofstream(folder.path / "program") << "v1";
-  const config::TrialRequest base = request(folder.path / "model.pt");
+  const plan::TrialRequest base = request(folder.path / "model.pt");
   const TrialKeys keys(base, folder.path / "program");
   const std::string key = keys.trial(base);
   CHECK(key.size() == 32);
 
-  config::TrialRequest moved = request(folder.path / "same.pt");
+  plan::TrialRequest moved = request(folder.path / "same.pt");
   moved.trace = "elsewhere/trace", moved.command = "memtune profile", moved.reference = "elsewhere/reference";
   CHECK(TrialKeys(moved, folder.path / "program").trial(moved) == key);
 
-  const config::TrialRequest other_model = request(folder.path / "other.pt");
+  const plan::TrialRequest other_model = request(folder.path / "other.pt");
   CHECK(TrialKeys(other_model, folder.path / "program").trial(other_model) != key);
-  config::TrialRequest other = base;
+  plan::TrialRequest other = base;
   other.training.batch = 8;
   CHECK(keys.trial(other) != key);
   CHECK(keys.setting(other) != keys.setting(base));
@@ -69,7 +69,7 @@ TEST_CASE("the key of a config follows the weights beside it") {
   const test::ScratchFolder folder;
   std::ofstream(folder.path / "program") << "v1";
   std::ofstream(folder.path / "config.json") << "{}";
-  const config::TrialRequest base = request(folder.path / "config.json");
+  const plan::TrialRequest base = request(folder.path / "config.json");
   const auto key = [&] { return TrialKeys(base, folder.path / "program").trial(base); };
   const std::string made_up = key();
   std::ofstream(folder.path / "model.safetensors") << "weights";

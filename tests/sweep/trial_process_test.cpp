@@ -1,5 +1,5 @@
 // A trial may end in any way a process can; each must come back as one typed answer, in time, with nothing left behind.
-#include "core/sweep/trial_process.h"
+#include "core/sweep/trials/trial_process.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -11,10 +11,10 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/config/trial_request.h"
-#include "core/process/end.h"
-#include "core/process/interrupt.h"
-#include "core/sweep/frame_reader.h"
+#include "core/measure/process/end.h"
+#include "core/measure/process/interrupt.h"
+#include "core/plan/request/trial_request.h"
+#include "core/sweep/trials/frame_reader.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -31,7 +31,7 @@ struct Stage {
 
   TrialAnswer run(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
     const test::Variable rules("FAKE_TRIAL", "none=" + behaviour);
-    config::TrialRequest request;
+    plan::TrialRequest request;
     request.plan.strategy = "none";
     request.reference = (folder.path / "reference").string();
     request.trace = (folder.path / "trace").string();

@@ -1,6 +1,6 @@
 // The pool hands the same bytes out again while copies of their former holder may still run: who gets them has to be
 // told what to wait for.
-#include "core/tier/host_pool.h"
+#include "core/engine/tier/host_pool.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Host memory as a cache over the disk: what stays, what is written, and that every byte comes back.
-#include "core/tier/host_tier.h"
+#include "core/engine/tier/host_tier.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Events point at names and tracks by index; a lookup that is slow or gives wrong indices spoils every trace.
-#include "core/trace/event.h"
+#include "core/record/trace/event.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // Traces are written by processes that may be killed and read long after: whatever the bytes, reading must not crash,
 // and what precedes the damage must come back.
-#include "core/trace/file.h"
+#include "core/record/trace/file.h"
 
 #include <doctest/doctest.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/trace/bounds.h"
+#include "core/record/trace/bounds.h"
 
 using namespace memtune;
 using namespace memtune::trace;

@@ -1,13 +1,13 @@
 // Which values lie on the device at a moment: kept from when they are made to their last use, else while they are
 // there.
-#include "core/trace/held_values.h"
+#include "core/record/trace/held_values.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <chrono>
 
-#include "core/trace/file.h"
+#include "core/record/trace/file.h"
 #include "tests/findings/made_up.h"
 
 using namespace memtune;

@@ -1,5 +1,5 @@
 // Hidden and exposed copy time are set algebra over intervals: checked by hand here and against bit sets at random.
-#include "core/trace/interval.h"
+#include "core/record/trace/interval.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Findings and comparisons divide each moment of a step among what the device did: nothing twice, nothing left out.
-#include "core/trace/occupation.h"
+#include "core/record/trace/occupation.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The host is ahead of the device: what it notes has to be found where the device does the work.
-#include "core/trace/parts.h"
+#include "core/record/trace/parts.h"
 
 #include <doctest/doctest.h>
 

@@ -1,9 +1,9 @@
 // One trace of several ranks, whatever each of them says of its clock.
-#include "core/trace/ranks.h"
+#include "core/record/trace/ranks.h"
 
 #include <doctest/doctest.h>
 
-#include "core/trace/bounds.h"
+#include "core/record/trace/bounds.h"
 
 using namespace memtune;
 using namespace memtune::trace;

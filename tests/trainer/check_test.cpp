@@ -1,5 +1,5 @@
 // Does a config do what it says? Each trap that a trainer's parser lets through is named with its line.
-#include "core/trainer/check.h"
+#include "core/answer/trainer/check.h"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
 // Trainers accept keys that do nothing, or that switch each other off. Every strategy's keys are compared whole.
-#include "core/trainer/dialect.h"
+#include "core/answer/trainer/dialect.h"
 
 #include <doctest/doctest.h>
 
+#include "core/answer/trainer/config.h"
+#include "core/answer/trainer/own_settings.h"
 #include "core/base/text.h"
-#include "core/trainer/config.h"
-#include "core/trainer/own_settings.h"
 
 using namespace memtune;
 using namespace memtune::trainer;
@@ -19,7 +19,7 @@ std::string keys(const std::string& trainer, const std::string& strategy, int bl
   const KnownTrainer known = known_trainer(trainer, at);
   const OwnSettings own(known.profile, "", "", {}, known.releases, OwnSettings::Absent::allowed);
   std::string why;
-  const auto keys = Dialect(known.profile, own, known.releases, blocks).keys_of(config::Strategy::parse(strategy), why);
+  const auto keys = Dialect(known.profile, own, known.releases, blocks).keys_of(plan::Strategy::parse(strategy), why);
   if (!keys) return "-" + why;
   std::vector<std::string> words;
   for (const auto& [key, value] : keys->changes) words.push_back(key + (value ? "=" + *value : ""));
@@ -30,7 +30,7 @@ std::string notes(const std::string& trainer, const std::string& strategy, int b
   const KnownTrainer known = known_trainer(trainer, {});
   const OwnSettings own(known.profile, "", "", {}, known.releases, OwnSettings::Absent::allowed);
   std::string why;
-  const auto keys = Dialect(known.profile, own, known.releases, blocks).keys_of(config::Strategy::parse(strategy), why);
+  const auto keys = Dialect(known.profile, own, known.releases, blocks).keys_of(plan::Strategy::parse(strategy), why);
   REQUIRE(keys);
   return join(keys->notes, "; ");
 }

@@ -1,5 +1,5 @@
 // Scalars are YAML's and JSON's; a setting goes into braces and all else in them stays.
-#include "core/trainer/flow_text.h"
+#include "core/answer/trainer/flow_text.h"
 
 #include <doctest/doctest.h>
 

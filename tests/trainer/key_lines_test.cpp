@@ -1,5 +1,5 @@
 // Where settings stand in what a person wrote, and the comments above them.
-#include "core/trainer/key_lines.h"
+#include "core/answer/trainer/key_lines.h"
 
 #include <doctest/doctest.h>
 

@@ -5,9 +5,9 @@
 #include <ctime>
 #include <functional>
 
+#include "core/answer/trainer/check.h"
+#include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
-#include "core/trainer/check.h"
-#include "core/trainer/trainer.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;

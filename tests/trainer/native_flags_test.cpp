@@ -1,6 +1,6 @@
 // A trainer's config as flags of memtune's own sweep: what is read, what the trainer does where nobody says, and what
 // is told of the rest.
-#include "core/trainer/native_flags.h"
+#include "core/answer/trainer/native_flags.h"
 
 #include <doctest/doctest.h>
 

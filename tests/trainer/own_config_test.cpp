@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "core/answer/trainer/check.h"
+#include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/trainer/check.h"
-#include "core/trainer/trainer.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "core/answer/trainer/native_flags.h"
+#include "core/answer/trainer/space.h"
+#include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
-#include "core/trainer/native_flags.h"
-#include "core/trainer/space.h"
-#include "core/trainer/trainer.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;

@@ -1,20 +1,20 @@
 // What of a plan the Python file says, for whom, and what it says that it cannot do. That the file then does it is
 // tests/python_plan's.
-#include "core/trainer/python_plan.h"
+#include "core/answer/trainer/python_plan.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
+#include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/treatment.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/trainer/trainer.h"
-#include "core/trainer/treatment.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
-using config::OpFacts;
-using config::Place;
+using plan::OpFacts;
+using plan::Place;
 using trainer::Running;
 
 namespace {
@@ -22,8 +22,8 @@ namespace {
 constexpr int64_t kMiB = 1 << 20;
 
 struct Program {
-  config::ProgramFacts facts;
-  config::Plan plan;
+  plan::ProgramFacts facts;
+  plan::Plan plan;
 
   OpFacts& op(int block, const std::string& region, const std::string& name, int64_t bytes, int64_t own = 0) {
     OpFacts op;

@@ -1,13 +1,13 @@
 // Keys of saving are acted on for weeks: each trainer's are compared whole, for every way that it has, with what it has
 // none for.
-#include "core/trainer/saving.h"
+#include "core/answer/trainer/saving.h"
 
 #include <doctest/doctest.h>
 
+#include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/config/vocabulary.h"
-#include "core/trainer/trainer.h"
+#include "core/base/vocabulary.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
@@ -15,8 +15,8 @@ using report::Report;
 
 namespace {
 
-const std::string& first = config::kSaveModes.at(0);
-const std::string& async = config::kSaveModes.at(1);
+const std::string& first = kSaveModes.at(0);
+const std::string& async = kSaveModes.at(1);
 
 // "key=value" each.
 std::string keys(const std::string& trainer, size_t mode, int64_t keep_last = 3) {
@@ -83,7 +83,7 @@ TEST_CASE("torchtitan has a word for every way, and keeps two states at least") 
     return "checkpoint.async_mode=\"" + mode + "\" checkpoint.enable=true checkpoint.interval=120 " +
            "checkpoint.keep_latest_k=" + kept;
   };
-  CHECK(trainer::find_trainer("torchtitan").save_modes >= config::kSaveModes.size());
+  CHECK(trainer::find_trainer("torchtitan").save_modes >= kSaveModes.size());
   CHECK(keys("torchtitan", 0) == table("disabled", "3"));
   CHECK(keys("torchtitan", 1) == table("async", "3"));
   CHECK(keys("torchtitan", 2) == table("async_with_pinned_mem", "3"));

@@ -1,5 +1,5 @@
 // The profiles of trainers name only settings that they describe, and combine only choices that they have.
-#include "core/trainer/space_profile.h"
+#include "core/answer/trainer/space_profile.h"
 
 #include <doctest/doctest.h>
 
@@ -8,16 +8,16 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/profile.h"
 #include "core/base/text.h"
-#include "core/config/profile.h"
-#include "core/config/strategy.h"
+#include "core/plan/strategy/strategy.h"
 
 using namespace memtune;
 using namespace memtune::trainer;
 
 TEST_CASE("every choice sets described keys, every combination is of choices, every range of a known package") {
   int trainers = 0;
-  for (const config::Profile& file : config::profiles()) {
+  for (const Profile& file : profiles()) {
     if (file.kind != "trainers") continue;
     CAPTURE(file.name);
     ++trainers;
@@ -38,8 +38,8 @@ TEST_CASE("every choice sets described keys, every combination is of choices, ev
       CHECK_FALSE(expression.set.empty());
       if (expression.range) CHECK(profile.releases.contains(expression.range->package));
       if (expression.strategy.find('{') != std::string::npos) continue;
-      CHECK(config::canonical_name(expression.strategy) == expression.strategy);
-      CHECK(config::Strategy::of_name(expression.strategy).has_value());
+      CHECK(plan::canonical_name(expression.strategy) == expression.strategy);
+      CHECK(plan::Strategy::of_name(expression.strategy).has_value());
     }
     for (const std::string& combination : profile.combinations)
       for (const std::string& part : split(combination, '+')) CHECK_MESSAGE(names.contains(part), combination);

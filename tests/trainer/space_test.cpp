@@ -1,5 +1,5 @@
 // From a user's config to those of a sweep: what is made, in which order, and why the rest is not.
-#include "core/trainer/space.h"
+#include "core/answer/trainer/space.h"
 
 #include <doctest/doctest.h>
 

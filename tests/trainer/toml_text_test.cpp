@@ -1,5 +1,5 @@
 // TOML that a person wrote: one setting changes, every other character stays.
-#include "core/trainer/toml_text.h"
+#include "core/answer/trainer/toml_text.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // What is written of a sweep: which trial, what it says above the keys, and what it gives away.
-#include "core/trainer/trainer.h"
+#include "core/answer/trainer/trainer.h"
 
 #include <doctest/doctest.h>
 

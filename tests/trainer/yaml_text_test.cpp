@@ -1,5 +1,5 @@
 // Settings of a person's YAML are read and put at any depth; every other character stays.
-#include "core/trainer/yaml_text.h"
+#include "core/answer/trainer/yaml_text.h"
 
 #include <doctest/doctest.h>
 
@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "core/answer/trainer/flow_text.h"
 #include "core/base/error.h"
-#include "core/trainer/flow_text.h"
 
 using nlohmann::json;
 using namespace memtune;

@@ -103,7 +103,7 @@ TEST_CASE("flash-varlen has the same bits whether its values are kept, made agai
 TEST_CASE("checkpoint:op and checkpoint:cheap keep what flash-varlen makes, checkpoint:full makes it again") {
   const PackedPlace place("cpu", "32");
   const auto launched = [&](const char* strategy) {
-    const config::TrialRequest request = planned(place.request("flash-varlen", "bfloat16"), strategy);
+    const plan::TrialRequest request = planned(place.request("flash-varlen", "bfloat16"), strategy);
     launches = 0;
     train(request);
     return launches;

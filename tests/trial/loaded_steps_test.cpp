@@ -1,4 +1,4 @@
-#include "core/trial/loaded_steps.h"
+#include "core/measure/trial/loaded_steps.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // A strategy is trusted because its gradients are compared with the baseline's bit for bit: a comparison that says
 // equal too easily would make every other check worthless.
-#include "core/trial/reference.h"
+#include "core/measure/trial/reference.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -210,7 +210,7 @@ TEST_CASE("a file that is no reference, or a part of one, is refused") {
   CHECK(refusal(folder.file, model()) == "no reference file");
   write("hello, this is text");
   CHECK(refusal(folder.file, model()) == "no reference file");
-  for (size_t size = config::kFirstGradient; size < whole.size(); size += 9) {
+  for (size_t size = plan::kFirstGradient; size < whole.size(); size += 9) {
     write(whole.substr(0, size));
     CHECK(refusal(folder.file, model()) != "no error");
   }
@@ -221,7 +221,7 @@ TEST_CASE("a pipe in the place of a reference, or of one under way, is not waite
   const fs::path aside = folder.file.string() + ".tmp." + std::to_string(::getpid());
   for (const fs::path& pipe : {folder.file, aside}) REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
   CHECK_THROWS_WITH_AS(compare(folder.file, 0.1, model()), doctest::Contains("it is a pipe"), IoError);
-  CHECK_FALSE(config::is_whole_reference(folder.file));
+  CHECK_FALSE(plan::is_whole_reference(folder.file));
   write_reference(folder.file, "none", 0.1, model());
   CHECK(compare(folder.file, 0.1, model()).equal);
 }
@@ -237,18 +237,18 @@ void flip(const fs::path& path, uint64_t at) {
 TEST_CASE("one bit that changed anywhere in the file is seen, and never taken for the baseline's") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
-  CHECK(config::is_whole_reference(folder.file));
+  CHECK(plan::is_whole_reference(folder.file));
   const uint64_t size = fs::file_size(folder.file);
   NamedParameters other = model();
   for (size_t i : {size_t{0}, size_t{2}}) other[i].second.mutable_grad() += 1;  // so that the file's are read
   for (uint64_t at = 0; at < size; ++at) {
     flip(folder.file, at);
     CAPTURE(at);
-    CHECK_FALSE(config::is_whole_reference(folder.file));
+    CHECK_FALSE(plan::is_whole_reference(folder.file));
     CHECK(refusal(folder.file, other) != "no error");
     flip(folder.file, at);
   }
-  CHECK(config::is_whole_reference(folder.file));
+  CHECK(plan::is_whole_reference(folder.file));
 }
 
 TEST_CASE("a later version is refused by its number") {
@@ -325,7 +325,7 @@ TEST_CASE("the file keeps the noise of every parameter and of the loss") {
   const result::Gradients own = write_reference(folder.file, {0.5, noisy_model()}, {{0.75, noisy_model(0.25)}});
   CHECK(own.max_abs_difference == 0.25);
   CHECK_FALSE(own.equal);
-  const config::Reference reference = config::read_reference(folder.file);
+  const plan::Reference reference = plan::read_reference(folder.file);
   CHECK(reference.loss_noise == 0.25);
   CHECK(reference.gradients[0].noise == doctest::Approx(0.25));
   CHECK(reference.gradients[1].noise == 0);

@@ -1,6 +1,6 @@
 // Why: what a trial is must not depend on the interpreter. A runner of thirty lines, plain autograd without program,
 // plan or hooks, is measured, compared and judged like any other.
-#include "core/trial/runner.h"
+#include "core/measure/trial/runner.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 
 #include <filesystem>
 
-#include "core/trial/trial.h"
+#include "core/measure/trial/trial.h"
 #include "tests/support/out_of_memory.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
@@ -99,8 +99,8 @@ class HungryRunner final : public PlainRunner {
   int steps_ = 0;
 };
 
-config::TrialRequest request(const std::string& strategy, const std::filesystem::path& reference) {
-  config::TrialRequest result;
+plan::TrialRequest request(const std::string& strategy, const std::filesystem::path& reference) {
+  plan::TrialRequest result;
   result.plan.strategy = strategy;
   result.training.steps = 3;
   result.training.warmup = 1;

@@ -1,5 +1,5 @@
 // What a model can still do when everything else has failed: these run in a child, since it is for good.
-#include "core/trial/sandbox.h"
+#include "core/measure/trial/sandbox.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

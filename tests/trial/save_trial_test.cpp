@@ -1,6 +1,6 @@
 // What saves cost is measured on real steps and a real disk: figures that belong together, states that are whole, and
 // failures that are told.
-#include "core/trial/save_trial.h"
+#include "core/measure/trial/save_trial.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -10,10 +10,10 @@
 #include <csignal>
 #include <fstream>
 
-#include "core/config/vocabulary.h"
-#include "core/plan/strategy.h"
-#include "core/state/load.h"
-#include "core/trial/session.h"
+#include "core/base/vocabulary.h"
+#include "core/engine/state/load.h"
+#include "core/measure/trial/session.h"
+#include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
 
@@ -37,17 +37,17 @@ fs::path write_model(const fs::path& folder, int64_t more_bytes) {
 
 struct Bench {
   test::ScratchFolder folder;
-  config::RunRequest request;
+  plan::RunRequest request;
 
   explicit Bench(const std::string& mode, const std::string& strategy = "none", int64_t more_bytes = 0) {
     test_device();
     request.trial.model.path = write_model(folder.path, more_bytes).string();
-    request.trial.inputs = {config::parse_input_spec("x:float32[64,256]")};
+    request.trial.inputs = {plan::parse_input_spec("x:float32[64,256]")};
     request.trial.training.loss = "returned";
     request.trial.training.warmup = 2;
     request.trial.training.steps = 3;
     trial::Session session(request.trial);
-    request.trial.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+    request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
     request.folder = (folder.path / "saving").string();
     request.save = mode;
@@ -84,7 +84,7 @@ class FileSizeLimit {
 }  // namespace
 
 TEST_CASE("every way of saving has figures that belong together, under engines too, and leaves one whole state") {
-  for (const std::string& mode : config::kSaveModes)
+  for (const std::string& mode : kSaveModes)
     for (const char* strategy : {"none", "offload:stream"}) {
       CAPTURE(mode);
       CAPTURE(strategy);
@@ -115,15 +115,15 @@ TEST_CASE("every way of saving has figures that belong together, under engines t
 }
 
 TEST_CASE("the first way waits for the disk, and beside its steps nothing but older states goes") {
-  const result::SaveMeasurement m = Bench(config::kSaveModes.front()).measure();
+  const result::SaveMeasurement m = Bench(kSaveModes.front()).measure();
   CHECK(m.durable_ms <= m.blocked_ms);
-  CHECK(Bench(config::kSaveModes.at(1)).measure().host_bytes >= kStateBytes);  // a copy
+  CHECK(Bench(kSaveModes.at(1)).measure().host_bytes >= kStateBytes);  // a copy
 }
 
 TEST_CASE("steps that a save is on its way beside are counted, in every way but the first") {
-  for (size_t i = 1; i < config::kSaveModes.size(); ++i) {
-    CAPTURE(config::kSaveModes[i]);
-    const result::SaveMeasurement m = Bench(config::kSaveModes[i], "none", int64_t{64} << 20).measure();
+  for (size_t i = 1; i < kSaveModes.size(); ++i) {
+    CAPTURE(kSaveModes[i]);
+    const result::SaveMeasurement m = Bench(kSaveModes[i], "none", int64_t{64} << 20).measure();
     CHECK(m.steps_beside >= 3);
     CHECK(m.slowdown.value_or(0) > 0.5);
     CHECK(m.blocked_ms < m.durable_ms);
@@ -131,7 +131,7 @@ TEST_CASE("steps that a save is on its way beside are counted, in every way but 
 }
 
 TEST_CASE("as many saves as are asked for, each followed by two steps without one at least") {
-  Bench bench(config::kSaveModes.front());
+  Bench bench(kSaveModes.front());
   bench.request.saves = 6;
   CHECK(bench.measure().saves == 6);
   REQUIRE(bench.states().steps().size() == 1);
@@ -139,7 +139,7 @@ TEST_CASE("as many saves as are asked for, each followed by two steps without on
 }
 
 TEST_CASE("a save that fails ends the measuring with its reason, and a full disk is called that") {
-  for (const std::string& mode : config::kSaveModes) {
+  for (const std::string& mode : kSaveModes) {
     CAPTURE(mode);
     Bench blocked(mode);
     const fs::path other = blocked.states().path(2 + 3);
@@ -158,7 +158,7 @@ TEST_CASE("a save that fails ends the measuring with its reason, and a full disk
 }
 
 TEST_CASE("device memory that does not suffice is told as that") {
-  Bench bench(config::kSaveModes.front());
+  Bench bench(kSaveModes.front());
   bench.request.trial.training.memory_cap_bytes = kStateBytes;
   const result::SaveMeasurement m = bench.measure();
   CHECK(m.outcome == result::Outcome::device_oom);

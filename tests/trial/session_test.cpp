@@ -1,5 +1,5 @@
 // What memtune guessed because nobody said it must be told with the flag that says it, and only then.
-#include "core/trial/session.h"
+#include "core/measure/trial/session.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
@@ -18,13 +18,13 @@ namespace fs = std::filesystem;
 
 using Texts = std::vector<std::string>;
 
-Texts notes(const std::string& answer, const config::TrialRequest& asked) {
+Texts notes(const std::string& answer, const plan::TrialRequest& asked) {
   const fs::path path = fs::temp_directory_path() / ("memtune-session-" + std::to_string(getpid()) + ".pt");
   torch::jit::Module module("Model");
   module.register_parameter("weight", at::ones({3, 3}).requires_grad_(), false);
   module.define("def forward(self, x):\n    y = torch.linear(x, self.weight)\n    return " + answer + "\n");
   module.save(path);
-  config::TrialRequest request = asked;
+  plan::TrialRequest request = asked;
   request.model.path = path;
   request.training.loss = "mse";
   request.training.device = "cpu";
@@ -46,8 +46,8 @@ TEST_CASE("guesses of inputs and of the answer's part are noted once, what was s
   CHECK(count(notes("(y, y * 2)", {}), "that the loss takes part 0 of it is a guess") == 1);
   CHECK(count(notes("[y, y * 2]", {}), "that the loss takes '0' of it is a guess") == 1);
 
-  config::TrialRequest said;
-  said.inputs = {config::parse_input_spec("x:float32[2,3]")};
+  plan::TrialRequest said;
+  said.inputs = {plan::parse_input_spec("x:float32[2,3]")};
   said.training.output = "aux";
   CHECK(count(notes("{'aux': y, 'out': y * 2}", said), "guess") == 0);
   said.training.output = "";
@@ -56,9 +56,9 @@ TEST_CASE("guesses of inputs and of the answer's part are noted once, what was s
 
 TEST_CASE("a number that the model's dtype cannot hold is told as what the model rejects, with the op") {
   const std::string answer = "torch.masked_fill(y.to(dtype=15), y > 0, -3.4028234663852886e+38)";  // bfloat16
-  config::TrialRequest with_target;
-  with_target.inputs = {config::parse_input_spec("x:float32[2,3]"), config::parse_input_spec("target:float32[2,3]")};
-  for (const config::TrialRequest& asked : {config::TrialRequest(), with_target}) {
+  plan::TrialRequest with_target;
+  with_target.inputs = {plan::parse_input_spec("x:float32[2,3]"), plan::parse_input_spec("target:float32[2,3]")};
+  for (const plan::TrialRequest& asked : {plan::TrialRequest(), with_target}) {
     std::string said;
     try {
       notes(answer, asked);

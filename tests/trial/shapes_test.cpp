@@ -6,9 +6,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/device/torch/make_device.h"
-#include "core/safetensors/layout.h"
-#include "core/trial/session.h"
+#include "core/base/device/torch/make_device.h"
+#include "core/measure/trial/session.h"
+#include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::tests {
@@ -52,9 +52,9 @@ std::vector<json> configs() {
 }
 
 struct Place : test::ScratchFolder {
-  config::TrialRequest request(const json& config, const std::string& dtype, int64_t batch, int64_t sequence) const {
+  plan::TrialRequest request(const json& config, const std::string& dtype, int64_t batch, int64_t sequence) const {
     std::ofstream(path / "config.json") << config;
-    config::TrialRequest request;
+    plan::TrialRequest request;
     request.model.path = (path / "config.json").string();
     request.training.dtype = dtype;
     request.training.device = "cpu";
@@ -65,14 +65,14 @@ struct Place : test::ScratchFolder {
   }
 };
 
-json facts(const config::TrialRequest& request, trial::Tensors tensors) {
+json facts(const plan::TrialRequest& request, trial::Tensors tensors) {
   device::make_device("cpu")->set_cap(0);  // which tests of memory caps leave
   Session session(request, tensors);
   session.survey();
   return session.facts();
 }
 
-void check_shapes(const config::TrialRequest& request) {
+void check_shapes(const plan::TrialRequest& request) {
   REQUIRE(Session::shapes_tell(request));
   const json shapes = facts(request, trial::Tensors::of_shapes);
   const json values = facts(request, trial::Tensors::with_values);
@@ -100,12 +100,12 @@ TEST_CASE("shapes tell of masks, eager attention and a loss without logits what 
     check_shapes(place.request(windowed, dtype, 2, 24));
     for (const char* attention : {"sdpa", "eager"}) {
       CAPTURE(attention);
-      config::TrialRequest packed = place.request(llama(), dtype, 2, 24);
+      plan::TrialRequest packed = place.request(llama(), dtype, 2, 24);
       packed.training.attention = attention;
       packed.training.pack = true;
       packed.training.loss_impl = "chunked=3";
       check_shapes(packed);
-      config::TrialRequest padded = place.request(windowed, dtype, 2, 24);
+      plan::TrialRequest padded = place.request(windowed, dtype, 2, 24);
       padded.training.attention = attention;
       padded.training.padding = 0.25;
       check_shapes(padded);
@@ -121,7 +121,7 @@ TEST_CASE("shapes of quantized weights and adapters are those that packing and d
       for (const std::string lora : {"", "r=4", "r=4,dropout=0.1"}) {
         CAPTURE(load_in);
         CAPTURE(lora);
-        config::TrialRequest request = place.request(config, "bfloat16", 2, 24);
+        plan::TrialRequest request = place.request(config, "bfloat16", 2, 24);
         request.training.load_in = load_in;
         request.training.lora = lora;
         if (load_in.empty() || !lora.empty()) check_shapes(request);
@@ -130,7 +130,7 @@ TEST_CASE("shapes of quantized weights and adapters are those that packing and d
 
 TEST_CASE("an adapter's file is known by its header") {
   const Place place;
-  config::TrialRequest request = place.request(llama(), "float32", 2, 24);
+  plan::TrialRequest request = place.request(llama(), "float32", 2, 24);
   const std::filesystem::path folder = place.path / "adapter";
   std::filesystem::create_directory(folder);
   std::ofstream(folder / "adapter_config.json")
@@ -164,7 +164,7 @@ TEST_CASE("a model of a billion parameters is known at a long sequence without i
       if (!load_in.empty() && lora.empty()) continue;
       CAPTURE(load_in);
       CAPTURE(lora);
-      config::TrialRequest request = place.request(config, "bfloat16", 2, 4096);
+      plan::TrialRequest request = place.request(config, "bfloat16", 2, 4096);
       request.training.load_in = load_in;
       request.training.lora = lora;
       device->reset_peak();
@@ -177,7 +177,7 @@ TEST_CASE("a model of a billion parameters is known at a long sequence without i
 
 TEST_CASE("who brings numbers of their own, or another form or device, has the model run") {
   const Place place;
-  config::TrialRequest request = place.request(llama(), "", 2, 24);
+  plan::TrialRequest request = place.request(llama(), "", 2, 24);
   request.inputs_file = "x.safetensors";
   CHECK_FALSE(Session::shapes_tell(request));
   request = place.request(llama(), "", 2, 24);

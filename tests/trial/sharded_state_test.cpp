@@ -2,10 +2,10 @@
 // parameter, and of what the optimizer keeps of it, in its place, whoever had it and whoever gets it.
 #include <doctest/doctest.h>
 
-#include "core/state/load.h"
-#include "core/state/state_writer.h"
-#include "core/state/write.h"
-#include "core/trial/training_state.h"
+#include "core/engine/state/load.h"
+#include "core/engine/state/state_writer.h"
+#include "core/engine/state/write.h"
+#include "core/measure/trial/training_state.h"
 #include "tests/shard/sharded_training.h"
 #include "tests/support/run_program.h"
 
@@ -124,7 +124,7 @@ class Trained {
 
   std::unique_ptr<device::Device> device_ = device::make_device("cpu");
   program::Program program_;
-  config::ProgramFacts facts_;
+  plan::ProgramFacts facts_;
   program::State state_;
   std::optional<shard::ShardedParameters> sharded_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;

@@ -1,7 +1,7 @@
 // Why: a run that goes on from a saved state must be the run that was never stopped: the same bits of every loss and of
 // everything it holds, whatever the plan. So everything here that can differ does: dropout, statistics, a counter that
 // the model keeps, what the optimizer keeps.
-#include "core/trial/training_run.h"
+#include "core/measure/trial/training_run.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include <functional>
 #include <thread>
 
-#include "core/config/vocabulary.h"
-#include "core/plan/strategy.h"
-#include "core/state/load.h"
-#include "core/trial/session.h"
-#include "core/trial/training_state.h"
+#include "core/base/vocabulary.h"
+#include "core/engine/state/load.h"
+#include "core/measure/trial/session.h"
+#include "core/measure/trial/training_state.h"
+#include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
 
@@ -67,10 +67,10 @@ fs::path write_model(const fs::path& folder, bool other = false) {
   return folder / "model.pt";
 }
 
-config::RunRequest request(const fs::path& folder, const fs::path& model, const std::string& strategy, int steps) {
-  config::RunRequest request;
+plan::RunRequest request(const fs::path& folder, const fs::path& model, const std::string& strategy, int steps) {
+  plan::RunRequest request;
   request.trial.model.path = model.string();
-  request.trial.inputs = {config::parse_input_spec("x:float32[4,8]")};
+  request.trial.inputs = {plan::parse_input_spec("x:float32[4,8]")};
   request.trial.training.loss = "returned";
   request.trial.training.blocks = "block*";
   request.trial.training.learning_rate = 0.01;
@@ -78,13 +78,13 @@ config::RunRequest request(const fs::path& folder, const fs::path& model, const 
   request.trial.training.scratch = folder.string();
   request.trial.training.scratch_in_memory = true;
   trial::Session session(request.trial);
-  request.trial.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+  request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
   request.folder = folder.string();
   return request;
 }
 
-result::TrainingResult train(const config::RunRequest& request) {
+result::TrainingResult train(const plan::RunRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::Frames frames;
@@ -103,7 +103,7 @@ std::map<std::string, std::string> contents(const fs::path& run, int64_t step) {
   return hashes;
 }
 
-std::string refusal(const config::RunRequest& request) {
+std::string refusal(const plan::RunRequest& request) {
   try {
     train(request);
     return "";
@@ -123,7 +123,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
                    waiting = whole.string() + " waiting";
     for (const fs::path& folder : {whole, parts, waiting}) fs::create_directories(folder);
     const result::TrainingResult without = train(request(scratch.path, model, strategy, 9));
-    config::RunRequest asked = request(whole, model, strategy, 9);
+    plan::RunRequest asked = request(whole, model, strategy, 9);
     asked.save_every = 3;
     asked.save = "async";
     const result::TrainingResult once = train(asked);
@@ -154,7 +154,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
 TEST_CASE("a saved state has parameters, buffers, attributes, optimizer, random state and losses by name") {
   test_device();
   test::ScratchFolder scratch;
-  config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
+  plan::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
   asked.save_every = 2;
   train(asked);
   const auto saved = contents(scratch.path, 2);
@@ -170,7 +170,7 @@ TEST_CASE("a saved state has parameters, buffers, attributes, optimizer, random 
 TEST_CASE("what a forward writes leaves before the next one, through .data and in memory shared with a buffer too") {
   test_device();
   test::ScratchFolder scratch;
-  const config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
+  const plan::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
   const auto runner = trial::make_runner(asked.trial);
   program::State model = runner->state();
   for (const auto& [name, parameter] : model.parameters)
@@ -191,12 +191,12 @@ TEST_CASE("what a forward writes leaves before the next one, through .data and i
 TEST_CASE("a state of another model is refused with what differs, and one that is damaged with the last good one") {
   test_device();
   test::ScratchFolder scratch, other;
-  config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
+  plan::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
   asked.save_every = 2;
   train(asked);
   CHECK(refusal(asked).find("has saved states up to step 4; --resume goes on") != std::string::npos);
   asked.resume = true;
-  config::RunRequest another = asked;
+  plan::RunRequest another = asked;
   another.trial.model.path = write_model(other.path, true).string();
   CHECK(refusal(another).find("'k' is F32[8] there and F32[1] here; 'l0' is nothing there") != std::string::npos);
   CHECK(refusal(another).find("; 2 more") != std::string::npos);
@@ -215,11 +215,11 @@ TEST_CASE("a run goes on with the settings that it was begun with, and with any 
   test_device();
   test::ScratchFolder scratch;
   const fs::path model = write_model(scratch.path);
-  config::RunRequest asked = request(scratch.path, model, "none", 2);
+  plan::RunRequest asked = request(scratch.path, model, "none", 2);
   asked.save_every = 2;
   train(asked);
   asked.resume = true;
-  using Change = std::function<void(config::TrainingSettings&)>;
+  using Change = std::function<void(plan::TrainingSettings&)>;
   const std::vector<std::pair<std::string, Change>> changes = {
       {"--optimizer adamw there and sgd here", [](auto& training) { training.optimizer = "sgd"; }},
       {"--lr 0.01 there and 0.25 here", [](auto& training) { training.learning_rate = 0.25; }},
@@ -231,11 +231,11 @@ TEST_CASE("a run goes on with the settings that it was begun with, and with any 
          training.max_grad_norm = 1;
        }}};
   for (const auto& [told, change] : changes) {
-    config::RunRequest other = asked;
+    plan::RunRequest other = asked;
     change(other.trial.training);
     CHECK(refusal(other) == "the saved state is of another training: " + told);
   }
-  config::RunRequest longer = request(scratch.path, model, "checkpoint:full", 4);
+  plan::RunRequest longer = request(scratch.path, model, "checkpoint:full", 4);
   longer.resume = true;
   longer.keep_last = 1;
   longer.trial.training.host_budget_bytes = int64_t{1} << 30;
@@ -245,11 +245,11 @@ TEST_CASE("a run goes on with the settings that it was begun with, and with any 
 TEST_CASE("a save that fails is told and the run goes on, and what is kept are the newest") {
   test_device();
   std::string how;
-  for (const std::string& mode : config::kSaveModes) SUBCASE(mode.c_str()) {
+  for (const std::string& mode : kSaveModes) SUBCASE(mode.c_str()) {
       how = mode;
     }
   test::ScratchFolder scratch;
-  config::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
+  plan::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
   asked.save_every = 1;
   asked.save = how;
   asked.keep_last = 2;
@@ -268,7 +268,7 @@ TEST_CASE("SIGTERM saves and ends, and the run goes on from there") {
   test_device();
   test::ScratchFolder scratch, other;
   const fs::path model = write_model(scratch.path);
-  config::RunRequest asked = request(scratch.path, model, "none", 1'000'000);
+  plan::RunRequest asked = request(scratch.path, model, "none", 1'000'000);
   std::signal(SIGTERM, SIG_IGN);  // until the run has begun
   std::thread killer([] {
     struct sigaction now = {};

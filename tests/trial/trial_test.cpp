@@ -1,6 +1,6 @@
 // What a trial may meet is an outcome with a reason, never an exception; and an outcome that says "wrong gradients"
 // must be able to happen.
-#include "core/trial/trial.h"
+#include "core/measure/trial/trial.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -21,12 +21,12 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
+#include "core/base/profile.h"
 #include "core/base/text.h"
-#include "core/config/profile.h"
-#include "core/config/reference_file.h"
-#include "core/plan/strategy.h"
-#include "core/trace/file.h"
-#include "core/trial/session.h"
+#include "core/measure/trial/session.h"
+#include "core/plan/request/reference_file.h"
+#include "core/plan/rules/strategy.h"
+#include "core/record/trace/file.h"
 #include "tests/support/rounding.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
@@ -39,23 +39,23 @@ using result::Outcome;
 
 using Folder = test::ScratchFolder;
 
-config::TrialRequest request(const std::string& strategy = "none") {
+plan::TrialRequest request(const std::string& strategy = "none") {
   test_device();
-  config::TrialRequest result;
-  result.model.profile = std::string(config::find_profile("models", "tiny").json);
-  result.inputs = {config::parse_input_spec("input_ids:int64[2,64]<256")};
+  plan::TrialRequest result;
+  result.model.profile = std::string(find_profile("models", "tiny").json);
+  result.inputs = {plan::parse_input_spec("input_ids:int64[2,64]<256")};
   result.training.loss = "causal_lm";
   result.training.steps = 2;
   result.training.warmup = 1;
   result.training.traced_steps = 1;
   trial::Session session(result);
-  result.plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+  result.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   result.plan.saved_min_bytes = result.plan.transfer.min_bytes = 0;
   return result;
 }
 
 // Frames go to stdout when nobody listens; here they go nowhere.
-result::Measurement run(const config::TrialRequest& request) {
+result::Measurement run(const plan::TrialRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::Frames frames;
@@ -79,7 +79,7 @@ TEST_CASE("a trial that works says what it measured") {
   CHECK(baseline.step_ms.samples.size() == 2);
   CHECK(baseline.peak_bytes.allocated > baseline.floor_bytes);
   CHECK(baseline.transfer.out_bytes == 0);
-  const auto costs = parse_json(read_file(none.costs)).get<config::StepCosts>();
+  const auto costs = parse_json(read_file(none.costs)).get<plan::StepCosts>();
   CHECK(costs.step_ms == baseline.step_ms.median);
   CHECK(costs.disk_write_gb_per_s > 0);
   CHECK(costs.disk_read_gb_per_s > 0);
@@ -222,7 +222,7 @@ TEST_CASE("with accumulation a step has several passes, their gradients' mean, a
   CHECK(several.tokens_per_s * several.step_ms.median ==
         doctest::Approx(3 * alone.tokens_per_s * alone.step_ms.median));
   CHECK(several.peak_bytes.allocated > alone.peak_bytes.allocated);  // of the first pass's gradients
-  const auto of_one = config::read_reference(once.reference), of_three = config::read_reference(thrice.reference);
+  const auto of_one = plan::read_reference(once.reference), of_three = plan::read_reference(thrice.reference);
   CHECK(of_one.gradients[0].hash != of_three.gradients[0].hash);  // (g / 3) + (g / 3) + (g / 3) rounds otherwise
   const trace::Trace trace = trace::read_trace(thrice.trace).trace;
   std::map<std::string, int> phases;
@@ -316,14 +316,14 @@ TEST_CASE("gradients that are not the baseline's are found, and named") {
 
 // Moves an element of the reference's first gradient, as if the baseline had given it with that noise.
 void move_reference(const std::filesystem::path& path, float by, double noise) {
-  config::Reference reference = config::read_reference(path);
-  config::ReferenceGradient& first = reference.gradients[0];
-  uint64_t end = config::kFirstGradient;
-  for (const config::ReferenceGradient& gradient : reference.gradients) end += gradient.bytes;
+  plan::Reference reference = plan::read_reference(path);
+  plan::ReferenceGradient& first = reference.gradients[0];
+  uint64_t end = plan::kFirstGradient;
+  for (const plan::ReferenceGradient& gradient : reference.gradients) end += gradient.bytes;
   std::filesystem::resize_file(path, end);
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
   std::vector<float> elements(first.bytes / sizeof(float));
-  const auto begin = static_cast<std::streamoff>(config::kFirstGradient + first.offset);
+  const auto begin = static_cast<std::streamoff>(plan::kFirstGradient + first.offset);
   file.seekg(begin);
   file.read(reinterpret_cast<char*>(elements.data()), static_cast<std::streamsize>(first.bytes));
   elements[0] += by;
@@ -331,7 +331,7 @@ void move_reference(const std::filesystem::path& path, float by, double noise) {
   file.write(reinterpret_cast<const char*>(elements.data()), static_cast<std::streamsize>(first.bytes));
   first.hash = hash_hex(elements.data(), first.bytes);
   first.noise = noise;
-  config::finish_reference(file, reference);
+  plan::finish_reference(file, reference);
 }
 
 TEST_CASE("where the baseline does not repeat itself, gradients may differ as much and no more") {
@@ -367,9 +367,9 @@ struct Script {
   }
 
   result::Measurement run(const std::string& strategy, const std::string& optimizer = "sgd") const {
-    config::TrialRequest asked;
+    plan::TrialRequest asked;
     asked.model.path = (folder.path / "model.pt").string();
-    asked.inputs = {config::parse_input_spec("x:float32[4,8]")};
+    asked.inputs = {plan::parse_input_spec("x:float32[4,8]")};
     asked.training.loss = "returned";
     asked.training.optimizer = optimizer;
     asked.training.steps = 1;
@@ -382,12 +382,12 @@ struct Script {
   }
 
   // "again", "host": every value there; anything else keeps all.
-  static config::Plan plan_of(const std::string& name, const config::ProgramFacts& facts) {
-    config::Plan plan;
+  static plan::Plan plan_of(const std::string& name, const plan::ProgramFacts& facts) {
+    plan::Plan plan;
     plan.strategy = name;
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
     if (name == "none") return plan;
-    const config::Place place = name == "host" ? config::Place::host : config::Place::recompute;
+    const plan::Place place = name == "host" ? plan::Place::host : plan::Place::recompute;
     for (size_t i = 0; i < facts.ops.size(); ++i) {
       const auto& op = facts.ops[i];
       plan.placements.push_back({static_cast<int>(i), (op.region.empty() ? "" : op.region + "/") + op.name, {}, place});
@@ -427,7 +427,7 @@ def forward(self, x):
     return (torch.sin(torch.matmul(x, self.a)) * self.count).sum()
 )");
   script.run("none");
-  const config::Reference reference = config::read_reference(script.folder.path / "reference.bin");
+  const plan::Reference reference = plan::read_reference(script.folder.path / "reference.bin");
   CHECK(reference.loss_noise == 0);
   CHECK(reference.gradients[0].noise == 0);
 }
@@ -492,7 +492,7 @@ TEST_CASE("a loss that is no number is a result") {
 
 TEST_CASE("inputs that the model rejects are the person's to mend") {
   auto wrong = request();
-  wrong.inputs = {config::parse_input_spec("input_ids:int64[2,64,3]<256")};
+  wrong.inputs = {plan::parse_input_spec("input_ids:int64[2,64,3]<256")};
   trial::Session session(wrong);
   CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects input_ids:int64[2,64,3]<256"),
                        UsageError);
@@ -526,7 +526,7 @@ rlim_t data_bytes() {
 
 TEST_CASE("a trial that is given no more memory says so, with the bound and what it asked for") {
   auto big = request();
-  big.inputs = {config::parse_input_spec("input_ids:int64[2048,64]<256")};  // logits of 128 MiB
+  big.inputs = {plan::parse_input_spec("input_ids:int64[2048,64]<256")};  // logits of 128 MiB
   const Limit limit(RLIMIT_DATA, data_bytes() + (rlim_t{64} << 20));
   const result::Measurement measured = run(big);
   CHECK(measured.outcome == Outcome::host_oom);

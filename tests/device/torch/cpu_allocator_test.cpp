@@ -1,5 +1,5 @@
 // Peaks on the CPU device are what this allocator counts: exact, also after an allocation was refused.
-#include "core/device/torch/cpu_allocator.h"
+#include "core/base/device/torch/cpu_allocator.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>

@@ -1,11 +1,11 @@
 // A person types the device's name: wrong names must say which are right.
-#include "core/device/torch/make_device.h"
+#include "core/base/device/torch/make_device.h"
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
-#include "core/device/torch/torch_device.h"
 
 using memtune::UsageError;
 using memtune::device::make_device;

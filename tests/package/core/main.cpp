@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "core/config/strategy.h"
-#include "core/trace/file.h"
+#include "core/plan/strategy/strategy.h"
+#include "core/record/trace/file.h"
 
 int main(int, char** arguments) {
   const std::filesystem::path run = arguments[1];
@@ -12,9 +12,9 @@ int main(int, char** arguments) {
   std::printf("%s: %zu events of %zu values\n", read.trace.strategy.c_str(), read.trace.events.size(),
               read.trace.values.size());
   if (read.cut() || read.trace.events.empty()) return 1;
-  memtune::config::Strategy::parse("checkpoint:cheap+offload:stream,fraction=0.4");
+  memtune::plan::Strategy::parse("checkpoint:cheap+offload:stream,fraction=0.4");
   try {
-    memtune::config::Strategy::parse("offload:steam");
+    memtune::plan::Strategy::parse("offload:steam");
   } catch (const memtune::UsageError& error) {
     std::puts(error.what());
     return 0;

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "core/autograd/hooks.h"
-#include "core/config/profile.h"
-#include "core/optimizer/optimizer.h"
-#include "core/plan/strategy.h"
-#include "core/trial/session.h"
+#include "core/base/profile.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/engine/optimizer/optimizer.h"
+#include "core/measure/trial/session.h"
+#include "core/plan/rules/strategy.h"
 
 using namespace memtune;
 
@@ -19,13 +19,13 @@ struct Run {
 };
 
 Run train(const std::string& strategy) {
-  config::TrialRequest request;
-  request.model.profile = config::find_profile("models", "tiny").json;
-  request.inputs = {config::parse_input_spec("input_ids:int64[8,64]<256")};
+  plan::TrialRequest request;
+  request.model.profile = find_profile("models", "tiny").json;
+  request.inputs = {plan::parse_input_spec("input_ids:int64[8,64]<256")};
   request.training.loss = "causal_lm";
   trial::Session session(request);
   session.survey();  // the bytes of values, by which strategies decide
-  const config::Plan plan = plan::make_plan(config::Strategy::parse(strategy), session.facts());
+  const plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   step::Executor executor(session.program(), session.facts(), plan, session.device());
 
   std::vector<at::Tensor> parameters;

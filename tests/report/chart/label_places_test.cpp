@@ -1,5 +1,5 @@
 // Labels that cover points or one another are worse than none.
-#include "core/report/chart/label_places.h"
+#include "core/answer/report/chart/label_places.h"
 
 #include <doctest/doctest.h>
 

@@ -1,10 +1,10 @@
 // A million samples become some hundred columns: the peak must be among them, with those who held it.
-#include "core/report/chart/memory_stack.h"
+#include "core/answer/report/chart/memory_stack.h"
 
 #include <doctest/doctest.h>
 
-#include "core/report/chart/memory_chart.h"
-#include "core/report/interchange/memory_snapshot.h"
+#include "core/answer/report/chart/memory_chart.h"
+#include "core/answer/report/interchange/memory_snapshot.h"
 #include "tests/report/made_up_trace.h"
 
 using namespace memtune;

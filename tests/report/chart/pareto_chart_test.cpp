@@ -1,9 +1,9 @@
-#include "core/report/chart/pareto_chart.h"
+#include "core/answer/report/chart/pareto_chart.h"
 
 #include <doctest/doctest.h>
 
-#include "core/report/chart/bar_charts.h"
-#include "core/result/pareto.h"
+#include "core/answer/report/chart/bar_charts.h"
+#include "core/answer/result/pareto.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;

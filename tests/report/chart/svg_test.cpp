@@ -1,5 +1,5 @@
 // A chart is put into a page as it is: what it quotes must not be able to become markup.
-#include "core/report/chart/svg.h"
+#include "core/answer/report/chart/svg.h"
 
 #include <doctest/doctest.h>
 

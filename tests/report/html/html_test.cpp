@@ -1,5 +1,5 @@
 // The page goes to people who have nothing but a browser: it must hold all, fetch nothing, and quote names safely.
-#include "core/report/html/html.h"
+#include "core/answer/report/html/html.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // The viewer drops what it cannot nest and refuses what is no JSON, both without a word; so the structure is checked.
-#include "core/report/interchange/perfetto.h"
+#include "core/answer/report/interchange/perfetto.h"
 
 #include <doctest/doctest.h>
 

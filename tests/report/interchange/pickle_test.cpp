@@ -1,6 +1,6 @@
 // The reader of memory_viz knows few opcodes: these bytes and no others. Python reads whole snapshots in
 // report_files_test.py.
-#include "core/report/interchange/pickle.h"
+#include "core/answer/report/interchange/pickle.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Strategies hold commas and reasons hold anything: unquoted, they would shift every column behind them.
-#include "core/report/text/csv.h"
+#include "core/answer/report/text/csv.h"
 
 #include <doctest/doctest.h>
 

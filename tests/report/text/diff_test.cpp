@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/answer/report/text/diff_text.h"
+#include "core/answer/report/text/json.h"
+#include "core/answer/result/diff_limit.h"
 #include "core/base/error.h"
-#include "core/report/text/diff_text.h"
-#include "core/report/text/json.h"
-#include "core/result/diff_limit.h"
 #include "tests/report/sample.h"
 
 using namespace memtune::report;

@@ -1,5 +1,5 @@
 // Scripts read these names: none of them may vanish, and the text must be JSON whatever a model is called.
-#include "core/report/text/json.h"
+#include "core/answer/report/text/json.h"
 
 #include <doctest/doctest.h>
 

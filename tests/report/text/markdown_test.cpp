@@ -1,4 +1,4 @@
-#include "core/report/text/markdown.h"
+#include "core/answer/report/text/markdown.h"
 
 #include <doctest/doctest.h>
 

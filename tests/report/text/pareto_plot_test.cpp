@@ -1,4 +1,4 @@
-#include "core/report/text/pareto_plot.h"
+#include "core/answer/report/text/pareto_plot.h"
 
 #include <doctest/doctest.h>
 

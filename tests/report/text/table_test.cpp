@@ -1,11 +1,11 @@
 // The table is what people see first: whole tables are compared, so that a bent column or a lost mark fails.
-#include "core/report/text/table.h"
+#include "core/answer/report/text/table.h"
 
 #include <doctest/doctest.h>
 
+#include "core/answer/report/text/markdown.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/report/text/markdown.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;

@@ -1,0 +1,105 @@
+#include <algorithm>
+
+#include "core/base/layout.h"
+#include "core/answer/findings/finding_rules.h"
+
+namespace memtune::findings {
+namespace {
+
+using trace::Interval;
+using trace::Intervals;
+
+constexpr double kIdle = 0.02;     // of the step
+constexpr double kOverhead = 0.1;  // of the measured step
+
+// A finding about how reliable the figures are.
+Finding doubt(const Subject& subject, const char* rule, double weight, std::string what, std::string advice) {
+  Finding finding = subject.costs(rule, 0, std::move(what), std::move(advice));
+  finding.severity = Severity::problem;
+  finding.weight = weight;
+  finding.of_figures = true;
+  return finding;
+}
+
+// From the first device event of each step to its last. Host work before and after is no gap.
+Intervals active(const Subject& subject) {
+  const trace::Occupation& occupation = subject.occupation;
+  Intervals busy;
+  for (const Intervals* set :
+       {&occupation.compute, &occupation.in, &occupation.out, &occupation.collectives, &occupation.wait})
+    busy.insert(busy.end(), set->begin(), set->end());
+  busy = trace::unite(std::move(busy));
+  std::vector<Interval> spans;
+  for (const Interval& step : subject.steps) {
+    const Intervals within = trace::intersect(busy, {step});
+    if (!within.empty()) spans.push_back({within.front().start, within.back().end});
+  }
+  return trace::unite(std::move(spans));
+}
+
+Intervals optimizer_phases(const trace::Trace& trace) {
+  Intervals phases;
+  for (const trace::Event& event : trace.events)
+    if (event.kind == trace::EventKind::region && event.region.kind == trace::RegionKind::phase &&
+        event.region.pass == trace::Pass::optimizer)
+      phases.push_back({event.start_ns, event.end_ns});
+  return trace::unite(std::move(phases));
+}
+
+}  // namespace
+
+std::optional<Finding> device_idle(const Subject& subject) {
+  const Intervals gaps = trace::intersect(subject.occupation.idle, active(subject));
+  const double ms = subject.per_step_ms(trace::total(gaps));
+  if (gaps.empty() || subject.share_of_step(ms) < kIdle) return {};
+  const int64_t in_optimizer = trace::total(trace::intersect(gaps, optimizer_phases(subject.trace)));
+  const bool updates = 2 * in_optimizer > trace::total(gaps);
+  Finding finding = subject.costs(
+      "device-idle", ms,
+      "the device is idle for " + ms_text(ms) + " a step, in " +
+          std::to_string(gaps.size() / std::max<size_t>(1, subject.steps.size())) + " gaps" +
+          (updates ? ", most of it in the optimizer" : ""),
+      updates ? "the host updates, or issues that, while the device waits: fewer updates (--accumulate), and "
+                "--shard-offload only where memory asks for it"
+              : "the host issues too slowly: a larger --batch, or fewer and larger ops");
+  finding.evidence = subject.evidence(gaps, trace::EventKind::op);
+  return finding;
+}
+
+std::optional<Finding> collectives_exposed(const Subject& subject) {
+  const Intervals& alone = subject.occupation.collectives;
+  const double ms = subject.per_step_ms(trace::total(alone));
+  if (subject.share_of_step(ms) < kWorthTelling) return {};
+  Finding finding =
+      subject.costs("collectives-exposed", ms,
+                    "collectives exposed " + ms_text(ms) + " a step: gathered or reduced, or waited for a rank",
+                    "more work a rank (a larger --batch), or --reshard after-backward where there is memory");
+  finding.evidence = subject.evidence(alone, trace::EventKind::collective);
+  return finding;
+}
+
+std::optional<Finding> records_lost(const Subject& subject) {
+  if (subject.trace.lost_records <= 0) return {};
+  const double all = static_cast<double>(subject.trace.events.size()) + static_cast<double>(subject.trace.lost_records);
+  return doubt(subject, "records-lost", static_cast<double>(subject.trace.lost_records) / all,
+               "the profiler lost " + std::to_string(subject.trace.lost_records) +
+                   " records: idle and exposed time may be what is missing",
+               "trace fewer steps");
+}
+
+std::optional<Finding> steps_vary(const Subject& subject) {
+  if (!subject.measurement.noisy) return {};
+  const double spread = result::spread(subject.measurement.step_ms);
+  return doubt(subject, "steps-vary", spread, "steps vary by " + fixed(100 * spread, 0) + " %",
+               "more --steps, and nothing else on the machine");
+}
+
+std::optional<Finding> profiler_slows(const Subject& subject) {
+  const double overhead = subject.measurement.profiler_overhead;
+  if (overhead < kOverhead) return {};
+  return doubt(subject, "profiler-slows", overhead,
+               "traced steps took " + fixed(100 * overhead, 0) + " % longer than measured ones",
+               "the times here are longer than those of the table");
+}
+
+}  // namespace memtune::findings

@@ -1,0 +1,159 @@
+#include "core/answer/report/text/diff_text.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/json.h"
+#include "core/base/layout.h"
+#include "core/base/utf8.h"
+#include "core/answer/report/words.h"
+#include "core/answer/result/figures.h"
+
+namespace memtune::report {
+namespace {
+
+using result::DiffRow;
+using result::kNothing;
+using result::Measurement;
+using result::Row;
+
+// " +2.1 %"; "" if A is 0.
+std::string percent(double a, double b) { return a <= 0 ? "" : " " + signed_percent(b / a - 1); }
+
+std::string arrow(double a, double b, int digits) { return fixed(a, digits) + " → " + fixed(b, digits); }
+
+std::string passes_text(int64_t passes) { return std::to_string(passes) + (passes == 1 ? " pass" : " passes"); }
+
+// Other differences of two trials that worked: steps, loss, gradients.
+std::string differences(const Row& row_a, const Row& row_b) {
+  const Measurement &a = row_a.measurement, &b = row_b.measurement;
+  std::vector<std::string> parts;
+  if (row_a.passes != row_b.passes)
+    parts.push_back("steps of " + passes_text(row_a.passes) + " → " + passes_text(row_b.passes));
+  if (!a.loss.empty() && !b.loss.empty() && a.loss.front() != b.loss.front())
+    parts.push_back("loss " + arrow(a.loss.front(), b.loss.front(), 6));
+  const auto verdict = [](const Measurement& m) {
+    return !m.gradients.compared ? "not compared" : m.gradients.equal ? "equal" : "differ";
+  };
+  if (verdict(a) != std::string(verdict(b)))
+    parts.push_back(std::string("gradients ") + verdict(a) + " → " + verdict(b));
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
+  return text;
+}
+
+// Both sweeps share one unit and the number of digits that the smallest figure needs.
+class DiffCells {
+ public:
+  explicit DiffCells(const std::vector<const Row*>& rows)
+      : step_(result::figure("step_ms"), rows), peak_(result::figure("peak_allocated_bytes"), rows) {}
+
+  std::vector<std::string> heads() const { return {"strategy", step_.head(), peak_.head(), "hidden %", ""}; }
+
+  std::vector<std::string> line(const DiffRow& row) const {
+    const Measurement &a = row.a->measurement, &b = row.b->measurement;
+    const bool moves = a.transfer.out_bytes + b.transfer.out_bytes > 0;
+    return {label(*row.a), change(step_, a, b) + (may_be_equal(a.step_ms, b.step_ms) ? " ~" : ""), change(peak_, a, b),
+            moves ? arrow(100 * a.transfer.hidden, 100 * b.transfer.hidden, 0) : kNothing, differences(*row.a, *row.b)};
+  }
+
+ private:
+  static std::string change(const result::FigureColumn& figure, const Measurement& a, const Measurement& b) {
+    return figure.text(a) + " → " + figure.text(b) + percent(figure.value(a), figure.value(b));
+  }
+
+  result::FigureColumn step_, peak_;
+};
+
+std::vector<const Row*> rows_of(const std::vector<DiffRow>& diff) {
+  std::vector<const Row*> rows;
+  for (const DiffRow& row : diff) {
+    if (row.worked_in_both()) rows.insert(rows.end(), {row.a, row.b});
+  }
+  return rows;
+}
+
+// Drops the column `hidden` if no trial copied anything.
+void drop_hidden(std::vector<std::vector<std::string>>& lines) {
+  constexpr size_t kHidden = 3;
+  const auto known = [](const auto& line) { return line.size() > kHidden && line[kHidden] != kNothing; };
+  if (std::any_of(lines.begin() + 1, lines.end(), known)) return;
+  for (auto& line : lines) {
+    if (line.size() > kHidden) line.erase(line.begin() + kHidden);
+  }
+}
+
+// Why two trials have no figures to compare.
+std::string instead(const DiffRow& row) {
+  if (!row.b) return "only in A";
+  if (!row.a) return "only in B";
+  const auto ended = [](const Row& side) {
+    const Measurement& m = side.measurement;
+    return to_string(m.outcome) +
+           (m.reason.empty() || m.outcome == result::Outcome::ok ? "" : ": " + printable_line(m.reason));
+  };
+  return "A " + ended(*row.a) + "; B " + ended(*row.b);
+}
+
+nlohmann::json side(const Row* row) {
+  if (!row) return nullptr;
+  nlohmann::json json = row->measurement;
+  if (row->predicted) json["predicted"] = *row->predicted;
+  return json;
+}
+
+}  // namespace
+
+std::string diff_table(const std::vector<result::DiffRow>& rows) {
+  const DiffCells cells(rows_of(rows));
+  std::vector<std::vector<std::string>> lines = {cells.heads()};
+  for (const DiffRow& row : rows)
+    lines.push_back(row.worked_in_both() ? cells.line(row) : std::vector<std::string>{label(row.any()), instead(row)});
+  drop_hidden(lines);
+  std::vector<int> widths(lines[0].size());
+  for (const auto& line : lines) {
+    if (line.size() < widths.size()) widths[0] = std::max(widths[0], display_width(line[0]));
+    for (size_t i = 0; i < line.size() && line.size() == widths.size(); ++i)
+      widths[i] = std::max(widths[i], display_width(line[i]));
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    std::string joined;
+    for (size_t i = 0; i < line.size(); ++i) joined += " " + pad_right(line[i], widths[i]) + " ";
+    text += joined.substr(0, joined.find_last_not_of(' ') + 1) + "\n";
+  }
+  const auto unclear = [](const DiffRow& row) {
+    return row.worked_in_both() && may_be_equal(row.a->measurement.step_ms, row.b->measurement.step_ms);
+  };
+  if (std::ranges::any_of(rows, unclear)) text += "\n ~ within what the steps of both vary by\n";
+  return text;
+}
+
+std::string diff_json(const std::vector<result::DiffRow>& rows) {
+  nlohmann::json trials = nlohmann::json::array();
+  for (const DiffRow& row : rows) {
+    const Row& any = row.any();
+    nlohmann::json trial = {{"strategy", any.measurement.strategy},
+                            {"in", row.in_both() ? "both"
+                                   : row.a       ? "a"
+                                                 : "b"},
+                            {"broke", row.broke()},
+                            {"a", side(row.a)},
+                            {"b", side(row.b)}};
+    if (any.batch) trial["batch"] = *any.batch;
+    if (any.sequence) trial["sequence"] = *any.sequence;
+    if (row.worked_in_both()) {
+      const Measurement &a = row.a->measurement, &b = row.b->measurement;
+      trial["step_ms"] = b.step_ms.median - a.step_ms.median;
+      trial["step_ms_may_be_equal"] = may_be_equal(a.step_ms, b.step_ms);
+      trial["peak_bytes"] = b.peak_bytes.allocated - a.peak_bytes.allocated;
+      trial["hidden"] = b.transfer.hidden - a.transfer.hidden;
+      if (row.a->passes != row.b->passes) trial["passes"] = {{"a", row.a->passes}, {"b", row.b->passes}};
+      trial["exposed_ms"] = b.transfer.exposed_ms - a.transfer.exposed_ms;
+    }
+    trials.push_back(std::move(trial));
+  }
+  return print_json({{"trials", trials}}, 2) + "\n";
+}
+
+}  // namespace memtune::report

@@ -1,0 +1,169 @@
+#include "core/answer/report/words.h"
+
+#include <algorithm>
+
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/answer/report/prediction.h"
+#include "core/answer/report/text/columns.h"
+#include "core/answer/result/effect.h"
+#include "core/answer/result/losses.h"
+#include "core/answer/result/ranking.h"
+
+namespace memtune::report {
+namespace {
+
+using result::Row;
+
+// Names the noisy trials, unless all trials are noisy.
+std::string noisy_times(const std::vector<const Row*>& rows) {
+  double most = 0;
+  std::vector<std::string> names;
+  for (const Row* row : rows) {
+    if (!row->measurement.noisy) continue;
+    most = std::max(most, spread(row->measurement.step_ms));
+    names.push_back(label(*row));
+  }
+  if (names.empty()) return "";
+  const std::string whose = names.size() == rows.size() ? "" : " of " + join(names, "; ");
+  return "steps" + whose + " vary by " + (names.size() > 1 ? "up to " : "") + fixed(100 * most, 0) +
+         " %: times that differ by less may be the same";
+}
+
+constexpr double kBusy = 0.25;  // share of the cores; above it, other processes slow a step more than strategies differ
+
+// Shows the round with the highest load from other processes.
+std::string busy_cores(const Report& report) {
+  const result::Round* most = nullptr;
+  for (const Row& row : report.rows)
+    for (const result::Round& round : row.measurement.rounds)
+      if (round.cores > 0 && (!most || round.other_cores > most->other_cores)) most = &round;
+  if (!most) return "";
+  const auto cores = static_cast<double>(most->cores);
+  if (most->other_cores < kBusy * cores && most->load < 2 * kBusy * cores) return "";
+  return "the machine was busy: other processes kept up to " + fixed(most->other_cores, 1) + " of " + fixed(cores, 0) +
+         " cores busy during trials, and its load average was " + fixed(most->load, 1) +
+         " before them; differences between strategies may be theirs";
+}
+
+std::string busy_gpu(const Report& report) {
+  int64_t most = 0;
+  for (const Row& row : report.rows)
+    for (const result::Round& round : row.measurement.rounds) most = std::max(most, round.gpu_processes);
+  if (most == 0) return "";
+  return std::to_string(most) + (most == 1 ? " other process was" : " other processes were") +
+         " on the GPU during trials; times and free memory may be theirs";
+}
+
+// "offload:sync; offload:stream: equal to none: nothing was offloaded; every value is below min=1MiB": one line per
+// reason.
+std::vector<std::string> without_effect(const Report& report) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const Row& row : report.rows) {
+    const std::string reason = effect_text(row.measurement);
+    if (reason.empty()) continue;
+    auto found = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::string>>::first);
+    if (found == reasons.end()) found = reasons.insert(found, {reason, {}});
+    found->second.push_back(label(row));
+  }
+  std::vector<std::string> lines;
+  for (const auto& [reason, names] : reasons) lines.push_back(join(names, "; ") + ": " + reason);
+  return lines;
+}
+
+std::vector<const Row*> rows_that_worked(const Report& report) {
+  std::vector<const Row*> rows = ranked(report.rows);
+  std::erase_if(rows, [](const Row* row) { return !worked(*row); });
+  return rows;
+}
+
+}  // namespace
+
+std::string shown_name(const Row& row) {
+  return row.measurement.strategy + (did_less(row.measurement) ? " = " + effective_strategy(row.measurement) : "");
+}
+
+std::vector<std::string> warnings(const Report& report) {
+  std::vector<std::string> lines;
+  for (std::string line : {busy_cores(report), busy_gpu(report)})
+    if (!line.empty()) lines.push_back(std::move(line));
+  return lines;
+}
+
+std::string signed_percent(double share) {
+  const std::string text = fixed(100 * share, 1);
+  if (text == "0.0" || text == "-0.0") return "0.0 %";
+  return (text.starts_with('-') ? "" : "+") + text + " %";
+}
+
+std::string predicted_text(const result::Predicted& predicted) {
+  return fixed(predicted.step_ms, digits_for(predicted.step_ms)) + " ms a step, " + format_bytes(predicted.peak_bytes) +
+         " at the peak";
+}
+
+std::string failure_text(const Row& row) {
+  const result::Measurement& m = row.measurement;
+  return result::label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason) +
+         (row.predicted ? "; predicted: " + predicted_text(*row.predicted) : "");
+}
+
+std::string device_text(const Report& report) {
+  return report.device + (report.emulated ? ", playing the device (emulation)" : "");
+}
+
+std::vector<std::string> legend(const Report& report) {
+  const std::vector<const Row*> rows = rows_that_worked(report);
+  const auto any = [&](bool Row::*mark) {
+    return std::any_of(rows.begin(), rows.end(), [&](const Row* row) { return row->*mark; });
+  };
+  std::vector<std::string> parts;
+  if (any(&Row::recommended)) parts.push_back("* recommended");
+  if (any(&Row::pareto)) parts.push_back("• no other is both faster and smaller");
+  if (!rows.empty() && reference_label(report) != report.reference) parts.push_back("ref: " + report.reference);
+  return parts;
+}
+
+Verdict verdict(const Report& report) {
+  const result::Recommendation& advice = report.recommendation;
+  if (advice.strategy.empty() && advice.reason.empty()) return {};
+  if (!advice.fits || advice.strategy.empty()) return {"No recommendation", advice.reason, false};
+  const auto row = std::ranges::find_if(report.rows, &Row::recommended);
+  const std::string shown = row == report.rows.end() ? advice.strategy : shown_name(*row);
+  const std::string name = result::label(shown, advice.batch, advice.sequence);
+  return {"Recommended", name + (advice.reason.empty() ? "" : ": " + advice.reason), true};
+}
+
+std::vector<std::string> notes(const Report& report) {
+  const std::vector<const Row*> rows = rows_that_worked(report);
+  std::vector<std::string> notes = without_effect(report);
+  notes.insert(notes.end(), report.notes.begin(), report.notes.end());
+  for (std::string& line : bounds_text(report)) notes.push_back(std::move(line));
+  if (std::string noisy = noisy_times(rows); !noisy.empty()) notes.push_back(std::move(noisy));
+  for (const Row* row : rows)
+    if (row->measurement.losses.changed)
+      notes.push_back(label(*row) + " is other training than " + row->measurement.losses.against +
+                      ", so it is not recommended: " + why_changed(row->measurement.losses));
+  for (const Row* row : rows)
+    if (const Row* base = reference_row(report, *row);
+        base && !row->command.empty() && has_other_samples(row->measurement, base->measurement))
+      notes.push_back("a step of " + label(*row) + " is of " +
+                      fixed(amount(row->measurement, result::Work::sample), 0) + " samples, that of " + label(*base) +
+                      " of " + fixed(amount(base->measurement, result::Work::sample), 0) +
+                      ": their losses are not compared");
+  const auto nearly_equal = [](const Row* row) {
+    return row->measurement.gradients.compared && !row->measurement.gradients.equal;
+  };
+  if (std::any_of(rows.begin(), rows.end(), nearly_equal)) {
+    notes.push_back("the gradients of " + report.reference +
+                    " differ from run to run; those marked ≈ differ from them by no more than that");
+  }
+  if (report.emulated) {
+    notes.push_back(
+        "an emulation: the processor plays the device. Good for comparing memory and for checking gradients; "
+        "times and overlap are the processor's and say nothing about a GPU");
+  }
+  return notes;
+}
+
+}  // namespace memtune::report

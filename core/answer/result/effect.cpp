@@ -1,0 +1,141 @@
+#include "core/answer/result/effect.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/plan/strategy/strategy.h"
+#include "core/answer/result/ranking.h"
+
+namespace memtune::result {
+namespace {
+
+using plan::Strategy;
+
+constexpr std::string_view kEqual = "equal to ";
+
+bool is_baseline(const Measurement& m) { return m.strategy == "none"; }
+bool counted(const Measurement& m) { return m.recomputed_bytes.has_value() || is_baseline(m); }
+
+bool offloaded(const Measurement& m) { return m.transfer.out_bytes > 0; }
+bool wrote_to_disk(const Measurement& m) { return m.transfer.disk_write_bytes > 0; }
+// The op count matters too: ops may be recomputed whose outputs have no bytes of their own.
+bool recomputed(const Measurement& m) { return m.recomputed_ops > 0 || m.recomputed_bytes.value_or(0) > 0; }
+
+Strategy with_host_for_disk(const Strategy& strategy) {
+  Strategy left = strategy;
+  for (const plan::Parameter parameter : {plan::Parameter::inputs, plan::Parameter::tier})
+    left = left.with(parameter, [&](const plan::StrategyPart& part) {
+      const std::string place = part.text(parameter);
+      return place == "disk" ? "host" : place;
+    });
+  return left;
+}
+
+// The strategy without the parts that had no effect according to the counters.
+Strategy counted_part(const Strategy& strategy, const Measurement& m) {
+  Strategy left = strategy;
+  if (!offloaded(m))
+    left = left.without_offload();
+  else if (!wrote_to_disk(m))
+    left = with_host_for_disk(left);
+  // Offloaded checkpoint inputs have no strategy name without their checkpoint.
+  const bool inputs_moved = std::ranges::any_of(left.parts(), &plan::StrategyPart::moves_inputs);
+  if (!recomputed(m) && !inputs_moved) left = left.without_recompute();
+  return left;
+}
+
+// Names what has no effect; `left` is the part of `strategy` with an effect.
+std::string idle_text(const Strategy& strategy, const Strategy& left, const Measurement& m) {
+  const bool moves = strategy.moves() && !left.moves(), recomputes = strategy.recomputes() && !left.recomputes();
+  if (moves && recomputes) return "nothing was offloaded, nothing was recomputed";
+  if (moves) return "nothing was offloaded";
+  if (recomputes) return "nothing was recomputed";
+  if (strategy.uses_disk() && !left.uses_disk() && !wrote_to_disk(m)) return "nothing was written to disk";
+  return "its other parts offload and recompute nothing here";
+}
+
+bool same_figures(const Row& a, const Row& b) {
+  return worked(a) && worked(b) && same_axes(a, b) && peak(a) > 0 && peak(a) == peak(b) &&
+         !a.measurement.loss.empty() && a.measurement.loss == b.measurement.loss &&
+         a.measurement.transfer.out_bytes == b.measurement.transfer.out_bytes;
+}
+
+bool is_less(const Strategy& less, const Strategy& strategy) {
+  return less != strategy &&
+         (less.is_none() || less == strategy.without_offload() || less == strategy.without_recompute());
+}
+
+}  // namespace
+
+void compare_effects(std::span<Row> rows, std::span<const std::string> likes) {
+  std::vector<std::optional<Strategy>> strategies;
+  for (const std::string& like : likes) strategies.push_back(Strategy::of_name(like));
+  for (size_t i = 0; i < rows.size(); ++i)
+    for (size_t other = 0; other < rows.size(); ++other) {
+      const std::optional<Strategy>&strategy = strategies[i], &less = strategies[other];
+      Measurement& m = rows[i].measurement;
+      if (!m.equal_to.empty() || !strategy || !less) continue;
+      if (!is_less(*less, *strategy) || !same_figures(rows[i], rows[other])) continue;
+      m.equal_to = rows[other].measurement.strategy;
+      m.no_effect = std::string(kEqual) + m.equal_to + ": " + idle_text(*strategy, *less, m);
+    }
+}
+
+std::string effective_strategy(const Measurement& m) {
+  if (!m.equal_to.empty()) return m.equal_to;
+  if (m.outcome != Outcome::ok || is_baseline(m) || !counted(m)) return m.strategy;
+  if (!offloaded(m) && !recomputed(m)) return "none";
+  const std::optional<Strategy> strategy = Strategy::of_name(m.strategy);
+  if (!strategy) return m.strategy;
+  const Strategy left = counted_part(*strategy, m);
+  return left == *strategy || left.is_none() ? m.strategy : to_string(left);
+}
+
+bool did_less(const Measurement& m) { return effective_strategy(m) != m.strategy; }
+
+bool did_nothing(const Measurement& m) { return m.strategy != "none" && effective_strategy(m) == "none"; }
+
+std::string effect_text(const Measurement& m) {
+  if (!did_less(m) || m.no_effect.starts_with(kEqual)) return m.no_effect;
+  const std::string name = effective_strategy(m);
+  const Strategy left = Strategy::of_name(name).value_or(Strategy());
+  const std::optional<Strategy> strategy = Strategy::of_name(m.strategy);
+  const std::string idle = strategy ? idle_text(*strategy, left, m) : "nothing was offloaded, nothing was recomputed";
+  return std::string(kEqual) + name + ": " + idle + (m.no_effect.empty() ? "" : "; " + m.no_effect);
+}
+
+std::vector<const Row*> choices(std::span<const Row* const> rows) {
+  struct Choice {
+    const Row* row;
+    std::string strategy;
+  };
+  std::vector<Choice> chosen;
+  for (const Row* row : rows) {
+    if (!can_be_chosen(row->measurement)) continue;
+    const std::string strategy = effective_strategy(row->measurement);
+    const auto same = std::ranges::find_if(chosen, [&](const Choice& other) {
+      return other.strategy == strategy && same_axes(*other.row, *row) &&
+             (did_less(row->measurement) || did_less(other.row->measurement));
+    });
+    if (same == chosen.end())
+      chosen.push_back({row, strategy});
+    else if (did_less(same->row->measurement) && !did_less(row->measurement))
+      same->row = row;
+  }
+  std::vector<const Row*> result;
+  for (const Choice& choice : chosen) result.push_back(choice.row);
+  return result;
+}
+
+std::vector<const Row*> choices(std::span<const Row> rows) { return choices(pointers_to(rows)); }
+
+int64_t changed_bytes(const Measurement& m) { return m.transfer.out_bytes + m.recomputed_bytes.value_or(0); }
+
+bool changes_less(const Row& a, const Row& b) {
+  const Measurement &of_a = a.measurement, &of_b = b.measurement;
+  if (is_base(a) || is_base(b)) return is_base(a) && !is_base(b);
+  if (!a.command.empty() && !b.command.empty()) return peak(a) < peak(b);  // the bytes they change are not known
+  return counted(of_a) && counted(of_b) ? changed_bytes(of_a) < changed_bytes(of_b) : peak(a) > peak(b);
+}
+
+}  // namespace memtune::result

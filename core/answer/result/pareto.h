@@ -1,0 +1,45 @@
+// Working trials as points of step time and peak memory, for the plots of the page, the terminal and the viewer.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/base/layout.h"
+#include "core/answer/result/ranking.h"
+
+namespace memtune::result {
+
+// Sets Row::pareto: no usable row with the same batch and sequence is faster and smaller.
+void mark_front(std::span<Row> rows);
+
+// The marked rows: one front per batch and sequence, each sorted by peak.
+std::vector<std::vector<const Row*>> fronts_of(std::span<const Row* const> rows);
+
+struct ParetoPoint {
+  const Row* row = nullptr;
+  double peak = 0;      // in the plot's unit
+  double time = 0;      // for the same work, in the plot's unit
+  bool beyond = false;  // much slower than the others; drawn at the upper edge to keep the scale
+  double predicted_peak = 0, predicted_time = 0;  // 0: not predicted
+};
+
+struct ParetoPlot {
+  ByteUnit unit{"GiB", 1};
+  std::string time_name, time_unit;                 // "step ms" and "ms", from Ranking
+  int time_digits = 1;                              // decimals that distinguish the points
+  std::vector<ParetoPoint> points;                  // best first, as in the table; they point to the rows
+  std::vector<std::vector<ParetoPoint>> fronts;     // one per batch and sequence, by peak
+  std::vector<std::vector<ParetoPoint>> frontiers;  // the same for predicted plans, without rows
+  double least_peak = 0, most_peak = 0, least_time = 0, most_time = 0;  // with a margin
+  double budget = 0;                                                    // in the plot's unit; 0: none
+};
+// `frontiers` are those of the rows' settings. Parts that are much slower than the trials are left out.
+ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes, std::span<const Frontier> frontiers = {});
+
+// Converts a frontier to the units of a plot of `rows`. Time for the same work depends on batch and sequence. Points
+// are sorted by peak; those much slower than `slowest`, a time of the plot, are left out.
+std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* const> rows, const Ranking& ranking,
+                                const ByteUnit& unit, double slowest);
+
+}  // namespace memtune::result

@@ -1,0 +1,37 @@
+// Chooses a strategy among the measured ones and explains the choice. Pure functions over rows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "core/answer/result/ranking.h"
+
+namespace memtune::result {
+
+enum class Goal { throughput, memory };
+std::string to_string(Goal goal);
+Goal parse_goal(const std::string& text);  // throws UsageError with the valid names
+
+struct Recommendation {
+  std::string strategy;  // "": nothing worked; see reason
+  std::string reason;    // for people: "the fastest of three within 16 GiB"
+  bool fits = true;      // false: nothing fits the budget
+  std::optional<int64_t> batch, sequence;
+};
+
+// Goal::throughput: the fastest row whose peak allocated fits the budget. Among rows that are equally fast within noise
+// it is the one that changes a step least. Therefore `none` wins if it fits and nothing is measurably faster.
+// Goal::memory: the smallest peak. If sequence lengths differ, only rows with the longest one that fits are considered.
+// Only one of several equal trials is considered (see choices). `budget_bytes` 0: no budget. If nothing fits, `fits` is
+// false and the row with the smallest peak is returned.
+Recommendation recommend(std::span<const Row> rows, int64_t budget_bytes, Goal goal);
+
+// Chooses among rows that all fit; `fitting` must not be empty.
+const Row& choose(std::span<const Row* const> fitting, const Ranking& ranking, Goal goal);
+
+// Sets Row::pareto, and Row::recommended if something fits.
+void mark_rows(std::span<Row> rows, const Recommendation& recommendation);
+
+}  // namespace memtune::result

@@ -1,0 +1,155 @@
+#include "core/answer/trainer/python_plan.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/utf8.h"
+#include "core/answer/trainer/comments.h"
+#include "core/answer/trainer/python_data.h"
+#include "core/answer/trainer/treatment.h"
+
+namespace memtune::trainer {
+namespace {
+
+constexpr std::string_view kBegin = "# --- data: ", kEnd = "# --- end of data ";
+constexpr std::string_view kInclude = "# [include ";
+
+// "model.layers" of "model.layers.3".
+std::string list_path(const std::string& block) { return block.substr(0, block.rfind('.')); }
+
+// Bytes that can be offloaded while the compiled forward of the blocks runs. The forward is estimated as 0.7 of a third
+// of a step of `none` without its optimizer. If no trial measured that, returns the bytes that the plan offloads.
+int64_t hidden_bytes(const TreatedProgram& treated, const result::Row& row, const report::Report& report) {
+  double link_bytes_per_ms = 0, forward_ms = 0;
+  for (const result::Row& other : report.rows) {
+    if (!result::worked(other) || !result::same_axes(other, row)) continue;
+    link_bytes_per_ms = std::max(link_bytes_per_ms, other.measurement.transfer.link_out_gb_per_s * 1e6);
+    if (!result::is_base(other)) continue;
+    const double passes_ms = other.measurement.step_ms.median - other.measurement.optimizer_ms;
+    forward_ms = 0.7 * passes_ms / 3 / static_cast<double>(std::max<int64_t>(other.passes, 1));
+  }
+  const auto bytes = static_cast<int64_t>(link_bytes_per_ms * forward_ms);
+  return bytes > 0 ? bytes : treated.moved_bytes;
+}
+
+// Words of the template's marks that hold for a file.
+using Words = std::set<std::string_view>;
+
+bool moves(const FunctionPlaces& places) {
+  return places.result == plan::Place::host || places.own == plan::Place::host;
+}
+
+bool moves(const Treatment& treatment) {
+  return moves(treatment.others) || std::any_of(treatment.functions.begin(), treatment.functions.end(),
+                                                [](const auto& function) { return moves(function.second); });
+}
+
+bool moves(const TreatedProgram& treated) {
+  return treated.moves_input ||
+         std::ranges::any_of(treated.treatments, [](const Treatment& one) { return moves(one); });
+}
+
+// Appends the lines of a part whose marks hold, with the parts that it includes.
+void put_part(std::string_view part, const Words& words, std::vector<std::string>& lines) {
+  bool begun = part == "plan", goes = begun;
+  std::vector<std::string> own = split(python_part(part), '\n');
+  own.pop_back();  // empty text after the last line feed
+  for (const std::string& line : own) {
+    const std::string mark = trim(line);
+    if (!begun) goes = begun = mark.starts_with("# --- ");
+    if (mark.starts_with(kInclude)) {
+      if (goes) put_part(mark.substr(kInclude.size(), mark.size() - kInclude.size() - 1), words, lines);
+    } else if (mark.starts_with("# [")) {
+      const std::vector<std::string> wanted = split(mark.substr(3, mark.size() - 4), ' ');
+      goes = mark == "# [end]" || std::ranges::all_of(wanted, [&](const std::string& w) { return words.contains(w); });
+    } else if (goes && !(line.empty() && lines.size() > 1 && lines.back().empty() && lines.end()[-2].empty())) {
+      lines.push_back(line);
+    }
+  }
+}
+
+std::string template_of(const Words& words) {
+  std::vector<std::string> lines;
+  put_part("plan", words, lines);
+  return join(lines, "\n") + "\n";
+}
+
+PythonData data_of(const TreatedProgram& treated, const plan::Plan& plan, const plan::ProgramFacts& facts,
+                   const result::Row& row, const report::Report& report, Running running) {
+  const plan::TransferSettings& transfer = plan.transfer;
+  const bool ahead = transfer.schedule == plan::Schedule::block || transfer.prefetch_bytes > 0;
+  PythonData data;
+  data.compiled = running == Running::compiled;
+  data.moves = data.compiled || moves(treated);
+  data.name = row.measurement.strategy;
+  data.path = list_path(facts.blocks.front().region);
+  data.blocks = static_cast<int>(facts.blocks.size());
+  data.parameters = facts.parameters;
+  data.moves_input = treated.moves_input;
+  data.regions = treated.regions;
+  data.treatments = treated.treatments;
+  data.saved_min_bytes = plan.saved_min_bytes;
+  data.min_bytes = transfer.min_bytes;
+  data.stash_bytes = std::min(transfer.stash_bytes, 2 * treated.most_moved_bytes);
+  data.prefetch_blocks = ahead ? std::max(1, transfer.prefetch_blocks) : 0;
+  data.left_bytes = treated.left_bytes;
+  data.hidden_bytes = hidden_bytes(treated, row, report);
+  data.peak_bytes = result::peak(row);
+  return data;
+}
+
+// The template with `data` in place of its sample PLAN.
+std::string file_of(const PythonData& data) {
+  const std::string whole = template_of({data.compiled ? "compiled" : "eager", data.moves ? "moves" : "stays"});
+  const size_t begin = whole.find('\n', whole.find(kBegin)) + 1;
+  return whole.substr(0, begin) + to_python(data) + whole.substr(whole.find(kEnd));
+}
+
+std::string head(const std::vector<std::string>& notes, const result::Row& row, const report::Report& report) {
+  Comments comments;
+  comments.put("", "memtune " + report.version + ": " + row.measurement.strategy + " as Python, for torch 2.11");
+  comments.put_circumstances(report);
+  comments.put("measured:  ", measured_text(row, report) +
+                                  (row.command.empty() ? "; by memtune's own engines, with the loss and optimizer above"
+                                                       : "; with that command"));
+  for (const std::string& note : notes) comments.put("note:      ", note);
+  return join(comments.lines(), "\n") + "\n";
+}
+
+// The report's notes about this strategy, which begin with its name.
+std::vector<std::string> notes_about(const std::string& strategy, const report::Report& report) {
+  std::vector<std::string> notes;
+  for (const std::string& note : report.notes)
+    if (note.starts_with(strategy + ": ")) notes.push_back(note.substr(strategy.size() + 2));
+  return notes;
+}
+
+// Whether all lines are comments for Python and for an editor, without control characters.
+bool is_comments(const std::string& text) {
+  const std::vector<std::string> lines = split(text, '\n');
+  return printable(text) == text && lines.back().empty() &&
+         std::all_of(lines.begin(), lines.end() - 1, [](const std::string& line) { return line.starts_with('#'); });
+}
+
+}  // namespace
+
+PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& facts, const result::Row& row,
+                             const report::Report& report, Running running) {
+  if (row.measurement.outcome != result::Outcome::ok)
+    throw UsageError("'" + row.measurement.strategy + "' did not work here (" + to_string(row.measurement.outcome) +
+                     "): export a strategy that did");
+  const TreatedProgram treated = treat(plan, facts);
+  return {head(treated.notes, row, report) + file_of(data_of(treated, plan, facts, row, report, running)),
+          treated.notes};
+}
+
+PythonCopy copy_python_plan(const std::string& text, const result::Row& row, const report::Report& report) {
+  const std::string file = file_of(read_python_data(text));
+  const bool same = text.ends_with(file) && is_comments(text.substr(0, text.size() - file.size()));
+  return {head(notes_about(row.measurement.strategy, report), row, report) + file, same};
+}
+
+}  // namespace memtune::trainer

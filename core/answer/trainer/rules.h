@@ -1,0 +1,14 @@
+// Evaluates the conditions in profiles/trainers for a config.
+#pragma once
+
+#include <string>
+
+#include "core/answer/trainer/own_settings.h"
+
+namespace memtune::trainer {
+
+// Whether all conditions hold for the user's settings with `changes` applied. `name` is the variant's name.
+bool hold(const Conditions& conditions, const OwnSettings& own, const Changes& changes = {},
+          const std::string& name = "");
+
+}  // namespace memtune::trainer

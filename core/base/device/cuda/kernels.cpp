@@ -1,0 +1,33 @@
+// Runs the module's kernels on LibTorch's current stream.
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include "core/base/device/cuda/cuda_check.h"
+#include "core/base/device/cuda/launches.h"
+
+namespace memtune::device {
+namespace {
+
+cudaStream_t stream_of(int device) {
+  return c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device)).stream();
+}
+
+void unpack_nf4(const Nf4Numbers& from, void* to, Number type, int device) {
+  const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
+  launch_unpack_nf4(from, to, type, stream_of(device));
+}
+
+void step_adamw(const BlockAdamWStep& step, int device) {
+  const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
+  int processors = 0;
+  check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  launch_step_adamw(step, processors, stream_of(device));
+}
+
+}  // namespace
+}  // namespace memtune::device
+
+extern "C" __attribute__((visibility("default"))) const memtune::device::CudaKernels* memtune_cuda_kernels() {
+  static const memtune::device::CudaKernels kernels = {memtune::device::unpack_nf4, memtune::device::step_adamw};
+  return &kernels;
+}

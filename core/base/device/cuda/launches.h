@@ -1,0 +1,13 @@
+// Kernel launches compiled by nvcc, for sources that use LibTorch. A launch is asynchronous; throws DeviceError.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "core/base/device/cuda_kernels.h"
+
+namespace memtune::device {
+
+void launch_unpack_nf4(const Nf4Numbers& from, void* to, Number type, cudaStream_t stream);
+void launch_step_adamw(const BlockAdamWStep& step, int processors, cudaStream_t stream);
+
+}  // namespace memtune::device

@@ -1,0 +1,13 @@
+#include "core/base/device/cuda_kernels.h"
+
+#include "core/base/device/cuda_module.h"
+
+namespace memtune::device {
+
+const CudaKernels* cuda_kernels() {
+  using Get = const CudaKernels* (*)();
+  static const CudaKernels* const kernels = reinterpret_cast<Get>(cuda_symbol("memtune_cuda_kernels"))();
+  return kernels;
+}
+
+}  // namespace memtune::device

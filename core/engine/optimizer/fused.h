@@ -1,0 +1,62 @@
+// AdamW (betas 0.9, 0.999, eps 1e-8, decay 0.01) and SGD over LibTorch's fused kernels.
+#pragma once
+
+#include "core/engine/optimizer/optimizer.h"
+
+namespace memtune::optimizer {
+
+// Arguments of one fused call: parameters of one dtype on one device.
+struct FusedGroup {
+  std::vector<at::Tensor> parameters, gradients;
+  std::vector<at::Tensor> first, second, steps;  // for AdamW
+};
+
+class FusedOptimizer : public Optimizer {
+ public:
+  using Optimizer::Optimizer;
+
+ protected:
+  virtual void add_state(size_t, FusedGroup&) {}
+  virtual void update(FusedGroup& group) = 0;
+  virtual void update_sparse(const at::Tensor& parameter) = 0;  // a parameter with a sparse gradient
+
+ private:
+  void update(const std::vector<size_t>& parameters) final;
+};
+
+class FusedAdamW final : public FusedOptimizer {
+ public:
+  FusedAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters)
+      : FusedOptimizer(settings, std::move(parameters)), states_(parameters_.size()) {}
+  int64_t state_bytes() const override;
+  std::vector<std::pair<std::string, at::Tensor>> state(size_t i) const override;
+  void make_state(size_t i) override;
+
+ private:
+  struct State {
+    at::Tensor first, second, step;
+  };
+
+  void add_state(size_t i, FusedGroup& group) override;
+  void update(FusedGroup& group) override;
+  void update_sparse(const at::Tensor& parameter) override;
+
+  std::vector<State> states_;
+};
+
+class FusedSgd final : public FusedOptimizer {
+ public:
+  using FusedOptimizer::FusedOptimizer;
+  int64_t state_bytes() const override { return 0; }
+
+ private:
+  void update(FusedGroup& group) override;
+  void update_sparse(const at::Tensor& parameter) override;
+};
+
+// Throws UsageError: this optimizer updates every element, but the parameter's gradient is sparse.
+[[noreturn]] void refuse_sparse(const std::string& optimizer, const at::Tensor& parameter);
+// Throws UsageError if the parameter is complex or its gradient is sparse.
+void check_dense_and_real(const std::string& optimizer, const at::Tensor& parameter);
+
+}  // namespace memtune::optimizer

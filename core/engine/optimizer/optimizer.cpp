@@ -1,0 +1,79 @@
+#include "core/engine/optimizer/optimizer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/vocabulary.h"
+#include "core/engine/optimizer/adafactor.h"
+#include "core/engine/optimizer/block_adamw.h"
+#include "core/engine/optimizer/fused.h"
+
+namespace memtune::optimizer {
+
+OptimizerSettings settings_of(const plan::TrainingSettings& training) {
+  return {training.optimizer, training.learning_rate, training.max_grad_norm, {}, {}};
+}
+
+void Optimizer::step(UpdateGate* gate) {
+  const at::NoGradGuard no_grad;
+  if (max_grad_norm_ > 0) clip_gradients(parameters_, max_grad_norm_, join_norms_);
+  std::map<size_t, std::vector<size_t>> turns;
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    if (parameters_[i].grad().defined()) turns[gate ? turn_of(i, *gate) : 0].push_back(i);
+  for (const auto& [turn, parameters] : turns) {
+    if (gate) gate->await(turn);
+    update(parameters);
+  }
+  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+}
+
+void Optimizer::step_one(size_t i) {
+  const at::NoGradGuard no_grad;
+  update({i});
+  parameters_[i].mutable_grad().reset();
+}
+
+size_t Optimizer::turn_of(size_t i, UpdateGate& gate) const {
+  size_t turn = gate.turn(parameters_[i]);
+  for (const auto& [name, tensor] : state(i)) turn = std::max(turn, gate.turn(tensor));
+  return turn;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std::vector<at::Tensor> parameters) {
+  const std::string& name = settings.name;
+  if (name == "adamw") return std::make_unique<FusedAdamW>(settings, std::move(parameters));
+  if (name == "sgd") return std::make_unique<FusedSgd>(settings, std::move(parameters));
+  if (name == "adafactor") return std::make_unique<Adafactor>(settings, std::move(parameters));
+  const bool paged = name.starts_with("paged_");
+  if (name == "adamw_8bit" || name == "paged_adamw_8bit" || name == "paged_adamw_32bit")
+    return std::make_unique<BlockAdamW>(settings, std::move(parameters), name.ends_with("_8bit"), paged);
+  throw UsageError(unknown_name("optimizer", name, kOptimizers));
+}
+
+void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const JoinNorms& join) {
+  constexpr double kNotZero = 1e-6;
+  std::map<std::pair<at::ScalarType, int>, std::vector<at::Tensor>> groups;
+  for (const at::Tensor& parameter : parameters)
+    if (parameter.grad().defined() && parameter.grad().layout() != at::kStrided)
+      throw UsageError(
+          "--max-grad-norm clips dense gradients alone, and one is sparse: make it dense (embeddings: "
+          "sparse=False)");
+    else if (parameter.grad().defined())
+      groups[{parameter.grad().scalar_type(), parameter.grad().get_device()}].push_back(parameter.grad());
+  std::vector<at::Tensor> norms;
+  for (const auto& [kind, gradients] : groups)
+    for (const at::Tensor& norm : at::_foreach_norm(gradients, 2))
+      norms.push_back(norm.to(groups.begin()->second[0].device()));
+  at::Tensor norm = norms.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(norms), 2);
+  if (join) norm = join(norm);
+  if (norms.empty()) return;
+  const at::Tensor factor = (max_norm / (norm + kNotZero)).clamp_max(1);
+  for (const auto& [kind, gradients] : groups) at::_foreach_mul_(gradients, factor.to(gradients[0].device()));
+}
+
+}  // namespace memtune::optimizer

@@ -1,0 +1,151 @@
+// A program's parameters, sharded over ranks. schedule::UnitSchedule decides when a unit (usually a block) is gathered
+// and freed. The gradients of a unit are reduced as soon as backward has made all of them, while backward continues.
+//
+// The pieces receive the mean gradient over the ranks. A parameter that this rank's step did not use counts as a
+// gradient of zeros. All ranks must read parameters in the same order. Models with data-dependent branches may not, so
+// each pass checks this at its end.
+//
+// One reduction runs at a time, as in fully_shard of PyTorch 2.11.
+#pragma once
+
+#include <c10/util/flat_hash_map.h>
+
+#include <array>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/schedule/unit_schedule.h"
+#include "core/model/program/parameter_source.h"
+#include "core/engine/shard/collectives.h"
+#include "core/engine/shard/flat_parameter.h"
+#include "core/engine/shard/host_rows.h"
+#include "core/engine/shard/shard_settings.h"
+
+namespace memtune::shard {
+
+using schedule::Reshard;
+
+// Observes which units a step reads. Thread: the training thread.
+class UnitWatcher {
+ public:
+  virtual ~UnitWatcher() = default;
+  // Called around gathering the units that a forward op or backward node is about to read.
+  virtual void before_read(const std::vector<int>& units) = 0;
+  virtual void after_read() = 0;
+  virtual void gathered(int unit, std::vector<CollectivePtr> by) = 0;  // `by`: its collectives, already waited for
+};
+
+class ShardedParameters final : public program::ParameterSource, schedule::UnitMemory {
+ public:
+  // Keeps this rank's shards of the parameters and frees the rest. `program` and `collectives` must outlive this.
+  // Report every read of a parameter. Throws UsageError if the model cannot be sharded.
+  ShardedParameters(const program::Program& program, const plan::ProgramFacts& facts, Collectives& collectives,
+                    const ShardSettings& settings = {});
+  ~ShardedParameters() override;
+  ShardedParameters(const ShardedParameters&) = delete;
+  ShardedParameters& operator=(const ShardedParameters&) = delete;
+
+  // The tensors that the optimizer updates, with the dtype and memory of the settings.
+  const program::NamedTensors& pieces() const { return pieces_; }
+  // The pieces and their offsets in the parameters. Valid while this lives.
+  program::Shards shards() const {
+    program::Shards shards{collectives_.rank(), collectives_.size(), {}};
+    for (const Flat& flat : flats_)
+      for (size_t i = 0; i < flat.parameter->pieces().size(); ++i) {
+        const auto& [name, piece] = flat.parameter->pieces()[i];
+        shards.pieces.push_back({name, piece, flat.parameter->piece_begin(i)});
+      }
+    return shards;
+  }
+
+  // Totals.
+  struct Counters {
+    int64_t gathers = 0, gathered_bytes = 0;  // bytes of whole units
+    int64_t reduces = 0, reduced_bytes = 0;
+  };
+  const Counters& counters() const { return counters_; }
+  struct UnitSize {
+    std::string name;
+    int64_t bytes = 0;  // gathered
+  };
+  std::vector<UnitSize> unit_sizes() const;
+  void set_watcher(UnitWatcher* watcher) { watcher_ = watcher; }  // null: none
+  // Returns the gradient norm over all ranks. `here`: norm of this rank's pieces, undefined if it has no gradients. All
+  // ranks must call.
+  at::Tensor norm_of_all(const at::Tensor& here);
+  // True if any rank passes true. All ranks must call, between steps.
+  bool any_rank(bool here);
+  int64_t gathered_now_bytes() const;                                // of the units gathered now
+  int64_t host_bytes() const { return host_ ? host_->bytes() : 0; }  // of shards and gradients kept there
+
+  void before(const program::Op& op, const program::Stack& inputs) override;
+  void after(const program::Op& op, const program::Stack& outputs) override;
+  void before_rerun(const program::Stack& inputs) override;
+  void begin_step() override;
+  void begin_forward() override;
+  void begin_backward() override;
+  void end_backward() override;
+  void drop() override;
+
+ private:
+  struct Gradients;   // hook of each parameter
+  struct NeededNode;  // hook of each node whose backward may read a unit
+  struct Flat {
+    std::unique_ptr<FlatParameter> parameter;
+    CollectivePtr gather;  // running, or null
+    at::Tensor brought;    // device copy of a host shard that the gather reads
+    // Host memory for the gradients of such a shard: those of the pieces, and those of a later micro-batch to be added.
+    std::array<at::Tensor, 2> on_host;
+    bool adds = false;     // the second is being copied
+    size_t gradients = 0;  // made by this backward
+    bool reduced = false;  // by this backward
+  };
+  struct GatheredUnit {
+    std::string name;
+    std::vector<size_t> flats;
+  };
+  struct Reduction {
+    size_t flat = 0;
+    at::Tensor part, whole;
+    CollectivePtr collective;
+  };
+  using Units = schedule::UnitSchedule::Units;
+
+  void gather(int unit) override;
+  void wait(int unit) override;
+  void free(int unit) override;
+  void add_unit(const std::string& name, const program::NamedTensors& parameters);
+  Units units_in(const program::Stack& tensors) const;
+  void need_in_backward(const at::Tensor& made);
+  void read_by_node(const Units& units);
+  void drop_gradients();
+  void gradient_came(size_t flat);
+  void reduce(size_t flat);
+  void finish_reduction();
+  void take_to_host(Flat& flat, const at::Tensor& part);
+  void add_what_was_taken();
+  void note_order(char kind, size_t flat);
+  at::Tensor of_all_ranks(int64_t number, const std::string& what);
+  void check_order();
+
+  Collectives& collectives_;
+  const ShardSettings settings_;
+  std::optional<HostRows> host_;
+  std::vector<Flat> flats_;
+  std::vector<GatheredUnit> units_;
+  ska::flat_hash_map<const c10::StorageImpl*, int> unit_of_;
+  program::NamedTensors pieces_;
+  std::optional<schedule::UnitSchedule> schedule_;
+  UnitWatcher* watcher_ = nullptr;
+  Units read_;              // by the running op
+  program::Stack written_;  // by the running op
+  Reduction reduction_;     // running, or empty
+  int64_t order_hash_ = 0;  // of all collectives so far
+  Counters counters_;
+};
+
+}  // namespace memtune::shard

@@ -1,0 +1,97 @@
+#include "core/engine/state/rank_parts.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "core/base/file.h"
+#include "core/base/json.h"
+
+namespace memtune::state {
+namespace {
+
+using nlohmann::json;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr const char* kFailed = "failed";
+constexpr milliseconds kMostPause{10};  // between two checks
+
+std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
+
+bool is_there(StateFolder& folder, int64_t step, int rank) {
+  return Descriptor(folder.files().open(folder.path(step) / part_file(rank), O_RDONLY, 0)).get() >= 0;
+}
+
+// The file is empty if the rank could not write why it failed.
+Manifest read_part(StateFolder& folder, int64_t step, int rank) {
+  const std::string text = read_file(folder.path(step) / part_file(rank), folder.files());
+  try {
+    if (text.empty()) throw IoError(rank_text(rank) + " could not save its part");
+    if (const json value = parse_json(text, EqualKeys::refused); value.contains(kFailed))
+      throw IoError(rank_text(rank) + ": " + value.at(kFailed).get<std::string>());
+    Manifest part = parse_manifest(text);
+    if (part.step != step || part.files.size() != 1 || part.files.front().name != data_file(rank))
+      throw Damaged("it is another's");
+    return part;
+  } catch (const json::exception&) {
+    throw IoError("the part of " + rank_text(rank) + " is none");
+  } catch (const Damaged& why) {
+    throw IoError("the part of " + rank_text(rank) + " is none: " + why.what());
+  }
+}
+
+void add(Manifest part, Manifest& to) {
+  for (StateTensor& tensor : part.tensors) {
+    tensor.file = to.files.size();
+    to.tensors.push_back(std::move(tensor));
+  }
+  to.files.push_back(std::move(part.files.front()));
+}
+
+void check(const Manifest& manifest) try { check_whole(manifest); } catch (const Damaged& why) {
+  throw Error(std::string("the ranks' parts are no state: ") + why.what());
+}
+
+}  // namespace
+
+void tell_part(StateFolder& folder, const Manifest& own) {
+  write_file(folder.path(own.step) / part_file(folder.rank().rank), print(own), folder.files());
+}
+
+void tell_failure(StateFolder& folder, int64_t step, const std::string& why) {
+  const std::filesystem::path path = folder.path(step) / part_file(folder.rank().rank);
+  folder.files().make_folder(folder.path(step));  // it may fail before the folder exists
+  try {
+    write_file(path, json{{kFailed, why}}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", folder.files());
+  } catch (const IoError&) {
+    const Descriptor empty(folder.files().open(path, O_CREAT | O_WRONLY, 0666));  // a full disk has room for a name
+  }
+}
+
+Manifest with_other_ranks(StateFolder& folder, Manifest own) {
+  const SavingRank& ranks = folder.rank();
+  if (ranks.ranks == 1) return own;
+  const Clock::time_point end = Clock::now() + ranks.patience;
+  for (int rank = 1; rank < ranks.ranks; ++rank) {
+    for (milliseconds pause{1}; !is_there(folder, own.step, rank); pause = std::min(kMostPause, pause * 2)) {
+      if (Clock::now() >= end)
+        throw IoError(rank_text(rank) + " did not save its part of step " + std::to_string(own.step) + " within " +
+                      std::to_string(ranks.patience.count()) + " ms");
+      std::this_thread::sleep_for(pause);
+    }
+    add(read_part(folder, own.step, rank), own);
+  }
+  check(own);
+  return own;
+}
+
+void remove_parts(StateFolder& folder, int64_t step) {
+  for (int rank = 1; rank < folder.rank().ranks; ++rank) folder.files().unlink(folder.path(step) / part_file(rank));
+}
+
+}  // namespace memtune::state

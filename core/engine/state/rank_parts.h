@@ -1,0 +1,24 @@
+// Lets the ranks that save one state together report to rank 0, through files in the state's folder. Each rank writes a
+// file in the format of a manifest once its data is durable, or why there is none. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/engine/state/manifest.h"
+#include "core/engine/state/state_folder.h"
+
+namespace memtune::state {
+
+// For a rank other than 0. Throws IoError.
+void tell_part(StateFolder& folder, const Manifest& own);
+// If even this cannot be written, rank 0 times out.
+void tell_failure(StateFolder& folder, int64_t step, const std::string& why);
+
+// For rank 0: waits for the other ranks and adds their parts to its own. Throws IoError with the rank that failed or
+// timed out.
+Manifest with_other_ranks(StateFolder& folder, Manifest own);
+// Removes the files of the parts, which are in the manifest by then. Errors are ignored.
+void remove_parts(StateFolder& folder, int64_t step);
+
+}  // namespace memtune::state

@@ -1,0 +1,24 @@
+#include "core/engine/step/op_plan.h"
+
+#include <algorithm>
+
+#include "core/plan/rules/plan_check.h"
+
+namespace memtune::step {
+
+using plan::Place;
+
+std::vector<OpPlan> plan_ops(const plan::ProgramFacts& facts, const plan::Plan& plan) {
+  std::vector<OpPlan> ops;
+  for (const plan::OpFacts& fact : facts.ops) ops.push_back({.block = fact.block, .after_blocks = fact.after_blocks});
+  for (const plan::OpPlacement& placement : plan.placements) {
+    plan::check_placement(placement, facts);
+    OpPlan& op = ops[placement.op];
+    op.placement = &placement;
+    if (facts.ops[placement.op].op_class == plan::OpClass::host) continue;  // backward needs no sizes or numbers
+    op.recomputes = placement.saved == Place::recompute || std::ranges::count(placement.outputs, Place::recompute) > 0;
+  }
+  return ops;
+}
+
+}  // namespace memtune::step

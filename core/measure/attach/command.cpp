@@ -1,0 +1,125 @@
+#include "core/measure/attach/command.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "core/measure/attach/guardian.h"
+#include "core/measure/attach/outcome.h"
+#include "core/measure/attach/records.h"
+#include "core/base/file.h"
+#include "core/measure/process/child.h"
+#include "core/measure/process/end.h"
+#include "core/measure/process/interrupt.h"
+#include "core/measure/process/log.h"
+
+namespace memtune::attach {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLastWords{2000};  // to read the rest of the output
+constexpr milliseconds kTick{50};         // how often records and limits are checked
+
+class RunningCommand {
+ public:
+  explicit RunningCommand(const CommandSettings& settings)
+      : settings_(settings),
+        log_(settings.folder / settings.log, settings.files ? *settings.files : system_files()),
+        records_(shim_.records()),
+        kills_before_(process::count_memory_kills()),
+        begin_(Clock::now()),
+        deadline_(begin_ + settings.limit) {
+    process::Pipe said;
+    guardian_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan),
+                      said.write.get(), shim_.path());
+    said_ = std::move(said.read);
+  }
+
+  Ending wait() {
+    while (!guardian_->status()) {
+      listen(kTick);
+      if (records_.poll()) tell_progress();
+      if (ending_.stop == Stop::none) look_for_stop();
+      if (ending_.stop != Stop::none && Clock::now() >= kill_at_) break;
+    }
+    ending_.status = guardian_->status();
+    guardian_->end();  // processes it left behind
+    ending_.wall = std::chrono::ceil<milliseconds>(Clock::now() - begin_);
+    for (const auto patience = Clock::now() + kLastWords; listen(milliseconds(0)) && Clock::now() < patience;) {
+    }
+    if (records_.poll()) tell_progress();
+    log_.finish();
+    ending_.last_words = log_.last_words();
+    ending_.limit = settings_.limit;
+    const std::optional<int64_t> now = process::count_memory_kills();
+    if (kills_before_ && now) ending_.memory_kills = *now - *kills_before_;
+    return ending_;
+  }
+
+  const RecordFolder& records() const { return records_; }
+
+ private:
+  // Reads output of the command, waiting at most `patience`. Returns false if there was none.
+  bool listen(milliseconds patience) {
+    std::array<pollfd, 2> waiting{{{said_.get(), POLLIN, 0}, {guardian_->descriptor(), POLLIN, 0}}};
+    if (poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return false;
+    if (waiting[0].revents == 0) return false;
+    std::array<char, 1 << 16> bytes;
+    const ssize_t count = ::read(said_.get(), bytes.data(), bytes.size());
+    if (count > 0) log_.add({bytes.data(), static_cast<size_t>(count)});
+    if (count <= 0) said_ = Descriptor();
+    return count > 0;
+  }
+
+  void look_for_stop() {
+    if (process::interrupted()) {
+      begin_stop(Stop::interrupt);
+    } else if (all_done(records_)) {
+      if (!done_at_) done_at_ = Clock::now();
+      if (Clock::now() >= *done_at_ + settings_.farewell) begin_stop(Stop::farewell);
+    } else if (Clock::now() >= deadline_) {
+      begin_stop(Stop::timeout);
+    }
+  }
+
+  void begin_stop(Stop stop) {
+    ending_.stop = stop;
+    kill_at_ = Clock::now() + settings_.grace;
+    guardian_->ask_to_end();
+  }
+
+  void tell_progress() {
+    const int64_t step = steps_taken(records_);
+    if (step != told_step_ && settings_.progress)
+      settings_.progress(step, settings_.steps.warmup + settings_.steps.measured);
+    told_step_ = step;
+  }
+
+  const CommandSettings& settings_;
+  ShimFolder shim_;
+  process::ProcessLog log_;
+  RecordFolder records_;
+  Descriptor said_;
+  std::optional<Guardian> guardian_;
+  std::optional<int64_t> kills_before_;
+  Clock::time_point begin_, deadline_, kill_at_;
+  std::optional<Clock::time_point> done_at_;
+  int64_t told_step_ = 0;
+  Ending ending_;
+};
+
+}  // namespace
+
+CommandResult measure_command(const CommandSettings& settings) {
+  RunningCommand running(settings);
+  const Ending ending = running.wait();
+  return make_result(settings, running.records(), ending);
+}
+
+}  // namespace memtune::attach

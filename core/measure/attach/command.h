@@ -1,0 +1,49 @@
+// Runs a training command unchanged, measures some of its steps and ends it cleanly. A sweep of commands calls it for
+// each trial.
+//
+//   ShimFolder -> Guardian -> RecordFolder -> make_result; failures of the command are returned, not thrown.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/measure/attach/shim_folder.h"
+#include "core/base/file_system.h"
+#include "core/record/measurement/row.h"
+
+namespace memtune::attach {
+
+struct CommandSettings {
+  std::string name = "command";      // becomes result::Measurement::strategy
+  std::vector<std::string> command;  // program and arguments, as a shell would start them
+  StepCounts steps;
+  std::filesystem::path folder;  // must exist; gets the log and trace.mttrace
+  std::string log = "log.txt";
+  std::filesystem::path plan = {};  // absolute path of a Python plan for the model; "": none
+  int64_t memory_cap_bytes = 0;     // PyTorch's limit on the device; 0: none
+  int64_t device_bytes = 0;         // of the largest GPU here; 0: unknown
+  // At the limit all its processes get SIGTERM, after `grace` SIGKILL.
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};
+  std::chrono::milliseconds grace{5000};
+  std::chrono::milliseconds farewell{30000};                  // from its last step to its end, before it is stopped
+  std::function<void(int64_t step, int64_t steps)> progress;  // of the slowest process, on each change; may be empty
+  FileSystem* files = nullptr;                                // for the folder; nullptr: the real one
+};
+
+// Has the form of a trial of memtune's engine: a row of a report. A failed command has the figures of the steps that it
+// took.
+struct CommandResult {
+  result::Row row;  // its trace is a file name within the folder
+  std::vector<std::string> notes;
+  std::string torch;           // version; "": no step was taken
+  bool device_traced = false;  // the trace has kernels and copies of some rank
+};
+
+// Waits for the command to end. Throws UsageError if there is no such program, IoError if it cannot be measured. A
+// signal ends the command if a process::InterruptScope exists. This process must have no other threads.
+CommandResult measure_command(const CommandSettings& settings);
+
+}  // namespace memtune::attach

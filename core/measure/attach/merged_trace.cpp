@@ -1,0 +1,120 @@
+#include "core/measure/attach/merged_trace.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "core/base/error.h"
+#include "core/record/measurement/overlap.h"
+#include "core/record/trace/file.h"
+#include "core/record/trace/ranks.h"
+
+namespace memtune::attach {
+namespace {
+
+using trace::Event;
+using trace::EventKind;
+using trace::Region;
+using trace::RegionKind;
+using trace::Trace;
+using trace::TrackRole;
+
+TrackRole role_of(RegionKind kind) {
+  if (kind == RegionKind::step) return TrackRole::steps;
+  return kind == RegionKind::phase ? TrackRole::phases : TrackRole::blocks;
+}
+
+// The same names as in traces of memtune's own trials.
+std::string name_of(const Region& region, const std::vector<std::string>& blocks) {
+  if (region.kind == RegionKind::step) return "step";
+  if (region.kind == RegionKind::phase) return to_string(region.pass);
+  std::string name = region.kind == RegionKind::head ? "head" : "before the blocks";
+  if (region.kind == RegionKind::block) name = blocks[static_cast<size_t>(region.block)];
+  return region.pass == trace::Pass::forward ? name : name + " " + to_string(region.pass);
+}
+
+// Adds ranks to a trace, with their times shifted by `shift_ns`.
+class Merge {
+ public:
+  explicit Merge(Trace& to) : to_(to) {}
+
+  void add_regions(const TrainingRecords& rank, int64_t shift_ns) {
+    std::vector<RegionRecord> regions = rank.trace->regions;
+    std::ranges::stable_sort(regions, {}, [](const RegionRecord& each) { return role_of(each.region.kind); });
+    for (const RegionRecord& record : regions) {
+      Event event;
+      event.kind = EventKind::region;
+      event.region = record.region;
+      event.track = to_.track({role_of(record.region.kind), -1, static_cast<int32_t>(rank.rank)});
+      event.name = to_.name(name_of(record.region, rank.trace->blocks));
+      event.start_ns = record.start_ns + shift_ns;
+      event.end_ns = record.end_ns + shift_ns;
+      to_.events.push_back(event);
+    }
+  }
+
+  // Adds device events that ended after `since_ns`. They are put on the rank's own tracks, whatever the file says.
+  void add_device(const Trace& trace, int64_t rank, int64_t since_ns, int64_t shift_ns) {
+    trace::add_rank(trace, static_cast<int32_t>(rank), shift_ns, to_, since_ns);
+  }
+
+ private:
+  Trace& to_;
+};
+
+// Begin of the first step that was kept; 0: there is none.
+int64_t begin_of(const TraceRecord& record) {
+  int64_t begin_ns = 0;
+  for (const RegionRecord& each : record.regions)
+    if (each.region.kind == RegionKind::step && (begin_ns == 0 || each.start_ns < begin_ns)) begin_ns = each.start_ns;
+  return begin_ns;
+}
+
+Team traced_of(const Team& team) {
+  Team traced = team;
+  std::erase_if(traced.ranks, [](const TrainingRecords* rank) { return !rank->trace; });
+  return traced;
+}
+
+Trace merge_traces(const Team& traced, const std::filesystem::path& folder, std::vector<std::string>& notes) {
+  Trace merged;
+  Merge merge(merged);
+  const auto start_ns = [](const TrainingRecords* rank) { return rank->trace->start_ns; };
+  const int64_t first_ns = start_ns(*std::ranges::min_element(traced.ranks, {}, start_ns));
+  for (const TrainingRecords* rank : traced.ranks) {
+    const int64_t shift_ns = start_ns(rank) - first_ns;
+    merge.add_regions(*rank, shift_ns);
+    if (rank->trace->file.empty()) continue;
+    try {
+      merge.add_device(trace::read_trace(folder / rank->trace->file).trace, rank->rank, begin_of(*rank->trace),
+                       shift_ns);
+    } catch (const Error& error) {
+      notes.push_back("kernels and copies of rank " + std::to_string(rank->rank) + " cannot be read: " + error.what());
+    }
+  }
+  if (traced.ranks.size() > 1) merged.measured_rank = static_cast<int32_t>(slowest_rank(traced).rank);
+  return merged;
+}
+
+}  // namespace
+
+void fill_traced(const Team& team, const std::filesystem::path& folder, const std::filesystem::path& target,
+                 FileSystem& files, result::Measurement& to, std::vector<std::string>& notes) try {
+  const Team traced = traced_of(team);
+  if (traced.ranks.empty()) return;
+  Trace trace = merge_traces(traced, folder, notes);
+  if (trace.events.empty()) return;
+  trace.strategy = to.strategy;
+  trace.device = to.device;
+  const int steps = static_cast<int>(slowest_rank(traced).trace->steps);
+  to.transfer = result::measure_overlap(trace, steps);
+  to.communication = result::measure_collectives(trace, steps);
+  if (trace.lost_records > 0)
+    notes.push_back("CUPTI lost " + std::to_string(trace.lost_records) +
+                    " records: copies and kernels are not all there");
+  trace::write_trace(target, trace, files);
+  to.trace = target.filename().string();
+} catch (const Error& error) {
+  notes.push_back("the traced steps cannot be kept: " + std::string(error.what()));
+}
+
+}  // namespace memtune::attach

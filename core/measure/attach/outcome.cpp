@@ -1,0 +1,233 @@
+#include "core/measure/attach/outcome.h"
+
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <string_view>
+#include <vector>
+
+#include "core/measure/attach/figures.h"
+#include "core/measure/attach/merged_trace.h"
+#include "core/measure/attach/plausible.h"
+#include "core/measure/attach/throughput.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/message.h"
+#include "core/base/text.h"
+#include "core/measure/process/end.h"
+
+namespace memtune::attach {
+namespace {
+
+using process::Failure;
+using result::Outcome;
+
+constexpr size_t kMostOfMessage = 500;
+
+std::string text_of(const result::SaveMeasurement& save) {
+  return "its own saves (" + std::to_string(save.saves) + ") blocked it " + ms_text(save.blocked_ms) +
+         " each, at most " + ms_text(save.most_blocked_ms) + ", for " + format_bytes(save.bytes);
+}
+
+// A launcher reports a worker's signal as text: "Signal 11 (SIGSEGV) received by PID 123". Returns 0 if there is none.
+int signal_in(const std::string& text) {
+  constexpr std::string_view kBefore = "Signal ", kBehind = " (SIG";
+  const size_t at = text.find(kBefore), name = text.find(kBehind);
+  if (at == std::string::npos || name == std::string::npos || name < at) return 0;
+  const int signal = std::atoi(text.c_str() + at + kBefore.size());
+  return signal > 0 && signal < NSIG ? signal : 0;
+}
+
+// The first line with a letter or digit. In a traceback, which a launcher may pass on from a worker, the last.
+std::string words_of(const std::string& text) {
+  std::vector<std::string> lines = split(text, '\n');
+  if (text.find("Traceback (most recent call last)") != std::string::npos) std::ranges::reverse(lines);
+  for (const std::string& line : lines)
+    if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; }))
+      return bounded_message(trim(line), kMostOfMessage);
+  return "";
+}
+
+class Judge {
+ public:
+  Judge(const CommandSettings& settings, const RecordFolder& records, const Ending& ending, const Team& team)
+      : settings_(settings), records_(records), ending_(ending), team_(team) {}
+
+  // Impossible records are not reported as a measurement.
+  std::string why_refused() const { return why_implausible(records_.processes(), settings_, ending_); }
+
+  Failure judge() const {
+    if (const auto failure = by_plan()) return *failure;
+    if (all_done(records_)) return check_losses();
+    if (ending_.stop == Stop::interrupt) return {Outcome::interrupted, "stopped " + where()};
+    if (ending_.stop == Stop::timeout)
+      return {Outcome::timeout, "no end within " + seconds_text(ending_.limit) + ", " + where() + hint()};
+    if (measured_steps() == settings_.steps.measured) return check_losses();  // it ended during the traced steps
+    if (ended_well() && measured_steps() > 0) return check_losses();
+    if (const auto failure = by_exception()) return *failure;
+    if (!ended_well()) return by_status();
+    return {Outcome::error, "it ended by itself (exit code 0) " + where() + hint()};
+  }
+
+  void add_notes(std::vector<std::string>& notes) const {
+    const int64_t measured = measured_steps();
+    if (!all_done(records_) && ended_well() && measured > 0 && measured < settings_.steps.measured)
+      notes.push_back("it ended by itself after " + std::to_string(measured) + " of " +
+                      std::to_string(settings_.steps.measured) + " measured steps");
+    if (ending_.stop == Stop::farewell)
+      notes.push_back("it did not end by itself once its steps were taken, and was ended");
+    else if (measured_steps() == settings_.steps.measured && ending_.stop == Stop::none && !ended_well())
+      notes.push_back("after the measured steps it ended with " + status_text());
+    if (team_.left_out > 0)
+      notes.push_back(std::to_string(team_.left_out) + " more training processes of the command are left out");
+    for (const TrainingRecords& each : records_.processes())
+      for (const std::string& note : each.notes)
+        if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    if (settings_.memory_cap_bytes > 0 && !team_.ranks.empty() && !team_.ranks.front()->cuda)
+      notes.push_back("the memory cap is one of CUDA memory: on a CPU nothing was capped");
+    if (!team_.ranks.empty() && !team_.ranks.front()->cuda)
+      notes.push_back(
+          "on a CPU the peak of a command is its process's resident memory, the interpreter and its libraries "
+          "included");
+  }
+
+ private:
+  std::string where() const {
+    const int64_t step = steps_taken(records_);
+    if (step == 0) return "before its first optimizer step";
+    return "after step " + std::to_string(step) + " of " +
+           std::to_string(settings_.steps.warmup + settings_.steps.measured);
+  }
+
+  // Why no step may have been seen.
+  std::string hint() const {
+    if (steps_taken(records_) > 0) return "";
+    if (!records_.python_began())
+      return "; no Python of it took memtune's measuring in: it runs none, or python -I, -S or -E, or an environment "
+             "without PYTHONPATH, switches that off";
+    if (!records_.torch_began()) return "; its Python imported no PyTorch";
+    return "; it imported PyTorch, but no optimizer of torch.optim took a step, and steps are counted by them";
+  }
+
+  bool ended_well() const { return ending_.status && WIFEXITED(*ending_.status) && WEXITSTATUS(*ending_.status) == 0; }
+
+  std::string status_text() const {
+    if (ending_.status && WIFEXITED(*ending_.status))
+      return "exit code " + std::to_string(WEXITSTATUS(*ending_.status));
+    return "a signal";
+  }
+
+  int64_t measured_steps() const {
+    int64_t least = team_.ranks.empty() ? 0 : settings_.steps.measured;
+    for (const TrainingRecords* rank : team_.ranks)
+      least = std::min(least, static_cast<int64_t>(std::ranges::count_if(rank->steps, [](const StepRecord& step) {
+                         return step.phase == StepPhase::measured && step.ms;
+                       })));
+    return least;
+  }
+
+  // If the plan did not take effect, the run is not reported as the plan's.
+  std::optional<Failure> by_plan() const {
+    if (settings_.plan.empty()) return {};
+    for (const TrainingRecords& each : records_.processes())
+      if (!each.plan_error.empty())
+        return Failure{Outcome::error,
+                       "the plan cannot be applied: " + bounded_message(trim(each.plan_error), kMostOfMessage)};
+    if (std::ranges::all_of(team_.ranks, &TrainingRecords::planned)) return {};
+    return Failure{Outcome::error, "the plan cannot be applied: a process trained without it"};
+  }
+
+  std::optional<Failure> by_exception() const {
+    const TrainingRecords* first = nullptr;  // later ones only report that the first is gone
+    for (const TrainingRecords& each : records_.processes())
+      if (!each.exception_type.empty() && (!first || each.exception_s < first->exception_s)) first = &each;
+    if (!first) return {};
+    if (const int signal = signal_in(first->exception_text))
+      return process::classify_end(signal, ending_.memory_kills, where(), "of a process that the command started");
+    const std::string line = words_of(first->exception_text);
+    return Failure{outcome_of(*first), first->exception_type + ": " + line + " (" + where() + ")"};
+  }
+
+  static Outcome outcome_of(const TrainingRecords& each) {
+    const auto says = [&](const char* words) { return each.exception_text.find(words) != std::string::npos; };
+    if (each.exception_type == "OutOfMemoryError" || says("CUDA out of memory") || says("CUDA error: out of memory"))
+      return Outcome::device_oom;
+    if (each.exception_type == "MemoryError" || says("can't allocate memory") || says("std::bad_alloc"))
+      return Outcome::host_oom;
+    return says("No space left on device") ? Outcome::disk_full : Outcome::error;
+  }
+
+  // A launcher turns the SIGKILL of a worker into an exit code of its own.
+  Failure by_status() const {
+    if (ending_.memory_kills.value_or(0) > 0)
+      return {Outcome::host_oom, "the kernel killed a process of it, most likely out of host memory, " + where() +
+                                     "; " + ending_.last_words};
+    Failure failure =
+        process::classify_end(ending_.status.value_or(SIGKILL), ending_.memory_kills, where(), ending_.last_words);
+    const auto said = [&](const char* words) { return ending_.last_words.find(words) != std::string::npos; };
+    if (failure.outcome == Outcome::error && (said("OutOfMemoryError") || said("CUDA out of memory")))
+      failure.outcome = Outcome::device_oom;
+    return failure;
+  }
+
+  Failure check_losses() const {
+    const std::vector<StepRecord>& steps = team_.ranks.front()->steps;
+    const auto last = std::ranges::find_if(
+        steps.rbegin(), steps.rend(), [](const StepRecord& step) { return !step.skipped && !step.losses.empty(); });
+    if (last != steps.rend() && std::ranges::any_of(last->losses, [](double loss) { return std::isnan(loss); }))
+      return {Outcome::nan, "the loss of step " + std::to_string(last->number) + " is not a number"};
+    return {Outcome::ok, ""};
+  }
+
+  const CommandSettings& settings_;
+  const RecordFolder& records_;
+  const Ending& ending_;
+  const Team& team_;
+};
+
+}  // namespace
+
+bool all_done(const RecordFolder& records) {
+  const Team team = team_of(records.processes());
+  return !team.ranks.empty() && std::ranges::all_of(team.ranks, &TrainingRecords::done);
+}
+
+int64_t steps_taken(const RecordFolder& records) {
+  const Team team = team_of(records.processes());
+  int64_t least = team.ranks.empty() ? 0 : team.ranks.front()->steps.back().number;
+  for (const TrainingRecords* rank : team.ranks) least = std::min(least, rank->steps.back().number);
+  return least;
+}
+
+CommandResult make_result(const CommandSettings& settings, const RecordFolder& records, const Ending& ending) {
+  const Team team = team_of(records.processes());
+  const Judge judge(settings, records, ending, team);
+  CommandResult made;
+  result::Measurement& measurement = made.row.measurement;
+  measurement.strategy = settings.name;
+  if (const std::string why = judge.why_refused(); !why.empty()) {
+    measurement.outcome = Outcome::error;
+    measurement.reason = "its records cannot be believed: " + why;
+    return made;
+  }
+  const Failure failure = judge.judge();
+  measurement.outcome = failure.outcome;
+  measurement.reason = failure.reason;
+  judge.add_notes(made.notes);
+  fill_figures(team, measurement);
+  fill_throughput(team, measurement, made.notes);
+  fill_traced(team, records.path(), settings.folder / "trace.mttrace",
+              settings.files ? *settings.files : system_files(), measurement, made.notes);
+  made.device_traced = std::ranges::any_of(
+      team.ranks, [](const TrainingRecords* rank) { return rank->trace && !rank->trace->file.empty(); });
+  made.row.saves = save_figures(team, measurement);
+  for (const result::SaveMeasurement& save : made.row.saves) made.notes.push_back(text_of(save));
+  if (!team.ranks.empty()) made.torch = team.ranks.front()->torch;
+  return made;
+}
+
+}  // namespace memtune::attach

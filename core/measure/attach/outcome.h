@@ -1,0 +1,34 @@
+// Derives the outcome of a command from its records and from how it ended.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/measure/attach/command.h"
+#include "core/measure/attach/records.h"
+
+namespace memtune::attach {
+
+// Why this side stopped the command. farewell: it had taken its steps and did not end.
+enum class Stop { none, timeout, interrupt, farewell };
+
+struct Ending {
+  Stop stop = Stop::none;
+  std::optional<int> status;  // from waitpid(); none: it was killed in the end
+  std::optional<int64_t> memory_kills;
+  std::string last_words;
+  std::chrono::milliseconds limit{};
+  std::chrono::milliseconds wall{};  // how long it ran; 0: unknown
+};
+
+// True if there is a process that trains, and all of them took all their steps.
+bool all_done(const RecordFolder& records);
+
+// Number of steps that the slowest process has taken.
+int64_t steps_taken(const RecordFolder& records);
+
+CommandResult make_result(const CommandSettings& settings, const RecordFolder& records, const Ending& ending);
+
+}  // namespace memtune::attach

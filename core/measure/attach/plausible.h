@@ -1,0 +1,18 @@
+// Checks that a command's records can be true, because its script can write anything into them.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "core/measure/attach/command.h"
+#include "core/measure/attach/outcome.h"
+#include "core/measure/attach/records.h"
+
+namespace memtune::attach {
+
+// The first record that cannot be true: invalid, more time than the command ran, or more memory than there is. "":
+// none.
+std::string why_implausible(std::span<const TrainingRecords> processes, const CommandSettings& settings,
+                            const Ending& ending);
+
+}  // namespace memtune::attach

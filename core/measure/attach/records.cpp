@@ -1,0 +1,190 @@
+#include "core/measure/attach/records.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/layout.h"
+#include "core/base/utf8.h"
+
+namespace memtune::attach {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t kLatest = int64_t{1} << 60;            // in ns: sums and differences of a few do not overflow
+constexpr int64_t kMostRecordBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
+constexpr int64_t kMostRanks = 1 << 20, kMostTracedSteps = 1 << 20;
+
+std::optional<double> ms_in(const json& line, const char* key) {
+  const auto found = line.find(key);
+  if (found == line.end() || found->is_null()) return std::nullopt;
+  return number_at(line, key, 0, kMostFigure);
+}
+
+int64_t whole_in(const json& line, const char* key, int64_t most = kMostCount) {
+  return line.contains(key) ? whole_at(line, key, 0, most) : 0;
+}
+
+std::vector<int64_t> wholes_in(const json& line, const char* key) {
+  std::vector<int64_t> values;
+  if (line.contains(key))
+    for (const json& value : line.at(key)) values.push_back(whole(value, 0));
+  return values;
+}
+
+StepPhase parse_phase(const std::string& word) {
+  if (word == "warmup") return StepPhase::warmup;
+  if (word == "measured") return StepPhase::measured;
+  if (word == "between") return StepPhase::between;
+  if (word == "traced") return StepPhase::traced;
+  throw UsageError("unknown phase");
+}
+
+// The number must be higher than that of the step before.
+StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
+  StepRecord step;
+  step.number = whole_at(line, "step", before.empty() ? 1 : before.back().number + 1);
+  step.phase = parse_phase(line.at("phase"));
+  step.ms = ms_in(line, "ms");
+  step.optimizer_ms = ms_in(line, "optimizer_ms");
+  step.save_ms = ms_in(line, "save_ms").value_or(0);
+  step.skipped = line.value("skipped", false);
+  step.allocated_bytes = whole_in(line, "allocated", kMostBytes);
+  step.reserved_bytes = whole_in(line, "reserved", kMostBytes);
+  step.device_bytes = whole_in(line, "device", kMostBytes);
+  for (const json& loss : line.at("loss")) step.losses.push_back(number_or_nan(loss));
+  step.batches = whole_in(line, "batches");
+  step.rows = wholes_in(line, "rows");
+  step.tokens = wholes_in(line, "tokens");
+  if (step.rows.size() != step.tokens.size()) throw UsageError("each backward has both");
+  return step;
+}
+
+void read_process(const json& line, TrainingRecords& to) {
+  to.pid = whole_at(line, "pid");
+  to.rank = whole_at(line, "rank", 0, kMostRanks);
+  to.world = whole_at(line, "world", 1, kMostRanks);
+  to.cuda = line.at("cuda");
+  to.device = line.at("device");
+  to.torch = line.at("torch");
+  to.python = line.at("python");
+  to.dtype = line.value("dtype", "");
+  if (line.contains("data") && !line.at("data").is_null()) to.data = any_whole(line.at("data"));
+}
+
+template <typename Enum>
+Enum parse_word(std::initializer_list<std::pair<const char*, Enum>> words, const std::string& word) {
+  for (const auto& [name, value] : words)
+    if (word == name) return value;
+  throw UsageError("unknown word");
+}
+
+trace::RegionKind parse_region_kind(const std::string& word) {
+  using enum trace::RegionKind;
+  return parse_word<trace::RegionKind>(
+      {{"step", step}, {"phase", phase}, {"before_blocks", before_blocks}, {"block", block}, {"head", head}}, word);
+}
+
+trace::Pass parse_pass(const std::string& word) {
+  using enum trace::Pass;
+  return parse_word<trace::Pass>(
+      {{"forward", forward}, {"backward", backward}, {"recompute", recompute}, {"optimizer", optimizer}}, word);
+}
+
+int64_t time_in(const json& line) { return whole(line, 0, kLatest); }
+
+RegionRecord read_region(const json& line, size_t blocks) {
+  RegionRecord record;
+  record.region = {parse_region_kind(line.at(0)), parse_pass(line.at(1)), whole_int(line.at(2))};
+  record.start_ns = time_in(line.at(3));
+  record.end_ns = time_in(line.at(4));
+  const bool block = record.region.kind == trace::RegionKind::block;
+  const int64_t least = block ? 0 : trace::kNoBlock, most = block ? static_cast<int64_t>(blocks) - 1 : trace::kNoBlock;
+  if (record.region.block < least || record.region.block > most || record.end_ns < record.start_ns)
+    throw UsageError("no region");
+  return record;
+}
+
+// Accepts a file name only, no path.
+std::string plain_name(std::string name) { return name.find('/') == std::string::npos ? name : ""; }
+
+TraceRecord read_trace_record(const json& line) {
+  TraceRecord record;
+  record.file = plain_name(line.at("file"));
+  record.steps = whole_at(line, "steps", 1, kMostTracedSteps);
+  record.start_ns = time_in(line.at("start_ns"));
+  line.at("blocks").get_to(record.blocks);
+  for (const json& region : line.at("regions")) record.regions.push_back(read_region(region, record.blocks.size()));
+  return record;
+}
+
+void read_record(const std::string& kind, const json& line, TrainingRecords& to) {
+  if (kind == "process") read_process(line, to);
+  if (kind == "step") to.steps.push_back(read_step(line, to.steps));
+  if (kind == "save")
+    to.saves.push_back({whole_at(line, "step", 0), ms_in(line, "ms").value_or(0), whole_in(line, "bytes", kMostBytes)});
+  if (kind == "note" && to.notes.size() < 20) to.notes.push_back(line.at("text"));
+  if (kind == "done") to.done = true;
+  if (kind == "exception") {
+    to.exception_type = line.at("type");
+    to.exception_text = line.at("text");
+    to.exception_s = ms_in(line, "time_s").value_or(0);
+  }
+  if (kind == "plan") {
+    to.planned = line.at("applied");
+    if (!to.planned) to.plan_error = line.at("reason");
+  }
+  if (kind == "trace") to.trace = read_trace_record(line);
+}
+
+void read_line(const std::string& text, TrainingRecords& to) try {
+  const json line = parse_json(text);
+  const std::string kind = line.at("record");
+  try {
+    read_record(kind, line, to);
+  } catch (const std::exception& why) {
+    if (to.refused.empty()) to.refused = "a record of kind " + shorten(printable(kind), 20) + ": " + why.what();
+  }
+} catch (const std::exception&) {  // incomplete, or written by the script
+}
+
+}  // namespace
+
+bool RecordFolder::poll() try {
+  bool more = false;
+  for (const std::string& name : names_in(path_, files_)) {
+    python_ |= name == "python";
+    torch_ |= name == "torch";
+    if (!name.ends_with(".jsonl") || std::ranges::find(tails_, name, &Tail::name) != tails_.end()) continue;
+    tails_.push_back({name, 0, ""});
+    processes_.emplace_back();
+  }
+  for (size_t i = 0; i < tails_.size(); ++i) more |= read(tails_[i], processes_[i]);
+  return more;
+} catch (const IoError&) {  // the command removed the folder
+  return false;
+}
+
+bool RecordFolder::read(Tail& tail, TrainingRecords& records) try {
+  const InputFile file(path_ / tail.name, files_);
+  const int64_t count = std::min(file.size(), kMostRecordBytes) - tail.read_bytes;
+  if (count <= 0) return false;
+  std::string bytes(static_cast<size_t>(count), '\0');
+  file.read(bytes.data(), count, tail.read_bytes);
+  tail.read_bytes += count;
+  tail.line += bytes;
+  size_t start = 0;
+  for (size_t end; (end = tail.line.find('\n', start)) != std::string::npos; start = end + 1)
+    read_line(tail.line.substr(start, end - start), records);
+  tail.line.erase(0, start);
+  return true;
+} catch (const IoError&) {  // gone, or not a file
+  return false;
+}
+
+}  // namespace memtune::attach

@@ -1,0 +1,99 @@
+// Reads the records of the shim in each process that trains, while they are written. Lines that are no records are
+// skipped, because a process may be killed while it writes. The first invalid record is kept as text, because the
+// script can write to the file. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/base/own_folder.h"
+#include "core/record/trace/kinds.h"
+
+namespace memtune::attach {
+
+enum class StepPhase { warmup, measured, between, traced };  // between: tracing starts in it
+
+// A step lasts from one optimizer step to the next.
+struct StepRecord {
+  int64_t number = 0;  // from 1 on
+  StepPhase phase = StepPhase::warmup;
+  std::optional<double> ms, optimizer_ms;                             // none for the first step, whose begin is unknown
+  double save_ms = 0;                                                 // part of `ms` that saves took
+  bool skipped = false;                                               // by a gradient scaler after an overflow
+  int64_t allocated_bytes = 0, reserved_bytes = 0, device_bytes = 0;  // highest so far; 0: unknown
+  std::vector<double> losses;                                         // the values that backward started from
+  int64_t batches = 0;                                                // that loaders returned during the step
+  std::vector<int64_t> rows, tokens;  // of the last batch before each backward; 0: unknown
+};
+
+struct SaveRecord {
+  int64_t step = 0;  // the step before it
+  double ms = 0;
+  int64_t bytes = 0;
+};
+
+// Times are since the start of the trace.
+struct RegionRecord {
+  trace::Region region;  // its block: index into TraceRecord::blocks
+  int64_t start_ns = 0, end_ns = 0;
+};
+
+// The traced steps.
+struct TraceRecord {
+  std::string file;  // of kernels and copies, a name within the folder; "": none
+  int64_t steps = 1;
+  int64_t start_ns = 0;  // of the trace, by the clock that all processes share
+  std::vector<std::string> blocks;
+  std::vector<RegionRecord> regions;
+};
+
+// The records of one process.
+struct TrainingRecords {
+  int64_t pid = 0, rank = 0, world = 1;
+  bool cuda = false, done = false;  // done: it took all its steps and was asked to end
+  std::string device, torch, python;
+  std::optional<int64_t> data;  // checksum of its first batch; none: not taken
+  std::string dtype;            // least precise dtype in its first step; "": unknown
+  std::vector<StepRecord> steps;
+  std::vector<SaveRecord> saves;
+  std::vector<std::string> notes;
+  std::string exception_type, exception_text;  // that ended it; "": none
+  double exception_s = 0;                      // time by the system clock
+  std::optional<TraceRecord> trace;
+  bool planned = false;    // the plan that it was given is in effect
+  std::string plan_error;  // why it is not; "": unknown
+  std::string refused;     // the first record with an impossible or missing value; "": none
+};
+
+class RecordFolder {
+ public:
+  explicit RecordFolder(const std::filesystem::path& path) : path_(path), files_(path) {}
+
+  // Reads what was written since the last call. Returns false if there was nothing.
+  bool poll();
+
+  const std::vector<TrainingRecords>& processes() const { return processes_; }  // in the order of their first record
+  bool python_began() const { return python_; }                                 // some Python process loaded the shim
+  bool torch_began() const { return torch_; }                                   // and imported PyTorch
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  struct Tail {
+    std::string name;
+    int64_t read_bytes = 0;
+    std::string line;  // the incomplete last line
+  };
+
+  bool read(Tail& tail, TrainingRecords& records);
+
+  std::filesystem::path path_;
+  OwnFolder files_;
+  std::vector<Tail> tails_;
+  std::vector<TrainingRecords> processes_;
+  bool python_ = false, torch_ = false;
+};
+
+}  // namespace memtune::attach

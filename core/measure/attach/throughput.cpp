@@ -1,0 +1,74 @@
+#include "core/measure/attach/throughput.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace memtune::attach {
+namespace {
+
+// Rows and tokens of a rank in one step; 0: unknown.
+struct Fed {
+  double rows = 0, tokens = 0;
+};
+
+// 0 if one of them is unknown.
+double median_size(const TrainingRecords& rank, std::vector<int64_t> StepRecord::*sizes) {
+  std::vector<double> all;
+  for (const StepRecord& step : rank.steps)
+    if (step.phase == StepPhase::measured) all.insert(all.end(), (step.*sizes).begin(), (step.*sizes).end());
+  return all.empty() || std::ranges::min(all) <= 0 ? 0 : median_of(std::move(all));
+}
+
+// Batches per step. One backward may use several batches, if median and mean of the returned ones agree; or several
+// backwards share a batch. With prefetch in bursts the median may be 0, and the mean is used.
+double batches_a_step(const TrainingRecords& rank) {
+  std::vector<double> backwards, left;
+  for (const StepRecord& step : rank.steps) {
+    if (step.phase != StepPhase::measured) continue;
+    backwards.push_back(static_cast<double>(step.rows.size()));
+    left.push_back(static_cast<double>(step.batches));
+  }
+  double mean = 0;
+  for (const double count : left) mean += count / static_cast<double>(left.size());
+  if (mean <= 0) return 0;
+  const double usual = median_of(std::move(left)), of_a_step = median_of(std::move(backwards));
+  if (of_a_step <= 0) return 0;
+  const double each = std::round(std::min(usual, mean) / of_a_step);
+  return each > 1 ? each * of_a_step : of_a_step / std::max(1.0, std::round(of_a_step / (usual > 0 ? usual : mean)));
+}
+
+Fed fed(const TrainingRecords& rank) {
+  const double batches = batches_a_step(rank);
+  return {batches * median_size(rank, &StepRecord::rows), batches * median_size(rank, &StepRecord::tokens)};
+}
+
+// True if two ranks got the same first batch, as tensor and pipeline parallel ranks do.
+bool fed_the_same(const Team& team) {
+  std::set<int64_t> seen;
+  return std::ranges::any_of(
+      team.ranks, [&](const TrainingRecords* rank) { return rank->data && !seen.insert(*rank->data).second; });
+}
+
+}  // namespace
+
+void fill_throughput(const Team& team, result::Measurement& to, std::vector<std::string>& notes) {
+  if (team.ranks.empty() || to.step_ms.median <= 0) return;
+  Fed sum;
+  bool rows = true, tokens = true;
+  for (const TrainingRecords* rank : team.ranks) {
+    const Fed share = fed(*rank);
+    rows = rows && share.rows > 0, tokens = tokens && share.tokens > 0;
+    sum.rows += share.rows, sum.tokens += share.tokens;
+  }
+  if (!rows) return;
+  if (fed_the_same(team)) {
+    notes.push_back("ranks were fed the same batches: how many samples a step has is not known");
+    return;
+  }
+  to.samples_per_s = 1000 * sum.rows / to.step_ms.median;
+  if (tokens) to.tokens_per_s = 1000 * sum.tokens / to.step_ms.median;
+}
+
+}  // namespace memtune::attach

@@ -1,0 +1,13 @@
+// The profiler of the emulated device: records its streams, and counts time in which nothing blocked it as compute.
+#pragma once
+
+#include <memory>
+
+#include "core/base/device/cpu_device.h"
+#include "core/measure/profiler/profiler.h"
+
+namespace memtune::profiler {
+
+std::unique_ptr<Profiler> make_cpu_profiler(device::CpuDevice& device);
+
+}  // namespace memtune::profiler

@@ -1,0 +1,86 @@
+#include "core/measure/trial/gradient_check.h"
+
+#include <ATen/Context.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "core/measure/trial/deterministic.h"
+
+namespace memtune::trial {
+namespace {
+
+constexpr int kNoisyRepetitions = 4;  // for a baseline that is not reproducible
+
+// "9.5e-07": std::to_string would print a small difference as 0.
+std::string short_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g", value);
+  return text;
+}
+
+}  // namespace
+
+void GradientCheck::compare(result::Measurement& result) {
+  at::manual_seed(request_.training.seed);
+  result.loss.push_back(runner_.untouched_loss());
+  const double loss = step();
+  if (request_.reference.empty()) return runner_.drop_gradients();
+  if (std::filesystem::exists(request_.reference)) {
+    Comparison comparison = compare_with_reference(request_.reference, loss, runner_.parameters());
+    result.gradients = std::move(comparison.gradients);
+    deviation_ = std::move(comparison.worst);
+  } else {
+    write(loss, result);
+  }
+  runner_.drop_gradients();
+}
+
+// Repeats the step, because a strategy cannot reproduce what the model itself does not. The size of the noise needs a
+// few runs.
+void GradientCheck::write(double loss, result::Measurement& result) {
+  ReferenceWriter reference(request_.reference, request_.plan.strategy, loss, runner_.parameters());
+  const auto repeat = [&] {
+    runner_.drop_gradients();
+    loss = step();
+    reference.repeat(loss, runner_.parameters());
+  };
+  repeat();
+  if (runner_.any_rank(!reference.noise().equal))
+    for (int i = 1; i < kNoisyRepetitions; ++i) repeat();
+  reference.finish();
+  result.gradients = reference.noise();
+}
+
+double GradientCheck::step() {
+  try {
+    return step(deterministic_);
+  } catch (const c10::Error& error) {
+    if (!deterministic_ || !lacks_deterministic_kernel(error)) throw;
+    deterministic_ = false;
+    runner_.drop_gradients();
+    return step(deterministic_);
+  }
+}
+
+double GradientCheck::step(bool deterministic) {
+  Deterministic scope(deterministic);
+  at::manual_seed(request_.training.seed);
+  return runner_.untouched_step().item<double>();
+}
+
+void GradientCheck::judge(result::Measurement& result) const {
+  const auto& gradients = result.gradients;
+  if (!gradients.compared || gradients.equal || gradients.against == request_.plan.strategy) return;
+  if (deviation_.where.empty()) {
+    result.reason = "gradients differ by no more than the baseline's own runs";
+    return;
+  }
+  result.outcome = result::Outcome::mismatch;
+  result.reason = "gradients differ from " + gradients.against + "'s, most in " + deviation_.where + " by " +
+                  short_number(deviation_.difference);
+  if (deviation_.allowed > 0) result.reason += ", and its own runs allow " + short_number(deviation_.allowed);
+}
+
+}  // namespace memtune::trial

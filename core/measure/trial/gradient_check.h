@@ -1,0 +1,34 @@
+// Checks that a strategy's gradients equal those of the baseline bit for bit. If the baseline itself is not
+// reproducible, they may differ as much as its own runs do.
+#pragma once
+
+#include "core/plan/request/trial_request.h"
+#include "core/record/measurement/measurement.h"
+#include "core/measure/trial/reference.h"
+#include "core/measure/trial/runner.h"
+
+namespace memtune::trial {
+
+class GradientCheck {
+ public:
+  GradientCheck(const plan::TrialRequest& request, Runner& runner) : request_(request), runner_(runner) {}
+
+  // Runs a step that changes nothing but gradients. Compares loss and gradients with the reference file, or writes that
+  // if it does not exist. Fills in the fields of loss and gradients. Throws what steps throw.
+  void compare(result::Measurement& result);
+
+  // Turns a successful trial into a mismatch if they differ by more than they may.
+  void judge(result::Measurement& result) const;
+
+ private:
+  double step();
+  double step(bool deterministic);
+  void write(double loss, result::Measurement& result);
+
+  const plan::TrialRequest& request_;
+  Runner& runner_;
+  Deviation deviation_;  // from the reference, by more than is allowed
+  bool deterministic_ = true;
+};
+
+}  // namespace memtune::trial

@@ -1,0 +1,194 @@
+#include "core/measure/trial/interpreted_runner.h"
+
+#include <ATen/ATen.h>
+
+#include "core/plan/request/trial_request.h"
+#include "core/model/frontend/dtype.h"
+
+namespace memtune::trial {
+namespace {
+
+double to_ms(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1e6; }
+
+// Queries the owners of memory after each op, so that those at the last op are known.
+struct LastOwners final : program::OpObserver {
+  explicit LastOwners(step::Executor& executor) : executor(executor) {}
+  void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
+  void after(const program::Op& op, const program::Stack& outputs) override {
+    executor.after(op, outputs);
+    holders = executor.largest_holders(3);
+  }
+  step::Executor& executor;
+  std::vector<step::Holder> holders;
+};
+
+}  // namespace
+
+InterpretedRunner::InterpretedRunner(const plan::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks)
+    : request_(request), session_(request), ranks_(std::move(ranks)) {
+  if (ranks_) {
+    sharded_.emplace(session_.program(), session_.facts(), *ranks_, shard_settings());
+    session_.set_parameters(&*sharded_);
+  }
+  if (!request.plan.keeps_everything()) make_executor();
+}
+
+shard::ShardSettings InterpretedRunner::shard_settings() {
+  const plan::TrainingSettings& training = request_.training;
+  const auto dtype = [](const std::string& name) {
+    return name.empty() ? std::nullopt : std::optional(frontend::scalar_type(plan::canonical_dtype(name)));
+  };
+  return {.reshard = schedule::parse_reshard(training.reshard),
+          .dtype = dtype(training.shard_dtype),
+          .reduce_dtype = dtype(training.reduce_dtype),
+          .host_of = training.shard_offload ? &session_.device() : nullptr};
+}
+
+void InterpretedRunner::make_executor() {
+  const plan::TrainingSettings& training = request_.training;
+  step::Tiers tiers;
+  tiers.host_budget_bytes = training.host_budget_bytes;
+  if (request_.plan.places(plan::Place::disk))
+    tiers.store = std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = training.scratch,
+                                                                         .budget_bytes = training.disk_budget_bytes,
+                                                                         .allow_memory = training.scratch_in_memory});
+  executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device(), std::move(tiers));
+  if (sharded_) executor_->set_parameters(&*sharded_);
+}
+
+program::State InterpretedRunner::state() const {
+  program::State state = session_.program().state;
+  if (sharded_) state.shards = sharded_->shards();
+  return state;
+}
+
+std::vector<double> InterpretedRunner::of_all_ranks(const std::vector<double>& here) {
+  if (!ranks_) return here;
+  const at::Tensor own = at::tensor(here, at::kDouble);
+  const at::Tensor all = at::empty({ranks_->size() * own.numel()}, own.options());
+  ranks_->all_gather(all, own, "what each rank has to say")->wait();
+  return {all.const_data_ptr<double>(), all.const_data_ptr<double>() + all.numel()};
+}
+
+at::Tensor InterpretedRunner::forward_backward() {
+  return session_.forward_backward(executor(), step_trace_ ? &*step_trace_ : nullptr);
+}
+
+void InterpretedRunner::begin_warm_up(int i) {
+  if (moves() && i == 1) executor_->begin_learning();
+}
+
+void InterpretedRunner::end_warm_up(int i) {
+  if (moves() && i == 1) executor_->end_learning();
+}
+
+void InterpretedRunner::begin_measuring() {
+  if (sharded_) {
+    communicated_before_ = sharded_->counters();
+    stood_before_ = ranks_->stood();
+  }
+  if (!executor_) return;
+  reruns_before_ = executor_->reruns();
+  recomputed_before_ = executor_->recomputed_bytes();
+  host_time_before_ = executor_->host_time();
+}
+
+// Byte counts are of the last micro-batch: each of them copies the same, in every step.
+void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
+  to.recomputed_bytes = 0;
+  to.host_bytes = sharded_ ? sharded_->host_bytes() : 0;
+  if (sharded_) {
+    const auto& counters = sharded_->counters();
+    to.communication.gathered_bytes = (counters.gathered_bytes - communicated_before_.gathered_bytes) / steps;
+    to.communication.reduced_bytes = (counters.reduced_bytes - communicated_before_.reduced_bytes) / steps;
+    to.communication.exposed_ms = to_ms(ranks_->stood() - stood_before_) / steps;
+  }
+  if (!executor_) return;
+  to.engine_ms = to_ms(executor_->host_time() - host_time_before_) / steps;
+  to.recomputed_ops = (executor_->reruns() - reruns_before_) / steps;
+  to.recomputed_bytes = (executor_->recomputed_bytes() - recomputed_before_) / steps;
+  const int passes = request_.training.accumulate;
+  to.transfer.out_bytes = passes * executor_->offload().counters().out_bytes;
+  to.transfer.in_bytes = passes * executor_->offload().counters().in_bytes;
+  const tier::HostTier& tier = executor_->tier();
+  to.transfer.disk_write_bytes = passes * tier.counters().disk_write_bytes;
+  to.transfer.disk_read_bytes = passes * tier.counters().disk_read_bytes;
+  to.host_bytes += tier.pool().reserved_bytes();
+  to.host_peak_bytes = tier.pool().peak_leased_bytes();
+  to.disk_peak_bytes = tier.peak_disk_bytes();
+}
+
+bool InterpretedRunner::prepare_trace() {
+  if (!executor_) make_executor();
+  executor_->turn_on_timers();
+  return true;
+}
+
+StepNotes* InterpretedRunner::start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) {
+  const bool on_host = request_.training.shard_offload;
+  const bool updates_there = on_host && !device().emulated();
+  owners_.emplace(session_.facts(), on_host ? NamedParameters() : parameters(),
+                  updates_there ? 0 : optimizer.state_bytes(), *executor_, device().memory().allocated);
+  step_trace_.emplace(session_.facts(), device(), profiler, *executor_, *owners_);
+  return &*step_trace_;
+}
+
+void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& to) {
+  step_trace_->finish(trace);
+  step_trace_.reset();
+  owners_.reset();
+  // These are the counters of the last micro-batch; the device is idle.
+  const tier::HostTier::Counters& counters = executor_->tier().counters();
+  const int passes = request_.training.accumulate;
+  to.recompute_ms = passes * executor_->rerun_ms();
+  to.stalls = {passes * to_ms(counters.room_stall), passes * to_ms(counters.disk_stall),
+               passes * executor_->copy_stall_ms()};
+}
+
+StepNotes* InterpretedRunner::start_costs() {
+  if (request_.plan.moves()) return nullptr;
+  if (!executor_) make_executor();
+  // In a sharded step, gradients are not those of the parameter tensors.
+  cost_notes_.emplace(device(), *executor_, request_.plan, sharded_ ? std::vector<at::Tensor>() : parameter_tensors(),
+                      sharded_ ? &*sharded_ : nullptr);
+  return &*cost_notes_;
+}
+
+std::optional<plan::StepCosts> InterpretedRunner::finish_costs() {
+  std::optional<plan::StepCosts> costs = cost_notes_->costs();
+  cost_notes_.reset();
+  if (!costs || !sharded_) return costs;
+  costs->sharding.ranks = ranks_->size();
+  costs->sharding.rank = ranks_->rank();
+  costs->sharding.reshard = request_.training.reshard;
+  return costs;
+}
+
+std::string InterpretedRunner::where() const {
+  return session_.in_forward() ? "forward, " + session_.where() : "backward or optimizer";
+}
+
+// The activations are gone after the throw, so the forward runs again, to the same point. With several ranks all would
+// have to do that.
+std::vector<Runner::Owner> InterpretedRunner::largest_owners() {
+  if (sharded_) return {};
+  drop_gradients();
+  device().empty_cache();
+  executor_.reset();
+  make_executor();
+  LastOwners last(*executor_);
+  try {
+    session_.forward_backward(&*executor_, &last);
+  } catch (const c10::OutOfMemoryError&) {
+  }
+  drop_gradients();
+  std::vector<Owner> owners;
+  for (const auto& holder : last.holders) owners.push_back({holder.name, holder.bytes});
+  return owners;
+}
+
+std::unique_ptr<Runner> make_runner(const plan::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks) {
+  return std::make_unique<InterpretedRunner>(request, std::move(ranks));
+}
+
+}  // namespace memtune::trial

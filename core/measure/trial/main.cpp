@@ -1,0 +1,224 @@
+// memtune-trial: one trial in a process of its own. See core/plan/request/trial_protocol.h.
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/engine/autograd/hooks.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/layout.h"
+#include "core/base/limits.h"
+#include "core/base/text.h"
+#include "core/plan/request/run_request.h"
+#include "core/plan/request/trial_protocol.h"
+#include "core/plan/request/trial_request.h"
+#include "core/base/device/torch/make_device.h"
+#include "core/measure/profiler/doctor.h"
+#include "core/measure/profiler/machine_probe.h"
+#include "core/model/program/first_line.h"
+#include "core/engine/shard/agent_store.h"
+#include "core/engine/shard/collectives.h"
+#include "core/measure/trial/sandbox.h"
+#include "core/measure/trial/save_trial.h"
+#include "core/measure/trial/training_run.h"
+#include "core/measure/trial/trial.h"
+
+namespace {
+
+using memtune::trial::Frames;
+
+int usage() {
+  std::fputs(
+      "usage: memtune-trial inspect|run|train|save REQUEST.json | doctor|probe [cpu|cuda|cuda:N] |\n"
+      "       memtune-trial announce HOST PORT PREFIX RANK MILLISECONDS [TEXT]\n"
+      "memtune starts it; by hand it writes its frames to stdout.\n",
+      stderr);
+  return 2;
+}
+
+template <class Request>
+Request read_request(const char* path) {
+  return memtune::parse_json(memtune::read_file(path)).get<Request>();
+}
+
+// From now on the process can write only into the folders of the request's results and its scratch folder.
+void begin(const memtune::plan::TrialRequest& request, std::vector<std::filesystem::path> folders = {}) {
+  for (const std::string& file : {request.trace, request.costs, request.reference})
+    if (!file.empty()) folders.push_back(std::filesystem::absolute(file).parent_path());
+  if (!request.training.scratch.empty()) folders.emplace_back(request.training.scratch);
+  if (!memtune::trial::write_only_beneath(folders))
+    std::fputs("this kernel has no Landlock: the model may write wherever you may\n", stderr);
+  memtune::trial::end_with_reader_of(memtune::plan::kFrameDescriptor);
+}
+
+// Threads of Gloo and NCCL end the process if ranks request different collectives, or one is missing. The reason is
+// sent before that.
+void tell_why_ranks_end(const memtune::plan::TrialRequest& request, Frames& frames) {
+  static Frames* told = nullptr;
+  static std::string waited;
+  static std::terminate_handler former = nullptr;
+  told = &frames;
+  waited = "rank " + std::to_string(request.rank) + " waited " +
+           memtune::seconds_text(std::chrono::milliseconds(request.training.rank_timeout_ms)) +
+           " for the others on the device";
+  former = std::set_terminate([] {
+    try {
+      if (const auto error = std::current_exception()) std::rethrow_exception(error);
+    } catch (const std::exception& error) {
+      if (memtune::shard::tells_of_different_orders(error)) {
+        told->send({{"frame", "error"}, {"message", memtune::shard::kOrdersDiffer}});
+        std::_Exit(1);
+      }
+      if (memtune::shard::tells_of_missing_rank(error)) {
+        told->send({{"frame", "rank"}, {"timed_out", true}, {"message", waited}});
+        std::_Exit(1);
+      }
+    } catch (...) {
+    }
+    former();
+  });
+}
+
+// To be called while the process may still open connections. Null: there is one rank.
+std::unique_ptr<memtune::shard::Collectives> meet(const memtune::plan::TrialRequest& request) {
+  const auto& training = request.training;
+  if (training.ranks == 1) return nullptr;
+  memtune::shard::GroupSettings settings{request.rank,       training.ranks,
+                                         request.rendezvous, std::chrono::milliseconds(training.rank_timeout_ms),
+                                         request.address,    memtune::plan::kRendezvousDescriptor};
+  if (training.device != "cpu") settings.device = memtune::device::make_device(training.device)->index();
+  return memtune::shard::connect(settings);
+}
+
+void inspect(const char* path, Frames& frames) {
+  const auto request = read_request<memtune::plan::TrialRequest>(path);
+  begin(request);
+  memtune::trial::inspect(request, frames);
+}
+
+// With several ranks the runner is never destroyed: it would wait for collectives of a lost rank, and delay the answer.
+std::shared_ptr<memtune::trial::Runner> endless(std::unique_ptr<memtune::trial::Runner> runner, int ranks) {
+  if (ranks == 1) return runner;
+  return {runner.release(), [](memtune::trial::Runner*) {}};
+}
+
+void run_trial(const char* path, Frames& frames) {
+  const auto request = read_request<memtune::plan::TrialRequest>(path);
+  auto ranks = meet(request);
+  if (ranks) tell_why_ranks_end(request, frames);
+  begin(request);
+  frames.phase("load", 1, 1);
+  const auto runner = endless(memtune::trial::make_runner(request, std::move(ranks)), request.training.ranks);
+  auto measurement = memtune::trial::run_trial(request, *runner, frames);
+  frames.send({{"frame", "result"}, {"measurement", measurement}});
+}
+
+std::shared_ptr<memtune::trial::Runner> ready_runner(const memtune::plan::RunRequest& request, Frames& frames) {
+  auto ranks = meet(request.trial);
+  if (ranks) tell_why_ranks_end(request.trial, frames);
+  begin(request.trial, {request.folder});
+  frames.phase("load", 1, 1);
+  return endless(memtune::trial::make_runner(request.trial, std::move(ranks)), request.trial.training.ranks);
+}
+
+void train(const char* path, Frames& frames) {
+  const auto request = read_request<memtune::plan::RunRequest>(path);
+  const auto runner = ready_runner(request, frames);
+  const auto training = memtune::trial::train(request, *runner, frames);
+  frames.send({{"frame", "trained"}, {"training", training}});
+}
+
+void measure_saves(const char* path, Frames& frames) {
+  const auto request = read_request<memtune::plan::RunRequest>(path);
+  const auto runner = ready_runner(request, frames);
+  const auto measured = memtune::trial::measure_saves(request, *runner, frames);
+  frames.send({{"frame", "saves"}, {"saves", measured}});
+}
+
+void doctor(const std::string& device, Frames& frames) {
+  nlohmann::json checks = nlohmann::json::array();
+  for (const auto& check : memtune::profiler::run_doctor(device))
+    checks.push_back({{"name", check.name},
+                      {"status", memtune::profiler::to_string(check.status)},
+                      {"detail", check.detail},
+                      {"fix", check.fix}});
+  frames.send({{"frame", "doctor"}, {"checks", checks}});
+}
+
+void announce(const std::vector<std::string>& words, Frames& frames) {
+  const memtune::shard::AgentStore store{words[0], static_cast<int>(memtune::parse_integer(words[1], "port")), words[2],
+                                         static_cast<int>(memtune::parse_integer(words[3], "rank")),
+                                         std::chrono::milliseconds(memtune::parse_integer(words[4], "milliseconds"))};
+  frames.send({{"frame", "announced"}, {"text", memtune::shard::announce(store, words.size() > 5 ? words[5] : "")}});
+}
+
+void probe(const std::string& name, Frames& frames) {
+  const auto device = memtune::device::make_device(name);
+  const auto machine =
+      memtune::profiler::probe_machine(*device, [&](const std::string& what) { frames.phase("probe", 0, 0, what); });
+  frames.send({{"frame", "machine"}, {"machine", machine}});
+}
+
+int run(int argc, char** argv, Frames& frames) {
+  std::string command = argc > 1 ? argv[1] : "";
+  if (command == "doctor") {
+    doctor(argc > 2 ? argv[2] : "cpu", frames);
+  } else if (command == "probe") {
+    probe(argc > 2 ? argv[2] : "cpu", frames);
+  } else if (command == "announce" && (argc == 7 || argc == 8)) {
+    announce({argv + 2, argv + argc}, frames);
+  } else if (command == "inspect" && argc == 3) {
+    inspect(argv[2], frames);
+  } else if (command == "run" && argc == 3) {
+    run_trial(argv[2], frames);
+  } else if (command == "train" && argc == 3) {
+    train(argv[2], frames);
+  } else if (command == "save" && argc == 3) {
+    measure_saves(argv[2], frames);
+  } else {
+    return usage();
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit then fails with a reason
+  memtune::autograd::install_engine();
+  Frames frames;
+  int status = 1;
+  try {
+    status = run(argc, argv, frames);
+  } catch (const memtune::UsageError& error) {
+    frames.send({{"frame", "usage"}, {"message", error.what()}});
+    status = 2;
+  } catch (const memtune::OutOfHostMemory& error) {
+    frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", error.what()}});
+  } catch (const std::bad_alloc&) {
+    const std::string message = "out of host memory; " + memtune::memory_limit();
+    frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", message}});
+  } catch (const memtune::DiskFull& error) {
+    frames.send({{"frame", "error"}, {"outcome", "disk_full"}, {"message", error.what()}});
+  } catch (const memtune::shard::RankTimeout& error) {
+    frames.send({{"frame", "rank"}, {"timed_out", true}, {"message", error.what()}});
+  } catch (const memtune::shard::RankLost& error) {
+    frames.send({{"frame", "rank"}, {"timed_out", false}, {"message", error.what()}});
+  } catch (const std::exception& error) {
+    frames.send({{"frame", "error"}, {"message", memtune::program::first_line(error)}});
+    std::fprintf(stderr, "%s\n", error.what());
+  }
+  std::fflush(nullptr);
+  std::_Exit(status);  // the kernel does all that destructors of LibTorch and CUDA would do
+}

@@ -1,0 +1,240 @@
+#include "core/measure/trial/reference.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/limits.h"
+
+namespace memtune::trial {
+namespace {
+
+namespace fs = std::filesystem;
+using plan::Reference;
+using plan::ReferenceGradient;
+
+constexpr int64_t kSliceElements = int64_t{1} << 22;  // compared at a time, in double precision
+constexpr double kAllowed = 2;                        // times the noise
+
+// Copies one gradient at a time to the CPU. Zeros made by autograd have no memory and get some.
+at::Tensor on_cpu(const at::Tensor& gradient) {
+  at::Tensor dense = gradient.detach();
+  if (dense.layout() != at::kStrided) dense = dense.to_dense();
+  if (dense._is_zerotensor()) dense = at::zeros(dense.sizes(), dense.options());
+  return dense.to(at::kCPU).resolve_conj().resolve_neg().contiguous();
+}
+
+// Complex numbers are compared by both parts.
+at::Tensor in_doubles(const at::Tensor& tensor) {
+  return (tensor.is_complex() ? at::view_as_real(tensor).flatten() : tensor).to(at::kDouble);
+}
+
+std::string hash_of(const at::Tensor& tensor) { return hash_hex(tensor.const_data_ptr(), tensor.nbytes()); }
+
+bool same_bits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+// NaN on one side only is the largest difference. It is finite, because JSON has no infinity.
+double difference(double a, double b) {
+  double d = std::abs(a - b);
+  if (std::isnan(a) && std::isnan(b)) return 0;
+  return a == b ? 0 : std::isfinite(d) ? d : std::numeric_limits<double>::max();
+}
+
+// If a run of the baseline is not finite, its noise does not show how much a trial may differ.
+double usable(double noise) { return noise < std::numeric_limits<double>::max() ? noise : 0; }
+
+// The difference of one parameter, or of the loss.
+struct Difference {
+  double largest = 0;  // absolute
+  double size = 0;     // of the reference's largest element
+};
+
+Difference difference(const at::Tensor& found, const at::Tensor& expected) {
+  at::Tensor left = found.flatten(), right = expected.flatten();
+  Difference result;
+  for (int64_t i = 0; i < left.numel(); i += kSliceElements) {
+    int64_t end = std::min(left.numel(), i + kSliceElements);
+    at::Tensor x = in_doubles(left.slice(0, i, end)), y = in_doubles(right.slice(0, i, end));
+    const double *p = x.const_data_ptr<double>(), *q = y.const_data_ptr<double>();
+    for (int64_t k = 0; k < x.numel(); ++k) {
+      result.largest = std::max(result.largest, difference(p[k], q[k]));
+      if (std::isfinite(q[k])) result.size = std::max(result.size, std::abs(q[k]));
+    }
+  }
+  return result;
+}
+
+ReferenceGradient describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
+  bool defined = parameter.grad().defined();
+  return {name,
+          c10::toString(parameter.scalar_type()),
+          parameter.sizes().vec(),
+          defined,
+          offset,
+          defined ? parameter.nbytes() : 0,
+          "",
+          0};
+}
+
+at::Tensor read(const InputFile& file, const ReferenceGradient& entry, const at::Tensor& parameter,
+                const fs::path& path) {
+  at::Tensor tensor = at::empty(parameter.sizes(), at::TensorOptions(parameter.scalar_type()));
+  file.read(static_cast<char*>(tensor.data_ptr()), static_cast<int64_t>(tensor.nbytes()),
+            static_cast<int64_t>(plan::kFirstGradient + entry.offset));
+  if (hash_of(tensor) != entry.hash) plan::refuse_reference(path, "a damaged reference file");
+  return tensor;
+}
+
+void check_model(const Reference& reference, const NamedParameters& parameters, const fs::path& path) {
+  if (reference.gradients.size() != parameters.size())
+    plan::refuse_reference(path, "of another model: it has " + std::to_string(reference.gradients.size()) +
+                                       " parameters, this one has " + std::to_string(parameters.size()));
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& name = parameters[i].first;
+    const at::Tensor& parameter = parameters[i].second;
+    const ReferenceGradient& entry = reference.gradients[i];
+    if (entry.name != name || entry.dtype != c10::toString(parameter.scalar_type()) ||
+        entry.shape != parameter.sizes().vec() || (entry.defined && entry.bytes != parameter.nbytes()))
+      plan::refuse_reference(path, "of another model: it has '" + entry.name + "' where this one has '" + name + "'");
+  }
+}
+
+// Called for everything whose bits differ from the reference: index of the parameter, -1 for the loss.
+using Told = std::function<void(int, const std::string& name, const Difference&)>;
+
+// A gradient that only one side has is compared with zeros.
+void compare(const InputFile& file, const fs::path& path, const Reference& reference, double loss,
+             const NamedParameters& parameters, const Told& told) {
+  at::NoGradGuard no_grad;
+  const bool both_nan = std::isnan(loss) && std::isnan(reference.loss);
+  if (!both_nan && !same_bits(loss, reference.loss))
+    told(-1, "loss", {difference(loss, reference.loss), std::abs(reference.loss)});
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const std::string& name = parameters[i].first;
+    const at::Tensor& parameter = parameters[i].second;
+    const ReferenceGradient& entry = reference.gradients[i];
+    const bool found = parameter.grad().defined();
+    if (!entry.defined && !found) continue;
+    at::Tensor gradient = found ? on_cpu(parameter.grad()) : at::Tensor();
+    if (entry.defined && found && hash_of(gradient) == entry.hash) continue;
+    auto zeros = [&] { return at::zeros(parameter.sizes(), at::TensorOptions(parameter.scalar_type())); };
+    told(static_cast<int>(i), name,
+         difference(found ? gradient : zeros(), entry.defined ? read(file, entry, parameter, path) : zeros()));
+  }
+}
+
+void note(result::Gradients& result, const std::string& where, double largest) {
+  if (result.equal || largest > result.max_abs_difference) {
+    result.max_abs_difference = largest;
+    result.worst = where;
+  }
+  result.equal = false;
+}
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
+                                 const NamedParameters& parameters)
+    : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
+  remove_file(aside_);  // otherwise a link there would be followed
+  file_.open(aside_, std::ios::binary | std::ios::trunc);
+  reference_ = {strategy, loss, 0, 0, {}};
+  noise_ = {true, true, 0, "", strategy};
+  at::NoGradGuard no_grad;
+  plan::begin_reference(file_);
+  uint64_t offset = 0;
+  for (const auto& [name, parameter] : parameters) {
+    ReferenceGradient& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
+    if (!entry.defined) continue;
+    at::Tensor gradient = on_cpu(parameter.grad());
+    entry.hash = hash_of(gradient);
+    file_.write(static_cast<const char*>(gradient.const_data_ptr()), static_cast<std::streamsize>(gradient.nbytes()));
+    offset += entry.bytes;
+  }
+  file_.flush();
+  check();
+}
+
+ReferenceWriter::~ReferenceWriter() {
+  std::error_code error;
+  fs::remove(aside_, error);
+}
+
+void ReferenceWriter::check() const {
+  if (file_) return;
+  uint64_t bytes = 0;
+  for (const ReferenceGradient& entry : reference_.gradients) bytes += entry.bytes;
+  std::error_code error;
+  fs::remove(aside_, error);  // no destructor runs if the constructor throws
+  const std::string message = "cannot write '" + path_.string() + "', which needs " + std::to_string(bytes) + " bytes";
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
+    throw DiskFull(message + ": " + file_size_limit());
+  const fs::space_info space = fs::space(path_.parent_path(), error);
+  if (!error && space.available < bytes)
+    throw DiskFull(message + ": the disk has " + std::to_string(space.available) + " free");
+  throw IoError(message);
+}
+
+void ReferenceWriter::repeat(double loss, const NamedParameters& parameters) {
+  compare(InputFile(aside_), aside_, reference_, loss, parameters,
+          [&](int index, const std::string& name, const Difference& by) {
+            double& noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
+            noise = std::max(noise, by.largest);
+            sizes_[index] = by.size;
+            note(noise_, name, by.largest);
+          });
+}
+
+// Median noise relative to the size, of everything that was not reproduced.
+double ReferenceWriter::relative_noise() const {
+  std::vector<double> relative;
+  for (const auto& [index, size] : sizes_) {
+    const double noise = index < 0 ? reference_.loss_noise : reference_.gradients[static_cast<size_t>(index)].noise;
+    if (size > 0) relative.push_back(usable(noise) / size);
+  }
+  return median(std::move(relative));
+}
+
+void ReferenceWriter::finish() {
+  reference_.relative_noise = relative_noise();
+  plan::finish_reference(file_, reference_);
+  file_.close();
+  check();
+  publish_file(aside_, path_);
+}
+
+Comparison compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
+  const Reference reference = plan::read_reference(path);
+  check_model(reference, parameters, path);
+  const InputFile file(path);
+  Comparison comparison;
+  comparison.gradients = {true, true, 0, "", reference.strategy};
+  compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
+    note(comparison.gradients, name, by.largest);
+    const double own = index < 0 ? reference.loss_noise : reference.gradients[static_cast<size_t>(index)].noise;
+    const double allowed = kAllowed * std::max(usable(own), usable(reference.relative_noise * by.size));
+    Deviation& worst = comparison.worst;
+    if (by.largest > allowed && by.largest - allowed > worst.difference - worst.allowed)
+      worst = {name, by.largest, allowed};
+  });
+  return comparison;
+}
+
+}  // namespace memtune::trial

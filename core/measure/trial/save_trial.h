@@ -1,0 +1,16 @@
+// Measures what one save mode of kSaveModes costs a training, in a process of its own. It takes steps without
+// saves, then saves one after another. Steps continue during each save until it ends, and two more follow.
+#pragma once
+
+#include "core/plan/request/run_request.h"
+#include "core/record/measurement/save_measurement.h"
+#include "core/measure/trial/frames.h"
+#include "core/measure/trial/runner.h"
+
+namespace memtune::trial {
+
+// Saves `request.saves` times into its folder, and loads the last state. A failed save ends it, with the reason. Throws
+// what ops, engines and states throw, except for out of device memory.
+result::SaveMeasurement measure_saves(const plan::RunRequest& request, Runner& runner, Frames& frames);
+
+}  // namespace memtune::trial

@@ -1,0 +1,298 @@
+#include "core/measure/trial/trial.h"
+
+#include <ATen/Context.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/bytes.h"
+#include "core/base/elapsed.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/limits.h"
+#include "core/base/text.h"
+#include "core/engine/optimizer/in_backward.h"
+#include "core/measure/profiler/profiler.h"
+#include "core/model/program/first_line.h"
+#include "core/record/measurement/overlap.h"
+#include "core/record/trace/file.h"
+#include "core/measure/trial/gradient_check.h"
+#include "core/measure/trial/loaded_steps.h"
+#include "core/measure/trial/origin.h"
+#include "core/measure/trial/session.h"
+
+namespace memtune::trial {
+namespace {
+
+using result::Measurement;
+using result::Outcome;
+
+constexpr int kCostSteps = 3;
+constexpr const char* kOfAllocator = "reserved by PyTorch";  // in CUDA's message, which has advice
+
+class Trial {
+ public:
+  Trial(const plan::TrialRequest& request, Runner& runner, Frames& frames)
+      : request_(request), frames_(frames), runner_(runner), device_(runner.device()), gradients_(request, runner) {
+    result_.strategy = request.plan.strategy;
+    result_.device = device_.name();
+    result_.emulated = device_.emulated();
+  }
+
+  Measurement run() {
+    try {
+      if (request_.round == 0) compare_gradients();
+      device_.empty_cache();  // memory that the allocator keeps would not be capped
+      device_.set_cap(request_.training.memory_cap_bytes);
+      device_.reset_peak();
+      optimizer_ = runner_.make_optimizer(request_.training);
+      if (request_.training.optimizer_in_backward) in_backward_.emplace(*optimizer_);
+      at::manual_seed(request_.training.seed);
+      warm_up();
+      measure();
+      if (!request_.costs.empty()) record_costs();
+      if (request_.round == 0 && request_.training.traced_steps > 0) trace_steps();
+    } catch (const c10::OutOfMemoryError& error) {
+      out_of_memory(error);
+    } catch (const OutOfHostMemory& error) {
+      fail(Outcome::host_oom, error);
+    } catch (const std::bad_alloc&) {
+      fail(Outcome::host_oom, OutOfHostMemory("out of host memory; " + memory_limit()));
+    } catch (const DiskFull& error) {
+      fail(Outcome::disk_full, error);
+    } catch (const DiskError& error) {
+      fail(Outcome::disk_error, error);
+    } catch (const CorruptBlock& error) {
+      fail(Outcome::corrupt, error);
+    }
+    if (result_.outcome == Outcome::ok) gradients_.judge(result_);
+    return std::move(result_);
+  }
+
+ private:
+  void fail(Outcome outcome, const Error& error) {
+    result_.outcome = outcome;
+    result_.reason = "in " + phase_ + ": " + error.what();
+  }
+
+  // Runs without the cap: the baseline may need more memory than the emulated GPU has.
+  void compare_gradients() {
+    phase_ = "reference";
+    frames_.phase(phase_, 1, 1);
+    gradients_.compare(result_);
+  }
+
+  void warm_up() {
+    phase_ = "warmup";
+    const int steps = std::max(request_.training.warmup, runner_.least_warm_up());
+    for (int i = 0; i < steps; ++i) {
+      frames_.phase(phase_, i + 1, steps);
+      runner_.begin_warm_up(i);
+      step();
+      runner_.end_warm_up(i);
+    }
+  }
+
+  // Wall time of a whole step: forward, backward, optimizer, reading the loss, until the device is idle.
+  double step(StepNotes* notes = nullptr) {
+    auto start = std::chrono::steady_clock::now();
+    if (notes) notes->begin_forward();
+    at::Tensor loss = runner_.forward_backward();
+    if (notes) notes->begin_optimizer();
+    optimizer_->step();
+    last_loss_ = loss.item<double>();
+    device_.synchronize();
+    if (notes) notes->end_step();
+    if (!std::isfinite(last_loss_) && result_.outcome == Outcome::ok) {
+      result_.outcome = Outcome::nan;
+      result_.reason = "the loss is " + std::to_string(last_loss_) + " in " + phase_;
+    }
+    return ms_since(start);
+  }
+
+  void measure() {
+    phase_ = "measure";
+    device_.synchronize();
+    device_.reset_peak();
+    result_.floor_bytes = device_.memory().allocated;
+    runner_.begin_measuring();
+    std::vector<double> samples;
+    for (int i = 0; i < request_.training.steps; ++i) {
+      frames_.phase(phase_, i + 1, request_.training.steps);
+      samples.push_back(step());
+      result_.loss.push_back(last_loss_);
+    }
+    const device::MemoryUse memory = device_.memory();
+    result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved, device_.used_bytes()};
+    result_.step_ms = result::summarize(samples);
+    result_.noisy = result::is_noisy(result_.step_ms);
+    double seconds = result_.step_ms.median / 1e3;
+    const Runner::Work work = runner_.work();
+    result_.samples_per_s = static_cast<double>(work.samples) / seconds;
+    result_.tokens_per_s = static_cast<double>(work.tokens) / seconds;
+    runner_.add_figures(request_.training.steps, result_);
+    if (request_.training.shard_offload && !device_.emulated()) result_.host_bytes += optimizer_->state_bytes();
+  }
+
+  // Records for planners what each op and each saved tensor of a step costs.
+  void record_costs() try {
+    phase_ = "costs";
+    device_.set_cap(0);  // the measured steps did fit
+    StepNotes* notes = runner_.start_costs();
+    if (notes == nullptr) return;
+    for (int i = 0; i < kCostSteps; ++i) {
+      frames_.phase(phase_, i + 1, kCostSteps);
+      step(notes);
+    }
+    std::optional<plan::StepCosts> costs = runner_.finish_costs();
+    if (!costs) return;
+    costs->step_ms = result_.step_ms.median;
+    const profiler::Link link = profiler::probe_link(device_);
+    costs->out_gb_per_s = link.out_gb_per_s;
+    costs->in_gb_per_s = link.in_gb_per_s;
+    LoadedSteps loaded(runner_, LoadedSteps::make_copies(device_, link, costs->step_ms), costs->step_ms, [&] {
+      frames_.phase(phase_, 0, 0);
+      return step();
+    });
+    // These copies are all enqueued at once, as no plan does. They slow a sharded step far more than those of a plan.
+    if (!costs->sharded()) costs->copy_slowdown = loaded.copy_slowdown();
+    loaded.measure_disk(request_.training, *costs);
+    write_file(request_.costs, nlohmann::json(*costs).dump() + "\n");
+  } catch (const c10::OutOfMemoryError& error) {
+    forgo_costs(program::first_line(error));
+  } catch (const IoError& error) {
+    forgo_costs(error.what());
+  }
+
+  // The measurement is valid without costs.
+  void forgo_costs(const std::string& why) {
+    std::fprintf(stderr, "what a step costs was not recorded: %s\n", why.c_str());
+    if (runner_.start_costs() != nullptr) runner_.finish_costs();
+    runner_.drop_gradients();
+    device_.empty_cache();
+  }
+
+  // By the clock of the machine.
+  static int64_t now_ns() {
+    return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+  }
+
+  // Hooks and profiler are on even if the plan needs no hooks: the difference is the overhead of profiling.
+  void trace_steps() {
+    phase_ = "trace";
+    device_.set_cap(0);  // the measured steps did fit; the profiler's own memory need not
+    if (!runner_.prepare_trace()) return;
+    auto profiler = profiler::make_profiler(device_);
+    trace::Trace trace;
+    trace.origin = find_origin(request_);
+    trace.strategy = request_.plan.strategy;
+    trace.device = result_.device;
+    trace.budget_bytes = request_.training.memory_cap_bytes;
+    std::vector<double> samples;
+    StepNotes* notes = runner_.start_trace(*profiler, *optimizer_);
+    step(notes);
+    profiler->start();
+    (void)runner_.any_rank(false);  // a barrier: no step waits for another rank's profiler
+    trace.start_ns = now_ns() - profiler->now_ns();
+    notes->begin_times();
+    for (int i = 0; i < request_.training.traced_steps; ++i) {
+      frames_.phase(phase_, i + 1, request_.training.traced_steps);
+      samples.push_back(step(notes));
+    }
+    runner_.finish_trace(trace, result_);
+    result_.profiler_overhead = result::summarize(samples).median / result_.step_ms.median - 1;
+    if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
+    result_.communication.collectives_ms =
+        result::measure_collectives(trace, request_.training.traced_steps).collectives_ms;
+    if (result_.transfer.out_bytes == 0) return;  // the model's own copies, such as its loss, are not the engine's
+    const result::TransferFigures counted = result_.transfer;
+    result_.transfer = result::measure_overlap(trace, request_.training.traced_steps);
+    result_.transfer.out_bytes = counted.out_bytes;
+    result_.transfer.in_bytes = counted.in_bytes;
+    result_.transfer.disk_write_bytes = counted.disk_write_bytes;
+    result_.transfer.disk_read_bytes = counted.disk_read_bytes;
+    auto link = profiler::probe_link(device_);
+    result_.transfer.link_out_gb_per_s = link.out_gb_per_s;
+    result_.transfer.link_in_gb_per_s = link.in_gb_per_s;
+  }
+
+  void out_of_memory(const c10::OutOfMemoryError& error) {
+    int64_t held = device_.memory().peak_allocated;
+    result_.outcome = Outcome::device_oom;
+    result_.reason = "out of device memory in " + phase_ + " (" + runner_.where() + "): tried to allocate " +
+                     asked_for(error) + " with " + format_bytes(held) + " held at most";
+    if (int64_t cap = request_.training.memory_cap_bytes; cap > 0 && phase_ != "reference")
+      result_.reason += " and a cap of " + format_bytes(cap);
+    std::vector<std::string> parts;
+    for (const auto& owner : runner_.largest_owners()) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
+    if (!parts.empty()) result_.reason += "; the step's largest: " + join(parts, ", ");
+    if (const std::string said = program::first_line(error); said.find(kOfAllocator) != std::string::npos)
+      result_.reason += "; PyTorch says: " + said;
+  }
+
+  // "1.95 GiB" from "Tried to allocate 1.95 GiB. GPU 0 has ...", or from a number of bytes.
+  static std::string asked_for(const c10::OutOfMemoryError& error) {
+    std::string text = program::first_line(error);
+    std::string key = "ried to allocate ";
+    size_t begin = text.find(key);
+    if (begin == std::string::npos) return text;
+    text = text.substr(begin + key.size());
+    size_t number = text.find_first_not_of("0123456789.");
+    size_t end = text.find_first_not_of("KMGTiB", number + 1);
+    if (text.compare(number, 6, " bytes") == 0) return format_bytes(std::stoll(text.substr(0, number)));
+    return text.substr(0, end);
+  }
+
+  const plan::TrialRequest& request_;
+  Frames& frames_;
+  Runner& runner_;
+  device::Device& device_;
+  std::unique_ptr<optimizer::Optimizer> optimizer_;
+  std::optional<optimizer::InBackward> in_backward_;
+  Measurement result_;
+  std::string phase_ = "load";
+  GradientCheck gradients_;
+  double last_loss_ = 0;
+};
+
+std::unique_ptr<Session> surveyed(const plan::TrialRequest& request) {
+  if (Session::shapes_tell(request)) try {
+      auto session = std::make_unique<Session>(request, Tensors::of_shapes);
+      session->survey();
+      return session;
+    } catch (const c10::Error&) {
+      // Some op has to run, or the model rejects its inputs, which a session with values reports.
+    }
+  auto session = std::make_unique<Session>(request);
+  session->survey();
+  return session;
+}
+
+}  // namespace
+
+Measurement run_trial(const plan::TrialRequest& request, Runner& runner, Frames& frames) {
+  return Trial(request, runner, frames).run();
+}
+
+void inspect(const plan::TrialRequest& request, Frames& frames) {
+  frames.phase("load", 1, 1);
+  const std::unique_ptr<Session> session = surveyed(request);
+  plan::ProgramFacts facts = session->facts();
+  std::vector<std::string> inputs;
+  for (const auto& spec : session->batch().specs) inputs.push_back(plan::to_string(spec));
+  frames.send({{"frame", "facts"},
+               {"facts", facts},
+               {"inputs", inputs},
+               {"loss", frontend::to_string(session->loss())},
+               {"origin", find_origin(request)}});
+}
+
+}  // namespace memtune::trial

@@ -1,0 +1,202 @@
+#include "core/model/frontend/adapter/lora_writer.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+
+#include <algorithm>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/model/frontend/adapter/linear_layers.h"
+#include "core/model/frontend/adapter/lora_factors.h"
+#include "core/model/frontend/emitter.h"
+
+namespace memtune::frontend {
+namespace {
+
+using program::Op;
+
+constexpr char kDtype[] = "prim::dtype";
+
+at::ScalarType adapter_type(const at::Tensor& weight) {
+  const at::ScalarType held = weight.scalar_type();
+  return held == at::kDouble ? held : at::kFloat;
+}
+
+bool is_meta(const program::Program& program) {
+  return std::ranges::any_of(program.state.parameters, [](const auto& named) { return named.second.is_meta(); });
+}
+
+class LoraWriter {
+ public:
+  LoraWriter(program::Program& program, const model::Lora& lora, int64_t seed)
+      : program_(program), lora_(lora), layers_(program), emit_(program), factors_(lora, seed, is_meta(program)) {}
+
+  void write() {
+    const size_t modules = program_.regions.size();  // adapters add regions
+    freeze();
+    emit_.rewrite([this](Op op) {
+      const auto layer = layers_.find(op);
+      const auto embedding = layers_.find_embedding(op);
+      if (layer && lora_.adapts(layer->path, layer->is_head))
+        adapt(std::move(op), *layer);
+      else if (embedding && !lora_.all_linear && lora_.adapts(embedding->path, false))
+        adapt(std::move(op), *embedding);
+      else
+        emit_.keep(std::move(op));
+    });
+    check_modules(modules);
+    check_targets();
+    train_biases();
+    factors_.check_all_used();
+  }
+
+ private:
+  void freeze() {
+    for (auto& [name, parameter] : program_.state.parameters) parameter.requires_grad_(false);
+    program_.state.adapted = true;
+  }
+
+  // In peft's order: the layer; its input cast to the adapter's dtype, dropout, both factors, scale, addition.
+  void adapt(Op op, const LinearLayer& layer) {
+    const program::Slot result = op.outputs[0];
+    const Value x{op.inputs[layer.input()]};
+    Value y = emit_.keep_aside(std::move(op));
+    if (layer.form == LinearForm::in_4_bits) y = emit_.op("aten::clone", "", {y});
+    const auto [down, up] = factors(layer.path, layer.weight, kLinearFactors, layer.rows, layer.columns);
+    Value z = emit_.op("aten::to", "dtype", {x, layer.quantized() ? without_autocast(down, x) : dtype_of(down)});
+    if (lora_.dropout > 0) z = emit_.op("aten::dropout", "", {z, lora_.dropout, true});
+    z = linear(z, down, layer.path + ".lora_A");
+    z = linear(z, up, layer.path + ".lora_B");
+    z = emit_.op("aten::mul", "Scalar", {z, lora_.scale_of(layer.path)});
+    if (layer.quantized()) {
+      z = emit_.op("aten::to", "dtype", {z, without_autocast(y, z)});
+      emit_.op("aten::add", "Tensor", {y, z});
+    } else {
+      add_in_type_of(y, z);
+    }
+    emit_.stand_for(result);
+  }
+
+  // peft applies neither dropout nor a cast here.
+  void adapt(Op op, const EmbeddingLayer& layer) {
+    if (const program::ModuleRegion& region = program_.regions[op.region];
+        region.path == layer.path && region.type != "Embedding")
+      throw UsageError("--lora: '" + layer.path + "' is a " + region.type +
+                       "; of embeddings only plain ones get adapters");
+    const program::Slot result = op.outputs[0];
+    std::vector<Argument> arguments;
+    for (const program::Slot input : op.inputs) arguments.emplace_back(Value{input});
+    const Value y = emit_.keep_aside(std::move(op));
+    const auto [down, up] =
+        factors(layer.path, layer.weight, kEmbeddingFactors, layer.weight.size(1), layer.weight.size(0));
+    arguments[0] = emit_.op("aten::numpy_T", "", {down});
+    const Value turned = emit_.op("aten::numpy_T", "", {up});
+    Value z = emit_.op("aten::embedding", "", std::move(arguments));
+    z = emit_.op("aten::matmul", "", {z, turned});
+    add_in_type_of(y, emit_.op("aten::mul", "Scalar", {z, lora_.scale_of(layer.path)}));
+    emit_.stand_for(result);
+  }
+
+  void add_in_type_of(Value y, Value z) {
+    const Value type = dtype_of(y);
+    emit_.op("aten::to", "dtype", {emit_.op("aten::add", "Tensor", {y, z}), type});
+  }
+
+  Value linear(Value x, Value weight, const std::string& path) {
+    const Emitter::InRegion region(emit_, path, "Linear");
+    return emit_.op("aten::linear", "", {x, weight});
+  }
+
+  // Known only at run time: autocast or the input's dtype may change it.
+  Value dtype_of(Value x) {
+    const auto run = [](program::Stack& stack) { stack.back() = stack.back().toTensor().scalar_type(); };
+    return emit_.call({kDtype, nullptr, run}, {x}, 1)[0];
+  }
+
+  // Returns the dtype of `wanted`. Under autocast, which casts by itself, returns that of `otherwise`. Like peft,
+  // checks CUDA's autocast only.
+  Value without_autocast(Value wanted, Value otherwise) {
+    const auto run = [](program::Stack& stack) {
+      const at::Tensor otherwise = stack.back().toTensor();
+      stack.pop_back();
+      const bool casts = at::autocast::is_autocast_enabled(c10::kCUDA);
+      stack.back() = (casts ? otherwise : stack.back().toTensor()).scalar_type();
+    };
+    return emit_.call({kDtype, nullptr, run}, {wanted, otherwise}, 1)[0];
+  }
+
+  // A layer that runs twice has one pair of factors.
+  std::pair<Value, Value> factors(const std::string& path, const at::Tensor& weight, const FactorNames& names,
+                                  int64_t rows, int64_t columns) {
+    const auto known = adapted_.find(path);
+    if (known != adapted_.end()) return known->second;
+    if (weight.is_floating_point()) factors_.take_saved(path + ".weight", weight);
+    const int64_t rank = lora_.rank_of(path);
+    const auto options = at::TensorOptions(adapter_type(weight)).device(weight.device());
+    const auto add = [&](const char* which, at::IntArrayRef shape) {
+      return emit_.parameter(kLoraPrefix + path + which, factors_.make(path, which, shape, options));
+    };
+    const Value down = add(names.down, {rank, columns});
+    return adapted_[path] = {down, add(names.up, {rows, rank})};
+  }
+
+  // A target without a layer is a user's mistake, except from a file, which may be made for several models.
+  void check_targets() {
+    std::vector<std::string> without;
+    for (const std::string& name : lora_.targets.names)
+      if (!std::ranges::any_of(adapted_, [&](const auto& pair) {
+            return model::ModuleNames{{name}, {}}.has(pair.first);
+          }))
+        without.push_back(name);
+    if (!adapted_.empty() && (without.empty() || !lora_.file.empty())) return note(without);
+    if (without.empty()) without.push_back(lora_.targets.pattern.value_or("all-linear"));
+    throw UsageError("--lora: no linear layer is a target by '" + join(without, "', '") +
+                     "'; the model's linear layers: " + join(layers_.names(), ", "));
+  }
+
+  // Throws UsageError for a target module that peft would refuse to adapt.
+  void check_modules(size_t count) const {
+    if (lora_.all_linear) return;
+    for (size_t i = 0; i < count; ++i)
+      if (const auto& [path, type, parent] = program_.regions[i];
+          !path.empty() && !adapted_.contains(path) && lora_.adapts(path, false))
+        throw UsageError("--lora: the targets name '" + path + "', which is a " + type +
+                         ": adapters are built for linear layers, Conv1D and embeddings");
+  }
+
+  void note(const std::vector<std::string>& without) {
+    if (!without.empty())
+      program_.notes.push_back("of the adapter's target_modules the model lacks " + join(without, ", "));
+  }
+
+  void train_biases() {
+    if (lora_.bias == model::LoraBias::none) return;
+    for (auto& [name, parameter] : program_.state.parameters) {
+      const bool is_of_adapted = name.ends_with(".bias") && adapted_.contains(name.substr(0, name.size() - 5));
+      if (lora_.bias == model::LoraBias::all ? name.find("bias") != std::string::npos : is_of_adapted)
+        train(name, parameter);
+    }
+  }
+
+  void train(const std::string& name, at::Tensor& parameter) {
+    factors_.take_saved(name, parameter);
+    parameter.requires_grad_();
+  }
+
+  program::Program& program_;
+  const model::Lora& lora_;
+  LinearLayers layers_;
+  Emitter emit_;
+  LoraFactors factors_;
+  std::map<std::string, std::pair<Value, Value>> adapted_;  // by path of the layer
+};
+
+}  // namespace
+
+void add_lora(program::Program& program, const model::Lora& lora, int64_t seed) {
+  LoraWriter(program, lora, seed).write();
+}
+
+}  // namespace memtune::frontend

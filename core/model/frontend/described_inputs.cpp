@@ -1,0 +1,121 @@
+#include "core/model/frontend/described_inputs.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/model/source/model_profile.h"
+#include "core/model/frontend/dtype.h"
+#include "core/model/frontend/probe.h"
+#include "core/model/frontend/safetensors.h"
+#include "core/model/safetensors/reader.h"
+
+namespace memtune::frontend {
+namespace {
+
+using plan::InputSpec;
+
+std::vector<std::string> names_of(const std::vector<program::Input>& inputs) {
+  std::vector<std::string> names;
+  for (const program::Input& input : inputs) names.push_back(input.name);
+  return names;
+}
+
+bool is_of_integers(const Described& described, const program::Input& input) {
+  if (const auto* spec = described.find(input.name)) return is_integer(spec->dtype);
+  return input.described && is_integer(input.described->dtype);
+}
+
+std::string first_integer(const Described& described, const std::vector<program::Input>& inputs) {
+  const std::vector<std::string> arguments = names_of(inputs);
+  for (const std::string& name : described.names())
+    if (!contains(arguments, name)) throw UsageError(unknown_name("input", name, arguments));
+  for (const program::Input& input : inputs)
+    if (is_of_integers(described, input)) return input.name;
+  if (described.specs.empty() && !arguments.empty()) return arguments.front();  // its spec is guessed later
+  throw UsageError(
+      "the loss compares with integers, and none of the inputs is one; say --target NAME, or another "
+      "--loss");
+}
+
+}  // namespace
+
+InputSpec spec_of(const std::string& name, const at::Tensor& tensor) {
+  return {name, name_of(tensor.scalar_type()), tensor.sizes().vec(), std::nullopt};
+}
+
+bool is_integer(const std::string& dtype) { return dtype.starts_with("int") || dtype == "uint8"; }
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Described describe(const plan::TrialRequest& request, const std::vector<std::string>& positions) {
+  Described result;
+  if (!request.inputs_file.empty()) {
+    for (auto& [name, tensor] : read_safetensors(request.inputs_file)) {
+      result.specs.push_back(spec_of(name, tensor));
+      result.file.emplace(name, tensor);
+    }
+  }
+  auto specs = request.inputs;
+  if (specs.empty() && request.inputs_file.empty() && !request.model.profile.empty())
+    specs = {model::tokens_of(model::parse_model_profile("model profile", request.model.profile))};
+  for (size_t i = 0; i < specs.size(); ++i) {
+    if (specs[i].name.empty()) {
+      if (i >= positions.size())
+        throw UsageError("there are " + std::to_string(specs.size()) + " inputs, the model takes " +
+                         std::to_string(positions.size()) + ": " + join(positions, ", "));
+      specs[i].name = positions[i];
+    }
+    if (result.find(specs[i].name)) throw UsageError("input '" + specs[i].name + "' is described twice");
+    result.specs.push_back(specs[i]);
+  }
+  return result;
+}
+
+std::string choose_target(const plan::TrialRequest& request, Loss loss, const std::vector<program::Input>& inputs) {
+  if (loss == Loss::returned || loss == Loss::none) return "";
+  const std::vector<std::string> arguments = names_of(inputs);
+  auto positions = arguments;
+  if (!contains(positions, "target")) positions.push_back("target");
+  Described described = describe(request, positions);
+  auto names = arguments;
+  for (const std::string& name : described.names())
+    if (!contains(names, name)) names.push_back(name);
+  const std::string& wanted = request.training.target;
+  if (!wanted.empty()) {
+    if (!is_of_tokens(loss) && !contains(names, "target")) names.push_back("target");
+    if (!contains(names, wanted)) throw UsageError(unknown_name("target", wanted, names));
+    return wanted;
+  }
+  for (const char* usual : {"labels", "target"})
+    if (contains(names, usual)) return usual;
+  if (is_of_tokens(loss) && has_padding(request)) return "labels";
+  return is_of_tokens(loss) ? first_integer(described, inputs) : "target";
+}
+
+int64_t known_sequence(const plan::TrialRequest& request) {
+  if (request.training.sequence > 0) return request.training.sequence;
+  for (const InputSpec& spec : request.inputs)
+    if (is_integer(spec.dtype) && spec.shape.size() == 2) return spec.shape[1];
+  if (request.inputs_file.empty()) return 0;
+  if (request.training.pack)
+    for (const auto& [name, tensor] : read_safetensors(request.inputs_file))
+      if (name == "position_ids" && tensor.numel() > 0) return tensor.max().item<int64_t>() + 1;
+  const safetensors::Reader file(request.inputs_file);
+  for (const safetensors::Entry& entry : file.entries())
+    if (entry.name == "input_ids" && entry.shape.size() == 2) return entry.shape[1];
+  return 0;
+}
+
+bool has_padding(const plan::TrialRequest& request) {
+  if (probe(request.model).file.config.empty()) return false;
+  if (request.training.padding > 0 || request.inputs_file.empty()) return request.training.padding > 0;
+  const safetensors::Reader file(request.inputs_file);
+  return std::ranges::any_of(file.entries(), [](const auto& entry) { return entry.name == kPadding; });
+}
+
+}  // namespace memtune::frontend

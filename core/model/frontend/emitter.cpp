@@ -1,0 +1,244 @@
+#include "core/model/frontend/emitter.h"
+
+#include <algorithm>
+
+#include "core/model/program/op_schema.h"
+
+namespace memtune::frontend {
+
+using program::Body;
+using program::Op;
+using program::OpKind;
+using program::Slot;
+
+Emitter::Emitter(program::Program& program) : program_(program), body_(&program.body) {
+  if (program.regions.empty()) program.regions.push_back({"", "", -1});
+}
+
+Value Emitter::new_value() {
+  program_.constants.emplace_back();
+  program_.is_constant.push_back(false);
+  return {program_.slots++};
+}
+
+Value Emitter::input(const std::string& name, bool optional, bool of_model) {
+  const Value value = new_value();
+  program_.body.inputs.push_back(value.slot);
+  program_.inputs.push_back({name, optional, of_model});
+  return value;
+}
+
+Value Emitter::constant(c10::IValue constant) {
+  const Value value = new_value();
+  program_.constants[value.slot] = std::move(constant);
+  program_.is_constant[value.slot] = true;
+  return value;
+}
+
+Value Emitter::parameter(const std::string& name, const at::Tensor& tensor) {
+  const auto known = names_.find(tensor.unsafeGetTensorImpl());
+  if (known != names_.end() && holds(known->second, tensor)) {
+    program_.state.ties.emplace_back(name, known->second);
+  } else {
+    program_.state.parameters.emplace_back(name, tensor);
+    names_[tensor.unsafeGetTensorImpl()] = name;
+  }
+  return constant(tensor);
+}
+
+// A new tensor may reuse the address of a freed one, so the address alone is not enough.
+bool Emitter::holds(const std::string& name, const at::Tensor& tensor) const {
+  return std::ranges::any_of(program_.state.parameters, [&](const auto& parameter) {
+    return parameter.first == name && parameter.second.is_same(tensor);
+  });
+}
+
+Value Emitter::buffer(const std::string& name, const at::Tensor& tensor) {
+  program_.state.buffers.emplace_back(name, tensor);
+  return constant(tensor);
+}
+
+Op Emitter::start(OpKind kind, const char* name, const Values& inputs) const {
+  Op op;
+  op.kind = kind;
+  op.name = name;
+  op.source = source_;
+  op.region = region_;
+  for (const Value value : inputs) op.inputs.push_back(value.slot);
+  return op;
+}
+
+Values Emitter::finish(Op op, size_t outputs) {
+  Values values;
+  for (size_t i = 0; i < outputs; ++i) {
+    values.push_back(new_value());
+    op.outputs.push_back(values.back().slot);
+  }
+  if (program_.as_written) program_.as_written(program_, op);
+  body_->ops.push_back(std::move(op));
+  return values;
+}
+
+Values Emitter::op(const char* name, const char* overload, std::vector<Argument> arguments, size_t outputs) {
+  const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
+  Values inputs;
+  for (Argument& argument : arguments)
+    inputs.push_back(argument.value_.slot >= 0 ? argument.value_ : constant(std::move(argument.constant_)));
+  const auto& known = handle.schema().arguments();
+  for (size_t i = inputs.size(); i < known.size(); ++i) inputs.push_back(constant(*known[i].default_value()));
+  const auto run = [handle](program::Stack& stack) { handle.callBoxed(stack); };
+  return call({name, &handle.schema(), run}, inputs, outputs);
+}
+
+Values Emitter::call(const Operator& callee, const Values& inputs, size_t outputs) {
+  Op op = start(OpKind::call, callee.name.c_str(), inputs);
+  op.run = callee.run;
+  if (callee.schema) {
+    op.handle = c10::Dispatcher::singleton().findSchema(callee.schema->operator_name());
+    program::describe(op, *callee.schema);
+  }
+  return finish(std::move(op), outputs);
+}
+
+Value Emitter::list(const c10::TypePtr& type, const Values& elements) {
+  Op op = start(OpKind::list, "prim::ListConstruct", elements);
+  op.type = type;
+  return finish(std::move(op));
+}
+
+Value Emitter::dict(const c10::TypePtr& type, const Values& keys_and_values) {
+  Op op = start(OpKind::dict, "prim::DictConstruct", keys_and_values);
+  op.type = type;
+  return finish(std::move(op));
+}
+
+Value Emitter::tuple(const Values& elements) { return finish(start(OpKind::tuple, "prim::TupleConstruct", elements)); }
+
+Values Emitter::unpack_list(Value list, size_t count) {
+  return finish(start(OpKind::list_unpack, "prim::ListUnpack", {list}), count);
+}
+
+Values Emitter::unpack_tuple(Value tuple, size_t count) {
+  return finish(start(OpKind::tuple_unpack, "prim::TupleUnpack", {tuple}), count);
+}
+
+Value Emitter::tuple_element(Value tuple, int64_t index) {
+  Op op = start(OpKind::tuple_index, "prim::TupleIndex", {tuple});
+  op.index = index;
+  return finish(std::move(op));
+}
+
+Value Emitter::attribute(const ObjectPtr& object, const std::string& name) {
+  Op op = start(OpKind::get_attribute, "prim::GetAttr", {});
+  op.object = object;
+  op.attribute = name;
+  return finish(std::move(op));
+}
+
+Value Emitter::attribute(Value object, const std::string& name) {
+  Op op = start(OpKind::get_attribute, "prim::GetAttr", {object});
+  op.attribute = name;
+  return finish(std::move(op));
+}
+
+void Emitter::set_attribute(const ObjectPtr& object, const std::string& name, Value value) {
+  Op op = start(OpKind::set_attribute, "prim::SetAttr", {value});
+  op.object = object;
+  op.attribute = name;
+  finish(std::move(op), 0);
+}
+
+void Emitter::set_attribute(Value object, const std::string& name, Value value) {
+  Op op = start(OpKind::set_attribute, "prim::SetAttr", {object, value});
+  op.attribute = name;
+  finish(std::move(op), 0);
+}
+
+Value Emitter::create_object(const c10::TypePtr& type) {
+  Op op = start(OpKind::create_object, "prim::CreateObject", {});
+  op.type = type;
+  return finish(std::move(op));
+}
+
+Value Emitter::is_instance(Value value, const std::vector<c10::TypePtr>& types) {
+  Op op = start(OpKind::is_instance, "prim::isinstance", {value});
+  op.types = types;
+  return finish(std::move(op));
+}
+
+Value Emitter::uninitialized() { return finish(start(OpKind::uninitialized, "prim::Uninitialized", {})); }
+
+void Emitter::enter_grad_mode(Value on) { finish(start(OpKind::enter_grad_mode, "prim::Enter", {on}), 0); }
+
+void Emitter::enter_autocast(Value device, Value on, Value dtype, Value cached) {
+  finish(start(OpKind::enter_autocast, "prim::Enter", {device, on, dtype, cached}), 0);
+}
+
+void Emitter::leave() { finish(start(OpKind::leave, "prim::Exit", {}), 0); }
+
+Body Emitter::body(const std::function<Values(Values)>& write, size_t inputs) {
+  Body inner;
+  Body* const outer = std::exchange(body_, &inner);
+  Values taken;
+  for (size_t i = 0; i < inputs; ++i) {
+    taken.push_back(new_value());
+    inner.inputs.push_back(taken.back().slot);
+  }
+  for (const Value value : write(taken)) inner.outputs.push_back(value.slot);
+  body_ = outer;
+  return inner;
+}
+
+Values Emitter::branch(Value condition, const std::function<Values()>& then, const std::function<Values()>& otherwise) {
+  Op op = start(OpKind::branch, "prim::If", {condition});
+  for (const auto* write : {&then, &otherwise}) op.bodies.push_back(body([&](const Values&) { return (*write)(); }, 0));
+  const size_t outputs = op.bodies[0].outputs.size();
+  return finish(std::move(op), outputs);
+}
+
+Values Emitter::loop(Value most, Value condition, const Values& carried, const std::function<Values(Values)>& write) {
+  Values inputs = {most, condition};
+  inputs.insert(inputs.end(), carried.begin(), carried.end());
+  Op op = start(OpKind::loop, "prim::Loop", inputs);
+  op.bodies.push_back(body(write, carried.size() + 1));
+  return finish(std::move(op), carried.size());
+}
+
+void Emitter::rewrite(const std::function<void(Op)>& write) {
+  const int region = region_;
+  const std::string source = source_;
+  rewrite(program_.body, write);
+  region_ = region;
+  source_ = source;
+}
+
+void Emitter::rewrite(Body& body, const std::function<void(Op)>& write) {
+  Body* const outer = std::exchange(body_, &body);
+  std::vector<Op> ops = std::exchange(body.ops, {});
+  for (Op& op : ops) {
+    for (Body& inner : op.bodies) rewrite(inner, write);
+    region_ = op.region;
+    source_ = op.source;
+    write(std::move(op));
+  }
+  body_ = outer;
+}
+
+Value Emitter::keep_aside(Op op) {
+  const Value value = new_value();
+  op.outputs = {value.slot};
+  keep(std::move(op));
+  return value;
+}
+
+int Emitter::add_region(int outer, const std::string& path, const std::string& type) {
+  program_.regions.push_back({path, type, outer});
+  return static_cast<int>(program_.regions.size()) - 1;
+}
+
+Emitter::InRegion::InRegion(Emitter& emitter, const std::string& path, const std::string& type)
+    : emitter_(emitter), outer_(emitter.region_) {
+  emitter.region_ = emitter.add_region(outer_, path, type);
+}
+
+}  // namespace memtune::frontend

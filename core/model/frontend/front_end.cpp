@@ -1,0 +1,51 @@
+#include "core/model/frontend/front_end.h"
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/base/vocabulary.h"
+#include "core/model/frontend/adapter/lora_writer.h"
+#include "core/model/frontend/adapter/quantizer.h"
+#include "core/model/frontend/pt2/pt2_front_end.h"
+#include "core/model/frontend/torchscript/torchscript_front_end.h"
+#include "core/model/frontend/transformers/transformers_front_end.h"
+
+namespace memtune::frontend {
+namespace {
+
+std::vector<std::unique_ptr<const FrontEnd>> all() {
+  std::vector<std::unique_ptr<const FrontEnd>> list;
+  list.push_back(std::make_unique<TorchScriptFrontEnd>());
+  list.push_back(std::make_unique<Pt2FrontEnd>());
+  list.push_back(std::make_unique<TransformersFrontEnd>());
+  return list;
+}
+
+program::Program lowered(const Source& source) {
+  const Probe found = probe(source.model);
+  for (const auto& front_end : front_ends())
+    if (front_end->claims(found)) return front_end->lower(source);
+  model::refuse_model(source.model.path, found.file.instead);
+}
+
+}  // namespace
+
+Attention parse_attention(const std::string& text) {
+  for (size_t i = 0; i < kAttentions.size(); ++i)
+    if (text == kAttentions[i]) return static_cast<Attention>(i);
+  throw UsageError(unknown_name("attention", text, kAttentions));
+}
+
+const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
+  static const auto list = all();
+  return list;
+}
+
+program::Program lower(const Source& source) {
+  program::Program program = lowered(source);
+  program.as_written = nullptr;
+  if (!source.load_in.empty()) quantize(program, source.load_in);
+  if (!source.lora.empty()) add_lora(program, model::parse_lora(source.lora), source.seed);
+  return program;
+}
+
+}  // namespace memtune::frontend

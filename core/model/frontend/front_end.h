@@ -1,0 +1,48 @@
+// A front end lowers one model format to a Program: torch.export archives, TorchScript, or a Hugging Face config or
+// built-in decoder. The Program does not depend on the format. All front ends pass the suite of
+// tests/frontend/conformance_test.cpp.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+#include <vector>
+
+#include "core/model/frontend/probe.h"
+#include "core/model/program/program.h"
+
+namespace memtune::frontend {
+
+struct Source {
+  plan::ModelSource model;
+  std::string dtype;  // canonical name; floating parameters and buffers are cast to it; "": as stored
+  c10::Device device = c10::kCPU;
+  int64_t seed = 0;                // for random weights
+  int64_t sequence = 0;            // longest sequence of a built-in model; 0: as in its profile
+  std::string attention = "sdpa";  // for a config.json
+  bool pack = false;               // for a config.json: takes positions, which restart with each document
+  bool padded = false;             // for a config.json: takes an attention_mask
+  std::string autocast = "";       // autocast dtype of the forward; "": none
+  std::string load_in = "";        // quantization of linear weights: a word of kQuantizations; "": none
+  std::string lora = "";           // adapter, parsed by model::parse_lora; "": the model itself is trained
+};
+
+enum class Attention { sdpa, eager, flash_varlen };
+Attention parse_attention(const std::string& text);  // throws UsageError with the valid names
+
+class FrontEnd {
+ public:
+  virtual ~FrontEnd() = default;
+  virtual bool claims(const Probe& probe) const = 0;
+  // Returns the model in training mode, on the device, without a loss. Throws a one-line UsageError if it cannot be
+  // trained.
+  virtual program::Program lower(const Source& source) const = 0;
+};
+
+const std::vector<std::unique_ptr<const FrontEnd>>& front_ends();
+
+// Lowers the model with the front end of its format, then adds quantization and the adapter. Throws UsageError for an
+// unsupported file; the message names the file's format and an alternative.
+program::Program lower(const Source& source);
+
+}  // namespace memtune::frontend

@@ -1,0 +1,296 @@
+#include "core/model/frontend/inputs.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/model/frontend/answer.h"
+#include "core/model/frontend/described_inputs.h"
+#include "core/model/frontend/dtype.h"
+#include "core/model/frontend/input_guess.h"
+#include "core/model/frontend/rejection.h"
+#include "core/model/frontend/token_rows.h"
+#include "core/model/program/interpreter.h"
+#include "core/model/program/module_state.h"
+#include "core/model/program/written_inputs.h"
+
+namespace memtune::frontend {
+namespace {
+
+using plan::InputSpec;
+
+class BatchMaker {
+ public:
+  BatchMaker(const plan::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device)
+      : request_(request),
+        loss_(loss),
+        model_(model),
+        device_(device),
+        names_(program::input_names(model)),
+        padded_(has_padding(request)),
+        target_(choose_target(request, loss, model.inputs)),
+        generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
+    if (!target_.empty() && !contains(names_, target_)) names_.push_back(target_);
+    described_ = describe(request, names_);
+    generator_.set_current_seed(static_cast<uint64_t>(request.training.seed));
+  }
+
+  Batch make() {
+    check_names();
+    for (const std::string& name : names_) add(name);
+    if (pending_target_) make_target();
+    count();
+    return std::move(batch_);
+  }
+
+ private:
+  // Null for an input that only the loss uses.
+  const program::Input* argument(const std::string& name) const {
+    for (const auto& input : model_.inputs)
+      if (input.name == name) return &input;
+    return nullptr;
+  }
+
+  void check_names() const {
+    for (const std::string& name : described_.names())
+      if (!contains(names_, name)) throw UsageError(unknown_name("input", name, names_));
+  }
+
+  void add(const std::string& name) {
+    if (auto file = described_.file.find(name); file != described_.file.end())
+      return add(name, spec_of(name, prepared(name, file->second)), prepared(name, file->second));
+    if (auto* spec = described_.find(name)) return make_up(sized(*spec));
+    if (documents_ > 0 && name == "position_ids") return make_up_positions(name);
+    if (name == "cu_seq_lens_q" && on_host_.count("position_ids") > 0) return make_up_ends(name);
+    if (padded_ && name == kPadding) return make_up_padding(name);
+    if (padded_ && name == target_ && is_of_tokens(loss_)) return make_up_labels(name);
+    if (name == target_ && is_of_tokens(loss_)) return make_up_like_tokens(name);
+    if (name == target_ && !argument(name)) {
+      pending_target_ = true;
+      return;
+    }
+    if (auto* input = argument(name); input && input->described) return make_up_described(*input->described);
+    if (auto* input = argument(name); input && input->optional)
+      return add(name, {name, "none", {}, std::nullopt}, at::Tensor());
+    auto guess = described_.specs.empty() ? guess_input(model_, slot(name), name) : std::nullopt;
+    if (!guess)
+      throw UsageError("input '" + name + "' is not described; say what it is, as in --input '" + name +
+                       ":int64[2,128]<1000' or --input '" + name + ":float32[8,3,224,224]'");
+    make_up_guess(*guess);
+  }
+
+  // Made as described in the model's file, at the requested batch and sequence. Integers that do not index an embedding
+  // are copied from the sample, because masks and positions have a meaning.
+  void make_up_described(const model::InputDescription& input) {
+    if (input.dtype.empty())
+      throw UsageError("input '" + input.name +
+                       "' is of a dtype that memtune does not make up; give it with --inputs FILE");
+    std::vector<model::InputDescription> all;
+    for (const program::Input& other : model_.inputs)
+      if (other.described) all.push_back(*other.described);
+    const auto shapes = model::resize(all, request_.training.batch, request_.training.sequence);
+    InputSpec spec{input.name, input.dtype, {}, std::nullopt};
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].name == input.name) spec.shape = shapes[i];
+    if (is_integer(input.dtype)) spec.below = embedding_rows(model_, slot(input.name));
+    if (spec.below || input.sample.empty()) return make_up(spec);
+    const std::vector<int64_t> values = model::repeat_sample(input, spec.shape);
+    add(input.name, spec, at::tensor(values, at::kLong).view(spec.shape).to(scalar_type(spec.dtype)));
+  }
+
+  void make_up_guess(const InputSpec& guess) {
+    make_up(sized(guess));
+    batch_.guessed.push_back(plan::to_string(batch_.specs.back()));
+  }
+
+  void add(const std::string& name, const InputSpec& spec, const at::Tensor& tensor) {
+    check_rows(name, tensor);
+    if (padded_ && name == kPadding) check_padding(tensor);
+    if (auto* input = argument(name); input && input->described && tensor.defined())
+      model::check_shape(*input->described, tensor.sizes().vec());
+    batch_.specs.push_back(spec);
+    on_host_[name] = tensor;
+    batch_.tensors.push_back(tensor.defined() ? tensor.to(device_) : tensor);
+  }
+
+  // -1 for an input that only the loss uses.
+  program::Slot slot(const std::string& name) const {
+    const size_t i = std::find(names_.begin(), names_.end(), name) - names_.begin();
+    return i < model_.body.inputs.size() ? model_.body.inputs[i] : -1;
+  }
+
+  // On CUDA an index outside of an embedding aborts the whole process.
+  void check_rows(const std::string& name, const at::Tensor& tensor) const {
+    auto rows = embedding_rows(model_, slot(name));
+    if (!rows || !tensor.defined() || tensor.numel() == 0 || !at::isIntegralType(tensor.scalar_type(), false)) return;
+    int64_t least = tensor.min().item<int64_t>(), most = tensor.max().item<int64_t>();
+    if (least < 0 || most >= *rows)
+      throw UsageError("input '" + name + "' has numbers from " + std::to_string(least) + " to " +
+                       std::to_string(most) + ", the embedding it goes into has " + std::to_string(*rows) + " rows");
+  }
+
+  InputSpec sized(InputSpec spec) {
+    const auto& training = request_.training;
+    if (training.batch > 0 && !spec.shape.empty()) spec.shape[0] = training.batch;
+    if (training.sequence > 0 && spec.shape.size() > 1) spec.shape[1] = training.sequence;
+    if (training.pack && spec.shape.size() == 2) {
+      documents_ = spec.shape[0];
+      spec.shape = {1, spec.shape[0] * spec.shape[1]};
+    }
+    return spec;
+  }
+
+  // Positions of a packed row restart with each document. Their length is that of the tokens, which come first.
+  void make_up_positions(const std::string& name) {
+    const InputSpec& tokens = batch_.specs.front();
+    const int64_t length = tokens.shape.at(1);
+    add(name, {name, "int64", {1, length}, std::nullopt}, document_positions(length, documents_));
+  }
+
+  void make_up_ends(const std::string& name) {
+    const at::Tensor ends = document_ends(on_host_.at("position_ids"));
+    add(name, {name, "int32", {ends.numel()}, std::nullopt}, ends);
+  }
+
+  void make_up_padding(const std::string& name) {
+    const std::vector<int64_t> shape = batch_.specs.front().shape;
+    add(name, {name, "int64", shape, std::nullopt}, padding_mask(shape.at(0), shape.at(1), request_.training.padding));
+  }
+
+  void make_up_labels(const std::string& name) {
+    InputSpec labels = batch_.specs.front();
+    const at::Tensor tokens = on_host_.at(labels.name);
+    labels.name = name;
+    add(name, labels, labels_of(tokens, on_host_.at(kPadding)));
+  }
+
+  // Without padding, transformers takes another code path, without a mask.
+  static void check_padding(const at::Tensor& mask) {
+    if (mask.to(at::kBool).all().item<bool>())
+      throw UsageError("input 'attention_mask' has no padding, it is 1 everywhere: leave it away");
+  }
+
+  // Inputs follow the dtype of a cast model; the loss casts its target itself.
+  bool follows_model(const std::string& name, const std::string& dtype) const {
+    return dtype == "float32" && !request_.training.dtype.empty() && name != target_;
+  }
+
+  at::Tensor prepared(const std::string& name, const at::Tensor& tensor) const {
+    if (!follows_model(name, name_of(tensor.scalar_type()))) return tensor;
+    return tensor.to(scalar_type(request_.training.dtype));
+  }
+
+  void make_up(InputSpec spec) {
+    if (follows_model(spec.name, spec.dtype)) spec.dtype = request_.training.dtype;
+    auto type = scalar_type(spec.dtype);
+    const std::vector<int64_t> shape = of_all_ranks(spec.shape);
+    at::Tensor tensor;
+    if (at::isFloatingType(type)) {
+      tensor = at::empty(shape, at::kFloat).normal_(0, 1, generator_).to(type);
+    } else {
+      if (auto rows = embedding_rows(model_, slot(spec.name)); rows && spec.below.value_or(2) > *rows)
+        throw UsageError("input '" + plan::to_string(spec) + "': the embedding it goes into has " +
+                         std::to_string(*rows) + " rows");
+      tensor = at::empty(shape, at::kLong).random_(0, spec.below.value_or(2), generator_).to(type);
+    }
+    add(spec.name, spec, rows_of_this_rank(tensor));
+  }
+
+  // Each rank has its rows of one global batch. The batch is that of one rank with as many samples.
+  std::vector<int64_t> of_all_ranks(std::vector<int64_t> shape) const {
+    if (!shape.empty()) shape[0] *= request_.training.ranks;
+    return shape;
+  }
+  at::Tensor rows_of_this_rank(const at::Tensor& tensor) const {
+    if (request_.training.ranks == 1 || tensor.dim() == 0) return tensor;
+    const int64_t rows = tensor.size(0) / request_.training.ranks;
+    return tensor.narrow(0, request_.rank * rows, rows).clone();
+  }
+
+  void make_up_like_tokens(const std::string& name) {
+    for (const InputSpec& spec : batch_.specs)
+      if (is_integer(spec.dtype)) {
+        InputSpec same = spec;
+        same.name = name;
+        if (!same.below) same.below = described_.file.at(spec.name).max().item<int64_t>() + 1;
+        return make_up(same);
+      }
+    if (auto* input = argument(name); input && input->described) return make_up_described(*input->described);
+    if (described_.specs.empty() && argument(name))
+      if (auto guess = guess_input(model_, slot(name), name); guess && is_integer(guess->dtype))
+        return make_up_guess(*guess);
+    throw UsageError("the loss next_token needs an integer input to compare with; describe '" + name +
+                     "', as in --input '" + name + ":int64[2,128]<1000'");
+  }
+
+  void make_target() {
+    at::Tensor answer = run_once();
+    InputSpec spec{target_, "float32", answer.sizes().vec(), std::nullopt};
+    if (loss_ == Loss::cross_entropy) {
+      if (answer.dim() == 0)
+        throw UsageError("the loss cross_entropy needs classes, the model answers with one number");
+      int64_t dimension = std::min<int64_t>(1, answer.dim() - 1);  // [batch, classes, ...] or [classes]
+      spec.dtype = "int64";
+      spec.below = answer.size(dimension);
+      spec.shape.erase(spec.shape.begin() + dimension);
+    }
+    make_up(spec);
+  }
+
+  at::Tensor run_once() {
+    const program::Program plain = with_loss(model_, Loss::none, "");
+    program::ModuleState restore(model_.state, device_);
+    program::Interpreter interpreter(plain);
+    at::NoGradGuard no_grad;
+    try {
+      auto inputs = program::unwritten(batch_.tensors, program::written_inputs(plain));
+      return choose(interpreter.run(std::move(inputs)), loss_, request_.training.output);
+    } catch (...) {
+      rethrow_as_rejection(request_.training, model_.kind, batch_, interpreter.where());
+    }
+  }
+
+  void count() {
+    for (size_t i = 0; i < batch_.specs.size() && batch_.samples == 0; ++i)
+      if (!batch_.specs[i].shape.empty()) batch_.samples = batch_.specs[i].shape[0];
+    for (const InputSpec& spec : batch_.specs)
+      if (argument(spec.name) && is_integer(spec.dtype) && spec.shape.size() == 2 && batch_.tokens == 0)
+        batch_.tokens = batch_.samples * check_length(spec);
+    if (documents_ > 0) batch_.samples = documents_;
+  }
+
+  int64_t check_length(const InputSpec& tokens) const {
+    const int64_t length = tokens.shape[1] / std::max<int64_t>(1, documents_);
+    if (model_.longest > 0 && length > model_.longest)
+      throw UsageError("sequences of " + std::to_string(length) + " are not built: beyond " +
+                       std::to_string(model_.longest) +
+                       " the model's sliding window, positions or their scaling end; say --seq");
+    return tokens.shape[1];
+  }
+
+  const plan::TrialRequest& request_;
+  Loss loss_;
+  const program::Program& model_;
+  c10::Device device_;
+  int64_t documents_ = 0;           // in the packed row; 0: not packed
+  std::vector<std::string> names_;  // inputs of the model, then those that only the loss uses
+  bool padded_;
+  std::string target_;
+  Described described_;
+  at::Generator generator_;  // on the CPU, so that every device gets the same values
+  bool pending_target_ = false;
+  std::map<std::string, at::Tensor> on_host_;  // tensors of the batch, by name
+  Batch batch_;
+};
+
+}  // namespace
+
+Batch make_batch(const plan::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device) {
+  return BatchMaker(request, loss, model, device).make();
+}
+
+}  // namespace memtune::frontend

@@ -1,0 +1,40 @@
+#include "core/model/frontend/torchscript/torchscript_front_end.h"
+
+#include <optional>
+
+#include "core/model/frontend/library.h"
+#include "core/model/frontend/made_mask.h"
+#include "core/model/frontend/torchscript/lowering.h"
+#include "core/model/frontend/torchscript/module_file.h"
+#include "core/model/frontend/torchscript/refused_ops.h"
+
+namespace memtune::frontend {
+namespace {
+
+const char* const kFixedByTrace = "traced: dropout, branches and batch-norm mode are fixed as they were recorded";
+const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded stay as they are";
+
+}  // namespace
+
+bool TorchScriptFrontEnd::claims(const Probe& probe) const {
+  return !probe.has_config() && !probe.file.exported && probe.file.instead.empty();
+}
+
+program::Program TorchScriptFrontEnd::lower(const Source& source) const {
+  load_libraries(source.model.libraries);  // first, because these operators may reach outside too
+  std::optional<RefusedOps> refused;
+  if (!source.model.trusted) refused.emplace();
+  const torch::jit::Module module = load_module(source);
+  program::Program program = lower_module(module, source.device, source.model.arguments);
+  program.kind = was_traced(module) ? "traced" : "scripted";
+  if (const std::string note = note_on_made_mask(program); !note.empty()) program.notes.push_back(note);
+  if (program.kind == "scripted") {
+    if (const std::string note = note_on_evaluation(module); !note.empty()) program.notes.push_back(note);
+    return program;
+  }
+  program.notes.emplace_back(kFixedByTrace);
+  if (!source.dtype.empty()) program.notes.emplace_back(kCastsOfTrace);
+  return program;
+}
+
+}  // namespace memtune::frontend

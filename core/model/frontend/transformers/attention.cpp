@@ -1,0 +1,198 @@
+#include "core/model/frontend/transformers/attention.h"
+
+#include <array>
+#include <limits>
+
+#include "core/model/frontend/transformers/rotary.h"
+
+namespace memtune::frontend {
+namespace {
+
+using c10::IValue;
+using model::Projections;
+using model::QueryNorm;
+
+constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+
+class AttentionWriter {
+ public:
+  AttentionWriter(Parts& parts, std::string path)
+      : parts_(parts), emit_(parts.emit()), config_(parts.config()), family_(parts.family()), path_(std::move(path)) {}
+
+  Value write(Value x, const std::optional<std::pair<Value, Value>>& turn, const Seen& seen) {
+    const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
+    auto [q, k, v] = projected(x);
+    if (turn) {
+      const std::pair<Value, Value> by = {unsqueezed(turn->first), unsqueezed(turn->second)};
+      std::tie(q, k) = write_turned(parts_, q, k, by);
+    }
+    const Value joined = parts_.reshaped(attended(q, k, v, seen), parts_.shape({-1}));
+    const Value out = parts_.linear(joined, in(family_.modules.output), config_.heads * config_.head_width,
+                                    config_.hidden, config_.output_bias);
+    return parts_.dropped(out, config_.attention_output_dropout);
+  }
+
+ private:
+  Value attended(Value q, Value k, Value v, const Seen& seen) {
+    const Attention how = parts_.setting().attention;
+    if (how == Attention::flash_varlen) return flash(q, k, v, seen);
+    const Value o = how == Attention::eager ? eager(q, repeated(k), repeated(v), *seen.mask)
+                    : seen.mask             ? masked(q, repeated(k), repeated(v), *seen.mask)
+                                            : causal(q, k, v);
+    return emit_.op("aten::contiguous", "", {transposed(o)});
+  }
+
+  // The kernel's window does not count the query itself.
+  Value flash(Value q, Value k, Value v, const Seen& seen) {
+    const auto in_rows = [&](Value x, int64_t heads) {
+      const Value by_token = transposed(parts_.setting().autocast ? parts_.cast(x, *parts_.setting().autocast) : x);
+      return emit_.op("aten::reshape", "", {by_token, std::vector<int64_t>{-1, heads, config_.head_width}});
+    };
+    const int64_t sequence = parts_.setting().sequence;
+    const Argument longest = sequence > 0 ? Argument(sequence) : Argument(parts_.length());
+    const IValue window = seen.window > 0 ? IValue(seen.window - 1) : IValue();
+    const Value queries = in_rows(q, config_.heads), keys = in_rows(k, config_.kv_heads);
+    const Value values = in_rows(v, config_.kv_heads);
+    return emit_.op("aten::_flash_attention_forward", "",
+                    {queries, keys, values, *seen.ends, *seen.ends, longest, longest, config_.attention_dropout,
+                     /*is_causal=*/true, /*return_debug_mask=*/false, config_.attention_scale, window, IValue()},
+                    5)[0];
+  }
+  Value causal(Value q, Value k, Value v) {
+    const bool grouped = config_.kv_heads < config_.heads;
+    return emit_.op("aten::scaled_dot_product_attention", "",
+                    {q, k, v, IValue(), config_.attention_dropout, true, config_.attention_scale, grouped});
+  }
+  Value masked(Value q, Value k, Value v, Value mask) {
+    return emit_.op("aten::scaled_dot_product_attention", "",
+                    {q, k, v, mask, config_.attention_dropout, false, config_.attention_scale, false});
+  }
+  Value eager(Value q, Value k, Value v, Value mask) {
+    const Value products = emit_.op("aten::matmul", "", {q, emit_.op("aten::transpose", "int", {k, 2, 3})});
+    Value scores = parts_.times(products, config_.attention_scale);
+    if (config_.score_cap) {
+      scores = emit_.op("aten::tanh", "", {emit_.op("aten::div", "Scalar", {scores, *config_.score_cap})});
+      scores = parts_.times(scores, *config_.score_cap);
+    }
+    const IValue type = family_.softmax_in_float ? IValue(at::kFloat) : IValue();
+    const Value part = emit_.op("aten::softmax", "int", {parts_.plus(scores, mask), -1, type});
+    const Value weights = parts_.dropped(parts_.cast(part, parts_.dtype()), config_.attention_dropout);
+    return emit_.op("aten::matmul", "", {weights, v});
+  }
+  // Repeats keys or values of each group for all heads of the group.
+  Value repeated(Value x) {
+    if (config_.kv_heads == config_.heads) return x;
+    const auto shaped = [&](std::vector<int64_t> heads) {
+      Values sizes = {parts_.batch()};
+      for (const int64_t size : heads) sizes.push_back(emit_.constant(size));
+      sizes.insert(sizes.end(), {parts_.length(), emit_.constant(config_.head_width)});
+      return emit_.list(c10::ListType::ofInts(), sizes);
+    };
+    const int64_t times = config_.heads / config_.kv_heads;
+    const Value each = emit_.op("aten::unsqueeze", "", {x, 2});
+    const Value wide = emit_.op("aten::expand", "", {each, shaped({config_.kv_heads, times})});
+    return parts_.reshaped(wide, shaped({config_.heads}));
+  }
+
+  std::string in(std::string_view name) const { return path_ + "." + std::string(name); }
+  Value transposed(Value x) { return emit_.op("aten::transpose", "int", {x, 1, 2}); }
+  Value unsqueezed(Value x) { return emit_.op("aten::unsqueeze", "", {x, 1}); }
+
+  std::array<Value, 3> projected(Value x) {
+    if (family_.projections == Projections::joined) return joined(x);
+    if (family_.projections == Projections::joined_by_head) return joined_by_head(x);
+    const bool late = family_.query_norm == QueryNorm::whole || family_.query_norm == QueryNorm::per_transposed_head ||
+                      family_.query_norm == QueryNorm::each_head;
+    return late ? projected_then_normed(x) : normed_one_by_one(x);
+  }
+
+  Value projection(Value x, const char* name, int64_t heads) {
+    return parts_.linear(x, in(name), config_.hidden, heads * config_.head_width, config_.query_bias);
+  }
+
+  std::array<Value, 3> normed_one_by_one(Value x) {
+    const auto one = [&](const char* name, std::string_view norm, int64_t count) {
+      Value y = viewed(projection(x, name, count));
+      if (config_.query_norm && !norm.empty()) y = parts_.norm(y, in(norm), config_.head_width);
+      return transposed(y);
+    };
+    const Value q = one("q_proj", family_.modules.query_norm, config_.heads);
+    const Value k = one("k_proj", family_.modules.key_norm, config_.kv_heads);
+    return {q, k, one("v_proj", "", config_.kv_heads)};
+  }
+
+  std::array<Value, 3> projected_then_normed(Value x) {
+    if (family_.query_norm == QueryNorm::whole) return normed_whole(x);
+    Value q = heads(projection(x, "q_proj", config_.heads));
+    Value k = heads(projection(x, "k_proj", config_.kv_heads));
+    const Value v = heads(projection(x, "v_proj", config_.kv_heads));
+    if (config_.query_norm) {
+      q = normed_heads(q, in(family_.modules.query_norm), config_.heads);
+      k = normed_heads(k, in(family_.modules.key_norm), config_.kv_heads);
+    }
+    return {q, k, v};
+  }
+
+  Value normed_heads(Value x, const std::string& path, int64_t count) {
+    if (family_.query_norm == QueryNorm::per_transposed_head) return parts_.norm(x, path, config_.head_width);
+    const Emitter::InRegion region(emit_, path, parts_.type("LayerNormPerHead"));
+    Values each = emit_.unpack_list(emit_.op("aten::split", "Tensor", {x, 1, 1}), count);
+    for (int64_t i = 0; i < count; ++i)
+      each[i] = parts_.layer_norm(each[i], path + ".norms." + std::to_string(i), config_.head_width, /*bias=*/false);
+    return emit_.op("aten::cat", "", {emit_.list(c10::ListType::ofTensors(), each), 1});
+  }
+
+  std::array<Value, 3> normed_whole(Value x) {
+    const auto normed = [&](const char* name, std::string_view norm, int64_t count) {
+      return parts_.norm(projection(x, name, count), in(norm), count * config_.head_width);
+    };
+    const Value q = normed("q_proj", family_.modules.query_norm, config_.heads);
+    const Value k = normed("k_proj", family_.modules.key_norm, config_.kv_heads);
+    const Value v = projection(x, "v_proj", config_.kv_heads);
+    return {heads(q), heads(k), heads(v)};
+  }
+
+  Value all_projected(Value x, int64_t width) {
+    return parts_.linear(x, in(family_.modules.joined), config_.hidden, width, config_.query_bias);
+  }
+
+  std::array<Value, 3> joined(Value x) {
+    const int64_t queries = config_.heads * config_.head_width, keys = config_.kv_heads * config_.head_width;
+    const Value all = all_projected(x, queries + 2 * keys);
+    if (family_.transposed_weights) {
+      const Values each = emit_.unpack_list(emit_.op("aten::split", "Tensor", {all, queries, 2}), 3);
+      return {heads(each[0]), heads(each[1]), heads(each[2])};
+    }
+    const auto part = [&](int64_t begin, int64_t end) {
+      return emit_.op("aten::slice", "Tensor", {all, 2, begin, end, 1});
+    };
+    const Value q = part(0, queries), k = part(queries, queries + keys), v = part(queries + keys, kEnd);
+    return {heads(q), heads(k), heads(v)};
+  }
+
+  std::array<Value, 3> joined_by_head(Value x) {
+    const int64_t width = 3 * config_.head_width;
+    const Value all = all_projected(x, config_.heads * width);
+    const Value each = transposed(emit_.op("aten::view", "", {all, parts_.shape({-1, width})}));
+    const Values three = emit_.unpack_list(emit_.op("aten::chunk", "", {each, 3, -1}), 3);
+    return {three[0], three[1], three[2]};
+  }
+
+  Value viewed(Value x) { return emit_.op("aten::view", "", {x, parts_.shape({-1, config_.head_width})}); }
+  Value heads(Value x) { return transposed(viewed(x)); }  // [batch, heads, length, width]
+
+  Parts& parts_;
+  Emitter& emit_;
+  const model::TransformersConfig& config_;
+  const model::TransformersFamily& family_;
+  std::string path_;
+};
+
+}  // namespace
+
+Value write_attention(Parts& parts, Value x, const std::string& path,
+                      const std::optional<std::pair<Value, Value>>& turn, const Seen& seen) {
+  return AttentionWriter(parts, path).write(x, turn, seen);
+}
+
+}  // namespace memtune::frontend

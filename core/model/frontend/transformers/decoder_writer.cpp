@@ -1,0 +1,159 @@
+#include "core/model/frontend/transformers/decoder_writer.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <optional>
+
+#include "core/model/frontend/transformers/attention.h"
+#include "core/model/frontend/transformers/attention_mask.h"
+#include "core/model/frontend/transformers/mlp.h"
+#include "core/model/frontend/transformers/parts.h"
+#include "core/model/frontend/transformers/rotary.h"
+
+namespace memtune::frontend {
+namespace {
+
+class DecoderWriter {
+ public:
+  DecoderWriter(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
+                at::TensorOptions options, const DecoderSetting& setting)
+      : parts_(program, config, weights, options, setting),
+        emit_(parts_.emit()),
+        config_(config),
+        family_(config.family),
+        weights_(weights) {}
+
+  void write() {
+    const Value ids = emit_.input("input_ids");
+    if (parts_.setting().packed) documents_ = emit_.input("position_ids");
+    if (is_flash()) ends_ = emit_.input("cu_seq_lens_q");
+    if (parts_.setting().padded) padding_ = emit_.input("attention_mask");
+    const Value batch = emit_.op("aten::size", "int", {ids, 0});
+    parts_.set_size(batch, emit_.op("aten::size", "int", {ids, 1}));
+    const at::Tensor table =
+        weights_.make(embedding_path() + ".weight", {config_.vocabulary, config_.hidden}, Filling::noise);
+    const Value x = body(ids, table);
+    emit_.answer(logits(x, table));
+  }
+
+ private:
+  std::string base(std::string_view name) const { return std::string(family_.modules.base) + "." + std::string(name); }
+  std::string embedding_path() const { return base(family_.modules.embedding); }
+
+  Value body(Value ids, const at::Tensor& table) {
+    const Emitter::InRegion region(emit_, std::string(family_.modules.base), parts_.type("Model"));
+    Value x = embedding(ids, emit_.parameter(embedding_path() + ".weight", table));
+    if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
+    const Value position = documents_ ? *documents_ : write_positions(parts_);
+    masks_.emplace(parts_, documents_, padding_);
+    if (config_.positions > 0) x = parts_.plus(x, embedded_positions(position));
+    x = parts_.dropped(x, config_.embedding_dropout);
+    for (const model::Rotary& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, position));
+    for (int64_t i = 0; i < config_.layers; ++i) x = layer(x, i);
+    return parts_.norm(x, base(family_.modules.last_norm), config_.hidden);
+  }
+
+  Value embedding(Value ids, Value table) {
+    const std::string path = embedding_path();
+    const Emitter::InRegion region(emit_, path,
+                                   family_.scaled_embedding ? parts_.type("TextScaledWordEmbedding") : "Embedding");
+    const Value x = emit_.op("aten::embedding", "", {table, ids, config_.padding.value_or(-1), false, false});
+    if (!family_.scaled_embedding) return x;
+    const at::Tensor root = at::scalar_tensor(std::sqrt(static_cast<double>(config_.hidden)), at::kFloat);
+    const Value scale = emit_.buffer(path + ".embed_scale", root.to(parts_.device()));
+    return parts_.multiply(x, parts_.cast(scale, parts_.dtype()));
+  }
+
+  Value embedded_positions(Value position) {
+    const Emitter::InRegion region(emit_, base("wpe"), "Embedding");
+    const Value table = parts_.parameter(base("wpe") + ".weight", {config_.positions, config_.hidden}, Filling::noise);
+    return emit_.op("aten::embedding", "", {table, position, -1, false, false});
+  }
+
+  Value logits(Value x, const at::Tensor& table) {
+    Value y = config_.tied ? tied(x, table) : head(x);
+    if (family_.multipliers) y = emit_.op("aten::div", "Scalar", {y, config_.logits_divisor});
+    if (config_.logit_scale) y = parts_.times(y, *config_.logit_scale);
+    if (!config_.logit_cap) return y;
+    y = emit_.op("aten::tanh", "", {emit_.op("aten::div", "Scalar", {y, *config_.logit_cap})});
+    return parts_.times(y, *config_.logit_cap);
+  }
+
+  Value tied(Value x, const at::Tensor& table) {
+    const Emitter::InRegion region(emit_, "lm_head", "Linear");
+    return emit_.op("aten::linear", "", {x, emit_.parameter("lm_head.weight", table)});
+  }
+
+  Value head(Value x) {
+    const Emitter::InRegion region(emit_, "lm_head", "Linear");
+    const Value weight = parts_.parameter("lm_head.weight", {config_.vocabulary, config_.hidden}, Filling::noise);
+    return emit_.op("aten::linear", "", {x, weight});
+  }
+
+  Value layer(Value x, int64_t index) {
+    const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
+    const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
+    const Value normed = norm(x, path, family_.modules.before_attention);
+    const Value y = norm(attention(normed, path, index), path, family_.modules.after_attention);
+    if (config_.parallel) return in_parallel(x, normed, y, path, index);
+    x = residual(x, y);
+    return residual(x,
+                    norm(mlp(norm(x, path, family_.modules.before_mlp), path, index), path, family_.modules.after_mlp));
+  }
+
+  Value in_parallel(Value x, Value normed, Value attended, const std::string& path, int64_t index) {
+    const Value y = mlp(family_.shared_norm ? normed : norm(x, path, family_.modules.before_mlp), path, index);
+    return family_.shared_norm ? parts_.plus(parts_.plus(x, attended), y) : parts_.plus(parts_.plus(y, attended), x);
+  }
+
+  Value norm(Value x, const std::string& path, std::string_view name) {
+    return name.empty() ? x : parts_.norm(x, path + "." + std::string(name), config_.hidden);
+  }
+
+  Value attention(Value x, const std::string& path, int64_t index) {
+    const int table = config_.turned_by[index];
+    return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
+                           table < 0 ? std::nullopt : std::optional(turns_[table]), seen(window(index)));
+  }
+
+  bool is_flash() const { return parts_.setting().attention == Attention::flash_varlen; }
+
+  Seen seen(int64_t window) { return is_flash() ? Seen{{}, ends_, window} : Seen{masks_->of(window), {}, 0}; }
+
+  // The layer's window; 0 if the sequence does not reach beyond it.
+  int64_t window(int64_t index) const {
+    const int64_t window = config_.windows[index], length = parts_.setting().sequence;
+    return parts_.setting().masked() || (length > 0 && length >= window) ? window : 0;
+  }
+
+  Value mlp(Value x, const std::string& path, int64_t index) {
+    const bool experts = config_.experts && config_.experts->layers[index];
+    return experts ? write_experts(parts_, x, path + ".mlp") : write_mlp(parts_, x, path + ".mlp", config_.mlp);
+  }
+
+  Value residual(Value x, Value y) {
+    return parts_.plus(x, family_.multipliers ? parts_.times(y, config_.residual_multiplier) : y);
+  }
+
+  Parts parts_;
+  Emitter& emit_;
+  const model::TransformersConfig& config_;
+  const model::TransformersFamily& family_;
+  TransformersWeights& weights_;
+  std::optional<Value> documents_, ends_;  // of a packed row: positions; starts and end of documents
+  std::optional<Value> padding_;
+  std::optional<AttentionMasks> masks_;
+  std::vector<std::pair<Value, Value>> turns_;  // cosine and sine of each table
+};
+
+}  // namespace
+
+void write_decoder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
+                   at::TensorOptions options, const DecoderSetting& setting) {
+  const auto& family = config.family;
+  program.regions.push_back({"", std::string(family.class_prefix) + std::string(family.modules.model_class), -1});
+  DecoderWriter(program, config, weights, options, setting).write();
+}
+
+}  // namespace memtune::frontend

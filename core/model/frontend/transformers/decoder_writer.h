@@ -1,0 +1,16 @@
+// Writes a causal language model of transformers as a program that returns logits. Its inputs are input_ids and, as
+// needed, position_ids (packed rows), cu_seq_lens_q (flash-varlen) and attention_mask (padding).
+#pragma once
+
+#include "core/model/transformers/transformers_config.h"
+#include "core/model/frontend/transformers/parts.h"
+#include "core/model/frontend/transformers/weights.h"
+#include "core/model/program/program.h"
+
+namespace memtune::frontend {
+
+// Throws UsageError if a weight is missing.
+void write_decoder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
+                   at::TensorOptions options, const DecoderSetting& setting);
+
+}  // namespace memtune::frontend

@@ -1,0 +1,125 @@
+#include "core/model/frontend/transformers/rotary.h"
+
+#include <ATen/ATen.h>
+
+#include <limits>
+
+namespace memtune::frontend {
+namespace {
+
+using c10::IValue;
+using model::Turning;
+
+constexpr int64_t kToEnd = std::numeric_limits<int64_t>::max();
+
+Value cat(Emitter& emit, Value first, Value second) {
+  return emit.op("aten::cat", "", {emit.list(c10::ListType::ofTensors(), {first, second}), -1});
+}
+
+Value slice(Emitter& emit, Value x, int64_t begin, int64_t end, int64_t step = 1) {
+  return emit.op("aten::slice", "Tensor", {x, 3, begin, end, step});
+}
+
+Value doubled(Emitter& emit, Value x) { return emit.op("aten::repeat_interleave", "self_int", {x, 2, -1}); }
+
+bool of_neighbours(Turning turning) {
+  return turning == Turning::neighbours || turning == Turning::neighbours_in_float;
+}
+
+class Turner {
+ public:
+  Turner(Parts& parts, std::pair<Value, Value> turn) : parts_(parts), emit_(parts.emit()), turn_(turn) {
+    if (parts_.family().turning != Turning::neighbours) return;
+    const int64_t width = parts_.config().rotary[0].width;
+    turn_.first = doubled(emit_, slice(emit_, turn.first, 0, width / 2));
+    turn_.second = doubled(emit_, slice(emit_, turn.second, 0, width / 2));
+  }
+
+  Value turned(Value x) {
+    const Value straight = parts_.multiply(x, turn_.first);
+    const Value crossed = parts_.multiply(swapped(x), turn_.second);
+    return parts_.plus(straight, crossed);
+  }
+
+ private:
+  Value swapped(Value x) {
+    if (!of_neighbours(parts_.family().turning)) {
+      const int64_t width = parts_.config().rotary[0].width;
+      const Value first = slice(emit_, x, 0, width / 2), second = slice(emit_, x, width / 2, kToEnd);
+      return cat(emit_, emit_.op("aten::neg", "", {second}), first);
+    }
+    const Value first = slice(emit_, x, 0, kToEnd, 2), second = slice(emit_, x, 1, kToEnd, 2);
+    const Value pair = emit_.list(c10::ListType::ofTensors(), {emit_.op("aten::neg", "", {second}), first});
+    return emit_.op("aten::flatten", "using_ints", {emit_.op("aten::stack", "", {pair, -1}), -2});
+  }
+
+  Parts& parts_;
+  Emitter& emit_;
+  std::pair<Value, Value> turn_;
+};
+
+Value angles(Parts& parts, const model::Rotary& rotary, Value positions) {
+  Emitter& emit = parts.emit();
+  const std::string name = rotary.name.empty() ? "inv_freq" : rotary.name + "_inv_freq";
+  const std::string path = std::string(parts.family().modules.base) + ".rotary_emb." + name;
+  const Value frequency = emit.buffer(path, rotary_frequencies(rotary).to(parts.device()));
+  const Value row = emit.op("aten::unsqueeze", "", {emit.op("aten::unsqueeze", "", {frequency, 0}), 2});
+  const Value wide = emit.op("aten::expand", "", {row, std::vector<int64_t>{1, -1, 1}});
+  const Value at = parts.cast(emit.op("aten::unsqueeze", "", {positions, 1}), at::kFloat);
+  const Value angle = emit.op("aten::transpose", "int", {emit.op("aten::matmul", "", {wide, at}), 1, 2});
+  const bool interleaved = parts.family().turning == Turning::neighbours_in_float;
+  return interleaved ? doubled(emit, angle) : cat(emit, angle, angle);
+}
+
+}  // namespace
+
+Value write_positions(Parts& parts) {
+  Emitter& emit = parts.emit();
+  const Value counted = emit.op("aten::arange", "", {parts.length(), IValue(), IValue(), parts.device(), false});
+  return emit.op("aten::unsqueeze", "", {emit.op("aten::add", "Scalar", {counted, 0}), 0});
+}
+
+std::pair<Value, Value> write_rotary(Parts& parts, const model::Rotary& rotary, Value positions) {
+  Emitter& emit = parts.emit();
+  const std::string path = std::string(parts.family().modules.base) + ".rotary_emb";
+  const Emitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
+  emit.enter_grad_mode(emit.constant(false));
+  // meta has no autocast
+  const c10::DeviceType type = parts.device().is_cuda() ? c10::kCUDA : c10::kCPU;
+  emit.enter_autocast(emit.constant(c10::DeviceTypeName(type, true)), emit.constant(false),
+                      emit.constant(at::kBFloat16), emit.constant(true));
+  const Value angle = angles(parts, rotary, positions);
+  Value cosine = parts.times(emit.op("aten::cos", "", {angle}), rotary.scale);
+  Value sine = parts.times(emit.op("aten::sin", "", {angle}), rotary.scale);
+  emit.leave();
+  if (parts.family().turning != Turning::halves_in_float) {
+    cosine = parts.cast(cosine, parts.dtype());
+    sine = parts.cast(sine, parts.dtype());
+  }
+  emit.leave();
+  return {cosine, sine};
+}
+
+std::pair<Value, Value> write_turned(Parts& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
+  Emitter& emit = parts.emit();
+  const Turning turning = parts.family().turning;
+  if (turning == Turning::neighbours_in_float) {
+    queries = parts.cast(queries, at::kFloat);
+    keys = parts.cast(keys, at::kFloat);
+  }
+  Turner turner(parts, turn);
+  if (!parts.family().partial_rotary) {
+    const Value q = turner.turned(queries), k = turner.turned(keys);
+    if (turning == Turning::halves) return {q, k};
+    const Value cast_q = parts.cast(q, parts.dtype());
+    return {cast_q, parts.cast(k, parts.dtype())};
+  }
+  const int64_t width = parts.config().rotary[0].width;
+  const Value q = slice(emit, queries, 0, width), q_rest = slice(emit, queries, width, kToEnd);
+  const Value k = slice(emit, keys, 0, width), k_rest = slice(emit, keys, width, kToEnd);
+  const Value turned_q = turner.turned(q), turned_k = turner.turned(k);
+  const Value whole_q = cat(emit, turned_q, q_rest);
+  return {whole_q, cat(emit, turned_k, k_rest)};
+}
+
+}  // namespace memtune::frontend

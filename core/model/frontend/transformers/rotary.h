@@ -1,0 +1,25 @@
+// Rotary embedding as in transformers: frequencies are computed once, cosines and sines in every step.
+#pragma once
+
+#include <utility>
+
+#include "core/model/transformers/transformers_config.h"
+#include "core/model/frontend/transformers/parts.h"
+
+namespace memtune::frontend {
+
+// Float32 [width / 2], where width is the rotated part of a head.
+at::Tensor rotary_frequencies(const model::Rotary& rotary);
+
+// Emits the positions of a sequence, [1, length].
+Value write_positions(Parts& parts);
+
+// Cosine and sine of each position, [1, length, width]. Float32 for families that rotate in float32, else the model's
+// dtype. Computed without autograd and autocast.
+std::pair<Value, Value> write_rotary(Parts& parts, const model::Rotary& rotary, Value positions);
+
+// Rotates the rotary part of queries and keys, [batch, heads, length, width of a head]. Cosine and sine are [1, 1,
+// length, width].
+std::pair<Value, Value> write_turned(Parts& parts, Value queries, Value keys, std::pair<Value, Value> turn);
+
+}  // namespace memtune::frontend

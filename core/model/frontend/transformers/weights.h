@@ -1,0 +1,63 @@
+// Weights of a transformers model, by transformers' names: from the safetensors files next to its config.json, or
+// synthetic if there are none. On the meta device they have only shapes, and only the files' headers are read.
+#pragma once
+
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/TensorBody.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/model/transformers/transformers_config.h"
+#include "core/model/safetensors/reader.h"
+
+namespace memtune::frontend {
+
+enum class Filling { noise, zeros, ones };  // initial values of synthetic weights
+
+class TransformersWeights {
+ public:
+  // Weights get the dtype of `options`, whatever the files have. Throws UsageError for missing or invalid files.
+  TransformersWeights(const std::vector<std::filesystem::path>& files, const model::TransformersConfig& config,
+                      at::TensorOptions options, int64_t seed);
+
+  // Returns a parameter. Throws UsageError if there are files and they lack it or have another shape.
+  at::Tensor make(const std::string& name, at::IntArrayRef shape, Filling filling);
+
+  // The same for the matrices of all experts, [experts, out, in]. If the files store each expert on its own, as
+  // "<path>.<expert>.<part>.weight", they are stacked. `parts` are concatenated along `out`.
+  at::Tensor make_stacked(const std::string& name, at::IntArrayRef shape, const std::vector<std::string_view>& parts);
+
+  // Call after making all weights. Reports synthetic weights, or tensors of the files that were not used; "": neither.
+  std::string note() const;
+
+ private:
+  struct Place {
+    const safetensors::Reader* file = nullptr;
+    const safetensors::Entry* entry = nullptr;
+  };
+
+  const Place* find(const std::string& name);
+  const Place& place_of(const std::string& name);
+  at::Tensor read(const Place& place, const std::string& name, at::IntArrayRef shape);
+  at::Tensor read(const std::string& name, at::IntArrayRef shape) { return read(place_of(name), name, shape); }
+  at::Tensor made_up(at::IntArrayRef shape, Filling filling);
+
+  std::vector<std::unique_ptr<safetensors::Reader>> files_;
+  std::map<std::string, Place> places_;                       // by name in the files
+  std::vector<std::pair<std::string, std::string>> renamed_;  // part of a name, and its replacement in files
+  std::set<std::string> asked_for_;
+  at::TensorOptions options_;
+  double deviation_;
+  int64_t seed_;
+  at::Tensor noise_;  // repeated to fill each weight: drawing every element would take seconds
+};
+
+}  // namespace memtune::frontend

@@ -1,0 +1,13 @@
+// Classifies an op and its effects on arguments by its schema and the table of ops (config/op_traits.h). The
+// dispatcher's tags classify ops that the table does not have.
+#pragma once
+
+#include "core/model/program/program.h"
+
+namespace memtune::program {
+
+// Fills vararg, writes, hands_on, returns_alias, random, op_class and moves_statistics from `schema`, Op::name and
+// Op::handle.
+void describe(Op& op, const c10::FunctionSchema& schema);
+
+}  // namespace memtune::program

@@ -1,0 +1,16 @@
+// The CUDA module's kernels (core/base/device/cuda_kernels.h) for tensors.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "core/base/device/cuda_kernels.h"
+
+namespace memtune::quantized {
+
+// Null if the kernels do not support this device or dtype, or if the module was built without them.
+const device::CudaKernels* kernels_for(c10::Device device, at::ScalarType type);
+
+// `type` must be a dtype that the kernels support.
+device::Number number_of(at::ScalarType type);
+
+}  // namespace memtune::quantized

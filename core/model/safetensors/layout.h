@@ -1,0 +1,25 @@
+// Computes the place of each tensor in a file's data from names, types and shapes alone. Data can therefore be
+// collected before the file exists. The file is print_header() of the result, then the data.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/model/safetensors/header.h"
+
+namespace memtune::safetensors {
+
+struct Spec {
+  std::string name;
+  Dtype dtype = Dtype::f32;
+  std::vector<int64_t> shape;
+};
+
+// Entries in data order: widest element types first, so that every tensor is aligned, otherwise in the given order.
+// Throws Malformed for repeated or reserved names and for invalid shapes.
+std::vector<Entry> lay_out(std::span<const Spec> tensors);
+
+inline int64_t data_bytes_of(const std::vector<Entry>& entries) { return entries.empty() ? 0 : entries.back().end; }
+
+}  // namespace memtune::safetensors

@@ -1,0 +1,261 @@
+#include "core/model/transformers/transformers_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/text.h"
+#include "core/model/transformers/transformers_experts.h"
+#include "core/plan/request/trial_request.h"
+
+namespace memtune::model {
+namespace {
+
+constexpr int64_t kMostPositions = int64_t{1} << 40;
+
+class ConfigReader {
+ public:
+  ConfigReader(std::string name, const nlohmann::json& given)
+      : fields_(std::move(name), given), object_(fields_.object()), family_(fields_.family()) {
+    config_.family = family_;
+  }
+
+  TransformersConfig read() {
+    refuse_what_is_not_built();
+    read_sizes();
+    read_heads();
+    read_layer();
+    read_biases();
+    read_dropouts();
+    read_padding();
+    read_scales();
+    read_multipliers();
+    read_positions();
+    read_layer_types();
+    if (*family_.experts.width) config_.experts = read_experts(fields_, config_.layers);
+    read_dtype();
+    return std::move(config_);
+  }
+
+ private:
+  void refuse_what_is_not_built() {
+    for (const char* field : {"attn_implementation", "_attn_implementation"}) {
+      object_.read(field, config_.attention);
+      if (config_.attention != "sdpa" && config_.attention != "eager")
+        fields_.refuse(field, "'" + config_.attention + "' is not built, sdpa and eager are");
+    }
+    if (fields_.has("quantization_config")) fields_.refuse("quantization_config", "quantized weights are not built");
+    refuse_choice("use_bidirectional_attention", "attention to later tokens");
+    if (!family_.transposed_weights) return;
+    refuse_choice("scale_attn_by_inverse_layer_idx", "attention whose scale follows the layer");
+    refuse_choice("add_cross_attention", "attention to an encoder");
+  }
+
+  void refuse_choice(const char* field, const std::string& what) {
+    if (fields_.chosen({field, false})) fields_.refuse(field, what + " is not built");
+  }
+
+  void read_sizes() {
+    const FieldNames& names = family_.fields;
+    config_.vocabulary = fields_.size("vocab_size");
+    config_.hidden = fields_.size(names.hidden);
+    config_.layers = fields_.size(names.layers, 10000);
+    const bool implied = family_.transposed_weights && !fields_.has(names.mlp);
+    config_.mlp = implied ? 4 * config_.hidden : fields_.size(names.mlp);
+  }
+
+  void read_heads() {
+    const char* const field = family_.fields.heads;
+    config_.heads = fields_.size(field);
+    config_.kv_heads = family_.kv_heads > 0 ? family_.kv_heads : config_.heads;
+    config_.head_width = family_.head_width;
+    if (family_.projections != Projections::joined_by_head && !family_.transposed_weights) {
+      object_.read("num_key_value_heads", config_.kv_heads, 1, kMostOfSize);
+      object_.read("head_dim", config_.head_width, 1, kMostOfSize);
+    }
+    if (config_.head_width == 0) {
+      if (config_.hidden % config_.heads != 0)
+        fields_.refuse(field, std::to_string(config_.heads) + " does not divide " + family_.fields.hidden + ", " +
+                                  std::to_string(config_.hidden) + ", and there is no head_dim");
+      config_.head_width = config_.hidden / config_.heads;
+    }
+    if (config_.heads % config_.kv_heads != 0)
+      fields_.refuse("num_key_value_heads", std::to_string(config_.kv_heads) + " does not divide " + field + ", " +
+                                                std::to_string(config_.heads));
+    if (config_.kv_heads < config_.heads && config_.head_width > 256)
+      fields_.refuse("head_dim", "grouped heads wider than 256 are not built");
+  }
+
+  void read_layer() {
+    object_.require({family_.fields.epsilon});
+    object_.read(family_.fields.epsilon, config_.epsilon);
+    const char* const field = family_.fields.activation;
+    object_.require({field});
+    object_.read(field, config_.activation);
+    const std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu"};
+    if (config_.activation == "swish") config_.activation = "silu";
+    if (std::ranges::find(built, config_.activation) == built.end())
+      fields_.refuse(field, unknown_name("activation", config_.activation, built));
+    config_.parallel = fields_.chosen(family_.parallel);
+    config_.query_norm = family_.query_norm != QueryNorm::none &&
+                         (family_.query_norm != QueryNorm::each_head || fields_.chosen(family_.each_head_normed));
+  }
+
+  void read_biases() {
+    config_.query_bias = fields_.chosen(family_.query_bias);
+    config_.output_bias = fields_.chosen(family_.output_bias);
+    config_.mlp_bias = fields_.chosen(family_.mlp_bias);
+    config_.tied = fields_.chosen({"tie_word_embeddings", family_.tied});
+    config_.weight_deviation = 0.02;
+    object_.read("initializer_range", config_.weight_deviation);
+    if (!(config_.weight_deviation >= 0)) fields_.refuse("initializer_range", "must not be negative");
+  }
+
+  void read_dropouts() {
+    const FieldNames& names = family_.fields;
+    config_.attention_dropout = fields_.dropout(names.attention_dropout);
+    config_.embedding_dropout = fields_.dropout(names.embedding_dropout);
+    config_.attention_output_dropout = fields_.dropout(names.attention_output_dropout);
+    config_.mlp_output_dropout = fields_.dropout(names.mlp_output_dropout);
+  }
+
+  // null means no padding token; a missing field means the family's default.
+  void read_padding() {
+    if (!family_.padded) return;
+    if (!fields_.was_null("pad_token_id")) config_.padding = family_.padding;
+    int64_t token = -1;
+    object_.read("pad_token_id", token, -config_.vocabulary, kMostOfSize);
+    if (fields_.has("pad_token_id") && token < 0) token += config_.vocabulary;  // from the end, as embeddings do
+    if (token >= 0) config_.padding = token;
+    if (config_.padding && *config_.padding >= config_.vocabulary)
+      fields_.refuse("pad_token_id", std::to_string(*config_.padding) + " is no token: vocab_size is " +
+                                         std::to_string(config_.vocabulary));
+  }
+
+  void read_scales() {
+    auto scalar = static_cast<double>(config_.head_width);
+    if (family_.capped_logits) {
+      object_.require({"query_pre_attn_scalar"});
+      object_.read("query_pre_attn_scalar", scalar);
+      config_.logit_cap = optional_scale("final_logit_softcapping");
+      config_.score_cap = optional_scale("attn_logit_softcapping");
+    }
+    config_.attention_scale = std::pow(scalar, -0.5);
+    if (!(scalar > 0)) fields_.refuse("query_pre_attn_scalar", "must be more than 0");
+    if (family_.transposed_weights && !fields_.chosen({"scale_attn_weights", true})) config_.attention_scale = 1;
+  }
+
+  std::optional<double> optional_scale(const char* field) {
+    if (!fields_.has(field)) return std::nullopt;
+    double scale = 0;
+    object_.read(field, scale);
+    if (!(scale > 0)) fields_.refuse(field, "must be more than 0");
+    return scale;
+  }
+
+  void read_multipliers() {
+    if (const char* const field = family_.fields.logit_scale; *field) {
+      object_.require({field});
+      config_.logit_scale = optional_scale(field);
+    }
+    if (!family_.multipliers) return;
+    object_.require({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
+    object_.read("embedding_multiplier", config_.embedding_multiplier);
+    object_.read("residual_multiplier", config_.residual_multiplier);
+    object_.read("attention_multiplier", config_.attention_scale);
+    object_.read("logits_scaling", config_.logits_divisor);
+  }
+
+  void read_positions() {
+    if (const char* const field = family_.fields.positions; *field) {
+      config_.positions = fields_.size(field);
+      limit(config_.positions);
+    } else {
+      config_.rotary = read_rotary(fields_, config_.head_width);
+      for (const Rotary& rotary : config_.rotary) limit(rotary.longest);
+    }
+    config_.turned_by.assign(config_.layers, config_.rotary.empty() ? -1 : 0);
+  }
+
+  void limit(int64_t longest) {
+    if (longest > 0 && (config_.longest == 0 || longest < config_.longest)) config_.longest = longest;
+  }
+
+  // Layers with and without a sliding window use different rotary tables, or only one kind is rotated.
+  void read_layer_types() {
+    const std::optional<int64_t> window = read_window();
+    const std::vector<bool> windowed = read_windowed_layers();
+    const bool all_windowed = family_.windowed && family_.window_pattern == 0 && !fields_.has("layer_types");
+    if (window && family_.window_is_asked_for && !fields_.has("layer_types"))
+      limit(std::max<int64_t>(*window - 1, 1));  // fields that are not read choose the layers
+    std::vector<int64_t> rotary;
+    object_.read("no_rope_layers", rotary, 0);
+    if (family_.skips_rotary && rotary.size() != static_cast<size_t>(config_.layers))
+      fields_.refuse("no_rope_layers", "must have num_hidden_layers numbers, " + std::to_string(config_.layers));
+    for (int64_t i = 0; i < config_.layers; ++i) {
+      config_.windows.push_back(window && (windowed[i] || all_windowed) ? *window : 0);
+      if (family_.skips_rotary && rotary[i] == 0) config_.turned_by[i] = -1;
+      if (family_.turns_in_windows_only && !(windowed[i] && window)) config_.turned_by[i] = -1;
+      if (family_.rotary_by_layer_type) config_.turned_by[i] = windowed[i] ? 1 : 0;
+    }
+  }
+
+  std::optional<int64_t> read_window() {
+    bool windowed = family_.windowed;
+    if (family_.window_is_asked_for) object_.read("use_sliding_window", windowed);
+    int64_t window = 0;
+    object_.read("sliding_window", window, 0, kMostPositions);
+    return windowed && window > 0 ? std::optional(window) : std::nullopt;
+  }
+
+  std::vector<bool> read_windowed_layers() {
+    std::vector<std::string> kinds;
+    object_.read("layer_types", kinds);
+    int64_t pattern = family_.window_pattern;
+    object_.read("sliding_window_pattern", pattern, 1, kMostPositions);
+    if (!fields_.has("layer_types"))
+      for (int64_t i = 0; i < config_.layers; ++i)
+        kinds.emplace_back(pattern > 0 && (i + 1) % pattern != 0 ? "sliding_attention" : "full_attention");
+    if (kinds.size() != static_cast<size_t>(config_.layers))
+      fields_.refuse("layer_types", "must have num_hidden_layers names, " + std::to_string(config_.layers));
+    std::vector<bool> windowed;
+    for (const std::string& kind : kinds) {
+      if (kind != "full_attention" && kind != "sliding_attention")
+        fields_.refuse("layer_types", "'" + kind + "' is not built");
+      windowed.push_back(kind == "sliding_attention");
+    }
+    return windowed;
+  }
+
+  void read_dtype() {
+    std::string dtype;
+    object_.read("torch_dtype", dtype);
+    object_.read("dtype", dtype);
+    try {
+      if (!dtype.empty()) config_.dtype = plan::canonical_dtype(dtype);
+    } catch (const UsageError& error) {
+      fields_.refuse("dtype", error.what());
+    }
+  }
+
+  TransformersFields fields_;
+  JsonObject& object_;
+  const TransformersFamily& family_;
+  TransformersConfig config_;
+};
+
+}  // namespace
+
+TransformersConfig parse_transformers_config(const std::string& name, std::string_view text) {
+  const nlohmann::json given = parse_json_object(name, text);
+  return ConfigReader(name, given).read();
+}
+
+TransformersConfig read_transformers_config(const std::filesystem::path& path) {
+  return parse_transformers_config(path.filename().string(), read_file(path));
+}
+
+}  // namespace memtune::model

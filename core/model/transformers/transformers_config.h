@@ -1,0 +1,55 @@
+// A decoder of transformers as described by its config.json. Old field names and defaults are resolved; null counts as
+// missing.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/model/transformers/transformers_family.h"
+#include "core/model/transformers/transformers_rotary.h"
+
+namespace memtune::model {
+
+struct Experts {
+  int64_t count = 0, chosen = 0;  // number of experts; experts per token
+  int64_t width = 0, shared_width = 0;
+  bool normed = false;       // router weights of the chosen experts sum to one
+  std::vector<bool> layers;  // layers with experts instead of an MLP
+};
+
+struct TransformersConfig {
+  TransformersFamily family;
+  int64_t vocabulary = 0, hidden = 0, layers = 0, mlp = 0;
+  int64_t heads = 0, kv_heads = 0, head_width = 0;
+  int64_t positions = 0;           // rows of the position embedding; 0: none
+  std::optional<int64_t> padding;  // token whose embedding is not trained
+  bool tied = false;               // lm_head shares the embedding's weight
+  bool query_bias = false, output_bias = false, mlp_bias = false;
+  bool query_norm = false, parallel = false;
+  double epsilon = 0;
+  std::string activation;  // silu | gelu | gelu_pytorch_tanh | gelu_new | relu
+  double weight_deviation = 0;
+  std::string attention = "sdpa";  // sdpa or eager
+  double attention_dropout = 0, embedding_dropout = 0, attention_output_dropout = 0, mlp_output_dropout = 0;
+  double attention_scale = 0;
+  std::vector<Rotary> rotary;
+  std::vector<int> turned_by;  // by layer: index into `rotary`; -1: none
+  std::optional<Experts> experts;
+  std::optional<double> logit_cap, logit_scale;
+  double embedding_multiplier = 1, residual_multiplier = 1, logits_divisor = 1;
+  std::vector<int64_t> windows;     // by layer: most keys a query attends to; 0: unlimited
+  std::optional<double> score_cap;  // softcap of attention scores; eager only, sdpa has none
+  int64_t longest = 0;              // longest supported sequence; 0: unlimited
+  std::string dtype;                // canonical; "" if not in the config
+};
+
+// Throws UsageError with one line that begins with `name`: a field that is missing, out of range, contradictory or not
+// supported. For an unknown model_type the message gives an alternative.
+TransformersConfig parse_transformers_config(const std::string& name, std::string_view json);
+TransformersConfig read_transformers_config(const std::filesystem::path& path);
+
+}  // namespace memtune::model

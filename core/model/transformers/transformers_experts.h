@@ -1,0 +1,12 @@
+// Reads the experts of a mixture-of-experts model from a config.json of transformers.
+#pragma once
+
+#include "core/model/transformers/transformers_config.h"
+#include "core/model/transformers/transformers_fields.h"
+
+namespace memtune::model {
+
+// Throws UsageError like parse_transformers_config().
+Experts read_experts(TransformersFields& fields, int64_t layers);
+
+}  // namespace memtune::model

@@ -1,0 +1,33 @@
+// Rotary embedding in a config.json of transformers: "rope_parameters" since 5.0, before that "rope_scaling" and
+// further fields.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/model/transformers/transformers_fields.h"
+
+namespace memtune::model {
+
+enum class RotaryKind { plain, linear, llama3, dynamic, yarn, longrope };
+
+struct Rotary {
+  std::string name;  // layer type, if a model has two tables
+  RotaryKind kind = RotaryKind::plain;
+  double theta = 0;
+  double factor = 1;                             // not for plain
+  double low_frequency = 1, high_frequency = 1;  // llama3: factors
+  double trained_positions = 0;                  // llama3, yarn, longrope
+  double fast = 32, slow = 1;                    // yarn: beta_fast and beta_slow, in rotations
+  bool whole_numbers = true;                     // yarn: rounds the bounds of its ramp
+  std::vector<double> factors;                   // longrope: one per rotated pair
+  double scale = 1;                              // factor of cosine and sine
+  int64_t width = 0;                             // rotated part of a head
+  int64_t longest = 0;                           // longest valid sequence; 0: unlimited
+};
+
+// One table, or one per layer type. Throws UsageError like parse_transformers_config().
+std::vector<Rotary> read_rotary(TransformersFields& fields, int64_t head_width);
+
+}  // namespace memtune::model

@@ -1,0 +1,127 @@
+// Costs of one training step: time of each op and memory at each moment. A trial records them, so that the step
+// simulator can predict the step under another plan without running it. Plain data, stored as JSON.
+//
+//   runs       0      1      2    ...          forward, in order: values read, created and saved
+//   moments    unpack s7, end s7, unpack s6 …  backward, in order: saved tensors unpacked and freed
+//
+// The recording plan offloads nothing: activations are kept on the device or recomputed. Byte counts are the
+// allocator's allocated bytes; a peak covers the time from its entry to the next one. Gradient accumulation: the last
+// micro-batch is recorded, when gradients are already allocated.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/plan/strategy/plan.h"
+
+namespace memtune::plan {
+
+inline constexpr double kBytesPerMs = 1e6;  // 1 GB/s in bytes per ms
+
+struct StepCosts {
+  // A storage that an op created, or its new content after an in-place op.
+  struct Value {
+    int run = -1;       // index into `runs` of its creator; -1: created outside of the step
+    int output = 0;     // output index of the op, with lists flattened; kPrivate: saved for the op's own backward
+    int64_t bytes = 0;  // size of the storage
+    // For a private value that autocast created: the value it was cast from. kNoCast: no cast. kCastOfOther: a cast of
+    // something that is no value, such as a parameter.
+    int cast_of = kNoCast;
+    bool operator==(const Value&) const = default;
+  };
+  static constexpr int kNoCast = -2, kCastOfOther = -1;
+
+  // One execution of an op in forward.
+  struct Run {
+    int op = 0;                    // number in ProgramFacts::ops
+    double ms = 0;                 // compute stream, until the next run starts
+    double host_ms = 0;            // host, until the next run starts
+    int64_t before_bytes = 0;      // allocated at its start
+    int64_t own_bytes = 0;         // peak above before_bytes during the op, outputs included
+    bool writes_outside = false;   // writes to storage from outside of the step, so it cannot be recomputed
+    std::vector<int> reads = {};   // values, without repeats
+    std::vector<int> makes = {};   // values created, in order, private ones included
+    std::vector<int> writes = {};  // values overwritten in place; their new content is in `makes`
+    std::vector<int> saves = {};   // indices into `saved`, in order
+    std::vector<int> units = {};   // indices into Sharding::units that it reads
+    bool operator==(const Run&) const = default;
+  };
+
+  // A tensor that autograd saved.
+  struct Saved {
+    int value = 0;
+    int run = 0;  // index of the run that saved it
+    bool operator==(const Saved&) const = default;
+  };
+
+  struct Moment {
+    enum class Kind {
+      unpack,  // backward received `saved`, after any recomputation
+      end,     // `saved` is released; if it was the value's last consumer, the value is freed right after
+    };
+    Kind kind = Kind::unpack;
+    int saved = 0;
+    double ms = 0;             // kind unpack: compute stream, until the next unpack request or backward's end
+    double host_ms = 0;        // host, over the same time
+    int64_t before_bytes = 0;  // allocated at this moment
+    // Peak allocated bytes from this moment to the next one. For `end`, counted after the tensor is freed.
+    int64_t peak_bytes = 0;
+    bool operator==(const Moment&) const = default;
+  };
+
+  // For parameters sharded over ranks (FSDP): a unit is gathered as a whole. schedule::UnitSchedule determines when.
+  struct Unit {
+    std::string name;
+    int64_t bytes = 0;     // when gathered
+    double gather_ms = 0;  // from request to completion, while the step runs
+    bool operator==(const Unit&) const = default;
+  };
+  // A backward node is about to read units, whose gathers have completed.
+  struct UnitRead {
+    int moment = 0;            // number of moments before it
+    int64_t before_bytes = 0;  // allocated after the gathers
+    int64_t peak_bytes = 0;    // peak from here to the next entry
+    double wait_ms = 0;        // host time waiting for the gathers, not part of a moment's times
+    std::vector<int> units = {};
+    bool operator==(const UnitRead&) const = default;
+  };
+  struct Sharding {
+    int ranks = 1, rank = 0;         // the rank that recorded the costs
+    std::string reshard = "always";  // a word of kReshard
+    double forward_wait_ms = 0;      // host time waiting for gathers, not part of a run's times
+    std::vector<Unit> units;         // empty: not sharded
+    std::vector<UnitRead> reads;     // in order
+    bool operator==(const Sharding&) const = default;
+  };
+
+  int64_t grain_bytes = 1;                   // allocation granularity; sizes are rounded up to a multiple
+  int64_t start_bytes = 0;                   // allocated before the step
+  double step_ms = 0;                        // median of measured steps without recording, optimizer included
+  double rerun_ms = 0;                       // recomputation in backward: from unpack requests to their results
+  double before_ms = 0;                      // backward, until its first unpack request
+  int64_t before_peak_bytes = 0;             // from the end of forward to the first moment
+  double after_ms = 0;                       // after backward: the optimizer
+  int64_t after_peak_bytes = 0;              // from the last moment to the step's end
+  int passes = 1;                            // micro-batches per step (gradient accumulation)
+  double rerun_ratio = 1;                    // recomputation time of a run divided by its time in forward
+  double out_gb_per_s = 0, in_gb_per_s = 0;  // idle PCIe bandwidth, 1e9 bytes; 0: not known
+  double disk_write_gb_per_s = 0, disk_read_gb_per_s = 0;  // of the scratch folder, measured during steps
+  double copy_slowdown = 0;                                // extra ms of compute per ms of overlapped copies
+  std::vector<Value> values;
+  std::vector<Run> runs;
+  std::vector<Saved> saved;
+  std::vector<Moment> moments;
+  std::vector<int64_t> gradient_bytes;  // parameter gradients at each moment and after backward; empty: not recorded
+  Plan plan;                            // the plan under which it was recorded; offloads nothing
+  Sharding sharding;
+
+  bool sharded() const { return !sharding.units.empty(); }
+  bool operator==(const StepCosts&) const = default;
+};
+
+void to_json(nlohmann::json& json, const StepCosts& costs);
+void from_json(const nlohmann::json& json, StepCosts& costs);  // throws UsageError naming the field; checks all indices
+
+}  // namespace memtune::plan

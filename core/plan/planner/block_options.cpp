@@ -1,0 +1,222 @@
+#include "core/plan/planner/block_options.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "core/plan/rules/draft.h"
+#include "core/plan/planner/block_graph.h"
+#include "core/plan/planner/option_selection.h"
+#include "core/plan/planner/recompute_sets.h"
+
+namespace memtune::planner {
+namespace {
+
+using plan::Place;
+using plan::ProgramFacts;
+using plan::MemoryGraph;
+
+constexpr int kMoveSteps = 5;  // from nothing offloaded to everything
+
+// Goes through backward op by op. A recomputed memory exists from its first use to its last.
+class RemadeWalk {
+ public:
+  RemadeWalk(const BlockGraph& block, const RecomputeSet& set)
+      : block_(block), set_(set), made_(block.memories.size()), uses_(block.memories.size()) {}
+
+  int64_t peak_bytes() {
+    for (int memory = 0; memory < count(); ++memory) count_uses(memory);
+    for (int op = static_cast<int>(block_.ops.size()) - 1; op >= 0; --op) backward(op);
+    return peak_;
+  }
+
+ private:
+  int count() const { return static_cast<int>(block_.memories.size()); }
+
+  void count_uses(int index) {
+    if (!set_.remade[index]) return;
+    uses_[index] += block_.memories[index].wanted;
+    for (const int input : block_.memories[index].inputs) ++uses_[input];
+  }
+
+  void backward(int op) {
+    for (int memory = 0; memory < count(); ++memory)
+      if (set_.remade[memory] && block_.memories[memory].wanted && block_.memories[memory].last_user == op)
+        make(memory);
+    for (int memory = 0; memory < count(); ++memory)
+      if (set_.remade[memory] && block_.memories[memory].wanted && block_.memories[memory].first_user == op)
+        end(memory);
+  }
+
+  void make(int index) {
+    if (!set_.remade[index] || std::exchange(made_[index], true)) return;
+    const BlockMemory& memory = block_.memories[index];
+    for (const int input : memory.inputs) make(input);
+    alive_ += memory.bytes;
+    peak_ = std::max(peak_, alive_);
+    for (const int input : memory.inputs) end(input);
+  }
+
+  void end(int index) {
+    if (set_.remade[index] && --uses_[index] == 0) alive_ -= block_.memories[index].bytes;
+  }
+
+  const BlockGraph& block_;
+  const RecomputeSet& set_;
+  std::vector<char> made_;
+  std::vector<int> uses_;  // that remain: by backward, and by recomputations
+  int64_t alive_ = 0, peak_ = 0;
+};
+
+// Makes the options of one block; memories have the numbers of its BlockGraph.
+class OptionMaker {
+ public:
+  OptionMaker(const BlockGraph& block, const OptionLimits& limits)
+      : block_(block), limits_(limits), sets_(recompute_sets(block)), dearness_(block.memories.size()) {
+    for (size_t set = 0; set < sets_.size(); ++set)
+      for (size_t memory = 0; memory < dearness_.size(); ++memory)
+        if (sets_[set].kept[memory]) dearness_[memory] = static_cast<int>(set);
+  }
+
+  std::vector<BlockOption> make() {
+    std::vector<BlockOption> options;
+    for (const RecomputeSet& set : sets_) add_options(set, options);
+    return select_options(std::move(options), limits_.most);
+  }
+
+ private:
+  // Memories kept at the highest price of memory come first: they cost most to recompute.
+  std::vector<int> movable(const RecomputeSet& set) const {
+    std::vector<int> memories;
+    for (int memory = 0; memory < static_cast<int>(dearness_.size()); ++memory)
+      if (set.kept[memory] && moves(memory)) memories.push_back(memory);
+    const auto rank = [&](int memory) { return std::tuple(-dearness_[memory], -bytes(memory), memory); };
+    std::sort(memories.begin(), memories.end(), [&](int a, int b) { return rank(a) < rank(b); });
+    return memories;
+  }
+
+  int64_t bytes(int memory) const { return block_.memories[memory].movable_bytes; }
+  bool moves(int memory) const { return bytes(memory) > 0 && bytes(memory) >= limits_.move_min_bytes; }
+
+  void add_options(const RecomputeSet& set, std::vector<BlockOption>& options) const {
+    const std::vector<int> movable = this->movable(set);
+    int64_t all = 0;
+    for (const int memory : movable) all += bytes(memory);
+    BlockOption option = nothing_moved(set);
+    options.push_back(option);
+    int step = 1;
+    for (const int memory : movable) {
+      option.places.push_back({memory, Place::host});
+      option.resident_bytes -= bytes(memory);
+      option.moved_bytes += bytes(memory);
+      if (option.moved_bytes * kMoveSteps < step * all) continue;
+      options.push_back(option);
+      step = static_cast<int>(option.moved_bytes * kMoveSteps / all) + 1;
+    }
+  }
+
+  BlockOption nothing_moved(const RecomputeSet& set) const {
+    BlockOption option{.resident_bytes = set.bytes, .recompute_ms = set.ms};
+    option.recompute_peak_bytes = RemadeWalk(block_, set).peak_bytes();
+    for (int memory = 0; memory < static_cast<int>(set.remade.size()); ++memory)
+      if (set.remade[memory]) option.places.push_back({memory, Place::recompute});
+    return option;
+  }
+
+  const BlockGraph& block_;
+  const OptionLimits& limits_;
+  std::vector<RecomputeSet> sets_;  // most bytes first
+  std::vector<int> dearness_;       // by memory: the last of sets_ that keeps it
+};
+
+// Keeps everything, for ops that get no other option.
+BlockOption nothing_placed(const BlockGraph& block) {
+  BlockOption option;
+  for (const BlockMemory& memory : block.memories) option.resident_bytes += memory.wanted ? memory.bytes : 0;
+  return option;
+}
+
+// Structure of each block; equal numbers mean equal structure.
+std::vector<int> structures(const std::vector<BlockGraph>& blocks) {
+  std::vector<int> of_block, first;
+  for (int block = 0; block < static_cast<int>(blocks.size()); ++block) {
+    const auto known = std::find_if(first.begin(), first.end(), [&](int b) { return blocks[b].like(blocks[block]); });
+    of_block.push_back(static_cast<int>(known - first.begin()));
+    if (known == first.end()) first.push_back(block);
+  }
+  return of_block;
+}
+
+// The first block of a structure, with the mean ms of all its blocks.
+BlockGraph representative(const std::vector<BlockGraph>& blocks, const std::vector<int>& structure, int number) {
+  BlockGraph mean;
+  double count = 0;
+  for (size_t block = 0; block < blocks.size(); ++block) {
+    if (structure[block] != number) continue;
+    if (count++ == 0)
+      mean = blocks[block];
+    else
+      for (size_t op = 0; op < mean.ops.size(); ++op) mean.ops[op].ms += blocks[block].ops[op].ms;
+  }
+  for (BlockOp& op : mean.ops) op.ms /= count;
+  return mean;
+}
+
+// Adds a copy of each option that offloads, with the disk instead of host memory.
+void add_disk_options(std::vector<BlockOption>& options) {
+  const size_t count = options.size();
+  for (size_t i = 0; i < count; ++i) {
+    if (options[i].moved_bytes == 0) continue;
+    BlockOption& option = options.emplace_back(BlockOption(options[i]));
+    option.disk_bytes = option.moved_bytes;
+    for (PlacedMemory& placed : option.places)
+      if (placed.place == Place::host) placed.place = Place::disk;
+  }
+}
+
+std::vector<BlockOption> translated(std::vector<BlockOption> options, const BlockGraph& block) {
+  for (BlockOption& option : options)
+    for (PlacedMemory& placed : option.places) placed.memory = block.memories[placed.memory].number;
+  return options;
+}
+
+}  // namespace
+
+std::vector<BlockChoices> block_options(const ProgramFacts& facts, const MemoryGraph& graph,
+                                        const plan::StepCosts& costs, const OptionLimits& limits) {
+  const std::vector<BlockGraph> blocks = block_graphs(facts, graph, costs, limits.saved_min_bytes);
+  const std::vector<int> structure = structures(blocks);
+  std::map<int, std::vector<BlockOption>> options;  // by structure
+  std::vector<BlockChoices> choices;
+  for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
+    BlockChoices& choice = choices.emplace_back(BlockChoices{.block = i - 1, .structure = structure[i]});
+    const bool outside = i == 0 || i + 1 == static_cast<int>(blocks.size());
+    if (outside && !limits.outside) {
+      choice.options = {nothing_placed(blocks[i])};
+      continue;
+    }
+    const auto [known, is_new] = options.try_emplace(structure[i]);
+    if (is_new) {
+      known->second = OptionMaker(representative(blocks, structure, structure[i]), limits).make();
+      if (limits.disk) add_disk_options(known->second);
+    }
+    choice.options = translated(known->second, blocks[i]);
+  }
+  return choices;
+}
+
+plan::Plan plan_of_options(std::span<const BlockOption> chosen, const ProgramFacts& facts, const MemoryGraph& graph,
+                             const OptionLimits& limits, std::string name) {
+  plan::Draft draft(facts);
+  for (const BlockOption& option : chosen)
+    for (const PlacedMemory& placed : option.places) draft.fill(graph.memories()[placed.memory], placed.place);
+  plan::Plan plan;
+  plan.strategy = std::move(name);
+  plan.placements = draft.placements();
+  plan.saved_min_bytes = limits.saved_min_bytes;
+  plan.transfer.min_bytes = limits.move_min_bytes;
+  return plan;
+}
+
+}  // namespace memtune::planner

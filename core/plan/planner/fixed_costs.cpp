@@ -1,0 +1,124 @@
+#include "core/plan/planner/fixed_costs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/plan/planner/step_beside.h"
+#include "core/plan/planner/step_playback.h"
+
+namespace memtune::planner {
+namespace {
+
+using plan::ProgramFacts;
+using plan::StepCosts;
+
+// By op: whether an input of it depends on program inputs. Ops that return sizes do not count.
+std::vector<bool> ops_of_inputs(const ProgramFacts& facts) {
+  std::vector<bool> grows(facts.owner.size(), true);  // by value; those that no op makes are program inputs
+  for (const plan::OpFacts& op : facts.ops)
+    for (const int output : op.outputs) grows.at(output) = false;
+  std::vector<bool> ops;
+  for (const plan::OpFacts& op : facts.ops) {
+    ops.push_back(op.op_class != plan::OpClass::host &&
+                  std::ranges::any_of(op.inputs, [&](int input) { return grows.at(input); }));
+    for (const int output : op.outputs) grows[output] = grows[output] || ops.back();
+  }
+  return ops;
+}
+
+// Runs and values of the step that grow with the batch. An in-place op makes a new value.
+struct Growing {
+  std::vector<bool> runs, values;
+};
+
+Growing find_growing(const ProgramFacts& facts, const StepCosts& costs) {
+  const std::vector<bool> ops = ops_of_inputs(facts);
+  Growing growing{{}, std::vector<bool>(costs.values.size())};
+  for (const StepCosts::Run& run : costs.runs) {
+    growing.runs.push_back(ops[run.op] ||
+                           std::ranges::any_of(run.reads, [&](int value) { return growing.values[value]; }));
+    for (const int value : run.makes)
+      growing.values[value] = growing.runs.back() && costs.values[value].cast_of != StepCosts::kCastOfOther;
+  }
+  return growing;
+}
+
+// Bytes held by the values in each later step.
+StepBeside held_by(const ProgramFacts& facts, const StepCosts& costs, const StepBeside& beside) {
+  constexpr int kSteps = 2;
+  const StepTables tables(facts, costs);
+  const plan::Plan keeps;
+  BlockCache cache(costs.grain_bytes);
+  StepBeside held;
+  for (int step = 0; step < kSteps; ++step) {
+    schedule::LearnedSchedule schedule;
+    StepPlayback playback(tables, costs, beside, keeps, schedule, cache);
+    playback.play();
+    held = playback.held();
+  }
+  return held;
+}
+
+// Unmodelled bytes that stay until backward ends: at a moment, and at the end of the interval after it.
+struct Lasting {
+  int64_t before_bytes = 0, behind_bytes = 0;
+};
+
+// If gradients were not recorded, takes the least unmodelled memory from a moment to the end. That counts them too
+// early.
+std::vector<int64_t> lasting_at_most(const StepCosts& costs, const StepBeside& beside) {
+  std::vector<int64_t> lasting(costs.moments.size() + 1, std::max(costs.start_bytes, beside.after_peak_bytes));
+  for (size_t i = costs.moments.size(); i-- > 0;)
+    lasting[i] = std::max(costs.start_bytes, std::min(lasting[i + 1], beside.moments[i].before_bytes));
+  for (size_t i = 0; i < costs.gradient_bytes.size(); ++i) lasting[i] = costs.start_bytes + costs.gradient_bytes[i];
+  return lasting;
+}
+
+// A gradient becomes that of the parameter when backward of its op has freed its saved tensors: by the next unpack.
+std::vector<Lasting> find_lasting(const StepCosts& costs, const StepBeside& beside) {
+  const std::vector<int64_t> most = lasting_at_most(costs, beside);
+  std::vector<Lasting> lasting(costs.moments.size());
+  int64_t next = most.back();
+  for (size_t i = costs.moments.size(); i-- > 0;) {
+    const bool unpacks = costs.moments[i].kind == StepCosts::Moment::Kind::unpack;
+    const StepBeside::Entry& there = beside.moments[i];
+    lasting[i] = {std::min(unpacks ? most[i] : next, there.before_bytes), std::min(next, there.peak_bytes)};
+    if (unpacks) next = most[i];
+  }
+  return lasting;
+}
+
+}  // namespace
+
+StepCosts fixed_costs(const ProgramFacts& facts, const StepCosts& costs) {
+  const StepTables tables(facts, costs);
+  const StepBeside beside = find_beside(tables, costs);
+  const Growing growing = find_growing(facts, costs);
+  StepCosts fixed = costs;
+  fixed.step_ms = fixed.before_ms = fixed.rerun_ms = 0;
+  fixed.after_ms = tables.scale * costs.after_ms;
+  for (size_t i = 0; i < fixed.values.size(); ++i)
+    if (growing.values[i]) fixed.values[i].bytes = 0;
+  const StepBeside held = held_by(facts, fixed, beside);
+  for (size_t i = 0; i < fixed.runs.size(); ++i) {
+    StepCosts::Run& run = fixed.runs[i];
+    run.ms = run.host_ms = 0;
+    run.before_bytes = beside.runs[i].before_bytes + held.runs[i].before_bytes;
+    if (!growing.runs[i]) continue;
+    run.own_bytes = 0;
+    for (const int value : run.makes) run.own_bytes += fixed.values[value].bytes;
+  }
+  const std::vector<Lasting> lasting = find_lasting(costs, beside);
+  fixed.before_peak_bytes = std::min(lasting.front().before_bytes, beside.before_peak_bytes) + held.before_peak_bytes;
+  for (size_t i = 0; i < fixed.moments.size(); ++i) {
+    StepCosts::Moment& moment = fixed.moments[i];
+    const StepBeside::Entry& there = held.moments[i];
+    moment.ms = moment.host_ms = 0;
+    moment.before_bytes = lasting[i].before_bytes +
+                          (moment.kind == StepCosts::Moment::Kind::unpack ? there.peak_bytes : there.before_bytes);
+    moment.peak_bytes = lasting[i].behind_bytes + there.peak_bytes;
+  }
+  return fixed;
+}
+
+}  // namespace memtune::planner

@@ -1,0 +1,200 @@
+#include "core/plan/planner/planner.h"
+
+#include <algorithm>
+#include <future>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <semaphore>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "core/plan/planner/plan_search.h"
+
+namespace memtune::planner {
+namespace {
+
+using plan::OpFacts;
+using plan::StepCosts;
+
+// Recorded costs of a part of the chain: a block, or the ops before or after the blocks. Bytes are allocated bytes.
+struct PartCosts {
+  double forward_ms = 0, backward_ms = 0;
+  int64_t before_bytes = -1;   // at the start of its forward; -1: it has none
+  int64_t forward_bytes = 0;   // peak in its forward
+  int64_t backward_bytes = 0;  // peak in its backward
+};
+
+std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const StepCosts& costs) {
+  const size_t blocks = facts.blocks.size();
+  std::vector<PartCosts> parts(blocks + 2);
+  const auto part_of = [&](int run) -> PartCosts& {
+    const OpFacts& op = facts.ops[static_cast<size_t>(costs.runs[static_cast<size_t>(run)].op)];
+    return parts[op.block >= 0 ? static_cast<size_t>(op.block) + 1 : op.after_blocks ? blocks + 1 : 0];
+  };
+  for (size_t i = 0; i < costs.runs.size(); ++i) {
+    const StepCosts::Run& run = costs.runs[i];
+    PartCosts& part = part_of(static_cast<int>(i));
+    if (part.before_bytes < 0) part.before_bytes = run.before_bytes;
+    part.forward_ms += run.ms;
+    part.forward_bytes = std::max(part.forward_bytes, run.before_bytes + run.own_bytes);
+  }
+  for (const StepCosts::Moment& moment : costs.moments) {
+    PartCosts& part = part_of(costs.saved[static_cast<size_t>(moment.saved)].run);
+    part.backward_ms += moment.ms;
+    part.backward_bytes = std::max(part.backward_bytes, moment.peak_bytes);
+  }
+  int64_t next = costs.runs.empty() ? 0 : costs.runs.back().before_bytes;
+  for (size_t i = parts.size(); i-- > 0; next = parts[i].before_bytes)
+    if (parts[i].before_bytes < 0) parts[i].before_bytes = next;
+  return parts;
+}
+
+constexpr int kRungs = 8;
+
+}  // namespace
+
+StepTiers tiers(const PlanLimits& limits, bool disk, const StepCosts& costs) {
+  return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0};
+}
+
+std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, PlanLimits limit) {
+  std::vector<PlanLimits> limits;
+  least_bytes = std::min(least_bytes, most_bytes);
+  for (int i = 0; i < kRungs; ++i) {
+    const int64_t bytes = most_bytes - (most_bytes - least_bytes) * i / (kRungs - 1);
+    limit.budget_bytes = bytes;
+    if (limits.empty() || limits.back().budget_bytes != bytes) limits.push_back(limit);
+  }
+  return limits;
+}
+
+Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const StepTiers& tiers)
+    : facts_(facts),
+      graph_(facts),
+      costs_(std::move(costs)),
+      tiers_(tiers),
+      out_gb_per_s_(costs_.out_gb_per_s),
+      in_gb_per_s_(costs_.in_gb_per_s),
+      model_(std::in_place, facts_, costs_),
+      bound_(std::in_place, model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes) {
+  limits_.outside = true;
+  limits_.disk = tiers_.disk && tiers_.host_budget_bytes > 0;
+  parts_ = block_options(facts_, graph_, costs_, limits_);
+}
+
+void Planner::scale_link(double factor) {
+  costs_.out_gb_per_s = factor * out_gb_per_s_;
+  costs_.in_gb_per_s = factor * in_gb_per_s_;
+  model_.emplace(facts_, costs_);
+  bound_.emplace(model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes);
+  scores_.clear();
+}
+
+// Bytes of a part are the recorded ones minus those that its option does not keep.
+Chain Planner::make_chain() const {
+  const std::vector<PartCosts> costs = costs_of_parts(facts_, costs_);
+  Chain chain;
+  chain.out_bytes_per_ms = plan::kBytesPerMs * costs_.out_gb_per_s;
+  chain.in_bytes_per_ms = plan::kBytesPerMs * costs_.in_gb_per_s;
+  chain.write_bytes_per_ms = plan::kBytesPerMs * costs_.disk_write_gb_per_s;
+  chain.read_bytes_per_ms = plan::kBytesPerMs * costs_.disk_read_gb_per_s;
+  double slowdown_ms = 0;  // of compute, per byte offloaded and reloaded
+  if (costs_.out_gb_per_s > 0 && costs_.in_gb_per_s > 0)
+    slowdown_ms = costs_.copy_slowdown * (1 / chain.out_bytes_per_ms + 1 / chain.in_bytes_per_ms);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const PartCosts& part = costs[i];
+    const int64_t kept = parts_[i].options.front().resident_bytes;
+    const int64_t grown = i + 1 < parts_.size() ? costs[i + 1].before_bytes - part.before_bytes : kept;
+    ChainBlock& block = chain.blocks.emplace_back(ChainBlock{part.forward_ms, part.backward_ms, {}});
+    for (const BlockOption& option : parts_[i].options)
+      block.options.push_back({.resident_bytes = std::max<int64_t>(0, grown - (kept - option.resident_bytes)),
+                               .moved_bytes = option.moved_bytes,
+                               .recompute_ms = option.recompute_ms + slowdown_ms * double(option.moved_bytes),
+                               .forward_peak_bytes = std::max<int64_t>(0, part.forward_bytes - part.before_bytes),
+                               .backward_peak_bytes = std::max<int64_t>(0, part.backward_bytes - part.before_bytes),
+                               .disk_bytes = option.disk_bytes});
+  }
+  return chain;
+}
+
+plan::Plan Planner::make_plan(const Choice& choice, const std::string& name) const {
+  std::vector<BlockOption> chosen;
+  for (size_t i = 0; i < parts_.size(); ++i) chosen.push_back(parts_[i].options[static_cast<size_t>(choice[i])]);
+  return plan_of_options(chosen, facts_, graph_, limits_, name);
+}
+
+const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const {
+  const auto [found, added] = scores.try_emplace(choice);
+  if (added) found->second = model_->predict(make_plan(choice, ""), tiers_);
+  return found->second;
+}
+
+PlannedStep Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const {
+  return {make_plan(choice, name), score(choice), choice, least_ms(limits).value_or(0)};
+}
+
+// Offloaded bytes have to fit in host memory and on disk together.
+std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
+  const bool endless = limits.host_budget_bytes == 0 || (limits_.disk && limits.disk_budget_bytes == 0);
+  const int64_t room = limits.host_budget_bytes + (limits_.disk ? limits.disk_budget_bytes : 0);
+  return bound_->least_ms(limits.budget_bytes, endless ? 0 : room);
+}
+
+std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::string& name) const {
+  const auto choice = PlanSearch(*this, limits, scores_).fastest();
+  return choice ? std::optional(planned(*choice, limits, name)) : std::nullopt;
+}
+
+PlannedStep Planner::least_memory(PlanLimits limits, const std::string& name) const {
+  limits.budget_bytes = std::numeric_limits<int64_t>::max();
+  const Choice smallest = PlanSearch(*this, limits, scores_).smallest();
+  limits.budget_bytes = score(smallest).peak_bytes;
+  return planned(smallest, limits, name);
+}
+
+// Searches run in parallel. Each starts from the current scores, so its result does not depend on the others.
+void Planner::search(std::span<const PlanLimits> limits, const std::function<void(size_t)>& begin) const {
+  std::counting_semaphore<> cores(std::max(1U, std::thread::hardware_concurrency()));
+  std::vector<Scores> found(limits.size(), scores_);
+  std::vector<std::future<void>> searches;
+  for (size_t i = 0; i < limits.size(); ++i) {
+    const auto run = [&, i] {
+      cores.acquire();
+      const std::shared_ptr<void> release(nullptr, [&](void*) { cores.release(); });
+      PlanSearch(*this, limits[i], found[i]).fastest();
+    };
+    try {
+      searches.push_back(std::async(std::launch::async, run));
+    } catch (const std::system_error&) {  // no more threads: runs in get()
+      searches.push_back(std::async(std::launch::deferred, run));
+    }
+  }
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (begin) begin(i);
+    searches[i].get();
+  }
+  for (Scores& scores : found) scores_.merge(scores);
+}
+
+// A search for one budget may find a better plan for another budget. Each budget therefore takes the best plan of all
+// searches. None is slower than the next tighter one, whose plan fits it too.
+std::vector<std::optional<PlannedStep>> Planner::ladder(std::span<const PlanLimits> limits, const NamePlan& name,
+                                                        const std::function<void(size_t)>& begin) const {
+  search(limits, begin);
+  std::vector<size_t> upwards(limits.size());
+  std::iota(upwards.begin(), upwards.end(), size_t{0});
+  std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
+  std::vector<std::optional<PlannedStep>> plans(limits.size());
+  std::optional<Choice> below;
+  for (const size_t i : upwards) {
+    std::optional<Choice> best = PlanSearch(*this, limits[i], scores_).best_known();
+    if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].kept_by(score(*below))) best = below;
+    if (best) plans[i] = planned(*best, limits[i], name(limits[i]));
+    below = best;
+  }
+  return plans;
+}
+
+}  // namespace memtune::planner

@@ -1,0 +1,66 @@
+// Simulated gathers of a sharded step: which units have memory, and how long compute waits for them.
+//
+// Gathers run one after another, overlapped with compute, and take as long as in the recorded step. The forward is the
+// same under every plan, so its waits stay as recorded. Reductions stay as recorded too.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "core/plan/facts/step_costs.h"
+#include "core/plan/schedule/unit_schedule.h"
+#include "core/plan/planner/step_clock.h"
+#include "core/plan/planner/step_memory.h"
+
+namespace memtune::planner {
+
+class StepGathers final : schedule::UnitMemory {
+ public:
+  // State that earlier steps left; empty for the first step.
+  struct Before {
+    schedule::UnitSchedule::Learned learned;
+    std::vector<bool> there;  // by unit: has memory
+  };
+
+  // Does nothing if the costs are not sharded. All arguments but `before` must outlive it. `scale`: factor on recorded
+  // times.
+  StepGathers(const plan::StepCosts& costs, double scale, const Before& before, StepMemory& memory, StepClock& clock);
+  StepGathers(const StepGathers&) = delete;
+  StepGathers& operator=(const StepGathers&) = delete;
+
+  void begin_forward();
+  void read(int run) { schedule_.read(costs_.runs[run].units); }
+  void begin_backward();
+  void read_by_node(const std::vector<int>& units);
+  void read_again(int run);
+  void end_backward() { schedule_.end_backward(); }
+
+  Before before_next() const;
+  double waited_ms() const { return waited_ms_; }  // of compute, in backward
+  double waited_in_reruns_ms() const { return waited_in_reruns_ms_; }
+  int64_t gathered_bytes() const { return gathered_bytes_; }
+  // Bytes gathered now that every plan would also have gathered now.
+  int64_t needed_bytes() const;
+
+ private:
+  void gather(int unit) override;
+  void wait(int unit) override;
+  void free(int unit) override;
+
+  const plan::StepCosts& costs_;
+  const double scale_;
+  const bool frees_;
+  StepMemory& memory_;
+  StepClock& clock_;
+  std::vector<int> block_of_;  // memory block by unit; kNone: none
+  std::vector<double> done_ms_;
+  std::vector<int> read_by_node_;
+  bool in_backward_ = false;
+  double lane_ms_ = 0;  // end of the last gather
+  double waited_ms_ = 0, waited_in_reruns_ms_ = 0;
+  int64_t gathered_bytes_ = 0;
+  schedule::UnitSchedule schedule_;
+};
+
+}  // namespace memtune::planner

@@ -1,0 +1,51 @@
+// File with loss and gradients of the baseline. All trials of one setting are compared with it: trials write and read
+// it, a sweep checks that it is complete.
+//
+//   "MTREFER3", u64 offset of the directory, u64 its checksum (XXH3-64), raw bytes of all gradients,
+//   directory: JSON {strategy, loss and its noise, relative_noise, gradients: [{name, dtype, shape, defined, offset,
+//   bytes, hash (XXH3-128), noise}]}
+//
+// Noise is the largest absolute difference between runs of the baseline. Undefined gradients have an entry too. The
+// file is written under a temporary name and renamed. The directory is last because hashes and noise are known last.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+namespace memtune::plan {
+
+struct ReferenceGradient {
+  std::string name, dtype;
+  std::vector<int64_t> shape;
+  bool defined = false;
+  uint64_t offset = 0, bytes = 0;  // relative to the first gradient
+  std::string hash;                // "" if undefined
+  double noise = 0;
+};
+
+struct Reference {
+  std::string strategy;
+  double loss = 0, loss_noise = 0;
+  double relative_noise = 0;  // median of noise / largest element, over gradients that varied; 0: none varied
+  std::vector<ReferenceGradient> gradients;
+};
+
+inline constexpr uint64_t kFirstGradient = 24;  // offset of the first gradient
+
+// Writes an empty header; the caller appends the gradients.
+void begin_reference(std::ostream& file);
+// Appends the directory and writes the header. The caller checks the stream for errors.
+void finish_reference(std::ostream& file, const Reference& reference);
+
+// Throws UsageError, with advice, for other files, another version or damage.
+Reference read_reference(const std::filesystem::path& path);
+
+// Whether directory and gradients match their checksums. Reads the whole file.
+bool is_whole_reference(const std::filesystem::path& path);
+
+[[noreturn]] void refuse_reference(const std::filesystem::path& path, const std::string& what);
+
+}  // namespace memtune::plan

@@ -1,0 +1,112 @@
+#include "core/plan/rules/no_effect.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "core/base/bytes.h"
+#include "core/plan/rules/draft.h"
+#include "core/plan/rules/strategy.h"
+
+namespace memtune::plan {
+namespace {
+
+
+constexpr int64_t kLeastMin = 1024, kMinStep = 4;
+
+bool is_away(Place place) { return place == Place::host || place == Place::disk; }
+
+// Place by memory of the graph; keep where backward does not need the memory. The engine does not offload memories
+// smaller than `min`.
+std::vector<Place> effects(const Plan& plan, int64_t min, const MemoryGraph& graph,
+                           const ProgramFacts& facts) {
+  const Draft draft(facts, plan);
+  const std::vector<bool> needed = needed_in_backward(graph, draft);
+  std::vector<Place> places(needed.size(), Place::keep);
+  for (size_t i = 0; i < needed.size(); ++i) {
+    const Memory& memory = graph.memories()[i];
+    const Place place = draft.place(memory);
+    if (needed[i] && !(is_away(place) && memory.bytes < min)) places[i] = place;
+  }
+  return places;
+}
+
+int64_t moved(const Plan& plan, int64_t min, const ProgramFacts& facts) {
+  const MemoryGraph graph(facts);
+  const std::vector<Place> places = effects(plan, min, graph, facts);
+  int64_t bytes = 0;
+  for (size_t i = 0; i < places.size(); ++i)
+    if (is_away(places[i])) bytes += graph.memories()[i].bytes;
+  return bytes;
+}
+
+int64_t moved_with(const Strategy& strategy, int64_t min, const ProgramFacts& facts) {
+  return moved(make_plan(strategy.with(Parameter::min, std::to_string(min)), facts), min, facts);
+}
+
+// "min=64KiB would move 11 MiB": the largest `min` tried that offloads at least half of what can be offloaded.
+std::string smaller_min(const Strategy& strategy, int64_t min, const ProgramFacts& facts) {
+  const int64_t all = moved_with(strategy, 1, facts);
+  if (all == 0) return "";
+  do {
+    min = std::max<int64_t>(1, min / kMinStep);
+  } while (min > kLeastMin && 2 * moved_with(strategy, min, facts) < all);
+  const Strategy smaller = strategy.with(Parameter::min, std::to_string(min));
+  const StrategyPart& part = *std::ranges::find_if(smaller.parts(), &StrategyPart::is_offload);
+  return part.setting(Parameter::min) + " would move " + format_bytes(moved_with(strategy, min, facts));
+}
+
+std::string of_small_values(const Strategy& strategy, const ProgramFacts& facts) {
+  const auto& parts = strategy.parts();
+  const auto part = std::ranges::find_if(parts, &StrategyPart::is_offload);
+  if (part == parts.end() || !part->has(Parameter::min) || part->bytes(Parameter::min) <= 1) return "";
+  const std::string smaller = smaller_min(strategy, part->bytes(Parameter::min), facts);
+  return smaller.empty() ? "" : "every value is below " + part->setting(Parameter::min) + "; " + smaller;
+}
+
+// For offloaded checkpoint inputs and for plan files, whose strategies have no parameter `min`.
+std::string of_small_values(const Plan& plan, const ProgramFacts& facts) {
+  const int64_t min = plan.transfer.min_bytes;
+  if (!plan.moves() || min <= 1 || moved(plan, min, facts) > 0) return "";
+  const int64_t bytes = moved(plan, 1, facts);
+  if (bytes == 0) return "";
+  return "every value to offload is below its plan's min_bytes of " + format_bytes(min) +
+         "; a plan file with a lower one would move up to " + format_bytes(bytes);
+}
+
+bool same_effect(const Strategy& a, const Strategy& b, const MemoryGraph& graph, const ProgramFacts& facts) {
+  const Plan of_a = make_plan(a, facts), of_b = make_plan(b, facts);
+  const auto saves = [](const Plan& plan) {
+    std::vector<int> ops;
+    for (const OpPlacement& op : plan.placements)
+      if (op.saves != Place::keep) ops.push_back(op.op);
+    return ops;
+  };
+  const std::vector<Place> effect = effects(of_a, of_a.transfer.min_bytes, graph, facts);
+  const bool moves = std::ranges::any_of(effect, is_away) || !saves(of_a).empty();
+  return effect == effects(of_b, of_b.transfer.min_bytes, graph, facts) && saves(of_a) == saves(of_b) &&
+         of_a.nested == of_b.nested && (!moves || of_a.transfer == of_b.transfer);
+}
+
+}  // namespace
+
+std::string why_nothing_offloaded(const Plan& plan, const ProgramFacts& facts) {
+  if (const std::optional<Strategy> strategy = Strategy::of_name(plan.strategy))
+    if (std::string reason = of_small_values(*strategy, facts); !reason.empty()) return reason;
+  return of_small_values(plan, facts);
+}
+
+Strategy without_idle_parts(const Strategy& strategy, const ProgramFacts& facts) {
+  const MemoryGraph graph(facts);
+  if (!graph.measured()) return strategy;
+  for (const Strategy& less : strategy.with_one_less())
+    if (same_effect(less, strategy, graph, facts)) return without_idle_parts(less, facts);
+  return strategy;
+}
+
+std::string why_no_effect(const Plan& plan, const ProgramFacts& facts) {
+  if (std::string reason = why_nothing_offloaded(plan, facts); !reason.empty()) return reason;
+  return plan.keeps_everything() ? "it finds no value of this model to place elsewhere"
+                                 : "backward needs none of the values that it places elsewhere";
+}
+
+}  // namespace memtune::plan

@@ -1,0 +1,27 @@
+// Classification of ops for the rules that write plans.
+#pragma once
+
+#include <string>
+
+#include "core/plan/facts/program_facts.h"
+
+namespace memtune::plan {
+
+constexpr int kOutside = -1;  // block of an op that is in none
+
+// False for prim ops, which only bind, pack and branch: other ops created what they return. makes_values() holds for
+// views, which may copy (reshape, contiguous), and for in-place ops, which write new content. Both can be placed.
+bool makes_values(const OpFacts& op);
+bool makes_memory(const OpFacts& op);
+
+// Whether recomputing the op costs almost nothing and gives the same result. Its class is cheap, and it draws no random
+// numbers.
+bool is_cheap(const OpFacts& op);
+bool is_matmul(const OpFacts& op);  // includes convolutions
+bool is_attention(const OpFacts& op);
+bool is_norm(const OpFacts& op);
+
+// Op name without "aten::".
+std::string bare(const std::string& name);
+
+}  // namespace memtune::plan

@@ -1,0 +1,20 @@
+#include "core/plan/rules/plan_check.h"
+
+#include "core/base/error.h"
+
+namespace memtune::plan {
+
+void check_placement(const OpPlacement& placement, const ProgramFacts& facts) {
+  const std::string of = "op " + std::to_string(placement.op);
+  if (placement.op < 0 || placement.op >= static_cast<int>(facts.ops.size()))
+    throw UsageError(of + " is none of the model's, which has " + std::to_string(facts.ops.size()) +
+                     "; it is another model's plan");
+  const std::string name = full_name(facts.ops[placement.op]);
+  if (placement.name != name)
+    throw UsageError(of + " is " + placement.name + " here and " + name + " in the model; it is another model's plan");
+  if (placement.outputs.size() > facts.ops[placement.op].outputs.size())
+    throw UsageError(of + " has " + std::to_string(facts.ops[placement.op].outputs.size()) + " outputs, not " +
+                     std::to_string(placement.outputs.size()));
+}
+
+}  // namespace memtune::plan

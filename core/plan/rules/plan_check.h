@@ -1,0 +1,13 @@
+// Checks that a plan belongs to this model.
+#pragma once
+
+#include "core/plan/strategy/plan.h"
+#include "core/plan/facts/program_facts.h"
+
+namespace memtune::plan {
+
+// Throws UsageError if the model lacks the op, names it differently or has fewer outputs. The plan is then another
+// model's.
+void check_placement(const OpPlacement& placement, const ProgramFacts& facts);
+
+}  // namespace memtune::plan

@@ -1,0 +1,74 @@
+#include "core/plan/rules/strategy.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/plan/rules/checkpoint_rules.h"
+#include "core/plan/rules/offload_rules.h"
+
+namespace memtune::plan {
+namespace {
+
+
+// Checkpoints and offload groups consist of blocks.
+bool needs_blocks(const StrategyPart& part) {
+  if (part.info().preset && part.info().preset->hooks == Hooks::blocks) return true;
+  return part.is_checkpoint() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
+}
+
+void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
+  if (!needs_blocks(part)) return;
+  if (facts.blocks.empty())
+    throw UsageError("no repeated blocks were found in the model; name them with --blocks 'layers.*'");
+  try {
+    part.blocks().check(facts.blocks.size());
+  } catch (const UsageError& error) {
+    throw UsageError(std::string(part.info().name) + ": blocks: " + error.what());
+  }
+}
+
+// The offload part defines how copies are scheduled. Without one, the checkpoint preset does, for the inputs of its
+// blocks; else defaults apply.
+void take_settings(const Strategy& strategy, Plan& plan) {
+  for (const StrategyPart& part : strategy.parts())
+    if (part.info().preset && part.is_checkpoint()) plan.transfer = part.info().preset->transfer;
+  const auto offload = std::ranges::find_if(strategy.parts(), &StrategyPart::is_offload);
+  if (offload == strategy.parts().end()) return;
+  const bool whole_blocks = plan.transfer.habits.whole_blocks;
+  plan.transfer = transfer_settings(*offload);
+  plan.transfer.habits.whole_blocks = whole_blocks;
+  plan.saved_min_bytes = plan.transfer.min_bytes;
+}
+
+// A preset's engine offloads inputs that checkpoints keep in the same way as all saved tensors.
+Handed handed_over(const Strategy& strategy) {
+  for (const StrategyPart& part : strategy.parts())
+    if (const Preset* preset = part.info().preset; preset && (preset->inputs || part.is_offload()))
+      return {true, preset->keep_last};
+  return {};
+}
+
+}  // namespace
+
+Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
+  const MemoryGraph graph(facts);
+  Draft draft(facts);
+  Plan plan;
+  plan.strategy = to_string(strategy);
+  take_settings(strategy, plan);
+  for (const StrategyPart& part : strategy.parts()) {
+    if (part.kind() == StrategyKind::none) continue;
+    check_blocks(part, facts);
+    if (part.is_checkpoint())
+      place_checkpoint(part, facts, graph, plan.saved_min_bytes, handed_over(strategy), draft);
+    else
+      place_offload(part, facts, graph, draft);
+  }
+  plan.nested = std::ranges::any_of(strategy.parts(), [](const StrategyPart& part) {
+    return part.has(Parameter::segment) && part.count(Parameter::segment) > 1;
+  });
+  plan.placements = draft.placements();
+  return plan;
+}
+
+}  // namespace memtune::plan

@@ -1,0 +1,166 @@
+#include "core/plan/strategy/strategy.h"
+
+namespace memtune::plan {
+namespace {
+
+using enum Form;
+
+constexpr ParameterInfo kInputs = {Parameter::inputs,    "inputs", words,
+                                   "keep | host | disk", "keep",   "where the inputs of checkpointed blocks wait"};
+constexpr ParameterInfo kSave = {
+    Parameter::save,
+    "save",
+    names,
+    "",
+    "matmul+attention",
+    "ops whose outputs stay; matmul is every other one of a block, matmul-all is all of them"};
+constexpr ParameterInfo kBlocks = {
+    Parameter::blocks, "blocks", blocks, "", "all", "which blocks, counted from 0; 20- is to the last"};
+constexpr ParameterInfo kSegment = {Parameter::segment,
+                                    "segment",
+                                    positive,
+                                    "",
+                                    "1",
+                                    "nested: of so many blocks in a row only the first's inputs stay"};
+
+constexpr ParameterInfo kTier = {Parameter::tier, "tier", words,
+                                 "host | disk",   "host", "disk: what the host budget has no room for waits there"};
+constexpr ParameterInfo kMemory = {Parameter::memory,
+                                   "memory",
+                                   words,
+                                   "pinned | pageable",
+                                   "pinned",
+                                   "of the host; pageable leaves it to the system, and copies hold the host up",
+                                   true};
+constexpr ParameterInfo kFraction = {Parameter::fraction,
+                                     "fraction",
+                                     share,
+                                     "",
+                                     "1",
+                                     "how much of the bytes moves; what takes longest to recompute for its size first"};
+constexpr ParameterInfo kMin = {Parameter::min, "min", bytes, "", "1MiB", "smaller tensors stay on the device", true};
+constexpr ParameterInfo kHead = {Parameter::head, "head", words,
+                                 "keep | move",   "keep", "what comes behind the last block: norm, output, loss"};
+constexpr ParameterInfo kStash = {
+    Parameter::stash,
+    "stash",
+    bytes,
+    "",
+    "8GiB",
+    "sources kept on the device while their copies out run, as far as the step's peak allows",
+    true};
+constexpr ParameterInfo kPrefetch = {
+    Parameter::prefetch, "prefetch", bytes, "", "1GiB", "copied back ahead of the value that backward is at", true};
+constexpr ParameterInfo kKeepNone = {
+    Parameter::keep_last, "keep_last", count, "", "0", "the values of that many last blocks stay"};
+constexpr ParameterInfo kKeepOne = {
+    Parameter::keep_last, "keep_last", count, "", "1", "the values of that many last blocks stay"};
+constexpr ParameterInfo kInFlight = {
+    Parameter::in_flight, "in_flight", positive, "", "1", "blocks whose sources wait for their copies out", true};
+constexpr ParameterInfo kPrefetchBlocks = {
+    Parameter::prefetch, "prefetch", count, "", "1", "blocks copied back ahead of the one backward is in", true};
+
+constexpr ParameterInfo kEveryNth = {
+    Parameter::every, "every", positive, "", "1", "only every n-th block, from the first on"};
+constexpr ParameterInfo kLayers = {
+    Parameter::layers, "layers", positive, "", "1", "blocks that one checkpoint has, as recompute_num_layers"};
+constexpr ParameterInfo kFirstLayers = {
+    Parameter::layers, "layers", positive, "", "1", "blocks that are checkpointed, as recompute_num_layers"};
+
+constexpr ParameterInfo kFull[] = {kInputs, kSegment, kBlocks};
+constexpr ParameterInfo kOp[] = {kSave, kInputs, kBlocks};
+constexpr ParameterInfo kCheckpoint[] = {kInputs, kBlocks};
+constexpr ParameterInfo kSync[] = {kTier, kMemory, kFraction, kMin, kKeepNone, kBlocks, kHead};
+constexpr ParameterInfo kStream[] = {kTier, kMemory, kFraction, kStash, kMin, kPrefetch, kKeepNone, kBlocks, kHead};
+constexpr ParameterInfo kGroup[] = {kTier, kMemory, kFraction, kInFlight, kMin, kPrefetchBlocks, kKeepOne, kBlocks};
+
+constexpr ParameterInfo kHf[] = {kEveryNth};
+constexpr ParameterInfo kUniform[] = {kLayers};
+constexpr ParameterInfo kBlock[] = {kFirstLayers};
+
+constexpr StrategyInfo kStrategies[] = {
+    {StrategyKind::none, "none", "keep everything: the baseline", {}},
+    {StrategyKind::checkpoint_full, "checkpoint:full", "keep each block's inputs, recompute the rest in backward",
+     kFull},
+    {StrategyKind::checkpoint_every, "checkpoint:every=n", "the same for every n-th block only, from the first on",
+     kCheckpoint},
+    {StrategyKind::checkpoint_op, "checkpoint:op", "recompute blocks but for the outputs of costly ops", kOp},
+    {StrategyKind::checkpoint_cheap, "checkpoint:cheap",
+     "recompute only what costs next to nothing, from as few bytes as do", kCheckpoint},
+    {StrategyKind::offload_sync, "offload:sync", "move values to host memory, with copies that compute waits for",
+     kSync},
+    {StrategyKind::offload_stream, "offload:stream", "move values to host memory on a side stream, beside compute",
+     kStream},
+    {StrategyKind::offload_group, "offload:group", "move the values of a block together when it ends, on a side stream",
+     kGroup},
+    {StrategyKind::checkpoint_preset, "checkpoint:hf-offload",
+     "what transformers does from 5.17 on with gradient_checkpointing_kwargs offload: inputs of blocks on the host, "
+     "with "
+     "copies on the compute stream, for which the host waits",
+     kHf, &kHfOffload},
+    {StrategyKind::checkpoint_preset,
+     "checkpoint:axolotl-hidden",
+     "what axolotl 0.19.0 does with activation_offloading: hidden_states",
+     {},
+     &kAxolotlHidden},
+    {StrategyKind::checkpoint_preset,
+     "checkpoint:deepspeed-cpu",
+     "what DeepSpeed 0.19.8 does with cpu_checkpointing: inputs of blocks on the host, but for the last one's",
+     {},
+     &kDeepSpeedCpu},
+    {StrategyKind::checkpoint_preset,
+     "checkpoint:titan-full",
+     "what torchtitan 0.3.0 does with FullAC: backward runs all of a block again",
+     {},
+     &kTitanFull},
+    {StrategyKind::checkpoint_preset,
+     "checkpoint:titan-selective",
+     "what torchtitan 0.3.0 does with SelectiveAC: attention and every other linear layer are kept, backward runs "
+     "the rest of a block again",
+     {},
+     &kTitanSelective},
+    {StrategyKind::checkpoint_preset, "checkpoint:megatron-uniform",
+     "what Megatron-LM 0.16.1 does with recompute_method uniform: so many blocks in a row are one checkpoint, made "
+     "again at once",
+     kUniform, &kMegatronUniform},
+    {StrategyKind::checkpoint_preset, "checkpoint:megatron-block",
+     "what Megatron-LM 0.16.1 does with recompute_method block: the first blocks are checkpointed", kBlock,
+     &kMegatronBlock},
+    {StrategyKind::offload_preset,
+     "offload:torchtune",
+     "what torchtune 0.6.1 does with enable_activation_offloading, beside checkpoint:full: saved tensors from 1 KiB "
+     "on, one by one, weights' transposes too; not loss and output layer",
+     {},
+     &kTorchtune},
+    {StrategyKind::offload_preset,
+     "offload:trl",
+     "what TRL 1.16.0 does with activation_offloading: saved tensors from 1 KiB on, one by one, those of the loss too; "
+     "what is saved again while it leaves stays",
+     {},
+     &kTrl},
+    {StrategyKind::offload_preset,
+     "offload:swift",
+     "what ms-swift 4.6.0 does with activation_cpu_offload: the saved tensors of all blocks but the last, a block at a "
+     "time, one block in flight",
+     {},
+     &kSwift},
+};
+
+}  // namespace
+
+std::span<const StrategyInfo> strategies() { return kStrategies; }
+
+std::string_view values_text(const ParameterInfo& info) {
+  switch (info.form) {
+    case words: return info.words;
+    case names: return "matmul, matmul-all, attention or op names, with + between";
+    case share: return "a number from 0 to 1";
+    case count: return "a whole number from 0";
+    case positive: return "a whole number from 1";
+    case bytes: return "bytes, as 512MiB";
+    case blocks: return "all, or 0-9:12:20-";
+  }
+  return "";
+}
+
+}  // namespace memtune::plan

@@ -1,0 +1,326 @@
+#include "core/record/measurement/measurement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <type_traits>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+
+namespace memtune::result {
+namespace {
+
+using Json = nlohmann::json;
+
+// In the order of Outcome.
+const std::vector<std::string>& outcome_names() {
+  static const std::vector<std::string> names = {"ok",      "device_oom",  "host_oom", "disk_full", "disk_error",
+                                                 "corrupt", "timeout",     "crash",    "nan",       "mismatch",
+                                                 "error",   "interrupted", "killed",   "skipped"};
+  return names;
+}
+
+double median_of_sorted(const std::vector<double>& sorted) {
+  const size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+// Fixed seed: equal samples give equal intervals on every machine.
+std::vector<double> bootstrap_medians(const std::vector<double>& sorted) {
+  constexpr size_t kResamples = 2001;
+  std::mt19937_64 random(20240229);
+  std::vector<double> medians(kResamples), resample(sorted.size());
+  for (double& median : medians) {
+    for (double& value : resample) value = sorted[random() % sorted.size()];
+    std::sort(resample.begin(), resample.end());
+    median = median_of_sorted(resample);
+  }
+  std::sort(medians.begin(), medians.end());
+  return medians;
+}
+
+// Defines the JSON names once for both directions, as visit(key, member).
+template <typename Visit>
+void fields(StepTime& time, Visit visit) {
+  visit("median", time.median);
+  visit("low", time.low);
+  visit("high", time.high);
+  visit("samples", time.samples);
+}
+
+template <typename Visit>
+void fields(Round& round, Visit visit) {
+  visit("step_ms", round.step_ms);
+  visit("base", round.base);
+  visit("base_ms", round.base_ms);
+  visit("load", round.load);
+  visit("other_cores", round.other_cores);
+  visit("cores", round.cores);
+  visit("gpu_processes", round.gpu_processes);
+  visit("loss", round.loss);
+}
+
+template <typename Visit>
+void fields(Peak& peak, Visit visit) {
+  visit("allocated", peak.allocated);
+  visit("reserved", peak.reserved);
+  visit("device", peak.device);
+}
+
+template <typename Visit>
+void fields(TransferFigures& transfer, Visit visit) {
+  visit("out_bytes", transfer.out_bytes);
+  visit("in_bytes", transfer.in_bytes);
+  visit("disk_write_bytes", transfer.disk_write_bytes);
+  visit("disk_read_bytes", transfer.disk_read_bytes);
+  visit("hidden", transfer.hidden);
+  visit("exposed_ms", transfer.exposed_ms);
+  visit("out_gb_per_s", transfer.out_gb_per_s);
+  visit("in_gb_per_s", transfer.in_gb_per_s);
+  visit("link_out_gb_per_s", transfer.link_out_gb_per_s);
+  visit("link_in_gb_per_s", transfer.link_in_gb_per_s);
+}
+
+template <typename Visit>
+void fields(Communication& communication, Visit visit) {
+  visit("gathered_bytes", communication.gathered_bytes);
+  visit("reduced_bytes", communication.reduced_bytes);
+  visit("exposed_ms", communication.exposed_ms);
+  visit("collectives_ms", communication.collectives_ms);
+}
+
+template <typename Visit>
+void fields(Stalls& stalls, Visit visit) {
+  visit("room_ms", stalls.room_ms);
+  visit("disk_ms", stalls.disk_ms);
+  visit("copy_ms", stalls.copy_ms);
+}
+
+template <typename Visit>
+void fields(Gradients& gradients, Visit visit) {
+  visit("compared", gradients.compared);
+  visit("equal", gradients.equal);
+  visit("max_abs_difference", gradients.max_abs_difference);
+  visit("worst", gradients.worst);
+  visit("against", gradients.against);
+}
+
+template <typename Visit>
+void fields(Losses& losses, Visit visit) {
+  visit("compared", losses.compared);
+  visit("changed", losses.changed);
+  visit("step", losses.step);
+  visit("loss", losses.loss);
+  visit("expected", losses.expected);
+  visit("allowed", losses.allowed);
+  visit("against", losses.against);
+}
+
+template <typename Visit>
+void fields(RankShare& share, Visit visit) {
+  visit("rank", share.rank);
+  visit("step_ms", share.step_ms);
+  visit("peak_bytes", share.peak_bytes);
+  visit("optimizer_ms", share.optimizer_ms);
+  visit("exposed_communication_ms", share.exposed_communication_ms);
+  visit("loss", share.loss);
+}
+
+template <typename Visit>
+void fields(Measurement& measurement, Visit visit) {
+  visit("strategy", measurement.strategy);
+  visit("outcome", measurement.outcome);
+  visit("reason", measurement.reason);
+  visit("equal_to", measurement.equal_to);
+  visit("no_effect", measurement.no_effect);
+  visit("step_ms", measurement.step_ms);
+  visit("rounds", measurement.rounds);
+  visit("noisy", measurement.noisy);
+  visit("peak_bytes", measurement.peak_bytes);
+  visit("floor_bytes", measurement.floor_bytes);
+  visit("host_bytes", measurement.host_bytes);
+  visit("host_peak_bytes", measurement.host_peak_bytes);
+  visit("disk_peak_bytes", measurement.disk_peak_bytes);
+  visit("samples_per_s", measurement.samples_per_s);
+  visit("tokens_per_s", measurement.tokens_per_s);
+  visit("transfer", measurement.transfer);
+  visit("communication", measurement.communication);
+  visit("stalls", measurement.stalls);
+  visit("recomputed_ops", measurement.recomputed_ops);
+  visit("recomputed_bytes", measurement.recomputed_bytes);
+  visit("recompute_ms", measurement.recompute_ms);
+  visit("engine_ms", measurement.engine_ms);
+  visit("loss", measurement.loss);
+  visit("gradients", measurement.gradients);
+  visit("losses", measurement.losses);
+  visit("optimizer_ms", measurement.optimizer_ms);
+  visit("ranks", measurement.ranks);
+  visit("profiler_overhead", measurement.profiler_overhead);
+  visit("dtype", measurement.dtype);
+  visit("emulated", measurement.emulated);
+  visit("device", measurement.device);
+  visit("plan", measurement.plan);
+  visit("trace", measurement.trace);
+}
+
+Json encode(bool value) { return value; }
+Json encode(int64_t value) { return value; }
+Json encode(Outcome outcome) { return to_string(outcome); }
+
+// JSON has no NaN: null stands for numbers that are not finite or exceed what readers accept.
+Json encode(double value) { return std::abs(value) <= kMostNumber ? Json(value) : Json(nullptr); }
+
+Json encode(std::optional<int64_t> value) { return value ? Json(*value) : Json(nullptr); }
+
+Json encode(const std::vector<double>& values) {
+  Json array = Json::array();
+  for (const double value : values) array.push_back(encode(value));
+  return array;
+}
+
+// Reasons quote output of crashed processes, which may end inside a character. dump() would throw on that.
+Json encode(const std::string& any) {
+  return parse_json(Json(any).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+template <typename Part>
+requires std::is_aggregate_v<Part> Json encode(std::vector<Part>& parts);
+
+template <typename Object>
+requires std::is_aggregate_v<Object> Json encode(Object& object) {
+  Json json = Json::object();
+  fields(object, [&](const char* key, auto& member) { json[key] = encode(member); });
+  return json;
+}
+
+void decode(const Json& json, bool& value) { json.get_to(value); }
+void decode(const Json& json, int64_t& value) { value = whole(json); }
+void decode(const Json& json, std::string& value) { json.get_to(value); }
+void decode(const Json& json, Outcome& outcome) { outcome = parse_outcome(json.get<std::string>()); }
+
+void decode(const Json& json, double& value) {
+  value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : number(json);
+}
+
+void decode(const Json& json, std::optional<int64_t>& value) {
+  value = json.is_null() ? std::nullopt : std::optional(whole(json));
+}
+
+void decode(const Json& json, std::vector<double>& values) {
+  values.clear();
+  for (const Json& element : json) decode(element, values.emplace_back());
+}
+
+template <typename Part>
+requires std::is_aggregate_v<Part>
+void decode(const Json& json, std::vector<Part>& parts);
+
+template <typename Object>
+requires std::is_aggregate_v<Object>
+void decode(const Json& json, Object& object);
+
+// The model, not time, determines the size of losses and gradients, so these have no general bound.
+bool is_figure(std::string_view key) {
+  constexpr std::string_view kOfModel[] = {"loss", "expected", "allowed", "max_abs_difference"};
+  return std::ranges::find(kOfModel, key) == std::end(kOfModel);
+}
+
+bool is_beyond(const double value) { return std::abs(value) > kMostFigure; }
+bool is_beyond(const std::vector<double>& values) {
+  return std::ranges::any_of(values, [](double value) { return is_beyond(value); });
+}
+template <typename Other>
+bool is_beyond(const Other&) {
+  return false;
+}
+
+// Errors name the field.
+template <typename Member>
+void decode(const char* key, const Json& json, Member& member) try {
+  decode(json, member);
+  if (is_figure(key) && is_beyond(member)) throw UsageError(std::string(key) + ": more than any time or rate");
+} catch (const Json::exception& why) {
+  throw UsageError(std::string(key) + ": " + why.what());
+}
+
+// A missing key keeps the member's default.
+template <typename Object>
+requires std::is_aggregate_v<Object>
+void decode(const Json& json, Object& object) {
+  const auto& members = json.get_ref<const Json::object_t&>();
+  fields(object, [&](const char* key, auto& member) {
+    if (const auto found = members.find(key); found != members.end()) decode(key, found->second, member);
+  });
+}
+
+template <typename Part>
+requires std::is_aggregate_v<Part> Json encode(std::vector<Part>& parts) {
+  Json array = Json::array();
+  for (Part& part : parts) array.push_back(encode(part));
+  return array;
+}
+
+template <typename Part>
+requires std::is_aggregate_v<Part>
+void decode(const Json& json, std::vector<Part>& parts) {
+  parts.clear();
+  for (const Json& element : json) decode(element, parts.emplace_back());
+}
+
+}  // namespace
+
+std::string to_string(Outcome outcome) { return outcome_names().at(static_cast<size_t>(outcome)); }
+
+Outcome parse_outcome(const std::string& text) {
+  const auto& names = outcome_names();
+  const auto found = std::find(names.begin(), names.end(), text);
+  if (found == names.end()) throw UsageError(unknown_name("outcome", text, names));
+  return static_cast<Outcome>(found - names.begin());
+}
+
+StepTime summarize(std::vector<double> samples_ms) {
+  StepTime time;
+  time.samples = std::move(samples_ms);
+  std::vector<double> sorted = time.samples;
+  std::sort(sorted.begin(), sorted.end());
+  if (sorted.empty()) return time;
+  time.median = median_of_sorted(sorted);
+  // For two samples the interval is both: each is the resampled median in a quarter of the cases.
+  const std::vector<double> medians = sorted.size() <= 2 ? sorted : bootstrap_medians(sorted);
+  const double last = static_cast<double>(medians.size() - 1);
+  time.low = medians[static_cast<size_t>(std::floor(0.025 * last))];
+  time.high = medians[static_cast<size_t>(std::ceil(0.975 * last))];
+  return time;
+}
+
+double spread(const StepTime& time) {
+  if (time.samples.empty() || time.median <= 0) return 0;
+  const auto [low, high] = std::minmax_element(time.samples.begin(), time.samples.end());
+  return (*high - *low) / time.median;
+}
+
+bool is_noisy(const StepTime& time) { return spread(time) > 0.05; }
+
+void to_json(Json& json, const Measurement& measurement) {
+  Measurement visited = measurement;
+  json = encode(visited);
+}
+
+void from_json(const Json& json, Measurement& measurement) {
+  try {
+    Measurement read;
+    decode(json.at("strategy"), read.strategy);
+    decode(json.at("outcome"), read.outcome);
+    decode(json, read);
+    measurement = std::move(read);
+  } catch (const Json::exception& error) {
+    throw UsageError("this JSON is not a measurement: " + std::string(error.what()));
+  }
+}
+
+}  // namespace memtune::result

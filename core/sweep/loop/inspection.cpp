@@ -1,0 +1,73 @@
+#include "core/sweep/loop/inspection.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+
+namespace memtune::sweep {
+namespace {
+
+using nlohmann::json;
+
+std::optional<ModelFacts> read(const std::filesystem::path& path, FileSystem& files) try {
+  const json value = parse_json(read_file(path, files));
+  return ModelFacts{value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"),
+                    value.at("origin").get<trace::Origin>()};
+} catch (const std::exception&) {  // missing or damaged: the model is inspected again
+  return {};
+}
+
+void write(const std::filesystem::path& path, const ModelFacts& facts, FileSystem& files) {
+  const json value = {
+      {"facts", facts.program}, {"inputs", facts.inputs}, {"loss", facts.loss}, {"origin", facts.origin}};
+  write_file(path, value.dump(1, '\t', false, json::error_handler_t::replace) + "\n", files);
+}
+
+}  // namespace
+
+TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
+                    std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress) {
+  const std::filesystem::path folder = std::filesystem::absolute(directory / "inspect" / key.substr(0, 8));
+  if (std::optional<ModelFacts> known = read(folder / "facts.json", directory.files())) return std::move(*known);
+  make_folders(folder, directory.files());
+  write_file(folder / "request.json", json(request).dump(1, '\t') + "\n", directory.files());
+  TrialAnswer answer = run_trial_process(
+      {{"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress, &directory.files()});
+  if (const auto* facts = std::get_if<ModelFacts>(&answer)) write(folder / "facts.json", *facts, directory.files());
+  return answer;
+}
+
+namespace {
+
+int64_t state_of_all_ranks(const plan::TrainingSettings& training, const plan::ProgramFacts& facts) {
+  const int64_t with_gradients = facts.parameter_bytes + facts.trained_bytes;
+  if (training.optimizer == "adamw") return with_gradients + 2 * facts.trained_bytes;
+  const bool all = facts.trained_bytes == facts.parameter_bytes;
+  const int64_t trained = all ? facts.parameters : facts.trained_bytes / 4;  // adapters are float32
+  if (training.optimizer == "adamw_8bit") return with_gradients + 2 * trained + 6 * facts.trained_embeddings;
+  return with_gradients;  // paged moments are in host memory, adafactor's are small, sgd has none
+}
+
+}  // namespace
+
+int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramFacts& facts) {
+  return state_of_all_ranks(training, facts) / training.ranks;
+}
+
+void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts) {
+  const int64_t parameters = facts.program.parameter_bytes / training.ranks;
+  for (const auto& [flag, bytes] :
+       {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", budget_bytes)})
+    if (bytes > 0 && bytes < parameters)
+      throw UsageError(flag + format_bytes(bytes) + " is less than the parameters alone, which take " +
+                       format_bytes(parameters) + " under every strategy; a step that trains all of them holds " +
+                       format_bytes(state_bytes(training, facts.program)) + " with gradients and what " +
+                       training.optimizer + " keeps, and its values beside that");
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,26 @@
+// Inspects the model at one setting, in a process of its own. The facts are kept, so that a resumed sweep need not load
+// the model.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include "core/plan/request/trial_request.h"
+#include "core/sweep/directory/run_directory.h"
+#include "core/sweep/trials/trial_process.h"
+
+namespace memtune::sweep {
+
+// Returns ModelFacts, or why there are none. `key`: of the setting. Request, log and facts are kept in inspect/<key> of
+// the directory.
+TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
+                    std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress);
+
+// Bytes per rank of parameters, gradients and optimizer state.
+int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramFacts& facts);
+
+// Throws UsageError if the memory cap or the budget is less than the parameters alone.
+void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts);
+
+}  // namespace memtune::sweep

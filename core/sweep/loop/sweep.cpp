@@ -1,0 +1,71 @@
+#include "core/sweep/loop/sweep.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/measure/process/interrupt.h"
+#include "core/sweep/proposals/candidates.h"
+#include "core/sweep/loop/command_line.h"
+#include "core/sweep/loop/loop.h"
+#include "core/sweep/loop/plan_trials.h"
+#include "core/sweep/loop/save_trials.h"
+
+namespace memtune::sweep {
+namespace {
+
+using result::Outcome;
+
+// True if the same trial may work later, once the disk has room or no other process kills it.
+bool may_pass(Outcome outcome) {
+  return outcome == Outcome::disk_full || outcome == Outcome::host_oom || outcome == Outcome::killed;
+}
+
+Candidates candidates(const SweepSettings& settings) {
+  return {settings.strategies, settings.plans, !settings.request.training.scratch.empty()};
+}
+
+// Measures saves of the recommended trial. Returns false if a signal arrived.
+bool measure_saves(SaveTrials saves, const PlanTrials& plans, SweepResult& result) {
+  for (const result::Row& row : result.report.rows)
+    for (TrialSpec& trial : result.record.trials)
+      if (row.recommended && row.measurement.strategy == trial.strategy && row.batch == trial.batch &&
+          row.sequence == trial.sequence)
+        return saves.run(trial, plans.request(trial));
+  return true;
+}
+
+}  // namespace
+
+bool stands(Outcome outcome, Reuse reuse) {
+  if (outcome == Outcome::ok) return reuse != Reuse::nothing;
+  return reuse == Reuse::finished && !may_pass(outcome);
+}
+
+std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepListener& listener) {
+  const process::InterruptScope interrupts;
+  const Candidates tried = candidates(settings);
+  OpenDirectory open(settings.directory, files_of(settings));
+  SweepRecord record;
+  const MakeProposer nothing;
+  return PlanTrials(settings, tried, listener, open.directory(), record, nothing).look();
+}
+
+SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener, const MakeProposer& make_proposer) {
+  const process::InterruptScope interrupts;
+  const Candidates tried = candidates(settings);
+  OpenDirectory open(settings.directory, files_of(settings));
+  SweepResult result;
+  PlanTrials plans(settings, tried, listener, open.directory(), result.record, make_proposer);
+  Loop loop(settings, listener, open, plans, result.record);
+  result.interrupted = !loop.run();
+  if (settings.dry_run || result.record.trials.empty()) return result;
+  result.report = make_report(open.directory(), result.record);
+  if (result.interrupted || settings.save_modes.empty()) return result;
+  result.interrupted =
+      !measure_saves(SaveTrials(settings, listener, open, loop.journal(), result.record), plans, result);
+  result.report = make_report(open.directory(), result.record);
+  return result;
+}
+
+}  // namespace memtune::sweep

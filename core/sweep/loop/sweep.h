@@ -1,0 +1,88 @@
+// Entry points of a sweep: run trials in rounds and store every result at once. The first round of a trial checks its
+// results and records the trace; later rounds only measure. For models, each setting is inspected and a Proposer
+// chooses the plans. For commands see sweep_commands.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/plan/rules/plan_file.h"
+#include "core/sweep/directory/run_directory.h"
+#include "core/sweep/proposals/proposer.h"
+
+namespace memtune::sweep {
+
+class Followers;
+
+// Which results of earlier runs in the directory are reused for the same trial: finished ones, successful ones, or
+// none.
+enum class Reuse { finished, worked, nothing };
+// True if a trial with this outcome need not run again.
+bool stands(result::Outcome outcome, Reuse reuse);
+
+// Settings of all kinds of sweeps.
+struct LoopSettings {
+  std::string model;         // for messages: "model.pt", "small (profile)", the command
+  int64_t budget_bytes = 0;  // 0: the memory cap, if there is one
+  result::Goal goal = result::Goal::throughput;
+  std::filesystem::path directory;
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // of a trial
+  std::chrono::milliseconds time_limit{0};                    // of this whole run of memtune; 0: none
+  int rounds = 3;                                             // each trial runs once in a round; at least 1
+  Reuse reuse = Reuse::finished;
+  bool dry_run = false;            // list the trials only
+  FileSystem* files = nullptr;     // for the directory; nullptr: the real one
+  std::vector<std::string> notes;  // for the listener, once the settings are accepted
+};
+
+struct SweepSettings : LoopSettings {
+  plan::TrialRequest request;  // model, inputs and training settings; the rest is set for each trial
+  std::vector<std::string> strategies;
+  std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
+  std::vector<int64_t> batches, sequences;  // axes; empty: as in the inputs
+  bool finds_batch = false;                 // the proposer chooses batches; `batches` has the first
+  int64_t global_batch = 0;             // samples per step, by gradient accumulation; batches divide it; 0: one batch
+  std::vector<std::string> save_modes;  // measured under the recommended plan
+  double mtbf_s = 0;                    // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;                // saved states that the training keeps; 0: all
+  Followers* followers = nullptr;       // the other ranks, if a launcher started them
+};
+
+// Receives the events of a running sweep. Every call must return soon.
+class SweepListener {
+ public:
+  virtual ~SweepListener() = default;
+  virtual void noted(const std::string& /*note*/) {}
+  virtual void inspecting(const Phase&) {}
+  // Called after each proposal: all trials so far, how many of them are reused, and how many processes are still to
+  // run.
+  virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
+  // Called while plans for a range of budgets are computed: number of the current budget, from 1 on, and how many there
+  // are.
+  virtual void planning(size_t /*budget*/, size_t /*budgets*/) {}
+  virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
+  virtual void phase(const Phase&) {}
+  virtual void ended(const result::Measurement& /*of all rounds so far*/) {}
+  virtual void save_started(const std::string& /*mode*/, size_t /*remaining, with this one*/) {}
+  virtual void save_ended(const result::SaveMeasurement&) {}
+};
+
+struct SweepResult {
+  SweepRecord record;
+  report::Report report;
+  bool interrupted = false;  // a signal ended it early; the report has what was finished
+};
+
+// Facts of the model, from an earlier sweep in the directory or by inspecting it. None after a signal. Throws like
+// run_sweep.
+std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepListener& listener);
+
+// Throws UsageError for errors of the user (all bad strategies at once, before any trial), IoError for the run
+// directory, Error if the model cannot be inspected. A trial that fails is a row, not an exception.
+SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
+                      const MakeProposer& make_proposer = propose_all);
+
+}  // namespace memtune::sweep

@@ -1,0 +1,67 @@
+#include "core/sweep/loop/training.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/base/file.h"
+#include "core/plan/request/run_request.h"
+#include "core/measure/process/interrupt.h"
+#include "core/sweep/proposals/candidates.h"
+#include "core/sweep/ranks/rank_trials.h"
+
+namespace memtune::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::hours kLimit{24 * 365 * 10};  // of a run: effectively none
+constexpr std::chrono::minutes kGrace{30};           // to save after a signal; a second signal ends it at once
+
+plan::RunRequest request_of(const RunSettings& settings, const plan::ProgramFacts& facts) {
+  plan::RunRequest request;
+  request.trial = settings.sweep.request;
+  const auto one = [](const std::vector<int64_t>& axis, int64_t otherwise) {
+    return axis.empty() ? otherwise : axis.front();
+  };
+  request.trial.training.batch = one(settings.sweep.batches, request.trial.training.batch);
+  request.trial.training.sequence = one(settings.sweep.sequences, request.trial.training.sequence);
+  const Candidates candidates(settings.sweep.strategies, settings.sweep.plans,
+                              !settings.sweep.request.training.scratch.empty());
+  request.trial.plan = candidates.all().front().make_plan(facts);
+  request.save_every = settings.save_every;
+  // Otherwise the only save is after a signal, where no training overlaps.
+  if (settings.save_every > 0) request.save = settings.save;
+  request.keep_last = settings.keep_last;
+  request.resume = settings.resume;
+  request.from = settings.from;
+  return request;
+}
+
+}  // namespace
+
+TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
+  SweepSettings look = settings.sweep;
+  // So that a run to a later step reuses the inspection.
+  look.request.training.steps = plan::TrainingSettings().steps;
+  const std::optional<ModelFacts> facts = look_at_model(look, listener);
+  if (!facts) return Failure{result::Outcome::interrupted, "stopped before the first step"};
+  plan::RunRequest request = request_of(settings, facts->program);
+  for (const auto& notes : {settings.sweep.notes, facts->program.notes})
+    for (const std::string& note : notes) listener.noted(note);
+  process::InterruptScope interrupts;
+  const fs::path folder = fs::absolute(settings.sweep.directory);
+  make_folders(folder);
+  const RunDirectory directory(folder);
+  const FileLock lock(folder / "lock", directory.files());
+  request.folder = folder.string();
+  write_file(folder / "run.json", nlohmann::json(request).dump(1, '\t') + "\n", directory.files());
+  TrialCommand command{{"train", (folder / "run.json").string()},
+                       folder / "log.txt",
+                       kLimit,
+                       [&](const Phase& phase) { listener.phase(phase); },
+                       &directory.files()};
+  command.grace = kGrace;
+  return run_ranks(request, folder, "run.json", command, directory.files());
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,88 @@
+#include "core/sweep/loop/trial_key.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <system_error>
+#include <thread>
+
+#include "core/base/file.h"
+#include "core/base/hash.h"
+#include "core/base/text.h"
+#include "core/model/adapter/lora.h"
+#include "core/model/transformers/weight_files.h"
+#include "core/base/device/cuda_module.h"
+#include "core/measure/process/interrupt.h"
+
+namespace memtune::sweep {
+namespace {
+
+std::string hash_if_there(const std::filesystem::path& path) {
+  return std::filesystem::exists(path) ? hash_file(path) : "";
+}
+
+std::string information_of(const std::filesystem::path& gpu) try {
+  return read_file(gpu / "information");
+} catch (const IoError&) {
+  return "";  // a container may hide it
+}
+
+}  // namespace
+
+std::string hash_file(const std::filesystem::path& path) {
+  constexpr int64_t kPart = int64_t{1} << 20;
+  const InputFile file(path);
+  std::string part(static_cast<size_t>(std::min(kPart, file.size())), '\0');
+  Hasher hasher;
+  for (int64_t at = 0; at < file.size(); at += kPart) {
+    if (process::interrupted()) throw IoError("a signal ended the reading of '" + path.string() + "'");
+    const int64_t bytes = std::min(kPart, file.size() - at);
+    file.read(part.data(), bytes, at);
+    hasher.add(part.data(), static_cast<size_t>(bytes));
+  }
+  return hasher.hex();
+}
+
+std::string machine(const std::string& device) {
+  if (device == "cpu") return "CPU (" + std::to_string(std::thread::hardware_concurrency()) + " cores)";
+  std::multiset<std::string> models;
+  std::error_code none;
+  for (const auto& gpu : std::filesystem::directory_iterator("/proc/driver/nvidia/gpus", none)) {
+    for (const std::string& line : split(information_of(gpu), '\n'))
+      if (line.starts_with("Model:")) models.insert(trim(line.substr(6)));
+  }
+  std::string text = device;
+  for (const std::string& model : models) text += ", " + model;
+  return text;
+}
+
+TrialKeys::TrialKeys(const plan::TrialRequest& request, const std::filesystem::path& program)
+    : model_(request.model.path.empty() ? hash_hex(request.model.profile) : hash_file(request.model.path)),
+      inputs_file_(request.inputs_file.empty() ? "" : hash_file(request.inputs_file)),
+      program_(hash_file(program) + hash_if_there(program.parent_path() / device::kCudaModule)),
+      machine_(machine(request.training.device)) {
+  if (request.model.path.ends_with(".json"))
+    for (const auto& weights : model::weight_files(request.model.path)) model_ += hash_file(weights);
+  for (const std::string& library : request.model.libraries) model_ += hash_file(library);
+  if (request.training.lora.empty()) return;
+  const model::Lora lora = model::parse_lora(request.training.lora);
+  for (const auto& file : {lora.file, lora.weights})
+    if (!file.empty()) model_ += hash_file(file);
+}
+
+std::string TrialKeys::trial(const plan::TrialRequest& request) const {
+  plan::TrialRequest content = request;
+  content.model = {"", "", request.model.arguments};
+  content.round = 0;
+  content.inputs_file = content.reference = content.trace = content.command = "";
+  const nlohmann::json key = {{"model", model_},     {"inputs_file", inputs_file_}, {"program", program_},
+                              {"machine", machine_}, {"version", MEMTUNE_VERSION},  {"request", content}};
+  return hash_hex(key.dump());
+}
+
+std::string TrialKeys::setting(plan::TrialRequest request) const {
+  request.plan = {};
+  return trial(request);
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,78 @@
+#include "core/sweep/proposals/candidates.h"
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+#include "core/plan/rules/strategy.h"
+
+namespace memtune::sweep {
+namespace {
+
+using plan::Plan;
+using plan::ProgramFacts;
+using plan::Strategy;
+using plan::PlanFile;
+
+// Applies `action` to all of `items` and collects the errors.
+template <typename Items, typename Action>
+void try_all(const Items& items, std::vector<std::string>& errors, const Action& action) {
+  for (const auto& item : items) try {
+      action(item);
+    } catch (const UsageError& error) {
+      errors.emplace_back(error.what());
+    }
+}
+
+void check_scratch(const Candidate& candidate) {
+  if (candidate.uses_disk())
+    throw UsageError("'" + candidate.name() + "' places values on disk: --scratch DIR has to say where");
+}
+
+}  // namespace
+
+std::string Candidate::name() const {
+  if (const auto* strategy = std::get_if<Strategy>(&rule_)) return to_string(*strategy);
+  return std::get<PlanFile>(rule_).name();
+}
+
+bool Candidate::uses_disk() const {
+  return std::visit([](const auto& rule) { return rule.uses_disk(); }, rule_);
+}
+
+Plan Candidate::make_plan(const ProgramFacts& facts) const {
+  if (const auto* strategy = std::get_if<Strategy>(&rule_)) return plan::make_plan(*strategy, facts);
+  return std::get<PlanFile>(rule_).make_plan(facts);
+}
+
+Candidates::Candidates(const std::vector<std::string>& strategies, const std::vector<PlanFile>& plans,
+                       bool has_scratch) {
+  std::vector<std::string> errors;
+  try_all(strategies, errors, [this](const std::string& text) { add(text); });
+  try_all(plans, errors, [this](const PlanFile& file) { add(file); });
+  if (!has_scratch) try_all(all_, errors, check_scratch);
+  if (!errors.empty()) throw UsageError(join(errors, "; "));
+  std::stable_partition(all_.begin(), all_.end(),
+                        [](const Candidate& candidate) { return candidate.name() == "none"; });
+}
+
+void Candidates::add(const std::string& text) {
+  Candidate candidate(Strategy::parse(text));
+  const std::string name = candidate.name();
+  if (!has(name)) all_.push_back(std::move(candidate));
+  const auto [first, is_new] = texts_.try_emplace(name, text);
+  if (!is_new && first->second != text)
+    notes_.push_back("'" + first->second + "' and '" + text + "' are one trial: " + name);
+}
+
+void Candidates::add(const PlanFile& file) {
+  if (has(file.name()))
+    throw UsageError("two plans are called '" + file.name() + "'; give one of them another \"name\"");
+  all_.emplace_back(file);
+}
+
+bool Candidates::has(const std::string& name) const {
+  return std::ranges::find(all_, name, &Candidate::name) != all_.end();
+}
+
+}  // namespace memtune::sweep

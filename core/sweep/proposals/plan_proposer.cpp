@@ -1,0 +1,316 @@
+#include "core/sweep/proposals/plan_proposer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+#include "core/plan/strategy/preset.h"
+#include "core/plan/planner/planner.h"
+#include "core/answer/result/ranking.h"
+#include "core/record/measurement/row.h"
+#include "core/sweep/proposals/proposer.h"
+#include "core/sweep/proposals/recorded_costs.h"
+
+namespace memtune::sweep {
+namespace {
+
+using planner::PlannedStep;
+using planner::Planner;
+using planner::StepPrediction;
+using result::Measurement;
+
+constexpr int kCorrections = 2;
+// Another plan is run only if it takes less than this part of the last plan's corrected prediction.
+constexpr double kWorthATrial = 0.99;
+constexpr double kSlowestLink = 0.3;  // least factor on the copy bandwidth
+// Largest relative difference between the recorded and the measured peak of the baseline.
+constexpr double kSameStep = 0.02;
+
+result::Predicted predicted(const StepPrediction& step) {
+  return {step.step_ms, step.peak_bytes, 0, step.host_peak_bytes, step.disk_peak_bytes};
+}
+result::Predicted predicted(const PlannedStep& step) {
+  result::Predicted told = predicted(step.predicted);
+  told.least_ms = step.least_ms;
+  return told;
+}
+
+// The search for the plan of one setting.
+class SettingSearch {
+ public:
+  SettingSearch(const Candidates& candidates, const Setting& setting, size_t index, const planner::PlanLimits& limits,
+                bool disk)
+      : candidates_(candidates),
+        program_(setting.facts.program),
+        index_(index),
+        disk_(disk),
+        limits_(limits),
+        goal_bytes_(limits.budget_bytes) {}
+
+  std::vector<Proposal> next(std::span<const Tried> tried) {
+    proposals_.clear();
+    std::vector<const Tried*> mine;
+    for (const Tried& one : tried)
+      if (one.setting == index_) mine.push_back(&one);
+    if (mine.empty())
+      first();
+    else if (planner_ && corrections_ < kCorrections)
+      correct(mine);
+    else if (!planner_ && !ended_)
+      begin(*mine.back());
+    return std::exchange(proposals_, {});
+  }
+
+  std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
+
+  // By the current predictions.
+  const std::vector<result::Predicted>& frontier(const Proposer::Begin& begin) {
+    if (!planner_ || !frontier_.empty()) return frontier_;
+    const int64_t least = planner_->least_memory(limits_, "").predicted.peak_bytes;
+    const auto rungs = planner::rungs(planner_->predict({}).peak_bytes, least, limits_);
+    const auto unnamed = [](const planner::PlanLimits&) { return ""; };
+    for (const auto& step : planner_->ladder(rungs, unnamed, [&](size_t i) { begin(i + 1, rungs.size()); }))
+      if (step) frontier_.push_back(predicted(*step));
+    std::ranges::sort(frontier_, {}, &result::Predicted::peak_bytes);
+    const auto same = [](const auto& a, const auto& b) { return a.peak_bytes == b.peak_bytes; };
+    frontier_.erase(std::unique(frontier_.begin(), frontier_.end(), same), frontier_.end());
+    return frontier_;
+  }
+
+ private:
+  struct Strategy {
+    std::string name;
+    plan::Plan plan;
+    StepPrediction step;  // predicted
+  };
+
+  void propose(const PlannedStep& step) {
+    planned_.push_back(step);
+    proposals_.push_back({step.plan.strategy, index_, step.plan, predicted(step)});
+  }
+  void propose(const Strategy& strategy) {
+    proposals_.push_back({strategy.name, index_, strategy.plan, predicted(strategy.step)});
+  }
+
+  // Proposes the baseline. Makes the plans of all others too, so that parts that the model lacks are reported before
+  // any trial.
+  void first() {
+    const Candidate& baseline = candidates_.all().front();
+    record(baseline.name(), baseline.make_plan(program_));
+    for (size_t i = 1; i < candidates_.all().size(); ++i) try {
+        const Candidate& candidate = candidates_.all()[i];
+        strategies_.push_back({candidate.name(), candidate.make_plan(program_), {}});
+      } catch (const UsageError& error) {
+        notes_.push_back(std::string("left out: ") + error.what());
+      }
+  }
+
+  // Proposes a trial that records its step costs, for the planner.
+  void record(const std::string& name, const plan::Plan& plan) {
+    source_ = {name, plan, {}};
+    proposals_.push_back({name, index_, plan, {}, true});
+  }
+
+  void begin(const Tried& source) {
+    const Measurement& measured = source.measurement;
+    const bool is_baseline = source.name == candidates_.all().front().name();
+    if (!worked(measured)) return begin_smaller(source, is_baseline);
+    if (is_baseline && measured.peak_bytes.allocated <= limits_.budget_bytes) {
+      notes_.push_back(source.name + " keeps the budget of " + format_bytes(limits_.budget_bytes) +
+                       ": no plan is looked for");
+      ended_ = true;
+      return;
+    }
+    const auto costs = read_costs(source.folder, program_);
+    if (!costs)
+      return try_all(failed_ + "what a step of " + source.name + " costs is not known, or steps run other ops");
+    auto planner = std::make_unique<Planner>(program_, *costs, planner::tiers(limits_, disk_, *costs));
+    const auto peak = static_cast<double>(measured.peak_bytes.allocated);
+    if (std::abs(static_cast<double>(planner->predict(source_.plan).peak_bytes) / peak - 1) > kSameStep)
+      return try_all(failed_ + "the step whose costs were recorded is not the one that was measured");
+    planner_ = std::move(planner);
+    least_bytes_ = measured.peak_bytes.allocated;
+    if (!is_baseline) plan_below(planner_->predict({}), source.name);
+    plan_first();
+  }
+
+  // If the baseline runs out of memory, checkpoint:full may fit, and its step costs serve as well.
+  void begin_smaller(const Tried& source, bool is_baseline) {
+    failed_ += source.name + " ended in " + to_string(source.measurement.outcome);
+    const auto smaller = std::ranges::find(strategies_, kOfEveryTrainer, &Strategy::name);
+    if (!is_baseline || !lacks_memory(source.measurement) || smaller == strategies_.end()) return try_all(failed_);
+    failed_ += ", ";
+    record(smaller->name, smaller->plan);
+  }
+
+  // Plans for less than the baseline's predicted peak, because the baseline did not fit, whatever the budget is.
+  void plan_below(const StepPrediction& baseline, const std::string& source) {
+    notes_.push_back(failed_ + "so " + source + " is planned from: with everything kept its step would take " +
+                     format_bytes(baseline.peak_bytes) + " and " + ms_text(baseline.step_ms) + " on paper");
+    limits_.budget_bytes = std::min(limits_.budget_bytes, baseline.peak_bytes - 1);
+    goal_bytes_ = limits_.budget_bytes;
+  }
+
+  void try_all(const std::string& why) {
+    ended_ = true;
+    notes_.push_back(why + ", so there is nothing to plan from: all strategies are tried");
+    for (const Strategy& strategy : strategies_)
+      if (strategy.name != source_.name) proposals_.push_back({strategy.name, index_, strategy.plan, {}});
+  }
+
+  void plan_first() {
+    const auto planned = planner_->plan(limits_, name());
+    if (planned) propose(*planned);
+    propose_rivals();
+    if (planned) return;
+    const PlannedStep least = planner_->least_memory(limits_, "plan:least");
+    notes_.push_back("no plan keeps " + format_bytes(limits_.budget_bytes) + " on paper; the least takes " +
+                     format_bytes(least.predicted.peak_bytes));
+    if (!least.plan.placements.empty()) propose(least);
+  }
+
+  // Proposes three of the strategies that are predicted to fit: the fastest, the fastest without offload, and
+  // checkpoint:full. The notes name the others. Strategies with engine compatibility flags always run, because they
+  // cannot be predicted.
+  void propose_rivals() {
+    std::vector<Strategy> rivals;
+    std::vector<std::string> too_large, too_slow;
+    for (Strategy& strategy : strategies_) {
+      if (strategy.name == source_.name) continue;  // has run
+      if (plan::has_habits(strategy.plan)) {
+        proposals_.push_back({strategy.name, index_, strategy.plan, {}});
+        continue;
+      }
+      strategy.step = planner_->predict(strategy.plan);
+      if (limits_.kept_by(strategy.step))
+        rivals.push_back(strategy);
+      else
+        too_large.push_back(strategy.name + " " + format_bytes(strategy.step.peak_bytes));
+    }
+    std::ranges::stable_sort(rivals, {}, [](const Strategy& rival) { return rival.step.step_ms; });
+    const auto still = std::ranges::find(rivals, 0, [](const Strategy& rival) { return rival.step.out_bytes; });
+    for (auto rival = rivals.begin(); rival != rivals.end(); ++rival)
+      if (rival == rivals.begin() || rival == still || rival->name == kOfEveryTrainer)
+        propose(*rival);
+      else
+        too_slow.push_back(rival->name + " " + ms_text(rival->step.step_ms));
+    if (!too_large.empty())
+      notes_.push_back("not run, for the memory that they take on paper: " + join(too_large, ", "));
+    if (!too_slow.empty()) notes_.push_back("not run, for they are slower on paper: " + join(too_slow, ", "));
+  }
+
+  // Corrects the prediction by what the last plan measured.
+  void correct(const std::vector<const Tried*>& tried) {
+    if (planned_.empty()) return;
+    const PlannedStep last = planned_.back();
+    const auto found = std::ranges::find_if(tried, [&](const Tried* one) { return one->name == last.plan.strategy; });
+    if (found == tried.end()) return;
+    const Measurement& measured = (*found)->measurement;
+    if (!worked(measured) && !lacks_memory(measured)) return;
+    ++corrections_;
+    const bool broke = !worked(measured) || measured.peak_bytes.allocated > limits_.budget_bytes;
+    if (broke) goal_bytes_ = goal_behind(last, measured);
+    const bool slower =
+        worked(measured) && last.predicted.out_bytes > 0 && measured.step_ms.median > 1.02 * last.predicted.step_ms;
+    if (slower) slow_link(last.plan, measured.step_ms.median);
+    if (!broke && !slower) return;
+    planner::PlanLimits goal = limits_;
+    goal.budget_bytes = goal_bytes_;
+    const auto again = planner_->plan(goal, name());
+    if (!again || again->plan.placements == last.plan.placements) return;
+    if (!broke && again->predicted.step_ms > kWorthATrial * planner_->predict(last.plan).step_ms) return;
+    propose(*again);
+  }
+
+  // A plan that ran out of memory does not show by how much: the next budget is halfway to a peak that fits.
+  int64_t goal_behind(const PlannedStep& last, const Measurement& measured) const {
+    if (!worked(measured))
+      return last.predicted.peak_bytes - std::max<int64_t>(1, (last.predicted.peak_bytes - least_bytes_) / 2);
+    return goal_bytes_ - std::max<int64_t>(1, measured.peak_bytes.allocated - last.predicted.peak_bytes);
+  }
+
+  // Scales the copy bandwidth so that the plan's predicted step is as long as the measured one.
+  void slow_link(const plan::Plan& plan, double step_ms) {
+    frontier_.clear();
+    double low = kSlowestLink, high = 1;
+    for (int i = 0; i < 8; ++i) {
+      const double middle = (low + high) / 2;
+      planner_->scale_link(middle);
+      (planner_->predict(plan).step_ms > step_ms ? low : high) = middle;
+    }
+  }
+
+  std::string name() const {
+    return "plan:" + format_bytes(limits_.budget_bytes) +
+           (planned_.empty() ? "" : "-" + std::to_string(planned_.size() + 1));
+  }
+
+  const Candidates& candidates_;
+  const plan::ProgramFacts& program_;
+  const size_t index_;
+  const bool disk_;
+  planner::PlanLimits limits_;
+  int64_t goal_bytes_;       // the planner's budget, so that the measured peak fits
+  int64_t least_bytes_ = 0;  // a peak that is known to fit
+  std::vector<Strategy> strategies_;
+  Strategy source_;     // whose step costs are recorded
+  std::string failed_;  // what was tried first and failed, for the notes
+  std::unique_ptr<Planner> planner_;
+  std::vector<PlannedStep> planned_;
+  std::vector<result::Predicted> frontier_;  // empty: not computed, or outdated
+  int corrections_ = 0;
+  bool ended_ = false;  // no plan will be computed
+  std::vector<Proposal> proposals_;
+  std::vector<std::string> notes_;
+};
+
+class PlanProposer : public Proposer {
+ public:
+  PlanProposer(const Candidates& candidates, const std::vector<Setting>& settings, const planner::PlanLimits& limits,
+               bool disk)
+      : settings_(settings) {
+    for (size_t i = 0; i < settings.size(); ++i) searches_.emplace_back(candidates, settings[i], i, limits, disk);
+  }
+
+  std::vector<Proposal> next(std::span<const Tried> tried) override {
+    std::vector<Proposal> proposals;
+    for (SettingSearch& search : searches_)
+      for (Proposal& proposal : search.next(tried)) proposals.push_back(std::move(proposal));
+    return proposals;
+  }
+
+  std::vector<std::string> take_notes() override {
+    std::vector<std::string> notes;
+    for (size_t i = 0; i < searches_.size(); ++i)
+      for (const std::string& note : searches_[i].take_notes()) notes.push_back(whose(i) + note);
+    return notes;
+  }
+
+  std::vector<result::Predicted> frontier(size_t setting, const Begin& begin) override {
+    return searches_.at(setting).frontier(begin);
+  }
+
+ private:
+  // "batch 4: " if there are several settings.
+  std::string whose(size_t setting) const {
+    if (searches_.size() == 1) return "";
+    return result::axes_text(settings_[setting].batch, settings_[setting].sequence) + ": ";
+  }
+
+  const std::vector<Setting>& settings_;
+  std::vector<SettingSearch> searches_;
+};
+
+}  // namespace
+
+MakeProposer propose_plans(const planner::PlanLimits& limits, bool disk) {
+  return [=](const Candidates& candidates, const std::vector<Setting>& settings) {
+    return std::make_unique<PlanProposer>(candidates, settings, limits, disk);
+  };
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,26 @@
+// Proposes trials under a budget and computes a plan for it. For each setting:
+//
+//   the baseline ── fits the budget ──> done: no plan is needed
+//        |  └── out of memory ──> checkpoint:full ── fails too ──> all strategies
+//        |                              |
+//        └── costs of its step <────────┘
+//                  └──> the best predicted plan (or the smallest), the best predicted strategies ──> run
+//                                    ^                                                            |
+//                                    └──── measurements correct the prediction, twice at most ────┘
+//
+// Strategies that cannot win by prediction are not run; the notes name them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/plan/planner/planner.h"
+#include "core/sweep/proposals/proposer.h"
+
+namespace memtune::sweep {
+
+// `limits`: budgets of peak allocated device memory and of host memory; `host_budget_bytes` 0: none. The candidates are
+// the strategies that are compared with the plan. If neither the baseline nor checkpoint:full yields step costs, all of
+// them run. `disk`: a scratch folder is set, so plans may offload to disk.
+MakeProposer propose_plans(const planner::PlanLimits& limits, bool disk);
+
+}  // namespace memtune::sweep

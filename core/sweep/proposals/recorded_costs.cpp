@@ -1,0 +1,55 @@
+#include "core/sweep/proposals/recorded_costs.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/json.h"
+#include "core/base/own_folder.h"
+#include "core/plan/rules/plan_check.h"
+#include "core/plan/planner/kept_costs.h"
+#include "core/plan/planner/step_model.h"
+#include "core/sweep/ranks/rank_trials.h"
+
+namespace memtune::sweep {
+namespace {
+
+using nlohmann::json;
+
+// Checks the costs against the program. Throws UsageError for a placement that the program does not have.
+bool make_sense(const plan::StepCosts& costs, const plan::ProgramFacts& program) {
+  const auto known = [&](const plan::StepCosts::Run& run) { return run.op < static_cast<int>(program.ops.size()); };
+  if (costs.runs.empty() || costs.moments.empty() || !std::ranges::all_of(costs.runs, known)) return false;
+  for (const plan::OpPlacement& placement : costs.plan.placements) plan::check_placement(placement, program);
+  return true;
+}
+
+}  // namespace
+
+std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder,
+                                            const plan::ProgramFacts& program) try {
+  OwnFolder folder(trial_folder);
+  const std::filesystem::path file = trial_folder / "costs.json";
+  std::optional<plan::StepCosts> most;
+  int64_t most_bytes = -1;
+  for (int rank = 0, ranks = 1; rank < ranks; ++rank) {
+    const auto costs = parse_json(read_file(costs_of_rank(file, rank), folder)).get<plan::StepCosts>();
+    if (!make_sense(costs, program) || costs.sharding.rank != rank) return {};
+    if (rank == 0) ranks = costs.sharding.ranks;
+    if (costs.sharding.ranks != ranks) return {};
+    plan::StepCosts kept = planner::kept_costs(program, costs);
+    const int64_t bytes = planner::StepModel(program, kept).predict({}).peak_bytes;
+    if (bytes <= most_bytes) continue;
+    most_bytes = bytes;
+    most = std::move(kept);
+  }
+  return most;
+} catch (const Error&) {
+  return {};
+} catch (const json::exception&) {
+  return {};
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,18 @@
+// Reads the step costs that a trial recorded.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/facts/step_costs.h"
+
+namespace memtune::sweep {
+
+// Converted to a step that keeps all activations (planner::kept_costs), whatever the trial's plan was. With
+// several ranks, those of the rank with the highest predicted peak. None if not all ranks recorded them or they do not
+// fit `program`.
+std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder,
+                                            const plan::ProgramFacts& program);
+
+}  // namespace memtune::sweep

@@ -1,0 +1,16 @@
+// Runs the ranks of one trial, a process of memtune-trial each. If a rank fails, all end, and the answer is that of the
+// rank that failed first on its own.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/sweep/trials/rank_trial.h"
+
+namespace memtune::sweep {
+
+// `ranks` in order. Merges the measurements, training results or save figures of all ranks (result::of_all_ranks). If
+// the ranks could not finish, returns the failure and names the rank.
+TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankTrial>>& ranks);
+
+}  // namespace memtune::sweep

@@ -1,0 +1,39 @@
+#include "core/sweep/trials/trial_process.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/sweep/trials/started_trial.h"
+
+namespace memtune::sweep {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{100};  // how often limits are checked
+
+}  // namespace
+
+std::filesystem::path find_trial_program() {
+  if (const char* path = std::getenv("MEMTUNE_TRIAL"); path && *path) {
+    if (access(path, X_OK) != 0) throw UsageError(std::string("MEMTUNE_TRIAL=") + path + " is no program");
+    return path;
+  }
+  const std::filesystem::path folder = executable_path().parent_path();
+  for (const auto& path : {folder / "memtune-trial", folder / "../libexec/memtune/memtune-trial"}) {
+    if (access(path.c_str(), X_OK) == 0) return path.lexically_normal();
+  }
+  throw UsageError("memtune-trial, which runs the trials, is neither in " + folder.string() + " nor in " +
+                   (folder / "../libexec/memtune").lexically_normal().string() +
+                   "; build with MEMTUNE_TORCH=ON or set MEMTUNE_TRIAL to its path");
+}
+
+TrialAnswer run_trial_process(const TrialCommand& command) {
+  StartedTrial trial(command);
+  while (trial.turn(kTick)) {
+  }
+  return trial.answer();
+}
+
+}  // namespace memtune::sweep

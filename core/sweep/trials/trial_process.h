@@ -1,0 +1,83 @@
+// Runs memtune-trial once, in a process of its own: a CUDA context cannot be forked, earlier trials fragment memory and
+// change the peak, and a crash of the trial must not end the sweep.
+//
+//   spawn -> frames on descriptor 3 -> one TrialAnswer; failures of the trial are returned, not thrown.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "core/base/file_system.h"
+#include "core/measure/process/end.h"
+#include "core/plan/facts/machine_profile.h"
+#include "core/plan/facts/program_facts.h"
+#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/training.h"
+#include "core/record/trace/origin.h"
+
+namespace memtune::sweep {
+
+// Progress of the trial: "measure", step 2 of 5. `steps` is 0 if the phase has none.
+struct Phase {
+  std::string name;
+  int step = 0, steps = 0;
+  std::string note = {};  // for the user; "": none
+};
+
+struct ModelFacts {
+  plan::ProgramFacts program;
+  std::vector<std::string> inputs;  // as specs, with guessed shapes filled in
+  std::string loss;
+  trace::Origin origin;  // versions and machine of the process that inspected the model
+};
+
+struct DoctorCheck {
+  std::string name, status, detail, fix;  // status: ok | warn | fail
+};
+
+// A mistake of the user, in the trial's words.
+struct UsageProblem {
+  std::string message;
+};
+
+// A rank could not continue without another rank.
+struct RankProblem {
+  bool timed_out = false;  // it waited too long; else the other has ended
+  std::string message;     // what it waited for
+};
+
+// The text that rank 0 published in the store of torchrun's agent.
+struct Announcement {
+  std::string text;
+};
+
+using process::Failure;  // the process ended without an answer
+
+using TrialAnswer =
+    std::variant<ModelFacts, result::Measurement, result::TrainingResult, result::SaveMeasurement,
+                 std::vector<DoctorCheck>, plan::MachineProfile, UsageProblem, RankProblem, Announcement, Failure>;
+
+struct TrialCommand {
+  std::vector<std::string> arguments;                         // {"run", "request.json"}
+  std::filesystem::path log;                                  // for stdout and stderr; replaced. "": none
+  std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, `grace`, SIGKILL to the whole group
+  std::function<void(const Phase&)> progress;                 // may be empty
+  FileSystem* files = nullptr;                                // for the log; nullptr: the real one
+  std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
+  int threads = 0;      // of OpenMP, unless OMP_NUM_THREADS is set; 0: its default
+  int rendezvous = -1;  // a listening socket for plan::kRendezvousDescriptor; -1: none
+};
+
+// $MEMTUNE_TRIAL, else next to this program, else in libexec/memtune of the installation prefix. Throws UsageError if
+// there is none.
+std::filesystem::path find_trial_program();
+
+// Waits for the trial to end. Throws IoError if it cannot be started.
+TrialAnswer run_trial_process(const TrialCommand& command);
+
+}  // namespace memtune::sweep

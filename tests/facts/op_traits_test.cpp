@@ -1,0 +1,78 @@
+// What an op is decides what is run again: one that is taken for cheap and is not costs the user a matmul a block.
+#include "core/plan/facts/op_traits.h"
+
+#include <doctest/doctest.h>
+
+#include <initializer_list>
+
+using namespace memtune::plan;
+
+namespace {
+
+OpClass class_of(const char* op) { return traits_of(op).op_class; }
+
+}  // namespace
+
+TEST_CASE("whatever multiplies matrices is dear") {
+  for (const char* op : {"aten::linear", "aten::mv", "aten::cdist", "aten::_grouped_mm", "aten::addmm_",
+                         "aten::conv_transpose2d", "aten::_convolution", "aten::lstm", "aten::linalg_inv"}) {
+    CAPTURE(op);
+    CHECK_FALSE(is_cheap(class_of(op)));
+  }
+  CHECK(is_matmul(class_of("aten::conv_transpose2d")));
+  CHECK(is_matmul(class_of("aten::mv")));
+  CHECK_FALSE(is_matmul(class_of("aten::lstm")));
+}
+
+TEST_CASE("every form of scaled dot product attention is attention") {
+  for (const char* op :
+       {"aten::scaled_dot_product_attention", "aten::_scaled_dot_product_flash_attention",
+        "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_scaled_dot_product_efficient_attention",
+        "aten::_scaled_dot_product_cudnn_attention", "aten::_flash_attention_forward",
+        "aten::_efficient_attention_forward", "higher_order::flex_attention", "torch_attn::_varlen_attn"}) {
+    CAPTURE(op);
+    CHECK(class_of(op) == OpClass::attention);
+  }
+}
+
+TEST_CASE("an in-place op is what its plain form is") {
+  CHECK(class_of("aten::relu_") == OpClass::elementwise);
+  CHECK(class_of("aten::index_put_") == OpClass::scatter);
+  CHECK(traits_of("aten::dropout_").random);
+  CHECK(class_of("aten::__and__") == OpClass::elementwise);  // ends in two
+}
+
+TEST_CASE("only what is named norm as a layer is one") {
+  for (const char* op : {"aten::layer_norm", "aten::rms_norm", "aten::native_batch_norm"})
+    CHECK(class_of(op) == OpClass::norm);
+  for (const char* op : {"aten::linalg_vector_norm", "aten::norm", "aten::renorm", "aten::log_normal"})
+    CHECK(class_of(op) != OpClass::norm);
+}
+
+TEST_CASE("an op that nobody knows is unknown, whatever its library calls it") {
+  CHECK(class_of("mylib::add") == OpClass::unknown);
+  CHECK(class_of("aten::no_such_op") == OpClass::unknown);
+  CHECK_FALSE(is_cheap(OpClass::unknown));
+  CHECK(class_of("_c10d_functional::all_reduce") == OpClass::collective);
+  CHECK_FALSE(is_cheap(OpClass::collective));
+}
+
+TEST_CASE("a class survives its name") {
+  for (int i = 0; i <= static_cast<int>(OpClass::host); ++i) {
+    const auto op_class = static_cast<OpClass>(i);
+    CHECK(parse_op_class(to_string(op_class)) == op_class);
+  }
+  CHECK(to_string(OpClass::linear_algebra) == "linear_algebra");
+  CHECK(to_string(OpClass::host) == "host");
+  CHECK(parse_op_class("") == OpClass::unknown);
+}
+
+TEST_CASE("data and weight stand where the op takes them") {
+  CHECK(traits_of("aten::linear").weight == 1);
+  CHECK(traits_of("aten::embedding").weight == 0);
+  CHECK(traits_of("aten::embedding").data == 1);
+  CHECK(traits_of("aten::addmm").data == 1);
+  CHECK(traits_of("aten::matmul").weight == -1);
+  CHECK(traits_of("aten::conv_transpose1d").transposed);
+  CHECK_FALSE(traits_of("aten::conv1d").transposed);
+}

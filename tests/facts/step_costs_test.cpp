@@ -1,0 +1,136 @@
+// What a step costs goes through a file as it is, and a file that makes no sense is refused with the field.
+#include "core/plan/facts/step_costs.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/record/trace/private_output.h"
+
+using nlohmann::json;
+using namespace memtune;
+using namespace memtune::plan;
+
+namespace {
+
+StepCosts two_ops() {
+  StepCosts costs;
+  costs.grain_bytes = 512;
+  costs.start_bytes = 1000;
+  costs.step_ms = 9.5;
+  costs.values = {{0, 0, 64}, {1, kPrivate, 32, 0}};
+  costs.runs = {{0, 1.5, 0.5, 1000, 64, false, {}, {0}, {}, {}}, {3, 2.5, 0.25, 1064, 96, true, {0}, {1}, {0}, {0, 1}}};
+  costs.saved = {{0, 1}, {1, 1}};
+  costs.gradient_bytes = {0, 64, 128};
+  costs.moments = {{StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200},
+                   {StepCosts::Moment::Kind::end, 1, 0, 0, 1200, 1200}};
+  costs.rerun_ms = 0.5;
+  costs.plan.strategy = "checkpoint:full";
+  costs.plan.placements = {{3, "mul", {Place::recompute}, Place::keep}};
+  return costs;
+}
+
+StepCosts sharded() {
+  StepCosts costs = two_ops();
+  costs.sharding = {2, 1, "after-backward", 0.5, {{"layers.0", 4096, 1.5}, {"behind", 64, 0.25}}, {}};
+  costs.sharding.reads = {{0, 1096, 1300, 0.125, {1}}, {2, 1200, 1400, 0, {0, 1}}};
+  costs.runs[1].units = {0, 1};
+  return costs;
+}
+
+// What is said of the costs with one place of them changed.
+std::string refusal(const std::string& place, const json& value, const StepCosts& costs = two_ops()) {
+  json written = costs;
+  written[json::json_pointer(place)] = value;
+  try {
+    written.get<StepCosts>();
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "taken";
+}
+
+}  // namespace
+
+TEST_CASE("costs of a step come back from their file as they were") {
+  CHECK(json(two_ops()).get<StepCosts>() == two_ops());
+  CHECK(json::parse(json(two_ops()).dump()).get<StepCosts>() == two_ops());
+}
+
+TEST_CASE("what a rank gathers comes back too, in a version that whoever does not know of it refuses") {
+  CHECK(json::parse(json(sharded()).dump()).get<StepCosts>() == sharded());
+  CHECK(json(two_ops())["version"] == 2);
+  CHECK(json(sharded())["version"] == 3);
+}
+
+TEST_CASE("units that are not there, or are read before what was read, are refused with the field") {
+  const auto refused = [](const char* place, const json& value) {
+    return refusal(std::string("/sharding") + place, value, sharded());
+  };
+  CHECK(refused("/rank", 0) == "taken");
+  CHECK(refused("/rank", 2).find("costs.sharding.rank") == 0);
+  CHECK(refused("/reshard", "some").find("unknown costs.sharding.reshard 'some'") == 0);
+  CHECK(refused("/units/rows", json::array()) == "costs.sharding has no units");
+  CHECK(refused("/units/rows/0/1", -1).find("costs.sharding.units: -1 is no whole number") == 0);
+  CHECK(refused("/units/rows/0/0", 1).find("costs.sharding.units must have a name") == 0);
+  CHECK(refused("/runs/rows/0/0", 2).find("costs.sharding.runs: 2 is no whole number") == 0);
+  CHECK(refused("/runs/rows/0/1", json{2}).find("costs.sharding.runs: 2 is no whole number") == 0);
+  CHECK(refused("/reads/rows/1/4", json{2}).find("costs.sharding.reads: 2 is no whole number") == 0);
+  CHECK(refused("/reads/rows/0/0", 3).find("costs.sharding.reads: 3 is no whole number") == 0);
+  CHECK(refused("/reads/rows/1/0", 1) == "taken");
+  CHECK(refused("/forward_wait_ms", -1) ==
+        "costs.sharding.forward_wait_ms must be a number from 0.0 to 1000000000.0, not -1");
+  json without = sharded();
+  without.erase("sharding");
+  CHECK_THROWS_AS(without.get<StepCosts>(), UsageError);
+}
+
+TEST_CASE("costs that point to what is not there are refused with the field") {
+  CHECK(refusal("/start_bytes", 1000) == "taken");
+  CHECK(refusal("/values/rows/1/0", 2).find("costs.values: 2 is no whole number") == 0);
+  CHECK(refusal("/values/rows/1/3", 5).find("costs.values: 5 is no whole number") == 0);
+  CHECK(refusal("/runs/rows/1/6", json{7}).find("costs.runs: 7 is no whole number") == 0);
+  CHECK(refusal("/runs/rows/0/1", "x").find("costs.runs: \"x\" is no number from 0.0 to 1000000000.0") == 0);
+  CHECK(refusal("/saved/rows/0", json{1}).find("costs.saved must be a list of 2") == 0);
+  CHECK(refusal("/moments/rows/0/1", -1).find("costs.moments: -1 is no whole number") == 0);
+  CHECK(refusal("/moments/rows/0/0", 2).find("costs.moments: 2 is no whole number") == 0);
+  CHECK(refusal("/runs", 3).find("costs.runs must be a table") == 0);
+  CHECK(refusal("/gradient_bytes", json{1, 2}) == "costs.gradient_bytes must be 3, or none");
+  CHECK(refusal("/gradient_bytes/1", -1).find("costs.gradient_bytes") == 0);
+  CHECK(refusal("/gradient_bytes", json::array()) == "taken");  // of an earlier memtune
+  CHECK(refusal("/version", 1).find("costs.version") == 0);     // whose peaks were others
+  CHECK(refusal("/version", 4).find("costs.version") == 0);
+  CHECK(refusal("/plan/placements/0/outputs/0", "host").find("costs.plan moves values") == 0);
+  CHECK(refusal("/plan/placements/0/op", -1).find("plan.placements[0].op") == 0);
+  CHECK(refusal("/runs/rows/0/1", -1).find("costs.runs: -1 is no number from 0.0") == 0);
+  CHECK(refusal("/runs/rows/0/1", 1e308).find("costs.runs: 1e+308 is no number from 0.0") == 0);
+  CHECK(refusal("/values/rows/0/2", INT64_MAX).find("costs.values: 9223372036854775807 is no whole number") == 0);
+  CHECK(refusal("/step_ms", 0) == "costs.step_ms must be a number from 1e-06 to 1000000000.0, not 0");
+  CHECK(refusal("/step_ms", -5) == "costs.step_ms must be a number from 1e-06 to 1000000000.0, not -5");
+  CHECK(refusal("/rerun_ms", -1) == "costs.rerun_ms must be a number from 0.0 to 1000000000.0, not -1");
+  CHECK(refusal("/runs/rows/0/7", json{1}) == "costs.runs makes a value of another run");
+  CHECK(refusal("/runs/rows/0/6", json{1}).find("costs.values has one made from what is not there yet") == 0);
+  CHECK(refusal("/values/rows/0/0", 1) == "costs.runs makes a value of another run");
+  CHECK(refusal("/values/rows/1/3", 1).find("costs.values has one made from what is not there yet") == 0);
+  CHECK(refusal("/grain_bytes", 0).find("costs.grain_bytes") == 0);
+}
+
+TEST_CASE("costs whose values are made from each other without end are refused") {
+  for (const int values : {10'000, 10'001}) {
+    StepCosts costs;
+    costs.step_ms = 1;
+    for (int i = 0; i < values; ++i) {
+      costs.values.push_back({i, 0, 8});
+      costs.runs.push_back({.op = 0, .reads = i == 0 ? std::vector<int>() : std::vector{i - 1}, .makes = {i}});
+    }
+    const json written = costs;
+    if (values == 10'000)
+      CHECK(written.get<StepCosts>() == costs);
+    else
+      CHECK_THROWS_WITH_AS(written.get<StepCosts>(), "costs.values has one made from others more than 10000 deep",
+                           UsageError);
+  }
+}

@@ -1,0 +1,71 @@
+// Ranges are typed by people: what is not clear is refused, and no block is left out or named in silence.
+#include "core/plan/strategy/block_ranges.h"
+
+#include <doctest/doctest.h>
+
+#include "core/base/error.h"
+
+using memtune::UsageError;
+using memtune::plan::BlockRanges;
+
+namespace {
+
+// Of the first eight blocks: "x..x...." are 0 and 3.
+std::string marked(const std::string& text) {
+  const BlockRanges ranges(text);
+  std::string marks;
+  for (int block = 0; block < 8; ++block) marks += ranges.contains(block) ? 'x' : '.';
+  return marks;
+}
+
+}  // namespace
+
+TEST_CASE("numbers, ranges and open ends, in any order and with blanks") {
+  CHECK(marked("all") == "xxxxxxxx");
+  CHECK(marked("0") == "x.......");
+  CHECK(marked("1-3") == ".xxx....");
+  CHECK(marked("0:2-3:6-") == "x.xx..xx");
+  CHECK(marked(" 5 : 1 - 2 ") == ".xx..x..");
+  CHECK(marked("2-2") == "..x.....");
+}
+
+TEST_CASE("what is no list of blocks is refused") {
+  for (const std::string text :
+       {"", "-4", "4-2", "1,2", "0:", "a", "1-b", "1--2", "0x1", "1.5", "-", "all:1", "9999999"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(BlockRanges{text}, UsageError);
+  }
+}
+
+TEST_CASE("lists that share a block overlap") {
+  const auto overlap = [](const char* a, const char* b) { return BlockRanges(a).overlaps(BlockRanges(b)); };
+  CHECK(overlap("all", "3"));
+  CHECK(overlap("0-3", "3-5"));
+  CHECK(overlap("2-", "9:11"));
+  CHECK_FALSE(overlap("0-3", "4-"));
+  CHECK_FALSE(overlap("0:2:4", "1:3:5-"));
+}
+
+TEST_CASE("a block that the model does not have is named") {
+  CHECK_NOTHROW(BlockRanges("0-3:2-").check(4));
+  CHECK_NOTHROW(BlockRanges("all").check(0));
+  CHECK_THROWS_WITH_AS(BlockRanges("0-4").check(4), "the model has no block 4; it has 0 to 3", UsageError);
+  CHECK_THROWS_WITH_AS(BlockRanges("4-").check(4), "the model has no block 4; it has 0 to 3", UsageError);
+  CHECK_THROWS_WITH_AS(BlockRanges("0").check(0), "the model has no block 0; it has none", UsageError);
+}
+
+TEST_CASE("the same blocks are printed alike, in order, and read back") {
+  const auto printed = [](const char* text) { return to_string(BlockRanges(text)); };
+  CHECK(printed("all") == "all");
+  CHECK(printed(" 7 : 0 - 3 ") == "0-3:7");
+  CHECK(printed("4-5:0-3:2") == "0-5");
+  CHECK(printed("2-2:2") == "2");
+  CHECK(printed("20-:0-9:12") == "0-9:12:20-");
+  CHECK(BlockRanges("0-9:12:20-") == BlockRanges("20- : 12 : 0-9"));
+  CHECK_FALSE(BlockRanges("0-") == BlockRanges("all"));  // what is in no block is meant by "all" only
+}
+
+TEST_CASE("a block named beside a range to the last is still asked for") {
+  CHECK(to_string(BlockRanges("0-:9")) == "0-:9");
+  CHECK_THROWS_WITH_AS(BlockRanges("0-:9").check(4), "the model has no block 9; it has 0 to 3", UsageError);
+}

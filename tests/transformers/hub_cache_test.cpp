@@ -1,0 +1,73 @@
+// What huggingface_hub downloaded is found by its name, as it lies there; anything else is not.
+#include "core/model/transformers/hub_cache.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "tests/support/run_program.h"
+
+namespace memtune::model {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Cache : test::ScratchFolder {
+  Cache() { setenv("HF_HUB_CACHE", path.c_str(), 1); }
+  ~Cache() { unsetenv("HF_HUB_CACHE"); }
+
+  fs::path add(const std::string& revision) const {
+    const fs::path folder = path / "models--acme--tiny" / "snapshots" / revision;
+    fs::create_directories(folder);
+    std::ofstream(folder / "config.json") << "{}";
+    return folder;
+  }
+  void set_main(const std::string& revision) const {
+    fs::create_directories(path / "models--acme--tiny" / "refs");
+    std::ofstream(path / "models--acme--tiny" / "refs" / "main") << revision;
+  }
+};
+
+TEST_CASE("a model of the hub is the revision of main, or the only one there is") {
+  const Cache cache;
+  CHECK_FALSE(cached_model("acme/tiny"));
+  const fs::path first = cache.add("aaa");
+  CHECK(cached_model("acme/tiny") == first);
+  const fs::path second = cache.add("bbb");
+  CHECK_FALSE(cached_model("acme/tiny"));  // which of them nobody says
+  cache.set_main("bbb");
+  CHECK(cached_model("acme/tiny") == second);
+  fs::remove(second / "config.json");  // its weights alone were downloaded
+  CHECK(cached_model("acme/tiny") == first);
+}
+
+TEST_CASE("what is no name of the hub is not looked for") {
+  const Cache cache;
+  cache.add("aaa");
+  for (const char* name : {"acme", "acme/tiny/x", "/acme/tiny", "../tiny", "acme/", "acme/ti ny", "./tiny", ""}) {
+    CHECK_FALSE_MESSAGE(is_hub_name(name), name);
+    CHECK_FALSE(cached_model(name));
+  }
+  CHECK(is_hub_name("acme/tiny-1.5_b"));
+}
+
+TEST_CASE("the cache is where huggingface_hub looks, by the same variables") {
+  const char* home = std::getenv("HOME");
+  REQUIRE(home != nullptr);
+  unsetenv("HF_HUB_CACHE");
+  setenv("HF_HOME", "/somewhere", 1);
+  CHECK(hub_cache() == "/somewhere/hub");
+  unsetenv("HF_HOME");
+  const char* old = std::getenv("XDG_CACHE_HOME");
+  const std::string kept = old ? old : "";
+  setenv("XDG_CACHE_HOME", "/cache", 1);
+  CHECK(hub_cache() == "/cache/huggingface/hub");
+  unsetenv("XDG_CACHE_HOME");
+  CHECK(hub_cache() == fs::path(home) / ".cache/huggingface/hub");
+  if (old) setenv("XDG_CACHE_HOME", kept.c_str(), 1);
+}
+
+}  // namespace
+}  // namespace memtune::model

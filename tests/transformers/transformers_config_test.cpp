@@ -1,0 +1,278 @@
+// A config.json that leaves out, contradicts itself or asks for what is not built must be refused in one line before a
+// process is started for it; what older files call otherwise must mean the same.
+#include "core/model/transformers/transformers_config.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+using namespace memtune;
+using namespace memtune::model;
+using nlohmann::json;
+
+namespace {
+
+json example(const char* model_type = "llama") {
+  return {{"model_type", model_type},  {"vocab_size", 100},        {"hidden_size", 64},
+          {"intermediate_size", 96},   {"num_hidden_layers", 2},   {"rms_norm_eps", 1e-5},
+          {"num_attention_heads", 4},  {"num_key_value_heads", 2}, {"hidden_act", "silu"},
+          {"pad_token_id", nullptr},   {"rope_theta", 500000.0},   {"torch_dtype", "bfloat16"},
+          {"sliding_window", nullptr}, {"head_dim", nullptr},      {"use_cache", true}};
+}
+
+json gpt2() {
+  return {{"model_type", "gpt2"},
+          {"vocab_size", 100},
+          {"n_embd", 64},
+          {"n_layer", 2},
+          {"n_head", 4},
+          {"n_positions", 32},
+          {"n_inner", nullptr},
+          {"layer_norm_epsilon", 1e-5},
+          {"activation_function", "gelu_new"}};
+}
+
+TransformersConfig read(const json& config) { return parse_transformers_config("config.json", config.dump()); }
+
+// Unlike merge_patch a null stays a null.
+json with(json config, const json& changes) {
+  config.update(changes);
+  return config;
+}
+
+json without(json config, const char* field) {
+  config.erase(field);
+  return config;
+}
+
+json mixture() {
+  return with(example("qwen2_moe"), {{"num_experts", 6},
+                                     {"num_experts_per_tok", 2},
+                                     {"moe_intermediate_size", 24},
+                                     {"shared_expert_intermediate_size", 40},
+                                     {"num_hidden_layers", 4}});
+}
+
+void check_refused(const json& config, const std::string& message) {
+  CHECK_THROWS_WITH_AS(read(config), ("config.json" + message).c_str(), UsageError);
+}
+
+}  // namespace
+
+TEST_CASE("a config is read, every field of it") {
+  const TransformersConfig config = read(with(example(), {{"attention_bias", true}, {"tie_word_embeddings", true}}));
+  CHECK(config.family.class_prefix == "Llama");
+  CHECK(config.vocabulary == 100);
+  CHECK(config.hidden == 64);
+  CHECK(config.mlp == 96);
+  CHECK(config.layers == 2);
+  CHECK(config.heads == 4);
+  CHECK(config.kv_heads == 2);
+  CHECK(config.head_width == 16);
+  CHECK_FALSE(config.padding.has_value());
+  CHECK(config.tied);
+  CHECK(config.query_bias);
+  CHECK(config.output_bias);
+  CHECK_FALSE(config.mlp_bias);
+  CHECK(config.epsilon == 1e-5);
+  CHECK(config.activation == "silu");
+  CHECK(config.attention_scale == 0.25);
+  CHECK(config.rotary.at(0).theta == 500000.0);
+  CHECK(config.rotary.at(0).width == 16);
+  CHECK(config.turned_by == std::vector<int>{0, 0});
+  CHECK(config.longest == 0);
+  CHECK(config.dtype == "bfloat16");
+}
+
+TEST_CASE("what a config leaves out is what the family's class has") {
+  const TransformersConfig gemma =
+      read(without(without(with(example("gemma"), {{"num_key_value_heads", 4}}), "pad_token_id"), "head_dim"));
+  CHECK(gemma.tied);
+  CHECK(gemma.head_width == 256);
+  CHECK(gemma.padding == 0);
+  CHECK_FALSE(read(with(example("gemma"), {{"num_key_value_heads", 4}})).padding.has_value());  // null is none
+  CHECK(read(without(example(), "num_key_value_heads")).kv_heads == 4);
+  CHECK(read(without(example(), "rope_theta")).rotary.at(0).theta == 10000.0);
+  CHECK(read(without(example(), "torch_dtype")).dtype == "");
+  CHECK(read(with(example(), {{"torch_dtype", nullptr}})).dtype == "");
+  for (const char* dtype : {"auto", "torch.bfloat16"})  // transformers refuses them, too
+    CHECK_THROWS_WITH_AS(read(with(example(), {{"torch_dtype", dtype}})),
+                         doctest::Contains(("config.json.dtype: unknown dtype '" + std::string(dtype)).c_str()),
+                         UsageError);
+  check_refused(without(example("qwen2"), "num_key_value_heads"),
+                ".num_key_value_heads: 32 does not divide num_attention_heads, 4");
+}
+
+TEST_CASE("the rotary embedding has one meaning in old and in new files") {
+  const json scaling = {{"rope_type", "llama3"},
+                        {"factor", 8.0},
+                        {"low_freq_factor", 1.0},
+                        {"high_freq_factor", 4.0},
+                        {"original_max_position_embeddings", 8192}};
+  const TransformersConfig old = read(with(example(), {{"rope_scaling", scaling}}));
+  const TransformersConfig now =
+      read(with(without(example(), "rope_theta"), {{"rope_parameters", with(scaling, {{"rope_theta", 500000.0}})}}));
+  for (const TransformersConfig& config : {old, now}) {
+    CHECK(config.rotary.at(0).kind == RotaryKind::llama3);
+    CHECK(config.rotary.at(0).theta == 500000.0);
+    CHECK(config.rotary.at(0).factor == 8.0);
+    CHECK(config.rotary.at(0).high_frequency == 4.0);
+    CHECK(config.rotary.at(0).trained_positions == 8192);
+  }
+}
+
+TEST_CASE("a window counts where the family uses it") {
+  const json window = {{"sliding_window", 32}};
+  const TransformersConfig everywhere = read(with(example("mistral"), window));
+  CHECK(everywhere.windows == std::vector<int64_t>(static_cast<size_t>(everywhere.layers), 32));
+  CHECK(everywhere.longest == 0);
+  CHECK(read(with(example("llama"), window)).windows.front() == 0);
+  CHECK(read(with(example("llama"), window)).longest == 0);
+  CHECK(read(with(example("qwen2"), with(window, {{"num_key_value_heads", 2}}))).longest == 0);
+  CHECK(read(with(example("qwen2"), with(window, {{"use_sliding_window", true}}))).longest == 31);
+}
+
+TEST_CASE("layers with windows turn by a table of their own, or they alone turn") {
+  json gemma = with(example("gemma3_text"), {{"num_hidden_layers", 7},
+                                             {"hidden_activation", "gelu_pytorch_tanh"},
+                                             {"query_pre_attn_scalar", 16},
+                                             {"rope_local_base_freq", 20000.0},
+                                             {"rope_scaling", {{"rope_type", "linear"}, {"factor", 8.0}}}});
+  const TransformersConfig old = read(gemma);
+  gemma = without(without(without(gemma, "rope_scaling"), "rope_theta"), "rope_local_base_freq");
+  const json tables = {{"full_attention", {{"rope_type", "linear"}, {"factor", 8.0}, {"rope_theta", 500000.0}}},
+                       {"sliding_attention", {{"rope_theta", 20000.0}}}};
+  for (const TransformersConfig& config : {old, read(with(gemma, {{"rope_parameters", tables}}))}) {
+    CHECK(config.turned_by == std::vector<int>{1, 1, 1, 1, 1, 0, 1});
+    REQUIRE(config.rotary.size() == 2);
+    CHECK(config.rotary[0].theta == 500000.0);
+    CHECK(config.rotary[0].factor == 8.0);
+    CHECK(config.rotary[1].theta == 20000.0);
+    CHECK(config.rotary[1].kind == RotaryKind::plain);
+  }
+  json cohere = with(example("cohere2"), {{"layer_norm_eps", 1e-5}, {"logit_scale", 0.25}, {"sliding_window", 8}});
+  cohere["layer_types"] = {"full_attention", "sliding_attention"};
+  CHECK(read(cohere).turned_by == std::vector<int>{-1, 0});
+  CHECK(read(with(cohere, {{"sliding_window", nullptr}})).turned_by == std::vector<int>{-1, -1});
+}
+
+TEST_CASE("rotary embeddings that stretch tell how far, and by how much cosine and sine grow") {
+  const auto scaled = [](const json& scaling) {
+    return read(with(example("phi3"), {{"rope_scaling", scaling}, {"max_position_embeddings", 64}})).rotary.at(0);
+  };
+  CHECK(scaled({{"type", "dynamic"}, {"factor", 2.0}}).longest == 64);
+  const Rotary yarn = scaled({{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}});
+  CHECK(yarn.trained_positions == 16);
+  CHECK(yarn.scale == doctest::Approx(1.1386294));
+  CHECK(yarn.longest == 0);
+  json longrope = {{"type", "longrope"}, {"original_max_position_embeddings", 16}, {"short_factor", json::array()}};
+  for (int i = 0; i < 8; ++i) longrope["short_factor"].push_back(1.5);
+  CHECK(scaled(longrope).longest == 16);
+  CHECK(scaled(longrope).factors == std::vector<double>(8, 1.5));
+  CHECK(scaled(longrope).scale == doctest::Approx(std::sqrt(1.5)));
+  longrope["short_factor"].push_back(1.5);
+  CHECK_THROWS_WITH_AS(scaled(longrope), "config.json.rope_scaling.short_factor must have 8 numbers, not 9",
+                       UsageError);
+}
+
+TEST_CASE("experts are in the layers that the config says") {
+  const TransformersConfig config = read(with(mixture(), {{"decoder_sparse_step", 2}, {"mlp_only_layers", {3}}}));
+  REQUIRE(config.experts.has_value());
+  CHECK(config.experts->layers == std::vector<bool>{false, true, false, false});
+  CHECK(config.experts->count == 6);
+  CHECK(config.experts->chosen == 2);
+  CHECK(config.experts->width == 24);
+  CHECK(config.experts->shared_width == 40);
+  CHECK_FALSE(config.experts->normed);
+  CHECK(read(with(mixture(), {{"norm_topk_prob", true}})).experts->normed);
+  CHECK_FALSE(read(example()).experts.has_value());
+}
+
+TEST_CASE("GPT-2 has names of its own and a table of positions") {
+  const TransformersConfig config = read(gpt2());
+  CHECK(config.hidden == 64);
+  CHECK(config.mlp == 256);
+  CHECK(config.positions == 32);
+  CHECK(config.longest == 32);
+  CHECK(config.rotary.empty());
+  CHECK(config.turned_by == std::vector<int>{-1, -1});
+  CHECK(config.attention_dropout == 0.1);
+  CHECK(config.embedding_dropout == 0.1);
+  CHECK(read(with(gpt2(), {{"n_inner", 48}, {"resid_pdrop", 0.0}})).mlp == 48);
+}
+
+TEST_CASE("a field that is missing is named") {
+  for (const char* field : {"n_embd", "n_layer", "n_head", "n_positions", "layer_norm_epsilon", "activation_function"})
+    check_refused(without(gpt2(), field), "." + std::string(field) + " is missing");
+  for (const char* field :
+       {"num_experts", "num_experts_per_tok", "moe_intermediate_size", "shared_expert_intermediate_size"})
+    check_refused(without(mixture(), field), "." + std::string(field) + " is missing");
+
+  for (const char* field : {"model_type", "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+                            "num_attention_heads", "rms_norm_eps", "hidden_act"})
+    check_refused(without(example(), field), "." + std::string(field) + " is missing");
+  check_refused(with(example(), {{"hidden_size", nullptr}}), ".hidden_size is missing");
+  check_refused(example("granite"), ".embedding_multiplier is missing");
+}
+
+TEST_CASE("a config that contradicts itself is told where") {
+  check_refused(with(example(), {{"num_attention_heads", 3}}),
+                ".num_attention_heads: 3 does not divide hidden_size, 64, and there is no head_dim");
+  check_refused(with(example(), {{"num_key_value_heads", 3}}),
+                ".num_key_value_heads: 3 does not divide num_attention_heads, 4");
+  check_refused(with(example(), {{"pad_token_id", 100}}), ".pad_token_id: 100 is no token: vocab_size is 100");
+  check_refused(with(example(), {{"head_dim", 5}}), ".head_dim: the part of a head that turns must be even, not 5");
+  check_refused(with(example(), {{"layer_types", {"full_attention"}}}),
+                ".layer_types: must have num_hidden_layers names, 2");
+  check_refused(with(example(), {{"rope_parameters", {{"rope_theta", 1.0}}}}),
+                ".rope_theta: contradicts config.json.rope_parameters.rope_theta");
+  check_refused(with(example(), {{"hidden_size", 1.5}}), ".hidden_size must be an integer from 1 to 16777216, not 1.5");
+}
+
+TEST_CASE("parts of a config that contradict each other are told") {
+  check_refused(with(mixture(), {{"num_experts_per_tok", 7}}), ".num_experts_per_tok: 7 of 6 experts cannot be chosen");
+  check_refused(with(gpt2(), {{"n_head", 3}}), ".n_head: 3 does not divide n_embd, 64, and there is no head_dim");
+  check_refused(with(gpt2(), {{"resid_pdrop", 1.0}}), ".resid_pdrop: must be from 0 to below 1");
+  check_refused(with(example(), {{"rope_parameters", 1}}), ".rope_parameters must be an object, not 1");
+}
+
+TEST_CASE("what is not built is refused by its name") {
+  check_refused(
+      with(example(), {{"rope_scaling", {{"type", "spun"}, {"factor", 4.0}}}}),
+      ".rope_scaling.rope_type: 'spun' is not built; default, linear, llama3, dynamic, yarn and longrope are");
+  check_refused(with(example(), {{"hidden_act", "x"}}),
+                ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu");
+  check_refused(with(example(), {{"attn_implementation", "flash_attention_2"}}),
+                ".attn_implementation: 'flash_attention_2' is not built, sdpa and eager are");
+  check_refused(with(example(), {{"quantization_config", {{"bits", 4}}}}),
+                ".quantization_config: quantized weights are not built");
+  check_refused(with(example(), {{"partial_rotary_factor", 0.5}}),
+                ".partial_rotary_factor: heads that turn in part are not built for llama");
+  check_refused(with(mixture(), {{"output_router_logits", true}}),
+                ".output_router_logits: the auxiliary loss of the router is not built");
+  check_refused(with(mixture(), {{"router_jitter_noise", 0.1}}),
+                ".router_jitter_noise: noise on what the router sees is not built");
+  check_refused(with(mixture(), {{"experts_implementation", "eager"}}),
+                ".experts_implementation: 'eager' is not built, grouped_mm is");
+  check_refused(with(gpt2(), {{"scale_attn_by_inverse_layer_idx", true}}),
+                ".scale_attn_by_inverse_layer_idx: attention whose scale follows the layer is not built");
+  check_refused(with(gpt2(), {{"add_cross_attention", true}}),
+                ".add_cross_attention: attention to an encoder is not built");
+}
+
+TEST_CASE("a model_type that is in no row is refused with what to do instead") {
+  CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}),
+                       doctest::Contains("unknown model_type 'mamba'. Known: llama, mistral, "), UsageError);
+  CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}), doctest::Contains("docs/export.md"), UsageError);
+  CHECK_THROWS_WITH_AS(read({{"model_type", "gemma3"}, {"text_config", {{"model_type", "gemma3_text"}}}}),
+                       doctest::Contains("Its text_config, as a config.json of its own, is known"), UsageError);
+  CHECK_THROWS_WITH_AS(read({{"model_type", "lama"}}), doctest::Contains("did you mean 'llama'?"), UsageError);
+}
+
+TEST_CASE("text that is no config is refused") {
+  CHECK_THROWS_WITH_AS(parse_transformers_config("c", "{"), "c is not JSON: byte 2", UsageError);
+  CHECK_THROWS_WITH_AS(parse_transformers_config("c", "[]"), "c must be an object", UsageError);
+}
