@@ -2,58 +2,59 @@
 
 #include <charconv>
 
-#include "core/base/private_folder.h"
+#include "core/base/temporary_folder.h"
 #include "core/measure/attach/command.h"
 #include "core/measure/process/interrupt.h"
 
 namespace memtune::cli {
 namespace {
 
-using sweep::DoctorCheck;
+using sweep::ReceivedDoctorCheck;
 
-constexpr int kLeastMajor = 2, kLeastMinor = 4;  // oldest PyTorch that is tested
+constexpr int kMinMajor = 2, kMinMinor = 4;  // oldest PyTorch that is tested
 
 bool is_too_old(const std::string& version) {
   int major = 0, minor = 0;
   const char* end = version.data() + version.size();
   const char* dot = std::from_chars(version.data(), end, major).ptr;
   if (dot != end) std::from_chars(dot + 1, end, minor);
-  return major < kLeastMajor || (major == kLeastMajor && minor < kLeastMinor);
+  return major < kMinMajor || (major == kMinMajor && minor < kMinMinor);
 }
 
-DoctorCheck check_steps(const result::Measurement& m) {
+ReceivedDoctorCheck check_steps(const result::Measurement& m) {
   if (m.outcome != result::Outcome::ok) return {"command", "fail", to_string(m.outcome) + ": " + m.reason, ""};
   return {"command", "ok", "its optimizer steps are seen", ""};
 }
 
-DoctorCheck check_torch(const std::string& version) {
+ReceivedDoctorCheck check_torch(const std::string& version) {
   if (is_too_old(version))
     return {"PyTorch", "warn", version + ": nothing older than 2.4 is tried",
             "a newer PyTorch in the command's environment"};
   return {"PyTorch", "ok", version, ""};
 }
 
-DoctorCheck check_device(const result::Measurement& m) {
+ReceivedDoctorCheck check_device(const result::Measurement& m) {
   if (m.device.starts_with("CPU"))
     return {"device", "warn", m.device + ": no copies are traced, and the peak is the process's resident memory", ""};
   return {"device", "ok", m.device, ""};
 }
 
-DoctorCheck check_trace(const attach::CommandResult& result) {
+ReceivedDoctorCheck check_trace(const attach::CommandResult& result) {
   if (!result.device_traced)
     return {"copies and kernels", "warn", "not traced", "memtune doctor says whether CUPTI is there"};
   return {"copies and kernels", "ok", "traced", ""};
 }
 
-DoctorCheck check_losses(const result::Measurement& m) {
+ReceivedDoctorCheck check_losses(const result::Measurement& m) {
   if (m.loss.empty()) return {"losses", "warn", "none is seen: variants cannot be compared by them", ""};
   return {"losses", "ok", std::to_string(m.loss.size()) + " of its first steps are read", ""};
 }
 
 }  // namespace
 
-std::vector<DoctorCheck> check_command(const std::vector<std::string>& command, std::chrono::milliseconds limit) {
-  const PrivateFolder folder("doctor");
+std::vector<ReceivedDoctorCheck> check_command(const std::vector<std::string>& command,
+                                               std::chrono::milliseconds limit) {
+  const TemporaryFolder folder("doctor");
   attach::CommandSettings settings;
   settings.command = command;
   settings.steps = {1, 1, 1};
@@ -62,7 +63,7 @@ std::vector<DoctorCheck> check_command(const std::vector<std::string>& command, 
   const process::InterruptScope interrupts;
   const attach::CommandResult result = attach::measure_command(settings);
   const result::Measurement& m = result.row.measurement;
-  std::vector<DoctorCheck> checks = {check_steps(m)};
+  std::vector<ReceivedDoctorCheck> checks = {check_steps(m)};
   if (!result.torch.empty()) {
     checks.push_back(check_torch(result.torch));
     checks.push_back(check_device(m));

@@ -10,6 +10,7 @@
 namespace memtune::cli {
 
 // Runs at most four steps in a temporary folder. Throws UsageError if the program does not exist.
-std::vector<sweep::DoctorCheck> check_command(const std::vector<std::string>& command, std::chrono::milliseconds limit);
+std::vector<sweep::ReceivedDoctorCheck> check_command(const std::vector<std::string>& command,
+                                                      std::chrono::milliseconds limit);
 
 }  // namespace memtune::cli

@@ -16,13 +16,13 @@ void check_flags_of_command(const CLI::App& command, const std::vector<std::stri
 }
 
 sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command) {
-  constexpr int64_t kMostSteps = 100000;
+  constexpr int64_t kMaxSteps = 100000;
   sweep::CommandSweepSettings settings;
   settings.model = sweep::shell_line(command);
   settings.sweep.command = command;
-  settings.sweep.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
+  settings.sweep.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMaxSteps));
   if (flags.warmup == "0") throw UsageError("--warmup: a command's first step has no beginning; it takes at least 1");
-  settings.sweep.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 1, kMostSteps));
+  settings.sweep.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 1, kMaxSteps));
   settings.limit = duration_flag("--timeout", flags.timeout);
   if (!flags.memory_cap.empty()) settings.sweep.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
   check_out(flags.out);

@@ -8,9 +8,9 @@
 #include "cli/flags.h"
 #include "cli/planned_variants.h"
 #include "cli/progress.h"
-#include "core/answer/report/ways.h"
+#include "core/answer/report/alternatives.h"
 #include "core/answer/result/ranking.h"
-#include "core/answer/trainer/space.h"
+#include "core/answer/trainer/config_space.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -48,27 +48,27 @@ std::vector<std::string> with_arguments(const std::vector<std::string>& command,
 }
 
 // All variants of the trainer, the user's own first. Without a trainer only the command itself.
-std::vector<sweep::CommandVariant> variants_of(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
+std::vector<sweep::CommandVariant> variants_of(const CommandSweepFlags& flags, sweep::CommandSweepRecord& sweep) {
   if (flags.trainer.empty() && flags.config.empty() && flags.allowed.empty()) return {{"", flags.command, "", ""}};
   check_places(flags);
   const std::string text = flags.config.empty() ? "" : read_file(flags.config);
   const std::string name = std::filesystem::path(flags.config).filename().string();
-  trainer::SpaceSettings settings;
+  trainer::ConfigSpaceOptions settings;
   for (const std::string& what : flags.allowed)
     settings.optimizer |= choice_flag("--allow", what, kMayChange) == "optimizer";
   settings.command = flags.command;
-  const trainer::Space space = trainer::make_space(flags.trainer, text, name, settings);
-  for (const trainer::Skipped& skipped : space.skipped) sweep.skipped.push_back({skipped.name, skipped.reason});
+  const trainer::ConfigSpace space = trainer::make_space(flags.trainer, text, name, settings);
+  for (const trainer::SkippedConfig& skipped : space.skipped) sweep.skipped.push_back({skipped.name, skipped.reason});
   std::vector<sweep::CommandVariant> variants;
-  for (const trainer::Variant& variant : space.variants)
+  for (const trainer::ConfigVariant& variant : space.variants)
     variants.push_back({variant.name, with_arguments(flags.command, variant.arguments), space.file_name, variant.config,
                         space.variants.front().name, variant.parts, variant.like});
   return variants;
 }
 
 // Figures that a sweep of a model in the folder measured, at the recommended batch.
-std::vector<sweep::NativeFigures> native_figures(const CommandSweepFlags& flags) {
-  std::vector<sweep::NativeFigures> figures;
+std::vector<sweep::EngineTrialResult> native_figures(const CommandSweepFlags& flags) {
+  std::vector<sweep::EngineTrialResult> figures;
   if (flags.like.empty()) return figures;
   if (flags.trainer.empty()) throw UsageError("--like is about a trainer's settings: --trainer NAME says whose");
   const report::Report report = open_run(flags.like).report;
@@ -76,7 +76,7 @@ std::vector<sweep::NativeFigures> native_figures(const CommandSweepFlags& flags)
     throw UsageError("--like: " + flags.like +
                      " is a sweep of a command; it takes one of a model, memtune sweep --model");
   const result::Recommendation& at = report.recommendation;
-  for (const result::Row& row : report.rows)
+  for (const result::TrialRow& row : report.rows)
     if (row.batch == at.batch && row.sequence == at.sequence) {
       const bool worked = result::usable(row.measurement);
       figures.push_back({plan::canonical_name(row.measurement.strategy), worked ? row.measurement.step_ms.median : 0,
@@ -85,7 +85,7 @@ std::vector<sweep::NativeFigures> native_figures(const CommandSweepFlags& flags)
   return figures;
 }
 
-void add_variants(const CommandSweepFlags& flags, sweep::CommandSweep& sweep) {
+void add_variants(const CommandSweepFlags& flags, sweep::CommandSweepRecord& sweep) {
   if (flags.command.empty())
     throw UsageError("no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}");
   std::vector<sweep::VariantAxis> axes;
@@ -109,7 +109,8 @@ std::string later_text(const CommandSweepFlags& flags) {
 std::string way_out(const CommandSweepFlags& flags, const report::Report& report) {
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or variants that take less";
   const auto ended_in = [&](result::Outcome outcome) {
-    return std::ranges::all_of(report.rows, [&](const result::Row& row) { return row.measurement.outcome == outcome; });
+    return std::ranges::all_of(report.rows,
+                               [&](const result::TrialRow& row) { return row.measurement.outcome == outcome; });
   };
   if (ended_in(result::Outcome::skipped)) return "a longer --time-limit";
   if (ended_in(result::Outcome::timeout)) return "a longer --timeout";
@@ -119,18 +120,18 @@ std::string way_out(const CommandSweepFlags& flags, const report::Report& report
 void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) {
   const ConsoleFlags& console = flags.answer.console;
   if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
-  const auto row = std::ranges::find_if(result.report.rows, &result::Row::recommended);
+  const auto row = std::ranges::find_if(result.report.rows, &result::TrialRow::recommended);
   if (row == result.report.rows.end()) return say(console, "next: " + way_out(flags, result.report));
   if (!result.report.planned) return say(console, "next: " + sweep::shell_line(row->command));
   const std::string run = "memtune export " + sweep::shell_line({flags.answer.out});
   std::vector<std::string> lines;
-  for (const report::Way& way : report::ways(result.report)) {
-    if (!way.fits) continue;
+  for (const report::AnswerAlternative& alternative : report::alternatives(result.report)) {
+    if (!alternative.fits) continue;
     const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
-    if (way.by_plan)
-      lines.push_back(run + " --trainer python -o memtune_plan.py writes " + way.text);
+    if (alternative.by_plan)
+      lines.push_back(run + " --trainer python -o memtune_plan.py writes " + alternative.text);
     else if (!flags.trainer.empty())
-      lines.push_back(run + " --trainer " + flags.trainer + into + " writes " + way.text);
+      lines.push_back(run + " --trainer " + flags.trainer + into + " writes " + alternative.text);
   }
   lines.push_back("memtune view " + sweep::shell_line({flags.answer.out}));
   for (size_t i = 0; i < lines.size(); ++i) say(console, (i == 0 ? "next: " : "  or: ") + lines[i]);
@@ -151,7 +152,7 @@ int sweep_command(CommandSweepFlags flags) {
     planned.emplace(*native, flags.native->strategies,
                     flags.settings.budget_bytes > 0 ? flags.settings.budget_bytes : cap, flags.plan_asked,
                     flags.settings.dry_run);
-    flags.settings.choose = [&](std::span<const sweep::TrialState> tried, sweep::CommandSweep& sweep) {
+    flags.settings.choose = [&](std::span<const sweep::TrialState> tried, sweep::CommandSweepRecord& sweep) {
       return planned->next(tried, sweep);
     };
   }

@@ -12,13 +12,13 @@
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
-#include "core/engine/disk/probe.h"
+#include "core/engine/disk/disk_probe.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::cli {
 namespace {
 
-using sweep::DoctorCheck;
+using sweep::ReceivedDoctorCheck;
 
 constexpr std::chrono::minutes kCommandLimit{10};
 
@@ -46,17 +46,17 @@ struct DoctorFlags {
 };
 
 // The checks of memtune-trial, or a failed check if it does not answer.
-std::vector<DoctorCheck> ask_trial(const std::string& device) {
+std::vector<ReceivedDoctorCheck> ask_trial(const std::string& device) {
   sweep::TrialAnswer answer = sweep::run_trial_process({{"doctor", device}, "", std::chrono::minutes(2), {}});
-  if (auto* checks = std::get_if<std::vector<DoctorCheck>>(&answer)) return std::move(*checks);
+  if (auto* checks = std::get_if<std::vector<ReceivedDoctorCheck>>(&answer)) return std::move(*checks);
   std::string detail = "gave another answer than was asked for";
-  if (const auto* failure = std::get_if<sweep::Failure>(&answer)) detail = failure->reason;
-  if (const auto* problem = std::get_if<sweep::UsageProblem>(&answer)) detail = problem->message;
+  if (const auto* failure = std::get_if<sweep::ProcessFailure>(&answer)) detail = failure->reason;
+  if (const auto* problem = std::get_if<sweep::ReportedUsageError>(&answer)) detail = problem->message;
   return {{"trial process", "fail", detail, "install it again, or build it again with scripts/memtune"}};
 }
 
 // Measures the disk without other load, one direction at a time.
-DoctorCheck check_scratch(const std::string& directory) {
+ReceivedDoctorCheck check_scratch(const std::string& directory) {
   constexpr int64_t kProbeBytes = int64_t{1} << 30;
   try {
     const disk::DiskSpeed speed = disk::probe_disk(directory, kProbeBytes);
@@ -69,28 +69,30 @@ DoctorCheck check_scratch(const std::string& directory) {
   }
 }
 
-std::vector<DoctorCheck> all_checks(const std::string& device) {
-  std::vector<DoctorCheck> checks = {{"memtune", "ok", MEMTUNE_VERSION, ""}};
+std::vector<ReceivedDoctorCheck> all_checks(const std::string& device) {
+  std::vector<ReceivedDoctorCheck> checks = {{"memtune", "ok", MEMTUNE_VERSION, ""}};
   try {
     checks.push_back({"memtune-trial", "ok", sweep::find_trial_program().string(), ""});
   } catch (const UsageError& error) {
     checks.push_back({"memtune-trial", "fail", "not found: no trial can run", error.what()});
     return checks;
   }
-  for (DoctorCheck& check : ask_trial(device)) checks.push_back(std::move(check));
+  for (ReceivedDoctorCheck& check : ask_trial(device)) checks.push_back(std::move(check));
   return checks;
 }
 
-std::string as_json(const std::vector<DoctorCheck>& checks) {
+std::string as_json(const std::vector<ReceivedDoctorCheck>& checks) {
   nlohmann::json list = nlohmann::json::array();
-  for (const DoctorCheck& check : checks) {
+  for (const ReceivedDoctorCheck& check : checks) {
     list.push_back({{"name", check.name}, {"status", check.status}, {"detail", check.detail}, {"fix", check.fix}});
   }
   return print_json({{"checks", list}}, 2) + "\n";
 }
 
-report::Paint paint_of(const std::string& status) {
-  return status == "ok" ? report::Paint::good : status == "warn" ? report::Paint::doubtful : report::Paint::bad;
+report::TextStyle paint_of(const std::string& status) {
+  return status == "ok"     ? report::TextStyle::good
+         : status == "warn" ? report::TextStyle::doubtful
+                            : report::TextStyle::bad;
 }
 
 // `text` wrapped to the right of `lead`.
@@ -101,12 +103,12 @@ std::string hanging(const std::string& lead, int lead_width, const std::string& 
   return lines;
 }
 
-std::string as_text(const std::vector<DoctorCheck>& checks, report::TableStyle style) {
+std::string as_text(const std::vector<ReceivedDoctorCheck>& checks, report::TableStyle style) {
   int names = 0;
-  for (const DoctorCheck& check : checks) names = std::max(names, display_width(check.name));
+  for (const ReceivedDoctorCheck& check : checks) names = std::max(names, display_width(check.name));
   const int column = names + 8;
   std::string text;
-  for (const DoctorCheck& check : checks) {
+  for (const ReceivedDoctorCheck& check : checks) {
     const std::string lead = report::painted(pad_right(check.status, 4), paint_of(check.status), style.color) + "  " +
                              pad_right(printable(check.name), names + 2);
     text += hanging(lead, column, printable(check.detail), style.width);
@@ -117,7 +119,7 @@ std::string as_text(const std::vector<DoctorCheck>& checks, report::TableStyle s
   return text;
 }
 
-int tell_checks(const DoctorFlags& flags, const std::vector<DoctorCheck>& checks, const std::string& next) {
+int print_checks(const DoctorFlags& flags, const std::vector<ReceivedDoctorCheck>& checks, const std::string& next) {
   if (!flags.json.empty()) write_output(flags.json, as_json(checks));
   if (flags.json.empty()) write_output("-", as_text(checks, table_style(flags.console)));
   const bool failed =
@@ -129,7 +131,7 @@ int tell_checks(const DoctorFlags& flags, const std::vector<DoctorCheck>& checks
 int look_at_command(const DoctorFlags& flags, const std::vector<std::string>& command) {
   check_output("--json", flags.json);
   if (command.empty()) throw UsageError("no command behind --; memtune doctor -- python train.py looks at one");
-  return tell_checks(flags, check_command(command, kCommandLimit), "memtune profile -- and the command");
+  return print_checks(flags, check_command(command, kCommandLimit), "memtune profile -- and the command");
 }
 
 int measure(const DoctorFlags& flags) {
@@ -150,10 +152,10 @@ int run_command(const DoctorFlags& flags) {
   if (flags.probe) return measure(flags);
   if (!flags.output.empty()) throw UsageError("--write writes what was measured: it goes with --probe");
   std::vector<std::string> notes;
-  std::vector<DoctorCheck> checks = all_checks(choose_device(flags.device, notes));
+  std::vector<ReceivedDoctorCheck> checks = all_checks(choose_device(flags.device, notes));
   if (!flags.scratch.empty()) checks.push_back(check_scratch(flags.scratch));
   for (const std::string& note : notes) say(flags.console, note);
-  return tell_checks(flags, checks, "memtune sweep");
+  return print_checks(flags, checks, "memtune sweep");
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
-#include "core/engine/disk/probe.h"
-#include "core/record/trace/origin.h"
+#include "core/engine/disk/disk_probe.h"
+#include "core/record/trace/provenance.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::cli {
@@ -24,11 +24,11 @@ constexpr std::chrono::minutes kLimit{5};
 constexpr size_t kDate = 10;  // characters of a date: 2026-11-22
 
 MachineProfile ask_trial(const std::string& device, const ConsoleFlags& console) {
-  const auto progress = [&](const sweep::Phase& phase) { say(console, phase.note); };
+  const auto progress = [&](const sweep::TrialProgress& phase) { say(console, phase.note); };
   sweep::TrialAnswer answer = sweep::run_trial_process({{"probe", device}, "", kLimit, progress});
   if (auto* machine = std::get_if<MachineProfile>(&answer)) return std::move(*machine);
-  if (const auto* problem = std::get_if<sweep::UsageProblem>(&answer)) throw UsageError(problem->message);
-  if (const auto* failure = std::get_if<sweep::Failure>(&answer)) throw Error("the probe: " + failure->reason);
+  if (const auto* problem = std::get_if<sweep::ReportedUsageError>(&answer)) throw UsageError(problem->message);
+  if (const auto* failure = std::get_if<sweep::ProcessFailure>(&answer)) throw Error("the probe: " + failure->reason);
   throw Error("the probe gave another answer than was asked for");
 }
 

@@ -6,8 +6,8 @@
 
 #include "cli/app.h"
 #include "cli/finished_run.h"
-#include "core/answer/trainer/check.h"
-#include "core/answer/trainer/comments.h"
+#include "core/answer/trainer/config_check.h"
+#include "core/answer/trainer/export_comments.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
@@ -27,7 +27,7 @@ std::optional<FinishedRun> run_in(const std::string& folder) try {
 std::string measured(const std::optional<FinishedRun>& run, const std::string& folder, const std::string& strategy) {
   if (!run) return "not measured: there is no sweep in " + folder;
   const auto& rows = run->report.rows;
-  const auto row = std::ranges::find_if(rows, [&](const result::Row& one) {
+  const auto row = std::ranges::find_if(rows, [&](const result::TrialRow& one) {
     return one.measurement.strategy == strategy && one.measurement.outcome == result::Outcome::ok;
   });
   if (row == rows.end()) return "not measured in " + folder + ": memtune sweep --strategy '" + strategy + "' does";
@@ -38,10 +38,10 @@ std::string measured(const std::optional<FinishedRun>& run, const std::string& f
 
 int check_trainer_config(const CheckedConfig& config) {
   const std::optional<FinishedRun> run = run_in(config.run);
-  const trainer::ConfigCheck check = trainer::check_config(config.trainer, read_file(config.file), config.file,
-                                                           config.releases, run ? run->report.blocks : 0);
+  const trainer::ConfigCheckResult check = trainer::check_config(config.trainer, read_file(config.file), config.file,
+                                                                 config.releases, run ? run->report.blocks : 0);
   std::string text;
-  for (const trainer::Problem& problem : check.problems)
+  for (const trainer::ConfigProblem& problem : check.problems)
     text += config.file + (problem.line > 0 ? ":" + std::to_string(problem.line) : "") + ": " + problem.text + "\n";
   if (check.meaning) {
     text += "it amounts to " + std::string(check.meaning->nearly ? "nearly " : "") + check.meaning->strategy + "\n";

@@ -77,12 +77,13 @@ void write_config(const std::string& path, const std::string& text) {
 }
 
 // The facts are for the row's batch and sequence, if the sweep inspected the model at these.
-int write_python(const ExportFlags& flags, const FinishedRun& run, const result::Row& row) {
+int write_python(const ExportFlags& flags, const FinishedRun& run, const result::TrialRow& row) {
   const std::optional<plan::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
   if (!plan) throw UsageError("the plan of '" + row.measurement.strategy + "' is not in " + flags.run + " any more");
   const plan::ProgramFacts facts = run.directory.read_record().facts.program;
-  const trainer::PythonPlan python = trainer::write_python_plan(
-      *plan, facts, row, run.report, flags.compile ? trainer::Running::compiled : trainer::Running::eager);
+  const trainer::PythonPlan python =
+      trainer::write_python_plan(*plan, facts, row, run.report,
+                                 flags.compile ? trainer::PythonPlanMode::compiled : trainer::PythonPlanMode::eager);
   write_config(flags.output, python.text);
   for (const std::string& note : python.notes) say(flags.console, "note: " + note);
   say(flags.console, "next: import memtune_plan; memtune_plan.apply(model) before the first step");
@@ -133,13 +134,13 @@ int run_command(const ExportFlags& flags) {
     write_config(flags.in_place ? flags.into : flags.output, text);
     return kDone;
   }
-  const result::Row& row = find_row(run.report, flags.strategy);
+  const result::TrialRow& row = find_row(run.report, flags.strategy);
   if (flags.trainer == kPython) return write_python(flags, run, row);
   if (!flags.into.empty()) {
     settings.name = flags.into;
     settings.text = read_file(flags.into);
   }
-  const trainer::Export written = trainer::export_config(flags.trainer, row, run.report, settings);
+  const trainer::ExportedConfig written = trainer::export_config(flags.trainer, row, run.report, settings);
   for (const std::string& line : written.said) say(flags.console, line);
   write_config(flags.in_place ? flags.into : flags.output, written.text);
   if (flags.into.empty())

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "core/answer/report/ways.h"
+#include "core/answer/report/alternatives.h"
 #include "core/answer/result/ranking.h"
+#include "core/answer/trainer/config_space.h"
 #include "core/answer/trainer/python_plan.h"
-#include "core/answer/trainer/space.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -17,9 +17,9 @@
 namespace memtune::cli {
 namespace {
 
-using result::Row;
+using result::TrialRow;
 
-std::string measured_text(const Row& row) {
+std::string measured_text(const TrialRow& row) {
   return row.measurement.strategy + " took " + ms_text(row.measurement.step_ms.median) + " a step and " +
          format_bytes(peak(row)) + " at the peak with your command";
 }
@@ -30,8 +30,8 @@ class VariantExport {
       : run_(run), flags_(flags), sweep_(*run.directory.read_record().command) {}
 
   std::string plan() const {
-    const Row& row = chosen(true);
-    const trainer::PythonCopy copy = copied(row);
+    const TrialRow& row = chosen(true);
+    const trainer::PythonPlanCopy copy = copied(row);
     if (!copy.same)
       say(flags_.console, "warning: " + row.python +
                               " is not what this memtune writes (of another version, or changed since): only its data "
@@ -52,7 +52,7 @@ class VariantExport {
     if (sweep_.trainer != flags_.trainer)
       throw UsageError("'" + flags_.path + "' is a sweep of " + sweep_.trainer + "'s settings: --trainer " +
                        sweep_.trainer + " writes them");
-    const Row& row = chosen(false);
+    const TrialRow& row = chosen(false);
     say(flags_.console, measured_text(row));
     if (!flags_.into.empty()) return into(row.measurement.strategy);
     if (row.config.empty()) return sweep::shell_line(row.command) + "\n";
@@ -62,7 +62,7 @@ class VariantExport {
   }
 
  private:
-  trainer::PythonCopy copied(const Row& row) const try {
+  trainer::PythonPlanCopy copied(const TrialRow& row) const try {
     return trainer::copy_python_plan(read_file(row.python, run_.directory.files()), row, run_.report);
   } catch (const UsageError& error) {
     throw UsageError(row.python + " is no plan that this memtune reads (" + error.what() +
@@ -70,9 +70,9 @@ class VariantExport {
   }
 
   // The row that --strategy names, otherwise the best.
-  const Row& chosen(bool planned) const {
+  const TrialRow& chosen(bool planned) const {
     if (flags_.strategy.empty()) return best(planned);
-    const Row& row = find_row(run_.report, flags_.strategy);
+    const TrialRow& row = find_row(run_.report, flags_.strategy);
     if (row.python.empty() == planned)
       throw UsageError("'" + row.measurement.strategy + "' was " +
                        (planned ? "not run under a plan in Python: --trainer " + sweep_.trainer + " writes its settings"
@@ -82,14 +82,14 @@ class VariantExport {
     return row;
   }
 
-  const Row& best(bool planned) const {
-    for (const report::Way& way : report::ways(run_.report)) {
-      if (way.by_plan != planned) continue;
-      if (way.fits) return *way.row;
+  const TrialRow& best(bool planned) const {
+    for (const report::AnswerAlternative& alternative : report::alternatives(run_.report)) {
+      if (alternative.by_plan != planned) continue;
+      if (alternative.fits) return *alternative.row;
       throw UsageError(std::string(planned ? "no plan in Python" : "no setting") + " is the answer of '" + flags_.path +
-                       "': " + way.text + (way.row ? "; --strategy NAME writes one all the same" : ""));
+                       "': " + alternative.text + (alternative.row ? "; --strategy NAME writes one all the same" : ""));
     }
-    const Row& row = find_row(run_.report, "");  // no plan was looked for: the recommended row
+    const TrialRow& row = find_row(run_.report, "");  // no plan was looked for: the recommended row
     if (planned)
       throw UsageError("'" + flags_.path +
                        "' has no plan: memtune sweep --model or --config with what the command "
@@ -99,17 +99,18 @@ class VariantExport {
 
   // Makes the same change in another config; fails if that has it already.
   std::string into(const std::string& name) const {
-    trainer::SpaceSettings settings;
+    trainer::ConfigSpaceOptions settings;
     settings.optimizer = true;
     settings.command = sweep_.command;
-    const trainer::Space space = trainer::make_space(sweep_.trainer, read_file(flags_.into), flags_.into, settings);
-    const auto variant = std::ranges::find(space.variants, name, &trainer::Variant::name);
+    const trainer::ConfigSpace space =
+        trainer::make_space(sweep_.trainer, read_file(flags_.into), flags_.into, settings);
+    const auto variant = std::ranges::find(space.variants, name, &trainer::ConfigVariant::name);
     if (variant != space.variants.end()) return variant->config;
-    const auto skipped = std::ranges::find(space.skipped, name, &trainer::Skipped::name);
+    const auto skipped = std::ranges::find(space.skipped, name, &trainer::SkippedConfig::name);
     const std::string same = "the same as ";
     if (skipped != space.skipped.end() && skipped->reason.starts_with(same)) {
       const std::string other = skipped->reason.substr(same.size());
-      const auto has = std::ranges::find(space.variants, other, &trainer::Variant::name);
+      const auto has = std::ranges::find(space.variants, other, &trainer::ConfigVariant::name);
       if (has != space.variants.end()) return has->config;
     }
     throw UsageError("'" + name + "' cannot be written into " + flags_.into +
@@ -126,7 +127,7 @@ class VariantExport {
 
   const FinishedRun& run_;
   const VariantFlags& flags_;
-  const sweep::CommandSweep sweep_;
+  const sweep::CommandSweepRecord sweep_;
 };
 
 }  // namespace

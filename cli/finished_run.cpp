@@ -19,23 +19,23 @@ FinishedRun open_run(const std::string& path) {
 }
 
 void add_findings(const sweep::RunDirectory& directory, report::Report& report) try {
-  if (report::is_of_commands(report)) report.findings = findings::of_variants(report.rows);
-  const auto row = std::ranges::find_if(report.rows, &result::Row::recommended);
+  if (report::is_of_commands(report)) report.findings = findings::variant_findings(report.rows);
+  const auto row = std::ranges::find_if(report.rows, &result::TrialRow::recommended);
   if (row == report.rows.end() || row->measurement.trace.empty()) return;
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
   const std::optional<plan::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
   std::vector<findings::Finding> found = findings::find(trace, row->measurement, plan ? &*plan : nullptr);
-  findings::tell_what_failed(report.rows, *row, found);
+  findings::mark_failed_alternatives(report.rows, *row, found);
   std::ranges::move(found, std::back_inserter(report.findings));
 } catch (const std::exception&) {
   // Findings are optional. Commands that read the trace itself report its errors.
 }
 
-const result::Row& find_row(const report::Report& report, const std::string& strategy) {
-  const result::Row* found = nullptr;
+const result::TrialRow& find_row(const report::Report& report, const std::string& strategy) {
+  const result::TrialRow* found = nullptr;
   const std::string wanted = plan::canonical_name(strategy);
   std::vector<std::string> names;
-  for (const result::Row& row : report.rows) {
+  for (const result::TrialRow& row : report.rows) {
     const std::string& name = row.measurement.strategy;
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     if (strategy.empty() ? !row.recommended : name != wanted) continue;

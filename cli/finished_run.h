@@ -20,6 +20,6 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report);
 
 // The trial of that strategy; "": the recommended one. If it was tried at several batches, the recommended one, else
 // the first that worked. Throws UsageError with the known names.
-const result::Row& find_row(const report::Report& report, const std::string& strategy);
+const result::TrialRow& find_row(const report::Report& report, const std::string& strategy);
 
 }  // namespace memtune::cli

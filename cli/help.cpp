@@ -8,8 +8,8 @@
 namespace memtune::cli {
 namespace {
 
-constexpr int kLeastWidth = 40, kMostWidth = 110;  // longer lines are hard to read, even in a wide terminal
-constexpr int kMostColumn = 26;                    // last column where a description may begin
+constexpr int kMinWidth = 40, kMaxWidth = 110;  // longer lines are hard to read, even in a wide terminal
+constexpr int kMaxColumn = 26;                  // last column where a description may begin
 
 // A term and its text to the right of it, or below it if the term is too long.
 std::string entry(const std::string& term, const std::string& text, int column, int width) {
@@ -27,9 +27,9 @@ std::string entry(const std::string& term, const std::string& text, int column, 
 int column_for(const std::vector<std::string>& terms) {
   int column = 0;
   for (const std::string& term : terms) {
-    if (display_width(term) + 4 <= kMostColumn) column = std::max(column, display_width(term) + 4);
+    if (display_width(term) + 4 <= kMaxColumn) column = std::max(column, display_width(term) + 4);
   }
-  return column == 0 ? kMostColumn : column;
+  return column == 0 ? kMaxColumn : column;
 }
 
 std::string indented(const std::string& lines) {
@@ -147,7 +147,7 @@ std::string wrap_command(const std::string& line, int width) {
 }
 
 std::string help_text(const CommandWords& command, std::span<const CommandWords> all, int width) {
-  width = std::clamp(width, kLeastWidth, kMostWidth);
+  width = std::clamp(width, kMinWidth, kMaxWidth);
   std::string text;
   for (const std::string& line : wrap(command.summary + ".", width)) text += line + "\n";
   text += "\n" + usage(command);

@@ -93,7 +93,7 @@ std::string strategies() {
   std::string page = heading("STRATEGIES");
   for (const plan::StrategyInfo& strategy : plan::strategies()) {
     page += ".TP\n" + bold(std::string(strategy.name)) + "\n" + line(std::string(strategy.help));
-    for (const plan::ParameterInfo& parameter : strategy.parameters) {
+    for (const plan::StrategyParameterInfo& parameter : strategy.parameters) {
       page += ".RS\n.TP\n" + bold(std::string(parameter.name) + "=") + italic(std::string(values_text(parameter))) +
               "\n" + line(std::string(parameter.help) + " (default: " + std::string(parameter.default_value) + ")") +
               ".RE\n";

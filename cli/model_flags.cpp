@@ -9,16 +9,16 @@
 #include "cli/flags.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
+#include "core/base/builtin_profile.h"
 #include "core/base/device/cuda_module.h"
 #include "core/base/error.h"
 #include "core/base/open_file.h"
-#include "core/base/profile.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
 #include "core/model/pt2/pt2_archive.h"
 #include "core/model/pt2/pt2_program.h"
-#include "core/model/source/model_file.h"
-#include "core/model/source/model_profile.h"
+#include "core/model/source/builtin_model.h"
+#include "core/model/source/model_file_info.h"
 #include "core/model/transformers/hub_cache.h"
 #include "core/model/transformers/transformers_config.h"
 #include "core/plan/strategy/strategy.h"
@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using sweep::SweepSettings;
 
 constexpr char kDefaultModel[] = "small";
-constexpr int64_t kMostSteps = 1'000'000;
+constexpr int64_t kMaxSteps = 1'000'000;
 constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // defaults of --batch and --seq
 
 [[noreturn]] void no_such_model(const std::string& text) {
@@ -45,9 +45,9 @@ constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // defaults of --bat
 }
 
 // Checks that need no LibTorch. The trial process makes the others when it loads the model.
-model::ModelFile check_file(const std::string& path) {
-  model::ModelFile file = model::look_at_model(path);
-  if (!file.instead.empty()) model::refuse_model(path, file.instead);
+model::ModelFileInfo check_file(const std::string& path) {
+  model::ModelFileInfo file = model::inspect_model_file(path);
+  if (!file.unusable_reason.empty()) model::refuse_model(path, file.unusable_reason);
   return file;
 }
 
@@ -86,8 +86,8 @@ plan::TrainingSettings training_settings(const ModelFlags& flags) {
   training.attention = flags.attention.empty() ? "" : choice_flag("--attention", flags.attention, kAttentions);
   training.pack = flags.pack;
   training.padding = parse_padding(flags.padding);
-  training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMostSteps));
-  training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMostSteps));
+  training.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMaxSteps));
+  training.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 0, kMaxSteps));
   if (!flags.memory_cap.empty()) training.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
   training.blocks = flags.blocks;
   read_tiers(flags, training);
@@ -135,8 +135,8 @@ void use_decoder(const model::TransformersConfig& model, const plan::InputSpec& 
 void use_profile(const std::string& name, SweepSettings& settings) {
   if (const auto& numbers = settings.request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": the profile '" + name + "' takes tokens alone");
-  const Profile& text = find_profile("models", name);
-  const model::ModelProfile profile = model::parse_model_profile(name, text.json);
+  const BuiltinProfile& text = find_profile("models", name);
+  const model::BuiltinModel profile = model::parse_model_profile(name, text.json);
   settings.model = name + " (profile)";
   settings.request.model.profile = text.json;
   use_decoder(profile.model, model::tokens_of(profile), settings.request);
@@ -182,7 +182,7 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   const fs::path given = cached.value_or(flags.model);
   // A folder is not a model, so it does not hide a profile of the same name.
   if (fs::exists(given) && !(is_profile && fs::is_directory(given))) {
-    const model::ModelFile file = check_file(given);
+    const model::ModelFileInfo file = check_file(given);
     const bool of_config = !file.config.empty();
     const fs::path path = fs::absolute(of_config ? file.config : given);
     check_utf8("--model", path.string());
@@ -220,7 +220,7 @@ std::string choose_device(const std::string& device, std::vector<std::string>& n
 
 std::vector<std::string> profile_names(std::string_view kind) {
   std::vector<std::string> names;
-  for (const Profile& profile : profiles()) {
+  for (const BuiltinProfile& profile : profiles()) {
     if (profile.kind == kind) names.emplace_back(profile.name);
   }
   return names;
@@ -284,9 +284,9 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }
 
-SweepSettings ModelFlags::settings(const sweep::LoopSettings& loop) const {
+SweepSettings ModelFlags::settings(const sweep::SweepLoopSettings& loop) const {
   SweepSettings settings;
-  static_cast<sweep::LoopSettings&>(settings) = loop;
+  static_cast<sweep::SweepLoopSettings&>(settings) = loop;
   settings.request.training = training_settings(*this);
   settings.batches = integers_flag("--batch", batches);
   settings.sequences = integers_flag("--seq", sequences);

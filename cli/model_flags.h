@@ -28,7 +28,7 @@ struct ModelFlags {
   void add_to(CLI::App& command, const std::string& default_out);
 
   // Combines `loop` with all flags but strategies. Its notes name the defaults that were chosen. Throws UsageError.
-  sweep::SweepSettings settings(const sweep::LoopSettings& loop = {}) const;
+  sweep::SweepSettings settings(const sweep::SweepLoopSettings& loop = {}) const;
 };
 
 // Checks `device`. "" becomes cuda if a driver and the CUDA part of the build exist, otherwise cpu.

@@ -9,7 +9,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/plan/rules/strategy.h"
-#include "core/plan/strategy/preset.h"
+#include "core/plan/strategy/engine_preset.h"
 #include "core/plan/strategy/strategy.h"
 #include "core/sweep/proposals/plan_proposer.h"
 #include "core/sweep/proposals/recorded_costs.h"
@@ -17,7 +17,7 @@
 namespace memtune::cli {
 namespace {
 
-using result::Row;
+using result::TrialRow;
 
 // Forwards events, marked as memtune's own trials.
 class OwnTrials : public sweep::SweepListener {
@@ -25,7 +25,7 @@ class OwnTrials : public sweep::SweepListener {
   explicit OwnTrials(sweep::SweepListener& to) : to_(to) {}
 
   void noted(const std::string& note) override { to_.noted(kWhose + note); }
-  void inspecting(const sweep::Phase& phase) override { to_.inspecting(phase); }
+  void inspecting(const sweep::TrialProgress& phase) override { to_.inspecting(phase); }
   void planned(const std::vector<sweep::TrialSpec>& trials, size_t, size_t runs) override {
     to_.planned(trials, 0, runs);
   }
@@ -35,7 +35,7 @@ class OwnTrials : public sweep::SweepListener {
     named.strategy = kWhose + trial.strategy;
     to_.started(named, round);
   }
-  void phase(const sweep::Phase& phase) override { to_.phase(phase); }
+  void phase(const sweep::TrialProgress& phase) override { to_.phase(phase); }
   void ended(const result::Measurement& measurement) override { to_.ended(measurement); }
 
  private:
@@ -81,7 +81,7 @@ bool NativeSweeps::run(const std::vector<std::string>& strategies, int64_t budge
   return true;
 }
 
-bool NativeSweeps::sweep(const std::vector<std::string>& strategies, const sweep::MakeProposer& proposer) {
+bool NativeSweeps::sweep(const std::vector<std::string>& strategies, const sweep::TrialProposerFactory& proposer) {
   using std::chrono::milliseconds;
   const auto gone = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began_);
   if (limit_.count() > 0) settings_.time_limit = std::max(milliseconds(1), limit_ - gone);
@@ -107,42 +107,42 @@ void NativeSweeps::work_out() {
     const planner::Planner planner(program, *costs);
     for (const std::string& name : settings_.strategies) {
       const plan::Plan plan = plan::make_plan(plan::Strategy::parse(name), program);
-      if (plan::has_habits(plan)) continue;
+      if (plan::has_compatibility_flags(plan)) continue;
       const auto predicted = planner.predict(plan);
-      paper_[name] = {predicted.step_ms, predicted.peak_bytes, false};
+      predictor_[name] = {predicted.step_ms, predicted.peak_bytes, false};
     }
     return;
   }
 }
 
-const Row* NativeSweeps::row(const std::string& strategy) const {
-  const auto found =
-      std::ranges::find_if(result_.report.rows, [&](const Row& row) { return row.measurement.strategy == strategy; });
+const TrialRow* NativeSweeps::row(const std::string& strategy) const {
+  const auto found = std::ranges::find_if(result_.report.rows,
+                                          [&](const TrialRow& row) { return row.measurement.strategy == strategy; });
   return found == result_.report.rows.end() ? nullptr : &*found;
 }
 
 std::optional<NativeStep> NativeSweeps::step(const std::string& strategy) const {
-  const Row* measured = row(strategy);
+  const TrialRow* measured = row(strategy);
   if (measured && result::usable(measured->measurement))
     return NativeStep{measured->measurement.step_ms.median, peak(*measured)};
-  const auto known = paper_.find(strategy);
-  return measured || known == paper_.end() ? std::nullopt : std::optional(known->second);
+  const auto known = predictor_.find(strategy);
+  return measured || known == predictor_.end() ? std::nullopt : std::optional(known->second);
 }
 
 std::string NativeSweeps::failure() const {
-  const auto worked = [](const Row& row) { return result::usable(row.measurement); };
+  const auto worked = [](const TrialRow& row) { return result::usable(row.measurement); };
   if (std::ranges::any_of(result_.report.rows, worked)) return "";
-  const Row* none = row("none");
+  const TrialRow* none = row("none");
   return none ? to_string(none->measurement.outcome) + ": " + none->measurement.reason : "no trial has run";
 }
 
 // The fastest plan that fits the budget; without a budget the recommended row.
-const Row* NativeSweeps::planned_row() const {
-  const Row* best = nullptr;
-  const result::Ranking ranking{std::span<const Row>(result_.report.rows)};
-  for (const Row* row : result::choices(result_.report.rows)) {
+const TrialRow* NativeSweeps::planned_row() const {
+  const TrialRow* best = nullptr;
+  const result::Ranking ranking{std::span<const TrialRow>(result_.report.rows)};
+  for (const TrialRow* row : result::choices(result_.report.rows)) {
     if (settings_.budget_bytes <= 0 ? !row->recommended : !is_planned(*row)) continue;
-    if (did_nothing(row->measurement)) continue;
+    if (had_no_effect(row->measurement)) continue;
     if (settings_.budget_bytes > 0 && peak(*row) > settings_.budget_bytes) continue;
     if (!best || ranking.faster(*row, *best)) best = row;
   }
@@ -151,12 +151,12 @@ const Row* NativeSweeps::planned_row() const {
 
 NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has_keys) const {
   const std::string budget = format_bytes(settings_.budget_bytes);
-  const Row* none = row("none");
+  const TrialRow* none = row("none");
   if (settings_.budget_bytes > 0 && none && result::usable(none->measurement) && peak(*none) <= settings_.budget_bytes)
     return {"", "",
             "none is needed: with everything kept memtune's own trial takes " + format_bytes(peak(*none)) + " of " +
                 budget};
-  const Row* best = planned_row();
+  const TrialRow* best = planned_row();
   if (!best) return {"", "", "memtune's own trials found no plan that keeps " + budget};
   const std::string& name = best->measurement.strategy;
   if (!is_planned(*best) && (name == "none" || has_keys(effective_strategy(best->measurement))))
@@ -172,8 +172,8 @@ NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has
 }
 
 double NativeSweeps::tokens() const {
-  for (const Row& row : result_.report.rows)
-    if (result::usable(row.measurement)) return result::amount(row.measurement, result::Work::token);
+  for (const TrialRow& row : result_.report.rows)
+    if (result::usable(row.measurement)) return result::amount(row.measurement, result::WorkUnit::token);
   return 0;
 }
 

@@ -67,18 +67,18 @@ class NativeSweeps : public NativeTrials {
   std::string device() const override { return result_.report.device; }
 
  private:
-  bool sweep(const std::vector<std::string>& strategies, const sweep::MakeProposer& proposer);
+  bool sweep(const std::vector<std::string>& strategies, const sweep::TrialProposerFactory& proposer);
   bool model_has(const std::string& strategy) const;
   void work_out();
-  const result::Row* row(const std::string& strategy) const;
-  const result::Row* planned_row() const;
+  const result::TrialRow* row(const std::string& strategy) const;
+  const result::TrialRow* planned_row() const;
 
   sweep::SweepSettings settings_;
   sweep::SweepListener& listener_;
   const std::chrono::milliseconds limit_;  // of all sweeps and the time between them; 0: none
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   sweep::SweepResult result_;
-  std::map<std::string, NativeStep> paper_;
+  std::map<std::string, NativeStep> predictor_;
 };
 
 }  // namespace memtune::cli

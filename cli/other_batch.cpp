@@ -19,11 +19,12 @@ namespace {
 using nlohmann::json;
 using planner::RecordedBatch;
 
-constexpr int64_t kMostBatch = int64_t{1} << 24;
+constexpr int64_t kMaxBatch = int64_t{1} << 24;
 constexpr double kGain = 0.99;  // a batch gains if its time per sample is below this share of that of half the batch
 
 // Micro-batch of the trial: from its axis, otherwise from the measured rate.
-int64_t batch_of(const sweep::TrialSpec& trial, const result::Measurement& measured, const sweep::StepSize& size) {
+int64_t batch_of(const sweep::TrialSpec& trial, const result::Measurement& measured,
+                 const sweep::GlobalBatchSize& size) {
   if (trial.batch) return *trial.batch;
   const double samples = measured.samples_per_s * measured.step_ms.median / 1000;
   return std::lround(samples / size.accumulate);
@@ -74,7 +75,7 @@ OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
   recorded_.batches = {all.front(), second_of({all.begin() + 1, all.end()}, all.front(), recorded_.program)};
   const int64_t step = recorded_.size.global_batch;
   if (batch != "auto") {
-    batch_ = integer_flag("--batch", batch, 1, kMostBatch);
+    batch_ = integer_flag("--batch", batch, 1, kMaxBatch);
     if (!is_worked_out(batch_))
       throw UsageError(
           "--batch: a step of the run is one pass, in whose forward no gradients lie yet; those of more, as " + batch +
@@ -96,23 +97,25 @@ OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
 
 // Tries batches from the smallest on, as long as the doubled batch gains.
 void OtherBatch::look_at_all(const planner::PlanLimits& limits) {
-  sweep::BatchPaper paper(recorded_.size, limits, /*disk=*/true);
-  for (const RecordedBatch& one : recorded_.batches) paper.add(one, recorded_.program);
+  sweep::BatchPredictor predictor(recorded_.size, limits, /*disk=*/true);
+  for (const RecordedBatch& one : recorded_.batches) predictor.add(one, recorded_.program);
   for (const int64_t batch : recorded_.size.batches()) {
-    const sweep::BatchPaper::Page* page = is_worked_out(batch) ? paper.page(batch) : nullptr;
-    if (!page) continue;
-    const Looked now{batch, page->step, page->sample_ms};
-    const bool gains = now.step && std::ranges::all_of(looked_, [&](const Looked& other) {
+    const sweep::BatchPredictor::BatchPrediction* prediction =
+        is_worked_out(batch) ? predictor.prediction(batch) : nullptr;
+    if (!prediction) continue;
+    const InspectedBatch now{batch, prediction->step, prediction->sample_ms};
+    const bool gains = now.step && std::ranges::all_of(looked_, [&](const InspectedBatch& other) {
                          return other.batch * 2 > batch || now.sample_ms < kGain * other.sample_ms;
                        });
     looked_.push_back(now);
     if (!gains) break;
   }
-  const auto slower = [](const Looked& one) { return one.step ? one.sample_ms : HUGE_VAL; };
+  const auto slower = [](const InspectedBatch& one) { return one.step ? one.sample_ms : HUGE_VAL; };
   const auto best = std::ranges::min_element(looked_, {}, slower);
   if (best == looked_.end() || !best->step)
     throw UsageError("--batch auto: no plan of any batch keeps " + format_bytes(limits.budget_bytes) +
-                     "; the smallest takes " + format_bytes(looked_.empty() ? 0 : paper.least_bytes(looked_[0].batch)));
+                     "; the smallest takes " +
+                     format_bytes(looked_.empty() ? 0 : predictor.least_bytes(looked_[0].batch)));
   batch_ = best->batch;
 }
 
@@ -138,7 +141,7 @@ std::string OtherBatch::title() const {
   return "recorded with " + recorded_text() + ", planned for batch " + std::to_string(batch_);
 }
 
-std::string OtherBatch::rate_text(const Looked& one) const {
+std::string OtherBatch::rate_text(const InspectedBatch& one) const {
   const std::string batch = "batch " + std::to_string(one.batch) + " ";
   if (!one.step) return batch + "has no plan that keeps it";
   const double samples_per_s = 1000 / one.sample_ms;
@@ -150,7 +153,7 @@ std::string OtherBatch::rate_text(const Looked& one) const {
 std::vector<std::string> OtherBatch::notes() const {
   std::vector<std::string> notes;
   std::vector<std::string> rates;
-  for (const Looked& one : looked_) rates.push_back(rate_text(one));
+  for (const InspectedBatch& one : looked_) rates.push_back(rate_text(one));
   if (!looked_.empty())
     notes.push_back("batch auto: " + join(rates, ", ") +
                     (looked_.back().step ? "; larger ones are not looked at: the last gains nothing over half of it"
@@ -173,7 +176,7 @@ json OtherBatch::to_json() const {
   json recorded = json::array(), looked = json::array();
   for (const RecordedBatch& one : recorded_.batches)
     if (one.batch > 0) recorded.push_back(one.batch);
-  for (const Looked& one : looked_) {
+  for (const InspectedBatch& one : looked_) {
     json entry = {{"batch", one.batch}, {"fits", one.step.has_value()}};
     if (one.step)
       entry.update({{"plan", one.step->plan.strategy},

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/planner/batch_costs.h"
+#include "core/plan/planner/extrapolated_costs.h"
 #include "core/plan/planner/planner.h"
 #include "core/sweep/directory/run_directory.h"
-#include "core/sweep/proposals/batch_paper.h"
+#include "core/sweep/proposals/batch_predictor.h"
 
 namespace memtune::cli {
 
@@ -22,7 +22,7 @@ struct RecordedBatches {
 
   plan::ProgramFacts program;  // of the first batch
   std::vector<planner::RecordedBatch> batches;
-  sweep::StepSize size;
+  sweep::GlobalBatchSize size;
   double sample_tokens = 0;  // per sample; 0: no tokens
 };
 
@@ -32,7 +32,7 @@ class OtherBatch {
   // batch does not divide the step, or if none fits.
   OtherBatch(RecordedBatches recorded, const std::string& batch, const std::optional<planner::PlanLimits>& limits);
 
-  const planner::BatchCosts& costs() const { return costs_; }
+  const planner::ExtrapolatedCosts& costs() const { return costs_; }
   const plan::ProgramFacts& program() const { return program_; }
   int64_t batch() const { return batch_; }
 
@@ -41,9 +41,9 @@ class OtherBatch {
   nlohmann::json to_json() const;
 
  private:
-  struct Looked {  // one batch that "auto" tried
+  struct InspectedBatch {  // one batch that "auto" tried
     int64_t batch = 0;
-    std::optional<planner::PlannedStep> step;
+    std::optional<planner::PredictedPlan> step;
     double sample_ms = 0;
   };
 
@@ -51,14 +51,14 @@ class OtherBatch {
   bool was_recorded() const;
   bool is_of_one() const { return recorded_.batches[1].batch == 0; }
   std::string recorded_text() const;
-  std::string rate_text(const Looked& one) const;
+  std::string rate_text(const InspectedBatch& one) const;
   void look_at_all(const planner::PlanLimits& limits);
 
   RecordedBatches recorded_;  // the two to extrapolate from; the second may have no samples
   int64_t batch_ = 0;
-  std::vector<Looked> looked_;
+  std::vector<InspectedBatch> looked_;
   plan::ProgramFacts program_;
-  planner::BatchCosts costs_;
+  planner::ExtrapolatedCosts costs_;
 };
 
 }  // namespace memtune::cli

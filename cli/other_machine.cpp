@@ -56,7 +56,7 @@ std::string gb_per_s(double rate) { return fixed(rate, 1) + " GB/s"; }
 }  // namespace
 
 OtherMachine::OtherMachine(const MachineFlags& flags, const plan::ProgramFacts& program,
-                           const planner::BatchCosts& costs, const plan::TrainingSettings& training,
+                           const planner::ExtrapolatedCosts& costs, const plan::TrainingSettings& training,
                            const std::string& device, bool emulated)
     : to_(machine_flag("--machine", flags.machine)),
       from_(source_machine(flags, to_, device, emulated)),
@@ -68,8 +68,8 @@ OtherMachine::OtherMachine(const MachineFlags& flags, const plan::ProgramFacts& 
       least_(program, least_costs_),
       most_(program, most_costs_) {}
 
-planner::ScaledCosts OtherMachine::scaled_costs(const plan::ProgramFacts& program, const plan::StepCosts& costs,
-                                                const plan::TrainingSettings& training) const {
+planner::MachineScaledCosts OtherMachine::scaled_costs(const plan::ProgramFacts& program, const plan::StepCosts& costs,
+                                                       const plan::TrainingSettings& training) const {
   check_comparable(from_, to_);
   return planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training));
 }

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/plan/facts/machine_profile.h"
-#include "core/plan/planner/batch_costs.h"
+#include "core/plan/planner/extrapolated_costs.h"
+#include "core/plan/planner/machine_scaled_costs.h"
 #include "core/plan/planner/planner.h"
-#include "core/plan/planner/scaled_costs.h"
 #include "core/plan/request/trial_request.h"
 
 namespace memtune::cli {
@@ -27,7 +27,7 @@ class OtherMachine {
  public:
   // `costs` were recorded on `device`, or extrapolated to a range. `emulated`: the CPU emulated the device. Throws
   // UsageError for an unknown profile, or one that lacks a rate.
-  OtherMachine(const MachineFlags& flags, const plan::ProgramFacts& program, const planner::BatchCosts& costs,
+  OtherMachine(const MachineFlags& flags, const plan::ProgramFacts& program, const planner::ExtrapolatedCosts& costs,
                const plan::TrainingSettings& training, const std::string& device, bool emulated);
   OtherMachine(const OtherMachine&) = delete;
   OtherMachine& operator=(const OtherMachine&) = delete;
@@ -43,15 +43,15 @@ class OtherMachine {
   nlohmann::json to_json() const;
 
  private:
-  planner::ScaledCosts scaled_costs(const plan::ProgramFacts& program, const plan::StepCosts& costs,
-                                    const plan::TrainingSettings& training) const;
+  planner::MachineScaledCosts scaled_costs(const plan::ProgramFacts& program, const plan::StepCosts& costs,
+                                           const plan::TrainingSettings& training) const;
 
   plan::MachineProfile to_, from_;
   bool by_name_;  // the device's name identified the source machine
   std::string device_;
-  planner::ScaledCosts costs_;
+  planner::MachineScaledCosts costs_;
   plan::StepCosts least_costs_, most_costs_;
-  planner::StepModel least_, most_;
+  planner::StepPredictor least_, most_;
 };
 
 }  // namespace memtune::cli

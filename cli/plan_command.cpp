@@ -5,8 +5,8 @@
 #include "cli/flags.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
-#include "cli/paper_plans.h"
 #include "cli/plan_table.h"
+#include "cli/predicted_plans.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -41,7 +41,7 @@ cheap).)";
 
 struct PlanFlags {
   ModelFlags model;
-  PaperFlags paper;
+  PlanFromRunFlags paper;
   std::string action, file;
   std::string of_paper, of_model;  // given flags: of --from, and of the model or its training
 };
@@ -61,7 +61,7 @@ std::string given(std::span<CLI::Option* const> options, const std::vector<std::
 int show(const plan::PlanFile& file, const PlanFlags& flags) {
   Progress progress(flags.model.console);
   const sweep::SweepSettings settings = flags.model.settings();
-  const auto model = sweep::look_at_model(settings, progress);
+  const auto model = sweep::inspect_model(settings, progress);
   progress.clear();
   if (!model) return kInterrupted;
   const plan::PlanSummary summary = plan::summarize(file.make_plan(model->program), model->program);
@@ -79,14 +79,14 @@ int run_command(const PlanFlags& flags) {
       throw UsageError("plan --from: " + flags.of_model +
                        " is the run's own; what it was recorded with is what is planned for. Another needs a sweep: " +
                        "memtune sweep --strategy none with it and another --out");
-    PaperFlags paper = flags.paper;
+    PlanFromRunFlags paper = flags.paper;
     paper.budgets.clear();
     for (const std::string& list : flags.paper.budgets)
       for (const std::string& budget : split(list, ',')) paper.budgets.push_back(trim(budget));
     paper.host_budget = flags.model.host_budget;
     paper.disk_budget = flags.model.disk_budget;
     paper.console = flags.model.console;
-    return plan_on_paper(paper);
+    return predict_plans(paper);
   }
   if (!flags.of_paper.empty()) throw UsageError(flags.of_paper + " is about plans on paper: it goes with --from");
   if (flags.action.empty()) throw UsageError("plan: say validate FILE, or --from RUN");

@@ -9,7 +9,7 @@
 namespace memtune::cli {
 namespace {
 
-std::string cell(const plan::PlaceSum& sum, bool measured) {
+std::string cell(const plan::PlacementTotals& sum, bool measured) {
   if (sum.values == 0) return "–";
   return std::to_string(sum.values) + (measured ? ", " + format_bytes(sum.bytes) : "");
 }
@@ -17,10 +17,10 @@ std::string cell(const plan::PlaceSum& sum, bool measured) {
 }  // namespace
 
 std::string summary_table(const plan::PlanSummary& summary) {
-  std::vector<plan::SummaryRow> rows = summary.rows;
+  std::vector<plan::BlockRangeSummary> rows = summary.rows;
   rows.push_back(summary.total);
   std::vector<std::string> lines = {"  blocks"};
-  for (const plan::SummaryRow& row : rows) lines.push_back("  " + row.blocks);
+  for (const plan::BlockRangeSummary& row : rows) lines.push_back("  " + row.blocks);
   const auto pad_lines = [&] {
     int width = 0;
     for (const std::string& line : lines) width = std::max(width, display_width(line));
@@ -29,7 +29,7 @@ std::string summary_table(const plan::PlanSummary& summary) {
   for (size_t place = 0; place < summary.total.sums.size(); ++place) {
     if (summary.total.sums[place].values == 0) continue;
     pad_lines();
-    lines[0] += to_string(static_cast<plan::Place>(place));
+    lines[0] += to_string(static_cast<plan::TensorPlacement>(place));
     for (size_t i = 0; i < rows.size(); ++i) lines[i + 1] += cell(rows[i].sums[place], summary.measured);
   }
   std::string text;

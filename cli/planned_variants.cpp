@@ -15,23 +15,23 @@ namespace {
 
 using result::Measurement;
 using result::Outcome;
-using sweep::CommandSweep;
+using sweep::CommandSweepRecord;
 using sweep::CommandVariant;
 using sweep::TrialState;
 
-constexpr size_t kMostSettings = 3;  // besides the command as it is
-constexpr int kMostSmaller = 2;      // if none of them fit the budget
-constexpr size_t kMostPlans = 3;
+constexpr size_t kMaxSettings = 3;  // besides the command as it is
+constexpr int kMaxSmaller = 2;      // if none of them fit the budget
+constexpr size_t kMaxPlans = 3;
 constexpr double kSameWork = 0.02;
 
 // The strategy of a variant; "none" for a loop without a trainer.
-std::string like(const CommandVariant& variant, const CommandSweep& sweep) {
+std::string like(const CommandVariant& variant, const CommandSweepRecord& sweep) {
   return sweep.trainer.empty() ? "none" : variant.like;
 }
 
 // The variant that plans run with: one without checkpointing, so that the plan alone decides. The user's own if
 // possible.
-const CommandVariant& base_of_plans(const CommandSweep& sweep) {
+const CommandVariant& base_of_plans(const CommandSweepRecord& sweep) {
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && like(variant, sweep) == "none") return variant;
   return sweep.variants.front();
@@ -44,7 +44,7 @@ const Measurement* find(std::span<const TrialState> tried, const std::string& na
 
 bool is_cpu(const std::string& device) { return device.starts_with("CPU"); }
 
-bool moves_values(const std::string& strategy) {
+bool offloads_values(const std::string& strategy) {
   return strategy.find("offload") != std::string::npos || strategy.find("inputs=host") != std::string::npos;
 }
 
@@ -66,13 +66,14 @@ PlannedVariants::PlannedVariants(NativeTrials& native, std::vector<std::string> 
       asked_(asked),
       dry_run_(dry_run) {}
 
-std::optional<std::vector<std::string>> PlannedVariants::next(std::span<const TrialState> tried, CommandSweep& sweep) {
+std::optional<std::vector<std::string>> PlannedVariants::next(std::span<const TrialState> tried,
+                                                              CommandSweepRecord& sweep) {
   if (all_) return {};
   if (tried.empty()) return begin(sweep);
   return tried.size() == 1 ? choose(tried, sweep) : correct(tried, sweep);
 }
 
-std::optional<PlannedVariants::Names> PlannedVariants::begin(CommandSweep& sweep) {
+std::optional<PlannedVariants::Names> PlannedVariants::begin(CommandSweepRecord& sweep) {
   sweep.native = "native";
   if (dry_run_) return Names{sweep.variants.front().name};
   std::string why;
@@ -93,9 +94,9 @@ std::optional<PlannedVariants::Names> PlannedVariants::begin(CommandSweep& sweep
   return {};
 }
 
-PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried, CommandSweep& sweep) {
+PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried, CommandSweepRecord& sweep) {
   const Measurement& own = tried.front().measurement;
-  if (!result::usable(own) && !lacks_memory(own)) {
+  if (!result::usable(own) && !ended_out_of_memory(own)) {
     sweep.no_plan = "the command as it is did not work, so nothing was planned";
     return {};
   }
@@ -108,15 +109,15 @@ PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried
   measure_difference(own, sweep);
   if (!run_native(sweep)) return {};
   rank_settings(sweep);
-  tell_left_out(sweep);
+  add_skipped_notes(sweep);
   Names names;
-  take_fitting(kMostSettings, names);
+  take_fitting(kMaxSettings, names);
   add_plan(sweep, names);
   return names.empty() ? correct(tried, sweep) : names;
 }
 
 // On a CPU offloaded tensors stay in the process whose memory is measured, so plans may use 1 byte of host memory.
-void PlannedVariants::measure_difference(const Measurement& own, CommandSweep& sweep) {
+void PlannedVariants::measure_difference(const Measurement& own, CommandSweepRecord& sweep) {
   host_bytes_ = is_cpu(own.device.empty() ? native_.device() : own.device) ? 1 : 0;
   if (!result::usable(own)) return;
   const auto same = native_.step(like(sweep.variants.front(), sweep));
@@ -128,14 +129,14 @@ void PlannedVariants::measure_difference(const Measurement& own, CommandSweep& s
                           "): planned is for " + format_bytes(std::max<int64_t>(0, native_budget())));
   }
   const double tokens = native_.tokens();
-  const double own_tokens = result::amount(own, result::Work::token);
+  const double own_tokens = result::amount(own, result::WorkUnit::token);
   if (tokens > 0 && own_tokens > 0 && std::abs(own_tokens / tokens - 1) > kSameWork)
     sweep.notes.push_back("a step of the command has " + std::to_string(std::llround(own_tokens)) +
                           " tokens, of memtune's own trials " + std::to_string(std::llround(tokens)) +
                           ": --batch, --seq and --accumulate say what it trains");
 }
 
-bool PlannedVariants::run_native(const CommandSweep& sweep) {
+bool PlannedVariants::run_native(const CommandSweepRecord& sweep) {
   if (budget_bytes_ > 0 && native_budget() <= 0) return true;  // no budget is left
   Names strategies;
   for (const CommandVariant& variant : sweep.variants)
@@ -145,11 +146,11 @@ bool PlannedVariants::run_native(const CommandSweep& sweep) {
 }
 
 // Keeps one variant per strategy: first those that fit the budget, by time, then the others, by memory.
-void PlannedVariants::rank_settings(const CommandSweep& sweep) {
+void PlannedVariants::rank_settings(const CommandSweepRecord& sweep) {
   Names known = {like(sweep.variants.front(), sweep)};
   if (const auto own = native_.step(known.front())) least_bytes_ = own->peak_bytes;
   for (const CommandVariant& variant : sweep.variants) {
-    if (host_bytes_ > 0 && moves_values(variant.like)) continue;
+    if (host_bytes_ > 0 && offloads_values(variant.like)) continue;
     if (!is_about_strategies(variant, sweep.variants) || std::ranges::count(known, variant.like) > 0) continue;
     known.push_back(variant.like);
     if (const auto step = native_.step(variant.like)) later_.push_back({variant.name, *step});
@@ -181,7 +182,7 @@ void PlannedVariants::take_smaller(Names& to) {
   if (least != later_.end() && least->step.peak_bytes < least_bytes_) take(least, to);
 }
 
-void PlannedVariants::tell_left_out(CommandSweep& sweep) const {
+void PlannedVariants::add_skipped_notes(CommandSweepRecord& sweep) const {
   Names unknown;
   for (const CommandVariant& variant : sweep.variants)
     if (!variant.planned && &variant != &sweep.variants.front() && variant.parts.empty() && variant.like.empty())
@@ -192,7 +193,7 @@ void PlannedVariants::tell_left_out(CommandSweep& sweep) const {
                           join(unknown, ", "));
 }
 
-void PlannedVariants::add_plan(CommandSweep& sweep, Names& to) {
+void PlannedVariants::add_plan(CommandSweepRecord& sweep, Names& to) {
   if (budget_bytes_ > 0 && native_budget() <= 0) {
     sweep.no_plan = "what the command holds beside what memtune plans leaves nothing of " +
                     format_bytes(budget_bytes_) + " to plan for";
@@ -226,24 +227,24 @@ bool PlannedVariants::fits(const Measurement& m) const {
   return result::usable(m) && (budget_bytes_ <= 0 || m.peak_bytes.allocated <= budget_bytes_);
 }
 
-PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> tried, CommandSweep& sweep) {
+PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> tried, CommandSweepRecord& sweep) {
   Names names;
   const auto is_plan = [&](const TrialState& each) { return std::ranges::count(plans_, each.spec.strategy) > 0; };
   const bool kept =
       std::ranges::any_of(tried, [&](const TrialState& each) { return !is_plan(each) && fits(each.measurement); });
   const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const TrialState& each) {
-    return !is_plan(each) && !result::usable(each.measurement) && !lacks_memory(each.measurement) &&
+    return !is_plan(each) && !result::usable(each.measurement) && !ended_out_of_memory(each.measurement) &&
            each.measurement.outcome != Outcome::skipped;  // its successor would be skipped too
   }));
   take_fitting(failed - std::exchange(failed_, failed), names);
-  if (!kept && names.empty() && smaller_++ < kMostSmaller) take_smaller(names);
+  if (!kept && names.empty() && smaller_++ < kMaxSmaller) take_smaller(names);
   // If own trials needed no plan, the variant without checkpointing counts as the plan that exceeded the budget.
   const auto everything = native_.step("none");
   const bool none_needed = plans_.empty() && everything && everything->peak_bytes <= native_budget();
   const Measurement* last =
       plans_.empty() ? none_needed ? find(tried, base_of_plans(sweep).name) : nullptr : find(tried, plans_.back());
-  if (!last || budget_bytes_ <= 0 || plans_.size() >= kMostPlans || fits(*last)) return names;
-  if (!result::usable(*last) && !lacks_memory(*last)) return names;
+  if (!last || budget_bytes_ <= 0 || plans_.size() >= kMaxPlans || fits(*last)) return names;
+  if (!result::usable(*last) && !ended_out_of_memory(*last)) return names;
   // After an out-of-memory error the excess is unknown, so it is estimated.
   broken_bytes_ += result::usable(*last) ? last->peak_bytes.allocated - budget_bytes_ : native_budget() / 10;
   if (native_budget() <= 0 || !run_native(sweep)) return names;

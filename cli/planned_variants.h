@@ -30,7 +30,8 @@ class PlannedVariants {
                   bool dry_run);
 
   // Implements sweep::ChooseVariants.
-  std::optional<std::vector<std::string>> next(std::span<const sweep::TrialState> tried, sweep::CommandSweep& sweep);
+  std::optional<std::vector<std::string>> next(std::span<const sweep::TrialState> tried,
+                                               sweep::CommandSweepRecord& sweep);
 
  private:
   using Names = std::vector<std::string>;
@@ -39,18 +40,18 @@ class PlannedVariants {
     NativeStep step;
   };
 
-  std::optional<Names> begin(sweep::CommandSweep& sweep);
-  Names choose(std::span<const sweep::TrialState> tried, sweep::CommandSweep& sweep);
-  Names correct(std::span<const sweep::TrialState> tried, sweep::CommandSweep& sweep);
-  void measure_difference(const result::Measurement& own, sweep::CommandSweep& sweep);
-  void rank_settings(const sweep::CommandSweep& sweep);
+  std::optional<Names> begin(sweep::CommandSweepRecord& sweep);
+  Names choose(std::span<const sweep::TrialState> tried, sweep::CommandSweepRecord& sweep);
+  Names correct(std::span<const sweep::TrialState> tried, sweep::CommandSweepRecord& sweep);
+  void measure_difference(const result::Measurement& own, sweep::CommandSweepRecord& sweep);
+  void rank_settings(const sweep::CommandSweepRecord& sweep);
   void take(std::vector<Setting>::iterator setting, Names& to);
   void take_fitting(size_t most, Names& to);
   bool keeps(const NativeStep& step) const;
   void take_smaller(Names& to);
-  void tell_left_out(sweep::CommandSweep& sweep) const;
-  bool run_native(const sweep::CommandSweep& sweep);
-  void add_plan(sweep::CommandSweep& sweep, Names& to);
+  void add_skipped_notes(sweep::CommandSweepRecord& sweep) const;
+  bool run_native(const sweep::CommandSweepRecord& sweep);
+  void add_plan(sweep::CommandSweepRecord& sweep, Names& to);
   bool fits(const result::Measurement& measurement) const;
   int64_t native_budget() const { return budget_bytes_ > 0 ? budget_bytes_ - more_bytes_ - broken_bytes_ : 0; }
 

@@ -46,18 +46,18 @@ void write_results(const ProfileFlags& flags, report::Report report) {
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (flags.json == "-") return;
   report.recommendation = {};  // pointless for one trial
-  for (result::Row& row : report.rows) row.recommended = row.pareto = false;
+  for (result::TrialRow& row : report.rows) row.recommended = row.pareto = false;
   write_output("-", report::table(report, table_style(flags.model.console)));
-  for (const result::Row& row : report.rows) {
+  for (const result::TrialRow& row : report.rows) {
     if (row.measurement.trace.empty()) continue;
     say(flags.model.console, "trace: " + (std::filesystem::path(flags.model.out) / row.measurement.trace).string());
   }
 }
 
 // Always runs again, in a single round.
-void set_turns(sweep::LoopSettings& settings) {
+void set_turns(sweep::SweepLoopSettings& settings) {
   settings.rounds = 1;
-  settings.reuse = sweep::Reuse::nothing;
+  settings.reuse = sweep::ReusePolicy::nothing;
 }
 
 int finish(const ProfileFlags& flags, const sweep::SweepResult& result) {

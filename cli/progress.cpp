@@ -8,12 +8,12 @@
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
-#include "core/record/measurement/row.h"
+#include "core/record/measurement/trial_row.h"
 
 namespace memtune::cli {
 namespace {
 
-std::string describe(const sweep::Phase& phase) {
+std::string describe(const sweep::TrialProgress& phase) {
   if (phase.steps == 0) return phase.name;
   return phase.name + " " + std::to_string(phase.step) + "/" + std::to_string(phase.steps) +
          (phase.note.empty() ? "" : "  " + phase.note);
@@ -58,7 +58,7 @@ void Progress::noted(const std::string& note) {
   say(flags_, note);
 }
 
-void Progress::inspecting(const sweep::Phase& phase) { draw("looking at the model", phase); }
+void Progress::inspecting(const sweep::TrialProgress& phase) { draw("looking at the model", phase); }
 
 void Progress::planning(size_t budget, size_t budgets) {
   const std::string which =
@@ -80,11 +80,11 @@ void Progress::started(const sweep::TrialSpec& trial, int round) {
   draw(current_, {"start", 0, 0});
 }
 
-void Progress::phase(const sweep::Phase& phase) { draw(current_, phase); }
+void Progress::phase(const sweep::TrialProgress& phase) { draw(current_, phase); }
 
 void Progress::ended(const result::Measurement& measurement) {
-  tell_end(outcome_text(measurement) +
-           (predicted_ ? "; predicted " + figures(predicted_->step_ms, predicted_->peak_bytes) : ""));
+  print_end(outcome_text(measurement) +
+            (predicted_ ? "; predicted " + figures(predicted_->step_ms, predicted_->peak_bytes) : ""));
 }
 
 void Progress::save_started(const std::string& mode, size_t left) {
@@ -93,9 +93,9 @@ void Progress::save_started(const std::string& mode, size_t left) {
   draw(current_, {"start", 0, 0});
 }
 
-void Progress::save_ended(const result::SaveMeasurement& save) { tell_end(outcome_text(save)); }
+void Progress::save_ended(const result::SaveMeasurement& save) { print_end(outcome_text(save)); }
 
-void Progress::tell_end(const std::string& outcome) {
+void Progress::print_end(const std::string& outcome) {
   ++ended_;
   last_end_ = Clock::now();
   clear();
@@ -116,7 +116,7 @@ std::string Progress::remaining_time() const {
   return "  about " + format_time(std::chrono::ceil<std::chrono::seconds>(left)) + " left";
 }
 
-void Progress::draw(const std::string& what, const sweep::Phase& phase) {
+void Progress::draw(const std::string& what, const sweep::TrialProgress& phase) {
   draw((to_run_ > 0 ? count(ended_ + 1) : "") + printable_line(what + "  " + describe(phase)) + remaining_time());
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "cli/console.h"
-#include "core/record/measurement/predicted.h"
+#include "core/record/measurement/trial_prediction.h"
 #include "core/sweep/loop/sweep.h"
 
 namespace memtune::cli {
@@ -18,11 +18,11 @@ class Progress : public sweep::SweepListener {
   ~Progress() override;
 
   void noted(const std::string& note) override;
-  void inspecting(const sweep::Phase& phase) override;
+  void inspecting(const sweep::TrialProgress& phase) override;
   void planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) override;
   void planning(size_t budget, size_t budgets) override;  // 0: not started
   void started(const sweep::TrialSpec& trial, int round) override;
-  void phase(const sweep::Phase& phase) override;
+  void phase(const sweep::TrialProgress& phase) override;
   void ended(const result::Measurement& measurement) override;
   void save_started(const std::string& mode, size_t left) override;
   void save_ended(const result::SaveMeasurement& save) override;
@@ -33,8 +33,8 @@ class Progress : public sweep::SweepListener {
  private:
   using Clock = std::chrono::steady_clock;
 
-  void tell_end(const std::string& outcome);
-  void draw(const std::string& what, const sweep::Phase& phase);
+  void print_end(const std::string& outcome);
+  void draw(const std::string& what, const sweep::TrialProgress& phase);
   void draw(const std::string& line);
   std::string count(size_t trial) const;  // "[ 3/10] "
   std::string remaining_time() const;
@@ -44,7 +44,7 @@ class Progress : public sweep::SweepListener {
   bool drawn_ = false;
   size_t to_run_ = 0, ended_ = 0;
   std::string current_;
-  std::optional<result::Predicted> predicted_;  // of the current trial
+  std::optional<result::TrialPrediction> predicted_;  // of the current trial
   Clock::time_point first_start_ = Clock::now(), last_end_ = Clock::now();
 };
 

@@ -10,12 +10,12 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/sweep/launch/launch.h"
+#include "core/sweep/launch/launch_info.h"
 
 namespace memtune::cli {
 namespace {
 
-constexpr int64_t kMostRanks = 256;  // that memtune starts itself
+constexpr int64_t kMaxRanks = 256;  // that memtune starts itself
 
 }  // namespace
 
@@ -47,9 +47,9 @@ void RankFlags::add_to(CLI::App& command) {
 }
 
 void RankFlags::read(plan::TrainingSettings& to) const {
-  const std::optional<launch::Launch> launch =
+  const std::optional<launch::LaunchInfo> launch =
       ranks == "1" ? std::nullopt : launch::read_launch(launch::this_environment());
-  const int64_t most = launch ? std::numeric_limits<int>::max() : kMostRanks;
+  const int64_t most = launch ? std::numeric_limits<int>::max() : kMaxRanks;
   to.ranks = ranks.empty() ? 1 : static_cast<int>(integer_flag("--ranks", ranks, 1, most));
   if (launch && !ranks.empty() && to.ranks != launch->size)
     throw UsageError("--ranks " + ranks + ": " + launch->launcher + " started " + std::to_string(launch->size) +

@@ -8,7 +8,7 @@
 #include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
-#include "core/answer/report/format.h"
+#include "core/answer/report/report_format.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/record/trace/file.h"
@@ -38,7 +38,7 @@ trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const 
     throw UsageError(trial.strategy + " has no trace" +
                      (trial.outcome == result::Outcome::ok ? ": its steps were not traced"
                                                            : ": it ended in " + to_string(trial.outcome)));
-  trace::ReadTrace read = trace::read_trace(run.directory / trial.trace);
+  trace::TraceReadResult read = trace::read_trace(run.directory / trial.trace);
   if (read.cut())
     say(flags.console,
         trial.trace + " cannot be read from byte " + std::to_string(read.cut_at) + " on; what is there follows");
@@ -46,14 +46,14 @@ trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const 
 }
 
 // The recommended trial and its reference.
-std::vector<const result::Row*> worth_tracing(const report::Report& report) {
-  std::vector<const result::Row*> rows;
-  for (const result::Row& row : report.rows) {
+std::vector<const result::TrialRow*> worth_tracing(const report::Report& report) {
+  std::vector<const result::TrialRow*> rows;
+  for (const result::TrialRow& row : report.rows) {
     if (row.recommended) rows.push_back(&row);
   }
-  const result::Row* base = nullptr;
+  const result::TrialRow* base = nullptr;
   if (!rows.empty()) base = reference_row(report, *rows.front());
-  for (const result::Row& row : report.rows) {
+  for (const result::TrialRow& row : report.rows) {
     if (rows.empty() && !base) base = reference_row(report, row);
   }
   if (base && (rows.empty() || rows.front() != base)) rows.push_back(base);
@@ -66,7 +66,7 @@ class Sources {
   Sources(const ReportFlags& flags, const FinishedRun& run) : flags_(flags), run_(run) {}
 
   void read_memory() {
-    for (const result::Row* row : worth_tracing(run_.report)) try {
+    for (const result::TrialRow* row : worth_tracing(run_.report)) try {
         traces_.push_back(read_trace(flags_, run_, row->measurement));
         traced_.push_back({row, &traces_.back()});
       } catch (const Error& error) {
@@ -76,7 +76,7 @@ class Sources {
 
   void read_trial(const result::Measurement& trial) { traces_.push_back(read_trace(flags_, run_, trial)); }
 
-  report::Shown shown() const {
+  report::ReportFormatInput shown() const {
     return {run_.report, flags_.output == "-" ? table_style(flags_.console) : report::TableStyle{}, traced_,
             traces_.empty() ? nullptr : &traces_.front()};
   }
@@ -90,7 +90,7 @@ class Sources {
 
 std::string names_of_trial_formats() {
   std::vector<std::string> names;
-  for (const report::Format& format : report::formats()) {
+  for (const report::ReportFormat& format : report::formats()) {
     if (format.per_trial) names.push_back(format.name);
   }
   return join(names, " or ");
@@ -106,7 +106,7 @@ void check(ReportFlags& flags) {
     if (!flags.page.empty()) flags.output = flags.page;
   }
   choice_flag("--format", flags.format, report::format_names());
-  const report::Format& format = report::find_format(flags.format);
+  const report::ReportFormat& format = report::find_format(flags.format);
   if (!flags.trial.empty() && !format.per_trial) {
     throw UsageError("--trial goes with --format " + names_of_trial_formats() + ": the other formats hold all trials");
   }
@@ -117,13 +117,14 @@ void check(ReportFlags& flags) {
 }
 
 // Pages and pickles are written next to their input, unless another path is given.
-std::string default_output(const ReportFlags& flags, const report::Format& format, const result::Measurement* trial) {
+std::string default_output(const ReportFlags& flags, const report::ReportFormat& format,
+                           const result::Measurement* trial) {
   if (!*format.default_file) return "-";
   const std::filesystem::path folder = trial ? std::filesystem::path(trial->trace).parent_path() : "";
   return (std::filesystem::path(flags.run) / folder / format.default_file).string();
 }
 
-std::string next_step(const ReportFlags& flags, const report::Format& format, bool of_commands) {
+std::string next_step(const ReportFlags& flags, const report::ReportFormat& format, bool of_commands) {
   const std::string it = flags.output == "-" ? "it" : flags.output;
   if (*format.opened_in) return "open " + it + " in " + format.opened_in;
   if (of_commands) return "memtune view " + flags.run;
@@ -134,7 +135,7 @@ int run_command(ReportFlags flags) {
   // "--html ./memtune-run" means the sweep in that folder.
   if (!flags.run_given && std::filesystem::is_directory(flags.page)) flags.run = std::exchange(flags.page, "");
   check(flags);
-  const report::Format& format = report::find_format(flags.format);
+  const report::ReportFormat& format = report::find_format(flags.format);
   FinishedRun run = open_run(flags.run);
   if (format.shows_findings) add_findings(run.directory, run.report);
   const result::Measurement* trial = format.per_trial ? &find_row(run.report, flags.trial).measurement : nullptr;

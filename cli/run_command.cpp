@@ -41,23 +41,23 @@ struct RunFlags {
 class RunProgress final : public Progress {
  public:
   using Progress::Progress;
-  void phase(const sweep::Phase& phase) override {
+  void phase(const sweep::TrialProgress& phase) override {
     if (phase.name == "saved") return noted(phase.note);
     Progress::phase(phase);
   }
 };
 
-sweep::RunSettings settings_of(const RunFlags& flags) {
-  constexpr int64_t kMostSteps = kMostCount;
+sweep::TrainingRunSettings settings_of(const RunFlags& flags) {
+  constexpr int64_t kMaxSteps = kMaxCount;
   if (!flags.strategy.empty() && !flags.plan.empty())
     throw UsageError("--strategy and --plan exclude each other: run trains under one");
   check_output("--json", flags.json);
-  sweep::RunSettings settings;
-  settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMostSteps);
+  sweep::TrainingRunSettings settings;
+  settings.save_every = integer_flag("--save-every", flags.save_every, 0, kMaxSteps);
   settings.save = choice_flag("--save", flags.save, kSaveModes);
-  settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMostSteps);
+  settings.keep_last = integer_flag("--keep-last", flags.keep_last, 0, kMaxSteps);
   settings.resume = flags.resumes;
-  if (!flags.resume.empty()) settings.from = integer_flag("--resume", flags.resume, 0, kMostSteps);
+  if (!flags.resume.empty()) settings.from = integer_flag("--resume", flags.resume, 0, kMaxSteps);
   std::vector<plan::PlanFile> plans;
   if (!flags.plan.empty()) plans.emplace_back(flags.plan);
   settings.sweep = flags.model.settings();
@@ -78,7 +78,7 @@ std::string summary(const result::TrainingResult& training) {
   if (training.tokens_per_s > 0) text += ", " + fixed(training.tokens_per_s, 0) + " tokens/s";
   double blocked_ms = 0;
   size_t saved = 0;
-  for (const result::SavedStep& save : training.saves)
+  for (const result::SaveResult& save : training.saves)
     if (save.error.empty()) blocked_ms += save.blocked_ms, ++saved;
   if (saved > 0)
     text += "; " + std::to_string(saved) + (saved == 1 ? " save, " : " saves, ") +
@@ -86,14 +86,14 @@ std::string summary(const result::TrainingResult& training) {
   return text + "\n";
 }
 
-bool failed(const result::SavedStep& save) { return !save.error.empty(); }
+bool failed(const result::SaveResult& save) { return !save.error.empty(); }
 
 // Message: "2 of 5 saves failed, the last that of step 8: cannot write ...".
 void throw_if_saves_failed(const result::TrainingResult& training) {
   const auto& saves = training.saves;
   const auto count = std::ranges::count_if(saves, failed);
   if (count == 0) return;
-  const result::SavedStep& last = *std::find_if(saves.rbegin(), saves.rend(), failed);
+  const result::SaveResult& last = *std::find_if(saves.rbegin(), saves.rend(), failed);
   throw Error(std::to_string(count) + " of " + std::to_string(saves.size()) + " saves failed, the last that of step " +
               std::to_string(last.step) + ": " + last.error);
 }
@@ -111,7 +111,7 @@ int tell(const RunFlags& flags, const result::TrainingResult& training) {
 }
 
 int run_command(const RunFlags& flags) {
-  const sweep::RunSettings settings = settings_of(flags);
+  const sweep::TrainingRunSettings settings = settings_of(flags);
   refuse_launched(settings.sweep.request.training, "run is of ranks that memtune starts itself, --ranks N");
   RunProgress progress(flags.model.console);
   progress.started(
@@ -120,8 +120,8 @@ int run_command(const RunFlags& flags) {
   const sweep::TrialAnswer answer = sweep::train(settings, progress);
   progress.clear();
   if (const auto* training = std::get_if<result::TrainingResult>(&answer)) return tell(flags, *training);
-  if (const auto* problem = std::get_if<sweep::UsageProblem>(&answer)) throw UsageError(problem->message);
-  const auto* failure = std::get_if<sweep::Failure>(&answer);
+  if (const auto* problem = std::get_if<sweep::ReportedUsageError>(&answer)) throw UsageError(problem->message);
+  const auto* failure = std::get_if<sweep::ProcessFailure>(&answer);
   if (failure && failure->outcome == result::Outcome::interrupted) return kInterrupted;
   throw Error(failure ? failure->reason : "memtune-trial gave another answer than a training's");
 }

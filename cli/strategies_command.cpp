@@ -19,7 +19,7 @@ Examples:
   memtune sweep --strategy none --strategy 'offload:stream,stash=4GiB'
   memtune sweep --strategy none --strategy 'checkpoint:cheap+offload:stream,fraction=0.4')";
 
-constexpr int kMostTableWidth = 110;
+constexpr int kMaxTableWidth = 110;
 
 constexpr char kJoining[] =
     "Parts are joined by +, as in checkpoint:cheap+offload:stream,fraction=0.4: a later part places what the earlier "
@@ -47,7 +47,7 @@ std::string as_json(const Infos& infos) {
   for (const plan::StrategyInfo* info : infos) {
     const plan::StrategyInfo& strategy = *info;
     nlohmann::json parameters = nlohmann::json::array();
-    for (const plan::ParameterInfo& parameter : strategy.parameters) {
+    for (const plan::StrategyParameterInfo& parameter : strategy.parameters) {
       parameters.push_back({{"name", parameter.name},
                             {"values", values_text(parameter)},
                             {"default", parameter.default_value},
@@ -70,7 +70,7 @@ std::string as_text(const Infos& infos, int width) {
   std::string text;
   for (const plan::StrategyInfo* strategy : infos) {
     text += std::string(strategy->name) + "\n" + filled(std::string(strategy->help), 4, 4, width);
-    for (const plan::ParameterInfo& parameter : strategy->parameters) {
+    for (const plan::StrategyParameterInfo& parameter : strategy->parameters) {
       const std::string values = std::string(parameter.name) + "=" + std::string(values_text(parameter));
       text += filled(values + " (default " + std::string(parameter.default_value) + "): " + std::string(parameter.help),
                      6, 10, width);
@@ -98,7 +98,7 @@ void add_strategies(CLI::App& app, Action& action) {
         write_output(flags->json, as_json(infos));
         return kDone;
       }
-      write_output("-", as_text(infos, std::min(table_style(flags->console).width, kMostTableWidth)));
+      write_output("-", as_text(infos, std::min(table_style(flags->console).width, kMaxTableWidth)));
       say(flags->console, "next: memtune sweep --strategy " + (flags->name.empty() ? "NAME" : flags->name));
       return kDone;
     };

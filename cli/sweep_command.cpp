@@ -97,8 +97,8 @@ std::vector<std::string> flags_of_command(const SweepFlags& flags) {
 
 // The next export command: for --trainer, otherwise for the first trainer that has keys.
 struct NextExport {
-  std::string words;                 // "memtune export --trainer trl"
-  const result::Row* row = nullptr;  // the row that the keys amount to
+  std::string words;                      // "memtune export --trainer trl"
+  const result::TrialRow* row = nullptr;  // the row that the keys amount to
 };
 
 std::optional<NextExport> next_export(const SweepFlags& flags, const std::string& run, const report::Report& report) {
@@ -108,7 +108,7 @@ std::optional<NextExport> next_export(const SweepFlags& flags, const std::string
   for (const std::string& name : names) try {
       trainer::ExportSettings settings;
       if (!flags.config.empty()) settings = {{}, read_file(flags.config), flags.config};
-      const trainer::Export written = trainer::export_config(name, find_row(report, ""), report, settings);
+      const trainer::ExportedConfig written = trainer::export_config(name, find_row(report, ""), report, settings);
       const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
       return NextExport{"memtune export" + run + " --trainer " + name + into, written.row};
     } catch (const UsageError&) {
@@ -116,7 +116,7 @@ std::optional<NextExport> next_export(const SweepFlags& flags, const std::string
   return {};
 }
 
-std::string figures(const result::Row& row) {
+std::string figures(const result::TrialRow& row) {
   return row.measurement.strategy + ", " + ms_text(row.measurement.step_ms.median) + " at " +
          format_bytes(row.measurement.peak_bytes.allocated);
 }
@@ -125,8 +125,9 @@ std::string figures(const result::Row& row) {
 std::string way_out(const SweepFlags& flags, const report::Report& report) {
   using result::Outcome;
   const auto all_ended_in = [&](Outcome outcome) {
-    return !report.rows.empty() &&
-           std::ranges::all_of(report.rows, [&](const result::Row& row) { return row.measurement.outcome == outcome; });
+    return !report.rows.empty() && std::ranges::all_of(report.rows, [&](const result::TrialRow& row) {
+      return row.measurement.outcome == outcome;
+    });
   };
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or a smaller --batch or --seq";
   if (all_ended_in(Outcome::device_oom)) return "a larger --memory-cap or device, or a smaller --batch or --seq";
@@ -140,7 +141,7 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
   const std::optional<NextExport> keys = next_export(flags, run, result.report);
-  const result::Row& answer = find_row(result.report, "");
+  const result::TrialRow& answer = find_row(result.report, "");
   if (keys && (keys->row == nullptr || keys->row == &answer))
     return say(console, "next: " + keys->words + ", or memtune view" + run);
   // No keys match the answer exactly: print what the keys amount to, and the plan itself.

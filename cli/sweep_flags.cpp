@@ -7,10 +7,10 @@
 #include "cli/command_flags.h"
 #include "cli/flags.h"
 #include "core/base/bounds.h"
+#include "core/base/builtin_profile.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/base/profile.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
 #include "core/sweep/proposals/batch_proposer.h"
@@ -20,9 +20,9 @@
 namespace memtune::cli {
 namespace {
 
-constexpr int64_t kKeepLast = 2;             // saved states
-constexpr int64_t kMostSamples = 1'000'000;  // per step
-constexpr int64_t kMost = kMostCount;
+constexpr int64_t kKeepLast = 2;            // saved states
+constexpr int64_t kMaxSamples = 1'000'000;  // per step
+constexpr int64_t kMax = kMaxCount;
 
 // --sweep, then --strategy. Without both and without a plan: the default profile.
 std::vector<std::string> strategies(const SweepFlags& flags) {
@@ -78,7 +78,7 @@ void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
   }
   if (settings.request.training.accumulate > 1)
     throw UsageError("--global-batch and --accumulate exclude each other: the batch says how many passes a step has");
-  settings.global_batch = integer_flag("--global-batch", flags.global_batch, 1, kMostSamples);
+  settings.global_batch = integer_flag("--global-batch", flags.global_batch, 1, kMaxSamples);
   if (finds_both(flags)) settings.batches = {sweep::first_recorded({settings.global_batch, 1})};
   if (finds_batch(flags) && !finds_both(flags)) settings.batches = sweep::divisors(settings.global_batch);
   if (settings.batches.empty()) throw UsageError("--global-batch goes with --batch");
@@ -89,12 +89,12 @@ void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
 }
 
 // Flags that sweeps of models and of commands share.
-void read_loop(const SweepFlags& flags, sweep::LoopSettings& settings) {
+void read_loop(const SweepFlags& flags, sweep::SweepLoopSettings& settings) {
   settings.budget_bytes = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
   settings.goal = result::parse_goal(flags.goal);
   settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
   if (!flags.time_limit.empty()) settings.time_limit = duration_flag("--time-limit", flags.time_limit);
-  settings.reuse = flags.retry ? sweep::Reuse::worked : sweep::Reuse::finished;
+  settings.reuse = flags.retry ? sweep::ReusePolicy::worked : sweep::ReusePolicy::finished;
   settings.dry_run = flags.dry_run;
 }
 
@@ -118,13 +118,12 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
       throw UsageError(std::string(flag) + " is about a training command: it goes with -- and the command behind that");
   const std::vector<std::string> specs = strategies(flags);
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
-  sweep::LoopSettings loop;
+  sweep::SweepLoopSettings loop;
   read_loop(flags, loop);
   const Modes modes = save_modes(flags);
   const double mtbf_s =
       flags.mtbf.empty() ? 0 : std::chrono::duration<double>(duration_flag("--mtbf", flags.mtbf)).count();
-  const int64_t keep_last =
-      flags.keep_last.empty() ? kKeepLast : integer_flag("--keep-last", flags.keep_last, 0, kMost);
+  const int64_t keep_last = flags.keep_last.empty() ? kKeepLast : integer_flag("--keep-last", flags.keep_last, 0, kMax);
   ModelFlags model = flags.model;
   if (finds_batch(flags)) model.batches.clear();
   if (finds_both(flags)) model.batches = {"2"};  // any batch: refuses models whose batch is fixed
@@ -181,7 +180,7 @@ CommandSweepFlags command_sweep(SweepFlags& flags, const std::vector<std::string
   return sweep;
 }
 
-sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+sweep::TrialProposerFactory proposer(const SweepFlags& flags, const sweep::SweepSettings& settings) {
   if (finds_batch(flags) && !finds_both(flags)) return sweep::propose_largest_batches(budget(settings));
   if (!finds_plan(flags)) return sweep::propose_all;
   const plan::TrainingSettings& training = settings.request.training;

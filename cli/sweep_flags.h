@@ -27,7 +27,7 @@ AnswerFlags answer_flags(const SweepFlags& flags);
 sweep::SweepSettings sweep_settings(const SweepFlags& flags);
 
 // Chooses the trials: all strategies, the largest batch of each, or the best plan for a budget.
-sweep::MakeProposer proposer(const SweepFlags& flags, const sweep::SweepSettings& settings);
+sweep::TrialProposerFactory proposer(const SweepFlags& flags, const sweep::SweepSettings& settings);
 
 // Text for trials that a dry run cannot list; "" if it lists all.
 std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings);

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "core/answer/trainer/native_flags.h"
+#include "core/answer/trainer/memtune_flags.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // "--batch 2 (micro_batch_size)".
-std::string told(const trainer::NativeFlag& flag) {
+std::string told(const trainer::MemtuneFlag& flag) {
   return "--" + flag.name + (flag.value == "true" ? "" : " " + flag.value) +
          (flag.keys.empty() ? "" : " (" + join(flag.keys, ", ") + ")");
 }
@@ -28,10 +28,10 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
     throw UsageError("--trainer goes with --config FILE, which says how it trains, or with its command behind --");
   if (!config.empty()) require_file("--config", config);
   const std::string file = fs::path(config).filename().string(), name = file.empty() ? "the command" : file;
-  const trainer::NativeFlags native =
+  const trainer::MemtuneFlags native =
       trainer::native_flags(trainer, config.empty() ? "" : read_file(config), file, words);
   std::vector<std::string> taken;
-  for (const trainer::NativeFlag& flag : native.flags) {
+  for (const trainer::MemtuneFlag& flag : native.flags) {
     CLI::Option* option = command.get_option("--" + flag.name);
     if (option->count() > 0) continue;
     option->add_result(flag.value);

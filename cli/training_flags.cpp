@@ -11,12 +11,12 @@
 #include "core/base/loss_implementation.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/model/adapter/lora.h"
+#include "core/model/adapter/lora_config.h"
 
 namespace memtune::cli {
 namespace {
 
-constexpr int64_t kMostPasses = 1'000'000;
+constexpr int64_t kMaxPasses = 1'000'000;
 
 double parse_learning_rate(const std::string& text) {
   const double rate = parse_number(text, "--lr");
@@ -84,7 +84,7 @@ void TrainingFlags::read(plan::TrainingSettings& to) const {
   to.optimizer = choice_flag("--optimizer", optimizer, kOptimizers);
   to.optimizer_in_backward = optimizer_in_backward;
   to.max_grad_norm = parse_norm(max_grad_norm);
-  to.accumulate = static_cast<int>(integer_flag("--accumulate", accumulate, 1, kMostPasses));
+  to.accumulate = static_cast<int>(integer_flag("--accumulate", accumulate, 1, kMaxPasses));
   to.learning_rate = parse_learning_rate(learning_rate);
   if (!dtype.empty()) to.dtype = dtype_flag("--dtype", dtype, kParameterDtypes);
   if (!autocast.empty()) to.autocast = dtype_flag("--autocast", autocast, kAutocastDtypes);

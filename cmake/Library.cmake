@@ -1,6 +1,6 @@
 # One small static library per folder. Its DEPENDS line documents the folders that it may include.
 #
-#   memtune_library(trace SOURCES event.cpp file.cpp DEPENDS base)          -> memtune_trace, memtune::trace
+#   memtune_library(trace SOURCES trace_event.cpp file.cpp DEPENDS base)          -> memtune_trace, memtune::trace
 #   memtune_library(program TORCH SOURCES ... DEPENDS config)               the same, with LibTorch
 
 add_library(memtune_options INTERFACE)

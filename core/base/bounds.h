@@ -8,16 +8,16 @@
 
 namespace memtune {
 
-inline constexpr int64_t kMostCount = int64_t{1} << 53;  // default for integers; a double holds each exactly
-inline constexpr int64_t kMostBytes = int64_t{1} << 50;  // 1 PiB: one file, or the sum over a table
-inline constexpr double kMostNumber = 1e60;              // above any float32 loss and its square
-inline constexpr double kLeastNumber = 1e-60;            // smaller magnitudes are read as 0
-inline constexpr double kMostFigure = 1e15;              // times in ms, rates, ratios
+inline constexpr int64_t kMaxCount = int64_t{1} << 53;  // default for integers; a double holds each exactly
+inline constexpr int64_t kMaxBytes = int64_t{1} << 50;  // 1 PiB: one file, or the sum over a table
+inline constexpr double kMaxNumber = 1e60;              // above any float32 loss and its square
+inline constexpr double kMinNumber = 1e-60;             // smaller magnitudes are read as 0
+inline constexpr double kMaxFigure = 1e15;              // times in ms, rates, ratios
 
 // Sum of the sizes that a file lists. It is limited as a whole, so that many valid sizes cannot overflow it.
 class BoundedSum {
  public:
-  explicit BoundedSum(int64_t most = kMostBytes) : most_(most) {}
+  explicit BoundedSum(int64_t most = kMaxBytes) : most_(most) {}
   // Returns false and adds nothing if `size` is negative or the sum would exceed the limit.
   bool add(int64_t size) {
     if (size < 0 || size > most_ - sum_) return false;
@@ -29,13 +29,13 @@ class BoundedSum {
   int64_t most_, sum_ = 0;
 };
 
-inline constexpr int64_t kMostSum = int64_t{1} << 61;
+inline constexpr int64_t kMaxSum = int64_t{1} << 61;
 
 // Saturating arithmetic: arguments from 0 to kMostSum, results at most kMostSum.
-inline int64_t bounded_sum(int64_t a, int64_t b) { return std::min(a + b, kMostSum); }
+inline int64_t bounded_sum(int64_t a, int64_t b) { return std::min(a + b, kMaxSum); }
 inline int64_t bounded_product(int64_t a, int64_t b) {
   int64_t product = 0;
-  return __builtin_mul_overflow(a, b, &product) ? kMostSum : std::min(product, kMostSum);
+  return __builtin_mul_overflow(a, b, &product) ? kMaxSum : std::min(product, kMaxSum);
 }
 
 }  // namespace memtune

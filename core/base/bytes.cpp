@@ -48,7 +48,7 @@ int64_t parse_bytes(std::string_view text) {
   const auto unit = unit_size(trim(std::string_view(rest, end)));
   const bool part_of_a_byte = unit == 1 && number != std::floor(number);
   if (!unit || part_of_a_byte) refuse(text, "is not a byte count");
-  if (error != std::errc{} || number * *unit > static_cast<long double>(kMostBytes)) refuse(text, "is more than 1 PiB");
+  if (error != std::errc{} || number * *unit > static_cast<long double>(kMaxBytes)) refuse(text, "is more than 1 PiB");
   return static_cast<int64_t>(std::llround(number * *unit));
 }
 

@@ -31,14 +31,14 @@ class DeviceError : public Error {
 };
 
 // Allocating or page-locking host memory failed. The message holds the requested bytes.
-class OutOfHostMemory : public DeviceError {
+class OutOfHostMemoryError : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
 // A write found no space: the disk is full, or a quota, a file size limit or memtune's own disk budget is reached. The
 // message names the place and, if known, the bytes needed and free.
-class DiskFull : public IoError {
+class DiskFullError : public IoError {
  public:
   using IoError::IoError;
 };
@@ -50,7 +50,7 @@ class DiskError : public Error {
 };
 
 // Data read from a disk differs from the data written there.
-class CorruptBlock : public Error {
+class CorruptBlockError : public Error {
  public:
   using Error::Error;
 };

@@ -23,7 +23,7 @@ namespace {
 constexpr unsigned kEverybody = 0666;  // reduced by umask
 constexpr unsigned kPermissions = 0777;
 
-// Text for an errno, including the errors that OwnFolder returns.
+// Text for an errno, including the errors that ConfinedFileSystem returns.
 std::string words(const fs::path& path, int error) {
   if (error == ELOOP) return "it is a symbolic link or behind one, and memtune follows none here";
   if (error == EXDEV) return "it leads out of its folder";
@@ -43,10 +43,10 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-Descriptor open(FileSystem& system, const fs::path& path, int flags, const char* operation) {
+FileDescriptor open(FileSystem& system, const fs::path& path, int flags, const char* operation) {
   const int file = open_file(system, path, flags, kEverybody);
   if (file < 0) throw_io_error(operation, path, -file);
-  return Descriptor(file);
+  return FileDescriptor(file);
 }
 
 void write_all(FileSystem& system, int file, std::string_view content, const fs::path& path) {
@@ -91,14 +91,14 @@ fs::path temporary_beside(const fs::path& path) {  // unique among threads and r
 
 // Creates a new file next to `path`. O_EXCL keeps it from following a planted link or reusing the file of a killed
 // process.
-Descriptor open_beside(FileSystem& system, const fs::path& path, unsigned mode, fs::path& aside) {
+FileDescriptor open_beside(FileSystem& system, const fs::path& path, unsigned mode, fs::path& aside) {
   int file = -EEXIST;
   while (file == -EEXIST) {
     aside = temporary_beside(path);
     file = open_file(system, aside, O_WRONLY | O_CREAT | O_EXCL, mode);
   }
   if (file < 0) throw_io_error("write", path, -file);
-  return Descriptor(file);
+  return FileDescriptor(file);
 }
 
 // Best effort: only root may change owners, and some file systems store none.
@@ -142,15 +142,15 @@ std::string holder_in(FileSystem& system, int file, const fs::path& path) {
 
 }  // namespace
 
-Descriptor::Descriptor(Descriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
+FileDescriptor::FileDescriptor(FileDescriptor&& other) noexcept : file_(std::exchange(other.file_, -1)) {}
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  Descriptor taken(std::move(other));
+FileDescriptor& FileDescriptor::operator=(FileDescriptor&& other) noexcept {
+  FileDescriptor taken(std::move(other));
   std::swap(file_, taken.file_);
   return *this;
 }
 
-Descriptor::~Descriptor() {
+FileDescriptor::~FileDescriptor() {
   if (file_ >= 0) ::close(file_);
 }
 
@@ -165,7 +165,7 @@ void write_file(const fs::path& path, std::string_view content, FileSystem& syst
 }
 
 void append_file(const fs::path& path, std::string_view content, FileSystem& system) {
-  const Descriptor file = open(system, path, O_WRONLY | O_CREAT | O_APPEND, "append to");
+  const FileDescriptor file = open(system, path, O_WRONLY | O_CREAT | O_APPEND, "append to");
   const int64_t before = size_of(system, file.get(), path);
   try {
     write_all(system, file.get(), content, path);
@@ -189,7 +189,7 @@ void remove_file(const fs::path& path, FileSystem& system) {
 }
 
 bool make_folders(const fs::path& path, FileSystem& system) {
-  const Descriptor there(uninterrupted([&] { return system.open(path, O_RDONLY | O_DIRECTORY, 0); }));
+  const FileDescriptor there(uninterrupted([&] { return system.open(path, O_RDONLY | O_DIRECTORY, 0); }));
   if (there.get() >= 0) return false;
   if (there.get() != -ENOENT) throw_io_error("make the folder", path, -there.get());
   const fs::path parent = path.parent_path();
@@ -205,7 +205,7 @@ void sync_folder(const fs::path& folder, FileSystem& system) {
 
 std::vector<std::string> names_in(const fs::path& folder, FileSystem& system) {
   std::vector<std::string> names;
-  const Descriptor opened = open(system, folder, O_RDONLY | O_DIRECTORY, "read");
+  const FileDescriptor opened = open(system, folder, O_RDONLY | O_DIRECTORY, "read");
   const int result = uninterrupted([&] { return system.names_in(opened.get(), names); });
   if (result < 0) throw_io_error("read", folder, -result);
   std::ranges::sort(names);
@@ -237,7 +237,7 @@ OutputFile::OutputFile(const fs::path& path, FileSystem& system) : path_(behind_
   if (exists && !S_ISREG(before.st_mode)) {  // renaming would replace it instead of writing to it
     const int stream = open_stream(system_, path_);
     if (stream < 0) throw_io_error("write", path_, -stream);
-    file_ = Descriptor(stream);
+    file_ = FileDescriptor(stream);
     return;
   }
   file_ = open_beside(system_, path_, exists ? before.st_mode & kPermissions : kEverybody, aside_);
@@ -260,13 +260,13 @@ void OutputFile::finish() {
   sync_folder_of(system_, path_);
 }
 
-FileLock::FileLock(const fs::path& path, FileSystem& system, std::chrono::milliseconds patience)
+FileLock::FileLock(const fs::path& path, FileSystem& system, std::chrono::milliseconds timeout)
     : file_(open(system, path, O_RDWR | O_CREAT, "lock")) {
   constexpr std::chrono::milliseconds kBetweenTries{20};
   int locked = 0;
-  while ((locked = uninterrupted([&] { return system.lock(file_.get()); })) == -EWOULDBLOCK && patience.count() > 0) {
+  while ((locked = uninterrupted([&] { return system.lock(file_.get()); })) == -EWOULDBLOCK && timeout.count() > 0) {
     std::this_thread::sleep_for(kBetweenTries);
-    patience -= kBetweenTries;
+    timeout -= kBetweenTries;
   }
   if (locked < 0 && locked != -EWOULDBLOCK) throw_io_error("lock", path, -locked);
   const std::string holder = holder_in(system, file_.get(), path);
@@ -286,7 +286,7 @@ IoError system_error(const std::string& what, int error) {
 void throw_io_error(const char* operation, const fs::path& path, int64_t error) {
   const std::string message =
       "cannot " + std::string(operation) + " '" + path.string() + "': " + words(path, static_cast<int>(error));
-  if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw DiskFull(message);
+  if (error == ENOSPC || error == EDQUOT || error == EFBIG) throw DiskFullError(message);
   throw IoError(message);
 }
 

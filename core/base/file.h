@@ -14,9 +14,9 @@
 namespace memtune {
 
 // Reads to the end of the file even if its reported size is 0, as in /proc. Throws IoError above `most_bytes`.
-inline constexpr int64_t kMostFileBytes = int64_t{1} << 30;
+inline constexpr int64_t kMaxFileBytes = int64_t{1} << 30;
 std::string read_file(const std::filesystem::path& path, FileSystem& system = system_files(),
-                      int64_t most_bytes = kMostFileBytes);
+                      int64_t most_bytes = kMaxFileBytes);
 
 // Writes a temporary file next to `path`, fsyncs it, renames it over `path` and fsyncs the folder. Readers see the old
 // or the new content, never a part. Permissions are kept; owner and group are kept if the process may set them. A
@@ -46,12 +46,12 @@ std::vector<std::string> names_in(const std::filesystem::path& folder, FileSyste
 void cut_file(const std::filesystem::path& path, int64_t bytes, FileSystem& system = system_files());
 
 // Owns a file descriptor; -1 means none.
-class Descriptor {
+class FileDescriptor {
  public:
-  explicit Descriptor(int file = -1) : file_(file) {}
-  Descriptor(Descriptor&& other) noexcept;
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  ~Descriptor();
+  explicit FileDescriptor(int file = -1) : file_(file) {}
+  FileDescriptor(FileDescriptor&& other) noexcept;
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept;
+  ~FileDescriptor();
   int get() const { return file_; }
 
  private:
@@ -69,7 +69,7 @@ class InputFile {
  private:
   std::filesystem::path path_;
   FileSystem& system_;
-  Descriptor file_;
+  FileDescriptor file_;
   int64_t size_;
 };
 
@@ -91,29 +91,29 @@ class OutputFile {
  private:
   std::filesystem::path path_, aside_;  // aside_ is empty if `path` is a pipe or a device, which is written directly
   FileSystem& system_;
-  Descriptor file_;
+  FileDescriptor file_;
 };
 
 // An advisory lock (flock) on `path`. The kernel releases it when the process ends, even by a signal. The file holds
 // the owner's process id, for error messages of other processes.
 class FileLock {
  public:
-  // Retries for `patience`, because the children of a killed memtune end a moment later. Throws UsageError with the
+  // Retries for `timeout`, because the children of a killed memtune end a moment later. Throws UsageError with the
   // holder's process id if another process holds it longer. Also throws UsageError if the file was not written by
   // memtune.
   explicit FileLock(const std::filesystem::path& path, FileSystem& system = system_files(),
-                    std::chrono::milliseconds patience = {});
+                    std::chrono::milliseconds timeout = {});
 
  private:
   // Not removed on unlock. A third process could otherwise lock a new file of that name while a second one holds the
   // old file.
-  Descriptor file_;
+  FileDescriptor file_;
 };
 
 // "WHAT: REASON", with the text of errno `error`.
 IoError system_error(const std::string& what, int error);
 
-// "cannot OPERATION 'PATH': REASON". Throws DiskFull, a kind of IoError, for ENOSPC, EDQUOT and EFBIG.
+// "cannot OPERATION 'PATH': REASON". Throws DiskFullError, a kind of IoError, for ENOSPC, EDQUOT and EFBIG.
 [[noreturn]] void throw_io_error(const char* operation, const std::filesystem::path& path, int64_t error);
 
 // Path of the running program, symlinks resolved. Installed files are found relative to it.

@@ -43,7 +43,7 @@ void check_nesting(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      if (++depth > kMostNesting) throw Refused("it is nested deeper than " + std::to_string(kMostNesting) + " levels");
+      if (++depth > kMaxNesting) throw Refused("it is nested deeper than " + std::to_string(kMaxNesting) + " levels");
     } else if (c == ']' || c == '}') {
       --depth;
     }
@@ -85,9 +85,9 @@ class UniqueKeys final : public nlohmann::json_sax<json> {
 
 }  // namespace
 
-json parse_json(std::string_view text, EqualKeys keys) {
+json parse_json(std::string_view text, DuplicateKeyPolicy keys) {
   check_nesting(text);
-  if (keys == EqualKeys::refused) {
+  if (keys == DuplicateKeyPolicy::refused) {
     UniqueKeys unique;
     json::sax_parse(text, &unique);
   }
@@ -121,11 +121,11 @@ int whole_int(const json& value, int least, int most) { return static_cast<int>(
 double number(const json& value, double least, double most) {
   const double read = value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
   if (!(read >= least && read <= most)) refuse(value, "number", print_json(least), print_json(most));
-  return std::abs(read) < kLeastNumber ? 0 : read;
+  return std::abs(read) < kMinNumber ? 0 : read;
 }
 
 double number_or_nan(const json& value) {
-  const bool none = value.is_null() || (value.is_number() && std::abs(value.get<double>()) > kMostNumber);
+  const bool none = value.is_null() || (value.is_number() && std::abs(value.get<double>()) > kMaxNumber);
   return none ? std::numeric_limits<double>::quiet_NaN() : number(value);
 }
 

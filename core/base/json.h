@@ -15,13 +15,13 @@
 
 namespace memtune {
 
-inline constexpr int kMostNesting = 64;
+inline constexpr int kMaxNesting = 64;
 
 // If an object repeats a key, the last value counts. In files that people write, a repeated key is a mistake.
-enum class EqualKeys { last_counts, refused };
+enum class DuplicateKeyPolicy { last_counts, refused };
 
 // Throws nlohmann::json::exception, also for nesting deeper than kMostNesting.
-nlohmann::json parse_json(std::string_view text, EqualKeys keys = EqualKeys::last_counts);
+nlohmann::json parse_json(std::string_view text, DuplicateKeyPolicy keys = DuplicateKeyPolicy::last_counts);
 
 // Prints for files and terminals. Invalid UTF-8 is replaced. Control characters, line separators and bidirectional
 // marks are escaped (utf8.h). YAML, TOML and Python read the strings as JSON does. `indent` -1 prints one line.
@@ -30,7 +30,7 @@ std::string print_json(const nlohmann::json& value, int indent = -1);
 // Read numbers from JSON with these functions only; they check bounds (core/base/bounds.h) and throw json::exception.
 
 // An integer from `least` to `most`.
-int64_t whole(const nlohmann::json& value, int64_t least = -kMostCount, int64_t most = kMostCount);
+int64_t whole(const nlohmann::json& value, int64_t least = -kMaxCount, int64_t most = kMaxCount);
 
 // For constants in a program, which need all of int64_t: the end of a slice may be INT64_MAX.
 int64_t any_whole(const nlohmann::json& value);
@@ -40,15 +40,15 @@ int whole_int(const nlohmann::json& value, int least = std::numeric_limits<int>:
               int most = std::numeric_limits<int>::max());
 
 // Any number from `least` to `most`. Magnitudes below kLeastNumber become 0.
-double number(const nlohmann::json& value, double least = -kMostNumber, double most = kMostNumber);
+double number(const nlohmann::json& value, double least = -kMaxNumber, double most = kMaxNumber);
 
 // For results that a model computed. Returns NaN for null, which stands for infinity, and for numbers out of bounds.
 double number_or_nan(const nlohmann::json& value);
 
 // The functions above for a field of an object; the message names the field. A missing field is a json::out_of_range.
-int64_t whole_at(const nlohmann::json& object, const char* key, int64_t least = -kMostCount, int64_t most = kMostCount);
+int64_t whole_at(const nlohmann::json& object, const char* key, int64_t least = -kMaxCount, int64_t most = kMaxCount);
 int whole_int_at(const nlohmann::json& object, const char* key, int least = std::numeric_limits<int>::min(),
                  int most = std::numeric_limits<int>::max());
-double number_at(const nlohmann::json& object, const char* key, double least = -kMostNumber, double most = kMostNumber);
+double number_at(const nlohmann::json& object, const char* key, double least = -kMaxNumber, double most = kMaxNumber);
 
 }  // namespace memtune

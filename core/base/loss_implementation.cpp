@@ -9,10 +9,10 @@ namespace memtune {
 namespace {
 
 constexpr std::string_view kChunked = "chunked=";
-constexpr size_t kMostDigits = 6;
+constexpr size_t kMaxDigits = 6;
 
 bool is_count(std::string_view text) {
-  return !text.empty() && text.size() <= kMostDigits && text[0] != '0' &&
+  return !text.empty() && text.size() <= kMaxDigits && text[0] != '0' &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 

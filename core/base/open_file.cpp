@@ -39,9 +39,9 @@ int open_file(FileSystem& system, const fs::path& path, int flags, unsigned mode
 }
 
 int open_stream(FileSystem& system, const fs::path& path) {
-  constexpr std::chrono::milliseconds kPatience{2000}, kBetweenTries{20};
+  constexpr std::chrono::milliseconds kOpenTimeout{2000}, kBetweenTries{20};
   int file = open_without_waiting(system, path, O_WRONLY, 0);
-  for (auto left = kPatience; file == -ENXIO && left.count() > 0; left -= kBetweenTries) {
+  for (auto left = kOpenTimeout; file == -ENXIO && left.count() > 0; left -= kBetweenTries) {
     std::this_thread::sleep_for(kBetweenTries);
     file = open_without_waiting(system, path, O_WRONLY, 0);
   }

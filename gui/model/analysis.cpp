@@ -15,7 +15,7 @@ std::vector<findings::Finding> find_in(const Trial& trial) {
 }
 
 HeldState held_at(const LoadedTrace& loaded, size_t trial, int64_t time_ns) {
-  const trace::Event* region = trace::region_at(loaded.trace, time_ns);
+  const trace::TraceEvent* region = trace::region_at(loaded.trace, time_ns);
   return {trial, time_ns, region ? loaded.trace.names[region->name] : "", trace::held_values(loaded.trace, time_ns)};
 }
 

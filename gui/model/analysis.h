@@ -7,9 +7,9 @@
 
 #include "core/answer/findings/findings.h"
 #include "core/plan/strategy/plan.h"
-#include "core/record/trace/held_values.h"
+#include "core/record/trace/resident_values.h"
+#include "gui/model/cursor.h"
 #include "gui/model/run.h"
-#include "gui/model/spot.h"
 
 namespace memtune::gui {
 
@@ -24,7 +24,7 @@ struct HeldState {
   size_t trial = 0;
   int64_t time_ns = 0;
   std::string phase;  // the region running on the device: "layers.3 backward"; may be empty
-  std::vector<trace::HeldValues> values;
+  std::vector<trace::ResidentValueGroup> values;
 };
 HeldState held_at(const LoadedTrace& loaded, size_t trial, int64_t time_ns);
 
@@ -33,7 +33,7 @@ struct FindingsState {
   std::optional<std::vector<findings::Finding>> findings;  // of `trial`
   size_t trial = 0;
   std::optional<size_t> selected, hovered;
-  std::vector<Spot> rows;  // one per finding
+  std::vector<Cursor> rows;  // one per finding
 };
 
 }  // namespace memtune::gui

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <map>
 
-#include "core/answer/result/figures.h"
+#include "core/answer/result/metrics.h"
 #include "core/answer/result/pareto.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -25,12 +25,12 @@ bool matches(const Trial& trial, const std::vector<std::string>& words) {
 }
 
 std::optional<double> times_reference(const Run& run, const Trial& trial) {
-  const result::Row* base = report::reference_row(run.reports[trial.run()], trial.row());
+  const result::TrialRow* base = report::reference_row(run.reports[trial.run()], trial.row());
   if (!base || base->measurement.step_ms.median <= 0) return {};
   return ratio_of(trial.row().measurement, base->measurement).value;
 }
 
-std::string gradients_text(const result::Row& row, const std::string& reference) {
+std::string gradients_text(const result::TrialRow& row, const std::string& reference) {
   const Measurement& m = row.measurement;
   if (!worked(row)) return to_string(m.outcome);
   if (m.strategy == reference) return "reference";
@@ -40,8 +40,8 @@ std::string gradients_text(const result::Row& row, const std::string& reference)
 }
 
 // All trials that worked, from any sweep: their figures share columns.
-std::vector<const result::Row*> rows_that_worked(const Run& run) {
-  std::vector<const result::Row*> rows;
+std::vector<const result::TrialRow*> rows_that_worked(const Run& run) {
+  std::vector<const result::TrialRow*> rows;
   for (const Trial& trial : run.trials) {
     if (worked(trial.row())) rows.push_back(&trial.row());
   }
@@ -49,13 +49,13 @@ std::vector<const result::Row*> rows_that_worked(const Run& run) {
 }
 
 // Null if the column does not show a measured figure.
-const result::Figure* figure_of(CompareColumn column, const std::vector<const result::Row*>& rows) {
+const result::Metric* figure_of(CompareColumn column, const std::vector<const result::TrialRow*>& rows) {
   switch (column) {
-    case CompareColumn::step: return &result::figure("step_ms");
-    case CompareColumn::peak: return &result::figure("peak_allocated_bytes");
-    case CompareColumn::hidden: return &result::figure("hidden");
-    case CompareColumn::exposed: return &result::figure("exposed_ms");
-    case CompareColumn::rate: return &result::rate_figure(rows);
+    case CompareColumn::step: return &result::metric("step_ms");
+    case CompareColumn::peak: return &result::metric("peak_allocated_bytes");
+    case CompareColumn::hidden: return &result::metric("hidden");
+    case CompareColumn::exposed: return &result::metric("exposed_ms");
+    case CompareColumn::rate: return &result::rate_metric(rows);
     default: return nullptr;
   }
 }
@@ -75,12 +75,12 @@ const char* meaning(CompareColumn column) {
 }  // namespace
 
 std::vector<ColumnInfo> columns(const Run& run) {
-  const std::vector<const result::Row*> rows = rows_that_worked(run);
+  const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
   std::vector<ColumnInfo> all = {{CompareColumn::trial, "trial", true, ""}};
   for (const CompareColumn column : {CompareColumn::step, CompareColumn::times, CompareColumn::peak,
                                      CompareColumn::hidden, CompareColumn::exposed, CompareColumn::rate}) {
-    const result::Figure* figure = figure_of(column, rows);
-    all.push_back({column, figure ? result::FigureColumn(*figure, rows).head() : "× ref", false, meaning(column)});
+    const result::Metric* metric = figure_of(column, rows);
+    all.push_back({column, metric ? result::MetricColumn(*metric, rows).head() : "× ref", false, meaning(column)});
   }
   all.push_back({CompareColumn::gradients, "gradients", true, meaning(CompareColumn::gradients)});
   return all;
@@ -90,9 +90,9 @@ std::optional<double> cell_value(const Run& run, size_t index, CompareColumn col
   const Trial& trial = run.trials[index];
   if (!worked(trial.row())) return {};
   if (column == CompareColumn::times) return times_reference(run, trial);
-  const result::Figure* figure = figure_of(column, rows_that_worked(run));
+  const result::Metric* metric = figure_of(column, rows_that_worked(run));
   const Measurement& m = trial.row().measurement;
-  return figure && figure->known(m) ? std::optional(figure->get(m)) : std::nullopt;
+  return metric && metric->known(m) ? std::optional(metric->get(m)) : std::nullopt;
 }
 
 std::string cell_text(const Run& run, size_t index, CompareColumn column) {
@@ -102,8 +102,8 @@ std::string cell_text(const Run& run, size_t index, CompareColumn column) {
   const std::optional<double> value = cell_value(run, index, column);
   if (!value) return result::kNothing;
   if (column == CompareColumn::times) return fixed(*value, 2);
-  const std::vector<const result::Row*> rows = rows_that_worked(run);
-  return result::FigureColumn(*figure_of(column, rows), rows).text(trial.row().measurement);
+  const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
+  return result::MetricColumn(*figure_of(column, rows), rows).text(trial.row().measurement);
 }
 
 std::vector<size_t> compare_rows(const Run& run, const std::string& filter, CompareColumn by, bool ascending) {
@@ -129,18 +129,18 @@ std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Comp
 }
 
 Scatter make_scatter(const Run& run) {
-  const std::vector<const result::Row*> rows = rows_that_worked(run);
+  const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
   const result::Ranking ranking(rows);
   Scatter scatter;
   scatter.time_label = ranking.title();
   scatter.time_unit = ranking.unit();
   int64_t largest = 0;
-  for (const result::Row* row : rows) largest = std::max(largest, peak(*row));
+  for (const result::TrialRow* row : rows) largest = std::max(largest, peak(*row));
   scatter.unit = unit_for(largest);
-  std::map<const result::Row*, ParetoDot> points;
-  std::vector<std::vector<const result::Row*>> by_run(run.reports.size());
+  std::map<const result::TrialRow*, ParetoDot> points;
+  std::vector<std::vector<const result::TrialRow*>> by_run(run.reports.size());
   for (size_t i = 0; i < run.trials.size(); ++i) {
-    const result::Row& row = run.trials[i].row();
+    const result::TrialRow& row = run.trials[i].row();
     if (!usable(row.measurement) || peak(row) <= 0) continue;
     ParetoDot dot = {i,
                      static_cast<double>(peak(row)) / scatter.unit.bytes,
@@ -157,19 +157,19 @@ Scatter make_scatter(const Run& run) {
   for (size_t i = 0; i < by_run.size(); ++i) {
     for (const auto& front : result::fronts_of(by_run[i])) {
       scatter.fronts.push_back({i, {}});
-      for (const result::Row* row : front) scatter.fronts.back().points.push_back(points[row]);
+      for (const result::TrialRow* row : front) scatter.fronts.back().points.push_back(points[row]);
     }
   }
   double slowest = 0;
   for (const ParetoDot& dot : scatter.points) slowest = std::max(slowest, dot.time);
   for (size_t i = 0; i < run.reports.size(); ++i) {
-    for (const result::Frontier& frontier : run.reports[i].frontiers) {
+    for (const result::PredictedFrontier& frontier : run.reports[i].frontiers) {
       scatter.frontiers.push_back({i, {}});
       for (const result::ParetoPoint& point : placed(frontier, by_run[i], ranking, scatter.unit, slowest))
         scatter.frontiers.back().points.push_back({.peak = point.peak, .time = point.time});
     }
   }
-  if (!scatter.points.empty() && ranking.work() != result::Work::step)
+  if (!scatter.points.empty() && ranking.work() != result::WorkUnit::step)
     scatter.time_digits = digits_for(std::ranges::min(scatter.points, {}, &ParetoDot::time).time);
   return scatter;
 }

@@ -8,8 +8,8 @@
 
 #include "core/answer/findings/trace_diff.h"
 #include "core/base/layout.h"
+#include "gui/model/cursor.h"
 #include "gui/model/run.h"
-#include "gui/model/spot.h"
 
 namespace memtune::gui {
 
@@ -79,10 +79,10 @@ struct CompareState {
   size_t overlay_a = 0, overlay_b = 0;
   double from_ms = 0, to_ms = 1;  // visible part of the overlay
   bool fit = true;
-  std::vector<Spot> rows, points;  // one per trial
-  std::vector<bool> labelled;      // per trial: its point has a label
-  Spot choice;                     // the list of trials for A
-  std::vector<Spot> parts;         // one per difference in the overlay
+  std::vector<Cursor> rows, points;  // one per trial
+  std::vector<bool> labelled;        // per trial: its point has a label
+  Cursor choice;                     // the list of trials for A
+  std::vector<Cursor> parts;         // one per difference in the overlay
 };
 
 }  // namespace memtune::gui

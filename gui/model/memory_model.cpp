@@ -15,14 +15,14 @@ int64_t last_not_after(const std::vector<int64_t>& times, int64_t time) {
 }
 
 // Steady owners first, then the blocks in order, then short-lived ones.
-std::pair<int, int> order_of(const trace::Owner& owner) {
+std::pair<int, int> order_of(const trace::MemoryOwner& owner) {
   switch (owner.kind) {
     case trace::OwnerKind::parameters: return {0, 0};
     case trace::OwnerKind::optimizer: return {0, 1};
     case trace::OwnerKind::inputs: return {0, 2};
     case trace::OwnerKind::block: return {1, owner.block};
     case trace::OwnerKind::gradients: return {2, 0};
-    case trace::OwnerKind::ahead:
+    case trace::OwnerKind::prefetched:
     case trace::OwnerKind::outside:
     case trace::OwnerKind::work_space: break;
   }
@@ -31,8 +31,8 @@ std::pair<int, int> order_of(const trace::Owner& owner) {
 
 std::vector<OwnerCurve> owners_of(const trace::Trace& trace) {
   std::vector<OwnerCurve> curves;
-  for (const trace::Owner& owner : trace.owners) curves.push_back({owner, {}, {}});
-  for (const trace::OwnedSample& sample : trace.owned) {
+  for (const trace::MemoryOwner& owner : trace.owners) curves.push_back({owner, {}, {}});
+  for (const trace::OwnerMemorySample& sample : trace.owned) {
     OwnerCurve& curve = curves[sample.owner];
     curve.times_ns.push_back(sample.time_ns);
     curve.bytes.push_back(std::max<int64_t>(0, sample.bytes));
@@ -45,7 +45,7 @@ std::vector<OwnerCurve> owners_of(const trace::Trace& trace) {
 std::vector<std::vector<size_t>> families_of(const std::vector<OwnerCurve>& owners) {
   std::vector<std::vector<size_t>> families;
   for (size_t i = 0; i < owners.size(); ++i) {
-    const trace::Owner& owner = owners[i].owner;
+    const trace::MemoryOwner& owner = owners[i].owner;
     const bool same = owner.kind == trace::OwnerKind::block && i > 0 &&
                       owners[i - 1].owner.kind == trace::OwnerKind::block &&
                       family(owners[i - 1].owner) == family(owner);

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::gui {
 
 struct OwnerCurve {
-  trace::Owner owner;
+  trace::MemoryOwner owner;
   std::vector<int64_t> times_ns, bytes;  // each value holds from its time on
   int64_t bytes_at(int64_t time_ns) const;
 };

@@ -6,25 +6,25 @@
 namespace memtune::gui {
 namespace {
 
-using trace::Event;
-using trace::Interval;
 using trace::Intervals;
+using trace::TimeInterval;
+using trace::TraceEvent;
 
 constexpr uint64_t kColumns = 1200;  // of the memory curve: more than a picture is wide
 
 // Unsigned, so that no step is too long. Requires start <= end.
 uint64_t length(int64_t start, int64_t end) { return static_cast<uint64_t>(end) - static_cast<uint64_t>(start); }
 
-double ms_since(int64_t time_ns, const Interval& step) {
+double ms_since(int64_t time_ns, const TimeInterval& step) {
   return time_ns < step.start ? -static_cast<double>(length(time_ns, step.start)) / 1e6
                               : static_cast<double>(length(step.start, time_ns)) / 1e6;
 }
 
-uint64_t column_of(const Interval& step) {
+uint64_t column_of(const TimeInterval& step) {
   return step.end > step.start ? std::max<uint64_t>(1, length(step.start, step.end) / kColumns) : 1;
 }
 
-void add_curve(const LoadedTrace& loaded, const Interval& step, const ByteUnit& unit, OverlaySide& side) {
+void add_curve(const LoadedTrace& loaded, const TimeInterval& step, const ByteUnit& unit, OverlaySide& side) {
   const MemoryModel& memory = loaded.timeline.memory;
   if (memory.empty() || step.end <= step.start) return;
   const uint64_t whole = length(step.start, step.end), width = column_of(step);
@@ -41,16 +41,16 @@ void add_curve(const LoadedTrace& loaded, const Interval& step, const ByteUnit& 
   }
 }
 
-size_t kind_of_block(const trace::Region& region) {
+size_t kind_of_block(const trace::TraceRegion& region) {
   if (region.pass == trace::Pass::backward) return 1;
   if (region.pass == trace::Pass::recompute) return 2;
   return region.pass == trace::Pass::optimizer || region.kind == trace::RegionKind::head ? 3 : 0;
 }
 
 // The blocks on the device's timeline.
-void add_blocks(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
+void add_blocks(const LoadedTrace& loaded, const TimeInterval& step, OverlaySide& side) {
   const trace::Trace& trace = loaded.trace;
-  for (const Event& event : trace.events) {
+  for (const TraceEvent& event : trace.events) {
     const bool on_track = trace.tracks[event.track].role == trace::TrackRole::blocks;
     if (event.kind != trace::EventKind::region || !on_track || !trace.counts(event)) continue;
     if (event.end_ns <= step.start || event.start_ns >= step.end) continue;
@@ -62,7 +62,7 @@ void add_blocks(const LoadedTrace& loaded, const Interval& step, OverlaySide& si
 // Closes gaps too small to see, because a step has more kernels than the strip has pixels.
 Intervals closed(const Intervals& set, uint64_t gap) {
   Intervals result;
-  for (const Interval& stretch : set) {
+  for (const TimeInterval& stretch : set) {
     if (!result.empty() && length(result.back().end, stretch.start) < gap)
       result.back().end = stretch.end;
     else
@@ -71,18 +71,18 @@ Intervals closed(const Intervals& set, uint64_t gap) {
   return result;
 }
 
-void add_activity(const LoadedTrace& loaded, const Interval& step, OverlaySide& side) {
-  const trace::Occupation occupation = trace::find_occupation(loaded.trace, {step});
-  const std::array<const Intervals*, 6> sets = {&occupation.compute,     &occupation.in,   &occupation.out,
-                                                &occupation.collectives, &occupation.wait, &occupation.idle};
+void add_activity(const LoadedTrace& loaded, const TimeInterval& step, OverlaySide& side) {
+  const trace::StepTimeBreakdown breakdown = trace::find_step_time_breakdown(loaded.trace, {step});
+  const std::array<const Intervals*, 6> sets = {&breakdown.compute,     &breakdown.in,   &breakdown.out,
+                                                &breakdown.collectives, &breakdown.wait, &breakdown.idle};
   for (size_t kind = 0; kind < sets.size(); ++kind) {
-    for (const Interval& stretch : closed(*sets[kind], column_of(step)))
+    for (const TimeInterval& stretch : closed(*sets[kind], column_of(step)))
       side.activity.push_back(
           {ms_since(stretch.start, step), ms_since(stretch.end, step), kind, findings::kDeviceParts[kind]});
   }
 }
 
-OverlaySide make_side(const LoadedTrace& loaded, const Interval& step, const ByteUnit& unit) {
+OverlaySide make_side(const LoadedTrace& loaded, const TimeInterval& step, const ByteUnit& unit) {
   OverlaySide side;
   side.step_ms = ms_since(step.end, step);
   add_curve(loaded, step, unit, side);

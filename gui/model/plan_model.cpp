@@ -114,8 +114,9 @@ PlanGrid make_plan_grid(const plan::Plan& plan, const std::vector<std::string>& 
     name = region.empty() ? name : region + " " + name;
     const int32_t block = block_of(blocks, region);
     const std::string row = block == trace::kNoBlock ? "" : blocks[static_cast<size_t>(block)];
-    for (const plan::Place place : op.outputs) values.push_back({name, row, to_string(place), "", 0, block});
-    if (op.saved != plan::Place::keep) values.push_back({name + ", its own", row, to_string(op.saved), "", 0, block});
+    for (const plan::TensorPlacement place : op.outputs) values.push_back({name, row, to_string(place), "", 0, block});
+    if (op.saved != plan::TensorPlacement::keep)
+      values.push_back({name + ", its own", row, to_string(op.saved), "", 0, block});
   }
   PlanGrid grid = make_plan_grid(std::move(values));
   grid.bytes_known = false;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/plan/strategy/plan.h"
-#include "core/record/trace/event.h"
-#include "gui/model/spot.h"
+#include "core/record/trace/trace_event.h"
+#include "gui/model/cursor.h"
 
 namespace memtune::gui {
 
@@ -44,7 +44,7 @@ PlanGrid make_plan_grid(const plan::Plan& plan, const std::vector<std::string>& 
 struct PlanState {
   std::optional<PlanGrid> grid;  // of `trial`
   size_t trial = 0;
-  std::vector<Spot> cells;  // one per tensor
+  std::vector<Cursor> cells;  // one per tensor
 };
 
 }  // namespace memtune::gui

@@ -19,7 +19,7 @@ fs::path under(const fs::path& root, const std::string& relative) {
   return relative.empty() ? fs::path() : root / relative;
 }
 
-std::string problem_of(const trace::ReadTrace& read) {
+std::string problem_of(const trace::TraceReadResult& read) {
   if (read.cut())
     return "the trace cannot be read from byte " + std::to_string(read.cut_at) + " on; what comes before is shown";
   if (read.trace.lost_records > 0)
@@ -27,7 +27,7 @@ std::string problem_of(const trace::ReadTrace& read) {
   return "";
 }
 
-LoadedTrace prepared(trace::ReadTrace read) {
+LoadedTrace prepared(trace::TraceReadResult read) {
   LoadedTrace loaded;
   loaded.problem = problem_of(read);
   loaded.trace = std::move(read.trace);
@@ -41,7 +41,7 @@ LoadedTrace without_trace(const std::string& problem) {
   return loaded;
 }
 
-LoadedTrace load_trace(const fs::path& path, const result::Row& row) try {
+LoadedTrace load_trace(const fs::path& path, const result::TrialRow& row) try {
   if (path.empty())
     return without_trace(worked(row) ? "this trial has no trace"
                                      : "no trace: the trial ended in " + to_string(row.measurement.outcome));
@@ -55,7 +55,7 @@ report::Report report_of(const trace::Trace& trace, const fs::path& path) {
   report::Report report;
   report.model = path.filename().string();
   report.device = trace.device;
-  result::Row row;
+  result::TrialRow row;
   row.measurement.strategy = trace.strategy.empty() ? path.stem().string() : trace.strategy;
   row.measurement.device = trace.device;
   report.rows.push_back(std::move(row));
@@ -64,7 +64,7 @@ report::Report report_of(const trace::Trace& trace, const fs::path& path) {
 
 }  // namespace
 
-Trial::Trial(size_t run, std::string label, result::Row row, fs::path trace_path, fs::path plan_path,
+Trial::Trial(size_t run, std::string label, result::TrialRow row, fs::path trace_path, fs::path plan_path,
              std::unique_ptr<LoadedTrace> loaded)
     : run_(run),
       label_(std::move(label)),
@@ -88,14 +88,14 @@ void Run::add(const fs::path& path) {
     const sweep::SweepRecord record = directory.read_record();
     reports.push_back(sweep::make_report(directory, record));
     for (const plan::BlockFacts& block : record.facts.program.blocks) names.push_back(block.region);
-    for (const result::Row* row : ranked(reports.back().rows))
+    for (const result::TrialRow* row : ranked(reports.back().rows))
       trials.emplace_back(index, prefix + result::label(*row), *row, under(path, row->measurement.trace),
                           under(path, row->measurement.plan));
   } else {
     require_file("memtune view", path);
-    trace::ReadTrace read = trace::read_trace(path);
+    trace::TraceReadResult read = trace::read_trace(path);
     reports.push_back(report_of(read.trace, path));
-    const result::Row& row = reports.back().rows.front();
+    const result::TrialRow& row = reports.back().rows.front();
     trials.emplace_back(index, prefix + result::label(row), row, path, fs::path(),
                         std::make_unique<LoadedTrace>(prepared(std::move(read))));
   }

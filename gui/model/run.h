@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/answer/report/report.h"
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 #include "gui/model/timeline_model.h"
 
 namespace memtune::gui {
@@ -24,12 +24,12 @@ struct LoadedTrace {
 // One trial of an opened run. Its trace is loaded on first use.
 class Trial {
  public:
-  Trial(size_t run, std::string label, result::Row row, std::filesystem::path trace_path,
+  Trial(size_t run, std::string label, result::TrialRow row, std::filesystem::path trace_path,
         std::filesystem::path plan_path, std::unique_ptr<LoadedTrace> loaded = nullptr);
 
-  size_t run() const { return run_; }                  // index into Run::reports
-  const std::string& label() const { return label_; }  // unique: "offload:stream", "none, batch 4", "B: none"
-  const result::Row& row() const { return row_; }      // a single trace only defines the strategy
+  size_t run() const { return run_; }                   // index into Run::reports
+  const std::string& label() const { return label_; }   // unique: "offload:stream", "none, batch 4", "B: none"
+  const result::TrialRow& row() const { return row_; }  // a single trace only defines the strategy
   const std::filesystem::path& plan_path() const { return plan_path_; }  // empty: none
   bool has_trace() const { return !trace_path_.empty(); }
   const LoadedTrace& load() const;  // an empty trace with a problem if it cannot be read
@@ -37,7 +37,7 @@ class Trial {
  private:
   size_t run_;
   std::string label_;
-  result::Row row_;
+  result::TrialRow row_;
   std::filesystem::path trace_path_, plan_path_;
   mutable std::unique_ptr<LoadedTrace> loaded_;
 };

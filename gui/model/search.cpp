@@ -31,7 +31,7 @@ void Search::find(const trace::Trace& trace, const std::string& text) {
     return contains(value.name, text) || contains(value.region, text) || contains(value.placement, text);
   });
   for (size_t i = 0; i < trace.events.size(); ++i) {
-    const trace::Event& event = trace.events[i];
+    const trace::TraceEvent& event = trace.events[i];
     if (names[event.name] || (event.value && values[event.value.index()])) hits_.push_back(static_cast<uint32_t>(i));
   }
   std::stable_sort(hits_.begin(), hits_.end(),

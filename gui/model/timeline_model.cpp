@@ -8,11 +8,11 @@
 namespace memtune::gui {
 namespace {
 
-using trace::Event;
 using trace::Trace;
+using trace::TraceEvent;
 
 // The lane's display name; "copies out (20)" is stream 20.
-std::string shown_name(const trace::Track& track) {
+std::string display_name(const trace::Track& track) {
   static const std::map<trace::TrackRole, std::string> kShown = {{trace::TrackRole::steps, "steps"},
                                                                  {trace::TrackRole::phases, "phases"},
                                                                  {trace::TrackRole::blocks, "blocks"},
@@ -34,7 +34,7 @@ std::vector<uint32_t> in_order_of_time(const Trace& trace) {
   std::vector<uint32_t> order(trace.events.size());
   std::iota(order.begin(), order.end(), 0U);
   const auto before = [&](uint32_t a, uint32_t b) {
-    const Event &x = trace.events[a], &y = trace.events[b];
+    const TraceEvent &x = trace.events[a], &y = trace.events[b];
     return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.end_ns > y.end_ns;  // the outer one first
   };
   if (!std::is_sorted(order.begin(), order.end(), before)) std::stable_sort(order.begin(), order.end(), before);
@@ -42,9 +42,9 @@ std::vector<uint32_t> in_order_of_time(const Trace& trace) {
 }
 
 // Damaged or foreign traces may have an event that ends before it begins; its length becomes 0.
-int64_t end_of(const Event& event) { return std::max(event.start_ns, event.end_ns); }
+int64_t end_of(const TraceEvent& event) { return std::max(event.start_ns, event.end_ns); }
 
-void append(SpanRow& row, uint32_t index, const Event& event) {
+void append(SpanRow& row, uint32_t index, const TraceEvent& event) {
   if (row.busy_before_ns.empty()) row.busy_before_ns.push_back(0);
   row.events.push_back(index);
   row.starts_ns.push_back(event.start_ns);
@@ -52,22 +52,22 @@ void append(SpanRow& row, uint32_t index, const Event& event) {
   row.busy_before_ns.push_back(row.busy_before_ns.back() + (row.ends_ns.back() - row.starts_ns.back()));
 }
 
-constexpr size_t kMostRows = 24;  // per lane: events that overlap more often share the last row
+constexpr size_t kMaxRows = 24;  // per lane: events that overlap more often share the last row
 
 // Puts each event into the first row of its track where it overlaps nothing.
 std::vector<std::vector<SpanRow>> make_rows(const Trace& trace, const std::vector<uint32_t>& order) {
   std::vector<std::vector<SpanRow>> rows(trace.tracks.size());
   for (const uint32_t index : order) {
-    const Event& event = trace.events[index];
+    const TraceEvent& event = trace.events[index];
     std::vector<SpanRow>& own = rows[event.track];
     const auto free =
         std::find_if(own.begin(), own.end(), [&](const SpanRow& row) { return row.ends_ns.back() <= event.start_ns; });
     if (free != own.end()) {
       append(*free, index, event);
-    } else if (own.size() < kMostRows) {
+    } else if (own.size() < kMaxRows) {
       append(own.emplace_back(), index, event);
     } else {
-      Event shortened = event;
+      TraceEvent shortened = event;
       shortened.start_ns = own.back().ends_ns.back();
       append(own.back(), index, shortened);
     }
@@ -88,7 +88,7 @@ void add_lanes(const Trace& trace, const std::vector<uint32_t>& order, TimelineM
     const int32_t rank = ranks ? trace.tracks[track].rank : -1;
     const std::string whose = ranks ? "rank " + std::to_string(rank) + ": " : "";
     model.lanes.push_back(
-        {whose + shown_name(trace.tracks[track]), track, model.rows.size(), rows[track].size(), rank});
+        {whose + display_name(trace.tracks[track]), track, model.rows.size(), rows[track].size(), rank});
     for (SpanRow& row : rows[track]) {
       for (const uint32_t index : row.events) model.row_of_event[index] = static_cast<uint32_t>(model.rows.size());
       model.rows.push_back(std::move(row));
@@ -111,7 +111,7 @@ void choose_staying(const Trace& trace, std::vector<Lane>& lanes) {
 
 void index_values(const Trace& trace, const std::vector<uint32_t>& order, TimelineModel& model) {
   model.value_first.assign(trace.values.size() + 1, 0);
-  for (const Event& event : trace.events) {
+  for (const TraceEvent& event : trace.events) {
     if (event.value) ++model.value_first[event.value.index() + 1];
   }
   std::partial_sum(model.value_first.begin(), model.value_first.end(), model.value_first.begin());
@@ -122,13 +122,13 @@ void index_values(const Trace& trace, const std::vector<uint32_t>& order, Timeli
   }
 }
 
-trace::Interval whole_of(const Trace& trace, const std::vector<uint32_t>& order) {
-  trace::Interval whole{INT64_MAX, INT64_MIN};
+trace::TimeInterval whole_of(const Trace& trace, const std::vector<uint32_t>& order) {
+  trace::TimeInterval whole{INT64_MAX, INT64_MIN};
   const auto add = [&](int64_t start, int64_t end) {
     whole = {std::min(whole.start, start), std::max(whole.end, end)};
   };
   if (!order.empty()) add(trace.events[order.front()].start_ns, trace.events[order.front()].start_ns);
-  for (const Event& event : trace.events) whole.end = std::max(whole.end, end_of(event));
+  for (const TraceEvent& event : trace.events) whole.end = std::max(whole.end, end_of(event));
   if (!trace.memory.empty()) add(trace.memory.front().time_ns, trace.memory.back().time_ns);
   if (whole.start > whole.end) whole = {0, 1};
   return {whole.start, std::max(whole.end, whole.start + 1)};

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/record/trace/event.h"
-#include "core/record/trace/interval.h"
+#include "core/record/trace/time_interval.h"
+#include "core/record/trace/trace_event.h"
 #include "gui/model/memory_model.h"
 
 namespace memtune::gui {
@@ -30,7 +30,7 @@ struct Lane {
 };
 
 struct TimelineModel {
-  trace::Interval whole{0, 1};
+  trace::TimeInterval whole{0, 1};
   std::vector<Lane> lanes;  // from the top: steps, blocks, compute, copies, disk, tensors, host; rank by rank
   std::vector<SpanRow> rows;
   std::vector<uint32_t> row_of_event;  // index into rows

@@ -5,12 +5,12 @@
 namespace memtune::gui {
 namespace {
 
-constexpr double kLeastSpan = 10;  // nanoseconds: the closest zoom
-constexpr double kMargin = 0.04;   // on each side of the fitted range, as a share of the width
+constexpr double kMinSpan = 10;   // nanoseconds: the closest zoom
+constexpr double kMargin = 0.04;  // on each side of the fitted range, as a share of the width
 
 }  // namespace
 
-void ViewState::reset(trace::Interval all) {
+void ViewState::reset(trace::TimeInterval all) {
   *this = ViewState();
   whole = {all.start, std::max(all.end, all.start + 1)};
   fit_all();
@@ -18,7 +18,7 @@ void ViewState::reset(trace::Interval all) {
 
 void ViewState::zoom(double factor, double at) {
   const double still = start_ns + span_ns() * at;
-  const double least = kLeastSpan, most = 1.2 * static_cast<double>(whole.end - whole.start);
+  const double least = kMinSpan, most = 1.2 * static_cast<double>(whole.end - whole.start);
   const double span = std::clamp(span_ns() / factor, std::min(least, most), most);
   start_ns = still - span * at;
   end_ns = start_ns + span;
@@ -32,8 +32,8 @@ void ViewState::pan(double fraction) {
   clamp();
 }
 
-void ViewState::fit(trace::Interval range) {
-  const double length = std::max(static_cast<double>(range.end - range.start), kLeastSpan);
+void ViewState::fit(trace::TimeInterval range) {
+  const double length = std::max(static_cast<double>(range.end - range.start), kMinSpan);
   start_ns = static_cast<double>(range.start) - kMargin * length;
   end_ns = static_cast<double>(range.start) + (1 + kMargin) * length;
 }

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "core/record/trace/event.h"
-#include "core/record/trace/interval.h"
+#include "core/record/trace/time_interval.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::gui {
 
 struct ViewState {
   double start_ns = 0, end_ns = 1;      // visible
-  trace::Interval whole{0, 1};          // the whole trace
+  trace::TimeInterval whole{0, 1};      // the whole trace
   std::optional<size_t> event;          // index into Trace::events
   trace::ValueId value;                 // of `event`, or found by a search
   std::vector<int64_t> marks;           // times, at most two
@@ -25,10 +25,10 @@ struct ViewState {
   std::set<int32_t> folded;             // ranks shown as one lane
 
   double span_ns() const { return end_ns - start_ns; }
-  void reset(trace::Interval all);
+  void reset(trace::TimeInterval all);
   void zoom(double factor, double at);  // factor > 1 magnifies; `at`: fraction of the width that stays in place
   void pan(double fraction);            // of the visible part
-  void fit(trace::Interval range);      // with a margin
+  void fit(trace::TimeInterval range);  // with a margin
   void fit_all();
   void centre(int64_t time_ns);
   void mark(int64_t time_ns);  // a third mark removes the other two

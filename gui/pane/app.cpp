@@ -96,13 +96,14 @@ void select_event(AppState& state, uint32_t event) {
     if (lane.track == track && !lane.stays) state.view.folded.erase(lane.rank);
 }
 
-Trip lit_trip(const AppState& state) {
+ValueLifetime highlighted_lifetime(const AppState& state) {
   if (!state.has_trial() || !state.view.value || !state.view.event) return {};
   const LoadedTrace& loaded = state.current().load();
-  return trip_near(loaded.trace, loaded.timeline, state.view.value, loaded.trace.events[*state.view.event].start_ns);
+  return lifetime_near(loaded.trace, loaded.timeline, state.view.value,
+                       loaded.trace.events[*state.view.event].start_ns);
 }
 
-void show_range(AppState& state, size_t trial, trace::Interval range) {
+void show_range(AppState& state, size_t trial, trace::TimeInterval range) {
   if (trial != state.trial) select_trial(state, trial);
   state.tab = Tab::timeline;
   state.show = ShowRequest{.range = range, .value = {}, .peak = false};

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/trace/interval.h"
+#include "core/record/trace/time_interval.h"
 #include "gui/model/analysis.h"
 #include "gui/model/compare_model.h"
 #include "gui/model/plan_model.h"
@@ -25,8 +25,8 @@ inline const std::vector<std::string> kTabNames = {"timeline", "compare", "plan"
 
 // A request of another pane to the timeline.
 struct ShowRequest {
-  std::optional<trace::Interval> range;  // nanoseconds of the trace
-  trace::ValueId value;                  // to select, with its lifetime highlighted and fitted
+  std::optional<trace::TimeInterval> range;  // nanoseconds of the trace
+  trace::ValueId value;                      // to select, with its lifetime highlighted and fitted
   bool peak = false;
 };
 
@@ -63,14 +63,14 @@ struct AppState {
 };
 
 // Both select `trial` and switch to the timeline.
-void show_range(AppState& state, size_t trial, trace::Interval range);
+void show_range(AppState& state, size_t trial, trace::TimeInterval range);
 void show_value(AppState& state, size_t trial, trace::ValueId value);
 
 void select_trial(AppState& state, size_t trial);
 // Selects `event` of the current trace, and its tensor.
 void select_event(AppState& state, uint32_t event);
 // The selected tensor's lifetime around the selected event; empty if no tensor is selected.
-Trip lit_trip(const AppState& state);
+ValueLifetime highlighted_lifetime(const AppState& state);
 // Opens `path`, in addition to the open runs if `beside`, otherwise instead of them. A bad path sets `message`.
 void open_path(AppState& state, const std::filesystem::path& path, bool beside = false);
 

@@ -11,7 +11,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kLeastSelection = 0.15F;  // of the column's height
+constexpr float kMinSelection = 0.15F;  // of the column's height
 
 void fact(const char* name, const std::string& value) {
   if (value.empty()) return;
@@ -38,14 +38,14 @@ void value_facts(const trace::TracedValue& value) {
 }
 
 // The region of the model and the step that a kernel ran in; "" if it spans several.
-std::string part_of(const trace::Trace& trace, const trace::Event& event) {
+std::string part_of(const trace::Trace& trace, const trace::TraceEvent& event) {
   const int64_t middle = event.start_ns + (event.end_ns - event.start_ns) / 2;
-  const trace::Event* region = trace::region_at(trace, middle, trace.tracks[event.track].rank);
+  const trace::TraceEvent* region = trace::region_at(trace, middle, trace.tracks[event.track].rank);
   const bool within = region && region->start_ns <= event.start_ns && event.end_ns <= region->end_ns;
   return within ? trace.names[region->name] : "";
 }
 
-void event_facts(const trace::Trace& trace, const trace::Event& event) {
+void event_facts(const trace::Trace& trace, const trace::TraceEvent& event) {
   const int64_t length = event.end_ns - event.start_ns;
   fact("kind", to_string(event.kind));
   fact("lane", name_of_track(trace, trace.tracks[event.track]));
@@ -56,7 +56,7 @@ void event_facts(const trace::Trace& trace, const trace::Event& event) {
   fact("rate", format_rate(event.bytes, length));
 }
 
-void draw_event(const trace::Trace& trace, const trace::Event& event) {
+void draw_event(const trace::Trace& trace, const trace::TraceEvent& event) {
   swatch(event_color(event));
   ImGui::TextWrapped("%s", trace.names[event.name].c_str());
   if (!begin_facts("event")) return;
@@ -73,7 +73,7 @@ void draw_value(const trace::TracedValue& value) {
   ImGui::EndTable();
 }
 
-void draw_stage(const trace::Event& event) {
+void draw_stage(const trace::TraceEvent& event) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   swatch(event_color(event));
@@ -85,16 +85,16 @@ void draw_stage(const trace::Event& event) {
   right_text(length > 0 ? format_time(static_cast<double>(length)) : "");
 }
 
-void draw_stages(const trace::Trace& trace, const Trip& trip) {
-  if (trip.empty()) return faint("nothing of it happens in this trace");
+void draw_stages(const trace::Trace& trace, const ValueLifetime& lifetime) {
+  if (lifetime.empty()) return faint("nothing of it happens in this trace");
   ImGui::SeparatorText("its trip");
   if (!ImGui::BeginTable("trip", 3, ImGuiTableFlags_SizingStretchProp)) return;
-  for (const uint32_t index : trip) draw_stage(trace.events[index]);
+  for (const uint32_t index : lifetime) draw_stage(trace.events[index]);
   ImGui::EndTable();
 }
 
 // One lane between two times: the share of time that its first row fills, and its bytes.
-void draw_lane_between(const LoadedTrace& loaded, const Lane& lane, trace::Interval range) {
+void draw_lane_between(const LoadedTrace& loaded, const Lane& lane, trace::TimeInterval range) {
   const SpanRow& row = loaded.timeline.rows[lane.first_row];
   int64_t busy = 0, bytes = 0;
   for (size_t i = 0; i < row.events.size(); ++i) {
@@ -109,7 +109,7 @@ void draw_lane_between(const LoadedTrace& loaded, const Lane& lane, trace::Inter
 }
 
 void draw_measure(const LoadedTrace& loaded, const std::vector<int64_t>& marks) {
-  const trace::Interval range{std::min(marks[0], marks[1]), std::max(marks[0], marks[1])};
+  const trace::TimeInterval range{std::min(marks[0], marks[1]), std::max(marks[0], marks[1])};
   const std::string length = format_time(static_cast<double>(range.end - range.start));
   ImGui::SeparatorText(("between the marks: " + length).c_str());
   if (!begin_facts("marks")) return;
@@ -125,7 +125,7 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   if (measured.step_ms.median > 0) fact("step", fixed(measured.step_ms.median, 1) + " ms");
   fact("peak", bytes_or_nothing(measured.peak_bytes.allocated));
   fact("events", format_count(loaded.trace.events.size()));
-  const trace::Origin& origin = loaded.trace.origin;
+  const trace::Provenance& origin = loaded.trace.origin;
   fact("model", origin.model);
   fact("written", origin.written);
   fact("memtune", origin.memtune);
@@ -146,13 +146,13 @@ struct Heights {
   float selection_room(float room, bool alone) const {
     const float gap = ImGui::GetStyle().ItemSpacing.y;
     const float below = std::clamp(room - selection - gap, legend, std::max(legend, holders));
-    return alone ? room : std::max(room - below - gap, room * kLeastSelection);
+    return alone ? room : std::max(room - below - gap, room * kMinSelection);
   }
 
   static float& remembered(const char* name) { return *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID(name)); }
 };
 
-void draw_selection(const AppState& state, const LoadedTrace& loaded, const Trip& lit) {
+void draw_selection(const AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit) {
   const ViewState& view = state.view;
   if (view.value) {
     draw_value(loaded.trace.value(view.value));
@@ -167,7 +167,7 @@ void draw_selection(const AppState& state, const LoadedTrace& loaded, const Trip
 
 }  // namespace
 
-void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& lit) {
+void draw_details(const AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit) {
   const MemoryModel& memory = loaded.timeline.memory;
   Heights heights;
   ImGui::BeginChild("selection", {0, heights.selection_room(ImGui::GetContentRegionAvail().y, memory.empty())});
@@ -182,7 +182,7 @@ void draw_details(const AppState& state, const LoadedTrace& loaded, const Trip& 
 }
 
 void draw_tooltip(const LoadedTrace& loaded, const Hovered& hovered) {
-  const trace::Event& event = loaded.trace.events[hovered.event];
+  const trace::TraceEvent& event = loaded.trace.events[hovered.event];
   ImGui::BeginTooltip();
   ImGui::PushTextWrapPos(px(360));
   if (hovered.bar.count > 1) {

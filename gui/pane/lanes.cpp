@@ -45,7 +45,7 @@ void label(const LaneFrame& frame, const Box& box, const std::string& text, ImU3
 
 class LaneDrawing {
  public:
-  LaneDrawing(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& lit)
+  LaneDrawing(const LoadedTrace& loaded, const LaneFrame& frame, const ValueLifetime& lit)
       : trace_(loaded.trace), model_(loaded.timeline), frame_(frame), lit_(lit) {}
 
   std::optional<Hovered> draw() {
@@ -96,7 +96,7 @@ class LaneDrawing {
     const Box box = box_of(frame_, row, static_cast<double>(bar.start_ns), static_cast<double>(bar.end_ns));
     if (inside(box, frame_.mouse)) hovered_ = Hovered{row, bar, index};
     const float shade = lit_.empty() ? 1 : kFaded;
-    const trace::Event& event = trace_.events[index];
+    const trace::TraceEvent& event = trace_.events[index];
     if (bar.count > 1) {
       const bool moments = event.start_ns == event.end_ns;
       const float busy = moments ? 0.8F : 0.2F + 0.7F * static_cast<float>(bar.busy);
@@ -114,12 +114,12 @@ class LaneDrawing {
   const trace::Trace& trace_;
   const TimelineModel& model_;
   const LaneFrame& frame_;
-  const Trip& lit_;
+  const ValueLifetime& lit_;
   std::optional<Hovered> hovered_;
 };
 
 // Where the tensor was between two events: "on disk 158 ms"; "" if it was not offloaded.
-std::string stay(const trace::Event& before, const trace::Event& after) {
+std::string stay(const trace::TraceEvent& before, const trace::TraceEvent& after) {
   const bool disk = before.kind == trace::EventKind::disk_write;
   if (!disk && before.kind != trace::EventKind::copy_out && before.kind != trace::EventKind::disk_read) return "";
   if (after.kind == trace::EventKind::disk_write || after.kind == trace::EventKind::copy_out) return "";
@@ -147,7 +147,7 @@ void draw_arrow(const LaneFrame& frame, ImVec2 from, ImVec2 to) {
 
 }  // namespace
 
-ImU32 event_color(const trace::Event& event) {
+ImU32 event_color(const trace::TraceEvent& event) {
   if (event.kind == trace::EventKind::region) {
     if (event.region.kind == trace::RegionKind::step) return kind_color(event.kind);
     switch (event.region.pass) {
@@ -207,16 +207,16 @@ float lanes_height(const TimelineModel& model, const std::set<int32_t>& folded) 
   return height;
 }
 
-std::optional<Hovered> draw_lanes(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& lit) {
+std::optional<Hovered> draw_lanes(const LoadedTrace& loaded, const LaneFrame& frame, const ValueLifetime& lit) {
   return LaneDrawing(loaded, frame, lit).draw();
 }
 
-void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& trip) {
+void draw_lifetime(const LoadedTrace& loaded, const LaneFrame& frame, const ValueLifetime& lifetime) {
   std::optional<Box> before;
-  const trace::Event* last = nullptr;
-  for (const uint32_t index : trip) {
+  const trace::TraceEvent* last = nullptr;
+  for (const uint32_t index : lifetime) {
     if (!is_shown(frame, loaded.timeline.row_of_event[index])) continue;
-    const trace::Event& event = loaded.trace.events[index];
+    const trace::TraceEvent& event = loaded.trace.events[index];
     Box box = box_of(frame, loaded.timeline.row_of_event[index], static_cast<double>(event.start_ns),
                      static_cast<double>(event.end_ns));
     box.x1 = std::max(box.x1, box.x0 + px(4));
@@ -238,7 +238,7 @@ void draw_hits(const LoadedTrace& loaded, const LaneFrame& frame, const Search& 
   std::vector<float> last_x(frame.row_y.size(), -1);
   const float size = px(4);
   for (const uint32_t index : search.hits()) {
-    const trace::Event& event = loaded.trace.events[index];
+    const trace::TraceEvent& event = loaded.trace.events[index];
     if (static_cast<double>(event.end_ns) < frame.axis.start_ns ||
         static_cast<double>(event.start_ns) > frame.axis.end_ns)
       continue;
@@ -254,7 +254,7 @@ void draw_hits(const LoadedTrace& loaded, const LaneFrame& frame, const Search& 
 
 void outline_event(const LoadedTrace& loaded, const LaneFrame& frame, uint32_t index) {
   if (!is_shown(frame, loaded.timeline.row_of_event[index])) return;
-  const trace::Event& event = loaded.trace.events[index];
+  const trace::TraceEvent& event = loaded.trace.events[index];
   const Box box = box_of(frame, loaded.timeline.row_of_event[index], static_cast<double>(event.start_ns),
                          static_cast<double>(event.end_ns));
   frame.list->AddRect({box.x0 - 1, box.y0 - 1}, {box.x1 + 1, box.y1 + 1}, palette().selection, 0, px(2));

@@ -9,7 +9,7 @@
 #include "gui/model/bars.h"
 #include "gui/model/run.h"
 #include "gui/model/search.h"
-#include "gui/model/trip.h"
+#include "gui/model/value_lifetime.h"
 #include "gui/pane/time_axis.h"
 
 namespace memtune::gui {
@@ -45,11 +45,11 @@ float lanes_height(const TimelineModel& model, const std::set<int32_t>& folded);
 std::optional<int32_t> rank_named(const LoadedTrace& loaded, const LaneFrame& frame);
 
 // Highlights the events of the lifetime `lit` and fades all others, unless it is empty.
-std::optional<Hovered> draw_lanes(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& lit);
-void draw_trip(const LoadedTrace& loaded, const LaneFrame& frame, const Trip& trip);
+std::optional<Hovered> draw_lanes(const LoadedTrace& loaded, const LaneFrame& frame, const ValueLifetime& lit);
+void draw_lifetime(const LoadedTrace& loaded, const LaneFrame& frame, const ValueLifetime& lifetime);
 void draw_hits(const LoadedTrace& loaded, const LaneFrame& frame, const Search& search);
 void outline_event(const LoadedTrace& loaded, const LaneFrame& frame, uint32_t event);
 
-ImU32 event_color(const trace::Event& event);
+ImU32 event_color(const trace::TraceEvent& event);
 
 }  // namespace memtune::gui

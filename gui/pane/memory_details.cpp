@@ -12,7 +12,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr size_t kMostTensors = 5;
+constexpr size_t kMaxTensors = 5;
 
 std::string share_text(int64_t bytes, int64_t whole) {
   return whole > 0 ? fixed(100.0 * static_cast<double>(bytes) / static_cast<double>(whole), 0) + " %" : "";
@@ -37,7 +37,7 @@ void memory_row(ImU32 color, const std::string& name, int64_t bytes, int64_t who
 void family_rows(const MemoryModel& memory, const Stack& stack, const std::vector<size_t>& family) {
   int64_t sum = 0;
   for (const size_t owner : family) sum += stack.owned_bytes[owner];
-  const trace::Owner& first = memory.owners[family.front()].owner;
+  const trace::MemoryOwner& first = memory.owners[family.front()].owner;
   if (family.size() == 1)
     return memory_row(owner_color(memory, family.front()), first.name, sum, stack.allocated_bytes);
   ImGui::TableNextRow();
@@ -70,20 +70,20 @@ void draw_owners(const MemoryModel& memory, const Stack& stack) {
   ImGui::EndTable();
 }
 
-bool holds_values(const trace::Owner& owner) {
+bool holds_values(const trace::MemoryOwner& owner) {
   return owner.kind == trace::OwnerKind::block || owner.kind == trace::OwnerKind::outside ||
-         owner.kind == trace::OwnerKind::ahead;
+         owner.kind == trace::OwnerKind::prefetched;
 }
 
 // The tensors that blocks hold. Memory that belongs to no tensor of the plan, or is being copied, has no name.
-void draw_tensors(const MemoryModel& memory, const Stack& stack, const std::vector<trace::HeldValues>& values) {
+void draw_tensors(const MemoryModel& memory, const Stack& stack, const std::vector<trace::ResidentValueGroup>& values) {
   int64_t rest = 0;
   for (size_t i = 0; i < memory.owners.size(); ++i)
     if (holds_values(memory.owners[i].owner)) rest += stack.owned_bytes[i];
   if (values.empty() || rest <= 0) return;
   ImGui::SeparatorText("the largest tensors of these");
   if (!begin_memory_table("tensors", 2)) return;
-  for (size_t i = 0; i < std::min(values.size(), kMostTensors); ++i) {
+  for (size_t i = 0; i < std::min(values.size(), kMaxTensors); ++i) {
     rest -= values[i].bytes;
     ImGui::TableNextRow();
     ImGui::TableNextColumn();

@@ -133,7 +133,7 @@ ImU32 owner_color(const MemoryModel& model, size_t index) {
     case trace::OwnerKind::parameters: return series_color(10);
     case trace::OwnerKind::optimizer: return series_color(4);
     case trace::OwnerKind::inputs: return series_color(9);
-    case trace::OwnerKind::ahead: return series_color(2);
+    case trace::OwnerKind::prefetched: return series_color(2);
     case trace::OwnerKind::gradients: return series_color(1);
     case trace::OwnerKind::block: return with_alpha(series_color(6), index % 2 == 0 ? 1 : 0.72F);  // neighbours differ
     case trace::OwnerKind::outside:
@@ -153,7 +153,7 @@ void draw_memory(const LoadedTrace& loaded, const LaneFrame& frame) {
   draw_scale(frame, scale);
   frame.list->PushClipRect({frame.axis.left, frame.top}, {frame.axis.right, frame.bottom}, true);
   // Nothing is known before and after the trace.
-  const trace::Interval& whole = loaded.timeline.whole;
+  const trace::TimeInterval& whole = loaded.timeline.whole;
   frame.list->PushClipRect({frame.axis.x(static_cast<double>(whole.start)), frame.top},
                            {frame.axis.x(static_cast<double>(whole.end)), frame.bottom}, true);
   draw_stacks(memory, frame, scale);

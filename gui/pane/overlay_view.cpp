@@ -14,7 +14,7 @@ namespace memtune::gui {
 namespace {
 
 constexpr float kStripsHeight = 150;
-constexpr double kLeastDelta = 0.05;  // ms
+constexpr double kMinDelta = 0.05;  // ms
 
 std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(ms), 1); }
 
@@ -147,18 +147,18 @@ void draw_plots(AppState& state, const Overlay& overlay) {
   ImPlot::EndAlignedPlots();
 }
 
-void show_part(AppState& state, const findings::StepPart& part) {
+void show_part(AppState& state, const findings::StepPartDiff& part) {
   if (part.in_b.end > part.in_b.start)
     show_range(state, *state.other_trial, part.in_b);
   else if (part.in_a.end > part.in_a.start)
     show_range(state, state.trial, part.in_a);
 }
 
-void draw_part(AppState& state, const findings::StepPart& part, Spot& spot) {
+void draw_part(AppState& state, const findings::StepPartDiff& part, Cursor& cursor) {
   ImGui::TableNextRow();
   ImGui::TableNextColumn();
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  spot = {at.x + px(10), at.y + ImGui::GetTextLineHeight() / 2};
+  cursor = {at.x + px(10), at.y + ImGui::GetTextLineHeight() / 2};
   if (ImGui::Selectable(part.name.c_str(), false, ImGuiSelectableFlags_SpanAllColumns)) show_part(state, part);
   if (ImGui::IsItemHovered(ImGuiHoveredFlags_DelayShort)) ImGui::SetTooltip("%s", findings::sentence(part).c_str());
   for (const double ms : {part.a_ms, part.b_ms}) {
@@ -185,7 +185,7 @@ void draw_differences(AppState& state, const Overlay& overlay) {
   ImGui::TableHeadersRow();
   state.compare.parts.assign(diff.parts.size(), {});
   for (size_t i = 0; i < diff.parts.size(); ++i) {
-    if (std::abs(diff.parts[i].delta_ms()) >= kLeastDelta) draw_part(state, diff.parts[i], state.compare.parts[i]);
+    if (std::abs(diff.parts[i].delta_ms()) >= kMinDelta) draw_part(state, diff.parts[i], state.compare.parts[i]);
   }
   ImGui::EndTable();
 }

@@ -7,12 +7,12 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kRulerHeight = 24, kLeastHeight = 160, kLeastMark = 3;
+constexpr float kRulerHeight = 24, kMinHeight = 160, kMinMark = 3;
 
 void draw_stretches(const LaneFrame& frame, std::span<const Stretched> stretches, float top) {
   for (const Stretched& each : stretches) {
     const float from = frame.axis.x(static_cast<double>(each.range.start));
-    const float to = std::max(frame.axis.x(static_cast<double>(each.range.end)), from + px(kLeastMark));
+    const float to = std::max(frame.axis.x(static_cast<double>(each.range.end)), from + px(kMinMark));
     frame.list->AddRectFilled({from, top}, {to, frame.bottom}, with_alpha(each.color, 0.22F));
     frame.list->AddRect({from - 1, top}, {to + 1, frame.bottom}, each.color, 0, px(1.2F));
   }
@@ -24,9 +24,9 @@ bool draw_overview(const LoadedTrace& loaded, std::span<const Stretched> stretch
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   const bool empty = loaded.timeline.rows.empty() && loaded.timeline.memory.empty();
   const float names = names_width(loaded.timeline);
-  if (empty || room.y < px(kLeastHeight) || room.x < 2 * names) return false;
+  if (empty || room.y < px(kMinHeight) || room.x < 2 * names) return false;
   const bool clicked = ImGui::InvisibleButton("overview", room);
-  const trace::Interval& whole = loaded.timeline.whole;
+  const trace::TimeInterval& whole = loaded.timeline.whole;
   LaneFrame frame;
   frame.list = ImGui::GetWindowDrawList();
   frame.axis = {static_cast<double>(whole.start), static_cast<double>(whole.end), at.x + names, at.x + room.x};

@@ -8,7 +8,7 @@
 namespace memtune::gui {
 
 struct Stretched {
-  trace::Interval range;
+  trace::TimeInterval range;
   ImU32 color = 0;
 };
 

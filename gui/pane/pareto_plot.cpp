@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/answer/report/chart/label_places.h"
+#include "core/answer/report/chart/label_placer.h"
 #include "core/base/layout.h"
 #include "gui/pane/widgets.h"
 
@@ -149,7 +149,7 @@ void draw_labels(AppState& state, const Scatter& scatter) {
   const ImVec2 corner = ImPlot::GetPlotPos(), extent = ImPlot::GetPlotSize();
   std::vector<report::Point> points;
   for (const ParetoDot& point : scatter.points) points.push_back({pixels(point).x / unit, pixels(point).y / unit});
-  report::LabelPlaces places(
+  report::LabelPlacer places(
       {corner.x / unit, corner.y / unit, (corner.x + extent.x) / unit, (corner.y + extent.y) / unit}, points,
       front_lines(scatter));
   for (const bool front : {true, false}) {
@@ -163,7 +163,7 @@ void draw_labels(AppState& state, const Scatter& scatter) {
       const auto left = static_cast<float>(place->box.left) * unit, right = static_cast<float>(place->box.right) * unit;
       const float middle = static_cast<float>(place->box.top + place->box.bottom) / 2 * unit;
       const ImVec2 at = pixels(point), end(left > at.x ? left - px(2) : right + px(2), middle);
-      if (place->away) list.AddLine(at, end, with_alpha(palette().faint_text, 0.6F));
+      if (place->needs_leader_line) list.AddLine(at, end, with_alpha(palette().faint_text, 0.6F));
       list.AddText({left, middle - ImGui::GetFontSize() / 2}, front ? palette().text : palette().faint_text,
                    text.c_str());
     }

@@ -12,9 +12,9 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kUsualRow = 22, kLeastRow = 16, kMostRow = 40, kLeastCell = 14, kLyingCell = 58, kMostCell = 140;
-constexpr float kSlant = 0.7F;      // share of 90 degrees, to the right
-constexpr float kMostHeads = 0.3F;  // share of the pane's height
+constexpr float kUsualRow = 22, kMinRow = 16, kMaxRow = 40, kMinCell = 14, kLyingCell = 58, kMaxCell = 140;
+constexpr float kSlant = 0.7F;     // share of 90 degrees, to the right
+constexpr float kMaxHeads = 0.3F;  // share of the pane's height
 
 const PlanGrid& grid_of(AppState& state) {
   PlanState& plan = state.plan;
@@ -148,10 +148,10 @@ Heads make_heads(const PlanGrid& grid, float cell, float room) {
     most = std::max(most, heads.lines.back().size());
   }
   heads.height = static_cast<float>(most) * ImGui::GetTextLineHeight() + px(6);
-  if (cell >= px(kLyingCell) && heads.height <= room * kMostHeads) return heads;
+  if (cell >= px(kLyingCell) && heads.height <= room * kMaxHeads) return heads;
   const float sine = std::sin(1.5708F * kSlant);
   heads.slanted = grid.columns;
-  for (std::string& name : heads.slanted) name = cut_to(name, (room * kMostHeads - px(16)) / sine);
+  for (std::string& name : heads.slanted) name = cut_to(name, (room * kMaxHeads - px(16)) / sine);
   heads.height = widest(heads.slanted) * sine + px(16);
   return heads;
 }
@@ -211,13 +211,13 @@ void draw_blocks(AppState& state, const PlanGrid& grid, int64_t largest) {
   Layout at{};
   at.names = widest(names) + px(10);
   const ImVec2 pane = ImGui::GetContentRegionAvail();
-  const float lean = std::min(widest(grid.columns), pane.y * kMostHeads) * std::cos(1.5708F * kSlant);
+  const float lean = std::min(widest(grid.columns), pane.y * kMaxHeads) * std::cos(1.5708F * kSlant);
   const float sums = std::max(lean, widest(kept) + px(16)), room = pane.x - at.names - sums;
-  at.cell = std::clamp(room / static_cast<float>(grid.columns.size()), px(kLeastCell), px(kMostCell));
+  at.cell = std::clamp(room / static_cast<float>(grid.columns.size()), px(kMinCell), px(kMaxCell));
   const Heads heads = make_heads(grid, at.cell, pane.y);
   const float outside = grid.outside.empty() ? 0 : px(2.5F * kUsualRow);
-  at.row = std::clamp((pane.y - heads.height - outside - px(8)) / static_cast<float>(grid.rows.size()), px(kLeastRow),
-                      px(kMostRow));
+  at.row = std::clamp((pane.y - heads.height - outside - px(8)) / static_cast<float>(grid.rows.size()), px(kMinRow),
+                      px(kMaxRow));
   const ImVec2 corner = ImGui::GetCursorScreenPos();
   at.left = corner.x;
   at.top = corner.y;

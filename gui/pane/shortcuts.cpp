@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gui/model/trip.h"
+#include "gui/model/value_lifetime.h"
 
 namespace memtune::gui {
 namespace {
@@ -115,10 +115,10 @@ void handle_keys(AppState& state) {
 void fit_selection(AppState& state) {
   const LoadedTrace& loaded = state.current().load();
   ViewState& view = state.view;
-  if (const Trip trip = lit_trip(state); !trip.empty()) {
-    view.fit(extent(loaded.trace, trip));
+  if (const ValueLifetime lifetime = highlighted_lifetime(state); !lifetime.empty()) {
+    view.fit(extent(loaded.trace, lifetime));
   } else if (view.event) {
-    const trace::Event& event = loaded.trace.events[*view.event];
+    const trace::TraceEvent& event = loaded.trace.events[*view.event];
     view.fit({event.start_ns, event.end_ns});
   } else {
     view.fit_all();
@@ -141,7 +141,7 @@ void step_search(AppState& state, bool forward) {
   const auto hit = state.search.step(loaded.trace, forward, static_cast<int64_t>(view.start_ns));
   if (!hit) return;
   select_event(state, *hit);
-  const trace::Event& event = loaded.trace.events[*hit];
+  const trace::TraceEvent& event = loaded.trace.events[*hit];
   const double length = static_cast<double>(event.end_ns - event.start_ns);
   // The event must be visible, and so must its surroundings.
   const double span = std::clamp(view.span_ns(), 2 * length, std::max(200 * length, 1e6));

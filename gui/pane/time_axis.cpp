@@ -10,7 +10,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr int kMostTicks = 1000;  // a limit, because adding a step to a large double may not change it
+constexpr int kMaxTicks = 1000;  // a limit, because adding a step to a large double may not change it
 
 }  // namespace
 
@@ -31,7 +31,7 @@ double round_step(double least) {
 void draw_ruler(ImDrawList& list, const TimeAxis& axis, float top, float ruler_bottom, float bottom) {
   const double step = round_step(axis.ns_per_pixel() * static_cast<double>(px(110)));
   const double first = std::ceil(axis.start_ns / step) * step;
-  for (int i = 0; i < kMostTicks; ++i) {
+  for (int i = 0; i < kMaxTicks; ++i) {
     const double tick = first + i * step;
     if (tick >= axis.end_ns) break;
     const float x = std::round(axis.x(tick));

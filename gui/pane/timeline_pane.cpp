@@ -16,7 +16,7 @@
 namespace memtune::gui {
 namespace {
 
-constexpr float kDetailsWidth = 340, kRulerHeight = 24, kLeastMemoryHeight = 150;
+constexpr float kDetailsWidth = 340, kRulerHeight = 24, kMinMemoryHeight = 150;
 
 void take_request(AppState& state, const LoadedTrace& loaded) {
   if (!state.show) return;
@@ -27,9 +27,9 @@ void take_request(AppState& state, const LoadedTrace& loaded) {
   if (!show.value) return;
   const auto middle = static_cast<int64_t>((state.view.start_ns + state.view.end_ns) / 2);
   state.view.value = show.value;
-  const Trip trip = trip_near(loaded.trace, loaded.timeline, state.view.value, middle);
-  if (trip.empty()) return;
-  select_event(state, trip.front());
+  const ValueLifetime lifetime = lifetime_near(loaded.trace, loaded.timeline, state.view.value, middle);
+  if (lifetime.empty()) return;
+  select_event(state, lifetime.front());
   fit_selection(state);
 }
 
@@ -134,7 +134,7 @@ struct CanvasPlace {
 CanvasPlace place_canvas(const LoadedTrace& loaded, const ViewState& view, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos(), room = ImGui::GetContentRegionAvail();
   const float top = at.y + px(kRulerHeight);
-  const float most = std::max(px(40), room.y - px(kRulerHeight) - px(kLeastMemoryHeight));
+  const float most = std::max(px(40), room.y - px(kRulerHeight) - px(kMinMemoryHeight));
   return {at,
           {std::max(width, px(200)), std::max(room.y, px(120))},
           top,
@@ -142,7 +142,7 @@ CanvasPlace place_canvas(const LoadedTrace& loaded, const ViewState& view, float
 }
 
 // Draws lanes and memory, and handles the mouse.
-void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, float width) {
+void draw_canvas(AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit, float width) {
   ViewState& view = state.view;
   const CanvasPlace place = place_canvas(loaded, view, width);
   ImGui::InvisibleButton("canvas", place.size, ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonRight);
@@ -175,7 +175,7 @@ void draw_canvas(AppState& state, const LoadedTrace& loaded, const Trip& lit, fl
   frame.list->PushClipRect({frame.axis.left, place.lanes_top}, {frame.axis.right, place.lanes_bottom}, true);
   draw_hits(loaded, frame, state.search);
   if (view.event) outline_event(loaded, frame, static_cast<uint32_t>(*view.event));
-  draw_trip(loaded, frame, lit);
+  draw_lifetime(loaded, frame, lit);
   frame.list->PopClipRect();
   frame.list->PopClipRect();
 
@@ -226,7 +226,7 @@ void draw_timeline(AppState& state) {
     ImGui::TextDisabled("the trace holds no events");
     return;
   }
-  const Trip lit = lit_trip(state);
+  const ValueLifetime lit = highlighted_lifetime(state);
   const float details = px(kDetailsWidth);
   draw_canvas(state, loaded, lit, ImGui::GetContentRegionAvail().x - details - px(8));
   ImGui::SameLine(0, px(8));

@@ -26,14 +26,14 @@ Usage: memtune view [OPTIONS] [RUN|TRACE [RUN|TRACE]]     (default: ./memtune-ru
 Options:
 )";
 constexpr char kDefaultRun[] = "./memtune-run";
-constexpr int64_t kLeastPixels = 16, kMostPixels = 16384;
+constexpr int64_t kMinPixels = 16, kMaxPixels = 16384;
 constexpr double kPlaces = 40;  // --at TIME shows a twentieth of the trace
 
 void read_size(const std::string& text, Options& options) {
   const std::vector<std::string> parts = split(text, 'x');
   if (parts.size() != 2) throw UsageError("--size: '" + text + "' is no size; give 1600x900");
   const int64_t width = parse_integer(parts[0], "--size"), height = parse_integer(parts[1], "--size");
-  if (std::min(width, height) < kLeastPixels || std::max(width, height) > kMostPixels)
+  if (std::min(width, height) < kMinPixels || std::max(width, height) > kMaxPixels)
     throw UsageError("--size: " + text + " is out of range; it takes 16x16 to 16384x16384");
   options.width = static_cast<int>(width);
   options.height = static_cast<int>(height);
@@ -80,7 +80,7 @@ ShowRequest read_place(const AppState& state, const std::string& text) {
     const double reach = static_cast<double>(loaded.timeline.whole.end - loaded.timeline.whole.start) / kPlaces;
     const double limit = 9e18;  // nanoseconds in 64 bits
     const double middle = std::clamp(time_ms * 1e6, -limit / 2, limit / 2);
-    show.range = trace::Interval{static_cast<int64_t>(middle - reach), static_cast<int64_t>(middle + reach)};
+    show.range = trace::TimeInterval{static_cast<int64_t>(middle - reach), static_cast<int64_t>(middle + reach)};
     return show;
   }
   const std::vector<trace::TracedValue>& values = loaded.trace.values;
@@ -101,7 +101,7 @@ bool known(const std::string& name) {
 
 std::vector<std::string> option_names() {
   std::vector<std::string> names;
-  for (const ViewOption& option : view_options()) names.push_back(option.name);
+  for (const ViewerOption& option : view_options()) names.push_back(option.name);
   return names;
 }
 
@@ -109,7 +109,7 @@ std::vector<std::string> option_names() {
 
 std::string help_text() {
   std::string text = kHelp;
-  for (const ViewOption& option : view_options())
+  for (const ViewerOption& option : view_options())
     text += "  " + pad_right(option.name + " " + option.value, 26) + "  " + option.help + "\n";
   return text;
 }

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
-constexpr int kLeastSide = 200, kMostSide = 16384;
+constexpr int kMinSide = 200, kMaxSide = 16384;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::optional<WindowPlace> read_window_place() try {
   const Json json = parse_json(read_file(window_place_path()));
   const WindowPlace place{whole_int_at(json, "x"), whole_int_at(json, "y"), whole_int_at(json, "width"),
                           whole_int_at(json, "height"), json.at("maximized")};
-  const auto sensible = [](int side) { return side >= kLeastSide && side <= kMostSide; };
+  const auto sensible = [](int side) { return side >= kMinSide && side <= kMaxSide; };
   return sensible(place.width) && sensible(place.height) ? std::optional(place) : std::nullopt;
 } catch (const std::exception&) {
   return std::nullopt;

@@ -27,7 +27,7 @@ struct Stage {
     settings.folder = folder.path;
     settings.limit = 20s;
     settings.grace = 300ms;
-    settings.farewell = 300ms;
+    settings.shutdown_timeout = 300ms;
   }
 
   // A shell script that has `train` and `finished`.

@@ -7,7 +7,7 @@
 
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/file.h"
-#include "core/record/trace/occupation.h"
+#include "core/record/trace/step_time_breakdown.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-TrainingRecords traced_rank(int64_t number, double step_ms, int64_t start_ms, const std::string& file = "") {
-  TrainingRecords records;
+TrainingProcessRecords traced_rank(int64_t number, double step_ms, int64_t start_ms, const std::string& file = "") {
+  TrainingProcessRecords records;
   records.rank = number;
   StepRecord step;
   step.phase = StepPhase::measured;
@@ -29,9 +29,9 @@ TrainingRecords traced_rank(int64_t number, double step_ms, int64_t start_ms, co
   records.trace->file = file;
   records.trace->start_ns = start_ms * kMs;
   records.trace->blocks = {"model.layers.0", "model.layers.1"};
-  records.trace->regions = {{Region::of_block(1), 2 * kMs, 3 * kMs},
-                            {Region::phase(Pass::forward), 1 * kMs, 4 * kMs},
-                            {Region::of_block(0, Pass::recompute), 5 * kMs, 6 * kMs},
+  records.trace->regions = {{TraceRegion::of_block(1), 2 * kMs, 3 * kMs},
+                            {TraceRegion::phase(Pass::forward), 1 * kMs, 4 * kMs},
+                            {TraceRegion::of_block(0, Pass::recompute), 5 * kMs, 6 * kMs},
                             {{RegionKind::head, Pass::backward}, 4 * kMs, 5 * kMs},
                             {{RegionKind::step}, 1 * kMs, 9 * kMs}};
   return records;
@@ -51,15 +51,15 @@ struct Merged {
   result::Measurement measurement;
   std::vector<std::string> notes;
 
-  Trace of(const std::vector<TrainingRecords>& ranks) {
+  Trace of(const std::vector<TrainingProcessRecords>& ranks) {
     const std::filesystem::path target = folder.path / "trace.mttrace";
-    fill_traced(team_of(ranks), folder.path, target, system_files(), measurement, notes);
+    fill_traced(rank_records_of(ranks), folder.path, target, system_files(), measurement, notes);
     return measurement.trace.empty() ? Trace() : read_trace(target).trace;
   }
 };
 
-const Event& named(const Trace& trace, const std::string& name, int32_t rank) {
-  for (const Event& event : trace.events)
+const TraceEvent& named(const Trace& trace, const std::string& name, int32_t rank) {
+  for (const TraceEvent& event : trace.events)
     if (trace.names[event.name] == name && trace.tracks[event.track].rank == rank) return event;
   FAIL("there is no " << name);
   return trace.events[0];
@@ -73,7 +73,7 @@ TEST_CASE("regions of a command are named and placed as those of a trial") {
   CHECK(trace.tracks == std::vector<Track>{{TrackRole::steps}, {TrackRole::phases}, {TrackRole::blocks}});
   CHECK(trace.names ==
         std::vector<std::string>{"step", "forward", "model.layers.1", "model.layers.0 recompute", "head backward"});
-  CHECK(trace.events[2].region == Region::of_block(1));
+  CHECK(trace.events[2].region == TraceRegion::of_block(1));
   CHECK(trace.events[2].start_ns == 2 * kMs);
   CHECK(trace.measured_rank == -1);
   CHECK(merged.measurement.trace == "trace.mttrace");
@@ -93,10 +93,10 @@ TEST_CASE("ranks whose traces began at different times are on one clock, each on
 TEST_CASE("what the device did before the first step that is kept is left out") {
   Merged merged;
   write_device(merged.folder.path / "0.mttrace", 700, 3);  // both begin at 1 and 2 ms
-  TrainingRecords rank = traced_rank(0, 10, 50, "0.mttrace");
+  TrainingProcessRecords rank = traced_rank(0, 10, 50, "0.mttrace");
   rank.trace->regions.back().start_ns = 5 * kMs;
   const Trace trace = merged.of({rank});
-  const auto kernels = std::ranges::count(trace.events, EventKind::kernel, &Event::kind);
+  const auto kernels = std::ranges::count(trace.events, EventKind::kernel, &TraceEvent::kind);
   CHECK(kernels == 0);  // it ended at 4 ms
   CHECK(named(trace, "copy out", 0).end_ns == 7 * kMs);
 }
@@ -111,11 +111,11 @@ TEST_CASE("figures of a merged trace are the slowest rank's alone") {
   CHECK(merged.measurement.transfer.exposed_ms == doctest::Approx(1));
   CHECK(result::measure_overlap(trace, 1).out_bytes == 100);
   REQUIRE(find_steps(trace).size() == 1);
-  const Occupation occupation = find_occupation(trace, find_steps(trace));
-  CHECK(total(occupation.compute) == 3 * kMs);
-  CHECK(total(occupation.out) == 1 * kMs);
-  CHECK(total(occupation.idle) == 4 * kMs);
-  const Event* region = region_at(trace, 2 * kMs + 1);
+  const StepTimeBreakdown breakdown = find_step_time_breakdown(trace, find_steps(trace));
+  CHECK(total(breakdown.compute) == 3 * kMs);
+  CHECK(total(breakdown.out) == 1 * kMs);
+  CHECK(total(breakdown.idle) == 4 * kMs);
+  const TraceEvent* region = region_at(trace, 2 * kMs + 1);
   REQUIRE(region != nullptr);
   CHECK(trace.tracks[region->track].rank == 1);
   CHECK(trace.tracks[region_at(trace, 2 * kMs + 1, 0)->track].rank == 0);
@@ -123,7 +123,7 @@ TEST_CASE("figures of a merged trace are the slowest rank's alone") {
 
 TEST_CASE("a rank that was not traced leaves the figures to the slowest that was") {
   Merged merged;
-  TrainingRecords slow = traced_rank(1, 20, 0);
+  TrainingProcessRecords slow = traced_rank(1, 20, 0);
   slow.trace.reset();
   write_device(merged.folder.path / "0.mttrace", 700, 3);
   const Trace trace = merged.of({traced_rank(0, 10, 50, "0.mttrace"), slow});
@@ -142,7 +142,7 @@ TEST_CASE("kernels that cannot be read are a note, and the steps are there all t
 
 TEST_CASE("a command of which nothing was traced has no trace") {
   Merged merged;
-  TrainingRecords rank = traced_rank(0, 10, 50);
+  TrainingProcessRecords rank = traced_rank(0, 10, 50);
   rank.trace.reset();
   merged.of({rank});
   CHECK(merged.measurement.trace.empty());

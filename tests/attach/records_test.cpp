@@ -16,7 +16,7 @@ using memtune::tests::kProcess;
 
 TEST_CASE("records are taken in as they come, a line that is not whole yet waits") {
   const test::ScratchFolder place;
-  RecordFolder folder(place.path);
+  RecordFolderReader folder(place.path);
   CHECK_FALSE(folder.poll());
   add_line(place.path / "7.jsonl", std::string(kProcess) + "\n" + R"({"record": "step", "step": 1, "phase": "warm)");
   CHECK(folder.poll());
@@ -48,9 +48,9 @@ TEST_CASE("what a step was fed is read, and a line that does not agree with itse
       "\n"
       R"({"record": "step", "step": 2, "phase": "measured", "loss": [], "rows": [4], "tokens": []})"
       "\n");
-  RecordFolder folder(place.path);
+  RecordFolderReader folder(place.path);
   folder.poll();
-  const TrainingRecords& records = folder.processes()[0];
+  const TrainingProcessRecords& records = folder.processes()[0];
   CHECK(records.data == 5);
   REQUIRE(records.steps.size() == 1);
   CHECK(records.steps[0].batches == 2);
@@ -73,7 +73,7 @@ TEST_CASE("lines of the script's own, numbers that are none and other files are 
   std::ofstream(place.path / "2.txt") << "x";
   REQUIRE(::mkfifo((place.path / "3.jsonl").c_str(), 0600) == 0);
   std::filesystem::create_symlink("/dev/zero", place.path / "4.jsonl");
-  RecordFolder folder(place.path);
+  RecordFolderReader folder(place.path);
   folder.poll();
   REQUIRE(folder.processes().size() == 3);
   CHECK(folder.processes()[0].steps.empty());
@@ -90,7 +90,7 @@ TEST_CASE("the first record that no shim writes is reported with its field and o
     add_line(place.path / "1.jsonl", R"({"record": "step", "step": 3, "phase": "measured", "ms": 5, "loss": []})"
                                      "\n" +
                                          line + "\n");
-    RecordFolder folder(place.path);
+    RecordFolderReader folder(place.path);
     folder.poll();
     CHECK(folder.processes()[0].steps.size() == 1);
     return folder.processes()[0].refused;
@@ -115,16 +115,16 @@ TEST_CASE("the first record that no shim writes is reported with its field and o
 }
 
 TEST_CASE("how far Python came is known, and a folder that was removed ends nothing") {
-  RecordFolder gone("/no/such/folder");
+  RecordFolderReader gone("/no/such/folder");
   CHECK_FALSE(gone.poll());
   const test::ScratchFolder place;
-  RecordFolder folder(place.path);
+  RecordFolderReader folder(place.path);
   folder.poll();
-  CHECK_FALSE(folder.python_began());
+  CHECK_FALSE(folder.python_started());
   std::ofstream(place.path / "python");
   folder.poll();
-  CHECK(folder.python_began());
-  CHECK_FALSE(folder.torch_began());
+  CHECK(folder.python_started());
+  CHECK_FALSE(folder.torch_started());
 }
 
 TEST_CASE("regions of traced steps are read, and a trace with one that cannot be is none") {
@@ -141,16 +141,16 @@ TEST_CASE("regions of traced steps are read, and a trace with one that cannot be
         R"(["step", "forward", -1, 9, 5])", R"(["step", "sideways", -1, 5, 9])", R"(["none", "forward", -1, 5, 9])",
         R"(["step", "forward", -1, 5, 4611686018427387904])", R"(["step", "forward", -1, -5, 9])", R"(["step"])"})
     trace_with(std::to_string(file++) + ".jsonl", bad);
-  RecordFolder folder(place.path);
+  RecordFolderReader folder(place.path);
   folder.poll();
   REQUIRE(folder.processes().size() == 10);
   int read = 0;
-  for (const TrainingRecords& each : folder.processes()) {
+  for (const TrainingProcessRecords& each : folder.processes()) {
     if (!each.trace) continue;
     ++read;
     CHECK(each.trace->start_ns == 70);
     REQUIRE(each.trace->regions.size() == 2);
-    CHECK(each.trace->regions[0].region == trace::Region::of_block(1, trace::Pass::recompute));
+    CHECK(each.trace->regions[0].region == trace::TraceRegion::of_block(1, trace::Pass::recompute));
     CHECK(each.trace->regions[1].end_ns == 9);
   }
   CHECK(read == 1);

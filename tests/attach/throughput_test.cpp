@@ -14,8 +14,8 @@ struct Step {
 };
 
 // Tokens: 100 a row.
-TrainingRecords rank(int64_t number, const std::vector<Step>& steps) {
-  TrainingRecords records;
+TrainingProcessRecords rank(int64_t number, const std::vector<Step>& steps) {
+  TrainingProcessRecords records;
   records.rank = number;
   for (const Step& each : steps) {
     StepRecord& step = records.steps.emplace_back();
@@ -34,11 +34,11 @@ struct Told {
 };
 
 // At 500 ms a step.
-Told told(const std::vector<TrainingRecords>& ranks) {
+Told told(const std::vector<TrainingProcessRecords>& ranks) {
   result::Measurement measurement;
   measurement.step_ms.median = 500;
   std::vector<std::string> notes;
-  fill_throughput(team_of(ranks), measurement, notes);
+  fill_throughput(rank_records_of(ranks), measurement, notes);
   return {measurement.samples_per_s, measurement.tokens_per_s, notes};
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("of sizes that vary the median counts, and without a batch nothing is 
 }
 
 TEST_CASE("ranks add up, and nothing is claimed where one does not tell or several are fed the same") {
-  std::vector<TrainingRecords> both = {rank(0, {{1, {4}}}), rank(1, {{1, {6}}})};
+  std::vector<TrainingProcessRecords> both = {rank(0, {{1, {4}}}), rank(1, {{1, {6}}})};
   both[0].data = 7, both[1].data = 8;
   CHECK(told(both).samples == 20);
   CHECK(told(both).notes.empty());
@@ -86,7 +86,7 @@ TEST_CASE("ranks add up, and nothing is claimed where one does not tell or sever
 }
 
 TEST_CASE("tokens are told where every batch has some, rows where they are known") {
-  std::vector<TrainingRecords> one = {rank(0, {{1, {4}}, {1, {4}}})};
+  std::vector<TrainingProcessRecords> one = {rank(0, {{1, {4}}, {1, {4}}})};
   one[0].steps[1].tokens[0] = 0;
   CHECK(told(one).samples == 8);
   CHECK(told(one).tokens == 0);

@@ -9,8 +9,8 @@ namespace memtune::autograd {
 namespace {
 
 // Keeps what it is given and counts.
-struct Keeper final : Packer {
-  struct Kept final : Ticket {
+struct Keeper final : SavedTensorPacker {
+  struct Kept final : PackedTensor {
     Kept(Keeper& keeper, at::Tensor tensor) : keeper(keeper), tensor(std::move(tensor)) { ++keeper.alive; }
     ~Kept() override { --keeper.alive; }
     at::Tensor unpack() override {
@@ -20,7 +20,7 @@ struct Keeper final : Packer {
     Keeper& keeper;
     at::Tensor tensor;
   };
-  std::unique_ptr<Ticket> pack(const at::Tensor& tensor) override {
+  std::unique_ptr<PackedTensor> pack(const at::Tensor& tensor) override {
     ++packed;
     return std::make_unique<Kept>(*this, tensor.detach());
   }
@@ -85,8 +85,8 @@ TEST_CASE("a ticket dies with the graph, unpacked or not, and is unpacked once a
 }
 
 TEST_CASE("an exception from a packer or a ticket reaches the caller, and autograd works afterwards") {
-  struct Refuses final : Packer {
-    std::unique_ptr<Ticket> pack(const at::Tensor&) override { throw std::runtime_error("no room"); }
+  struct Refuses final : SavedTensorPacker {
+    std::unique_ptr<PackedTensor> pack(const at::Tensor&) override { throw std::runtime_error("no room"); }
   } refuses;
   at::Tensor x = leaf();
   {

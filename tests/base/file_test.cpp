@@ -139,7 +139,7 @@ TEST_CASE("a file beyond the limit on their size is a full disk that names the l
   const ScratchFolder folder;
   const FileSizeLimit limit(4096);
   CHECK_THROWS_WITH_AS(write_file(folder.path / "a", std::string(8192, 'x')),
-                       doctest::Contains("a file that this process writes may have 4 KiB (ulimit -f)"), DiskFull);
+                       doctest::Contains("a file that this process writes may have 4 KiB (ulimit -f)"), DiskFullError);
 }
 
 TEST_CASE("a failed append takes its part of a record back") {

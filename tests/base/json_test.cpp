@@ -30,8 +30,8 @@ TEST_CASE("nesting is counted before anything recurses, and not within text") {
 TEST_CASE("a key that is there twice is refused where people write, whatever lies between") {
   const std::string twice = R"({"a": {"b": 1}, "c": [{"a": 2}], "a": 3})";
   CHECK(parse_json(twice).at("a") == 3);
-  CHECK_THROWS_WITH_AS(parse_json(twice, EqualKeys::refused), "'a' is there twice", json::exception);
-  CHECK(parse_json(R"({"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]})", EqualKeys::refused).size() == 2);
+  CHECK_THROWS_WITH_AS(parse_json(twice, DuplicateKeyPolicy::refused), "'a' is there twice", json::exception);
+  CHECK(parse_json(R"({"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]})", DuplicateKeyPolicy::refused).size() == 2);
 }
 
 TEST_CASE("only whole numbers within the range are whole numbers") {
@@ -85,8 +85,8 @@ TEST_CASE("sizes are added as long as they are few enough together") {
   CHECK_FALSE(sum.add(std::numeric_limits<int64_t>::max()));
   CHECK_FALSE(sum.add(7));
   CHECK(sum.add(6));
-  CHECK(bounded_sum(kMostSum, kMostSum) == kMostSum);
-  CHECK(bounded_product(kMostSum, kMostSum) == kMostSum);
+  CHECK(bounded_sum(kMaxSum, kMaxSum) == kMaxSum);
+  CHECK(bounded_product(kMaxSum, kMaxSum) == kMaxSum);
   CHECK(bounded_product(3, 4) == 12);
 }
 

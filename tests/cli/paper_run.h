@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/step_predictor.h"
 #include "core/sweep/directory/run_directory.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
@@ -28,7 +28,7 @@ struct PaperRun : Workspace {
     none.device = device;
     none.step_ms = result::summarize({costs.step_ms});
     none.samples_per_s = samples / costs.step_ms * 1000;
-    none.peak_bytes.allocated = planner::StepModel(record.facts.program, costs).predict({}).peak_bytes;
+    none.peak_bytes.allocated = planner::StepPredictor(record.facts.program, costs).predict({}).peak_bytes;
     run.write_measurement("trials/1-none", none);
     write_file(run / "trials/1-none/costs.json", nlohmann::json(costs).dump());
     run.write_record(record);

@@ -69,7 +69,7 @@ TrialState trial(const std::string& name, int64_t peak_mib, Outcome outcome = Ou
 
 struct Stage {
   Told native;
-  sweep::CommandSweep sweep;
+  sweep::CommandSweepRecord sweep;
   std::vector<TrialState> tried;
   PlannedVariants planned;
 

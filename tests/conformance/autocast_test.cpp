@@ -19,7 +19,7 @@ def forward(self, x):
     return torch.matmul(y, self.b)
 )";
 
-plan::Plan plan_for(const plan::ProgramFacts& facts, plan::Place copies) {
+plan::Plan plan_for(const plan::ProgramFacts& facts, plan::TensorPlacement copies) {
   plan::Plan plan;
   plan.saved_min_bytes = plan.transfer.min_bytes = 0;
   int matmuls = 0;
@@ -27,7 +27,7 @@ plan::Plan plan_for(const plan::ProgramFacts& facts, plan::Place copies) {
     const auto& op = facts.ops[i];
     const bool second = plan::is_matmul(op.op_class) && matmuls++ % 2 == 1;
     if (op.name != "aten::sigmoid" && !second) continue;
-    plan::OpPlacement placement{static_cast<int>(i), op.region + "/" + op.name, {plan::Place::keep}};
+    plan::OpPlacement placement{static_cast<int>(i), op.region + "/" + op.name, {plan::TensorPlacement::keep}};
     if (second) placement.saved = copies;
     plan.placements.push_back(placement);
   }
@@ -36,29 +36,32 @@ plan::Plan plan_for(const plan::ProgramFacts& facts, plan::Place copies) {
 
 TEST_CASE("the copy of an input is cast again, whatever the value's own place, and the matmul does not run twice") {
   Model model(kSource, 3);
-  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
+  const auto program =
+      tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const Bf16 autocast;
   const Step plain = model.under("none");
-  for (plan::Place value : {plan::Place::keep, plan::Place::recompute, plan::Place::host}) {
+  for (plan::TensorPlacement value :
+       {plan::TensorPlacement::keep, plan::TensorPlacement::recompute, plan::TensorPlacement::host}) {
     CAPTURE(plan::to_string(value));
-    plan::Plan plan = plan_for(facts, plan::Place::recompute);
+    plan::Plan plan = plan_for(facts, plan::TensorPlacement::recompute);
     for (auto& placement : plan.placements)
-      if (placement.saved == plan::Place::keep) placement.outputs[0] = value;
+      if (placement.saved == plan::TensorPlacement::keep) placement.outputs[0] = value;
     const Step step = model.under(program, facts, plan);
     CHECK(same(step, plain));
-    CHECK(step.reruns == (value == plan::Place::recompute ? 6 : 3));  // a cast a block, and the sigmoid
+    CHECK(step.reruns == (value == plan::TensorPlacement::recompute ? 6 : 3));  // a cast a block, and the sigmoid
     CHECK(step.leased_after == 0);
   }
 }
 
 TEST_CASE("the copy itself may wait in host memory") {
   Model model(kSource, 3);
-  const auto program = tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
+  const auto program =
+      tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));
   const auto facts = program::facts(program, program::find_blocks(program, "block*"));
   const Bf16 autocast;
   const Step plain = model.under("none");
-  const Step step = model.under(program, facts, plan_for(facts, plan::Place::host));
+  const Step step = model.under(program, facts, plan_for(facts, plan::TensorPlacement::host));
   CHECK(same(step, plain));
   CHECK(step.out_bytes == 3 * 4 * 8 * 2);  // bfloat16
 }

@@ -24,7 +24,7 @@ enum class End { right, wrong, device_error, out_of_host_memory, other };
 class FailingTraining {
  public:
   explicit FailingTraining(const std::string& strategy)
-      : program_(tests::lower(model_.module(), frontend::Loss::returned, "", device::torch_device(test_device()))),
+      : program_(tests::lower(model_.module(), frontend::LossKind::returned, "", device::torch_device(test_device()))),
         facts_(model_.surveyed(program_)),
         plan_(plan::make_plan(plan::Strategy::parse(strategy), facts_)),
         plain_(model_.plain()) {
@@ -45,7 +45,7 @@ class FailingTraining {
       const Step step = model_.under(program_, facts_, plan_, test_tiers(plan_), device);
       CHECK(step.leased_after == 0);
       return same(step, plain_) ? End::right : End::wrong;
-    } catch (const OutOfHostMemory&) {
+    } catch (const OutOfHostMemoryError&) {
       return End::out_of_host_memory;
     } catch (const DeviceError&) {
       return End::device_error;

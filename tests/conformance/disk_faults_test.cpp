@@ -29,7 +29,7 @@ class FaultyTraining {
  public:
   explicit FaultyTraining(const std::string& strategy)
       : model_(kSource, kBlocks, kWidth, {"a", "b"}, kRows),
-        program_(tests::lower(model_.module(), frontend::Loss::returned, "", device::torch_device(test_device()))),
+        program_(tests::lower(model_.module(), frontend::LossKind::returned, "", device::torch_device(test_device()))),
         facts_(model_.surveyed(program_)),
         plan_(plan::make_plan(plan::Strategy::parse(strategy), facts_)),
         plain_(model_.plain()) {
@@ -50,18 +50,18 @@ class FaultyTraining {
  private:
   End train(const std::filesystem::path& folder) {
     try {
-      step::Tiers tiers;
+      step::OffloadTiers tiers;
       tiers.host_budget_bytes = 3 * 4096;
-      tiers.store =
-          std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = folder, .allow_memory = true}, disk_);
+      tiers.store = std::make_unique<disk::BlockStore>(
+          disk::BlockStoreSettings{.directory = folder, .allow_memory = true}, disk_);
       const Step step = model_.under(program_, facts_, plan_, std::move(tiers));
       CHECK(step.leased_after == 0);
       return same(step, plain_) ? End::right : End::wrong;
-    } catch (const DiskFull&) {
+    } catch (const DiskFullError&) {
       return End::disk_full;
     } catch (const DiskError&) {
       return End::disk_error;
-    } catch (const CorruptBlock&) {
+    } catch (const CorruptBlockError&) {
       return End::corrupt;
     } catch (const std::exception& error) {
       MESSAGE(error.what());

@@ -19,7 +19,7 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
   return text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-constexpr uint64_t kMostReports = 3;
+constexpr uint64_t kMaxReports = 3;
 
 // Small tensors are not worth threads that wait for each other.
 class OneThread {
@@ -50,7 +50,7 @@ TEST_CASE("random programs: every placement gives the bits of plain autograd and
   const uint64_t count = from_environment("MEMTUNE_RANDOM_PROGRAMS", 60);
   const OneThread one_thread;
   uint64_t wrong = 0, refused = 0, invalid = 0;
-  for (uint64_t seed = first; seed < first + count && wrong < kMostReports; ++seed) {
+  for (uint64_t seed = first; seed < first + count && wrong < kMaxReports; ++seed) {
     CAPTURE(seed);
     const RandomProgram program = random_program(seed);
     try {

@@ -136,10 +136,10 @@ def forward(self, x):
 struct Prepared {
   Model model{kScripts[1].source, 3};
   program::Program program =
-      tests::lower(model.module(), frontend::Loss::returned, "", device::torch_device(test_device()));
+      tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));
   plan::ProgramFacts facts = model.surveyed(program);
   plan::Plan plan;
-  step::Executor executor;
+  step::PlanExecutor executor;
   program::Interpreter interpreter{program};
 
   explicit Prepared(const std::string& strategy)

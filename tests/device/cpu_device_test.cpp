@@ -18,7 +18,7 @@ using memtune::tests::no_tensors;
 namespace {
 
 void copy_out(Device& device, std::string& to, const std::string& from, Stream stream = Stream::out) {
-  device.copy(to.data(), from.data(), static_cast<int64_t>(from.size()), Direction::to_host, stream);
+  device.copy(to.data(), from.data(), static_cast<int64_t>(from.size()), CopyDirection::to_host, stream);
 }
 
 }  // namespace
@@ -57,7 +57,7 @@ TEST_CASE("one stream waits for an event of the other") {
   device.wait(Stream::out, gate);
   copy_out(device, host, first);
   device.wait(Stream::in, device.record(Stream::out));
-  device.copy(second.data(), host.data(), 4, Direction::to_device, Stream::in);
+  device.copy(second.data(), host.data(), 4, CopyDirection::to_device, Stream::in);
   const auto arrived = device.record(Stream::in);
   std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK_FALSE(arrived->done());
@@ -105,8 +105,8 @@ TEST_CASE("a device that goes finishes its copies first, and events outlive it")
 
 TEST_CASE("nothing to copy is no error") {
   CpuDevice device(no_tensors());
-  device.copy(nullptr, nullptr, 0, Direction::to_host, Stream::out);
-  device.copy(nullptr, nullptr, 0, Direction::to_device, Stream::compute);
+  device.copy(nullptr, nullptr, 0, CopyDirection::to_host, Stream::out);
+  device.copy(nullptr, nullptr, 0, CopyDirection::to_device, Stream::compute);
   device.synchronize();
 }
 
@@ -134,11 +134,11 @@ TEST_CASE("activities are kept only while they are recorded") {
   CHECK(lost == 0);
   REQUIRE(activities.size() == 2);
   const auto& copy = activities[0];
-  CHECK(copy.kind == Activity::Kind::copy_out);
+  CHECK(copy.kind == StreamActivity::Kind::copy_out);
   CHECK(copy.stream == Stream::out);
   CHECK(copy.bytes == 4);
   const auto& wait = activities[1];
-  CHECK(wait.kind == Activity::Kind::wait);
+  CHECK(wait.kind == StreamActivity::Kind::wait);
   CHECK(wait.stream == Stream::compute);
   CHECK(wait.end_ns - wait.start_ns > 10'000'000);
   CHECK(wait.end_ns >= copy.end_ns);
@@ -161,8 +161,8 @@ TEST_CASE("memory use is what its counter counted, capped on demand") {
   MemoryCounter memory;
   CpuDevice device(memory);
   REQUIRE(memory.take(1024));
-  memory.give_back(24);
-  const MemoryUse use = device.memory();
+  memory.deallocate(24);
+  const AllocatorStats use = device.memory();
   CHECK(use.allocated == 1000);
   CHECK(use.peak_allocated == 1024);
   CHECK(use.reserved == use.allocated);

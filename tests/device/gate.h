@@ -8,13 +8,13 @@
 
 namespace memtune::testing {
 
-class Gate final : public device::Event {
+class Gate final : public device::StreamEvent {
  public:
   bool done() const override {
     std::lock_guard lock(mutex_);
     return open_;
   }
-  double ms_since(const Event&) const override { return 0; }
+  double ms_since(const StreamEvent&) const override { return 0; }
   void synchronize() override {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return open_; });

@@ -12,10 +12,10 @@ TEST_CASE("the peak stays when bytes go, until it is reset") {
   MemoryCounter counter;
   CHECK(counter.take(4000));
   CHECK(counter.take(1));
-  counter.give_back(1);
+  counter.deallocate(1);
   CHECK(counter.allocated() == 4000);
   CHECK(counter.peak() == 4001);
-  counter.give_back(4000);
+  counter.deallocate(4000);
   CHECK(counter.allocated() == 0);
   CHECK(counter.peak() == 4001);
   counter.reset_peak();
@@ -42,7 +42,7 @@ TEST_CASE("counters are right when threads take at once, some of them refused") 
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 2000; ++i)
-        if (counter.take(1000)) counter.give_back(1000);
+        if (counter.take(1000)) counter.deallocate(1000);
     });
   }
   for (auto& thread : threads) thread.join();

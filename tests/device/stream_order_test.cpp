@@ -14,19 +14,19 @@ TEST_CASE("who waited for a point stands behind all earlier ones of its stream, 
   const int a = 0, b = 0;
   StreamOrder order;
   const Point first = order.record(&a), second = order.record(&a), third = order.record(&a);
-  CHECK_FALSE(order.stands_behind(&b, first));
-  order.waited(&b, second);
-  CHECK(order.stands_behind(&b, first));
-  CHECK(order.stands_behind(&b, second));
-  CHECK_FALSE(order.stands_behind(&b, third));
-  order.waited(&b, first);  // takes nothing back
-  CHECK(order.stands_behind(&b, second));
+  CHECK_FALSE(order.is_ordered_after(&b, first));
+  order.note_wait(&b, second);
+  CHECK(order.is_ordered_after(&b, first));
+  CHECK(order.is_ordered_after(&b, second));
+  CHECK_FALSE(order.is_ordered_after(&b, third));
+  order.note_wait(&b, first);  // takes nothing back
+  CHECK(order.is_ordered_after(&b, second));
 }
 
 TEST_CASE("a stream stands behind its own points") {
   const int a = 0;
   StreamOrder order;
-  CHECK(order.stands_behind(&a, order.record(&a)));
+  CHECK(order.is_ordered_after(&a, order.record(&a)));
 }
 
 TEST_CASE("a point implies the earlier ones of its stream alone") {
@@ -43,8 +43,8 @@ TEST_CASE("another stream than the one that waited has not waited") {
   const int a = 0, b = 0, c = 0;
   StreamOrder order;
   const Point point = order.record(&a);
-  order.waited(&b, point);
-  CHECK_FALSE(order.stands_behind(&c, point));
+  order.note_wait(&b, point);
+  CHECK_FALSE(order.is_ordered_after(&c, point));
 }
 
 TEST_CASE("no wait is called needless that is not") {
@@ -52,19 +52,19 @@ TEST_CASE("no wait is called needless that is not") {
   for (int round = 0; round < 50; ++round) {
     const int streams[4] = {};
     StreamOrder order;
-    std::vector<Point> points, waited[4];
+    std::vector<Point> points, note_wait[4];
     for (int i = 0; i < 100; ++i) {
       if (random.one_in(2)) points.push_back(order.record(&streams[random.below(4)]));
       if (points.empty()) continue;
       const Point& point = points[static_cast<size_t>(random.below(static_cast<int>(points.size())))];
       const int by = random.below(4);
       bool behind = point.stream == &streams[by];
-      for (const Point& earlier : waited[by])
+      for (const Point& earlier : note_wait[by])
         behind = behind || (earlier.stream == point.stream && earlier.number >= point.number);
-      REQUIRE(order.stands_behind(&streams[by], point) == behind);
+      REQUIRE(order.is_ordered_after(&streams[by], point) == behind);
       if (random.one_in(2)) continue;
-      order.waited(&streams[by], point);
-      waited[by].push_back(point);
+      order.note_wait(&streams[by], point);
+      note_wait[by].push_back(point);
     }
   }
 }

@@ -35,14 +35,14 @@ struct Written {
   bool holds(AlignedMemory& in) const { return std::memcmp(in.data(), memory.data(), block.bytes()) == 0; }
 
   mutable AlignedMemory memory;
-  Block block;
+  ScratchBlock block;
   RequestPtr request;
 };
 
 }  // namespace
 
 TEST_CASE("blocks of any size come back as they were, in any order") {
-  for (const Backend backend : test::backends()) {
+  for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     Stage stage(backend);
     BlockStore& store = stage.open();
@@ -58,7 +58,7 @@ TEST_CASE("blocks of any size come back as they were, in any order") {
 }
 
 TEST_CASE("many requests in flight, each with its own bytes") {
-  for (const Backend backend : test::backends()) {
+  for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     Stage stage(backend);
     BlockStore& store = stage.open();
@@ -82,7 +82,7 @@ TEST_CASE("a write takes its data when `before` has returned, not earlier") {
   const Watchdog watchdog("write behind a gate");
   Stage stage;
   BlockStore& store = stage.open();
-  const Block block = store.allocate(kPage);
+  const ScratchBlock block = store.allocate(kPage);
   AlignedMemory data(kPage), in(kPage);
   Gate gate;
   const RequestPtr request = store.write(block, data.data(), [&] { gate.pass(); });
@@ -117,7 +117,7 @@ TEST_CASE("a read waits for the write of its block") {
   const Watchdog watchdog("read behind its write");
   Stage stage;
   BlockStore& store = stage.open();
-  const Block block = store.allocate(kPage);
+  const ScratchBlock block = store.allocate(kPage);
   AlignedMemory data(kPage), in(kPage);
   test::fill(data.data(), kPage, 1);
   Gate gate;
@@ -131,12 +131,12 @@ TEST_CASE("a read waits for the write of its block") {
 }
 
 TEST_CASE("a request whose `before` waits holds up no news of those before it") {
-  for (const Backend backend : test::backends()) {
+  for (const IoBackend backend : test::backends()) {
     const Watchdog watchdog("news behind a gate");
     Stage stage(backend);
     BlockStore& store = stage.open();
     const Written first(store, kPage, 1);
-    const Block second = store.allocate(kPage);
+    const ScratchBlock second = store.allocate(kPage);
     Gate gate;
     AlignedMemory data(kPage);
     const RequestPtr held = store.write(second, data.data(), [&] { gate.pass(); });
@@ -171,15 +171,15 @@ TEST_CASE("a block's place is free once the block is gone and its last request h
   Gate gate;
   RequestPtr request;
   {
-    const Block block = store.allocate(kPage);
+    const ScratchBlock block = store.allocate(kPage);
     request = store.write(block, data.data(), [&] { gate.pass(); });
   }
   CHECK(store.used_bytes() == kPage);
-  const Block other = store.allocate(kPage);  // not the same place
+  const ScratchBlock other = store.allocate(kPage);  // not the same place
   gate.open();
   request->wait();
   CHECK(store.used_bytes() == kPage);
-  const Block again = store.allocate(kPage);
+  const ScratchBlock again = store.allocate(kPage);
   CHECK(store.reserved_bytes() == 2 * kPage);
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("what `before` holds is gone when the request is done") {
   };
   Stage stage;
   BlockStore& store = stage.open();
-  const Block block = store.allocate(kPage);
+  const ScratchBlock block = store.allocate(kPage);
   AlignedMemory data(kPage);
   for (const bool writing : {true, false}) {
     const auto gone = std::make_shared<std::atomic<bool>>(false);
@@ -209,7 +209,7 @@ TEST_CASE("what `before` holds is gone when the request is done") {
 
 TEST_CASE("a block may outlive its store") {
   Stage stage;
-  Block block;
+  ScratchBlock block;
   CHECK_FALSE(block);
   {
     BlockStore store(stage.settings);
@@ -217,11 +217,11 @@ TEST_CASE("a block may outlive its store") {
     CHECK(block);
     CHECK(block.bytes() == 5);
   }
-  block = Block();
+  block = ScratchBlock();
 }
 
 TEST_CASE("a store that ends waits for what is in flight, and what still waits to be fails and is not touched") {
-  for (const Backend backend : test::backends()) {
+  for (const IoBackend backend : test::backends()) {
     const Watchdog watchdog("the end of a store");
     Stage stage(backend);
     Gate gate, entered;
@@ -231,7 +231,7 @@ TEST_CASE("a store that ends waits for what is in flight, and what still waits t
     };
     stage.open();
     AlignedMemory data(kPage);
-    const Block first = stage.store->allocate(kPage), second = stage.store->allocate(kPage);
+    const ScratchBlock first = stage.store->allocate(kPage), second = stage.store->allocate(kPage);
     const RequestPtr running = stage.store->write(first, data.data());
     const RequestPtr waiting = stage.store->write(second, data.data(), [] { FAIL_CHECK("called after the end"); });
     entered.pass();
@@ -254,10 +254,10 @@ TEST_CASE("room is taken before it is used") {
   store.reserve(kPage);
   CHECK(store.reserved_bytes() == 10 * kPage);
   stage.disk.on_allocate = [](int64_t) { return std::optional(-ENOSPC); };
-  std::vector<Block> blocks;
+  std::vector<ScratchBlock> blocks;
   for (int i = 0; i < 10; ++i) blocks.push_back(store.allocate(kPage));
   CHECK(store.used_bytes() == 10 * kPage);
-  CHECK_THROWS_AS(store.allocate(1), DiskFull);
+  CHECK_THROWS_AS(store.allocate(1), DiskFullError);
   blocks.pop_back();
   CHECK_NOTHROW(store.allocate(kPage));
 }
@@ -271,10 +271,10 @@ TEST_CASE("beyond the budget is refused with the figures, and the store goes on"
                         "' has to hold 44 KiB, its budget is 40 KiB (0 B in use); raise --disk-budget or move less to "
                         "the disk")
                            .c_str(),
-                       DiskFull);
+                       DiskFullError);
   store.reserve(10 * kPage);
   const Written most(store, 9 * kPage, 1);
-  CHECK_THROWS_AS(store.allocate(2 * kPage), DiskFull);
+  CHECK_THROWS_AS(store.allocate(2 * kPage), DiskFullError);
   CHECK(store.allocate(kPage));
   CHECK(most.comes_back(store));
 }
@@ -283,7 +283,7 @@ TEST_CASE("what `before` throws is what the request and every later call throw")
   const Watchdog watchdog("before throws");
   Stage stage;
   BlockStore& store = stage.open();
-  const Block block = store.allocate(kPage);
+  const ScratchBlock block = store.allocate(kPage);
   AlignedMemory data(kPage);
   const RequestPtr request = store.write(block, data.data(), [] { throw DeviceError("the device is gone"); });
   CHECK_THROWS_WITH_AS(request->wait(), "the device is gone", DeviceError);
@@ -296,12 +296,12 @@ TEST_CASE("what a program would do wrong is refused") {
   Stage stage, elsewhere;
   BlockStore& store = stage.open();
   AlignedMemory data(2 * kPage);
-  const Block block = store.allocate(kPage), foreign = elsewhere.open().allocate(kPage);
+  const ScratchBlock block = store.allocate(kPage), foreign = elsewhere.open().allocate(kPage);
   CHECK_THROWS_AS(store.allocate(0), Error);
-  CHECK_THROWS_AS(store.read(block, data.data()), Error);       // never written
-  CHECK_THROWS_AS(store.write(Block(), data.data()), Error);    // no block
-  CHECK_THROWS_AS(store.write(foreign, data.data()), Error);    // another store's
-  CHECK_THROWS_AS(store.write(block, data.data() + 1), Error);  // crooked
+  CHECK_THROWS_AS(store.read(block, data.data()), Error);            // never written
+  CHECK_THROWS_AS(store.write(ScratchBlock(), data.data()), Error);  // no block
+  CHECK_THROWS_AS(store.write(foreign, data.data()), Error);         // another store's
+  CHECK_THROWS_AS(store.write(block, data.data() + 1), Error);       // crooked
   store.write(block, data.data())->wait();
   CHECK_THROWS_AS(store.write(block, data.data()), Error);  // twice
   CHECK_NOTHROW(store.read(block, data.data())->wait());    // none of it was fatal
@@ -315,7 +315,7 @@ TEST_CASE("traffic is counted each way") {
   CHECK(written.comes_back(store));
   CHECK(store.written().bytes == 8 << 20);
   CHECK(store.read().bytes == 16 << 20);
-  for (const Traffic& traffic : {store.written(), store.read()}) {
+  for (const IoStats& traffic : {store.written(), store.read()}) {
     CHECK(traffic.busy.count() > 0);
     CHECK(traffic.checksum.count() > 0);
     CHECK(traffic.gb_per_s() > 0);
@@ -329,7 +329,7 @@ TEST_CASE("pinned memory is used like any other") {
   AlignedMemory memory(4 * kPage);
   store.pin(memory.data(), 2 * kPage);
   for (const int64_t at : {0, 1, 2}) {
-    const Block block = store.allocate(2 * kPage);
+    const ScratchBlock block = store.allocate(2 * kPage);
     char* data = memory.data() + at * kPage;
     test::fill(data, 2 * kPage, 5);
     const std::string before(data, 2 * kPage);

@@ -23,7 +23,7 @@ int64_t free_bytes(const std::filesystem::path& folder) {
 }
 
 // A child that reserves, says so, and writes until it is killed.
-pid_t start_writer(const disk::StoreSettings& settings, disk::DiskSystem& system) {
+pid_t start_writer(const disk::BlockStoreSettings& settings, disk::AsyncFileSystem& system) {
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
   const pid_t child = ::fork();
@@ -31,7 +31,7 @@ pid_t start_writer(const disk::StoreSettings& settings, disk::DiskSystem& system
     disk::BlockStore store(settings, system);
     store.reserve(kReserved);
     test::AlignedMemory data(8 << 20);
-    std::vector<disk::Block> blocks;
+    std::vector<disk::ScratchBlock> blocks;
     for (int i = 0;; ++i) {
       if (blocks.size() == 16) blocks.clear();
       blocks.push_back(store.allocate(8 << 20));
@@ -67,7 +67,7 @@ void check_nothing_is_left(test::Stage& stage) {
 }  // namespace
 
 TEST_CASE("after kill -9 in the middle of writing, the folder is empty and the room is free again") {
-  for (const disk::Backend backend : test::backends()) {
+  for (const disk::IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     test::Stage stage(backend);
     check_nothing_is_left(stage);

@@ -21,17 +21,17 @@ namespace {
 
 constexpr int64_t kPage = kAlignment;
 
-// "DiskFull: text", or "" when nothing was thrown.
+// "DiskFullError: text", or "" when nothing was thrown.
 template <class Call>
 std::string thrown(Call call) {
   try {
     call();
     return "";
-  } catch (const DiskFull& error) {
+  } catch (const DiskFullError& error) {
     return std::string("DiskFull: ") + error.what();
   } catch (const DiskError& error) {
     return std::string("DiskError: ") + error.what();
-  } catch (const CorruptBlock& error) {
+  } catch (const CorruptBlockError& error) {
     return std::string("CorruptBlock: ") + error.what();
   } catch (const std::exception& error) {
     return std::string("another error: ") + error.what();
@@ -71,7 +71,7 @@ struct Load {
 
   BlockStore& store;
   std::vector<std::unique_ptr<AlignedMemory>> out, in;
-  std::vector<Block> blocks;
+  std::vector<ScratchBlock> blocks;
   std::vector<RequestPtr> requests;
   bool right = true;
 };
@@ -133,7 +133,7 @@ bool typed(const std::string& error) {
 }
 
 // Walks the fault from the first call upward until it comes too late for every call.
-int walk(Backend backend, const Case& fault, bool for_ever, bool named) {
+int walk(IoBackend backend, const Case& fault, bool for_ever, bool named) {
   int errors = 0;
   for (int at = 1;; ++at) {
     CAPTURE(at);
@@ -160,7 +160,7 @@ int walk(Backend backend, const Case& fault, bool for_ever, bool named) {
 }  // namespace
 
 TEST_CASE("every call fails in every way, once and for ever") {
-  for (const Backend backend : test::backends()) {
+  for (const IoBackend backend : test::backends()) {
     for (const Case& fault : kCases) {
       for (const bool for_ever : {false, true}) {
         for (const bool named : {false, true}) {
@@ -198,7 +198,7 @@ TEST_CASE("what fails for good has the name of its kind") {
       {{Fault::Kind::nothing, 0, 1, true}, "DiskError", "DiskError"},
       {{Fault::Kind::failed, EINTR, 1, true}, "DiskError", "DiskError"},
   };
-  for (const Backend backend : test::backends()) {
+  for (const IoBackend backend : test::backends()) {
     for (const auto& [fault, writing, reading] : expected) {
       for (const bool in_write : {true, false}) {
         CAPTURE(static_cast<int>(fault.kind));
@@ -254,7 +254,7 @@ TEST_CASE("10,000 flipped bits are all found, and reading again mends what only 
   constexpr int64_t kBytes = 1000;  // in which bits are flipped
   AlignedMemory out(kBytes), in(kBytes);
   test::fill(out.data(), kBytes, 1);
-  const Block block = store.allocate(kBytes);
+  const ScratchBlock block = store.allocate(kBytes);
   store.write(block, out.data())->wait();
   int wrong = 0;
   for (int i = 0; i < 10'000; ++i) {
@@ -270,7 +270,7 @@ TEST_CASE("a block that another one was written over is found") {
   Stage stage;
   BlockStore& store = stage.open();
   AlignedMemory out(kPage), in(kPage);
-  std::vector<Block> blocks;
+  std::vector<ScratchBlock> blocks;
   for (int i = 0; i < 2; ++i) blocks.push_back(store.allocate(kPage));
   test::fill(out.data(), kPage, 1);
   store.write(blocks[0], out.data())->wait();
@@ -278,7 +278,7 @@ TEST_CASE("a block that another one was written over is found") {
   stage.disk.misdirect = true;  // to offset 0
   store.write(blocks[1], out.data())->wait();
   stage.disk.misdirect = false;
-  CHECK_THROWS_AS(store.read(blocks[0], in.data())->wait(), CorruptBlock);
+  CHECK_THROWS_AS(store.read(blocks[0], in.data())->wait(), CorruptBlockError);
 }
 
 TEST_CASE("what was still queued when something failed fails with it, at once") {
@@ -288,12 +288,12 @@ TEST_CASE("what was still queued when something failed fails with it, at once") 
     stage.settings.depth = 1;
     BlockStore& store = stage.open();
     AlignedMemory data(kPage);
-    std::vector<Block> blocks;
+    std::vector<ScratchBlock> blocks;
     for (int i = 0; i < 50; ++i) blocks.push_back(store.allocate(kPage));
     stage.disk.arm({kind, EIO, 3, true});
     std::vector<RequestPtr> requests;
     thrown([&] {
-      for (const Block& block : blocks) requests.push_back(store.write(block, data.data()));
+      for (const ScratchBlock& block : blocks) requests.push_back(store.write(block, data.data()));
     });
     int failed = 0;
     std::string first;
@@ -328,7 +328,7 @@ TEST_CASE("a thread that cannot be started is an error, and those before it end"
   for (int threads = 0;; ++threads, ++refused) {
     CAPTURE(threads);
     const Watchdog watchdog("only so many threads: " + std::to_string(threads));
-    Stage stage(Backend::threads);
+    Stage stage(IoBackend::threads);
     stage.settings.depth = 2;
     threads_left = threads;
     const std::string error = thrown([&] { stage.open(); });

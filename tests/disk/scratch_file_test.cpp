@@ -24,7 +24,7 @@ struct Fixture {
   std::string text() const { return "'" + folder.path.string() + "'"; }
 };
 
-std::string how(const ScratchFile& file) { return file.describe(*file.start_io(1, Backend::threads)); }
+std::string how(const ScratchFile& file) { return file.describe(*file.start_io(1, IoBackend::threads)); }
 
 }  // namespace
 
@@ -107,7 +107,7 @@ TEST_CASE("a directory that cannot be used is the person's to change") {
   disk.on_open = [](int) { return -EMFILE; };
   CHECK_THROWS_AS(ScratchFile(disk, folder.path, true), DiskError);
   disk.on_open = [](int) { return -EDQUOT; };
-  CHECK_THROWS_AS(ScratchFile(disk, folder.path, true), DiskFull);
+  CHECK_THROWS_AS(ScratchFile(disk, folder.path, true), DiskFullError);
 }
 
 TEST_CASE("a directory in memory is refused by name, with the flag that allows it") {
@@ -176,8 +176,8 @@ TEST_CASE("what does not fit is refused before the disk is touched, with what is
                         ": growing it to 40 GiB: No space left on device (4 MiB free); free some, name a larger disk "
                         "with --scratch, or lower --disk-budget")
                            .c_str(),
-                       DiskFull);
-  CHECK_THROWS_AS(file.grow(4 << 20), DiskFull);  // all of it: something stays free for others
+                       DiskFullError);
+  CHECK_THROWS_AS(file.grow(4 << 20), DiskFullError);  // all of it: something stays free for others
   fixture.disk.on_allocate = nullptr;
   CHECK_NOTHROW(file.grow(3 << 20));
 }
@@ -190,7 +190,7 @@ TEST_CASE("a refusal half-way gives back what was taken") {
     REQUIRE(::fallocate(file.descriptor(), 0, 1 << 20, bytes / 2) == 0);
     return std::optional(-ENOSPC);
   };
-  CHECK_THROWS_AS(file.grow(5 << 20), DiskFull);
+  CHECK_THROWS_AS(file.grow(5 << 20), DiskFullError);
   struct stat info {};
   REQUIRE(::fstat(file.descriptor(), &info) == 0);
   CHECK(file.bytes() == 1 << 20);

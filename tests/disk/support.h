@@ -21,7 +21,7 @@ inline bool direct(int flags) { return (flags & O_DIRECT) != 0; }
 
 // A folder, a disk that may be told to fail, and a store on it with one backend.
 struct Stage {
-  explicit Stage(disk::Backend backend = disk::Backend::automatic) {
+  explicit Stage(disk::IoBackend backend = disk::IoBackend::automatic) {
     settings.directory = folder.path;
     settings.allow_memory = true;  // the temporary folder may be a tmpfs
     settings.backend = backend;
@@ -30,7 +30,7 @@ struct Stage {
 
   ScratchFolder folder;
   FaultyDisk disk;
-  disk::StoreSettings settings;
+  disk::BlockStoreSettings settings;
   std::optional<disk::BlockStore> store;
 };
 
@@ -40,12 +40,14 @@ inline bool uring_works() {
   return works;
 }
 
-inline std::vector<disk::Backend> backends() {
-  if (!uring_works()) return {disk::Backend::threads};
-  return {disk::Backend::uring, disk::Backend::threads};
+inline std::vector<disk::IoBackend> backends() {
+  if (!uring_works()) return {disk::IoBackend::threads};
+  return {disk::IoBackend::uring, disk::IoBackend::threads};
 }
 
-inline std::string name_of(disk::Backend backend) { return backend == disk::Backend::uring ? "io_uring" : "threads"; }
+inline std::string name_of(disk::IoBackend backend) {
+  return backend == disk::IoBackend::uring ? "io_uring" : "threads";
+}
 
 inline void fill(char* data, int64_t bytes, uint64_t seed) {
   std::mt19937_64 random(seed);

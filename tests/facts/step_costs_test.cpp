@@ -8,7 +8,7 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "core/record/trace/private_output.h"
+#include "core/record/trace/private_save.h"
 
 using nlohmann::json;
 using namespace memtune;
@@ -21,7 +21,7 @@ StepCosts two_ops() {
   costs.grain_bytes = 512;
   costs.start_bytes = 1000;
   costs.step_ms = 9.5;
-  costs.values = {{0, 0, 64}, {1, kPrivate, 32, 0}};
+  costs.values = {{0, 0, 64}, {1, kPrivateSave, 32, 0}};
   costs.runs = {{0, 1.5, 0.5, 1000, 64, false, {}, {0}, {}, {}}, {3, 2.5, 0.25, 1064, 96, true, {0}, {1}, {0}, {0, 1}}};
   costs.saved = {{0, 1}, {1, 1}};
   costs.gradient_bytes = {0, 64, 128};
@@ -29,7 +29,7 @@ StepCosts two_ops() {
                    {StepCosts::Moment::Kind::end, 1, 0, 0, 1200, 1200}};
   costs.rerun_ms = 0.5;
   costs.plan.strategy = "checkpoint:full";
-  costs.plan.placements = {{3, "mul", {Place::recompute}, Place::keep}};
+  costs.plan.placements = {{3, "mul", {TensorPlacement::recompute}, TensorPlacement::keep}};
   return costs;
 }
 

@@ -16,8 +16,8 @@ using memtune::result::Measurement;
 using memtune::trace::EventKind;
 using memtune::trace::OwnerKind;
 using memtune::trace::Pass;
-using memtune::trace::Region;
 using memtune::trace::RegionKind;
+using memtune::trace::TraceRegion;
 using memtune::trace::ValueId;
 
 namespace {
@@ -46,8 +46,8 @@ const Plan& plan() {
 std::vector<Finding> find_in(const MadeUp& made, const Measurement& measurement) {
   std::vector<Finding> findings = find(made.trace, measurement, &plan());
   for (const Finding& finding : findings) {
-    CHECK(memtune::plan::canonical_name(finding.instead) == finding.instead);
-    CHECK((finding.advice.find(" -> ") != std::string::npos) == !finding.instead.empty());
+    CHECK(memtune::plan::canonical_name(finding.alternative_strategy) == finding.alternative_strategy);
+    CHECK((finding.advice.find(" -> ") != std::string::npos) == !finding.alternative_strategy.empty());
   }
   return findings;
 }
@@ -302,7 +302,7 @@ TEST_CASE("the peak names who holds most of it, where it is and what would help"
   made.value("layers.3", 3, "keep", kGiB);
   made.step(0, 100);
   made.kernel(0, 100);
-  made.region(50, 60, Region::of_block(3, Pass::backward), "layers.3 backward");
+  made.region(50, 60, TraceRegion::of_block(3, Pass::backward), "layers.3 backward");
   made.trace.memory = {{10 * kMs, 4 * kGiB}, {55 * kMs, 10 * kGiB}, {90 * kMs, 5 * kGiB}};
   made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::block, "layers.3", 3}};
   made.trace.owned = {{0, 0, 3 * kGiB}, {50 * kMs, 1, 6 * kGiB}, {80 * kMs, 1, 0}};
@@ -377,7 +377,7 @@ TEST_CASE("recompute is dear when the link would move the same bytes in less tim
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.region(70, 90, Region::of_block(0, Pass::recompute), "layers.0 recompute");
+  made.region(70, 90, TraceRegion::of_block(0, Pass::recompute), "layers.0 recompute");
   made.value("layers.0", 0, "recompute", 500'000'000);
   made.value("layers.0", 0, "host", 500'000'000);
   Measurement measurement = measured(100);
@@ -411,9 +411,9 @@ TEST_CASE("a gap in the optimizer is told as that, where most of the idle time i
   made.kernel(0, 40);
   made.kernel(43, 50);
   made.kernel(90, 100);
-  made.region(50, 52.9, Region::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
+  made.region(50, 52.9, TraceRegion::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
   CHECK(find_in(made, measured(100))[0].what == "the device is idle for 43 ms a step, in 2 gaps");
-  made.region(60, 90, Region::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
+  made.region(60, 90, TraceRegion::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].what == "the device is idle for 43 ms a step, in 2 gaps, most of it in the optimizer");
@@ -457,35 +457,35 @@ TEST_CASE("doubts about the figures come last, the gravest of them first") {
 
 TEST_CASE("what was tried and failed is told, not advised") {
   const auto row = [](const char* strategy, memtune::result::Outcome outcome) {
-    memtune::result::Row made;
+    memtune::result::TrialRow made;
     made.measurement.strategy = strategy;
     made.measurement.outcome = outcome;
     return made;
   };
   using memtune::result::Outcome;
-  std::vector<memtune::result::Row> rows = {row("checkpoint:full", Outcome::ok),
-                                            row("checkpoint:every=2", Outcome::device_oom)};
+  std::vector<memtune::result::TrialRow> rows = {row("checkpoint:full", Outcome::ok),
+                                                 row("checkpoint:every=2", Outcome::device_oom)};
   Finding finding;
   finding.advice = "checkpoint:full -> checkpoint:every=2";
-  finding.instead = "checkpoint:every=2";
+  finding.alternative_strategy = "checkpoint:every=2";
   std::vector<Finding> findings = {finding};
   rows[1].batch = 4;  // another batch says nothing of this one
-  tell_what_failed(rows, rows[0], findings);
-  CHECK(findings[0].instead == "checkpoint:every=2");
+  mark_failed_alternatives(rows, rows[0], findings);
+  CHECK(findings[0].alternative_strategy == "checkpoint:every=2");
   rows[1].batch = {};
   rows[1].measurement.outcome = Outcome::ok;
-  tell_what_failed(rows, rows[0], findings);
+  mark_failed_alternatives(rows, rows[0], findings);
   CHECK(findings[0].advice == finding.advice);
   rows[1].measurement.outcome = Outcome::device_oom;
-  tell_what_failed(rows, rows[0], findings);
+  mark_failed_alternatives(rows, rows[0], findings);
   CHECK(sentence(findings[0]) == ": checkpoint:every=2 was tried and ended in device_oom");
-  CHECK(findings[0].instead.empty());
+  CHECK(findings[0].alternative_strategy.empty());
 }
 
 namespace {
 
-memtune::result::Row variant(const char* name, double step_ms, int64_t peak, double exposed_ms) {
-  memtune::result::Row made;
+memtune::result::TrialRow variant(const char* name, double step_ms, int64_t peak, double exposed_ms) {
+  memtune::result::TrialRow made;
   Measurement& measurement = made.measurement;
   measurement.strategy = name;
   measurement.step_ms.median = step_ms;
@@ -502,10 +502,10 @@ memtune::result::Row variant(const char* name, double step_ms, int64_t peak, dou
 
 TEST_CASE("of a trainer's variants the one that waits for its copies is told, beside a faster one of its memory") {
   using memtune::result::Outcome;
-  std::vector<memtune::result::Row> rows = {variant("own", 100, 20 * kGiB, 0),
-                                            variant("inputs-on-host", 180, 8 * kGiB, 17),
-                                            variant("selective", 171, 8 * kGiB, 0), variant("full", 175, 8 * kGiB, 0)};
-  std::vector<Finding> findings = of_variants(rows);
+  std::vector<memtune::result::TrialRow> rows = {
+      variant("own", 100, 20 * kGiB, 0), variant("inputs-on-host", 180, 8 * kGiB, 17),
+      variant("selective", 171, 8 * kGiB, 0), variant("full", 175, 8 * kGiB, 0)};
+  std::vector<Finding> findings = variant_findings(rows);
   REQUIRE(findings.size() == 1);
   CHECK(
       sentence(findings[0]) ==
@@ -515,37 +515,38 @@ TEST_CASE("of a trainer's variants the one that waits for its copies is told, be
   CHECK(findings[0].rule == "copies-exposed");
 
   rows[2].measurement.losses.changed = true;  // it trains something else
-  CHECK(of_variants(rows)[0].advice == "full takes no more memory, and 5.0 ms less");
+  CHECK(variant_findings(rows)[0].advice == "full takes no more memory, and 5.0 ms less");
   rows[3].measurement.step_ms.low = 178;  // and this one is no faster beyond noise
   rows[3].measurement.step_ms.high = 182;
-  CHECK(of_variants(rows)[0].advice.empty());
+  CHECK(variant_findings(rows)[0].advice.empty());
   rows[1].measurement.transfer.exposed_ms = 1.7;  // under one in a hundred
-  CHECK(of_variants(rows).empty());
+  CHECK(variant_findings(rows).empty());
   rows[1].measurement.transfer.exposed_ms = 17;
   rows[1].measurement.outcome = Outcome::device_oom;
-  CHECK(of_variants(rows).empty());
+  CHECK(variant_findings(rows).empty());
 }
 
 TEST_CASE("variants that take the time and the memory of the own one are told, of a device whose peaks repeat") {
-  std::vector<memtune::result::Row> rows = {variant("own", 160, 8 * kGiB, 0), variant("selective", 160.5, 8 * kGiB, 0),
-                                            variant("full", 160.5, 7 * kGiB, 0), variant("off", 128, 8 * kGiB, 0)};
+  std::vector<memtune::result::TrialRow> rows = {variant("own", 160, 8 * kGiB, 0),
+                                                 variant("selective", 160.5, 8 * kGiB, 0),
+                                                 variant("full", 160.5, 7 * kGiB, 0), variant("off", 128, 8 * kGiB, 0)};
   rows[0].base = true;
-  for (memtune::result::Row& row : rows) row.command = {"python", "train.py"};
-  const std::vector<Finding> findings = of_variants(rows);
+  for (memtune::result::TrialRow& row : rows) row.command = {"python", "train.py"};
+  const std::vector<Finding> findings = variant_findings(rows);
   REQUIRE(findings.size() == 1);
   CHECK(sentence(findings[0]) == "selective takes the time and the memory of own");
   CHECK(findings[0].severity == Severity::note);
-  for (memtune::result::Row& row : rows) row.measurement.device = "CPU (4 cores)";
-  CHECK(of_variants(rows).empty());
+  for (memtune::result::TrialRow& row : rows) row.measurement.device = "CPU (4 cores)";
+  CHECK(variant_findings(rows).empty());
 }
 
 TEST_CASE("a variant is not said to take the time of the own one because two rounds tell of no interval") {
-  std::vector<memtune::result::Row> rows = {variant("own", 160, 8 * kGiB, 0), variant("slower", 176, 8 * kGiB, 0)};
+  std::vector<memtune::result::TrialRow> rows = {variant("own", 160, 8 * kGiB, 0), variant("slower", 176, 8 * kGiB, 0)};
   rows[0].base = true;
-  for (memtune::result::Row& row : rows) {
+  for (memtune::result::TrialRow& row : rows) {
     row.command = {"python", "train.py"};
     for (const double times : {0.99, 1.01}) {
-      memtune::result::Round round;
+      memtune::result::RoundMeasurement round;
       round.base = "own";
       round.base_ms = 160;
       round.step_ms = row.measurement.step_ms;
@@ -553,17 +554,17 @@ TEST_CASE("a variant is not said to take the time of the own one because two rou
       row.measurement.rounds.push_back(round);
     }
   }
-  REQUIRE(memtune::result::Ranking(rows).as_fast(rows[1], rows[0]));
-  CHECK(of_variants(rows).empty());
+  REQUIRE(memtune::result::Ranking(rows).equally_fast(rows[1], rows[0]));
+  CHECK(variant_findings(rows).empty());
 }
 
 TEST_CASE("steps of fewer samples are not told to be faster ones") {
-  std::vector<memtune::result::Row> rows = {variant("offload, batch=8", 180, 8 * kGiB, 17),
-                                            variant("off, batch=4", 90, 6 * kGiB, 0)};
-  for (memtune::result::Row& row : rows) row.command = {"python", "train.py"};
+  std::vector<memtune::result::TrialRow> rows = {variant("offload, batch=8", 180, 8 * kGiB, 17),
+                                                 variant("off, batch=4", 90, 6 * kGiB, 0)};
+  for (memtune::result::TrialRow& row : rows) row.command = {"python", "train.py"};
   rows[0].measurement.samples_per_s = 8 / 0.180, rows[1].measurement.samples_per_s = 4 / 0.090;
-  REQUIRE(of_variants(rows).size() == 1);
-  CHECK(of_variants(rows)[0].advice.empty());
+  REQUIRE(variant_findings(rows).size() == 1);
+  CHECK(variant_findings(rows)[0].advice.empty());
   rows[1].measurement.samples_per_s = 8 / 0.090;
-  CHECK_FALSE(of_variants(rows)[0].advice.empty());
+  CHECK_FALSE(variant_findings(rows)[0].advice.empty());
 }

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::findings {
 
@@ -14,7 +14,7 @@ class MadeUp {
   // An event; its index.
   uint32_t add(trace::EventKind kind, double from_ms, double to_ms, const std::string& name = "", int64_t bytes = 0,
                trace::ValueId value = {}) {
-    trace::Event event;
+    trace::TraceEvent event;
     event.kind = kind;
     event.track = trace.track({role_of(kind)});
     event.name = trace.name(name.empty() ? trace::to_string(kind) : name);
@@ -30,7 +30,7 @@ class MadeUp {
     return region(from_ms, to_ms, {trace::RegionKind::step}, "step", trace::TrackRole::steps);
   }
   // Of the device.
-  uint32_t region(double from_ms, double to_ms, const trace::Region& region, const std::string& name,
+  uint32_t region(double from_ms, double to_ms, const trace::TraceRegion& region, const std::string& name,
                   trace::TrackRole role = trace::TrackRole::blocks) {
     const uint32_t index = add(trace::EventKind::region, from_ms, to_ms, name);
     trace.events[index].region = region;

@@ -10,14 +10,14 @@
 using namespace memtune::findings;
 using memtune::trace::EventKind;
 using memtune::trace::Pass;
-using memtune::trace::Region;
+using memtune::trace::TraceRegion;
 
 namespace {
 
 constexpr int64_t kMs = MadeUp::kMs;
 
-const StepPart& part(const TraceDiff& diff, const std::string& name) {
-  const auto found = std::ranges::find(diff.parts, name, &StepPart::name);
+const StepPartDiff& part(const TraceDiff& diff, const std::string& name) {
+  const auto found = std::ranges::find(diff.parts, name, &StepPartDiff::name);
   REQUIRE(found != diff.parts.end());
   return *found;
 }
@@ -31,7 +31,7 @@ MadeUp steps_of(double late) {
     made.kernel(start, start + 90);
     made.add(EventKind::copy_in, start + 80, start + 90 + late, "", MadeUp::kMiB);
     made.kernel(start + 90 + late, start + 100 + late);
-    made.region(start + 90, start + 100 + late, Region::of_block(0, Pass::backward), "layers.0 backward");
+    made.region(start + 90, start + 100 + late, TraceRegion::of_block(0, Pass::backward), "layers.0 backward");
   }
   return made;
 }
@@ -42,7 +42,7 @@ TEST_CASE("a block that waits for a copy is named with what it waits for") {
   const TraceDiff found = diff(steps_of(0).trace, steps_of(6).trace);
   CHECK(found.a_ms == doctest::Approx(100));
   CHECK(found.b_ms == doctest::Approx(106));
-  const StepPart& block = part(found, "layers.0 backward");
+  const StepPartDiff& block = part(found, "layers.0 backward");
   CHECK(block.a_ms == doctest::Approx(10));
   CHECK(block.b_ms == doctest::Approx(16));
   CHECK(sentence(block) == "layers.0 backward +6.0 ms: copies in exposed +6.0 ms");
@@ -61,8 +61,8 @@ TEST_CASE("the other way round it is as much less, and the largest difference co
 
 TEST_CASE("what only one of them has counts from nothing") {
   MadeUp b = steps_of(0);
-  b.region(30, 34, Region::of_block(0, Pass::recompute), "layers.0 recompute");
-  b.region(130, 134, Region::of_block(0, Pass::recompute), "layers.0 recompute");
+  b.region(30, 34, TraceRegion::of_block(0, Pass::recompute), "layers.0 recompute");
+  b.region(130, 134, TraceRegion::of_block(0, Pass::recompute), "layers.0 recompute");
   const TraceDiff found = diff(steps_of(0).trace, b.trace);
   CHECK(sentence(part(found, "layers.0 recompute")) == "layers.0 recompute +4.0 ms: compute +4.0 ms");
   CHECK(part(found, "layers.0 recompute").in_a.end == 0);
@@ -85,8 +85,8 @@ TEST_CASE("blocks are summed as well: a little in each is a lot in all") {
     for (int block = 0; block < 3; ++block) {
       const double start = 10.0 * block, length = made == &a ? 2 : 3;
       made->kernel(start, start + length);
-      made->region(start, start + length, Region::of_block(block), "layers." + std::to_string(block));
-      made->region(start + 50, start + 51, Region::of_block(block, Pass::backward),
+      made->region(start, start + length, TraceRegion::of_block(block), "layers." + std::to_string(block));
+      made->region(start + 50, start + 51, TraceRegion::of_block(block, Pass::backward),
                    "layers." + std::to_string(block) + " backward");
     }
   }

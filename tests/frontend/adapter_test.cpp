@@ -28,15 +28,15 @@ using program::Program;
 constexpr tests::DecoderSizes kSizes = {
     .vocabulary = 32, .hidden = 16, .blocks = 2, .heads = 4, .kv_heads = 2, .mlp = 24, .sequence = 12};
 
-model::Lora noisy(const std::string& text) {
-  model::Lora lora = model::parse_lora(text);
-  lora.start = model::LoraStart::noise;  // while B is zero, A has no gradient
+model::LoraConfig noisy(const std::string& text) {
+  model::LoraConfig lora = model::parse_lora(text);
+  lora.start = model::LoraInit::noise;  // while B is zero, A has no gradient
   return lora;
 }
 
 Program decoder() { return tests::build_decoder(kSizes, at::kFloat, c10::kCPU, 5); }
 
-std::map<std::string, at::Tensor> gradients(const Program& model, Loss loss, const std::string& target,
+std::map<std::string, at::Tensor> gradients(const Program& model, LossKind loss, const std::string& target,
                                             std::vector<c10::IValue> inputs) {
   const Program program = with_loss(model, loss, target);
   autograd::backward(program::Interpreter(program).run(std::move(inputs)).toTensor());
@@ -66,17 +66,17 @@ std::string refusal(Program program, const std::string& lora) {
 
 TEST_CASE("an adapter has the same gradients over a model in every form") {
   const at::Tensor tokens = (at::arange(24) * 7).remainder(32).view({2, 12});
-  const model::Lora lora = noisy("r=3,alpha=6,targets=wq+w2+output");
+  const model::LoraConfig lora = noisy("r=3,alpha=6,targets=wq+w2+output");
   Program model = decoder();
-  const program::State state = model.state;
+  const program::ModelState state = model.state;
   add_lora(model, lora, 1);
-  const auto expected = gradients(model, Loss::next_token, "tokens", {tokens});
+  const auto expected = gradients(model, LossKind::next_token, "tokens", {tokens});
   CHECK(expected.size() == 2 * (2 + 2 + 1));
   for (const auto form : {tests::Form::scripted, tests::Form::traced}) {
     const torch::jit::Module module = tests::decoder_module(kSizes, state, form);
     Program other = lower_module(module, c10::kCPU);
     add_lora(other, lora, 1);
-    const auto found = gradients(other, Loss::next_token, "tokens", {tokens});
+    const auto found = gradients(other, LossKind::next_token, "tokens", {tokens});
     REQUIRE(found.size() == expected.size());
     for (const auto& entry : expected) {
       CAPTURE(entry.first);
@@ -96,10 +96,10 @@ TEST_CASE("the gradients of an adapter are those of the sum of both weights, wit
     const Emitter::InRegion region(emit, "up", "Linear");
     emit.answer(emit.op("aten::linear", "", {emit.input("x"), emit.parameter("up.weight", weight)}));
   }
-  model::Lora lora = noisy("r=2,alpha=6,targets=up");
+  model::LoraConfig lora = noisy("r=2,alpha=6,targets=up");
   add_lora(program, lora, 3);
   const at::Tensor x = at::randn({3, 4}), y = at::randn({3, 5});
-  const auto found = gradients(program, Loss::mse, "y", {x, y});
+  const auto found = gradients(program, LossKind::mse, "y", {x, y});
   std::map<std::string, at::Tensor> factors;
   for (const auto& [name, tensor] : program.state.parameters) factors[name] = tensor.detach().clone().requires_grad_();
   const at::Tensor &a = factors.at("base_model.model.up.lora_A.weight"),
@@ -132,7 +132,7 @@ def forward(self, x):
   Program program = lower_module(model, c10::kCPU);
   add_lora(program, noisy("r=2,targets=fc+other"), 0);
   CHECK(trained(program).size() == 4);
-  const auto found = gradients(program, Loss::mse, "y", {at::ones({2, 4}), at::zeros({2, 4})});
+  const auto found = gradients(program, LossKind::mse, "y", {at::ones({2, 4}), at::zeros({2, 4})});
   CHECK(found.contains("base_model.model.fc.lora_A.weight"));
 }
 
@@ -187,12 +187,12 @@ TEST_CASE("targets that name modules of other kinds are refused, as peft refuses
 
 TEST_CASE("an embedding has the gradients of the sum of both tables, within rounding") {
   Program program = decoder();
-  model::Lora lora = noisy("r=2,alpha=6,targets=emb");
+  model::LoraConfig lora = noisy("r=2,alpha=6,targets=emb");
   add_lora(program, lora, 3);
   CHECK(trained(program) ==
         std::set<std::string>{"base_model.model.emb.lora_embedding_A", "base_model.model.emb.lora_embedding_B"});
   const at::Tensor tokens = (at::arange(24) * 7).remainder(32).view({2, 12});
-  const auto found = gradients(program, Loss::next_token, "tokens", {tokens});
+  const auto found = gradients(program, LossKind::next_token, "tokens", {tokens});
   Program whole = decoder();
   std::map<std::string, at::Tensor> all;
   for (const auto& [name, tensor] : program.state.parameters) all[name] = tensor.detach().clone().requires_grad_();
@@ -204,7 +204,7 @@ TEST_CASE("an embedding has the gradients of the sum of both tables, within roun
     for (auto& [name, tensor] : whole.state.parameters)
       if (name == "emb.weight") tensor.add_(delta);
   }
-  const at::Tensor table = gradients(whole, Loss::next_token, "tokens", {tokens}).at("emb.weight");
+  const at::Tensor table = gradients(whole, LossKind::next_token, "tokens", {tokens}).at("emb.weight");
   autograd::backward((delta * table).sum());
   CHECK(tests::half_of_digits_equal(found.at("base_model.model.emb.lora_embedding_A"), a.grad()));
   CHECK(tests::half_of_digits_equal(found.at("base_model.model.emb.lora_embedding_B"), b.grad()));
@@ -225,8 +225,9 @@ TEST_CASE("the factors of an adapter's file are taken by name, and one that is m
   std::ofstream(place.path / "adapter_config.json") << R"({"peft_type": "LORA", "r": 2, "target_modules": ["output"]})";
   const auto write = [&](int64_t rows, const std::string& second, const std::string& third = "") {
     safetensors::Header header;
-    std::vector<safetensors::Spec> specs = {{"base_model.model.output.lora_A.weight", safetensors::Dtype::f32, {2, 16}},
-                                            {"base_model.model.output." + second, safetensors::Dtype::f32, {rows, 2}}};
+    std::vector<safetensors::TensorSpec> specs = {
+        {"base_model.model.output.lora_A.weight", safetensors::Dtype::f32, {2, 16}},
+        {"base_model.model.output." + second, safetensors::Dtype::f32, {rows, 2}}};
     if (!third.empty()) specs.push_back({third, safetensors::Dtype::f32, {2, 16}});
     header.entries = safetensors::lay_out(specs);
     std::ofstream(place.path / "adapter_model.safetensors", std::ios::binary)

@@ -16,7 +16,7 @@
 #include "core/model/program/blocks.h"
 #include "core/model/program/facts.h"
 #include "core/model/program/interpreter.h"
-#include "core/model/program/module_state.h"
+#include "core/model/program/module_state_guard.h"
 #include "tests/frontend/decoder_module.h"
 #include "tests/frontend/exported_archive.h"
 #include "tests/support/training.h"
@@ -41,16 +41,16 @@ Program written(const std::string& dtype) {
 struct Member {
   std::string kind;
   std::vector<std::string> notes;
-  std::function<Source(const std::string& path, const std::string& dtype)> make;
+  std::function<LoweringOptions(const std::string& path, const std::string& dtype)> make;
   std::string tokens = "tokens";  // its input
 };
 
-Source save(Form form, const std::string& path, const std::string& dtype) {
+LoweringOptions save(Form form, const std::string& path, const std::string& dtype) {
   tests::decoder_module(kSizes, written("").state, form).save(path);
   return {{path, ""}, dtype, place(), 0, 0};
 }
 
-Source save_exported(const std::string& path, const std::string& dtype) {
+LoweringOptions save_exported(const std::string& path, const std::string& dtype) {
   std::ofstream(path, std::ios::binary) << tests::exported_archive(written(dtype));
   return {{path, ""}, "", place(), 0, 0};
 }
@@ -70,13 +70,13 @@ const char* const kConfig = R"({"model_type": "llama", "vocab_size": 32, "hidden
 
 // Other models than the decoder that the files are, by transformers' own operators:
 // tests/models/check_transformers.py compares what they train.
-Source config_model(const std::string& path, const std::string& dtype) {
+LoweringOptions config_model(const std::string& path, const std::string& dtype) {
   fs::create_directories(path);
   std::ofstream(path + "/config.json") << kConfig;
   return {{path + "/config.json", ""}, dtype, place(), 0, 0};
 }
 
-Source profile(const std::string&, const std::string& dtype) {
+LoweringOptions profile(const std::string&, const std::string& dtype) {
   const std::string text =
       R"({"description": "d", "batch": 2, "sequence": 12, "config": )" + std::string(kConfig) + "}";
   return {{"", text}, dtype, place(), 5, 0};
@@ -143,9 +143,9 @@ struct OneThread {
 };
 
 std::pair<Trained, Trained> train_both(const Member& member, const std::string& dtype, const at::Tensor& input) {
-  const Program program = with_loss(lowered(member, dtype), Loss::next_token, "tokens");
+  const Program program = with_loss(lowered(member, dtype), LossKind::next_token, "tokens");
   Trained ours = train(program, input);
-  program::State state = program.state;
+  program::ModelState state = program.state;
   state.buffers = written(dtype).state.buffers;
   return {std::move(ours), train(tests::decoder_module(kSizes, state, Form::scripted, /*loss=*/true), input)};
 }
@@ -190,7 +190,7 @@ std::vector<std::string> tensor_ops(const plan::ProgramFacts& facts) {
 }
 
 plan::ProgramFacts facts_of(const Member& member) {
-  const Program program = with_loss(lowered(member), Loss::next_token, member.tokens);
+  const Program program = with_loss(lowered(member), LossKind::next_token, member.tokens);
   return program::facts(program, program::find_blocks(program, ""));
 }
 
@@ -230,15 +230,15 @@ TEST_CASE("the model takes its tokens, and a target of the loss's own comes last
     CAPTURE(member.kind);
     const Program model = lowered(member);
     CHECK(program::input_names(model) == std::vector<std::string>{member.tokens});
-    const Program trained = with_loss(model, Loss::next_token, "labels");
+    const Program trained = with_loss(model, LossKind::next_token, "labels");
     CHECK(program::input_names(trained) == std::vector<std::string>{member.tokens, "labels"});
     CHECK_FALSE(trained.inputs[1].of_model);
     CHECK(program::input_names(model).size() == 1);
     const at::Tensor input = tokens(2, 12);
     const at::Tensor apart = program::Interpreter(trained).run({input, input}).toTensor();
-    const Program tied = with_loss(model, Loss::next_token, member.tokens);
+    const Program tied = with_loss(model, LossKind::next_token, member.tokens);
     CHECK(at::equal(program::Interpreter(tied).run({input}).toTensor(), apart));
-    const Program plain = with_loss(model, Loss::none, "");
+    const Program plain = with_loss(model, LossKind::none, "");
     CHECK(program::Interpreter(plain).run({input}).toTensor().sizes() == at::IntArrayRef({2, 12, 32}));
   }
 }
@@ -246,7 +246,7 @@ TEST_CASE("the model takes its tokens, and a target of the loss's own comes last
 TEST_CASE("each source is claimed by one front end") {
   for (const Member& member : all_members()) {
     const fs::path path = fs::temp_directory_path() / ("memtune-claims-" + std::to_string(::getpid()) + ".pt");
-    const Probe found = probe(member.make(path, "").model);
+    const ModelProbe found = probe(member.make(path, "").model);
     fs::remove_all(path);
     int claims = 0;
     for (const auto& front_end : front_ends()) claims += front_end->claims(found);

@@ -14,6 +14,7 @@ enum class Form {
 };
 
 // With copies of the weights and buffers. `loss`: forward answers with the next-token loss, not with logits.
-torch::jit::Module decoder_module(const DecoderSizes& sizes, const program::State& state, Form form, bool loss = false);
+torch::jit::Module decoder_module(const DecoderSizes& sizes, const program::ModelState& state, Form form,
+                                  bool loss = false);
 
 }  // namespace memtune::tests

@@ -56,7 +56,7 @@ TEST_CASE("a decoder has the parameters of the Python model") {
 }
 
 TEST_CASE("its repeated class is Block, found by itself") {
-  const auto program = with_loss(build_decoder(small(), at::kFloat, kCpu, 1), Loss::next_token, "tokens");
+  const auto program = with_loss(build_decoder(small(), at::kFloat, kCpu, 1), LossKind::next_token, "tokens");
   auto blocks = program::find_blocks(program, "");
   REQUIRE(blocks.size() == 2);
   CHECK(program.regions[blocks[0]].path == "layers.0");
@@ -120,7 +120,7 @@ TEST_CASE("the answer is the formula's") {
   x = x + at::linear(at::silu(at::linear(y, w("layers.0.w1"))) * at::linear(y, w("layers.0.w3")), w("layers.0.w2"));
   at::Tensor expected = at::linear(norm(x, w("norm")), w("output"));
 
-  const auto program = with_loss(decoder, Loss::none, "");
+  const auto program = with_loss(decoder, LossKind::none, "");
   CHECK(tests::half_of_digits_equal(program::Interpreter(program).run({tokens}).toTensor(), expected));
 }
 

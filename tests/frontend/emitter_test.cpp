@@ -14,7 +14,7 @@ using program::OpKind;
 using program::Program;
 
 c10::IValue run(const Program& model, std::vector<c10::IValue> inputs) {
-  const Program program = with_loss(model, Loss::none, "");
+  const Program program = with_loss(model, LossKind::none, "");
   return program::Interpreter(program).run(std::move(inputs));
 }
 
@@ -68,9 +68,9 @@ TEST_CASE("what an op writes and hands on is told by its schema") {
   emit.op("aten::dropout", "", {x, 0.5, true});
   const program::Op &add = program.body.ops[0], &view = program.body.ops[2], &dropout = program.body.ops[3];
   CHECK(add.writes[0]);
-  CHECK(add.hands_on[0]);
-  CHECK_FALSE(add.hands_on[1]);
-  CHECK((view.returns_alias && view.hands_on[0] && !view.writes[0]));
+  CHECK(add.may_alias_outputs[0]);
+  CHECK_FALSE(add.may_alias_outputs[1]);
+  CHECK((view.returns_alias && view.may_alias_outputs[0] && !view.writes[0]));
   CHECK((view.op_class == plan::OpClass::view));
   CHECK((dropout.random && !dropout.returns_alias));
 }
@@ -110,10 +110,10 @@ TEST_CASE("of a tuple the loss takes the first, and the rest dies when it is mad
   Emitter emit(program);
   const Value x = emit.input("x");
   const Value first = emit.op("aten::relu", "", {x}), second = emit.op("aten::neg", "", {x});
-  program::Answer answer;
+  program::ModelOutput answer;
   for (const Value value : {first, second}) answer.elements.push_back({value.slot, c10::TensorType::get(), {}});
   emit.answer(answer);
-  const Program trained = with_loss(program, Loss::mse, "target");
+  const Program trained = with_loss(program, LossKind::mse, "target");
   CHECK(program::Interpreter(trained).run({at::ones({3}), at::zeros({3})}).toTensor().item<double>() == 1);
   CHECK(trained.body.ops[1].dead == std::vector<program::Slot>{second.slot});
   CHECK(run(program, {at::ones({3})}).toTupleRef().elements().size() == 2);
@@ -126,10 +126,10 @@ TEST_CASE("of a dict the loss takes the logits, or the loss that is in it") {
   const auto type = c10::DictType::create(c10::StringType::get(), c10::TensorType::get());
   const Value dict = emit.dict(type, {emit.constant(std::string("logits")), x, emit.constant(std::string("loss")),
                                       emit.op("aten::sum", "", {x})});
-  emit.answer(program::Answer{dict.slot, type, {}});
-  const Program compared = with_loss(program, Loss::mse, "target");
+  emit.answer(program::ModelOutput{dict.slot, type, {}});
+  const Program compared = with_loss(program, LossKind::mse, "target");
   CHECK(program::Interpreter(compared).run({at::ones({4}), at::ones({4})}).toTensor().item<double>() == 0);
-  const Program returned = with_loss(program, Loss::returned, "");
+  const Program returned = with_loss(program, LossKind::returned, "");
   CHECK(program::Interpreter(returned).run({at::ones({4})}).toTensor().item<double>() == 4);
 }
 

@@ -12,7 +12,7 @@
 #include "core/model/frontend/pt2/host_functions.h"
 #include "core/model/frontend/pt2/schema_numbers.h"
 #include "core/model/program/interpreter.h"
-#include "core/model/pt2/pt2_tensor.h"
+#include "core/model/pt2/pt2_tensor_metadata.h"
 #include "tests/pt2/made_up_pt2.h"
 #include "tests/support/run_program.h"
 
@@ -52,10 +52,10 @@ json node(const std::string& target, const List& inputs, const List& outputs) {
   return {{"target", target}, {"inputs", inputs}, {"outputs", outputs}, {"metadata", json::object()}};
 }
 
-Source source_of(const Archive& archive, const test::ScratchFolder& folder) {
+LoweringOptions source_of(const Archive& archive, const test::ScratchFolder& folder) {
   const auto path = folder.path / "model.pt2";
   std::ofstream(path, std::ios::binary) << archive.archive();
-  Source source;
+  LoweringOptions source;
   source.model.path = path;
   return source;
 }
@@ -66,12 +66,12 @@ Program lowered(const Archive& archive) {
 }
 
 at::Tensor run(const Archive& archive, const at::Tensor& x) {
-  const Program program = with_loss(lowered(archive), Loss::none, "");
+  const Program program = with_loss(lowered(archive), LossKind::none, "");
   const c10::IValue answer = program::Interpreter(program).run({x});
   return answer.isTensor() ? answer.toTensor() : answer.toGenericDict().begin()->value().toTensor();
 }
 
-std::string refusal(const Source& source) {
+std::string refusal(const LoweringOptions& source) {
   try {
     lower(source);
   } catch (const UsageError& error) {
@@ -296,7 +296,7 @@ TEST_CASE("inputs are described by the archive") {
 TEST_CASE("a batch is made up as the archive describes it, and what does not fit is refused") {
   Program program = lowered({});
   plan::TrialRequest request;
-  const auto made = [&] { return make_batch(request, Loss::returned, program, c10::kCPU); };
+  const auto made = [&] { return make_batch(request, LossKind::returned, program, c10::kCPU); };
   CHECK(made().tensors[0].sizes() == at::IntArrayRef({2, 4}));
   CHECK(made().guessed.empty());
   request.training.batch = 7;
@@ -333,7 +333,7 @@ TEST_CASE("a number that forward takes is the sample's, or the one given, and on
   const at::Tensor x = at::ones({2, 4});
   CHECK(at::equal(run(archive, x), at::linear(x, weight()) * 5));
   const test::ScratchFolder folder;
-  Source source = source_of(archive, folder);
+  LoweringOptions source = source_of(archive, folder);
   source.model.arguments = {"flag=0"};
   CHECK(refusal(source) == "--input flag=0: the export fixed it; export the model again with another");
   source.model.arguments = {"stepz=1"};
@@ -394,7 +394,7 @@ TEST_CASE("an archive without anything to train, or of another dtype than asked 
   larger.weight()["sizes"][0]["as_int"] = 4;
   CHECK(refusal(larger) == "it is damaged or cut off: 'up.weight' is larger than its record");
   const test::ScratchFolder folder;
-  Source source = source_of({}, folder);
+  LoweringOptions source = source_of({}, folder);
   source.dtype = "bfloat16";
   CHECK(refusal(source).starts_with(
       "--dtype bfloat16: an exported program keeps the dtypes it has; 'up.weight' is float32"));

@@ -43,7 +43,7 @@ plan::TrialRequest request(const std::vector<std::string>& inputs) {
   return result;
 }
 
-Batch batch(const plan::TrialRequest& request, const Module& module, Loss loss) {
+Batch batch(const plan::TrialRequest& request, const Module& module, LossKind loss) {
   return make_batch(request, loss, lower_module(module, kCpu), kCpu);
 }
 
@@ -55,7 +55,7 @@ std::vector<std::string> specs(const Batch& batch) {
 
 using Texts = std::vector<std::string>;
 
-std::string refusal(const plan::TrialRequest& request, const Module& module, Loss loss) {
+std::string refusal(const plan::TrialRequest& request, const Module& module, LossKind loss) {
   try {
     batch(request, module, loss);
   } catch (const UsageError& error) {
@@ -64,30 +64,30 @@ std::string refusal(const plan::TrialRequest& request, const Module& module, Los
   return "no error";
 }
 
-std::string target_of(const plan::TrialRequest& request, Loss loss, const Texts& names) {
-  std::vector<program::Input> inputs;
+std::string target_of(const plan::TrialRequest& request, LossKind loss, const Texts& names) {
+  std::vector<program::ProgramInput> inputs;
   for (const std::string& name : names) inputs.push_back({name});
   return frontend::choose_target(request, loss, inputs);
 }
 
 TEST_CASE("the target is the one named, else labels, else target, else what the loss takes") {
   auto none = request({});
-  CHECK(target_of(none, Loss::returned, {"x", "labels"}) == "");
-  CHECK(target_of(none, Loss::mse, {"x", "labels"}) == "labels");
-  CHECK(target_of(request({"x:float32[2]", "target:float32[2]"}), Loss::next_token, {"x"}) == "target");
-  CHECK(target_of(none, Loss::next_token, {"ids", "mask"}) == "ids");
-  CHECK(target_of(request({"x:float32[2]", "ids:int64[2,3]"}), Loss::next_token, {"x", "ids"}) == "ids");
-  CHECK(target_of(none, Loss::cross_entropy, {"x"}) == "target");
+  CHECK(target_of(none, LossKind::returned, {"x", "labels"}) == "");
+  CHECK(target_of(none, LossKind::mse, {"x", "labels"}) == "labels");
+  CHECK(target_of(request({"x:float32[2]", "target:float32[2]"}), LossKind::next_token, {"x"}) == "target");
+  CHECK(target_of(none, LossKind::next_token, {"ids", "mask"}) == "ids");
+  CHECK(target_of(request({"x:float32[2]", "ids:int64[2,3]"}), LossKind::next_token, {"x", "ids"}) == "ids");
+  CHECK(target_of(none, LossKind::cross_entropy, {"x"}) == "target");
   auto named = request({"x:float32[2]", "y:float32[2]"});
   named.training.target = "y";
-  CHECK(target_of(named, Loss::mse, {"x"}) == "y");
+  CHECK(target_of(named, LossKind::mse, {"x"}) == "y");
   named.training.target = "z";
-  CHECK_THROWS_WITH_AS(target_of(named, Loss::next_token, {"x"}), "unknown target 'z'. Known: x, y", UsageError);
+  CHECK_THROWS_WITH_AS(target_of(named, LossKind::next_token, {"x"}), "unknown target 'z'. Known: x, y", UsageError);
 }
 
 TEST_CASE("integers lie below their bound and come from the seed") {
   auto asked = request({"tokens:int64[3,50]<7"});
-  Batch a = batch(asked, tokens_model(), Loss::next_token), b = batch(asked, tokens_model(), Loss::next_token);
+  Batch a = batch(asked, tokens_model(), LossKind::next_token), b = batch(asked, tokens_model(), LossKind::next_token);
   CHECK(specs(a) == Texts{"tokens:int64[3,50]<7", "mask:none[]"});
   CHECK(a.tensors[0].min().item<int64_t>() == 0);
   CHECK(a.tensors[0].max().item<int64_t>() == 6);
@@ -96,19 +96,19 @@ TEST_CASE("integers lie below their bound and come from the seed") {
   CHECK(a.tokens == 150);
   CHECK(at::equal(a.tensors[0], b.tensors[0]));
   asked.training.seed = 1;
-  CHECK_FALSE(at::equal(a.tensors[0], batch(asked, tokens_model(), Loss::next_token).tensors[0]));
+  CHECK_FALSE(at::equal(a.tensors[0], batch(asked, tokens_model(), LossKind::next_token).tensors[0]));
 }
 
 TEST_CASE("--batch and --seq replace the first and the second dimension") {
   auto asked = request({"tokens:int64[3,50]<7"});
   asked.training.batch = 2;
   asked.training.sequence = 9;
-  CHECK(batch(asked, tokens_model(), Loss::next_token).tensors[0].sizes() == at::IntArrayRef{2, 9});
+  CHECK(batch(asked, tokens_model(), LossKind::next_token).tensors[0].sizes() == at::IntArrayRef{2, 9});
 }
 
 TEST_CASE("a spec without a name goes by its position") {
   auto asked = request({":float32[4,5]", ":int64[4]<3"});
-  CHECK(specs(batch(asked, features_model(), Loss::cross_entropy)) == Texts{"x:float32[4,5]", "target:int64[4]<3"});
+  CHECK(specs(batch(asked, features_model(), LossKind::cross_entropy)) == Texts{"x:float32[4,5]", "target:int64[4]<3"});
 }
 
 TEST_CASE("made-up floats follow the model's dtype, targets do not") {
@@ -116,64 +116,65 @@ TEST_CASE("made-up floats follow the model's dtype, targets do not") {
   asked.training.dtype = "bfloat16";
   Module module = features_model();
   module.attr("weight").toTensor().set_data(at::ones({3, 5}, at::kBFloat16));
-  CHECK(specs(batch(asked, module, Loss::mse)) == Texts{"x:bfloat16[4,5]", "target:float32[4,3]"});
+  CHECK(specs(batch(asked, module, LossKind::mse)) == Texts{"x:bfloat16[4,5]", "target:float32[4,3]"});
 }
 
 TEST_CASE("a target that nobody describes is made from the model's answer, which leaves no trace") {
   Module module = features_model();
-  CHECK(specs(batch(request({"x:float32[4,5]"}), module, Loss::cross_entropy)) ==
+  CHECK(specs(batch(request({"x:float32[4,5]"}), module, LossKind::cross_entropy)) ==
         Texts{"x:float32[4,5]", "target:int64[4]<3"});
-  CHECK(specs(batch(request({"x:float32[4,7,5]"}), module, Loss::cross_entropy))[1] == "target:int64[4,3]<7");
-  CHECK(specs(batch(request({"x:float32[4,5]"}), module, Loss::mse))[1] == "target:float32[4,3]");
+  CHECK(specs(batch(request({"x:float32[4,7,5]"}), module, LossKind::cross_entropy))[1] == "target:int64[4,3]<7");
+  CHECK(specs(batch(request({"x:float32[4,5]"}), module, LossKind::mse))[1] == "target:float32[4,3]");
   CHECK(module.attr("calls").toTensor().item<float>() == 0);
 }
 
 TEST_CASE("without any description shapes are guessed from the layer behind the input") {
-  CHECK(specs(batch(request({}), tokens_model(), Loss::next_token))[0] == "tokens:int64[2,128]<16");
-  CHECK(specs(batch(request({}), features_model(), Loss::mse)) == Texts{"x:float32[8,5]", "target:float32[8,3]"});
+  CHECK(specs(batch(request({}), tokens_model(), LossKind::next_token))[0] == "tokens:int64[2,128]<16");
+  CHECK(specs(batch(request({}), features_model(), LossKind::mse)) == Texts{"x:float32[8,5]", "target:float32[8,3]"});
   Module images("Model");
   images.register_parameter("weight", at::ones({4, 3, 3, 3}).requires_grad_(), false);
   images.define("def forward(self, x):\n    return torch.conv2d(x, self.weight).mean([2, 3])\n");
-  CHECK(specs(batch(request({}), images, Loss::cross_entropy)) == Texts{"x:float32[8,3,32,32]", "target:int64[8]<4"});
+  CHECK(specs(batch(request({}), images, LossKind::cross_entropy)) ==
+        Texts{"x:float32[8,3,32,32]", "target:int64[8]<4"});
   Module reshaped("Model");
   reshaped.register_parameter("weight", at::ones({16, 4}).requires_grad_(), false);
   reshaped.define(
       "def forward(self, ids):\n    return torch.embedding(self.weight, ids.view([-1, ids.size(1)]).long())\n");
-  CHECK(specs(batch(request({}), reshaped, Loss::mse))[0] == "ids:int64[2,128]<16");
+  CHECK(specs(batch(request({}), reshaped, LossKind::mse))[0] == "ids:int64[2,128]<16");
 }
 
 TEST_CASE("an input that cannot be guessed is asked for, with the line to write") {
   Module module("Model");
   module.define("def forward(self, x):\n    return torch.tanh(x)\n");
-  CHECK(refusal(request({}), module, Loss::mse) ==
+  CHECK(refusal(request({}), module, LossKind::mse) ==
         "input 'x' is not described; say what it is, as in --input 'x:int64[2,128]<1000' or --input "
         "'x:float32[8,3,224,224]'");
 }
 
 TEST_CASE("names that the model does not have are refused") {
-  CHECK(refusal(request({"token:int64[2,3]"}), tokens_model(), Loss::returned) ==
+  CHECK(refusal(request({"token:int64[2,3]"}), tokens_model(), LossKind::returned) ==
         "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");
-  CHECK(refusal(request({":float32[1,5]", ":float32[1,3]", ":float32[1]"}), features_model(), Loss::mse) ==
+  CHECK(refusal(request({":float32[1,5]", ":float32[1,3]", ":float32[1]"}), features_model(), LossKind::mse) ==
         "there are 3 inputs, the model takes 2: x, target");
-  CHECK(refusal(request({"x:float32[1,5]", "x:float32[1,5]"}), features_model(), Loss::mse) ==
+  CHECK(refusal(request({"x:float32[1,5]", "x:float32[1,5]"}), features_model(), LossKind::mse) ==
         "input 'x' is described twice");
 }
 
 TEST_CASE("numbers outside the embedding are refused before they end the process") {
-  CHECK(refusal(request({"tokens:int64[2,3]<17"}), tokens_model(), Loss::next_token) ==
+  CHECK(refusal(request({"tokens:int64[2,3]<17"}), tokens_model(), LossKind::next_token) ==
         "input 'tokens:int64[2,3]<17': the embedding it goes into has 16 rows");
 }
 
 TEST_CASE("next_token without tokens is refused") {
-  CHECK(refusal(request({"x:float32[1,5]"}), features_model(), Loss::next_token) ==
+  CHECK(refusal(request({"x:float32[1,5]"}), features_model(), LossKind::next_token) ==
         "the loss compares with integers, and none of the inputs is one; say --target NAME, or another "
         "--loss");
-  CHECK(refusal(request({"token:int64[2,3]<16"}), tokens_model(), Loss::next_token) ==
+  CHECK(refusal(request({"token:int64[2,3]<16"}), tokens_model(), LossKind::next_token) ==
         "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");
 }
 
 TEST_CASE("an input that the model rejects is told with the model's words") {
-  std::string text = refusal(request({"x:float32[4,6]"}), features_model(), Loss::cross_entropy);
+  std::string text = refusal(request({"x:float32[4,6]"}), features_model(), LossKind::cross_entropy);
   CHECK(text.starts_with("the model rejects x:float32[4,6]: "));
   CHECK(text.find('\n') == std::string::npos);
 }
@@ -196,7 +197,7 @@ TEST_CASE("a file's tensors are taken as they are, what it lacks comes from spec
   asked.inputs_file = file.path;
   asked.training.batch = 9;
   Module module = tokens_model();
-  Batch made = batch(asked, module, Loss::returned);
+  Batch made = batch(asked, module, LossKind::returned);
   CHECK(specs(made) == Texts{"tokens:uint8[1,2]", "mask:float32[9,2]"});
   CHECK(at::equal(made.tensors[0], at::tensor({3, 5}, at::kByte).view({1, 2})));
 }
@@ -205,7 +206,7 @@ TEST_CASE("a file's numbers outside the embedding are refused") {
   InputsFile file(R"({"tokens": {"dtype": "U8", "shape": [1, 2], "data_offsets": [0, 2]}})", "\x03\x10");
   auto asked = request({});
   asked.inputs_file = file.path;
-  CHECK(refusal(asked, tokens_model(), Loss::returned) ==
+  CHECK(refusal(asked, tokens_model(), LossKind::returned) ==
         "input 'tokens' has numbers from 3 to 16, the embedding it goes into has 16 rows");
 }
 

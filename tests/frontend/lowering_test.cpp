@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-#include "core/model/frontend/made_mask.h"
+#include "core/model/frontend/generated_mask.h"
 #include "core/model/program/interpreter.h"
 #include "tests/support/lower.h"
 
@@ -23,7 +23,7 @@ Module model(const std::string& source) {
 }
 
 Program lowered(const Module& module, const std::vector<std::string>& arguments = {}) {
-  return with_loss(lower_module(module, c10::kCPU, arguments), Loss::none, "");
+  return with_loss(lower_module(module, c10::kCPU, arguments), LossKind::none, "");
 }
 
 int count(const program::Body& body, const std::string& name) {
@@ -47,7 +47,7 @@ TEST_CASE("a model's own raise is told with its text and line") {
   try {
     program::Interpreter(program).run({at::ones({1})});
     FAIL("it did not raise");
-  } catch (const program::Raised& error) {
+  } catch (const program::ModelRaisedError& error) {
     CHECK(std::string(error.what()).find("two dimensions please' at <string>:2") != std::string::npos);
   }
 }
@@ -131,7 +131,7 @@ TEST_CASE(
 
 TEST_CASE("a mask that is made of no input is told, one that is given is not") {
   const auto note = [&](const std::string& body) {
-    return note_on_made_mask(lowered(model("def forward(self, x, given):\n" + body)));
+    return note_on_generated_mask(lowered(model("def forward(self, x, given):\n" + body)));
   };
   const std::string made = note(
       "    n = torch.arange(x.size(-2))\n    mask = n[None, :] <= n[:, None]\n"

@@ -33,7 +33,7 @@ struct Model {
     emit.answer(finish(emit, y));
   }
   // Loss and gradients.
-  std::vector<at::Tensor> train(const LossImplementation& how, Loss loss = Loss::causal_lm) const {
+  std::vector<at::Tensor> train(const LossImplementation& how, LossKind loss = LossKind::causal_lm) const {
     const at::Tensor ids = at::arange(15).remainder(13).view({3, 5});
     const Program trained = with_loss(program, loss, "input_ids", "", how);
     const at::Tensor result = program::Interpreter(trained).run({ids}).toTensor();
@@ -47,7 +47,7 @@ struct Model {
 
 Value itself(Emitter&, Value y) { return y; }
 
-void check_same(const Model& model, Loss loss) {
+void check_same(const Model& model, LossKind loss) {
   const auto plain = model.train({}, loss);
   for (const LossImplementation how : {LossImplementation{Kind::chunked, 2}, LossImplementation{Kind::fused, 0}}) {
     const auto ours = model.train(how, loss);
@@ -57,18 +57,18 @@ void check_same(const Model& model, Loss loss) {
 
 TEST_CASE("a chunked and a fused loss have the plain loss's values, whatever lies between it and the layer") {
   const Model straight(itself);
-  check_same(straight, Loss::causal_lm);
-  check_same(straight, Loss::next_token);
+  check_same(straight, LossKind::causal_lm);
+  check_same(straight, LossKind::next_token);
   check_same(Model([](Emitter& emit, Value y) {
                y = emit.op("aten::tanh", "", {emit.op("aten::div", "Scalar", {y, 3.0})});
                return emit.op("aten::mul", "Scalar", {y, 3.0});
              }),
-             Loss::causal_lm);
+             LossKind::causal_lm);
 }
 
 TEST_CASE("the layer's ops are gone, and the loss is one op") {
   const Model model([](Emitter& emit, Value y) { return emit.op("aten::div", "Scalar", {y, 3.0}); });
-  const Program program = with_loss(model.program, Loss::causal_lm, "input_ids", "", {Kind::fused, 0});
+  const Program program = with_loss(model.program, LossKind::causal_lm, "input_ids", "", {Kind::fused, 0});
   std::vector<std::string> names;
   for (const program::Op& op : program.body.ops) names.push_back(op.name);
   CHECK(names == std::vector<std::string>{"aten::embedding", "aten::flatten", "aten::pad", "aten::slice",
@@ -76,9 +76,9 @@ TEST_CASE("the layer's ops are gone, and the loss is one op") {
   CHECK((program.body.ops.back().op_class == plan::OpClass::matmul));
 }
 
-void check_refused(const Model& model, const char* reason, Loss loss = Loss::causal_lm) {
+void check_refused(const Model& model, const char* reason, LossKind loss = LossKind::causal_lm) {
   CHECK_THROWS_WITH_AS(model.train({Kind::chunked, 2}, loss), doctest::Contains(reason), UsageError);
-  if (loss == Loss::causal_lm) CHECK_NOTHROW(model.train({}, loss));
+  if (loss == LossKind::causal_lm) CHECK_NOTHROW(model.train({}, loss));
 }
 
 TEST_CASE("where the loss cannot take the layer over it says why") {
@@ -94,7 +94,7 @@ TEST_CASE("where the loss cannot take the layer over it says why") {
                   return emit.unpack_list(emit.op("aten::chunk", "", {y, 1, 0}), 1)[0];
                 }),
                 "they come out of a prim::ListUnpack");
-  check_refused(Model(itself), "are of --loss next_token and causal_lm, not cross_entropy", Loss::cross_entropy);
+  check_refused(Model(itself), "are of --loss next_token and causal_lm, not cross_entropy", LossKind::cross_entropy);
 }
 
 TEST_CASE("logits that something else reads stay") {

@@ -42,7 +42,7 @@ size_t count(const Program& program, const std::string& name) {
 struct Folder : test::ScratchFolder {
   explicit Folder(const std::string& config = kConfig) { std::ofstream(path / "config.json") << config; }
   Program lowered(const std::string& load_in) const {
-    Source source;
+    LoweringOptions source;
     source.model.path = (path / "config.json").string();
     source.dtype = "bfloat16";
     source.load_in = load_in;
@@ -70,7 +70,7 @@ TEST_CASE("all linear layers of a config but the head are packed, under the name
   const Folder folder;
   const Program plain = folder.lowered(""), program = folder.lowered("4bit");
   const std::string name = "model.layers.1.mlp.up_proj.weight";
-  const quantized::Nf4 expected = quantized::pack_nf4(parameter(plain, name), quantized::Magnitudes::quantized);
+  const quantized::Nf4Weight expected = quantized::pack_nf4(parameter(plain, name), quantized::AbsmaxFormat::quantized);
   CHECK(at::equal(parameter(program, name), expected.bytes));
   CHECK(at::equal(parameter(program, name + ".absmax"), expected.largest));
   CHECK(at::equal(parameter(program, name + ".nested_absmax"), expected.largest_of_largest));
@@ -106,7 +106,7 @@ TEST_CASE("in eight bits each layer has its numbers and its rows' magnitudes, un
   const Folder folder;
   const Program plain = folder.lowered(""), program = folder.lowered("8bit");
   const std::string module = "model.layers.1.mlp.up_proj.";
-  const quantized::Int8 expected = quantized::pack_int8(parameter(plain, module + "weight"));
+  const quantized::Int8Weight expected = quantized::pack_int8(parameter(plain, module + "weight"));
   CHECK(at::equal(parameter(program, module + "weight"), expected.numbers));
   CHECK(at::equal(parameter(program, module + "SCB"), expected.largest));
   CHECK((parameter(program, "lm_head.weight").scalar_type() == at::kBFloat16));
@@ -122,7 +122,7 @@ TEST_CASE("of gpt2 the transposed layers are turned round before they are packed
   const at::Tensor weight = parameter(plain, name).t();
   CHECK(at::equal(parameter(folder.lowered("8bit"), name), quantized::pack_int8(weight).numbers));
   const Program program = folder.lowered("4bit");
-  CHECK(at::equal(parameter(program, name), quantized::pack_nf4(weight, quantized::Magnitudes::quantized).bytes));
+  CHECK(at::equal(parameter(program, name), quantized::pack_nf4(weight, quantized::AbsmaxFormat::quantized).bytes));
   CHECK(count(program, "memtune::linear_4bit") == 2 * 4);
 }
 
@@ -130,14 +130,14 @@ TEST_CASE("in a TorchScript model the weight is gone, a layer that runs twice is
   const torch::jit::Module module =
       linear_module("def forward(self, x):\n    return self.head.forward(self.fc.forward(self.fc.forward(x)))\n");
   const at::Tensor weight = module.attr("fc").toModule().attr("weight").toTensor();
-  const auto packed = quantized::pack_nf4(weight, quantized::Magnitudes::plain);
+  const auto packed = quantized::pack_nf4(weight, quantized::AbsmaxFormat::plain);
   Program program = lower_module(module, c10::kCPU);
   quantize(program, "4bit-single");
   CHECK(count(program, "memtune::linear_4bit") == 2);
   CHECK(program.state.parameters.size() == 3);  // weight, its magnitudes, the head's
   CHECK((module.attr("fc").toModule().attr("weight").toTensor().scalar_type() == at::kByte));
   const at::Tensor x = at::randn({2, 64}), whole = quantized::unpack_nf4(packed, {64, 64}, at::kFloat);
-  const Program runs = with_loss(program, Loss::none, "");
+  const Program runs = with_loss(program, LossKind::none, "");
   const at::Tensor head = module.attr("head").toModule().attr("weight").toTensor();
   CHECK(at::equal(program::Interpreter(runs).run({x}).toTensor(),
                   at::linear(at::linear(at::linear(x, whole), whole), head)));

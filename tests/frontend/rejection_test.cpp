@@ -66,9 +66,10 @@ void reject(const Thrown& thrown) try {
 TEST_CASE("what the model throws is a rejection, and memory that ran out and our own errors are none of its doing") {
   CHECK_THROWS_WITH_AS(reject(std::runtime_error("out of range")), "the model rejects : out of range (aten::linear)",
                        UsageError);
-  CHECK_THROWS_WITH_AS(reject(program::Raised("ValueError: no")), doctest::Contains("the model rejects"), UsageError);
+  CHECK_THROWS_WITH_AS(reject(program::ModelRaisedError("ValueError: no")), doctest::Contains("the model rejects"),
+                       UsageError);
   CHECK_THROWS_AS(reject(std::bad_alloc()), std::bad_alloc);
-  CHECK_THROWS_AS(reject(OutOfHostMemory("host")), OutOfHostMemory);
+  CHECK_THROWS_AS(reject(OutOfHostMemoryError("host")), OutOfHostMemoryError);
   CHECK_THROWS_AS(reject(c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "device")), c10::OutOfMemoryError);
 }
 

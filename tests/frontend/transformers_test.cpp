@@ -25,8 +25,8 @@ const char* const kConfig = R"({"model_type": "mistral", "vocab_size": 50, "hidd
 
 struct Place : test::ScratchFolder {
   Place() { std::ofstream(path / "config.json") << kConfig; }
-  Source source(int64_t seed = 0) const {
-    Source result;
+  LoweringOptions source(int64_t seed = 0) const {
+    LoweringOptions result;
     result.model.path = (path / "config.json").string();
     result.seed = seed;
     return result;
@@ -35,7 +35,7 @@ struct Place : test::ScratchFolder {
   void write_weights(const std::string& name, std::vector<int64_t> shape) const {
     write_weights({{name, safetensors::Dtype::f32, std::move(shape)}});
   }
-  void write_weights(const std::vector<safetensors::Spec>& specs) const {
+  void write_weights(const std::vector<safetensors::TensorSpec>& specs) const {
     safetensors::Header header;
     header.entries = safetensors::lay_out(specs);
     std::ofstream(path / "model.safetensors", std::ios::binary)
@@ -63,7 +63,7 @@ TEST_CASE("weights are made up by the seed where no file holds them") {
 
 TEST_CASE("weights follow the dtype that is asked for, and their modules have the names of transformers") {
   const Place place;
-  Source source = place.source();
+  LoweringOptions source = place.source();
   source.dtype = "bfloat16";
   const program::Program program = lower(source);
   for (const auto& [name, tensor] : program.state.parameters) CHECK((tensor.scalar_type() == at::kBFloat16));
@@ -82,14 +82,16 @@ TEST_CASE("the tables of embeddings are those parameters that embeddings read") 
 
 TEST_CASE("a config that is silent about the dtype has that of the first floating weight by name") {
   const Place place;
-  std::vector<safetensors::Spec> specs = {{"a counter", safetensors::Dtype::i64, {2}}};
+  std::vector<safetensors::TensorSpec> specs = {{"a counter", safetensors::Dtype::i64, {2}}};
   for (const auto& [name, tensor] : lower(place.source()).state.parameters)
     specs.push_back(
         {name, name == "lm_head.weight" ? safetensors::Dtype::f16 : safetensors::Dtype::bf16, tensor.sizes().vec()});
   place.write_weights(specs);
-  const auto type_of = [](const Source& source) { return parameter(lower(source), "model.norm.weight").scalar_type(); };
+  const auto type_of = [](const LoweringOptions& source) {
+    return parameter(lower(source), "model.norm.weight").scalar_type();
+  };
   CHECK((type_of(place.source()) == at::kHalf));
-  Source source = place.source();
+  LoweringOptions source = place.source();
   source.dtype = "float32";
   CHECK((type_of(source) == at::kFloat));
 }
@@ -131,17 +133,17 @@ TEST_CASE("a sequence that fills the sliding window is refused") {
   plan::TrialRequest request;
   request.model.path = place.source().model.path;
   request.inputs = {{"input_ids", "int64", {2, 7}, 50}};
-  CHECK(make_batch(request, Loss::causal_lm, model, c10::kCPU).tokens == 14);
+  CHECK(make_batch(request, LossKind::causal_lm, model, c10::kCPU).tokens == 14);
   request.inputs[0].shape[1] = 8;
-  CHECK_THROWS_WITH_AS(make_batch(request, Loss::causal_lm, model, c10::kCPU),
+  CHECK_THROWS_WITH_AS(make_batch(request, LossKind::causal_lm, model, c10::kCPU),
                        "sequences of 8 are not built: beyond 7 the model's sliding window, positions or their scaling "
                        "end; say --seq",
                        UsageError);
 }
 
 // The kernel is CUDA's alone; what it is given, a CPU tells.
-Source flash(const Place& place) {
-  Source source = place.source();
+LoweringOptions flash(const Place& place) {
+  LoweringOptions source = place.source();
   source.attention = "flash-varlen";
   source.dtype = "bfloat16";
   source.pack = true;
@@ -149,7 +151,7 @@ Source flash(const Place& place) {
   return source;
 }
 
-plan::TrialRequest packed_request(const Source& source) {
+plan::TrialRequest packed_request(const LoweringOptions& source) {
   plan::TrialRequest request;
   request.model.path = source.model.path;
   request.training.pack = source.pack;
@@ -166,7 +168,7 @@ const program::Op* op_of(const program::Program& program, const std::string& nam
 TEST_CASE("flash-varlen takes where documents end, the longest one, and a window without the query itself") {
   const Place place;
   const program::Program model = lower(flash(place));
-  const Batch batch = make_batch(packed_request(flash(place)), Loss::causal_lm, model, c10::kCPU);
+  const Batch batch = make_batch(packed_request(flash(place)), LossKind::causal_lm, model, c10::kCPU);
   REQUIRE(batch.specs.size() == 3);
   CHECK(plan::to_string(batch.specs[2]) == "cu_seq_lens_q:int32[4]");
   CHECK(at::equal(batch.tensors[2], at::tensor({0, 12, 24, 36}, at::kInt)));
@@ -188,10 +190,10 @@ TEST_CASE("flash-varlen takes where documents end, the longest one, and a window
 
 TEST_CASE("what flash-varlen has no kernel for is refused") {
   const Place place;
-  const auto check = [&](const Source& source, const char* what) {
+  const auto check = [&](const LoweringOptions& source, const char* what) {
     CHECK_THROWS_WITH_AS(lower(source), doctest::Contains(what), UsageError);
   };
-  Source source = flash(place);
+  LoweringOptions source = flash(place);
   source.pack = false;
   check(source, "--attention flash-varlen goes with --pack");
   source = flash(place);
@@ -206,14 +208,14 @@ TEST_CASE("what flash-varlen has no kernel for is refused") {
 
 TEST_CASE("padded rows have a mask, and labels that do not count there") {
   const Place place;
-  Source source = place.source();
+  LoweringOptions source = place.source();
   source.padded = true;
   const program::Program model = lower(source);
   plan::TrialRequest request = packed_request(source);
   request.training.padding = 0.25;
   CHECK(has_padding(request));
-  CHECK(choose_target(request, Loss::causal_lm, model.inputs) == "labels");
-  const Batch batch = make_batch(request, Loss::causal_lm, model, c10::kCPU);
+  CHECK(choose_target(request, LossKind::causal_lm, model.inputs) == "labels");
+  const Batch batch = make_batch(request, LossKind::causal_lm, model, c10::kCPU);
   REQUIRE(batch.specs.size() == 3);
   CHECK(plan::to_string(batch.specs[1]) == "attention_mask:int64[3,12]");
   CHECK(batch.specs[2].name == "labels");
@@ -226,12 +228,12 @@ TEST_CASE("padded rows have a mask, and labels that do not count there") {
 
 TEST_CASE("a mask that masks nothing is refused, for without one attention is another") {
   const Place place;
-  Source source = place.source();
+  LoweringOptions source = place.source();
   source.padded = true;
   const program::Program model = lower(source);
   safetensors::Header header;
-  const std::vector<safetensors::Spec> specs = {{"attention_mask", safetensors::Dtype::i64, {1, 2}},
-                                                {"input_ids", safetensors::Dtype::i64, {1, 2}}};
+  const std::vector<safetensors::TensorSpec> specs = {{"attention_mask", safetensors::Dtype::i64, {1, 2}},
+                                                      {"input_ids", safetensors::Dtype::i64, {1, 2}}};
   header.entries = safetensors::lay_out(specs);
   const std::vector<int64_t> numbers = {1, 1, 3, 4};
   std::ofstream(place.path / "inputs.safetensors", std::ios::binary)
@@ -241,7 +243,7 @@ TEST_CASE("a mask that masks nothing is refused, for without one attention is an
   request.model.path = source.model.path;
   request.inputs_file = (place.path / "inputs.safetensors").string();
   CHECK(has_padding(request));
-  CHECK_THROWS_WITH_AS(make_batch(request, Loss::causal_lm, model, c10::kCPU),
+  CHECK_THROWS_WITH_AS(make_batch(request, LossKind::causal_lm, model, c10::kCPU),
                        "input 'attention_mask' has no padding, it is 1 everywhere: leave it away", UsageError);
 }
 

@@ -35,7 +35,7 @@ struct Bench {
   }
 
   program::Program lower(bool trusted = false) const {
-    frontend::Source source;
+    frontend::LoweringOptions source;
     source.model.path = path;
     source.model.trusted = trusted;
     return frontend::lower(source);

@@ -30,17 +30,17 @@
 #include "core/answer/report/text/pareto_plot.h"
 #include "core/answer/report/text/table.h"
 #include "core/answer/result/diff.h"
-#include "core/answer/result/losses.h"
-#include "core/answer/result/of_all_ranks.h"
+#include "core/answer/result/loss_comparison.h"
+#include "core/answer/result/merge_ranks.h"
 #include "core/answer/result/rounds.h"
 #include "core/answer/result/save_interval.h"
-#include "core/answer/trainer/check.h"
+#include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/flow_text.h"
-#include "core/answer/trainer/own_settings.h"
-#include "core/answer/trainer/python_data.h"
-#include "core/answer/trainer/space_profile.h"
+#include "core/answer/trainer/python_plan_data.h"
 #include "core/answer/trainer/toml_text.h"
 #include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_profile.h"
+#include "core/answer/trainer/user_settings.h"
 #include "core/answer/trainer/yaml_text.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -49,25 +49,25 @@
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/engine/state/manifest.h"
+#include "core/engine/state/state_manifest.h"
 #include "core/measure/attach/outcome.h"
 #include "core/measure/attach/records.h"
-#include "core/model/adapter/lora.h"
+#include "core/model/adapter/lora_config.h"
 #include "core/model/pt2/pickle.h"
 #include "core/model/pt2/pt2_archive.h"
 #include "core/model/pt2/pt2_program.h"
-#include "core/model/pt2/pt2_sample.h"
+#include "core/model/pt2/pt2_sample_input.h"
 #include "core/model/safetensors/header.h"
-#include "core/model/source/model_file.h"
-#include "core/model/source/model_profile.h"
+#include "core/model/source/builtin_model.h"
+#include "core/model/source/model_file_info.h"
 #include "core/model/transformers/transformers_config.h"
 #include "core/plan/facts/machine_profile.h"
-#include "core/plan/planner/kept_costs.h"
+#include "core/plan/planner/costs_without_recompute.h"
+#include "core/plan/planner/machine_scaled_costs.h"
 #include "core/plan/planner/planner.h"
-#include "core/plan/planner/scaled_costs.h"
-#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/step_predictor.h"
 #include "core/plan/request/reference_file.h"
-#include "core/plan/request/run_request.h"
+#include "core/plan/request/training_run_request.h"
 #include "core/plan/request/trial_request.h"
 #include "core/plan/rules/plan_file.h"
 #include "core/plan/rules/strategy.h"
@@ -76,13 +76,13 @@
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/bounds.h"
 #include "core/record/trace/file.h"
-#include "core/record/trace/held_values.h"
-#include "core/record/trace/occupation.h"
+#include "core/record/trace/resident_values.h"
+#include "core/record/trace/step_time_breakdown.h"
 #include "core/sweep/directory/journal.h"
 #include "core/sweep/directory/run_directory.h"
-#include "core/sweep/launch/launch.h"
+#include "core/sweep/launch/launch_info.h"
 #include "core/sweep/ranks/rank_traces.h"
-#include "core/sweep/trials/frame_reader.h"
+#include "core/sweep/trials/trial_frame_reader.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -129,9 +129,9 @@ void print_all(const report::Report& report) {
   const std::vector<result::DiffRow> rows = result::diff(report.rows, report.rows);
   report::diff_table(rows);
   report::diff_json(rows);
-  findings::of_variants(report.rows);
+  findings::variant_findings(report.rows);
   for (const char* name : {"axolotl", "torchtitan"})
-    for (const result::Row& row : report.rows) try {
+    for (const result::TrialRow& row : report.rows) try {
         trainer::export_config(name, row, report);
       } catch (const Error&) {
       }
@@ -140,7 +140,7 @@ void print_all(const report::Report& report) {
 // As of several ranks, of several rounds, and beside itself.
 void use(const result::Measurement& measurement) {
   const std::vector<result::Measurement> ranks(3, measurement);
-  const result::Measurement all = result::of_all_ranks(ranks);
+  const result::Measurement all = result::merge_ranks(ranks);
   result::ratio_of(measurement, all);
   result::compare_losses(measurement, all);
   result::Measurement rounds;
@@ -151,12 +151,12 @@ void use(const result::Measurement& measurement) {
 
 void use(const result::TrainingResult& training) {
   const std::vector<result::TrainingResult> ranks(3, training);
-  json(result::of_all_ranks(ranks)).dump();
+  json(result::merge_ranks(ranks)).dump();
 }
 
 void use(const result::SaveMeasurement& save) {
   const std::vector<result::SaveMeasurement> ranks(3, save);
-  result::advise(result::of_all_ranks(ranks), save.step_ms, 3600);
+  result::advise(result::merge_ranks(ranks), save.step_ms, 3600);
 }
 
 template <typename Other>
@@ -170,8 +170,8 @@ void use(const trace::Trace& trace, const result::Measurement& measurement) {
   report::tensors_text(trace);
   result::measure_overlap(trace, 3);
   result::measure_collectives(trace, 3);
-  trace::find_occupation(trace, trace::find_steps(trace));
-  for (const trace::Event& event : trace.events) {
+  trace::find_step_time_breakdown(trace, trace::find_steps(trace));
+  for (const trace::TraceEvent& event : trace.events) {
     trace::held_values(trace, event.start_ns);
     if (&event - trace.events.data() == 3) break;
   }
@@ -193,8 +193,8 @@ std::string with_right_checks(std::string trace) {
   return trace;
 }
 
-result::Row small_row() {
-  result::Row row{{}, false, true, {}, {}};
+result::TrialRow small_row() {
+  result::TrialRow row{{}, false, true, {}, {}};
   row.measurement.strategy = "none";
   row.measurement.step_ms = result::summarize({9, 10, 11});
   row.measurement.peak_bytes = {1 << 30, 1 << 30, 1 << 30};
@@ -206,7 +206,7 @@ void read_trace(const std::string& input) {
   const std::string whole = with_right_checks(input);
   const fs::path path = folder().file("trace", whole);
   trace::Trace trace = trace::read_trace(path).trace;
-  const result::Row row = small_row();
+  const result::TrialRow row = small_row();
   use(trace, row.measurement);
   report::Report report;
   report.rows = {row};
@@ -254,7 +254,7 @@ void read_machine(const std::string& input) {
 void read_transformers(const std::string& input) { model::parse_transformers_config("config.json", input); }
 
 void read_adapter(const std::string& input) {
-  const model::Lora lora = model::parse_lora(folder().file("adapter_config.json", input).string());
+  const model::LoraConfig lora = model::parse_lora(folder().file("adapter_config.json", input).string());
   for (const char* path : {"", "a", "layers.1.q_proj", "model.layers.0.x"}) {
     lora.adapts(path, false);
     lora.rank_of(path);
@@ -262,7 +262,7 @@ void read_adapter(const std::string& input) {
   }
 }
 
-void read_model_file(const std::string& input) { model::look_at_model(folder().file("model", input)); }
+void read_model_file(const std::string& input) { model::inspect_model_file(folder().file("model", input)); }
 
 void read_pt2(const std::string& input) {
   const model::Pt2Program program = model::parse_pt2_program(input);
@@ -274,7 +274,8 @@ void read_pt2(const std::string& input) {
 }
 
 void read_pt2_tensors(const std::string& input) {
-  for (const model::Pt2Tensor& tensor : model::parse_pt2_tensors(input, "data/weights/")) model::check_fits(tensor, 48);
+  for (const model::Pt2TensorMetadata& tensor : model::parse_pt2_tensors(input, "data/weights/"))
+    model::check_fits(tensor, 48);
 }
 
 void read_pt2_samples(const std::string& input) { model::parse_pt2_samples(input); }
@@ -305,16 +306,17 @@ void read_costs(const std::string& input) {
   }
   plan::Plan plan;
   plan.transfer.min_bytes = plan.saved_min_bytes = 0;
-  constexpr plan::Place kPlaces[] = {plan::Place::recompute, plan::Place::host, plan::Place::keep};
+  constexpr plan::TensorPlacement kPlaces[] = {plan::TensorPlacement::recompute, plan::TensorPlacement::host,
+                                               plan::TensorPlacement::keep};
   for (int op = 0; op < ops; ++op) plan.placements.push_back({op, "", {kPlaces[op % 3]}, kPlaces[op / 3 % 3]});
-  const plan::StepCosts kept = planner::kept_costs(facts, costs);
-  planner::StepModel(facts, kept).predict(plan);
+  const plan::StepCosts kept = planner::costs_without_recompute(facts, costs);
+  planner::StepPredictor(facts, kept).predict(plan);
   const planner::Planner planner(facts, kept);
   const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;
   if (const auto planned = planner.plan({least + (most - least) / 2, 0}, "")) planner.reasons(*planned);
   const auto there = planner::scale_costs(facts, kept, plan::find_machine("t4"), plan::find_machine("b200"), "");
   if (std::isnan(there.least.step_ms) || std::isnan(there.most.step_ms)) std::abort();
-  planner::StepModel(facts, there.likely).predict(plan);
+  planner::StepPredictor(facts, there.likely).predict(plan);
 }
 
 void read_facts(const std::string& input) {
@@ -365,7 +367,7 @@ void read_manifest(const std::string& input) {
     value.erase("check");
     value["check"] = hash_hex(value.dump());
   }
-  const state::Manifest manifest = state::parse_manifest(value.dump());
+  const state::StateManifest manifest = state::parse_manifest(value.dump());
   if (state::parse_manifest(print(manifest)).tensors.size() != manifest.tensors.size()) std::abort();
   state::check_whole(manifest);
 }
@@ -403,7 +405,7 @@ void read_words(const std::string& input) {
 }
 
 void read_frames(const std::string& input) {
-  sweep::FrameReader reader([](const sweep::Phase&) {});
+  sweep::TrialFrameReader reader([](const sweep::TrialProgress&) {});
   reader.add(input.substr(0, input.size() / 2));
   reader.add(input.substr(input.size() / 2));
   reader.add("\n");
@@ -422,10 +424,10 @@ void read_reference(const std::string& input) {
 }
 
 void read_run_request(const std::string& input) {
-  const auto request = parse_json(input).get<plan::RunRequest>();
+  const auto request = parse_json(input).get<plan::TrainingRunRequest>();
   const json written = request;
-  if (json(written.get<plan::RunRequest>()) != written) std::abort();
-  plan::course_of(request.trial);
+  if (json(written.get<plan::TrainingRunRequest>()) != written) std::abort();
+  plan::resume_settings(request.trial);
 }
 
 void read_request(const std::string& input) {
@@ -440,7 +442,7 @@ void read_yaml_text(const std::string& text) {
   const std::string put = trainer::put_in_yaml(text, path, json(7), "x");
   if (trainer::read_yaml(put, path, "x") != json(7)) std::abort();
   if (trainer::read_yaml(trainer::put_in_yaml(put, path, std::nullopt, "x"), path, "x")) std::abort();
-  if (!json::accept(text) || !parse_json(text, EqualKeys::refused).is_object()) return;
+  if (!json::accept(text) || !parse_json(text, DuplicateKeyPolicy::refused).is_object()) return;
   if (parse_json(trainer::put_in_flow(text, path, json(7), true)).at("a").at("b") != json(7)) std::abort();
 }
 
@@ -463,7 +465,7 @@ std::string traced_copies() {
   trace::Trace trace;
   trace.tracks = {{trace::TrackRole::copy_out, 7, 0}};
   trace.names = {"copy"};
-  for (const int64_t ns : {-trace::kFarthestNs, int64_t{0}, trace::kFarthestNs - 9})
+  for (const int64_t ns : {-trace::kMaxAbsTimeNs, int64_t{0}, trace::kMaxAbsTimeNs - 9})
     trace.events.push_back({.kind = trace::EventKind::copy_out, .start_ns = ns, .end_ns = ns + 9, .bytes = 1 << 20});
   const fs::path path = folder().path() / "copies";
   trace::write_trace(path, trace);
@@ -475,7 +477,7 @@ void read_records(const std::string& input) {
   const size_t second = std::min(input.find('\f'), input.size()), half = second / 2;
   const fs::path records = folder().path() / "records";
   fs::create_directory(records);
-  attach::RecordFolder reader(records);
+  attach::RecordFolderReader reader(records);
   folder().file("records/1.jsonl", input.substr(0, half));
   folder().file("records/2.jsonl", "");
   reader.poll();
@@ -487,8 +489,8 @@ void read_records(const std::string& input) {
   attach::CommandSettings settings;
   settings.folder = folder().path();
   const bool ended = input.size() % 2 == 0;
-  attach::Ending ending;
-  ending.stop = ended ? attach::Stop::none : attach::Stop::timeout;
+  attach::CommandExit ending;
+  ending.stop = ended ? attach::StopReason::none : attach::StopReason::timeout;
   if (ended) ending.status = 0;
   ending.wall = std::chrono::seconds(60);
   report::Report report;
@@ -501,19 +503,19 @@ void read_records(const std::string& input) {
 // A person's config, and behind "%%" the words of the command, a line each: what a choice sets is set, in a config that
 // is read again.
 void read_own_config(const std::string& input) {
-  static const trainer::SpaceProfile yaml = trainer::read_space_profile("trl"),
-                                     json = trainer::read_space_profile("deepspeed");
+  static const trainer::TrainerProfile yaml = trainer::read_space_profile("trl"),
+                                       json = trainer::read_space_profile("deepspeed");
   const size_t end = std::min(input.find("%%\n"), input.size());
   const std::string text = input.substr(0, end);
   const std::vector<std::string> words = split(input.substr(std::min(end + 3, input.size())), '\n');
-  const trainer::SpaceProfile& profile = text.starts_with('{') ? json : yaml;
+  const trainer::TrainerProfile& profile = text.starts_with('{') ? json : yaml;
   const std::string name = text.starts_with('{') ? "x.json" : "x.yaml";
-  const trainer::OwnSettings own(profile, text, name, words, profile.releases);
+  const trainer::UserSettings own(profile, text, name, words, profile.releases);
   if (own.with({}) != text) std::abort();
-  for (const trainer::Axis& axis : profile.axes)
-    for (const trainer::SpaceChoice& choice : axis.choices) try {
+  for (const trainer::SettingAxis& axis : profile.axes)
+    for (const trainer::AxisOption& choice : axis.choices) try {
         own.arguments(choice.changes);
-        const trainer::OwnSettings changed(profile, own.with(choice.changes), name, {}, profile.releases);
+        const trainer::UserSettings changed(profile, own.with(choice.changes), name, {}, profile.releases);
         for (const auto& [key, value] : choice.changes)
           if (changed.value(key) != own.value(key, choice.changes)) std::abort();
       } catch (const UsageError&) {
@@ -542,7 +544,7 @@ void read_environment(const std::string& input) {
     const size_t equal = std::min(line.find('='), line.size());
     environment[line.substr(0, equal)] = line.substr(std::min(equal + 1, line.size()));
   }
-  const std::optional<launch::Launch> launch = launch::read_launch(environment);
+  const std::optional<launch::LaunchInfo> launch = launch::read_launch(environment);
   if (!launch) return;
   const bool right = launch->rank >= 0 && launch->rank < launch->size && launch->local_size <= launch->size &&
                      launch->port > 0 && launch->port < 65536 && !launch->host.empty();

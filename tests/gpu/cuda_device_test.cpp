@@ -32,10 +32,10 @@ TEST_CASE("bytes go out to page-locked memory and come back") {
   const auto from = at::randint(256, {bytes}, at::TensorOptions(at::kByte).device(torch_device(*device)));
   auto to = on_device(*device, bytes).zero_();
   device->wait(Stream::out, device->record(Stream::compute));
-  device->copy(slab->data(), from.data_ptr(), bytes, Direction::to_host, Stream::out);
+  device->copy(slab->data(), from.data_ptr(), bytes, CopyDirection::to_host, Stream::out);
   device->wait(Stream::in, device->record(Stream::out));
   device->wait(Stream::in, device->record(Stream::compute));
-  device->copy(to.data_ptr(), slab->data(), bytes, Direction::to_device, Stream::in);
+  device->copy(to.data_ptr(), slab->data(), bytes, CopyDirection::to_device, Stream::in);
   device->wait(Stream::compute, device->record(Stream::in));
   CHECK(at::equal(from, to));
   CHECK(std::memcmp(slab->data(), from.cpu().data_ptr(), static_cast<size_t>(bytes)) == 0);
@@ -57,9 +57,9 @@ TEST_CASE("many copies in one call arrive in the order of their stream, empty on
   for (int round = 1; round <= 3; ++round) {
     from.fill_(round);
     device->wait(Stream::out, device->record(Stream::compute));
-    device->copy_batch(out, Direction::to_host, Stream::out);
+    device->copy_batch(out, CopyDirection::to_host, Stream::out);
     device->wait(Stream::in, device->record(Stream::out));
-    device->copy_batch(in, Direction::to_device, Stream::in);
+    device->copy_batch(in, CopyDirection::to_device, Stream::in);
     device->wait(Stream::compute, device->record(Stream::in));
     for (int i = 0; i < kCopies; ++i) {
       CAPTURE(i);
@@ -88,7 +88,7 @@ TEST_CASE("a copy waits for the kernels before its event") {
     for (int i = 0; i < 20; ++i) tensor.fill_(100 + i);  // keeps the device busy
     tensor.fill_(round);
     device->wait(Stream::out, device->record(Stream::compute));
-    device->copy(slab->data(), tensor.data_ptr(), bytes, Direction::to_host, Stream::out);
+    device->copy(slab->data(), tensor.data_ptr(), bytes, CopyDirection::to_host, Stream::out);
     const auto copied = device->record(Stream::out);
     CHECK_FALSE(copied->done());
     copied->synchronize();
@@ -109,13 +109,13 @@ TEST_CASE("compute is the stream that is current, whatever it was before") {
     for (int i = 0; i < 20; ++i) tensor.fill_(100 + i);
     tensor.fill_(round);
     device->wait(Stream::out, device->record(Stream::compute));
-    device->copy(slab->data(), tensor.data_ptr(), bytes, Direction::to_host, Stream::out);
+    device->copy(slab->data(), tensor.data_ptr(), bytes, CopyDirection::to_host, Stream::out);
     device->record(Stream::out)->synchronize();
     CHECK(slab->data()[bytes - 1] == round);
     // And back: compute goes on only behind the copy.
     std::memset(slab->data(), 50 + round, static_cast<size_t>(bytes));
     device->wait(Stream::in, device->record(Stream::compute));
-    device->copy(tensor.data_ptr(), slab->data(), bytes, Direction::to_device, Stream::in);
+    device->copy(tensor.data_ptr(), slab->data(), bytes, CopyDirection::to_device, Stream::in);
     device->wait(Stream::compute, device->record(Stream::in));
     CHECK(tensor[bytes - 1].item<int>() == 50 + round);
   }
@@ -139,12 +139,12 @@ TEST_CASE("memory figures follow tensors and know the whole device") {
   const auto device = make_device("cuda");
   device->empty_cache();
   device->reset_peak();
-  const MemoryUse before = device->memory();
+  const AllocatorStats before = device->memory();
   {
     const auto tensor = on_device(*device, 64 * kMiB);
     CHECK(device->memory().allocated - before.allocated == 64 * kMiB);
   }
-  const MemoryUse after = device->memory();
+  const AllocatorStats after = device->memory();
   CHECK(after.allocated == before.allocated);
   CHECK(after.peak_allocated - before.allocated == 64 * kMiB);
   CHECK(after.peak_reserved >= 64 * kMiB);

@@ -19,15 +19,15 @@ namespace {
 constexpr int64_t kBytes = int64_t{8} << 20;
 constexpr int64_t kClockSlack = 100'000;  // ns between the device's clock and the host's
 
-std::vector<trace::Event> of_kind(const trace::Trace& trace, EventKind kind) {
-  std::vector<trace::Event> events;
+std::vector<trace::TraceEvent> of_kind(const trace::Trace& trace, EventKind kind) {
+  std::vector<trace::TraceEvent> events;
   for (const auto& event : trace.events) {
     if (event.kind == kind) events.push_back(event);
   }
   return events;
 }
 
-bool on_stream(const trace::Trace& trace, const trace::Event& event, trace::TrackRole role) {
+bool on_stream(const trace::Trace& trace, const trace::TraceEvent& event, trace::TrackRole role) {
   return trace.tracks.at(event.track).role == role && trace.tracks.at(event.track).stream >= 0;
 }
 
@@ -45,9 +45,9 @@ TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice
     profiler->start();
     tensor.add_(1);
     device->wait(Stream::out, device->record(Stream::compute));
-    device->copy(slab->data(), tensor.data_ptr(), kBytes, Direction::to_host, Stream::out);
+    device->copy(slab->data(), tensor.data_ptr(), kBytes, CopyDirection::to_host, Stream::out);
     device->wait(Stream::in, device->record(Stream::out));
-    device->copy(tensor.data_ptr(), slab->data(), kBytes, Direction::to_device, Stream::in);
+    device->copy(tensor.data_ptr(), slab->data(), kBytes, CopyDirection::to_device, Stream::in);
     device->synchronize();
     const int64_t end = profiler->now_ns();
     profiler->finish(trace);
@@ -89,16 +89,16 @@ TEST_CASE("kernels know the part that they were issued in, and copies their valu
   profiler->tag_part(9);
   at::mm(square, square);
   profiler->tag_value(trace::ValueId(3));
-  device->copy(slab->data(), tensor.data_ptr(), kBytes, Direction::to_host, Stream::out);
+  device->copy(slab->data(), tensor.data_ptr(), kBytes, CopyDirection::to_host, Stream::out);
   profiler->tag_value({});
-  device->copy(tensor.data_ptr(), slab->data(), kBytes, Direction::to_device, Stream::in);
+  device->copy(tensor.data_ptr(), slab->data(), kBytes, CopyDirection::to_device, Stream::in);
   profiler->tag_part(0);
   tensor.add_(1);
   const auto parts = profiler->finish(trace);
   REQUIRE(parts.size() == trace.events.size());
   std::vector<uint32_t> kernels;
   for (size_t i = 0; i < parts.size(); ++i) {
-    const trace::Event& event = trace.events[i];
+    const trace::TraceEvent& event = trace.events[i];
     if (event.kind == EventKind::kernel) kernels.push_back(parts[i]);
     if (event.kind == EventKind::copy_out) CHECK(event.value == trace::ValueId(3));
     if (event.kind == EventKind::copy_in) CHECK_FALSE(event.value);
@@ -145,7 +145,7 @@ TEST_CASE("the link is probed in both directions, and the doctor finds nothing m
   for (const auto& check : profiler::run_doctor("cuda")) {
     CAPTURE(check.name);
     MESSAGE(check.name << ": " << check.detail);
-    CHECK(check.status != profiler::Status::fail);
+    CHECK(check.status != profiler::CheckStatus::fail);
   }
 }
 

@@ -61,7 +61,7 @@ at::Tensor drawn(int64_t count, at::ScalarType type, double scale = 1) {
 
 struct Trained {
   at::Tensor values;
-  Blockwise first, second;
+  BlockwiseQuantizedTensor first, second;
 
   Trained clone() const {
     return {
@@ -86,10 +86,10 @@ void check_same(const Trained& found, const Trained& expected) {
   CHECK(at::equal(found.second.largest.nan_to_num(-1), expected.second.largest.nan_to_num(-1)));
 }
 
-BlockMaps maps() { return {dynamic_map(true, cuda()), dynamic_map(false, cuda())}; }
+QuantizationMaps maps() { return {dynamic_map(true, cuda()), dynamic_map(false, cuda())}; }
 
-void step_both(Trained& kernel, Trained& operators, const at::Tensor& gradient, const AdamWStep& step) {
-  static const BlockMaps known = maps();
+void step_both(Trained& kernel, Trained& operators, const at::Tensor& gradient, const AdamWStepSettings& step) {
+  static const QuantizationMaps known = maps();
   update_in_blocks(kernel.values, gradient, kernel.first, kernel.second, known, step);
   update_in_blocks_by_operators(operators.values, gradient, operators.first, operators.second, known, step);
 }
@@ -112,14 +112,14 @@ TEST_CASE("NF4 is unpacked to the bits of the operators and of the CPU, at every
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   at::manual_seed(1);
   for (const int64_t size : kSizes)
-    for (const auto magnitudes : {Magnitudes::plain, Magnitudes::quantized}) {
+    for (const auto magnitudes : {AbsmaxFormat::plain, AbsmaxFormat::quantized}) {
       const at::Tensor weight = drawn(size, at::kFloat, 0.02);
       weight.slice(0, 0, size / 3).mul_(50);
       weight.slice(0, size / 2, size / 2 + 64).zero_();
-      const Nf4 packed = pack_nf4(weight, magnitudes);
+      const Nf4Weight packed = pack_nf4(weight, magnitudes);
       const auto on_cpu = [](const at::Tensor& tensor) { return tensor.defined() ? tensor.cpu() : tensor; };
-      const Nf4 copy = {packed.bytes.cpu(), packed.largest.cpu(), on_cpu(packed.largest_of_largest),
-                        on_cpu(packed.mean)};
+      const Nf4Weight copy = {packed.bytes.cpu(), packed.largest.cpu(), on_cpu(packed.largest_of_largest),
+                              on_cpu(packed.mean)};
       for (const at::ScalarType type : kTypes) {
         CAPTURE(size);
         CAPTURE(c10::toString(type));
@@ -133,8 +133,8 @@ TEST_CASE("NF4 is unpacked to the bits of the operators and of the CPU, at every
 
 TEST_CASE("unpacking NF4 takes the memory of what is unpacked, and no more") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
-  for (const auto magnitudes : {Magnitudes::plain, Magnitudes::quantized}) {
-    const Nf4 packed = pack_nf4(drawn(4096 * 1024, at::kFloat), magnitudes);
+  for (const auto magnitudes : {AbsmaxFormat::plain, AbsmaxFormat::quantized}) {
+    const Nf4Weight packed = pack_nf4(drawn(4096 * 1024, at::kFloat), magnitudes);
     for (const at::ScalarType type : kTypes) {
       unpack_nf4(packed, {4096, 1024}, type);  // the table of magnitudes is made once
       at::Tensor weight;
@@ -147,7 +147,7 @@ TEST_CASE("unpacking NF4 takes the memory of what is unpacked, and no more") {
 TEST_CASE("NF4 is unpacked behind what is queued on the current stream, whichever that is") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   const at::Tensor weight = drawn(1 << 22, at::kFloat);
-  const Nf4 packed = pack_nf4(weight, Magnitudes::plain);
+  const Nf4Weight packed = pack_nf4(weight, AbsmaxFormat::plain);
   const at::Tensor expected = unpack_nf4_by_operators(packed, {1 << 22}, at::kBFloat16);
   const at::Tensor bytes = packed.bytes.clone();
   device::make_device("cuda")->synchronize();
@@ -217,7 +217,7 @@ TEST_CASE("a step of AdamW in 8 bits takes no memory") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   for (const at::ScalarType type : kTypes) {
     const at::Tensor parameter = drawn(4096 * 1024 + 3, type).requires_grad_();
-    BlockAdamW adamw({"adamw_8bit", 0.01}, {parameter}, /*in_8_bits=*/true, /*paged=*/false);
+    BitsandbytesAdamW adamw({"adamw_8bit", 0.01}, {parameter}, /*in_8_bits=*/true, /*paged=*/false);
     const auto step = [&] {
       parameter.mutable_grad() = at::ones_like(parameter).detach();
       return peak_bytes([&] { adamw.step(); });

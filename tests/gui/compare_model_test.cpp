@@ -152,7 +152,7 @@ TEST_CASE("a strip has no more stretches than a picture shows") {
 TEST_CASE("trials of several lengths are points of time for the same work, each length with its front") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
-  for (const memtune::result::Row& row : memtune::result::two_lengths())
+  for (const memtune::result::TrialRow& row : memtune::result::two_lengths())
     made.add(row.measurement, nullptr, {}, row.sequence);
   Run run;
   run.add(folder.path / "run");
@@ -171,7 +171,8 @@ TEST_CASE("trials of several lengths are points of time for the same work, each 
 TEST_CASE("trials of several batch sizes are points of time a sample") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
-  for (const memtune::result::Row& row : memtune::result::two_batches()) made.add(row.measurement, nullptr, row.batch);
+  for (const memtune::result::TrialRow& row : memtune::result::two_batches())
+    made.add(row.measurement, nullptr, row.batch);
   Run run;
   run.add(folder.path / "run");
   const Scatter scatter = make_scatter(run);

@@ -5,7 +5,7 @@
 
 #include "core/answer/findings/findings.h"
 #include "gui/model/plan_model.h"
-#include "gui/model/trip.h"
+#include "gui/model/value_lifetime.h"
 #include "gui/pane/memory_track.h"
 #include "tests/gui/screen.h"
 
@@ -24,9 +24,9 @@ struct Recorded {
   const gui::LoadedTrace* loaded;
 };
 
-std::string stages(const trace::Trace& trace, const gui::Trip& trip) {
+std::string stages(const trace::Trace& trace, const gui::ValueLifetime& lifetime) {
   std::string text;
-  for (const uint32_t event : trip) text += gui::stage_name(trace.events[event].kind) + "; ";
+  for (const uint32_t event : lifetime) text += gui::stage_name(trace.events[event].kind) + "; ";
   return text;
 }
 
@@ -53,9 +53,9 @@ TEST_CASE("every value that went to the host was copied out, then in, and used a
   int moved = 0, saved = 0;
   for (size_t value = 0; value < trace.values.size(); ++value) {
     if (trace.values[value].placement != "host") continue;
-    const auto trips = gui::trips_of(trace, recorded.loaded->timeline, trace::ValueId(value));
-    REQUIRE(trips.size() == 1);
-    const std::string text = stages(trace, trips[0]);
+    const auto lifetimes = gui::value_lifetimes(trace, recorded.loaded->timeline, trace::ValueId(value));
+    REQUIRE(lifetimes.size() == 1);
+    const std::string text = stages(trace, lifetimes[0]);
     CAPTURE(trace.values[value].name);
     CAPTURE(text);
     const size_t out = text.find("copied out; "), in = text.find("copied in; "), use = text.find("used; ");
@@ -216,7 +216,7 @@ TEST_CASE("the plan's names take a third of a small window at most, and its rows
     screen.size = size;
     screen.frames(4);
     float top = size.y, bottom = 0;
-    for (const gui::Spot& cell : screen.state.plan.cells) {
+    for (const gui::Cursor& cell : screen.state.plan.cells) {
       top = std::min(top, cell.y);
       bottom = std::max(bottom, cell.y);
     }

@@ -16,7 +16,7 @@ using findings::MadeUp;
 // Two steps of 100 + `late` ms: forward of two blocks 0-40, backward 50-100; before the last 10 ms of each step compute
 // waits `late` ms for a copy of the second of two values. Memory peaks at 45 with `peak_gib`.
 inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t peak_gib) {
-  using trace::EventKind, trace::Pass, trace::Region;
+  using trace::EventKind, trace::Pass, trace::TraceRegion;
   MadeUp made;
   made.trace.strategy = strategy;
   made.trace.device = "NVIDIA H200";
@@ -26,9 +26,9 @@ inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t
   for (int step = 0; step < 2; ++step) {
     const double at = step * (100 + late);
     made.step(at, at + 100 + late);
-    made.region(at, at + 20, Region::of_block(0), "layers.0");
-    made.region(at + 20, at + 40, Region::of_block(1), "layers.1");
-    made.region(at + 50, at + 100 + late, Region::of_block(1, Pass::backward), "layers.1 backward");
+    made.region(at, at + 20, TraceRegion::of_block(0), "layers.0");
+    made.region(at + 20, at + 40, TraceRegion::of_block(1), "layers.1");
+    made.region(at + 50, at + 100 + late, TraceRegion::of_block(1, Pass::backward), "layers.1 backward");
     made.kernel(at, at + 90);
     made.kernel(at + 90 + late, at + 100 + late);
     if (late > 0) {
@@ -70,7 +70,8 @@ class MadeUpRun {
     std::filesystem::create_directories(run_ / spec.folder);
     plan::Plan plan;
     plan.strategy = m.strategy;
-    plan.placements = {{4, "layers.3.mlp/aten::linear", {plan::Place::host}, plan::Place::recompute}};
+    plan.placements = {
+        {4, "layers.3.mlp/aten::linear", {plan::TensorPlacement::host}, plan::TensorPlacement::recompute}};
     m.plan = spec.folder + "/plan.json";
     write_file(run_ / m.plan, nlohmann::json(plan).dump());
     if (trace) {
@@ -82,11 +83,11 @@ class MadeUpRun {
     run_.write_record(record_);
   }
   // Of the trial that was added last.
-  void predict(const result::Predicted& predicted) {
+  void predict(const result::TrialPrediction& predicted) {
     record_.trials.back().predicted = predicted;
     run_.write_record(record_);
   }
-  void foretell(const result::Frontier& frontier) {
+  void foretell(const result::PredictedFrontier& frontier) {
     record_.frontiers.push_back(frontier);
     run_.write_record(record_);
   }

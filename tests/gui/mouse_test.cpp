@@ -48,9 +48,9 @@ TEST_CASE("a click on any station lights the whole trip of the value up") {
     screen.point(at.x, at.y);
     screen.click();
     CHECK(screen.state.view.event == event);
-    const gui::Trip trip = gui::lit_trip(screen.state);
-    REQUIRE(trip.size() == 6);
-    CHECK(std::count(trip.begin(), trip.end(), event) == 1);
+    const gui::ValueLifetime lifetime = gui::highlighted_lifetime(screen.state);
+    REQUIRE(lifetime.size() == 6);
+    CHECK(std::count(lifetime.begin(), lifetime.end(), event) == 1);
   }
 }
 
@@ -62,7 +62,7 @@ TEST_CASE("a click beside everything clears the selection") {
   screen.point(at.x - 40, at.y);
   screen.click();
   CHECK_FALSE(screen.state.view.event.has_value());
-  CHECK(gui::lit_trip(screen.state).empty());
+  CHECK(gui::highlighted_lifetime(screen.state).empty());
 }
 
 TEST_CASE("a click on what is collapsed opens it") {
@@ -94,7 +94,7 @@ TEST_CASE("what another pane asks for is shown in the timeline") {
   gui::show_value(screen.state, 0, trace::ValueId(1));
   screen.frames(3);
   CHECK(screen.state.tab == gui::Tab::timeline);
-  CHECK(gui::lit_trip(screen.state).size() == 6);
+  CHECK(gui::highlighted_lifetime(screen.state).size() == 6);
   gui::show_range(screen.state, 0, {3 * test::kMs, 4 * test::kMs});
   screen.frames(2);
   CHECK(screen.state.view.span_ns() == doctest::Approx(1.08 * test::kMs));

@@ -61,7 +61,7 @@ TEST_CASE("--at takes a time, the peak or a value") {
   CHECK(shown("12.5") == doctest::Approx(12.5 * test::kMs));
   CHECK(shown("peak") == doctest::Approx(15 * test::kMs));
   shown("1 up");  // a part of the name
-  CHECK(gui::lit_trip(screen.state).size() == 6);
+  CHECK(gui::highlighted_lifetime(screen.state).size() == 6);
   CHECK_THROWS_WITH_AS(shown("nowhere"),
                        "--at: 'nowhere' is neither a time in milliseconds nor \"peak\" nor a value of the trace",
                        UsageError);

@@ -21,9 +21,9 @@ struct Opened : test::Screen {
     state.tab = tab;
     frames(4);
   }
-  void click_at(const gui::Spot& spot) {
-    REQUIRE(spot.x >= 0);
-    point(spot.x, spot.y);
+  void click_at(const gui::Cursor& cursor) {
+    REQUIRE(cursor.x >= 0);
+    point(cursor.x, cursor.y);
     click();
     frames(2);
   }
@@ -62,7 +62,7 @@ TEST_CASE("a click on a row selects the trial, with Ctrl the one beside it, a se
 TEST_CASE("rows come fastest first, and a click on a head sorts them anew") {
   Opened screen(Tab::compare);
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kNone, kStream, kFull, kSync});
-  const gui::Spot first = screen.state.compare.rows[kNone];
+  const gui::Cursor first = screen.state.compare.rows[kNone];
   screen.click_at({first.x, first.y - 25});  // "trial"
   CHECK(screen.state.compare.sort_by == gui::CompareColumn::trial);
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kFull, kNone, kStream, kSync});
@@ -100,7 +100,7 @@ TEST_CASE("a click on a difference shows it in the second trial's timeline") {
   Opened screen(Tab::compare);
   REQUIRE(screen.state.compare.overlay.has_value());
   const auto& parts = screen.state.compare.overlay->diff.parts;
-  const auto found = std::ranges::find(parts, "layers.1 backward", &findings::StepPart::name);
+  const auto found = std::ranges::find(parts, "layers.1 backward", &findings::StepPartDiff::name);
   REQUIRE(found != parts.end());
   CHECK(found->delta_ms() == doctest::Approx(10));
   const double start = static_cast<double>(found->in_b.start), end = static_cast<double>(found->in_b.end);
@@ -132,7 +132,7 @@ TEST_CASE("a click on a value of the plan lights its trip up") {
   screen.click_at(screen.state.plan.cells[1]);
   CHECK(screen.state.tab == Tab::timeline);
   CHECK(screen.state.view.value == trace::ValueId(1));
-  CHECK(gui::lit_trip(screen.state).size() == 2);
+  CHECK(gui::highlighted_lifetime(screen.state).size() == 2);
 }
 
 TEST_CASE("a trial without a trace shows the plan of its file, and its cells lead nowhere") {
@@ -227,7 +227,7 @@ TEST_CASE("points that lie on one another are all told") {
   gui::open_path(screen.state, screen.folder.path / "run");
   screen.state.tab = Tab::compare;
   screen.frames(4);
-  const gui::Spot at = screen.state.compare.points[0];
+  const gui::Cursor at = screen.state.compare.points[0];
   screen.point(at.x, at.y);
   const std::string said = screen.words();
   size_t told = 0;

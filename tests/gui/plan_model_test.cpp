@@ -48,8 +48,12 @@ TEST_CASE("sums by placement count all values, those outside of blocks too") {
 
 TEST_CASE("a plan file alone gives the grid without bytes") {
   memtune::plan::Plan plan;
-  plan.placements = {{0, "embed/aten::embedding", {memtune::plan::Place::keep}, memtune::plan::Place::keep},
-                     {1, "layers.0.mlp/aten::linear", {memtune::plan::Place::host}, memtune::plan::Place::recompute}};
+  plan.placements = {
+      {0, "embed/aten::embedding", {memtune::plan::TensorPlacement::keep}, memtune::plan::TensorPlacement::keep},
+      {1,
+       "layers.0.mlp/aten::linear",
+       {memtune::plan::TensorPlacement::host},
+       memtune::plan::TensorPlacement::recompute}};
   const PlanGrid grid = make_plan_grid(plan, {"layers.0", "layers.1"});
   CHECK_FALSE(grid.bytes_known);
   CHECK(grid.columns == Names{"mlp linear", "mlp linear, its own"});
@@ -61,7 +65,7 @@ TEST_CASE("a plan file alone gives the grid without bytes") {
 TEST_CASE("a plan file's rows are the model's blocks, whatever they are called") {
   memtune::plan::Plan plan;
   for (const char* name : {"down.1.attn.out/aten::linear", "down.12.attn/aten::linear", "down.1.norm.0/aten::norm"})
-    plan.placements.push_back({0, name, {memtune::plan::Place::host}, memtune::plan::Place::keep});
+    plan.placements.push_back({0, name, {memtune::plan::TensorPlacement::host}, memtune::plan::TensorPlacement::keep});
   const PlanGrid grid = make_plan_grid(plan, {"down.1.attn", "down.12.attn"});
   REQUIRE(grid.rows.size() == 2);
   CHECK(grid.rows[0].block == "down.1.attn");

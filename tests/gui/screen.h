@@ -94,7 +94,7 @@ class Screen {
   ImVec2 place_of(size_t event) const {
     const gui::LoadedTrace& loaded = state.current().load();
     const size_t row = loaded.timeline.row_of_event[event];
-    const trace::Event& what = loaded.trace.events[event];
+    const trace::TraceEvent& what = loaded.trace.events[event];
     const double middle = (static_cast<double>(what.start_ns) + static_cast<double>(what.end_ns)) / 2;
     return {state.lanes.axis.x(middle), state.lanes.row_y[row] + state.lanes.row_height[row] / 2};
   }

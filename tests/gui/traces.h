@@ -4,27 +4,27 @@
 #include <algorithm>
 #include <string>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::test {
 
 inline constexpr int64_t kMs = 1'000'000;
 
-inline trace::Event& add_event(trace::Trace& trace, trace::EventKind kind, const trace::Track& track,
-                               const std::string& name, int64_t start_ns, int64_t end_ns, int64_t bytes = 0,
-                               trace::ValueId value = {}) {
+inline trace::TraceEvent& add_event(trace::Trace& trace, trace::EventKind kind, const trace::Track& track,
+                                    const std::string& name, int64_t start_ns, int64_t end_ns, int64_t bytes = 0,
+                                    trace::ValueId value = {}) {
   trace.events.push_back(
       {kind, trace.track(track), trace.name(name), start_ns, end_ns, bytes, trace.events.size() + 1, value});
   return trace.events.back();
 }
 
-inline void add_region(trace::Trace& trace, const trace::Region& region, const std::string& name, int64_t start_ns,
+inline void add_region(trace::Trace& trace, const trace::TraceRegion& region, const std::string& name, int64_t start_ns,
                        int64_t end_ns) {
   const auto role = region.kind == trace::RegionKind::step ? trace::TrackRole::steps : trace::TrackRole::blocks;
   add_event(trace, trace::EventKind::region, {role}, name, start_ns, end_ns).region = region;
 }
 
-inline constexpr trace::Region kStep{trace::RegionKind::step};
+inline constexpr trace::TraceRegion kStep{trace::RegionKind::step};
 inline constexpr trace::Track kCompute{trace::TrackRole::compute, 7}, kOut{trace::TrackRole::copy_out, 20},
     kIn{trace::TrackRole::copy_in, 21}, kWrite{trace::TrackRole::disk_write}, kRead{trace::TrackRole::disk_read},
     kValues{trace::TrackRole::values}, kHostOps{trace::TrackRole::ops};
@@ -32,7 +32,7 @@ inline constexpr trace::Track kCompute{trace::TrackRole::compute, 7}, kOut{trace
 // Each step of 10 ms: one value kept, one that travels to the disk and back. Memory rises to its peak at 5 ms of the
 // second step.
 inline trace::Trace small_trace(int steps = 2) {
-  using trace::EventKind, trace::OwnerKind, trace::Pass, trace::Region, trace::ValueId;
+  using trace::EventKind, trace::OwnerKind, trace::Pass, trace::TraceRegion, trace::ValueId;
   trace::Trace trace;
   trace.strategy = "offload:stream";
   trace.device = "NVIDIA H200";
@@ -44,9 +44,9 @@ inline trace::Trace small_trace(int steps = 2) {
   for (int step = 0; step < steps; ++step) {
     const int64_t at = step * 10 * kMs;
     add_region(trace, kStep, "step", at, at + 10 * kMs);
-    add_region(trace, Region::of_block(0), "layers.0", at, at + 4 * kMs);
-    add_region(trace, Region::of_block(0, Pass::backward), "layers.0 backward", at + 5 * kMs, at + 9 * kMs);
-    add_region(trace, Region::of_block(0, Pass::recompute), "layers.0 recompute", at + 6 * kMs, at + 7 * kMs);
+    add_region(trace, TraceRegion::of_block(0), "layers.0", at, at + 4 * kMs);
+    add_region(trace, TraceRegion::of_block(0, Pass::backward), "layers.0 backward", at + 5 * kMs, at + 9 * kMs);
+    add_region(trace, TraceRegion::of_block(0, Pass::recompute), "layers.0 recompute", at + 6 * kMs, at + 7 * kMs);
     add_event(trace, EventKind::kernel, kCompute, "norm", at, at + kMs);
     add_event(trace, EventKind::kernel, kCompute, "up", at + kMs, at + 2 * kMs);
     add_event(trace, EventKind::kernel, kCompute, "up backward", at + 8 * kMs, at + 9 * kMs);
@@ -81,7 +81,7 @@ inline trace::Trace trace_of_ranks(int ranks) {
 // Steps of 1000 kernels in 40 blocks, with the host's ops, copies of one value a block and memory samples: some
 // `events` events in all.
 inline trace::Trace big_trace(size_t events) {
-  using trace::EventKind, trace::OwnerKind, trace::Region, trace::ValueId;
+  using trace::EventKind, trace::OwnerKind, trace::TraceRegion, trace::ValueId;
   constexpr int kBlocks = 40, kOps = 25;
   trace::Trace trace;
   trace.strategy = "offload:stream";
@@ -95,7 +95,7 @@ inline trace::Trace big_trace(size_t events) {
   for (int64_t at = 0; trace.events.size() < events; at += 2 * kMs) {
     const auto step_block = static_cast<uint32_t>((at / (2 * kMs)) % kBlocks);
     const std::string& region = trace.values[step_block].region;
-    add_region(trace, Region::of_block(static_cast<int32_t>(step_block)), region, at, at + 2 * kMs);
+    add_region(trace, TraceRegion::of_block(static_cast<int32_t>(step_block)), region, at, at + 2 * kMs);
     add_event(trace, EventKind::copy_out, kOut, region + " up", at, at + kMs, 64 << 20, ValueId(step_block));
     add_event(trace, EventKind::copy_in, kIn, region + " up", at + kMs, at + 2 * kMs, 64 << 20, ValueId(step_block));
     trace.owned.push_back({at, step_block + 1, int64_t{256} << 20});

@@ -19,16 +19,16 @@ namespace {
 
 using nlohmann::json;
 
-std::pair<Descriptor, Descriptor> connected() {
-  const Listener listener(true, 0);
-  Descriptor one = connect("127.0.0.1", listener.port(), 5s);
-  Descriptor other = listener.accept(5s);
+std::pair<FileDescriptor, FileDescriptor> connected() {
+  const TcpListener listener(true, 0);
+  FileDescriptor one = connect("127.0.0.1", listener.port(), 5s);
+  FileDescriptor other = listener.accept(5s);
   REQUIRE(one.get() >= 0);
   REQUIRE(other.get() >= 0);
   return {std::move(one), std::move(other)};
 }
 
-void write(const Descriptor& socket, const std::string& text) {
+void write(const FileDescriptor& socket, const std::string& text) {
   REQUIRE(::send(socket.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
 }
 
@@ -56,12 +56,12 @@ TEST_CASE("an end that is gone is told after all that it said") {
   auto [one, other] = connected();
   Connection to(std::move(other), 5s);
   write(one, "{\"n\": 1}\n{\"n\": 2}\n{\"cut");
-  one = Descriptor();
+  one = FileDescriptor();
   json message;
   REQUIRE(to.receive(message, 5s));
   REQUIRE(to.receive(message, 5s));
   CHECK(message == json{{"n", 2}});
-  CHECK_THROWS_WITH_AS(to.receive(message, 5s), "it has ended", PeerLost);
+  CHECK_THROWS_WITH_AS(to.receive(message, 5s), "it has ended", PeerLostError);
 }
 
 TEST_CASE("what is no message is an error") {
@@ -70,7 +70,7 @@ TEST_CASE("what is no message is an error") {
     Connection to(std::move(other), 5s);
     write(one, text);
     json message;
-    CHECK_THROWS_AS_MESSAGE(to.receive(message, 5s), PeerLost, text);
+    CHECK_THROWS_AS_MESSAGE(to.receive(message, 5s), PeerLostError, text);
   }
 }
 
@@ -99,23 +99,23 @@ TEST_CASE("who takes nothing does not hold the sender up for ever") {
   auto [one, other] = connected();
   Connection from(std::move(one), 200ms);
   const json large = {{"large", std::string(60 << 20, 'x')}};
-  CHECK_THROWS_WITH_AS(from.send(large), "it takes nothing any more", PeerLost);
+  CHECK_THROWS_WITH_AS(from.send(large), "it takes nothing any more", PeerLostError);
 }
 
 TEST_CASE("a port is waited for, and a name that nobody knows is told") {
   const auto start = std::chrono::steady_clock::now();
   int port = 0;
-  { port = Listener(true, 0).port(); }
+  { port = TcpListener(true, 0).port(); }
   CHECK(connect("127.0.0.1", port, 300ms).get() < 0);
   CHECK(std::chrono::steady_clock::now() - start >= 300ms);
   CHECK_THROWS_AS(connect("no.such.host.invalid", port, 100ms), UsageError);
-  const Listener taken(true, 0);
-  CHECK_THROWS_AS(Listener(true, taken.port()), IoError);
+  const TcpListener taken(true, 0);
+  CHECK_THROWS_AS(TcpListener(true, taken.port()), IoError);
 }
 
 TEST_CASE("addresses of this machine alone are known") {
   auto [one, other] = connected();
-  CHECK(own_address(one.get()) == "127.0.0.1");
+  CHECK(local_address(one.get()) == "127.0.0.1");
   CHECK(peer_address(other.get()) == "127.0.0.1");
   CHECK(address_towards("127.0.0.1", 9) == "127.0.0.1");
   for (const char* name : {"127.0.1.1", "::1", "localhost"}) CHECK(is_loopback(name));

@@ -17,10 +17,10 @@ using namespace memtune;
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-static Tensors packed_4bit(const std::map<std::string, at::Tensor>& weights, quantized::Magnitudes magnitudes) {
+static Tensors packed_4bit(const std::map<std::string, at::Tensor>& weights, quantized::AbsmaxFormat magnitudes) {
   Tensors tensors;
   for (const auto& [name, weight] : weights) {
-    const quantized::Nf4 packed = quantized::pack_nf4(weight, magnitudes);
+    const quantized::Nf4Weight packed = quantized::pack_nf4(weight, magnitudes);
     tensors[name] = packed.bytes;
     tensors[name + ".absmax"] = packed.largest;
     if (packed.mean.defined()) tensors[name + ".nested_absmax"] = packed.largest_of_largest;
@@ -34,7 +34,7 @@ static Tensors packed_8bit(const Tensors& weights) {
   Tensors tensors;
   for (const auto& [name, weight] : weights) {
     if (name == "inputs" || weight.dim() != 2) continue;
-    const quantized::Int8 packed = quantized::pack_int8(weight);
+    const quantized::Int8Weight packed = quantized::pack_int8(weight);
     tensors[name] = packed.numbers;
     tensors[name + ".SCB"] = packed.largest;
     tensors[name + ".unpacked"] = quantized::unpack_int8(packed, weight.scalar_type());
@@ -51,15 +51,16 @@ int main(int /*argc*/, char** argv) try {
   const std::string load_in = argv[1];
   Tensors weights;
   for (const auto& [name, weight] : frontend::read_safetensors(argv[2])) weights[name] = weight;
-  const Tensors tensors = load_in == "8bit" ? packed_8bit(weights)
-                                            : packed_4bit(weights, load_in == "4bit" ? quantized::Magnitudes::quantized
-                                                                                     : quantized::Magnitudes::plain);
-  std::vector<safetensors::Spec> specs;
+  const Tensors tensors = load_in == "8bit"
+                              ? packed_8bit(weights)
+                              : packed_4bit(weights, load_in == "4bit" ? quantized::AbsmaxFormat::quantized
+                                                                       : quantized::AbsmaxFormat::plain);
+  std::vector<safetensors::TensorSpec> specs;
   for (const auto& [name, tensor] : tensors)
     specs.push_back({name, *frontend::dtype_of(tensor.scalar_type()), tensor.sizes().vec()});
   const safetensors::Header header{safetensors::lay_out(specs), {}};
   std::string file = safetensors::print_header(header);
-  for (const safetensors::Entry& entry : header.entries)
+  for (const safetensors::TensorEntry& entry : header.entries)
     file.append(static_cast<const char*>(tensors.at(entry.name).const_data_ptr()), static_cast<size_t>(entry.bytes()));
   write_file(argv[3], file);
 } catch (const std::exception& error) {

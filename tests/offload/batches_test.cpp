@@ -6,19 +6,19 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/engine/offload/offload.h"
+#include "core/engine/offload/offload_engine.h"
 #include "tests/support/queue_device.h"
 
 namespace memtune::offload {
 namespace {
 
-using autograd::SavedValue;
-using autograd::Use;
+using autograd::ConsumerHandle;
+using autograd::SavedStorage;
 using device::Stream;
 
 constexpr int64_t kBytes = 1024, kFar = 1 << 20;
 
-struct Recording final : trace::Recorder {
+struct Recording final : trace::ValueEventRecorder {
   void saved(const trace::ValueKey&) override {}
   void used(const trace::ValueKey&, int) override {}
   void begin_copies(const trace::ValueKey&) override { ++copies; }
@@ -48,7 +48,7 @@ struct Engine {
     device.use = {0, 1, 0, 0};
     offload.begin_learning();
     offload.begin_step();
-    std::vector<Use> values = send(16);
+    std::vector<ConsumerHandle> values = start_offload(16);
     offload.begin_head();
     offload.end_forward();
     for (; !values.empty(); values.pop_back()) {
@@ -61,18 +61,20 @@ struct Engine {
   }
 
   // The i-th holds i everywhere.
-  Use send_one(float content, int64_t bytes = kBytes, plan::Place place = plan::Place::host) {
+  ConsumerHandle send_one(float content, int64_t bytes = kBytes,
+                          plan::TensorPlacement place = plan::TensorPlacement::host) {
     const at::Tensor tensor = at::full({bytes / 4}, content);
-    Use use(std::make_shared<SavedValue>(tensor.storage(), SavedValue::Origin{}, place), Use::By::backward);
-    offload.send(*use);
+    ConsumerHandle use(std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, place),
+                       ConsumerHandle::ConsumerKind::backward);
+    offload.start_offload(*use);
     return use;
   }
-  std::vector<Use> send(int count) {
-    std::vector<Use> values;
+  std::vector<ConsumerHandle> start_offload(int count) {
+    std::vector<ConsumerHandle> values;
     for (int i = 0; i < count; ++i) values.push_back(send_one(static_cast<float>(i)));
     return values;
   }
-  static bool holds(Use& value, float content) {
+  static bool holds(ConsumerHandle& value, float content) {
     const at::Storage bytes = value->bytes();
     const at::Tensor tensor = at::empty({0}).set_(bytes, 0, {static_cast<int64_t>(bytes.nbytes()) / 4}, {1});
     return tensor.eq(content).all().item<bool>();
@@ -80,14 +82,14 @@ struct Engine {
 
   tests::QueueDevice device{tests::QueueDevice::Compute::caller};
   tier::HostTier tier;
-  Offload offload{device, settings(), tier, /*batch_bytes=*/4 * kBytes};
+  OffloadEngine offload{device, settings(), tier, /*batch_bytes=*/4 * kBytes};
 };
 
 using Batches = std::vector<size_t>;
 
 TEST_CASE("small values leave when as many are there as go together") {
   Engine engine;
-  auto values = engine.send(3);
+  auto values = engine.start_offload(3);
   CHECK(engine.device.batches.empty());
   CHECK(engine.offload.counters().out_bytes == 0);
   values.push_back(engine.send_one(3));
@@ -97,47 +99,47 @@ TEST_CASE("small values leave when as many are there as go together") {
 
 TEST_CASE("a large value leaves at once and alone, and what waited leaves before it") {
   Engine engine;
-  const Use large = engine.send_one(0, 4 * kBytes);
+  const ConsumerHandle large = engine.send_one(0, 4 * kBytes);
   CHECK(engine.device.batches == Batches{1});
-  const auto small = engine.send(2);
-  const Use other = engine.send_one(0, 8 * kBytes);
+  const auto small = engine.start_offload(2);
+  const ConsumerHandle other = engine.send_one(0, 8 * kBytes);
   CHECK(engine.device.batches == Batches{1, 2, 1});
 }
 
 TEST_CASE("what waits leaves when the block ends") {
   Engine engine;
-  const auto values = engine.send(2);
+  const auto values = engine.start_offload(2);
   engine.offload.end_block();
   CHECK(engine.device.batches == Batches{2});
 }
 
 TEST_CASE("what waits leaves when the op that comes next would raise the peak, and no sooner") {
   Engine engine;
-  const auto values = engine.send(2);
+  const auto values = engine.start_offload(2);
   engine.device.use.allocated = kFar - 5000;
   engine.offload.make_room(5000);
   CHECK(engine.device.batches.empty());
   engine.device.on_wait = [&] { engine.device.use.allocated -= 2 * kBytes; };
   engine.offload.make_room(5001);
   CHECK(engine.device.batches == Batches{2});
-  CHECK_FALSE(values[0]->alive());
+  CHECK_FALSE(values[0]->live_storage());
 }
 
 TEST_CASE("near the peak, or while it is not known, each value leaves by itself") {
   SUBCASE("near") {
     Engine engine;
     engine.device.use.allocated = kFar - 8 * kBytes;  // two batches
-    const auto gathered = engine.send(2);
+    const auto gathered = engine.start_offload(2);
     CHECK(engine.device.batches.empty());
     engine.device.use.allocated += 1;
-    const auto values = engine.send(2);
+    const auto values = engine.start_offload(2);
     CHECK(engine.device.batches == Batches{3, 1});  // with those that waited
   }
   SUBCASE("not known") {
     Engine engine;
     engine.offload.begin_learning();
     engine.offload.begin_step();
-    const auto values = engine.send(2);
+    const auto values = engine.start_offload(2);
     CHECK(engine.device.batches == Batches{1, 1});
   }
 }
@@ -145,12 +147,12 @@ TEST_CASE("near the peak, or while it is not known, each value leaves by itself"
 TEST_CASE(
     "a value that waits to leave is used where it is, leaves before it is overwritten, and dies without a trace") {
   Engine engine;
-  auto values = engine.send(3);
+  auto values = engine.start_offload(3);
   CHECK(engine.holds(values[0], 0));
   CHECK(engine.device.batches.empty());
   values[1]->before_overwrite();
   CHECK(engine.device.batches == Batches{1});
-  CHECK_FALSE(values[1]->alive());
+  CHECK_FALSE(values[1]->live_storage());
   CHECK(engine.holds(values[1], 1));
   values[2].end();
   engine.offload.end_block();
@@ -161,11 +163,11 @@ TEST_CASE(
 
 TEST_CASE("copies back go together, no more than are ahead of them") {
   Engine engine;
-  auto values = engine.send(16);
+  auto values = engine.start_offload(16);
   engine.offload.end_block();
   engine.device.use.allocated = kFar;
   engine.offload.make_room(1);  // and will not fit: all leave the device
-  for (const Use& value : values) REQUIRE_FALSE(bool(value->alive()));
+  for (const ConsumerHandle& value : values) REQUIRE_FALSE(bool(value->live_storage()));
   engine.device.batches.clear();
   engine.offload.end_forward();
   engine.offload.begin_unpack();
@@ -178,7 +180,7 @@ TEST_CASE("while values are recorded each copy is a call of its own, told as its
   Engine engine;
   Recording recording;
   engine.offload.set_recorder(&recording);
-  const auto values = engine.send(4);
+  const auto values = engine.start_offload(4);
   CHECK(engine.offload.counters().out_bytes == 4 * kBytes);
   CHECK(engine.device.batches.empty());
   CHECK(recording.copies == 4);
@@ -186,8 +188,8 @@ TEST_CASE("while values are recorded each copy is a call of its own, told as its
 
 TEST_CASE("values that host memory has no room for keep their bytes where they are") {
   Engine engine(kFar, /*host_budget_bytes=*/16 * 4096);  // a lease is a page
-  std::vector<Use> values = engine.send(18);
-  CHECK_THROWS_AS(engine.offload.end_block(), OutOfHostMemory);
+  std::vector<ConsumerHandle> values = engine.start_offload(18);
+  CHECK_THROWS_AS(engine.offload.end_block(), OutOfHostMemoryError);
   for (size_t i = 0; i < values.size(); ++i) CHECK(engine.holds(values[i], static_cast<float>(i)));
   values.clear();
   CHECK(engine.tier.pool().leased_bytes() == 0);

@@ -4,13 +4,13 @@
 
 #include <vector>
 
-#include "core/engine/offload/offload.h"
+#include "core/engine/offload/offload_engine.h"
 #include "tests/support/simulated_device.h"
 
 namespace memtune::offload {
 namespace {
 
-using autograd::Use;
+using autograd::ConsumerHandle;
 
 constexpr int64_t kBytes = 1024, kFar = 1 << 30;
 constexpr int kValues = 32;
@@ -21,17 +21,17 @@ tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_u
   tier::HostTier tier(device, 1 << 20, 0, nullptr);
   plan::TransferSettings settings;
   settings.min_bytes = 0;
-  Offload offload(device, settings, tier, batch_bytes);
+  OffloadEngine offload(device, settings, tier, batch_bytes);
   const auto step = [&] {
     offload.begin_step();
-    std::vector<Use> values;
+    std::vector<ConsumerHandle> values;
     for (int i = 0; i < kValues; ++i, device.now_us += 1) {
       offload.make_room(0);
       const at::Tensor tensor = at::empty({kBytes}, at::kByte);
-      values.emplace_back(
-          std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, plan::Place::host),
-          Use::By::backward);
-      offload.send(*values.back());
+      values.emplace_back(std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
+                                                                   plan::TensorPlacement::host),
+                          ConsumerHandle::ConsumerKind::backward);
+      offload.start_offload(*values.back());
     }
     device.now_us += kValues * copy_us;  // the head: all that was sent has left
     offload.begin_head();

@@ -8,23 +8,23 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/engine/offload/offload.h"
+#include "core/engine/offload/offload_engine.h"
 
 namespace memtune::offload {
 namespace {
 
-using autograd::Use;
+using autograd::ConsumerHandle;
 using device::Stream;
 using tests::FailingDevice;
 
-void step(Offload& offload, std::vector<Use>& values) {
+void step(OffloadEngine& offload, std::vector<ConsumerHandle>& values) {
   offload.begin_step();
   for (int i = 0; i < 6; ++i) {
     const at::Tensor tensor = at::full({256}, i);
-    values.emplace_back(
-        std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, plan::Place::host),
-        Use::By::backward);
-    offload.send(*values.back());
+    values.emplace_back(std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
+                                                                 plan::TensorPlacement::host),
+                        ConsumerHandle::ConsumerKind::backward);
+    offload.start_offload(*values.back());
   }
   offload.begin_head();
   offload.end_forward();
@@ -44,8 +44,8 @@ bool strikes(int call, Fails fails, const plan::TransferSettings& settings) {
   bool ran = false;
   {
     CAPTURE(call);
-    Offload offload(device, settings, tier, /*batch_bytes=*/2048);
-    std::vector<Use> values;  // outlive the failure, as the graph does
+    OffloadEngine offload(device, settings, tier, /*batch_bytes=*/2048);
+    std::vector<ConsumerHandle> values;  // outlive the failure, as the graph does
     try {
       offload.begin_learning();
       step(offload, values);
@@ -67,7 +67,7 @@ TEST_CASE("a device that fails at any call ends the step with its error, and not
   plan::TransferSettings settings;
   settings.min_bytes = 0;
   SUBCASE("values") {}
-  SUBCASE("blocks") { settings.schedule = plan::Schedule::block; }
+  SUBCASE("blocks") { settings.schedule = plan::OffloadGranularity::block; }
   SUBCASE("one stream") { settings.side_stream = false; }
   for (const Fails fails : {Fails::once, Fails::for_good}) {
     int call = 1;

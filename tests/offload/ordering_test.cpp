@@ -6,14 +6,14 @@
 
 #include <algorithm>
 
-#include "core/engine/offload/offload.h"
+#include "core/engine/offload/offload_engine.h"
 #include "tests/support/cpu_memory.h"
 #include "tests/support/queue_device.h"
 
 namespace memtune::offload {
 namespace {
 
-using autograd::Use;
+using autograd::ConsumerHandle;
 using device::Stream;
 using tests::QueueDevice;
 using tests::Random;
@@ -68,7 +68,7 @@ class Steps {
 
  private:
   struct Value {
-    Use use;
+    ConsumerHandle use;
     at::Tensor tensor;  // while the forward holds it
     float content;
   };
@@ -79,7 +79,7 @@ class Steps {
     settings.side_stream = !random.one_in(6);
     settings.stash_bytes = random.of({0, 700, 1 << 20});
     settings.prefetch_bytes = random.of({0, 900, 1 << 20});
-    if (random.one_in(3)) settings.schedule = plan::Schedule::block;
+    if (random.one_in(3)) settings.schedule = plan::OffloadGranularity::block;
     settings.groups_in_flight = random.below(3);
     settings.prefetch_blocks = random.below(3);
     return settings;
@@ -103,10 +103,10 @@ class Steps {
       const at::Tensor tensor = at::empty({64 * (1 + random_.below(20))});
       const auto content = static_cast<float>(++contents_);
       fill(tensor, content);
-      auto value =
-          std::make_shared<autograd::SavedValue>(tensor.storage(), autograd::SavedValue::Origin{}, plan::Place::host);
-      values_.push_back({Use(std::move(value), Use::By::backward), tensor, content});
-      offload_.send(*values_.back().use);
+      auto value = std::make_shared<autograd::SavedStorage>(tensor.storage(), autograd::SavedStorage::Origin{},
+                                                            plan::TensorPlacement::host);
+      values_.push_back({ConsumerHandle(std::move(value), ConsumerHandle::ConsumerKind::backward), tensor, content});
+      offload_.start_offload(*values_.back().use);
       for (Value& value : values_) forward_goes_on(value);
       if (random_.one_in(3)) offload_.end_block();
       if (random_.one_in(8)) offload_.begin_head();
@@ -144,7 +144,7 @@ class Steps {
   QueueDevice device_;
   StreamOrderedMemory memory_;
   tier::HostTier tier_;
-  Offload offload_;
+  OffloadEngine offload_;
   std::vector<Value> values_;
   int contents_ = 0, wrong_ = 0;
 };

@@ -24,7 +24,7 @@
 namespace memtune::tests {
 namespace {
 
-constexpr unsigned kMostSeconds = 60;
+constexpr unsigned kMaxSeconds = 60;
 constexpr int kRepetitions = 4;  // of `none`, where it does not repeat itself
 constexpr double kAllowed = 2;   // times what they differ by
 
@@ -71,7 +71,7 @@ class Case {
     expected_ = torch::jit::pickle_load(std::vector<char>(answer.begin(), answer.end())).toGenericDict();
     plan::ModelSource source;
     source.path = path;
-    program_ = frontend::with_loss(frontend::lower({source, "", device_}), frontend::Loss::returned, "");
+    program_ = frontend::with_loss(frontend::lower({source, "", device_}), frontend::LossKind::returned, "");
     facts_ = program::facts(program_, program::find_blocks(program_, "layers.*"));
     survey();
   }
@@ -91,11 +91,11 @@ class Case {
   int64_t reruns = 0, moved = 0;
 
  private:
-  ops::Autocast autocast() const { return {autocast_, at::kBFloat16}; }
+  ops::AutocastState autocast() const { return {autocast_, at::kBFloat16}; }
 
   void survey() {
-    const program::ModuleState restore(program_.state, device_);
-    step::Survey survey(program_, facts_, device_.type());
+    const program::ModuleStateGuard restore(program_.state, device_);
+    step::ForwardSurvey survey(program_, facts_, device_.type());
     const ops::AutocastScope autocast(device_.type(), this->autocast());
     const autograd::HookScope hooks(&survey);
     program::Interpreter(program_).run({at::ones({4})}, &survey);
@@ -115,10 +115,10 @@ class Case {
   Answer torchscript() {
     program::NamedTensors parameters;
     for (const auto& parameter : module_.named_parameters()) parameters.emplace_back(parameter.name, parameter.value);
-    program::State state;
+    program::ModelState state;
     state.object = module_._ivalue();
     state.parameters = parameters;
-    const program::ModuleState restore(state, device_);
+    const program::ModuleStateGuard restore(state, device_);
     at::manual_seed(0);
     at::Tensor loss;
     {
@@ -129,8 +129,8 @@ class Case {
     return take(loss, parameters, module_);
   }
 
-  Answer interpreted(step::Executor* executor) {
-    const program::ModuleState restore(program_.state, device_);
+  Answer interpreted(step::PlanExecutor* executor) {
+    const program::ModuleStateGuard restore(program_.state, device_);
     at::manual_seed(0);
     if (executor) executor->begin_step();
     at::Tensor loss;
@@ -147,7 +147,7 @@ class Case {
   Answer under(const std::string& strategy) {
     plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), facts_);
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
-    step::Executor executor(program_, facts_, plan, test_device());
+    step::PlanExecutor executor(program_, facts_, plan, test_device());
     Answer answer = interpreted(&executor);
     reruns += executor.reruns();
     moved += executor.offload().counters().out_bytes;
@@ -247,7 +247,7 @@ int main() {
   torch::jit::getProfilingMode() = false;
   torch::jit::setGraphExecutorOptimize(false);  // its own differentiation is wrong for products of complex numbers
   for (std::string line; std::getline(std::cin, line);) {
-    alarm(memtune::tests::kMostSeconds);
+    alarm(memtune::tests::kMaxSeconds);
     std::cout << memtune::tests::try_case(line).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
               << std::endl;
   }

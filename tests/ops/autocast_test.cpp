@@ -55,7 +55,7 @@ TEST_CASE("a scope leaves autocast as it was") {
     }
     CHECK((at::matmul(x, x).scalar_type() == at::kBFloat16));
   }
-  CHECK_FALSE(Autocast::now(c10::kCPU).enabled);
+  CHECK_FALSE(AutocastState::now(c10::kCPU).enabled);
   CHECK((at::matmul(x, x).scalar_type() == at::kFloat));
 }
 

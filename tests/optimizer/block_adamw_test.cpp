@@ -26,7 +26,7 @@ void train(Optimizer& optimizer, const std::vector<at::Tensor>& parameters, int 
 
 TEST_CASE("states take a byte an element, a scale a block, and small parameters have float32") {
   const std::vector<at::Tensor> parameters = {parameter(10000), parameter(4095, at::kBFloat16), parameter(4096)};
-  BlockAdamW in_8_bits({"adamw_8bit", 0.1}, parameters, true, false);
+  BitsandbytesAdamW in_8_bits({"adamw_8bit", 0.1}, parameters, true, false);
   train(in_8_bits, parameters, 1);
   CHECK(in_8_bits.state_bytes() == 2 * (10000 + 4 * 40) + 2 * 4 * 4095 + 2 * (4096 + 4 * 16));
   CHECK(in_8_bits.state(0).size() == 5);
@@ -35,15 +35,15 @@ TEST_CASE("states take a byte an element, a scale a block, and small parameters 
 
 TEST_CASE("an embedding's states are float32, whatever its size") {
   const std::vector<at::Tensor> parameters = {parameter(10000), parameter(5000)};
-  BlockAdamW optimizer({"adamw_8bit", 0.1, 0, {parameters[0].unsafeGetTensorImpl()}}, parameters, true, false);
+  BitsandbytesAdamW optimizer({"adamw_8bit", 0.1, 0, {parameters[0].unsafeGetTensorImpl()}}, parameters, true, false);
   train(optimizer, parameters, 1);
   CHECK(optimizer.state_bytes() == 2 * 4 * 10000 + 2 * (5000 + 4 * 20));
 }
 
 TEST_CASE("with states of eight bits training goes where it goes with float32") {
   const at::Tensor wide = parameter(20000), narrow = wide.detach().clone().requires_grad_();
-  BlockAdamW in_32_bits({"paged_adamw_32bit", 0.01}, {wide}, false, true);
-  BlockAdamW in_8_bits({"adamw_8bit", 0.01}, {narrow}, true, false);
+  BitsandbytesAdamW in_32_bits({"paged_adamw_32bit", 0.01}, {wide}, false, true);
+  BitsandbytesAdamW in_8_bits({"adamw_8bit", 0.01}, {narrow}, true, false);
   const at::Tensor before = wide.detach().clone();
   train(in_32_bits, {wide}, 20);
   train(in_8_bits, {narrow}, 20);
@@ -56,7 +56,7 @@ TEST_CASE("with states of eight bits training goes where it goes with float32") 
 
 TEST_CASE("in float32 it is the AdamW that everybody knows") {
   const at::Tensor ours = parameter(5000), theirs = ours.detach().clone().requires_grad_();
-  BlockAdamW optimizer({"paged_adamw_32bit", 0.01}, {ours}, false, true);
+  BitsandbytesAdamW optimizer({"paged_adamw_32bit", 0.01}, {ours}, false, true);
   train(optimizer, {ours}, 5);
   const auto fused = make_optimizer({"adamw", 0.01}, {theirs});
   train(*fused, {theirs}, 5);
@@ -78,7 +78,7 @@ TEST_CASE("a parameter in bfloat16, or of another layout, is moved as well") {
   const at::Tensor last = flat.detach().clone().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
   const at::Tensor slope = at::randn(flat.sizes());
   for (const at::Tensor& p : {flat, last}) {
-    BlockAdamW optimizer({"adamw_8bit", 0.01}, {p}, true, false);
+    BitsandbytesAdamW optimizer({"adamw_8bit", 0.01}, {p}, true, false);
     p.mutable_grad() = slope.clone();
     optimizer.step();
   }
@@ -86,7 +86,7 @@ TEST_CASE("a parameter in bfloat16, or of another layout, is moved as well") {
   CHECK(last.is_contiguous(at::MemoryFormat::ChannelsLast));
   const at::Tensor half = parameter(6000, at::kBFloat16);
   const at::Tensor before = half.detach().clone();
-  BlockAdamW optimizer({"adamw_8bit", 0.1}, {half}, true, false);
+  BitsandbytesAdamW optimizer({"adamw_8bit", 0.1}, {half}, true, false);
   train(optimizer, {half}, 1);
   CHECK_FALSE(at::equal(half.detach(), before));
 }

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/autograd/hooks.h"
-#include "core/engine/optimizer/in_backward.h"
+#include "core/engine/optimizer/optimizer_in_backward.h"
 
 namespace memtune::optimizer {
 namespace {
@@ -126,7 +126,7 @@ TEST_CASE("in the backward each parameter is updated at once, as it would be aft
     at::manual_seed(3);
     const std::vector<at::Tensor> weights = {at::randn({8, 8}).requires_grad_(), at::randn({8, 8}).requires_grad_()};
     const auto optimizer = make_optimizer({"adamw", 0.1}, weights);
-    std::optional<InBackward> updates;
+    std::optional<OptimizerInBackward> updates;
     if (in_backward) updates.emplace(*optimizer);
     for (int step = 0; step < 3; ++step) {
       // The second weight is used twice: it changes when both uses have had their backward.
@@ -140,7 +140,7 @@ TEST_CASE("in the backward each parameter is updated at once, as it would be aft
   CHECK(at::equal(trained(true), trained(false)));
   const at::Tensor p = parameter(1);
   const auto optimizer = make_optimizer({"sgd", 1}, {p});
-  { const InBackward updates(*optimizer); }
+  { const OptimizerInBackward updates(*optimizer); }
   autograd::backward(p.sum());
   CHECK(p.grad().defined());  // it is over
 }

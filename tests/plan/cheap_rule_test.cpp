@@ -18,16 +18,16 @@ namespace {
 constexpr int64_t kSavedMin = 1 << 20;
 
 // Bytes that the device holds for backward.
-int64_t held(const MemoryGraph& graph, const Draft& draft) {
+int64_t held(const MemoryGraph& graph, const PlanDraft& draft) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int64_t bytes = 0;
   for (size_t i = 0; i < needed.size(); ++i)
-    if (needed[i] && draft.place(graph.memories()[i]) == Place::keep) bytes += graph.memories()[i].bytes;
+    if (needed[i] && draft.place(graph.memories()[i]) == TensorPlacement::keep) bytes += graph.memories()[i].bytes;
   return bytes;
 }
 
 int64_t held(const std::string& spec, const ProgramFacts& facts) {
-  return held(MemoryGraph(facts), Draft(facts, plan_of(spec, facts)));
+  return held(MemoryGraph(facts), PlanDraft(facts, plan_of(spec, facts)));
 }
 
 // One block: a memory is an op; some are dear, some saved.
@@ -53,23 +53,24 @@ struct Best {
   int reruns = 0;
 };
 
-int reruns(const MemoryGraph& graph, const Draft& draft) {
+int reruns(const MemoryGraph& graph, const PlanDraft& draft) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int count = 0;
-  for (size_t i = 0; i < needed.size(); ++i) count += needed[i] && draft.place(graph.memories()[i]) == Place::recompute;
+  for (size_t i = 0; i < needed.size(); ++i)
+    count += needed[i] && draft.place(graph.memories()[i]) == TensorPlacement::recompute;
   return count;
 }
 
 // Every set of cheap memories of the block recomputed.
 Best try_all(const ProgramFacts& facts, const MemoryGraph& graph) {
-  std::vector<const Memory*> cheap;
-  for (const Memory& memory : graph.memories())
+  std::vector<const MemoryNode*> cheap;
+  for (const MemoryNode& memory : graph.memories())
     if (facts.ops[memory.op].block == 0 && is_cheap(facts.ops[memory.op])) cheap.push_back(&memory);
   Best best;
   for (unsigned set = 0; set < 1u << cheap.size(); ++set) {
-    Draft draft(facts);
+    PlanDraft draft(facts);
     for (size_t i = 0; i < cheap.size(); ++i)
-      if (set >> i & 1) draft.fill(*cheap[i], Place::recompute);
+      if (set >> i & 1) draft.fill(*cheap[i], TensorPlacement::recompute);
     const int64_t bytes = held(graph, draft);
     const int count = reruns(graph, draft);
     if (bytes < best.bytes || (bytes == best.bytes && count < best.reruns)) best = {bytes, count};
@@ -99,7 +100,7 @@ TEST_CASE("on random programs no choice holds fewer bytes, and none as few with 
   for (int i = 0; i < 400; ++i) {
     const ProgramFacts facts = random_program(random);
     const MemoryGraph graph(facts);
-    Draft draft(facts);
+    PlanDraft draft(facts);
     place_cheap({true}, facts, graph, kSavedMin, draft);
     const Best best = try_all(facts, graph);
     CAPTURE(i);
@@ -258,10 +259,10 @@ TEST_CASE("what an earlier part moved away is a root that costs nothing") {
   builder.op("aten::relu", {large});
   builder.measured(8, true);
   const MemoryGraph graph(builder.facts);
-  Draft draft(builder.facts);
-  draft.set(0, 0, Place::host);
+  PlanDraft draft(builder.facts);
+  draft.set(0, 0, TensorPlacement::host);
   place_cheap({true}, builder.facts, graph, kSavedMin, draft);
-  CHECK(draft.place(1, 0) == Place::recompute);
+  CHECK(draft.place(1, 0) == TensorPlacement::recompute);
 }
 
 TEST_CASE("without a measured forward every cheap op is recomputed but where its value leaves the block") {

@@ -7,8 +7,8 @@
 
 using namespace memtune;
 using namespace memtune::test;
-using plan::Memory;
 using plan::MemoryGraph;
+using plan::MemoryNode;
 
 namespace {
 
@@ -136,7 +136,7 @@ TEST_CASE("what an op saves for itself is a memory that autograd saved") {
   builder.measured(8, false, 0, 2);
   const MemoryGraph graph(builder.facts);
   REQUIRE(graph.memories().size() == 2);
-  CHECK(graph.memories()[1].output == kPrivate);
+  CHECK(graph.memories()[1].output == kPrivateSave);
   CHECK(graph.memories()[1].bytes == 2);
   CHECK(graph.memories()[1].saved);
 }

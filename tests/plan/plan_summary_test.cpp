@@ -12,12 +12,12 @@ using namespace memtune::test;
 namespace {
 
 // "0-1: keep 3 12MiB recompute 1 4MiB"
-std::string shown(const SummaryRow& row) {
+std::string shown(const BlockRangeSummary& row) {
   std::string text = row.blocks + ":";
   for (size_t place = 0; place < row.sums.size(); ++place) {
-    const PlaceSum& sum = row.sums[place];
+    const PlacementTotals& sum = row.sums[place];
     if (sum.values == 0) continue;
-    text += " " + to_string(static_cast<Place>(place)) + " " + std::to_string(sum.values) + " " +
+    text += " " + to_string(static_cast<TensorPlacement>(place)) + " " + std::to_string(sum.values) + " " +
             std::to_string(sum.bytes / kMiB) + "MiB";
   }
   return text;
@@ -26,7 +26,7 @@ std::string shown(const SummaryRow& row) {
 std::vector<std::string> shown(const std::string& spec, const ProgramFacts& facts) {
   std::vector<std::string> rows;
   const PlanSummary summary = summarize(plan_of(spec, facts), facts);
-  for (const SummaryRow& row : summary.rows) rows.push_back(shown(row));
+  for (const BlockRangeSummary& row : summary.rows) rows.push_back(shown(row));
   rows.push_back(shown(summary.total));
   return rows;
 }

@@ -24,23 +24,23 @@ const OpPlacement* placement(const Plan& plan, int op) {
   return nullptr;
 }
 
-Place output(const Plan& plan, int op) {
+TensorPlacement output(const Plan& plan, int op) {
   const OpPlacement* of = placement(plan, op);
-  return of ? of->outputs.at(0) : Place::keep;
+  return of ? of->outputs.at(0) : TensorPlacement::keep;
 }
 
 // Ops whose saved tensors leave, by number.
 std::vector<int> senders(const Plan& plan) {
   std::vector<int> ops;
   for (const OpPlacement& placement : plan.placements)
-    if (placement.saves == Place::host) ops.push_back(placement.op);
+    if (placement.saves == TensorPlacement::host) ops.push_back(placement.op);
   return ops;
 }
 
 std::vector<int> on_host(const Plan& plan) {
   std::vector<int> ops;
   for (const OpPlacement& placement : plan.placements)
-    if (std::ranges::count(placement.outputs, Place::host) > 0) ops.push_back(placement.op);
+    if (std::ranges::count(placement.outputs, TensorPlacement::host) > 0) ops.push_back(placement.op);
   return ops;
 }
 
@@ -95,10 +95,10 @@ TEST_CASE("torchtune's hooks lie around the model but for its output layer") {
   CHECK(std::ranges::count(ops, decoder.output_layer()) == 0);
   CHECK(std::ranges::count(ops, decoder.loss()) == 0);
   CHECK(on_host(plan).empty());
-  CHECK(plan.moves());
+  CHECK(plan.offloads_activations());
   CHECK(plan.transfer.min_bytes == 1024);
-  CHECK(plan.transfer.habits.stash_saves == 5);
-  CHECK(plan.transfer.habits.parameter_views);
+  CHECK(plan.transfer.compatibility.stash_saves == 5);
+  CHECK(plan.transfer.compatibility.parameter_views);
 }
 
 TEST_CASE("TRL's lie around the loss too") {
@@ -115,7 +115,7 @@ TEST_CASE("ms-swift's lie around all blocks but the last") {
   CHECK(ops.size() == 2 * kOpsOfBlock);
   CHECK(ops.front() == decoder.first_of_block[0]);
   CHECK(ops.back() == decoder.first_of_block[2] - 1);
-  CHECK(plan.transfer.schedule == plan::Schedule::block);
+  CHECK(plan.transfer.schedule == plan::OffloadGranularity::block);
   CHECK_THROWS_AS(planned("offload:swift", Decoder(0).facts), UsageError);
 }
 
@@ -131,10 +131,10 @@ TEST_CASE("transformers moves the inputs of every n-th block, which is checkpoin
   const Decoder decoder(4);
   const Plan plan = planned("checkpoint:hf-offload,every=2", decoder.facts);
   CHECK(on_host(plan) == std::vector{0, decoder.first_of_block[2] - 1});
-  CHECK(output(plan, decoder.first_of_block[0]) == Place::recompute);
-  CHECK(output(plan, decoder.first_of_block[1]) == Place::keep);
+  CHECK(output(plan, decoder.first_of_block[0]) == TensorPlacement::recompute);
+  CHECK(output(plan, decoder.first_of_block[1]) == TensorPlacement::keep);
   CHECK_FALSE(plan.transfer.side_stream);
-  CHECK(plan.transfer.habits.host_waits);
+  CHECK(plan.transfer.compatibility.host_waits);
   CHECK_THROWS_WITH_AS(planned("checkpoint:hf-offload,every=5", decoder.facts),
                        "checkpoint:hf-offload: every=5 must be at most the number of blocks, 4", UsageError);
 }
@@ -143,11 +143,11 @@ TEST_CASE("DeepSpeed moves the inputs of all blocks but the last, and makes that
   const Decoder decoder(3);
   const Plan plan = planned("checkpoint:deepspeed-cpu", decoder.facts);
   CHECK(on_host(plan) == std::vector{0, decoder.first_of_block[1] - 1});
-  CHECK(output(plan, decoder.first_of_block[2]) == Place::recompute);
+  CHECK(output(plan, decoder.first_of_block[2]) == TensorPlacement::recompute);
   CHECK(plan.transfer.min_bytes == 1);
   CHECK(plan.transfer.side_stream);
-  CHECK(plan.transfer.habits.stash_saves == 2);
-  CHECK_FALSE(plan.transfer.habits.host_waits);
+  CHECK(plan.transfer.compatibility.stash_saves == 2);
+  CHECK_FALSE(plan.transfer.compatibility.host_waits);
 }
 
 TEST_CASE("torchtitan makes every other linear layer of a block again, and keeps all other products") {
@@ -155,18 +155,18 @@ TEST_CASE("torchtitan makes every other linear layer of a block again, and keeps
   const Plan plan = planned("checkpoint:titan-selective", decoder.facts);
   std::vector<int> again;
   for (int op = decoder.first_of_block[1]; op < decoder.first_of_block[1] + kOpsOfBlock; ++op)
-    if (output(plan, op) == Place::recompute) again.push_back(op - decoder.first_of_block[1]);
+    if (output(plan, op) == TensorPlacement::recompute) again.push_back(op - decoder.first_of_block[1]);
   CHECK(again == std::vector{1, 3, 6, 8, 9});  // k, the rotation, o, up, the product of gate and up
-  CHECK(plan.transfer.habits.whole_blocks);
+  CHECK(plan.transfer.compatibility.whole_blocks);
 }
 
 TEST_CASE("Megatron's uniform checkpoints have several blocks, its block ones come first") {
   const Decoder decoder(4);
   const Plan uniform = planned("checkpoint:megatron-uniform,layers=2", decoder.facts);
   CHECK_FALSE(uniform.nested);
-  CHECK(output(uniform, decoder.first_of_block[1] - 1) == Place::recompute);
-  CHECK(output(uniform, decoder.first_of_block[2] - 1) == Place::keep);
+  CHECK(output(uniform, decoder.first_of_block[1] - 1) == TensorPlacement::recompute);
+  CHECK(output(uniform, decoder.first_of_block[2] - 1) == TensorPlacement::keep);
   const Plan block = planned("checkpoint:megatron-block,layers=3", decoder.facts);
-  CHECK(output(block, decoder.first_of_block[2]) == Place::recompute);
-  CHECK(output(block, decoder.first_of_block[3]) == Place::keep);
+  CHECK(output(block, decoder.first_of_block[2]) == TensorPlacement::recompute);
+  CHECK(output(block, decoder.first_of_block[3]) == TensorPlacement::keep);
 }

@@ -13,9 +13,9 @@ namespace memtune::test {
 
 using plan::OpFacts;
 using plan::OpPlacement;
-using plan::Place;
 using plan::Plan;
 using plan::ProgramFacts;
+using plan::TensorPlacement;
 
 class Builder {
  public:
@@ -152,7 +152,7 @@ inline std::string placed(const Plan& plan) {
   };
   for (const OpPlacement& placement : plan.placements) {
     std::string next;
-    for (Place place : placement.outputs) next += to_string(place) + "/";
+    for (TensorPlacement place : placement.outputs) next += to_string(place) + "/";
     next += to_string(placement.saved);
     if (next != places || placement.op != last + 1) {
       flush();

@@ -5,15 +5,15 @@
 
 #include <algorithm>
 
-#include "core/plan/rules/draft.h"
-#include "core/record/trace/private_output.h"
+#include "core/plan/rules/plan_draft.h"
+#include "core/record/trace/private_save.h"
 #include "tests/planner/costs.h"
 
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::Memory;
 using plan::MemoryGraph;
+using plan::MemoryNode;
 using plan::StepCosts;
 
 namespace {
@@ -23,45 +23,46 @@ struct Decoder {
   MemoryGraph graph{facts};
   StepCosts costs = costs_of(facts, decoder_ms(facts));
 
-  std::vector<BlockChoices> options(const OptionLimits& limits = {}) const {
+  std::vector<BlockOptionSet> options(const BlockOptionLimits& limits = {}) const {
     return block_options(facts, graph, costs, limits);
   }
   Plan plan(const BlockOption& option) const {
-    return plan_of_options(std::vector{option}, facts, graph, OptionLimits(), "one");
+    return plan_of_options(std::vector{option}, facts, graph, BlockOptionLimits(), "one");
   }
 };
 
 // What `plan` does with the first block, by the plan alone.
 BlockOption as_planned(const Decoder& decoder, const Plan& plan) {
-  const plan::Draft draft(decoder.facts, plan);
+  const plan::PlanDraft draft(decoder.facts, plan);
   const std::vector<bool> needed = plan::needed_in_backward(decoder.graph, draft);
   BlockOption found;
   for (size_t i = 0; i < needed.size(); ++i) {
-    const Memory& memory = decoder.graph.memories()[i];
+    const MemoryNode& memory = decoder.graph.memories()[i];
     if (decoder.facts.ops[memory.op].block != 0 || !needed[i]) continue;
-    const Place place = draft.place(memory);
-    if (place == Place::keep) found.resident_bytes += memory.bytes;
-    if (place == Place::host) found.moved_bytes += memory.bytes;
-    if (place == Place::recompute) found.recompute_ms += decoder.costs.runs[memory.op].ms;
+    const TensorPlacement place = draft.place(memory);
+    if (place == TensorPlacement::keep) found.resident_bytes += memory.bytes;
+    if (place == TensorPlacement::host) found.offloaded_bytes += memory.bytes;
+    if (place == TensorPlacement::recompute) found.recompute_ms += decoder.costs.runs[memory.op].ms;
   }
   return found;
 }
 
 bool beats(const BlockOption& a, const BlockOption& b) {
-  return a.resident_bytes <= b.resident_bytes && a.moved_bytes <= b.moved_bytes && a.recompute_ms <= b.recompute_ms;
+  return a.resident_bytes <= b.resident_bytes && a.offloaded_bytes <= b.offloaded_bytes &&
+         a.recompute_ms <= b.recompute_ms;
 }
 
 }  // namespace
 
 TEST_CASE("an option's plan holds, moves and reruns what the option says") {
   const Decoder decoder;
-  const BlockChoices block = decoder.options()[1];
+  const BlockOptionSet block = decoder.options()[1];
   REQUIRE(block.options.size() == 12);
   for (const BlockOption& option : block.options) {
     const BlockOption found = as_planned(decoder, decoder.plan(option));
     CAPTURE(option.resident_bytes / kMiB);
     CHECK(found.resident_bytes == option.resident_bytes);
-    CHECK(found.moved_bytes == option.moved_bytes);
+    CHECK(found.offloaded_bytes == option.offloaded_bytes);
     CHECK(found.recompute_ms == doctest::Approx(option.recompute_ms));
   }
 }
@@ -74,7 +75,9 @@ TEST_CASE("no option is worse than another in all, and the first keeps everythin
     CHECK(options.front().places.empty());
     CHECK(options.front().resident_bytes == 1536 * kMiB);
     CHECK(options.back().resident_bytes == 0);
-    const auto moves_nothing = [](const BlockOption& o) { return o.moved_bytes == 0 && o.resident_bytes == 64 * kMiB; };
+    const auto moves_nothing = [](const BlockOption& o) {
+      return o.offloaded_bytes == 0 && o.resident_bytes == 64 * kMiB;
+    };
     CHECK(std::ranges::any_of(options, moves_nothing) == (most > 2));
     for (const BlockOption& a : options)
       for (const BlockOption& b : options) CHECK((&a == &b || !beats(a, b)));
@@ -84,12 +87,12 @@ TEST_CASE("no option is worse than another in all, and the first keeps everythin
 TEST_CASE("what crosses into another block is never made again, but may move") {
   const Decoder decoder;
   int moves = 0;
-  const BlockChoices block = decoder.options()[1];
+  const BlockOptionSet block = decoder.options()[1];
   for (const BlockOption& option : block.options)
-    for (const PlacedMemory& placed : option.places) {
-      const Memory& memory = decoder.graph.memories()[placed.memory];
+    for (const MemoryPlacement& placed : option.places) {
+      const MemoryNode& memory = decoder.graph.memories()[placed.memory];
       CHECK(decoder.facts.ops[memory.op].block == 0);
-      CHECK_FALSE((memory.crosses && placed.place == Place::recompute));
+      CHECK_FALSE((memory.crosses && placed.place == TensorPlacement::recompute));
       moves += memory.crosses;
     }
   CHECK(moves > 0);
@@ -148,29 +151,29 @@ TEST_CASE("a cast that a matmul saved is cast again, at the price of a pass over
   builder.measured(8 * kMiB, false, 1, 4 * kMiB);
   StepCosts costs = costs_of(builder.facts, {8, 100});
   costs.values = {{.run = 0, .output = 0, .bytes = 8 * kMiB},
-                  {.run = 1, .output = kPrivate, .bytes = 3 * kMiB, .cast_of = 0},
-                  {.run = 1, .output = kPrivate, .bytes = 1 * kMiB, .cast_of = StepCosts::kCastOfOther}};
+                  {.run = 1, .output = kPrivateSave, .bytes = 3 * kMiB, .cast_of = 0},
+                  {.run = 1, .output = kPrivateSave, .bytes = 1 * kMiB, .cast_of = StepCosts::kCastOfOther}};
   costs.runs[0].makes = {0};
   const MemoryGraph graph(builder.facts);
   const auto options = block_options(builder.facts, graph, costs, {})[1].options;
   const auto cast_again = std::ranges::find_if(options, [](const BlockOption& o) { return o.recompute_ms > 0; });
   REQUIRE(cast_again != options.end());
   CHECK(cast_again->recompute_ms <= 12 + 8);
-  const auto moved = std::ranges::max_element(options, {}, &BlockOption::moved_bytes);
-  CHECK(moved->moved_bytes == 11 * kMiB);  // the weight's cast never moves
+  const auto moved = std::ranges::max_element(options, {}, &BlockOption::offloaded_bytes);
+  CHECK(moved->offloaded_bytes == 11 * kMiB);  // the weight's cast never moves
 }
 
 TEST_CASE("blocks of one structure have the same options, with the mean of their times") {
   Decoder decoder;
   for (auto& run : decoder.costs.runs)
     if (decoder.facts.ops[run.op].block == 1) run.ms *= 4;  // as noise may do
-  const std::vector<BlockChoices> blocks = decoder.options();
+  const std::vector<BlockOptionSet> blocks = decoder.options();
   REQUIRE(blocks.size() == 5);
   CHECK(blocks[1].structure == blocks[3].structure);
   CHECK(blocks[0].structure != blocks[1].structure);
   for (size_t i = 0; i < blocks[1].options.size(); ++i) {
     CHECK(blocks[1].options[i].recompute_ms == blocks[2].options[i].recompute_ms);
-    for (const PlacedMemory& placed : blocks[2].options[i].places)
+    for (const MemoryPlacement& placed : blocks[2].options[i].places)
       CHECK(decoder.facts.ops[decoder.graph.memories()[placed.memory].op].block == 1);
   }
   CHECK(blocks[1].options.back().recompute_ms ==
@@ -185,17 +188,17 @@ TEST_CASE("what is small does not move, unless the limits say so") {
   builder.measured(1000, true);
   const MemoryGraph graph(builder.facts);
   const StepCosts costs = costs_of(builder.facts, {1});
-  const auto most_moved = [&](const OptionLimits& limits) {
+  const auto most_moved = [&](const BlockOptionLimits& limits) {
     const auto options = block_options(builder.facts, graph, costs, limits)[1].options;
-    return std::ranges::max(options, {}, &BlockOption::moved_bytes).moved_bytes;
+    return std::ranges::max(options, {}, &BlockOption::offloaded_bytes).offloaded_bytes;
   };
   CHECK(most_moved({}) == 0);
-  CHECK(most_moved({.move_min_bytes = 1000}) == 1000);
+  CHECK(most_moved({.offload_min_bytes = 1000}) == 1000);
 }
 
 TEST_CASE("ops in no block keep everything, unless the limits say so") {
   const Decoder decoder;
-  const std::vector<BlockChoices> blocks = decoder.options();
+  const std::vector<BlockOptionSet> blocks = decoder.options();
   CHECK(blocks.front().block == -1);
   CHECK(blocks.back().block == 3);
   CHECK(blocks.back().options.size() == 1);

@@ -13,9 +13,9 @@
 #include <set>
 #include <vector>
 
-#include "core/plan/planner/chain_bound.h"
-#include "core/plan/planner/chain_labels.h"
-#include "core/plan/planner/chain_reduced.h"
+#include "core/plan/planner/chain_label_search.h"
+#include "core/plan/planner/chain_lower_bound.h"
+#include "core/plan/planner/pruned_chain.h"
 #include "tests/planner/made_up_chains.h"
 
 using namespace memtune::planner;
@@ -68,7 +68,7 @@ int64_t needed_bytes(const Chain& chain, const std::vector<int>& choice) {
     const ChainOption& option = chain.blocks[i].options[static_cast<size_t>(choice[i])];
     needed = std::max({needed, resident + option.forward_peak_bytes, resident + option.backward_peak_bytes + before});
     resident += option.resident_bytes;
-    before = option.moved_bytes;
+    before = option.offloaded_bytes;
   }
   return needed;
 }
@@ -81,7 +81,7 @@ TEST_CASE("the best of every choice of a short chain is found, its time told and
   for (int one = 0; one < 1300; ++one) {
     const Chain chain = random_case(random, one % 20 == 0 ? 7 : 5);
     const double least = least_ms(chain);
-    const std::optional<ChainPlan> plan = solve(chain);
+    const std::optional<ChainSolution> plan = solve(chain);
     CAPTURE(one);
     REQUIRE(plan.has_value() == std::isfinite(least));
     CHECK(std::isinf(lower_bound_ms(chain)) == !plan.has_value());
@@ -106,7 +106,7 @@ TEST_CASE("with a disk behind host memory the best of every choice is found too,
     chain.budget_bytes = least_budget(chain).value_or(0) +
                          static_cast<int64_t>(share * static_cast<double>(MadeUpChains::resident_most(chain)));
     const double least = least_ms(chain);
-    const std::optional<ChainPlan> plan = solve(chain);
+    const std::optional<ChainSolution> plan = solve(chain);
     CAPTURE(one);
     REQUIRE(plan.has_value() == std::isfinite(least));
     if (!plan) continue;
@@ -133,12 +133,12 @@ TEST_CASE("with a disk labels alone lead to the best: none that it needs is drop
     random.add_disk(chain);
     chain.budget_bytes += least_budget(chain).value_or(0);
     const double least = least_ms(chain);
-    const ReducedChain reduced(chain);
+    const PrunedChain reduced(chain);
     if (!std::isfinite(least)) continue;
-    const ChainBound bound(reduced);
+    const ChainLowerBound bound(reduced);
     constexpr size_t kAll = std::numeric_limits<size_t>::max() / 4;
     double found = std::numeric_limits<double>::infinity();
-    for (const auto& choice : LabelSearch(reduced, bound, found, kAll).run()) {
+    for (const auto& choice : ChainLabelSearch(reduced, bound, found, kAll).run()) {
       const ChainCost cost = simulate(chain, reduced.original(choice));
       if (cost.fits) found = std::min(found, cost.ms);
     }
@@ -154,7 +154,7 @@ TEST_CASE("what goes on to the disk is waited for where host memory has no room 
   chain.write_bytes_per_ms = 10, chain.read_bytes_per_ms = 20;
   chain.budget_bytes = 10'000, chain.staging_bytes = 40;
   ChainOption moved;
-  moved.moved_bytes = moved.disk_bytes = moved.forward_peak_bytes = moved.backward_peak_bytes = 100;
+  moved.offloaded_bytes = moved.disk_bytes = moved.forward_peak_bytes = moved.backward_peak_bytes = 100;
   for (int i = 0; i < 3; ++i) chain.blocks.push_back({2, 3, {moved}});
   const ChainCost cost = simulate(chain, std::vector<int>(3));
   // 10 ms of writes behind each block, 4 of which may wait: at the second block 6 ms, at the third 10 - 2.
@@ -202,7 +202,7 @@ TEST_CASE("the least budget is that of the choice that needs least, within host 
 TEST_CASE("the best choices differ, come best first and cost what they say") {
   Chain chain = MadeUpChains(2).decoder(24, 6, 0.2);
   chain.budget_bytes /= 3;
-  const std::vector<ChainPlan> plans = solve_best(chain, 40);
+  const std::vector<ChainSolution> plans = solve_best(chain, 40);
   REQUIRE(plans.size() == 40);
   CHECK(plans.front().cost.ms == doctest::Approx(solve(chain).value().cost.ms).epsilon(1e-3));
   CHECK(plans.back().cost.ms < plans.front().cost.ms * 1.01);
@@ -236,7 +236,7 @@ TEST_CASE("a chain of no blocks takes no time, and one that cannot fit has no ch
   CHECK_FALSE(solve(chain));
   CHECK(solve_best(chain, 3).empty());
   CHECK(std::isinf(lower_bound_ms(chain)));
-  chain.blocks[2].options = {{.moved_bytes = 1}};
+  chain.blocks[2].options = {{.offloaded_bytes = 1}};
   chain.in_bytes_per_ms = 0;
   CHECK_FALSE(least_budget(chain));
 }
@@ -249,14 +249,15 @@ TEST_CASE(
       CAPTURE(share);
       Chain chain = MadeUpChains(7).decoder(96, 8, jitter);
       chain.budget_bytes = static_cast<int64_t>(share * static_cast<double>(chain.budget_bytes));
-      std::optional<ChainPlan> plan;
+      std::optional<ChainSolution> plan;
       const double solved = seconds_of([&] { plan = solve(chain); });
       // It keeps 320'000 labels and tries each with every option of the next block, which is less than a simulation.
       const int times = 20'000;
       const double simulated = seconds_of([&] {
         for (int i = 0; i < times; ++i) simulate(chain, std::vector<int>(chain.blocks.size(), i % 2));
       });
-      CHECK(solved <= simulated / times * static_cast<double>(ChainEffort().labels * chain.blocks[0].options.size()));
+      CHECK(solved <=
+            simulated / times * static_cast<double>(ChainSearchEffort().labels * chain.blocks[0].options.size()));
       REQUIRE(plan);
       CHECK(plan->cost.ms <= lower_bound_ms(chain) * 1.003);
     }

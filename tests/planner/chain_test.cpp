@@ -13,7 +13,7 @@ namespace {
 Chain three_blocks(int64_t budget) {
   const ChainOption keep{.resident_bytes = 100, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
   const ChainOption again{.recompute_ms = 5, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
-  const ChainOption move{.moved_bytes = 100, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
+  const ChainOption move{.offloaded_bytes = 100, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
   return {std::vector<ChainBlock>(3, {10, 20, {keep, again, move}}), 20, 10, budget, 0};
 }
 

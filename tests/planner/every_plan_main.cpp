@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/plan/planner/block_options.h"
-#include "core/plan/planner/kept_costs.h"
+#include "core/plan/planner/costs_without_recompute.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -26,10 +26,10 @@ json read(const std::filesystem::path& file) {
 int main(int count, char** arguments) {
   if (count != 5) return 2;
   const plan::ProgramFacts facts = read(arguments[2])["facts"];
-  const plan::StepCosts costs = planner::kept_costs(facts, read(arguments[1]).get<plan::StepCosts>());
+  const plan::StepCosts costs = planner::costs_without_recompute(facts, read(arguments[1]).get<plan::StepCosts>());
   const std::filesystem::path folder = arguments[4];
   const plan::MemoryGraph graph(facts);
-  const planner::OptionLimits limits{.most = std::atoi(arguments[3])};
+  const planner::BlockOptionLimits limits{.most = std::atoi(arguments[3])};
   const auto parts = planner::block_options(facts, graph, costs, limits);
   std::set<std::string> seen;
   std::vector<size_t> choice(parts.size());

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
-#include "core/plan/planner/batch_costs.h"
+#include "core/plan/planner/extrapolated_costs.h"
 #include "core/plan/planner/planner.h"
-#include "core/record/trace/private_output.h"
+#include "core/record/trace/private_save.h"
 #include "tests/planner/costs.h"
 
 using namespace memtune;

@@ -60,7 +60,7 @@ class MadeUpChains {
     int64_t most = 0;
     for (ChainBlock& block : chain.blocks)
       for (ChainOption& option : block.options) {
-        if (below(2)) option.disk_bytes = below(3) ? option.moved_bytes : option.moved_bytes / 2;
+        if (below(2)) option.disk_bytes = below(3) ? option.offloaded_bytes : option.offloaded_bytes / 2;
         most += option.disk_bytes;
       }
     if (below(3) == 0)
@@ -87,7 +87,7 @@ class MadeUpChains {
 
   // What a chain keeps, and moves, at most.
   static int64_t resident_most(const Chain& chain) { return most(chain, &ChainOption::resident_bytes); }
-  static int64_t moved_most(const Chain& chain) { return most(chain, &ChainOption::moved_bytes); }
+  static int64_t moved_most(const Chain& chain) { return most(chain, &ChainOption::offloaded_bytes); }
 
   static int64_t bytes(double gib) { return static_cast<int64_t>(gib * kGiB); }
 
@@ -102,7 +102,7 @@ class MadeUpChains {
     ChainOption option;
     const double resident = between(0, 1), moved = below(2) ? between(0, 1 - resident) : 0;
     option.resident_bytes = static_cast<int64_t>(bytes * resident);
-    option.moved_bytes = static_cast<int64_t>(bytes * moved);
+    option.offloaded_bytes = static_cast<int64_t>(bytes * moved);
     option.recompute_ms = below(4) ? (1 - resident - moved) * between(2, 15) : 0;
     option.forward_peak_bytes = static_cast<int64_t>(bytes * between(0.8, 1.6));
     option.backward_peak_bytes = static_cast<int64_t>(bytes * between(1, 2));

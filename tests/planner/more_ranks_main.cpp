@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/planner/kept_costs.h"
-#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/costs_without_recompute.h"
+#include "core/plan/planner/step_predictor.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -31,7 +31,7 @@ json read(const fs::path& file) {
 StepCosts costs_of(const fs::path& run, const plan::ProgramFacts& facts) {
   for (const auto& trial : fs::directory_iterator(run / "trials"))
     if (const fs::path file = trial.path() / "costs.json"; fs::exists(file))
-      return planner::kept_costs(facts, read(file));
+      return planner::costs_without_recompute(facts, read(file));
   throw std::runtime_error(run.string() + " has no costs.json");
 }
 
@@ -84,7 +84,7 @@ json ring(const StepCosts& costs, int64_t gathered_bytes, int64_t reduced_bytes)
 void tell(const fs::path& few, const fs::path& more, int ranks) {
   const plan::ProgramFacts facts = read(more / "sweep.json")["facts"];
   const StepCosts costs = costs_at(costs_of(few, facts), costs_of(more, facts), ranks);
-  const planner::StepModel model(facts, costs);
+  const planner::StepPredictor model(facts, costs);
   for (const auto& trial : fs::directory_iterator(more / "trials")) {
     if (!fs::exists(trial.path() / "measurement.json")) continue;
     const plan::Plan plan = read(trial.path() / "plan.json");

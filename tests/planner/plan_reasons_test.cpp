@@ -11,7 +11,7 @@
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using Where = TreatedParts::Where;
+using Where = BlockGroupReason::Where;
 
 namespace {
 
@@ -26,9 +26,9 @@ struct Decoder {
   plan::StepCosts costs;
 };
 
-double sum(const PlanReasons& reasons, double TreatedParts::*figure) {
+double sum(const PlanReasons& reasons, double BlockGroupReason::*figure) {
   double sum = 0;
-  for (const TreatedParts& parts : reasons.parts) sum += parts.*figure;
+  for (const BlockGroupReason& parts : reasons.parts) sum += parts.*figure;
   return sum;
 }
 
@@ -47,18 +47,18 @@ TEST_CASE("the reasons add up to the prediction, and have every block once") {
         const PlanReasons reasons = planner.reasons(*planned);
         std::vector<int> blocks;
         int64_t moved = 0;
-        for (const TreatedParts& parts : reasons.parts) {
+        for (const BlockGroupReason& parts : reasons.parts) {
           CHECK((parts.where == Where::blocks) == !parts.blocks.empty());
-          CHECK((parts.freed_bytes > 0) == !parts.made_again.empty());
-          CHECK((parts.moved_bytes > 0) == !parts.moved.empty());
+          CHECK((parts.freed_bytes > 0) == !parts.recomputed.empty());
+          CHECK((parts.offloaded_bytes > 0) == !parts.moved.empty());
           blocks.insert(blocks.end(), parts.blocks.begin(), parts.blocks.end());
-          moved += parts.moved_bytes;
+          moved += parts.offloaded_bytes;
         }
         std::ranges::sort(blocks);
         CHECK(blocks == std::vector<int>{0, 1, 2, 3, 4, 5});
         CHECK(passes * moved == step.out_bytes);
-        CHECK(sum(reasons, &TreatedParts::recompute_ms) == doctest::Approx(step.recompute_ms));
-        CHECK(sum(reasons, &TreatedParts::wait_ms) == doctest::Approx(step.wait_ms));
+        CHECK(sum(reasons, &BlockGroupReason::recompute_ms) == doctest::Approx(step.recompute_ms));
+        CHECK(sum(reasons, &BlockGroupReason::wait_ms) == doctest::Approx(step.wait_ms));
         CHECK(reasons.peak.bytes == step.peak_bytes);
       }
     }
@@ -77,10 +77,10 @@ TEST_CASE("of a step that keeps everything the peak is where it was recorded, an
   CHECK(reasons.peak.bytes == planned->predicted.peak_bytes);
   CHECK(reasons.peak.op == op.name);
   CHECK(reasons.peak.block == op.block);
-  const auto blocks = std::ranges::find(reasons.parts, Where::blocks, &TreatedParts::where);
+  const auto blocks = std::ranges::find(reasons.parts, Where::blocks, &BlockGroupReason::where);
   REQUIRE(blocks != reasons.parts.end());
   CHECK(blocks->blocks.size() == 3);
-  CHECK(blocks->freed_bytes + blocks->moved_bytes == 0);
+  CHECK(blocks->freed_bytes + blocks->offloaded_bytes == 0);
   CHECK(blocks->next_bytes > 0);
   CHECK(blocks->next_ms > 0);
   CHECK(blocks->next_bytes < blocks->kept_bytes);
@@ -92,5 +92,5 @@ TEST_CASE("a peak in the update is told as such") {
   const Planner planner(decoder.facts, decoder.costs);
   const auto planned = planner.plan({int64_t{1} << 41, 0}, "");
   REQUIRE(planned);
-  CHECK(planner.reasons(*planned).peak.pass == PeakMoment::Pass::update);
+  CHECK(planner.reasons(*planned).peak.pass == PeakLocation::Pass::update);
 }

@@ -27,9 +27,9 @@ struct Decoder {
 // Of all choices of an option a part, the least time that keeps the budget.
 std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
   const plan::MemoryGraph graph(decoder.facts);
-  const OptionLimits limits{.outside = true};
+  const BlockOptionLimits limits{.outside = true};
   const auto parts = block_options(decoder.facts, graph, decoder.costs, limits);
-  const StepModel model(decoder.facts, decoder.costs);
+  const StepPredictor model(decoder.facts, decoder.costs);
   std::vector<size_t> choice(parts.size());
   std::optional<double> least;
   for (;;) {
@@ -56,8 +56,8 @@ TEST_CASE(
   const auto without = planned(false), with = planned(true);
   REQUIRE(without);
   REQUIRE(with);
-  CHECK(with->plan.places(plan::Place::disk));
-  CHECK_FALSE(without->plan.places(plan::Place::disk));
+  CHECK(with->plan.places(plan::TensorPlacement::disk));
+  CHECK_FALSE(without->plan.places(plan::TensorPlacement::disk));
   CHECK(with->predicted.step_ms < without->predicted.step_ms);
   CHECK(with->predicted.step_ms >= with->least_ms);
   CHECK(with->predicted.disk_peak_bytes > 0);
@@ -68,7 +68,7 @@ TEST_CASE(
   CHECK(tight->predicted.disk_peak_bytes <= limits.disk_budget_bytes);
   CHECK(tight->predicted.step_ms >= with->predicted.step_ms);
   limits = {6656 * kMiB, 0, 0};  // host memory without end
-  CHECK_FALSE(planned(true)->plan.places(plan::Place::disk));
+  CHECK_FALSE(planned(true)->plan.places(plan::TensorPlacement::disk));
 }
 
 TEST_CASE("under every budget the plan is within a percent of the best choice there is") {
@@ -150,9 +150,9 @@ TEST_CASE("of a ladder no rung is slower than one of less budget, and each keeps
     const Decoder decoder(8, gb_per_s);
     const Planner planner(decoder.facts, decoder.costs);
     const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "").predicted.peak_bytes;
-    const auto limits = rungs(most, least, {});
+    const auto limits = budget_ladder(most, least, {});
     size_t begun = 0;
-    const auto plans = planner.ladder(
+    const auto plans = planner.plan_budgets(
         limits, [](const PlanLimits& rung) { return std::to_string(rung.budget_bytes); },
         [&](size_t i) { CHECK(i == begun++); });
     CHECK(begun == limits.size());

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/plan/planner/kept_costs.h"
-#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/costs_without_recompute.h"
+#include "core/plan/planner/step_predictor.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -22,17 +22,18 @@ json read(const std::filesystem::path& file) {
   return json::parse(stream);
 }
 
-json beside(double predicted, double measured) {
+json unmodelled(double predicted, double measured) {
   return {{"predicted", predicted},
           {"measured", measured},
           {"error", measured != 0 ? predicted / measured - 1 : predicted}};
 }
 
-json compare(const planner::StepModel& model, const std::filesystem::path& trial) {
+json compare(const planner::StepPredictor& model, const std::filesystem::path& trial) {
   const plan::Plan plan = read(trial / "plan.json");
   const auto start = std::chrono::steady_clock::now();
   const json training = read(trial / "request.json")["training"];
-  const planner::StepTiers tiers{training.value("host_budget_bytes", int64_t{0}), training.value("scratch", "") != ""};
+  const planner::OffloadTierLimits tiers{training.value("host_budget_bytes", int64_t{0}),
+                                         training.value("scratch", "") != ""};
   const planner::StepPrediction predicted = model.predict(plan, tiers);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   const json measured = read(trial / "measurement.json");
@@ -40,18 +41,18 @@ json compare(const planner::StepModel& model, const std::filesystem::path& trial
   const auto count = [](const json& object, const char* key) { return object.value(key, 0.0); };
   return {{"strategy", plan.strategy},
           {"predict_ms", took.count()},
-          {"peak_bytes", beside(double(predicted.peak_bytes), count(measured["peak_bytes"], "allocated"))},
-          {"recomputed_ops", beside(double(predicted.recomputed_ops), count(measured, "recomputed_ops"))},
-          {"recomputed_bytes", beside(double(predicted.recomputed_bytes), count(measured, "recomputed_bytes"))},
-          {"out_bytes", beside(double(predicted.out_bytes), count(transfer, "out_bytes"))},
-          {"in_bytes", beside(double(predicted.in_bytes), count(transfer, "in_bytes"))},
-          {"host_peak_bytes", beside(double(predicted.host_peak_bytes), count(measured, "host_peak_bytes"))},
-          {"disk_write_bytes", beside(double(predicted.disk_write_bytes), count(transfer, "disk_write_bytes"))},
-          {"disk_read_bytes", beside(double(predicted.disk_read_bytes), count(transfer, "disk_read_bytes"))},
-          {"disk_peak_bytes", beside(double(predicted.disk_peak_bytes), count(measured, "disk_peak_bytes"))},
-          {"gathered_bytes", beside(double(predicted.gathered_bytes),
-                                    count(measured.value("communication", json::object()), "gathered_bytes"))},
-          {"step_ms", beside(predicted.step_ms, count(measured["step_ms"], "median"))}};
+          {"peak_bytes", unmodelled(double(predicted.peak_bytes), count(measured["peak_bytes"], "allocated"))},
+          {"recomputed_ops", unmodelled(double(predicted.recomputed_ops), count(measured, "recomputed_ops"))},
+          {"recomputed_bytes", unmodelled(double(predicted.recomputed_bytes), count(measured, "recomputed_bytes"))},
+          {"out_bytes", unmodelled(double(predicted.out_bytes), count(transfer, "out_bytes"))},
+          {"in_bytes", unmodelled(double(predicted.in_bytes), count(transfer, "in_bytes"))},
+          {"host_peak_bytes", unmodelled(double(predicted.host_peak_bytes), count(measured, "host_peak_bytes"))},
+          {"disk_write_bytes", unmodelled(double(predicted.disk_write_bytes), count(transfer, "disk_write_bytes"))},
+          {"disk_read_bytes", unmodelled(double(predicted.disk_read_bytes), count(transfer, "disk_read_bytes"))},
+          {"disk_peak_bytes", unmodelled(double(predicted.disk_peak_bytes), count(measured, "disk_peak_bytes"))},
+          {"gathered_bytes", unmodelled(double(predicted.gathered_bytes),
+                                        count(measured.value("communication", json::object()), "gathered_bytes"))},
+          {"step_ms", unmodelled(predicted.step_ms, count(measured["step_ms"], "median"))}};
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ int main(int count, char** arguments) {
   std::ranges::sort(trials);
   const plan::ProgramFacts facts = read(run / "sweep.json")["facts"];
   if (count == 3) costs = read(arguments[2]);
-  costs = planner::kept_costs(facts, costs);
-  const planner::StepModel model(facts, costs);
+  costs = planner::costs_without_recompute(facts, costs);
+  const planner::StepPredictor model(facts, costs);
   for (const auto& trial : trials) std::puts(compare(model, trial).dump().c_str());
 }

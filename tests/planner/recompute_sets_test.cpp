@@ -15,8 +15,8 @@
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
-using plan::Memory;
 using plan::MemoryGraph;
+using plan::MemoryNode;
 using plan::StepCosts;
 
 namespace {
@@ -35,25 +35,25 @@ class Labelings {
   }
 
  private:
-  enum Label { none, kept, remade };
-  const Memory& at(int memory) const { return graph_.memories()[memory]; }
+  enum Label { none, kept, recomputed };
+  const MemoryNode& at(int memory) const { return graph_.memories()[memory]; }
   bool in_block(int memory) const { return facts_.ops[at(memory).op].block == 0; }
   bool is_free(int memory) const { return !in_block(memory) && at(memory).saved; }
 
   void label_from(int memory) {
     if (memory == static_cast<int>(label_.size())) return add();
-    for (const Label label : {none, kept, remade}) {
+    for (const Label label : {none, kept, recomputed}) {
       label_[memory] = label;
       if (is_allowed(memory)) label_from(memory + 1);
     }
   }
 
   bool is_allowed(int memory) const {
-    if (label_[memory] == remade) return can_be_remade(memory);
+    if (label_[memory] == recomputed) return can_recompute(memory);
     return label_[memory] == kept || !at(memory).saved || !in_block(memory);
   }
 
-  bool can_be_remade(int memory) const {
+  bool can_recompute(int memory) const {
     if (!in_block(memory) || at(memory).crosses) return false;
     for (const int op : ops(memory)) {
       if (facts_.ops[op].op_class == plan::OpClass::collective) return false;
@@ -74,7 +74,7 @@ class Labelings {
     std::set<int> reruns;
     for (int memory = 0; memory < static_cast<int>(label_.size()); ++memory) {
       if (label_[memory] == kept && !is_free(memory)) bytes += at(memory).bytes;
-      if (label_[memory] != remade) continue;
+      if (label_[memory] != recomputed) continue;
       for (const int input : graph_.made_from(at(memory)))
         if (label_[input] == none && !is_free(input)) return;
       for (const int op : ops(memory)) reruns.insert(op);
@@ -168,23 +168,23 @@ std::vector<Point> swept(const ProgramFacts& facts, const MemoryGraph& graph, co
 }
 
 // Ops of a block that the sets make again, a line a set: "0 11 ".
-std::string remade(const BlockGraph& block, const MemoryGraph& graph) {
+std::string recomputed(const BlockGraph& block, const MemoryGraph& graph) {
   std::string lines;
   for (const RecomputeSet& set : recompute_sets(block)) {
-    for (size_t i = 0; i < set.remade.size(); ++i)
-      if (set.remade[i]) lines += std::to_string(graph.memories()[block.memories[i].number].op) + " ";
+    for (size_t i = 0; i < set.recomputed.size(); ++i)
+      if (set.recomputed[i]) lines += std::to_string(graph.memories()[block.memories[i].number].op) + " ";
     lines += "\n";
   }
   return lines;
 }
 
-std::string remade(const ProgramFacts& facts, const StepCosts& costs, int block = 0) {
+std::string recomputed(const ProgramFacts& facts, const StepCosts& costs, int block = 0) {
   const MemoryGraph graph(facts);
-  return remade(block_graphs(facts, graph, costs, kMiB)[block + 1], graph);
+  return recomputed(block_graphs(facts, graph, costs, kMiB)[block + 1], graph);
 }
 
-std::string remade(const Builder& builder) {
-  return remade(builder.facts, costs_of(builder.facts, std::vector<double>(builder.facts.ops.size(), 1)));
+std::string recomputed(const Builder& builder) {
+  return recomputed(builder.facts, costs_of(builder.facts, std::vector<double>(builder.facts.ops.size(), 1)));
 }
 
 }  // namespace
@@ -207,7 +207,7 @@ TEST_CASE("on random blocks the sets are the corners of the lower hull of all la
 
 TEST_CASE("of a decoder's block norms, silu and product are made again first, then small projections, then all") {
   const ProgramFacts facts = decoder(3);
-  CHECK(remade(facts, costs_of(facts, decoder_ms(facts))) ==
+  CHECK(recomputed(facts, costs_of(facts, decoder_ms(facts))) ==
         "\n"
         "1 12 \n"
         "1 12 15 16 \n"
@@ -229,7 +229,7 @@ TEST_CASE("a root that nothing else keeps is charged, shared by the blocks that 
       builder.op("aten::relu", {in});
       builder.measured(8, true);
     }
-    return remade(builder);
+    return recomputed(builder);
   };
   CHECK(program(9, 1) == "\n");
   CHECK(program(7, 1) == "\n1 \n");
@@ -245,7 +245,7 @@ TEST_CASE("what writes outside of the step is not run again") {
   builder.op("aten::batch_norm", {in});
   builder.measured(8, true);
   StepCosts costs = costs_of(builder.facts, {1, 1});
-  CHECK(remade(builder.facts, costs) == "\n1 \n0 1 \n");
+  CHECK(recomputed(builder.facts, costs) == "\n1 \n0 1 \n");
   costs.runs[1].writes_outside = true;
-  CHECK(remade(builder.facts, costs) == "\n0 \n");
+  CHECK(recomputed(builder.facts, costs) == "\n0 \n");
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/record/trace/private_output.h"
+#include "core/record/trace/private_save.h"
 
 using namespace memtune;
 using plan::MachineProfile;
@@ -88,7 +88,7 @@ TEST_CASE("both factors that are values are moved once, and what is private is n
   CHECK(program.roofline().forward(0).from_ms == doctest::Approx(2.5));
   CHECK_FALSE(program.roofline().bound_by_arithmetic(0));
   run.reads = {a};
-  run.makes.push_back(program.value(500'000, 0, kPrivate));  // the parameter, cast
+  run.makes.push_back(program.value(500'000, 0, kPrivateSave));  // the parameter, cast
   program.facts.ops[0].flops = 5e8;
   CHECK(program.roofline().forward(0).to_ms == doctest::Approx(3e6 / 0.8e6));
   program.facts.parameters = 100'000;  // it cannot be more than there are

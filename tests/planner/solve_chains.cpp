@@ -38,7 +38,7 @@ json printed(const Chain& chain) {
     json options = json::array();
     for (const ChainOption& one : block.options)
       options.push_back({{"resident", one.resident_bytes},
-                         {"moved", one.moved_bytes},
+                         {"moved", one.offloaded_bytes},
                          {"recompute", one.recompute_ms},
                          {"forward_peak", one.forward_peak_bytes},
                          {"backward_peak", one.backward_peak_bytes}});
@@ -58,7 +58,7 @@ json answered(const json& asked) {
     return {{"fits", cost.fits}, {"ms", cost.ms}};
   }
   json answer = {{"chain", printed(chain)}, {"bound", lower_bound_ms(chain)}, {"choice", nullptr}};
-  if (const std::optional<ChainPlan> plan = solve(chain)) {
+  if (const std::optional<ChainSolution> plan = solve(chain)) {
     answer["choice"] = plan->choice;
     answer["ms"] = plan->cost.ms;
   } else {

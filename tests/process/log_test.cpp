@@ -17,7 +17,7 @@ TEST_CASE("a log is kept as it comes, with its last words") {
   log.add("is rotten\n");
   log.finish();
   CHECK(test::slurp(folder.path / "log.txt") == "loading\nsomething is rotten\n");
-  CHECK(log.last_words() == "its last words: loading | something is rotten");
+  CHECK(log.log_tail() == "its last words: loading | something is rotten");
 }
 
 TEST_CASE("of a flood the beginning and the end are kept, and how much is missing is said") {
@@ -40,17 +40,17 @@ TEST_CASE("of a flood the beginning and the end are kept, and how much is missin
 
 TEST_CASE("a log without a file has last words too") {
   ProcessLog log("", system_files());
-  CHECK(log.last_words() == "it said nothing");
+  CHECK(log.log_tail() == "it said nothing");
   log.add("no room\n");
   log.finish();
-  CHECK(log.last_words() == "its last words: no room");
+  CHECK(log.log_tail() == "its last words: no room");
 }
 
 TEST_CASE("a line that says why there was no memory is among the last words whole and others keep begin and end") {
   ProcessLog log("", system_files());
   const std::string text = "torch.OutOfMemoryError: " + test::out_of_memory_text(20);
   log.add("loading\n" + text + "\nworker failed\nleaving with " + std::string(300, 'x') + " behind\n");
-  const std::string words = log.last_words();
+  const std::string words = log.log_tail();
   CHECK(words.starts_with("its last words: " + text + " | leaving with xxx"));
   CHECK(words.ends_with("xxx behind"));
   CHECK(words.size() < text.size() + 200);

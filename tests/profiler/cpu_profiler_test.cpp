@@ -9,21 +9,21 @@
 #include "tests/support/cpu_device.h"
 
 using namespace memtune;
-using device::Direction;
+using device::CopyDirection;
 using device::Stream;
 using trace::EventKind;
 
 namespace {
 
-std::vector<trace::Event> of_kind(const trace::Trace& trace, EventKind kind) {
-  std::vector<trace::Event> events;
+std::vector<trace::TraceEvent> of_kind(const trace::Trace& trace, EventKind kind) {
+  std::vector<trace::TraceEvent> events;
   for (const auto& event : trace.events) {
     if (event.kind == kind) events.push_back(event);
   }
   return events;
 }
 
-std::string track_of(const trace::Trace& trace, const trace::Event& event) {
+std::string track_of(const trace::Trace& trace, const trace::TraceEvent& event) {
   return to_string(trace.tracks.at(event.track));
 }
 
@@ -53,9 +53,9 @@ TEST_CASE("a wait cuts compute in two, and copies are on their own tracks") {
   trace::Trace trace;
   profiler->start();
   device.wait(Stream::out, gate);
-  device.copy(host_bytes.data(), device_bytes.data(), 1000, Direction::to_host, Stream::out);
+  device.copy(host_bytes.data(), device_bytes.data(), 1000, CopyDirection::to_host, Stream::out);
   device.wait(Stream::in, device.record(Stream::out));
-  device.copy(device_bytes.data(), host_bytes.data(), 500, Direction::to_device, Stream::in);
+  device.copy(device_bytes.data(), host_bytes.data(), 500, CopyDirection::to_device, Stream::in);
   const auto back = device.record(Stream::in);
   std::thread opener([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
@@ -90,7 +90,7 @@ TEST_CASE("a copy on the compute stream is no compute") {
   std::string from(8 << 20, 'a'), to(8 << 20, '.');
   trace::Trace trace;
   profiler->start();
-  device.copy(to.data(), from.data(), 8 << 20, Direction::to_host, Stream::compute);
+  device.copy(to.data(), from.data(), 8 << 20, CopyDirection::to_host, Stream::compute);
   profiler->finish(trace);
   const auto copies = of_kind(trace, EventKind::copy_out);
   REQUIRE(copies.size() == 1);
@@ -106,7 +106,7 @@ TEST_CASE("a second trace starts at 0 again and knows nothing of the first") {
   std::string from = "abcd", to = "....";
   trace::Trace first, second;
   profiler->start();
-  device.copy(to.data(), from.data(), 4, Direction::to_host, Stream::out);
+  device.copy(to.data(), from.data(), 4, CopyDirection::to_host, Stream::out);
   profiler->finish(first);
   CHECK(of_kind(first, EventKind::copy_out).size() == 1);
   profiler->start();

@@ -12,7 +12,7 @@ using namespace memtune::profiler;
 
 namespace {
 
-const Check* find(const std::vector<Check>& checks, const std::string& name) {
+const DoctorCheck* find(const std::vector<DoctorCheck>& checks, const std::string& name) {
   for (const auto& check : checks) {
     if (check.name == name) return &check;
   }
@@ -25,9 +25,9 @@ TEST_CASE("on the CPU everything that trials need works") {
   const auto checks = run_doctor("cpu");
   for (const char* name : {"LibTorch", "device", "profiler", "link"}) {
     CAPTURE(name);
-    const Check* check = find(checks, name);
+    const DoctorCheck* check = find(checks, name);
     REQUIRE(check != nullptr);
-    CHECK(check->status == Status::ok);
+    CHECK(check->status == CheckStatus::ok);
     CHECK(check->fix.empty());
   }
   CHECK(find(checks, "LibTorch")->detail.rfind("2.11.", 0) == 0);
@@ -37,8 +37,8 @@ TEST_CASE("on the CPU everything that trials need works") {
 TEST_CASE("what is missing never fails a CPU check, but has a cost and a way out") {
   for (const auto& check : run_doctor("cpu")) {
     CAPTURE(check.name);
-    CHECK(check.status != Status::fail);
-    if (check.status == Status::warn) CHECK_FALSE(check.fix.empty());
+    CHECK(check.status != CheckStatus::fail);
+    if (check.status == CheckStatus::warn) CHECK_FALSE(check.fix.empty());
   }
 }
 
@@ -51,29 +51,29 @@ TEST_CASE("a temporary folder that is absent or takes nothing is told in words, 
     const memtune::test::Variable variable("TMPDIR", path);
     return *find(run_doctor("cpu"), "temporary folder");
   };
-  const Check absent = verdict("/no/such"), refusing = verdict("/proc");
-  CHECK(absent.status == Status::fail);
+  const DoctorCheck absent = verdict("/no/such"), refusing = verdict("/proc");
+  CHECK(absent.status == CheckStatus::fail);
   CHECK(absent.detail == "there is no folder /no/such");
   CHECK(absent.fix == "set TMPDIR to a folder that can be written into");
-  CHECK(refusing.status == Status::fail);
+  CHECK(refusing.status == CheckStatus::fail);
   CHECK(refusing.detail.starts_with("nothing can be written into /proc: "));
   ::unsetenv("TMPDIR");
   CHECK(find(run_doctor("cpu"), "temporary folder")->detail.starts_with("/tmp has "));
 }
 
 TEST_CASE("the doctor tells what each link carries beside the others, of what it carries alone") {
-  const Link alone[] = {{54.5, 54.7}, {54.44, 54.61}}, together[] = {{54.1, 54.7}, {54.4, 55}};
-  const Check check = check_links_together(alone, together);
+  const LinkBandwidth alone[] = {{54.5, 54.7}, {54.44, 54.61}}, together[] = {{54.1, 54.7}, {54.4, 55}};
+  const DoctorCheck check = check_links_together(alone, together);
   CHECK(check.name == "links together");
-  CHECK(check.status == Status::ok);
+  CHECK(check.status == CheckStatus::ok);
   CHECK(check.detail == "cuda:0 54.1 of 54.5 GB/s out, 54.7 of 54.7 in; cuda:1 54.4 of 54.4 GB/s out, 55.0 of 54.6 in");
   CHECK(check.fix.empty());
 }
 
 TEST_CASE("the doctor warns where links share a way to the host, and says what ranks then get") {
-  const Link alone[] = {{54.5, 54.7}, {54.5, 54.7}}, together[] = {{27.1, 28}, {27.3, 27.9}};
-  const Check check = check_links_together(alone, together);
-  CHECK(check.status == Status::warn);
+  const LinkBandwidth alone[] = {{54.5, 54.7}, {54.5, 54.7}}, together[] = {{27.1, 28}, {27.3, 27.9}};
+  const DoctorCheck check = check_links_together(alone, together);
+  CHECK(check.status == CheckStatus::warn);
   CHECK(check.detail ==
         "cuda:0 27.1 of 54.5 GB/s out, 28.0 of 54.7 in; cuda:1 27.3 of 54.5 GB/s out, 27.9 of 54.7 in: "
         "ranks that offload at once get that much each");
@@ -81,14 +81,14 @@ TEST_CASE("the doctor warns where links share a way to the host, and says what r
 }
 
 TEST_CASE("nine tenths of what a link carries alone are enough for the doctor, on every GPU and both ways") {
-  const Link alone[] = {{50, 50}, {50, 50}};
-  const auto status = [&](Link first, Link second) {
-    const Link together[] = {first, second};
+  const LinkBandwidth alone[] = {{50, 50}, {50, 50}};
+  const auto status = [&](LinkBandwidth first, LinkBandwidth second) {
+    const LinkBandwidth together[] = {first, second};
     return check_links_together(alone, together).status;
   };
-  CHECK(status({45, 45}, {45, 45}) == Status::ok);
-  CHECK(status({44.9, 45}, {45, 45}) == Status::warn);
-  CHECK(status({45, 44.9}, {45, 45}) == Status::warn);
-  CHECK(status({45, 45}, {44.9, 45}) == Status::warn);
-  CHECK(status({45, 45}, {45, 44.9}) == Status::warn);
+  CHECK(status({45, 45}, {45, 45}) == CheckStatus::ok);
+  CHECK(status({44.9, 45}, {45, 45}) == CheckStatus::warn);
+  CHECK(status({45, 44.9}, {45, 45}) == CheckStatus::warn);
+  CHECK(status({45, 45}, {44.9, 45}) == CheckStatus::warn);
+  CHECK(status({45, 45}, {45, 44.9}) == CheckStatus::warn);
 }

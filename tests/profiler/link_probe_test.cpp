@@ -14,7 +14,7 @@
 #include "tests/support/queue_device.h"
 
 using namespace memtune;
-using device::Direction;
+using device::CopyDirection;
 using device::Stream;
 using profiler::probe_links_together;
 using std::chrono::milliseconds;
@@ -33,17 +33,18 @@ struct SlowDevice final : tests::QueueDevice {
     host_pinned = pinned;
     return QueueDevice::allocate_host(bytes, pinned);
   }
-  void copy(void*, const void*, int64_t bytes, Direction direction, Stream stream) override {
+  void copy(void*, const void*, int64_t bytes, CopyDirection direction, Stream stream) override {
     if (direction == fails) throw DeviceError("the link is gone");
-    if (bytes != int64_t(kBytes) || stream != (direction == Direction::to_host ? Stream::out : Stream::in)) odd = true;
+    if (bytes != int64_t(kBytes) || stream != (direction == CopyDirection::to_host ? Stream::out : Stream::in))
+      odd = true;
     enqueue(stream, [this, direction] {
       most_copying = std::max(most_copying, ++copying);
-      std::this_thread::sleep_for(direction == Direction::to_host ? out : in);
+      std::this_thread::sleep_for(direction == CopyDirection::to_host ? out : in);
       --copying;
     });
   }
   milliseconds out{2}, in{2}, late{0};
-  std::optional<Direction> fails;
+  std::optional<CopyDirection> fails;
   bool host_pinned = false, odd = false;
   int most_copying = 0;
 };
@@ -95,7 +96,7 @@ TEST_CASE("links are measured while all of them copy, however late one comes") {
 }
 
 TEST_CASE("a link that fails is told when the others are done, which do not wait for it") {
-  for (const Direction direction : {Direction::to_host, Direction::to_device}) {
+  for (const CopyDirection direction : {CopyDirection::to_host, CopyDirection::to_device}) {
     SlowDevice failing, sound;
     failing.fails = direction;
     device::Device* const devices[] = {&sound, &failing};

@@ -55,7 +55,7 @@ class Writer {
 
   Program finish() {
     emit_.answer(value_);
-    return frontend::with_loss(program_, frontend::Loss::mse, "target");
+    return frontend::with_loss(program_, frontend::LossKind::mse, "target");
   }
   Paths blocks(const std::string& glob = "") {
     const Program program = finish();

@@ -15,7 +15,7 @@
 namespace memtune::program {
 namespace {
 
-using frontend::Loss;
+using frontend::LossKind;
 using tests::lower;
 
 using torch::jit::Module;
@@ -67,7 +67,7 @@ void check_equal_to_torchscript(const std::string& source) {
   torch::jit::getProfilingMode() = false;
   at::Tensor x = random({4, 6}, 3);
   Module ours = model(source), theirs = model(source);
-  Program program = lower(ours, Loss::none, "", kCpu);
+  Program program = lower(ours, LossKind::none, "", kCpu);
   Interpreter interpreter(program);
   Result a = train(ours, [&] { return interpreter.run({x}).toTensor(); });
   Result b = train(theirs, [&] { return theirs.forward({x}).toTensor(); });
@@ -153,7 +153,7 @@ def forward(self, x, mask: Optional[Tensor] = None, scale: float = 3.0):
         x = x * mask
     return x * scale
 )");
-  Program program = lower(module, Loss::none, "", kCpu);
+  Program program = lower(module, LossKind::none, "", kCpu);
   CHECK(input_names(program) == std::vector<std::string>{"x", "mask"});
   Interpreter interpreter(program);
   at::Tensor two = at::full({2}, 2.0);
@@ -164,7 +164,7 @@ def forward(self, x, mask: Optional[Tensor] = None, scale: float = 3.0):
 TEST_CASE("an argument that is no tensor and has no default is refused by name") {
   Module module("Model");
   module.define("def forward(self, x, sizes: List[int]):\n    return x.view(sizes)\n");
-  CHECK_THROWS_WITH_AS(lower(module, Loss::none, "", kCpu),
+  CHECK_THROWS_WITH_AS(lower(module, LossKind::none, "", kCpu),
                        "forward's argument 'sizes' is a List[int]: memtune gives a model tensors, numbers and text; "
                        "export a module whose forward takes the tensors one by one and makes it of them",
                        UsageError);
@@ -174,21 +174,22 @@ TEST_CASE("the losses are those of the Python training loop") {
   Module module("Model");
   module.define("def forward(self, x):\n    return x\n");
   at::Tensor logits = random({2, 5, 4}, 5), tokens = at::arange(10).remainder(4).view({2, 5});
-  auto loss_of = [&](Loss loss, const at::Tensor& output, const at::Tensor& target) {
+  auto loss_of = [&](LossKind loss, const at::Tensor& output, const at::Tensor& target) {
     Program program = lower(module, loss, "target", kCpu);
     return Interpreter(program).run({output, target}).toTensor();
   };
   at::Tensor expected = at::cross_entropy_loss(logits.slice(1, 0, 4).reshape({8, 4}), tokens.slice(1, 1).reshape({8}));
-  CHECK(at::equal(loss_of(Loss::next_token, logits, tokens), expected));
-  CHECK(at::equal(loss_of(Loss::cross_entropy, logits[0], tokens[0]), at::cross_entropy_loss(logits[0], tokens[0])));
-  CHECK(loss_of(Loss::mse, at::full({3}, 2.0), at::full({3}, 5.0)).item<float>() == 9);
+  CHECK(at::equal(loss_of(LossKind::next_token, logits, tokens), expected));
+  CHECK(
+      at::equal(loss_of(LossKind::cross_entropy, logits[0], tokens[0]), at::cross_entropy_loss(logits[0], tokens[0])));
+  CHECK(loss_of(LossKind::mse, at::full({3}, 2.0), at::full({3}, 5.0)).item<float>() == 9);
 }
 
 TEST_CASE("of a tuple the first element is compared, of a dict its logits") {
   for (const char* answer : {"(x, x + 1)", "{\"other\": x + 1, \"logits\": x}"}) {
     Module module("Model");
     module.define(std::string("def forward(self, x):\n    return ") + answer + "\n");
-    Program program = lower(module, Loss::mse, "target", kCpu);
+    Program program = lower(module, LossKind::mse, "target", kCpu);
     CHECK(Interpreter(program).run({at::ones({3}), at::ones({3})}).toTensor().item<float>() == 0);
   }
 }
@@ -206,7 +207,7 @@ class Recorder final : public OpObserver {
 TEST_CASE("the last use of a value hands over the only reference") {
   Module module("Model");
   module.define("def forward(self, x):\n    y = x * 2\n    z = torch.tanh(y)\n    return torch.exp(y + z)\n");
-  Program program = lower(module, Loss::none, "", kCpu);
+  Program program = lower(module, LossKind::none, "", kCpu);
   Recorder recorder;
   std::vector<c10::IValue> inputs;
   inputs.emplace_back(at::ones({3}));
@@ -229,7 +230,7 @@ def forward(self, x):
         z = torch.sin(z)
     return torch.exp(z)
 )");
-  Program program = lower(module, Loss::none, "", kCpu);
+  Program program = lower(module, LossKind::none, "", kCpu);
   Recorder recorder;
   Interpreter(program).run({at::ones({3})}, &recorder);
   int seen = 0;
@@ -244,7 +245,7 @@ def forward(self, x):
 TEST_CASE("nothing is held and no mode is left changed when an op throws") {
   Module module("Model");
   module.define("def forward(self, x):\n    y = x * 2\n    return y.view([7])\n");
-  Program program = lower(module, Loss::none, "", kCpu);
+  Program program = lower(module, LossKind::none, "", kCpu);
   Interpreter interpreter(program);
   at::Tensor x = at::ones({3});
   CHECK_THROWS_AS(interpreter.run({x}), c10::Error);
@@ -263,7 +264,7 @@ TEST_CASE("a region without gradients ends with it, also when an op inside throw
     const frontend::Value y = emit.op("aten::view", "", {emit.op("aten::mul", "Tensor", {x, x}), sizes});
     emit.leave();
     emit.answer(emit.op("aten::add", "Tensor", {y, x}));
-    program = frontend::with_loss(std::move(program), Loss::none, "");
+    program = frontend::with_loss(std::move(program), LossKind::none, "");
     Interpreter interpreter(program);
     const at::Tensor input = at::full({6}, 3.0).requires_grad_();
     if (size[1] == '7') {
@@ -285,7 +286,7 @@ TEST_CASE("autocast is on inside its region alone") {
   const frontend::Value inside = emit.op("aten::mm", "", {x, x});
   emit.leave();
   emit.answer(emit.tuple({inside, emit.op("aten::mm", "", {x, x})}));
-  program = frontend::with_loss(std::move(program), Loss::none, "");
+  program = frontend::with_loss(std::move(program), LossKind::none, "");
   const auto answer = Interpreter(program).run({at::ones({2, 2})});
   CHECK((answer.toTupleRef().elements()[0].toTensor().scalar_type() == at::kBFloat16));
   CHECK((answer.toTupleRef().elements()[1].toTensor().scalar_type() == at::kFloat));
@@ -296,7 +297,7 @@ TEST_CASE("a buffer that the model replaces is held by nobody") {
   Module module("Model");
   module.register_buffer("mean", at::zeros({2}));
   module.define("def forward(self, x):\n    self.mean = self.mean * 0.9 + x\n    return x * 2\n");
-  const Program program = lower(module, Loss::none, "", kCpu);
+  const Program program = lower(module, LossKind::none, "", kCpu);
   const auto before = module.attr("mean").toTensor().storage().getWeakStorageImpl();
   Interpreter(program).run({at::ones({2})});
   CHECK(before.expired());
@@ -305,7 +306,7 @@ TEST_CASE("a buffer that the model replaces is held by nobody") {
 TEST_CASE("a module without a body to speak of runs") {
   Module module("Model");
   module.define("def forward(self, x):\n    return x\n");
-  Program program = lower(module, Loss::none, "", kCpu);
+  Program program = lower(module, LossKind::none, "", kCpu);
   CHECK(program.ops == 0);
   CHECK(Interpreter(program).run({at::ones({2})}).toTensor().numel() == 2);
 }

@@ -93,7 +93,7 @@ TEST_CASE("statistics that an op moves without saying so are known") {
       const c10::Argument& argument = schema->arguments()[i];
       const bool running = argument.name() == "running_mean" || argument.name() == "running_var";
       if (!running || argument.alias_info()) continue;
-      const auto& known = op.moves_statistics;
+      const auto& known = op.updates_statistics;
       const bool told = std::find(known.begin(), known.end(), static_cast<int>(i)) != known.end();
       CAPTURE(op.name);
       // These only read them.

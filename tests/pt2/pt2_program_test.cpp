@@ -85,7 +85,7 @@ TEST_CASE("a node's modules are told from the outside in") {
 Pt2Argument argument(const json& value) { return parse_pt2_argument(value); }
 
 TEST_CASE("every kind of argument is read") {
-  CHECK((argument({{"as_none", true}}).kind == Pt2Kind::none));
+  CHECK((argument({{"as_none", true}}).kind == Pt2ArgumentKind::none));
   CHECK(std::get<int64_t>(argument({{"as_int", -3}}).elements[0].constant) == -3);
   CHECK(std::get<double>(argument({{"as_float", 0.5}}).elements[0].constant) == 0.5);
   CHECK(std::isinf(std::get<double>(argument({{"as_float", "-Infinity"}}).elements[0].constant)));
@@ -104,7 +104,7 @@ TEST_CASE("every kind of argument is read") {
   CHECK(optional.elements[1].value == "");
   CHECK(argument({{"as_complex", {{"real", 1}, {"imag", 2}}}}).elements.size() == 2);
   const Pt2Argument unknown = argument({{"as_custom_obj", {{"name", "o"}}}});
-  CHECK((unknown.kind == Pt2Kind::other));
+  CHECK((unknown.kind == Pt2ArgumentKind::other));
   CHECK(std::get<std::string>(unknown.elements[0].constant) == "as_custom_obj");
 }
 

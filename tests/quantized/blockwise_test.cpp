@@ -14,7 +14,7 @@ constexpr int64_t kBlock = 256;
 TEST_CASE("numbers in 8 bits come back within a hundredth of their block's largest, which comes back as it was") {
   at::manual_seed(1);
   const at::Tensor numbers = at::randn({1000});
-  const Blockwise packed = pack_blockwise(numbers);
+  const BlockwiseQuantizedTensor packed = pack_blockwise(numbers);
   CHECK(packed.bytes.sizes() == at::IntArrayRef{1000});
   CHECK(packed.largest.sizes() == at::IntArrayRef{4});
   const at::Tensor back = unpack_blockwise(packed);
@@ -44,7 +44,7 @@ TEST_CASE("a block's largest value is exact, the others within the table's step,
   const at::Tensor map = dynamic_map(true, c10::kCPU);
   at::manual_seed(1);
   const at::Tensor values = at::randn({3 * kBlock + 17}) * 5;
-  const Blockwise packed = make_blockwise(values.numel(), c10::kCPU);
+  const BlockwiseQuantizedTensor packed = make_blockwise(values.numel(), c10::kCPU);
   CHECK(packed.largest.numel() == 4);
   pack_blockwise(values, packed, 0, map);
   const at::Tensor back = unpack_blockwise(packed, 0, values.numel(), map);

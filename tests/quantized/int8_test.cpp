@@ -10,27 +10,27 @@ namespace memtune::quantized {
 
 TEST_CASE("a row's largest becomes 127, the others parts of it, rounded to the nearest, halves to even") {
   const at::Tensor weight = at::tensor({254.0F, -127.0F, 1.0F, 3.0F, 0.9F, 0.0F}).view({2, 3});
-  const Int8 packed = pack_int8(weight);
+  const Int8Weight packed = pack_int8(weight);
   CHECK(at::equal(packed.numbers, at::tensor({127, -64, 0, 127, 38, 0}, at::kChar).view({2, 3})));
   CHECK(at::equal(packed.largest, at::tensor({254.0F, 3.0F})));
   CHECK(unpack_int8(packed, at::kFloat)[0][1].item<float>() == doctest::Approx(-128));
 }
 
 TEST_CASE("a row of zeros stays one") {
-  const Int8 packed = pack_int8(at::zeros({2, 5}));
+  const Int8Weight packed = pack_int8(at::zeros({2, 5}));
   CHECK(at::equal(unpack_int8(packed, at::kFloat), at::zeros({2, 5})));
 }
 
 TEST_CASE("columns with outliers are multiplied as they are, the others in eight bits") {
   at::manual_seed(5);
-  const Int8 weight = pack_int8(at::randn({9, 40}));
+  const Int8Weight weight = pack_int8(at::randn({9, 40}));
   const at::Tensor whole = unpack_int8(weight, at::kFloat);
   at::Tensor x = at::randn({6, 40}).clamp(-3, 3);
   CHECK(multiply_int8(x, weight, {}).outliers.numel() == 0);
   x[2][7] = 1000;
   x[4][30] = -6;
   const at::Tensor bias = at::ones({9});
-  const Product product = multiply_int8(x, weight, bias);
+  const Int8MatmulResult product = multiply_int8(x, weight, bias);
   CHECK(at::equal(product.outliers, at::stack({x.select(1, 7), x.select(1, 30)}, 1)));
   // Columns without an outlier are rounded to halves and then to a 127th of their row's largest; 64 sums are rounded.
   const at::Tensor largest = x.abs().masked_fill(x.abs() >= 6, 0).amax(1, true);
@@ -45,7 +45,7 @@ TEST_CASE("columns with outliers are multiplied as they are, the others in eight
 TEST_CASE("a matrix of more numbers than are taken at a time is that of its rows") {
   at::manual_seed(6);
   const at::Tensor weight = at::randn({5, 1 << 20});
-  const Int8 all = pack_int8(weight), last = pack_int8(weight.narrow(0, 4, 1));
+  const Int8Weight all = pack_int8(weight), last = pack_int8(weight.narrow(0, 4, 1));
   CHECK(at::equal(all.numbers[4], last.numbers[0]));
   CHECK(at::equal(all.largest[4], last.largest[0]));
 }

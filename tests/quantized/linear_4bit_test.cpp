@@ -12,7 +12,7 @@
 namespace memtune::quantized {
 namespace {
 
-at::Tensor call(const at::Tensor& input, const Nf4& weight, int64_t rows, int64_t columns,
+at::Tensor call(const at::Tensor& input, const Nf4Weight& weight, int64_t rows, int64_t columns,
                 const at::Tensor& bias = {}) {
   torch::jit::Stack stack = {input, weight.bytes, weight.largest};
   const auto optional = [&](const at::Tensor& tensor) {
@@ -32,7 +32,7 @@ at::Tensor call(const at::Tensor& input, const Nf4& weight, int64_t rows, int64_
 TEST_CASE("result and gradients are those of a linear layer with the unpacked weight") {
   at::manual_seed(3);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const Nf4 packed = pack_nf4(at::randn({48, 64}).to(type), Magnitudes::quantized);
+    const Nf4Weight packed = pack_nf4(at::randn({48, 64}).to(type), AbsmaxFormat::quantized);
     const at::Tensor weight = unpack_nf4(packed, {48, 64}, type);
     tests::check_is_linear(at::randn({2, 3, 64}).to(type), weight,
                            [&](const at::Tensor& x, const at::Tensor& bias) { return call(x, packed, 48, 64, bias); });
@@ -40,7 +40,7 @@ TEST_CASE("result and gradients are those of a linear layer with the unpacked we
 }
 
 TEST_CASE("nothing is saved for backward, and an input that needs no gradient leaves no node") {
-  const Nf4 packed = pack_nf4(at::randn({8, 64}), Magnitudes::plain);
+  const Nf4Weight packed = pack_nf4(at::randn({8, 64}), AbsmaxFormat::plain);
   tests::KeepSaves keep;
   const autograd::HookScope hooks(&keep);
   CHECK(call(at::randn({2, 64}).requires_grad_(), packed, 8, 64).requires_grad());
@@ -50,7 +50,7 @@ TEST_CASE("nothing is saved for backward, and an input that needs no gradient le
 
 TEST_CASE("under autocast it computes in autocast's type and answers in its input's") {
   at::manual_seed(4);
-  const Nf4 packed = pack_nf4(at::randn({8, 64}), Magnitudes::plain);
+  const Nf4Weight packed = pack_nf4(at::randn({8, 64}), AbsmaxFormat::plain);
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
   const ops::AutocastScope autocast(c10::kCPU, {true, at::kBFloat16});
   const at::Tensor y = call(x, packed, 8, 64);

@@ -12,7 +12,7 @@
 namespace memtune::quantized {
 namespace {
 
-at::Tensor call(const at::Tensor& input, const Int8& weight, const at::Tensor& bias = {}) {
+at::Tensor call(const at::Tensor& input, const Int8Weight& weight, const at::Tensor& bias = {}) {
   torch::jit::Stack stack = {input, weight.numbers, weight.largest, bias.defined() ? c10::IValue(bias) : c10::IValue()};
   linear_8bit().callBoxed(stack);
   return stack.at(0).toTensor();
@@ -23,7 +23,7 @@ at::Tensor call(const at::Tensor& input, const Int8& weight, const at::Tensor& b
 TEST_CASE("on a CPU result and gradients are those of a linear layer with the whole weight") {
   at::manual_seed(3);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
-    const Int8 packed = pack_int8(at::randn({48, 64}).to(type));
+    const Int8Weight packed = pack_int8(at::randn({48, 64}).to(type));
     const at::Tensor weight = unpack_int8(packed, type);
     tests::check_is_linear(at::randn({6, 64}).to(type), weight,
                            [&](const at::Tensor& x, const at::Tensor& bias) { return call(x, packed, bias); });
@@ -31,7 +31,7 @@ TEST_CASE("on a CPU result and gradients are those of a linear layer with the wh
 }
 
 TEST_CASE("its input is saved where hooks see it, though no backward asks for it") {
-  const Int8 packed = pack_int8(at::randn({8, 64}));
+  const Int8Weight packed = pack_int8(at::randn({8, 64}));
   tests::KeepSaves keep;
   const autograd::HookScope hooks(&keep);
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
@@ -46,7 +46,7 @@ TEST_CASE("its input is saved where hooks see it, though no backward asks for it
 
 TEST_CASE("under autocast it answers in autocast's type, and its gradient is of its input's") {
   at::manual_seed(4);
-  const Int8 packed = pack_int8(at::randn({8, 64}));
+  const Int8Weight packed = pack_int8(at::randn({8, 64}));
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
   const ops::AutocastScope autocast(c10::kCPU, {true, at::kBFloat16});
   const at::Tensor y = call(x, packed);

@@ -33,15 +33,15 @@ void check_is_linear(const at::Tensor& x, const at::Tensor& weight, const Call& 
   CHECK(at::equal(of_bias[0], of_bias[1]));
 }
 
-struct Nothing final : autograd::Ticket {
+struct Nothing final : autograd::PackedTensor {
   at::Tensor unpack() override {
     FAIL("backward asks for what it saved");
     return {};
   }
 };
 
-struct KeepSaves final : autograd::Packer {
-  std::unique_ptr<autograd::Ticket> pack(const at::Tensor& tensor) override {
+struct KeepSaves final : autograd::SavedTensorPacker {
+  std::unique_ptr<autograd::PackedTensor> pack(const at::Tensor& tensor) override {
     saves.push_back(tensor);
     return std::make_unique<Nothing>();
   }

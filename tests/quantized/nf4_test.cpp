@@ -11,10 +11,10 @@ TEST_CASE("the way of other devices packs and unpacks the same bytes as the CPU'
   at::manual_seed(2);
   for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf})
     for (const auto& shape : std::vector<std::vector<int64_t>>{{4, 64}, {33, 96}, {5, 127}, {1, 1}, {2100, 4096}})
-      for (const auto magnitudes : {Magnitudes::plain, Magnitudes::quantized}) {
+      for (const auto magnitudes : {AbsmaxFormat::plain, AbsmaxFormat::quantized}) {
         CAPTURE(shape[0]);
         const at::Tensor weight = (at::randn(shape) * 3).to(type);
-        const Nf4 packed = pack_nf4(weight, magnitudes), other = pack_nf4_by_operators(weight, magnitudes);
+        const Nf4Weight packed = pack_nf4(weight, magnitudes), other = pack_nf4_by_operators(weight, magnitudes);
         REQUIRE(at::equal(packed.bytes, other.bytes));
         REQUIRE(at::equal(packed.largest, other.largest));
         const at::Tensor back = unpack_nf4(packed, shape, type);
@@ -25,18 +25,18 @@ TEST_CASE("the way of other devices packs and unpacks the same bytes as the CPU'
 
 TEST_CASE("a weight takes half a byte a number, and an eighth of a bit with double quantization") {
   const at::Tensor weight = at::randn({256, 512});
-  const Nf4 packed = pack_nf4(weight, Magnitudes::quantized);
+  const Nf4Weight packed = pack_nf4(weight, AbsmaxFormat::quantized);
   CHECK(packed.bytes.sizes() == at::IntArrayRef{256 * 512 / 2, 1});
   CHECK(packed.largest.nbytes() == 256 * 512 / 64);
   CHECK(packed.largest_of_largest.nbytes() == 256 * 512 / 64 / 256 * 4);
-  CHECK_FALSE(pack_nf4(weight, Magnitudes::plain).mean.defined());
+  CHECK_FALSE(pack_nf4(weight, AbsmaxFormat::plain).mean.defined());
 }
 
 TEST_CASE("numbers of the code come back as they were") {
-  const at::Tensor once = unpack_nf4(pack_nf4(at::randn({4, 64}), Magnitudes::plain), {4, 64}, at::kFloat);
-  CHECK(at::equal(unpack_nf4(pack_nf4(once, Magnitudes::plain), {4, 64}, at::kFloat), once));
-  CHECK(
-      at::equal(unpack_nf4(pack_nf4(at::zeros({2, 64}), Magnitudes::plain), {2, 64}, at::kFloat), at::zeros({2, 64})));
+  const at::Tensor once = unpack_nf4(pack_nf4(at::randn({4, 64}), AbsmaxFormat::plain), {4, 64}, at::kFloat);
+  CHECK(at::equal(unpack_nf4(pack_nf4(once, AbsmaxFormat::plain), {4, 64}, at::kFloat), once));
+  CHECK(at::equal(unpack_nf4(pack_nf4(at::zeros({2, 64}), AbsmaxFormat::plain), {2, 64}, at::kFloat),
+                  at::zeros({2, 64})));
 }
 
 }  // namespace

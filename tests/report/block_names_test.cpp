@@ -6,7 +6,7 @@
 #include "core/answer/findings/findings.h"
 #include "core/answer/findings/trace_diff.h"
 #include "core/answer/report/chart/memory_chart.h"
-#include "core/answer/report/chart/memory_stack.h"
+#include "core/answer/report/chart/stacked_memory_series.h"
 #include "core/answer/report/interchange/memory_snapshot.h"
 #include "tests/findings/made_up.h"
 
@@ -15,7 +15,7 @@ using findings::MadeUp;
 using trace::EventKind;
 using trace::OwnerKind;
 using trace::Pass;
-using trace::Region;
+using trace::TraceRegion;
 
 namespace {
 
@@ -40,12 +40,12 @@ MadeUp blocks_named(const std::vector<std::string>& names, double late_ms) {
     made.value(name, block, block == 0 ? "keep" : "host", kGiB);
     made.trace.owners.push_back({OwnerKind::block, name, block});
     made.trace.owned.push_back({10 + block, static_cast<uint32_t>(2 + block), 3 * kGiB});
-    made.region(20 * block, 20 * block + 20, Region::of_block(block), name);
+    made.region(20 * block, 20 * block + 20, TraceRegion::of_block(block), name);
   }
   made.kernel(0, 60);
   made.add(EventKind::copy_in, 50, 60 + late_ms, "", kGiB, trace::ValueId(1));
   made.kernel(60 + late_ms, 100 + late_ms);
-  made.region(60, 100 + late_ms, Region::of_block(1, Pass::backward), names[1] + " backward");
+  made.region(60, 100 + late_ms, TraceRegion::of_block(1, Pass::backward), names[1] + " backward");
   made.region(0, 1, {trace::RegionKind::head}, "head");
   made.trace.memory = {{0, 2 * kGiB}, {20, 8 * kGiB}, {30, 7 * kGiB}};
   return made;
@@ -62,9 +62,9 @@ const findings::Finding& of_rule(const std::vector<findings::Finding>& all, cons
 TEST_CASE("the memory of a block is a block's whatever it is called, and the head's is not") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
-    const report::MemoryStack stack = report::stack_memory(blocks_named(names, 0).trace, 4);
+    const report::StackedMemorySeries stack = report::stack_memory(blocks_named(names, 0).trace, 4);
     std::vector<std::string> blocks;
-    for (const report::Band& band : stack.bands)
+    for (const report::MemoryBand& band : stack.bands)
       if (band.owner.kind == OwnerKind::block) blocks.push_back(band.owner.name);
     CHECK(blocks == names);
     CHECK(stack.bands[3].owner.name == "outside of blocks");
@@ -118,7 +118,7 @@ TEST_CASE("all blocks are summed, and blocks are compared by their place though 
     CAPTURE(names[0]);
     const findings::TraceDiff diff = findings::diff(blocks_named(kNames[0], 0).trace, blocks_named(names, 10).trace);
     const auto part = [&](const std::string& name) {
-      const auto found = std::ranges::find(diff.parts, name, &findings::StepPart::name);
+      const auto found = std::ranges::find(diff.parts, name, &findings::StepPartDiff::name);
       REQUIRE(found != diff.parts.end());
       return found->delta_ms();
     };

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::test {
 
@@ -26,7 +26,7 @@ class MadeUpTrace {
   }
   trace::Trace take() && {
     std::stable_sort(trace_.events.begin(), trace_.events.end(),
-                     [](const trace::Event& a, const trace::Event& b) { return a.start_ns < b.start_ns; });
+                     [](const trace::TraceEvent& a, const trace::TraceEvent& b) { return a.start_ns < b.start_ns; });
     return std::move(trace_);
   }
 
@@ -34,7 +34,7 @@ class MadeUpTrace {
   using EventKind = trace::EventKind;
   using OwnerKind = trace::OwnerKind;
   using Pass = trace::Pass;
-  using Region = trace::Region;
+  using TraceRegion = trace::TraceRegion;
   using TrackRole = trace::TrackRole;
   using ValueId = trace::ValueId;
   static constexpr int64_t kGiB = int64_t{1} << 30, kMiB = 1 << 20, kMs = 1'000'000;
@@ -59,19 +59,19 @@ class MadeUpTrace {
     }
   }
 
-  trace::Event& add(EventKind kind, const trace::Track& track, const std::string& name, int64_t start, int64_t end,
-                    int64_t bytes = 0, ValueId value = {}) {
+  trace::TraceEvent& add(EventKind kind, const trace::Track& track, const std::string& name, int64_t start, int64_t end,
+                         int64_t bytes = 0, ValueId value = {}) {
     trace_.events.push_back({kind, trace_.track(track), trace_.name(name), start, end, bytes, 0, value});
     if (kind == EventKind::kernel || kind == EventKind::copy_out || kind == EventKind::copy_in)
       trace_.events.back().correlation = trace_.events.size();
     return trace_.events.back();
   }
 
-  void add(const Region& region, TrackRole role, const std::string& name, int64_t start, int64_t end) {
+  void add(const TraceRegion& region, TrackRole role, const std::string& name, int64_t start, int64_t end) {
     add(EventKind::region, {role}, name, start, end).region = region;
   }
 
-  static trace::Owner owner_of(int block) { return {OwnerKind::block, region(block), block}; }
+  static trace::MemoryOwner owner_of(int block) { return {OwnerKind::block, region(block), block}; }
 
   void sample(int64_t work_space = 0) {
     int64_t held = work_space;
@@ -79,8 +79,8 @@ class MadeUpTrace {
     trace_.memory.push_back({now_, held});
   }
 
-  void hold(const trace::Owner& owner, int64_t change) {
-    auto found = std::ranges::find(trace_.owners, owner.name, &trace::Owner::name);
+  void hold(const trace::MemoryOwner& owner, int64_t change) {
+    auto found = std::ranges::find(trace_.owners, owner.name, &trace::MemoryOwner::name);
     if (found == trace_.owners.end()) found = trace_.owners.insert(trace_.owners.end(), owner);
     const auto index = static_cast<uint32_t>(found - trace_.owners.begin());
     trace_.owned.push_back({now_, index, held_[owner.name] += change});
@@ -118,7 +118,7 @@ class MadeUpTrace {
       if (place == "disk")
         ready_[value] = move(EventKind::disk_write, {TrackRole::disk_write}, value, ready_[value], 10);
     }
-    add(Region::of_block(block), TrackRole::blocks, region(block), start, now_);
+    add(TraceRegion::of_block(block), TrackRole::blocks, region(block), start, now_);
   }
 
   void fetch(int block) {
@@ -139,7 +139,7 @@ class MadeUpTrace {
       const ValueId value(block * kOps.size() + i);
       const std::string place = trace_.value(value).placement;
       if (place == "recompute") {
-        add(Region::of_block(block, Pass::recompute), TrackRole::blocks, region(block) + " recompute", now_,
+        add(TraceRegion::of_block(block, Pass::recompute), TrackRole::blocks, region(block) + " recompute", now_,
             now_ + kOps[i].us * 1000);
         kernel(kOps[i].name, kOps[i].us, value);
       }
@@ -153,7 +153,7 @@ class MadeUpTrace {
       ready_[value] = 0;
     }
     hold(gradients_, 2 * kGiB / blocks_);
-    add(Region::of_block(block, Pass::backward), TrackRole::blocks, region(block) + " backward", start, now_);
+    add(TraceRegion::of_block(block, Pass::backward), TrackRole::blocks, region(block) + " backward", start, now_);
   }
 
   void run_step() {
@@ -164,18 +164,18 @@ class MadeUpTrace {
     kernel("head backward", 4000);
     hold(head_, -kGiB);
     for (int block = blocks_ - 1; block >= 0; --block) backward(block);
-    add(Region::phase(Pass::forward), TrackRole::phases, "forward and backward", start, now_);
+    add(TraceRegion::phase(Pass::forward), TrackRole::phases, "forward and backward", start, now_);
     const int64_t update = now_;
     kernel("adamw", 3000);
     hold(gradients_, -held_["gradients"]);
-    add(Region::phase(Pass::optimizer), TrackRole::phases, "optimizer", update, now_);
+    add(TraceRegion::phase(Pass::optimizer), TrackRole::phases, "optimizer", update, now_);
     add({trace::RegionKind::step}, TrackRole::steps, "step", start, now_);
     now_ += kMs / 4;
   }
 
   static constexpr trace::Track kCompute{TrackRole::compute, 7};
-  const trace::Owner parameters_{OwnerKind::parameters, "parameters"}, gradients_{OwnerKind::gradients, "gradients"},
-      head_{OwnerKind::outside, "head"};
+  const trace::MemoryOwner parameters_{OwnerKind::parameters, "parameters"},
+      gradients_{OwnerKind::gradients, "gradients"}, head_{OwnerKind::outside, "head"};
   const bool mixed_;
   const int blocks_;
   int64_t now_ = kMs;

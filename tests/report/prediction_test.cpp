@@ -123,7 +123,7 @@ TEST_CASE("more memory has no price where the least is looked for, or nothing is
 
 TEST_CASE("of a model of some MiB the next MiB is told") {
   Report report = planned();
-  for (result::Row& row : report.rows) row.measurement.peak_bytes.allocated /= 1024;
+  for (result::TrialRow& row : report.rows) row.measurement.peak_bytes.allocated /= 1024;
   report.budget_bytes /= 1024;
   CHECK(more_memory_text(report) == "each MiB more would save 4.0 ms a step, up to 20 MiB (plan:20GiB: 280.0 ms)");
 }

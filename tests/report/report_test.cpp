@@ -12,7 +12,7 @@ namespace {
 
 std::vector<std::string> order(const Report& report) {
   std::vector<std::string> names;
-  for (const memtune::result::Row* row : ranked(report.rows)) names.push_back(row->measurement.strategy);
+  for (const memtune::result::TrialRow* row : ranked(report.rows)) names.push_back(row->measurement.strategy);
   return names;
 }
 

@@ -16,7 +16,7 @@ using report::Report;
 namespace {
 
 // As a sweep makes it.
-Report report_of(std::vector<result::Row> rows) {
+Report report_of(std::vector<result::TrialRow> rows) {
   Report report;
   report.rows = std::move(rows);
   report.recommendation = result::recommend(report.rows, 0, result::Goal::throughput);

@@ -10,8 +10,8 @@ namespace memtune::report {
 inline constexpr int64_t kGiB = int64_t{1} << 30;
 
 // A trial that worked: low and high are the median -+ `half`; 4 samples a step.
-inline result::Row worked(const std::string& strategy, double ms, double half, int64_t peak_bytes) {
-  result::Row row;
+inline result::TrialRow worked(const std::string& strategy, double ms, double half, int64_t peak_bytes) {
+  result::TrialRow row;
   result::Measurement& m = row.measurement;
   m.strategy = strategy;
   m.step_ms = {ms, ms - half, ms + half, {ms - half, ms, ms + half}};
@@ -23,8 +23,8 @@ inline result::Row worked(const std::string& strategy, double ms, double half, i
   return row;
 }
 
-inline result::Row failed(const std::string& strategy, result::Outcome outcome, const std::string& reason) {
-  result::Row row;
+inline result::TrialRow failed(const std::string& strategy, result::Outcome outcome, const std::string& reason) {
+  result::TrialRow row;
   row.measurement.strategy = strategy;
   row.measurement.outcome = outcome;
   row.measurement.reason = reason;

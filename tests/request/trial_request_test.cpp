@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/plan/request/run_request.h"
+#include "core/plan/request/training_run_request.h"
 
 using namespace memtune;
 using namespace memtune::plan;
@@ -24,7 +24,7 @@ TrialRequest example() {
                       15,         "eager",     true,     0,        "h.*", 16,  17,         1,     "never",
                       "",         "",          false,    20,       18,    19,  "/scratch", true};
   request.plan.strategy = "none";
-  request.plan.placements = {{1, "a", {Place::host}, Place::keep}};
+  request.plan.placements = {{1, "a", {TensorPlacement::host}, TensorPlacement::keep}};
   request.reference = "reference.bin";
   request.trace = "trace.bin";
   request.costs = "costs.json";
@@ -112,14 +112,14 @@ TEST_CASE("a rank's request says which of how many it is, and where they meet") 
 
 TEST_CASE("in which dtypes ranks keep and reduce is of a run's course, where there are several") {
   TrialRequest request;
-  CHECK_FALSE(course_of(request).contains("--shard-dtype"));
-  CHECK_FALSE(course_of(request).contains("--reduce-dtype"));
+  CHECK_FALSE(resume_settings(request).contains("--shard-dtype"));
+  CHECK_FALSE(resume_settings(request).contains("--reduce-dtype"));
   request.training.ranks = 2;
   request.training.shard_dtype = "float32";
   request.training.reduce_dtype = "float64";
-  CHECK(course_of(request).at("--shard-dtype") == "float32");
-  CHECK(course_of(request).at("--reduce-dtype") == "float64");
-  CHECK(course_of(request).at("--dtype").empty());
+  CHECK(resume_settings(request).at("--shard-dtype") == "float32");
+  CHECK(resume_settings(request).at("--reduce-dtype") == "float64");
+  CHECK(resume_settings(request).at("--dtype").empty());
 }
 
 TEST_CASE("what several ranks do not do is refused by its flag") {

@@ -13,8 +13,8 @@ using namespace memtune::result;
 
 namespace {
 
-Row counted(const std::string& strategy, double ms, int64_t moved, int64_t recomputed) {
-  Row made = row(strategy, ms);
+TrialRow counted(const std::string& strategy, double ms, int64_t moved, int64_t recomputed) {
+  TrialRow made = row(strategy, ms);
   made.measurement.transfer.out_bytes = moved;
   made.measurement.recomputed_bytes = recomputed;
   made.measurement.recomputed_ops = recomputed > 0 ? 1 : 0;
@@ -28,7 +28,7 @@ std::string effective(const std::string& strategy, int64_t moved, int64_t recomp
 struct Composed {
   std::string checkpoint, without_moves, offload;  // of the checkpoint: with its inputs kept
   std::string name() const { return checkpoint + "+" + offload; }
-  bool moves_inputs() const { return checkpoint != without_moves; }
+  bool offloads_inputs() const { return checkpoint != without_moves; }
 };
 
 // Each checkpoint with each offload, but for those that exclude each other.
@@ -67,22 +67,23 @@ TEST_CASE("of every checkpoint and offload together only the part that did somet
     CHECK(effective(name, 0, 1) == each.without_moves);
     CHECK(effective(each.checkpoint, 0, 1) == each.without_moves);
     CHECK(effective(name, 0, 0) == "none");
-    Row both = counted(name, 90, 1, 1), moved = counted(name, 90, 1, 0);
+    TrialRow both = counted(name, 90, 1, 1), moved = counted(name, 90, 1, 0);
     both.measurement.transfer.disk_write_bytes = moved.measurement.transfer.disk_write_bytes = 1;
     CHECK(effective_strategy(both.measurement) == name);
     // Inputs that were moved have no name without their checkpoint.
-    CHECK(effective_strategy(moved.measurement) == (each.moves_inputs() ? name : each.offload));
+    CHECK(effective_strategy(moved.measurement) == (each.offloads_inputs() ? name : each.offload));
   }
 }
 
 TEST_CASE("of every checkpoint and offload together the idle part is no answer of its own") {
   for (const Composed& each : all_composed())
     for (const bool moved : {false, true}) {
-      if (moved && each.moves_inputs()) continue;
+      if (moved && each.offloads_inputs()) continue;
       const std::string left = moved ? each.offload : each.without_moves, name = each.name();
       CAPTURE(name);
-      std::vector<Row> rows = {row("none", 100, 4), counted(left, 80, moved, !moved), counted(name, 50, moved, !moved)};
-      for (Row& row : rows) row.measurement.transfer.disk_write_bytes = row.measurement.transfer.out_bytes;
+      std::vector<TrialRow> rows = {row("none", 100, 4), counted(left, 80, moved, !moved),
+                                    counted(name, 50, moved, !moved)};
+      for (TrialRow& row : rows) row.measurement.transfer.disk_write_bytes = row.measurement.transfer.out_bytes;
       rows[2].measurement.peak_bytes.allocated = 1;
       for (const Goal goal : {Goal::throughput, Goal::memory}) {
         const Recommendation advice = recommend(rows, 0, goal);
@@ -102,17 +103,17 @@ TEST_CASE("of every checkpoint and offload together the idle part is no answer o
 }
 
 TEST_CASE("a disk that nothing reached is host memory") {
-  Row made = counted("checkpoint:full,inputs=disk+offload:stream,tier=disk,min=4KiB", 90, 1, 1);
+  TrialRow made = counted("checkpoint:full,inputs=disk+offload:stream,tier=disk,min=4KiB", 90, 1, 1);
   CHECK(effective_strategy(made.measurement) == "checkpoint:full,inputs=host+offload:stream,min=4KiB");
   CHECK(effect_text(made.measurement).ends_with(": nothing was written to disk"));
   made.measurement.transfer.disk_write_bytes = 1;
-  CHECK_FALSE(did_less(made.measurement));
+  CHECK_FALSE(has_ineffective_part(made.measurement));
 }
 
 TEST_CASE("a plan and a command without counts are what they are called") {
   CHECK(effective("plan:16GiB", 0, 1) == "plan:16GiB");
   CHECK(effective("plan:16GiB", 0, 0) == "none");
-  CHECK_FALSE(did_less(row("checkpoint:full+offload:stream", 90).measurement));
+  CHECK_FALSE(has_ineffective_part(row("checkpoint:full+offload:stream", 90).measurement));
 }
 
 TEST_CASE("a reason that was found is behind what had no effect and is written once") {
@@ -125,43 +126,43 @@ TEST_CASE("a reason that was found is behind what had no effect and is written o
 
 TEST_CASE("a variant of a command whose settings change neither peak nor copies nor losses is the other variant") {
   const auto variant = [](const std::string& name, int64_t peak_gib, std::vector<double> loss) {
-    Row made = row(name, 100, peak_gib);
+    TrialRow made = row(name, 100, peak_gib);
     made.command = {"train"};
     made.measurement.loss = std::move(loss);
     return made;
   };
-  std::vector<Row> rows = {variant("own", 9, {2.5, 2.25}), variant("checkpoints", 5, {2.5, 2.25}),
-                           variant("hidden_states", 5, {2.5, 2.25}), variant("offload", 9, {2.5, 2.25}),
-                           variant("batch 2", 9, {2.5, 2.0})};
+  std::vector<TrialRow> rows = {variant("own", 9, {2.5, 2.25}), variant("checkpoints", 5, {2.5, 2.25}),
+                                variant("hidden_states", 5, {2.5, 2.25}), variant("offload", 9, {2.5, 2.25}),
+                                variant("batch 2", 9, {2.5, 2.0})};
   const std::vector<std::string> likes = {"none", "checkpoint:full", "checkpoint:axolotl-hidden", "offload:trl",
                                           "checkpoint:full"};
-  std::vector<Row> moved = rows;
+  std::vector<TrialRow> moved = rows;
   moved[2].measurement.transfer.out_bytes = 4096;
   compare_effects(rows, likes);
   CHECK(rows[2].measurement.no_effect == "equal to checkpoints: nothing was offloaded");
   CHECK(rows[3].measurement.no_effect == "equal to own: nothing was offloaded");
-  for (const int i : {0, 1, 4}) CHECK_FALSE(did_less(rows[i].measurement));
+  for (const int i : {0, 1, 4}) CHECK_FALSE(has_ineffective_part(rows[i].measurement));
   CHECK(choices(rows).size() == 3);
   compare_effects(moved, likes);
-  CHECK_FALSE(did_less(moved[2].measurement));
+  CHECK_FALSE(has_ineffective_part(moved[2].measurement));
 }
 
 TEST_CASE("a trial that moved and recomputed nothing did nothing, unless it was not counted, failed or is none") {
-  CHECK(did_nothing(counted("offload:stream", 90, 0, 0).measurement));
-  CHECK_FALSE(did_nothing(counted("offload:stream", 90, 1, 0).measurement));
-  CHECK_FALSE(did_nothing(counted("checkpoint:cheap", 90, 0, 1).measurement));
-  CHECK_FALSE(did_nothing(counted("none", 90, 0, 0).measurement));
-  CHECK_FALSE(did_nothing(row("checkpoint:full", 90).measurement));
-  Row failed = counted("offload:stream", 90, 0, 0);
+  CHECK(had_no_effect(counted("offload:stream", 90, 0, 0).measurement));
+  CHECK_FALSE(had_no_effect(counted("offload:stream", 90, 1, 0).measurement));
+  CHECK_FALSE(had_no_effect(counted("checkpoint:cheap", 90, 0, 1).measurement));
+  CHECK_FALSE(had_no_effect(counted("none", 90, 0, 0).measurement));
+  CHECK_FALSE(had_no_effect(row("checkpoint:full", 90).measurement));
+  TrialRow failed = counted("offload:stream", 90, 0, 0);
   failed.measurement.outcome = Outcome::device_oom;
-  CHECK_FALSE(did_nothing(failed.measurement));
-  Row views = counted("checkpoint:op", 90, 0, 0);  // ops were run again, of values without bytes of their own
+  CHECK_FALSE(had_no_effect(failed.measurement));
+  TrialRow views = counted("checkpoint:op", 90, 0, 0);  // ops were run again, of values without bytes of their own
   views.measurement.recomputed_ops = 3;
-  CHECK_FALSE(did_nothing(views.measurement));
+  CHECK_FALSE(had_no_effect(views.measurement));
 }
 
 TEST_CASE("a trial that did nothing is never recommended nor on the front, however fast, and its neighbour is") {
-  std::vector<Row> rows = {row("none", 100, 4), counted("offload:stream", 50, 0, 0)};
+  std::vector<TrialRow> rows = {row("none", 100, 4), counted("offload:stream", 50, 0, 0)};
   rows[1].measurement.peak_bytes.allocated = 1;
   for (const Goal goal : {Goal::throughput, Goal::memory}) {
     const Recommendation advice = recommend(rows, 0, goal);
@@ -175,14 +176,14 @@ TEST_CASE("a trial that did nothing is never recommended nor on the front, howev
 }
 
 TEST_CASE("what did nothing stands for none where that was not run") {
-  const std::vector<Row> rows = {counted("offload:stream", 50, 0, 0)};
+  const std::vector<TrialRow> rows = {counted("offload:stream", 50, 0, 0)};
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
   CHECK(advice.strategy == "offload:stream");
   CHECK(advice.fits);
 }
 
 TEST_CASE("what changes less moves and recomputes fewer bytes, and not counted, it holds more memory") {
-  const Row none = row("none", 100), moves = counted("a", 100, 5, 0), both = counted("b", 100, 3, 3);
+  const TrialRow none = row("none", 100), moves = counted("a", 100, 5, 0), both = counted("b", 100, 3, 3);
   CHECK(changes_less(none, moves));
   CHECK_FALSE(changes_less(moves, none));
   CHECK(changes_less(moves, both));
@@ -191,7 +192,7 @@ TEST_CASE("what changes less moves and recomputes fewer bytes, and not counted, 
 }
 
 TEST_CASE("of commands, whose changes nobody counts, the one that takes less memory is preferred") {
-  Row lean = row("lean", 100, 10), fat = row("fat", 100, 20);
+  TrialRow lean = row("lean", 100, 10), fat = row("fat", 100, 20);
   lean.command = fat.command = {"train"};
   CHECK(changes_less(lean, fat));
   CHECK_FALSE(changes_less(fat, lean));

@@ -41,7 +41,7 @@ Measurement full() {
   m.losses = {true, true, 2, 10.5, 10.25, 0.125, "own"};
   m.dtype = "bfloat16";
   m.recomputed_bytes = 70;
-  Round round;
+  RoundMeasurement round;
   round.step_ms = summarize({12.5});
   round.base = "none";
   round.base_ms = 10;

@@ -4,18 +4,18 @@
 #include <doctest/doctest.h>
 
 using namespace memtune::trace;
-using memtune::result::Communication;
+using memtune::result::CommunicationStats;
 using memtune::result::measure_collectives;
 using memtune::result::measure_overlap;
-using memtune::result::TransferFigures;
+using memtune::result::TransferStats;
 
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
 
-Trace trace_of(std::initializer_list<Event> events_in_ms) {
+Trace trace_of(std::initializer_list<TraceEvent> events_in_ms) {
   Trace trace;
-  for (Event event : events_in_ms) {
+  for (TraceEvent event : events_in_ms) {
     event.start_ns *= kMs;
     event.end_ns *= kMs;
     trace.events.push_back(event);
@@ -23,7 +23,7 @@ Trace trace_of(std::initializer_list<Event> events_in_ms) {
   return trace;
 }
 
-Event event(EventKind kind, int64_t start_ms, int64_t end_ms, int64_t bytes = 0) {
+TraceEvent event(EventKind kind, int64_t start_ms, int64_t end_ms, int64_t bytes = 0) {
   return {.kind = kind, .start_ns = start_ms, .end_ns = end_ms, .bytes = bytes};
 }
 
@@ -31,7 +31,7 @@ Event event(EventKind kind, int64_t start_ms, int64_t end_ms, int64_t bytes = 0)
 
 TEST_CASE("a trace without copies hides and exposes nothing") {
   for (const Trace& trace : {Trace{}, trace_of({event(EventKind::kernel, 0, 10)})}) {
-    const TransferFigures transfer = measure_overlap(trace, 1);
+    const TransferStats transfer = measure_overlap(trace, 1);
     CHECK(transfer.hidden == 0);
     CHECK(transfer.exposed_ms == 0);
     CHECK(transfer.out_bytes == 0);
@@ -42,7 +42,7 @@ TEST_CASE("a trace without copies hides and exposes nothing") {
 
 TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
   // Kernels 0-4 and 6-10; the copy 2-8 lies under them for 2-4 and 6-8.
-  const TransferFigures transfer =
+  const TransferStats transfer =
       measure_overlap(trace_of({event(EventKind::copy_out, 2, 8, 60 * kMs), event(EventKind::kernel, 0, 4),
                                 event(EventKind::kernel, 6, 10)}),
                       1);
@@ -53,7 +53,7 @@ TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
 }
 
 TEST_CASE("copies of both directions at once count their time once") {
-  const TransferFigures transfer =
+  const TransferStats transfer =
       measure_overlap(trace_of({event(EventKind::kernel, 0, 5), event(EventKind::copy_out, 0, 10, 100 * kMs),
                                 event(EventKind::copy_in, 5, 10, 100 * kMs)}),
                       1);
@@ -64,7 +64,7 @@ TEST_CASE("copies of both directions at once count their time once") {
 }
 
 TEST_CASE("overlapping kernels and overlapping copies are not counted twice") {
-  const TransferFigures transfer =
+  const TransferStats transfer =
       measure_overlap(trace_of({event(EventKind::kernel, 0, 6), event(EventKind::kernel, 1, 5),
                                 event(EventKind::copy_in, 2, 8, 4), event(EventKind::copy_in, 4, 10, 4)}),
                       1);
@@ -76,7 +76,7 @@ TEST_CASE("bytes and exposed time are per step, shares and rates are not") {
   const Trace trace = trace_of({event(EventKind::copy_out, 0, 4, 40 * kMs), event(EventKind::kernel, 2, 4),
                                 event(EventKind::copy_out, 10, 14, 40 * kMs), event(EventKind::kernel, 12, 14),
                                 event(EventKind::copy_in, 20, 22, 6 * kMs)});
-  const TransferFigures transfer = measure_overlap(trace, 2);
+  const TransferStats transfer = measure_overlap(trace, 2);
   CHECK(transfer.out_bytes == 40 * kMs);
   CHECK(transfer.in_bytes == 3 * kMs);
   CHECK(transfer.hidden == doctest::Approx(0.4));
@@ -103,14 +103,14 @@ TEST_CASE("collectives are told by how long they ran, and how long nothing compu
   const Trace trace =
       trace_of({event(EventKind::collective, 0, 6), event(EventKind::collective, 4, 10), event(EventKind::kernel, 2, 5),
                 event(EventKind::memset, 5, 6), event(EventKind::copy_out, 0, 10, 8)});
-  const Communication found = measure_collectives(trace, 2);
+  const CommunicationStats found = measure_collectives(trace, 2);
   CHECK(found.collectives_ms == doctest::Approx(5));
   CHECK(found.exposed_ms == doctest::Approx(3));
   CHECK(measure_collectives(trace_of({event(EventKind::kernel, 0, 4)}), 0).collectives_ms == 0);
 }
 
 TEST_CASE("copies that took no time divide nothing by zero") {
-  const TransferFigures transfer = measure_overlap(trace_of({event(EventKind::copy_out, 3, 3, 8)}), 0);
+  const TransferStats transfer = measure_overlap(trace_of({event(EventKind::copy_out, 3, 3, 8)}), 0);
   CHECK(transfer.out_bytes == 8);
   CHECK(transfer.hidden == 0);
   CHECK(transfer.exposed_ms == 0);

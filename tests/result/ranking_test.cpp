@@ -12,27 +12,27 @@ using namespace memtune::result;
 
 namespace {
 
-std::vector<std::string> order(const std::vector<Row>& rows) {
+std::vector<std::string> order(const std::vector<TrialRow>& rows) {
   std::vector<std::string> names;
-  for (const Row* row : ranked(rows)) names.push_back(label(*row));
+  for (const TrialRow* row : ranked(rows)) names.push_back(label(*row));
   return names;
 }
 
 }  // namespace
 
 TEST_CASE("where batch and sequence are the same, a step is the same work") {
-  const std::vector<Row> rows = {row("slow", 300), row("fast", 100)};
+  const std::vector<TrialRow> rows = {row("slow", 300), row("fast", 100)};
   const Ranking ranking(rows);
-  CHECK(ranking.work() == Work::step);
+  CHECK(ranking.work() == WorkUnit::step);
   CHECK(ranking.title() == std::string("step ms"));
   CHECK(ranking.time(rows[0]) == 300);
   CHECK(order(rows) == std::vector<std::string>{"fast", "slow"});
 }
 
 TEST_CASE("with several lengths a token is the same work, and 4096 of them in 300 ms are faster than 1024 in 100") {
-  const std::vector<Row> rows = two_lengths();
+  const std::vector<TrialRow> rows = two_lengths();
   const Ranking ranking(rows);
-  CHECK(ranking.work() == Work::token);
+  CHECK(ranking.work() == WorkUnit::token);
   CHECK(ranking.title() == std::string("µs a token"));
   CHECK(ranking.time(rows[0]) == doctest::Approx(97.65625));  // 100 ms / 1024
   CHECK(ranking.time(rows[1]) == doctest::Approx(73.2421875));
@@ -41,9 +41,9 @@ TEST_CASE("with several lengths a token is the same work, and 4096 of them in 30
 }
 
 TEST_CASE("with several batch sizes and no tokens a sample is the same work") {
-  const std::vector<Row> rows = two_batches();
+  const std::vector<TrialRow> rows = two_batches();
   const Ranking ranking(rows);
-  CHECK(ranking.work() == Work::sample);
+  CHECK(ranking.work() == WorkUnit::sample);
   CHECK(ranking.title() == std::string("ms a sample"));
   CHECK(ranking.time(rows[0]) == doctest::Approx(100));
   CHECK(ranking.time(rows[1]) == doctest::Approx(75));
@@ -51,34 +51,34 @@ TEST_CASE("with several batch sizes and no tokens a sample is the same work") {
 }
 
 TEST_CASE("of the same axes steps of other samples are other work, and padding of larger batches is none") {
-  std::vector<Row> rows = {row("own", 100), row("batch-x2", 150)};
-  for (Row& row : rows) row.command = {"train"};
+  std::vector<TrialRow> rows = {row("own", 100), row("batch-x2", 150)};
+  for (TrialRow& row : rows) row.command = {"train"};
   rows[0].measurement.samples_per_s = 40, rows[0].measurement.tokens_per_s = 4000;
   rows[1].measurement.samples_per_s = 8 / 0.15, rows[1].measurement.tokens_per_s = 8 * 100 / 0.15;
-  Round& round = rows[1].measurement.rounds.emplace_back();
+  RoundMeasurement& round = rows[1].measurement.rounds.emplace_back();
   round.step_ms = rows[1].measurement.step_ms, round.base = "own", round.base_ms = 100;
   const Ranking ranking(rows);
-  CHECK(ranking.work() == Work::token);
+  CHECK(ranking.work() == WorkUnit::token);
   CHECK(ranking.time(rows[1]) == doctest::Approx(187.5));
   CHECK(ranking.ratio(rows[1], rows[0]).value == doctest::Approx(0.75));
   CHECK(ranking.faster(rows[1], rows[0]));
   rows[1].measurement.samples_per_s = 4 / 0.15, rows[1].measurement.tokens_per_s = 4 * 120 / 0.15;
-  CHECK(Ranking(rows).work() == Work::step);
+  CHECK(Ranking(rows).work() == WorkUnit::step);
   CHECK(Ranking(rows).ratio(rows[1], rows[0]).value == doctest::Approx(1.5));
 }
 
 TEST_CASE("tokens count only where all have them, and what failed has no say") {
-  std::vector<Row> rows = two_lengths();
+  std::vector<TrialRow> rows = two_lengths();
   rows[0].measurement.tokens_per_s = 0;
-  CHECK(Ranking(rows).work() == Work::sample);
+  CHECK(Ranking(rows).work() == WorkUnit::sample);
   rows[0].measurement.outcome = Outcome::device_oom;
-  CHECK(Ranking(rows).work() == Work::step);  // one is left, of whatever length
+  CHECK(Ranking(rows).work() == WorkUnit::step);  // one is left, of whatever length
   rows[1].measurement.outcome = Outcome::crash;
-  CHECK(Ranking(rows).work() == Work::step);
+  CHECK(Ranking(rows).work() == WorkUnit::step);
 }
 
 TEST_CASE("of two as fast the smaller comes first, of two as small the faster") {
-  std::vector<Row> rows = {row("a", 100, 20), row("b", 100, 10), row("c", 90, 20)};
+  std::vector<TrialRow> rows = {row("a", 100, 20), row("b", 100, 10), row("c", 90, 20)};
   const Ranking ranking(rows);
   CHECK(ranking.faster(rows[1], rows[0]));
   CHECK(ranking.smaller(rows[2], rows[0]));
@@ -86,10 +86,10 @@ TEST_CASE("of two as fast the smaller comes first, of two as small the faster") 
 }
 
 TEST_CASE("a time that is no number comes behind every other, and what failed behind that, in its order") {
-  std::vector<Row> rows = {row("z", 1), row("unknown", std::nan("")), row("a", 1), row("slow", 500)};
+  std::vector<TrialRow> rows = {row("z", 1), row("unknown", std::nan("")), row("a", 1), row("slow", 500)};
   rows[0].measurement.outcome = Outcome::timeout;
   rows[2].measurement.outcome = Outcome::crash;
   CHECK(order(rows) == std::vector<std::string>{"slow", "unknown", "z", "a"});
   CHECK_FALSE(usable(rows[1].measurement));
-  CHECK(std::isinf(work_time(rows[1].measurement, Work::step)));
+  CHECK(std::isinf(work_time(rows[1].measurement, WorkUnit::step)));
 }

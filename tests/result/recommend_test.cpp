@@ -14,15 +14,15 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-Row row(const std::string& strategy, double ms, int64_t gib) {
-  Row row;
+TrialRow row(const std::string& strategy, double ms, int64_t gib) {
+  TrialRow row;
   row.measurement.strategy = strategy;
   row.measurement.step_ms.median = ms;
   row.measurement.peak_bytes.allocated = gib * kGiB;
   return row;
 }
 
-std::vector<Row> usual() {
+std::vector<TrialRow> usual() {
   return {row("none", 100, 36), row("checkpoint:full", 124, 13), row("offload:stream", 200, 10)};
 }
 
@@ -66,13 +66,13 @@ TEST_CASE("when nothing fits, the least that works is named") {
   CHECK(advice.strategy == "offload:stream");
   CHECK_FALSE(advice.fits);
   CHECK(advice.reason == "nothing fits 8 GiB: the least that works is offload:stream with 10 GiB");
-  std::vector<Row> rows = usual();
+  std::vector<TrialRow> rows = usual();
   mark_rows(rows, advice);
-  for (const Row& row : rows) CHECK_FALSE(row.recommended);
+  for (const TrialRow& row : rows) CHECK_FALSE(row.recommended);
 }
 
 TEST_CASE("of those whose steps cannot be told apart the one that changes less wins, and that is said") {
-  std::vector<Row> rows = {row("none", 100, 36), row("checkpoint:op", 99, 20), row("offload:stream", 90, 10)};
+  std::vector<TrialRow> rows = {row("none", 100, 36), row("checkpoint:op", 99, 20), row("offload:stream", 90, 10)};
   rows[0].measurement.step_ms = {100, 98, 102, {}};
   rows[1].measurement.step_ms = {99, 97, 101, {}};
   rows[2].measurement.step_ms = {110, 109, 111, {}};
@@ -84,7 +84,7 @@ TEST_CASE("of those whose steps cannot be told apart the one that changes less w
 }
 
 TEST_CASE("the longest sequence that fits is chosen from, not the one with the cheapest token") {
-  std::vector<Row> rows = {row("none", 10, 10), row("none", 300, 20), row("checkpoint:full", 400, 12)};
+  std::vector<TrialRow> rows = {row("none", 10, 10), row("none", 300, 20), row("checkpoint:full", 400, 12)};
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].sequence = i == 0 ? 1024 : 4096;
     rows[i].measurement.tokens_per_s =
@@ -101,14 +101,14 @@ TEST_CASE("the longest sequence that fits is chosen from, not the one with the c
 }
 
 TEST_CASE("the goal memory takes the smallest peak, and the faster of two as small") {
-  const std::vector<Row> rows = {row("a", 100, 20), row("b", 150, 10), row("c", 140, 10)};
+  const std::vector<TrialRow> rows = {row("a", 100, 20), row("b", 150, 10), row("c", 140, 10)};
   const Recommendation advice = recommend(rows, 0, Goal::memory);
   CHECK(advice.strategy == "c");
   CHECK(advice.reason == "the least memory of 3 that worked: 140 ms a step, 10 GiB at the peak");
 }
 
 TEST_CASE("failed trials and wrong gradients are never recommended, however fast") {
-  std::vector<Row> rows = usual();
+  std::vector<TrialRow> rows = usual();
   rows[0].measurement.outcome = memtune::result::Outcome::device_oom;
   rows.push_back(row("checkpoint:op", 90, 5));
   rows.back().measurement.outcome = memtune::result::Outcome::mismatch;
@@ -119,7 +119,7 @@ TEST_CASE("failed trials and wrong gradients are never recommended, however fast
 }
 
 TEST_CASE("gradients that differ only as much as the baseline's own are no reason against a trial that worked") {
-  std::vector<Row> rows = usual();
+  std::vector<TrialRow> rows = usual();
   rows.push_back(row("checkpoint:op", 90, 5));
   rows.back().measurement.gradients = {true, false, 1e-7, "layers.0.wq", "none"};
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
@@ -128,14 +128,14 @@ TEST_CASE("gradients that differ only as much as the baseline's own are no reaso
 }
 
 TEST_CASE("a step time that is no number is never recommended") {
-  std::vector<Row> rows = {row("none", std::nan(""), 1), row("checkpoint:full", 0, 1)};
+  std::vector<TrialRow> rows = {row("none", std::nan(""), 1), row("checkpoint:full", 0, 1)};
   CHECK(recommend(rows, 0, Goal::throughput).reason == "no trial worked");
   rows.push_back(row("offload:sync", 5, 100));
   CHECK(recommend(rows, 0, Goal::throughput).strategy == "offload:sync");
 }
 
 TEST_CASE("batch sizes are compared by the time for the same work") {
-  std::vector<Row> rows = {row("none", 100, 10), row("none", 150, 18)};
+  std::vector<TrialRow> rows = {row("none", 100, 10), row("none", 150, 18)};
   rows[0].batch = 1, rows[0].measurement.samples_per_s = 10;
   rows[1].batch = 2, rows[1].measurement.samples_per_s = 13.3;
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
@@ -144,7 +144,7 @@ TEST_CASE("batch sizes are compared by the time for the same work") {
 }
 
 TEST_CASE("the Pareto front leaves out what another row beats in both") {
-  std::vector<Row> rows = usual();
+  std::vector<TrialRow> rows = usual();
   rows.push_back(row("checkpoint:every=2", 130, 20));  // beaten by checkpoint:full
   rows.push_back(row("offload:sync", 200, 10));        // equal to offload:stream: neither beats the other
   mark_rows(rows, recommend(rows, 0, Goal::throughput));

@@ -14,12 +14,13 @@ using namespace memtune::result;
 namespace {
 
 // A round each: the trial's step and the baseline's.
-Row measured(const std::string& strategy, const std::vector<std::pair<double, double>>& rounds, int64_t peak_gib = 1) {
-  Row made = row(strategy, rounds.front().first, peak_gib);
+TrialRow measured(const std::string& strategy, const std::vector<std::pair<double, double>>& rounds,
+                  int64_t peak_gib = 1) {
+  TrialRow made = row(strategy, rounds.front().first, peak_gib);
   Measurement round = made.measurement;
   for (size_t i = 0; i < rounds.size(); ++i) {
     round.step_ms = summarize({rounds[i].first});
-    Round beside;
+    RoundMeasurement beside;
     beside.base = "none";
     beside.base_ms = rounds[i].second;
     add_round(i, round, beside, made.measurement);
@@ -30,26 +31,26 @@ Row measured(const std::string& strategy, const std::vector<std::pair<double, do
 }  // namespace
 
 TEST_CASE("the ratio of rounds is their geometric mean with Student's interval of the logarithms") {
-  const Row none = measured("none", {{100, 100}, {200, 200}, {400, 400}});
-  const Row slower = measured("a", {{110, 100}, {240, 200}, {440, 400}});  // 1.1, 1.2, 1.1
-  const Ratio ratio = ratio_of(slower.measurement, none.measurement);
+  const TrialRow none = measured("none", {{100, 100}, {200, 200}, {400, 400}});
+  const TrialRow slower = measured("a", {{110, 100}, {240, 200}, {440, 400}});  // 1.1, 1.2, 1.1
+  const RatioEstimate ratio = ratio_of(slower.measurement, none.measurement);
   CHECK(ratio.value == doctest::Approx(1.1324).epsilon(1e-4));
   CHECK(ratio.low == doctest::Approx(0.9997).epsilon(1e-3));  // deviation 0.05024, half interval 4.303 / sqrt(3) of it
   CHECK(ratio.high == doctest::Approx(1.2828).epsilon(1e-3));
-  const Ratio own = ratio_of(none.measurement, none.measurement);
+  const RatioEstimate own = ratio_of(none.measurement, none.measurement);
   CHECK(own.low == doctest::Approx(1));
   CHECK(own.high == doctest::Approx(1));
 }
 
 TEST_CASE("a machine that slows down under all trials alike changes no ratio") {
-  const std::vector<Row> rows = {measured("none", {{100, 100}, {300, 300}, {900, 900}}, 9),
-                                 measured("faster", {{90, 100}, {270, 300}, {810, 900}}, 9)};
+  const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {300, 300}, {900, 900}}, 9),
+                                      measured("faster", {{90, 100}, {270, 300}, {810, 900}}, 9)};
   CHECK(recommend(rows, 0, Goal::throughput).strategy == "faster");
 }
 
 TEST_CASE("none wins where nothing is measurably faster, and that is said with the interval") {
-  const std::vector<Row> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
-                                 measured("maybe", {{80, 100}, {101, 100}, {90, 100}}, 5)};
+  const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
+                                      measured("maybe", {{80, 100}, {101, 100}, {90, 100}}, 5)};
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
   CHECK(advice.strategy == "none");
   CHECK(advice.reason.starts_with(
@@ -58,27 +59,27 @@ TEST_CASE("none wins where nothing is measurably faster, and that is said with t
 }
 
 TEST_CASE("an interval that tells nothing is not told, but how few rounds there were") {
-  const std::vector<Row> rows = {measured("none", {{100, 100}, {100, 100}}, 9),
-                                 measured("maybe", {{60, 100}, {101, 100}}, 5)};
+  const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}}, 9),
+                                      measured("maybe", {{60, 100}, {101, 100}}, 5)};
   CHECK(recommend(rows, 0, Goal::throughput)
             .reason.starts_with("as fast as maybe within the noise of 2 rounds, and changes less; one of 2"));
 }
 
 TEST_CASE("what looks faster with 95 % may be luck among several: to be chosen it has to be so with 99 %") {
-  const Row none = measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9);
-  const Row luck = measured("luck", {{94, 100}, {90, 100}, {92, 100}}, 5);
-  const Row faster = measured("faster", {{92, 100}, {92, 100}, {92.5, 100}}, 5);
+  const TrialRow none = measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9);
+  const TrialRow luck = measured("luck", {{94, 100}, {90, 100}, {92, 100}}, 5);
+  const TrialRow faster = measured("faster", {{92, 100}, {92, 100}, {92.5, 100}}, 5);
   CHECK(ratio_of(luck.measurement, none.measurement).high < 1);
-  CHECK(ratio_of(luck.measurement, none.measurement, Confidence::percent99).high ==
+  CHECK(ratio_of(luck.measurement, none.measurement, ConfidenceLevel::percent99).high ==
         doctest::Approx(1.0421).epsilon(1e-3));
-  CHECK(recommend(std::vector<Row>{none, luck}, 0, Goal::throughput).strategy == "none");
-  CHECK(recommend(std::vector<Row>{none, faster}, 0, Goal::throughput).strategy == "faster");
+  CHECK(recommend(std::vector<TrialRow>{none, luck}, 0, Goal::throughput).strategy == "none");
+  CHECK(recommend(std::vector<TrialRow>{none, faster}, 0, Goal::throughput).strategy == "faster");
 }
 
 TEST_CASE("of those that fit and are as fast, the one that changes less wins") {
-  std::vector<Row> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
-                           measured("more", {{110, 100}, {112, 100}, {111, 100}}, 5),
-                           measured("less", {{111, 100}, {113, 100}, {112, 100}}, 6)};
+  std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
+                                measured("more", {{110, 100}, {112, 100}, {111, 100}}, 5),
+                                measured("less", {{111, 100}, {113, 100}, {112, 100}}, 6)};
   rows[1].measurement.recomputed_bytes = 2000;
   rows[2].measurement.recomputed_bytes = 1000;
   const int64_t budget = 8 * (int64_t{1} << 30);
@@ -89,18 +90,18 @@ TEST_CASE("of those that fit and are as fast, the one that changes less wins") {
 }
 
 TEST_CASE("rounds beside another baseline, and a single one, count as steps do") {
-  Row none = measured("none", {{100, 100}, {100, 100}});
-  Row once = measured("a", {{120, 100}});
+  TrialRow none = measured("none", {{100, 100}, {100, 100}});
+  TrialRow once = measured("a", {{120, 100}});
   once.measurement.step_ms = {120, 118, 125, {}};
   CHECK(ratio_of(once.measurement, none.measurement).low == doctest::Approx(1.18));
   CHECK(ratio_of(once.measurement, none.measurement).high == doctest::Approx(1.25));
-  Row other = measured("b", {{120, 1000}, {120, 1000}});
-  for (Round& round : other.measurement.rounds) round.base = "first";
+  TrialRow other = measured("b", {{120, 1000}, {120, 1000}});
+  for (RoundMeasurement& round : other.measurement.rounds) round.base = "first";
   CHECK(ratio_of(other.measurement, none.measurement).value == doctest::Approx(1.2));
 }
 
 TEST_CASE("a round that comes again replaces itself, and samples of all make the step, rates follow") {
-  Row made = row("a", 100);
+  TrialRow made = row("a", 100);
   made.measurement.samples_per_s = 10;
   Measurement round = made.measurement;
   round.step_ms = summarize({100});
@@ -117,7 +118,7 @@ TEST_CASE("a round that comes again replaces itself, and samples of all make the
 }
 
 TEST_CASE("the peak of each rank is its highest of all rounds, as the trial's") {
-  Row made = measured("a", {{100, 100}});
+  TrialRow made = measured("a", {{100, 100}});
   Measurement round;
   round.step_ms = summarize({100});
   round.ranks = {{0, {}, {5, 5, 5}, 0, {}}, {1, {}, {7, 7, 7}, 0, {}}};
@@ -130,7 +131,7 @@ TEST_CASE("the peak of each rank is its highest of all rounds, as the trial's") 
 }
 
 TEST_CASE("a measurement keeps its rounds as JSON") {
-  const Row made = measured("a", {{110, 100}, {120, 100}});
+  const TrialRow made = measured("a", {{110, 100}, {120, 100}});
   const nlohmann::json json = made.measurement;
   const auto read = json.get<Measurement>();
   REQUIRE(read.rounds.size() == 2);
@@ -143,7 +144,7 @@ TEST_CASE("a measurement keeps its rounds as JSON") {
 TEST_CASE("with more rounds than the table has, the interval is never narrower than Student's") {
   std::vector<std::pair<double, double>> rounds;
   for (int i = 0; i < 17; ++i) rounds.emplace_back(100 * std::exp(i % 2 == 0 ? 0.1 : -0.1), 100);
-  const Row none = measured("none", {{100, 100}, {100, 100}}), other = measured("a", rounds);
+  const TrialRow none = measured("none", {{100, 100}, {100, 100}}), other = measured("a", rounds);
   const double half = std::log(ratio_of(other.measurement, none.measurement).high) - 0.1 / 17;
   // 9 logarithms of 0.1 and 8 of -0.1: deviation 0.10290, of the mean 0.024957; Student's 2.120 by 16 degrees.
   CHECK(half >= 2.1199 * 0.024957);

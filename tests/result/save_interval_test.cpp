@@ -95,7 +95,7 @@ TEST_CASE("Daly's interval, by hand") {
 TEST_CASE("the interval is told in whole steps, with its share of time") {
   SaveMeasurement save = mode("sync", 2000, 2000);
   save.load_ms = 3000;
-  const SaveAdvice advice = advise(save, 500, 100);
+  const SaveIntervalAdvice advice = advise(save, 500, 100);
   CHECK(advice.every_steps == 37);  // 18.69 s of 0.5
   CHECK(advice.interval_s == 18.5);
   CHECK(advice.overhead == doctest::Approx(2 / 18.5 + (9.25 + 3) / 100));
@@ -105,7 +105,7 @@ TEST_CASE("the interval is told in whole steps, with its share of time") {
 
 TEST_CASE("what a save is on its way is lost with a failure, and no save begins before the one before is there") {
   const SaveMeasurement save = mode("async", 10, 60'010);
-  const SaveAdvice advice = advise(save, 1000, 1000);  // Daly's would be 4.5 s
+  const SaveIntervalAdvice advice = advise(save, 1000, 1000);  // Daly's would be 4.5 s
   CHECK(advice.every_steps == 61);
   CHECK(advice.overhead == doctest::Approx(0.01 / 61 + (30.5 + 60) / 1000));
 }
@@ -160,7 +160,7 @@ TEST_CASE(
     SaveMeasurement save = each.save;
     save.slowdown = each.slowdown;
     save.load_ms = 20'000;
-    const SaveAdvice advice = advise(save, 100, kMtbf);
+    const SaveIntervalAdvice advice = advise(save, 100, kMtbf);
     const Job job{save.blocked_ms / 1e3, (save.durable_ms - save.blocked_ms) / 1e3, each.slowdown, 20, kMtbf};
     const Best best = best_of(job, advice.interval_s, kWork);
     const double simulated = job.overhead(advice.interval_s, kWork, 7);

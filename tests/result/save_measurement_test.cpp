@@ -43,7 +43,7 @@ TEST_CASE("a single save is all that there is to tell") {
 TEST_CASE("the slowdown is of steps that had a save on its way from beginning to end, and not of the first save") {
   const SaveMeasurement m =
       of({{0, 0, 0, 1, {900, 900, 900}}, {0, 0, 0, 1, {55, 60, 50}}, {0, 0, 0, 1, {65, 51}}}, {50, 49, 51});
-  CHECK(m.steps_beside == 3);
+  CHECK(m.steps_with_save == 3);
   REQUIRE(m.slowdown);
   CHECK(*m.slowdown == doctest::Approx(1.2));
   CHECK(m.no_slowdown == "");

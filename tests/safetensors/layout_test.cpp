@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Content {
-  std::vector<Spec> specs;
+  std::vector<TensorSpec> specs;
   std::map<std::string, std::string> metadata;
 };
 
@@ -25,7 +25,7 @@ Content random_content(std::mt19937_64& random) {
   Content content;
   for (const char* name : kNames)
     if (below(3) > 0) {
-      Spec spec{name, static_cast<Dtype>(below(10)), {}};
+      TensorSpec spec{name, static_cast<Dtype>(below(10)), {}};
       for (int sizes = below(4); sizes > 0; --sizes) spec.shape.push_back(below(6));
       content.specs.push_back(spec);
     }
@@ -34,7 +34,7 @@ Content random_content(std::mt19937_64& random) {
 }
 
 // Bytes that tell where they belong.
-std::string bytes_for(const Entry& entry) {
+std::string bytes_for(const TensorEntry& entry) {
   std::string bytes(static_cast<size_t>(entry.bytes()), '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(std::hash<std::string>()(entry.name) + i);
   return bytes;
@@ -44,7 +44,7 @@ void write(const fs::path& path, const Content& content) {
   const Header header{lay_out(content.specs), content.metadata};
   std::string bytes = print_header(header);
   CHECK(bytes.size() % kDataAlignment == 0);
-  for (const Entry& entry : header.entries) bytes += bytes_for(entry);
+  for (const TensorEntry& entry : header.entries) bytes += bytes_for(entry);
   write_file(path, bytes);
 }
 
@@ -58,8 +58,8 @@ TEST_CASE("what is written is read: names, types, shapes, bytes and metadata, ev
     const Reader reader(folder.path / "a");
     CHECK(reader.metadata() == content.metadata);
     REQUIRE(reader.entries().size() == content.specs.size());
-    for (const Spec& spec : content.specs) {
-      const auto entry = std::ranges::find(reader.entries(), spec.name, &Entry::name);
+    for (const TensorSpec& spec : content.specs) {
+      const auto entry = std::ranges::find(reader.entries(), spec.name, &TensorEntry::name);
       REQUIRE(entry != reader.entries().end());
       CHECK(entry->dtype == spec.dtype);
       CHECK(entry->shape == spec.shape);
@@ -73,11 +73,11 @@ TEST_CASE("what is written is read: names, types, shapes, bytes and metadata, ev
 }
 
 TEST_CASE("where each tensor lies is known from what will be in the file alone, the widest elements first") {
-  const std::vector<Spec> specs{
+  const std::vector<TensorSpec> specs{
       {"a", Dtype::u8, {3}}, {"b", Dtype::f64, {2}}, {"none", Dtype::f32, {0}}, {"c", Dtype::u8, {1}}};
-  const std::vector<Entry> entries = lay_out(specs);
+  const std::vector<TensorEntry> entries = lay_out(specs);
   std::string places;
-  for (const Entry& entry : entries)
+  for (const TensorEntry& entry : entries)
     places += entry.name + " " + std::to_string(entry.begin) + "-" + std::to_string(entry.end) + ", ";
   CHECK(places == "b 0-16, none 16-16, a 16-19, c 19-20, ");
   CHECK(data_bytes_of(entries) == 20);
@@ -85,10 +85,10 @@ TEST_CASE("where each tensor lies is known from what will be in the file alone, 
 }
 
 TEST_CASE("what no file can hold is refused") {
-  const auto refusal = [&](const std::vector<Spec>& specs) {
+  const auto refusal = [&](const std::vector<TensorSpec>& specs) {
     try {
       print_header({lay_out(specs), {}});
-    } catch (const Malformed& error) {
+    } catch (const MalformedFileError& error) {
       return std::string(error.what());
     }
     return std::string("no error");

@@ -45,7 +45,7 @@ std::string refusal(const std::string& content) {
   return "no error";
 }
 
-std::string bytes_of(const Reader& reader, const Entry& entry) {
+std::string bytes_of(const Reader& reader, const TensorEntry& entry) {
   std::string bytes(static_cast<size_t>(entry.bytes()), '\0');
   reader.read(entry, bytes.data());
   return bytes;
@@ -163,7 +163,7 @@ TEST_CASE(
     try {
       const Reader reader(file.path);
       int64_t bytes = 0;
-      for (const Entry& entry : reader.entries()) bytes += static_cast<int64_t>(bytes_of(reader, entry).size());
+      for (const TensorEntry& entry : reader.entries()) bytes += static_cast<int64_t>(bytes_of(reader, entry).size());
       CHECK(bytes == 11);
       ++accepted;
     } catch (const UsageError&) {

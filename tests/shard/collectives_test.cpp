@@ -5,7 +5,7 @@
 
 #include "core/base/device/torch/make_device.h"
 #include "core/engine/shard/by_device.h"
-#include "core/engine/shard/host_rows.h"
+#include "core/engine/shard/pinned_shards.h"
 #include "tests/shard/ranks.h"
 
 namespace memtune::tests {
@@ -15,19 +15,19 @@ using std::chrono::milliseconds;
 
 // Does nothing but count.
 struct Counting final : shard::Collectives {
-  explicit Counting(int& count, milliseconds stood) : count(count), time(stood) {}
+  explicit Counting(int& count, milliseconds exposed_time) : count(count), time(exposed_time) {}
   int rank() const override { return 1; }
   int size() const override { return 2; }
-  shard::CollectivePtr all_gather(const at::Tensor&, const at::Tensor&, const std::string&,
-                                  const device::EventPtr&) override {
+  shard::PendingCollectivePtr all_gather(const at::Tensor&, const at::Tensor&, const std::string&,
+                                         const device::EventPtr&) override {
     ++count;
     return nullptr;
   }
-  shard::CollectivePtr reduce_scatter(const at::Tensor&, const at::Tensor&, const std::string&) override {
+  shard::PendingCollectivePtr reduce_scatter(const at::Tensor&, const at::Tensor&, const std::string&) override {
     ++count;
     return nullptr;
   }
-  std::chrono::nanoseconds stood() override { return time; }
+  std::chrono::nanoseconds exposed_time() override { return time; }
 
   int& count;
   milliseconds time;
@@ -56,11 +56,11 @@ TEST_CASE("a part of another dtype is cast, and one that is not there yet is wai
     const at::Tensor expected = (at::arange(3, at::kDouble) + 1.0 / 3).repeat_interleave(5).to(at::kFloat);
     CHECK(at::equal(whole, expected));
     const auto own = device::make_device("cpu");
-    shard::HostRows rows(*own);
+    shard::PinnedShards rows(*own);
     constexpr int64_t kMany = 1 << 20;  // still on their way when they are asked for
     const at::Tensor on_host = rows.make(kMany, at::kFloat).fill_(group.rank() + 1), all = at::zeros({3 * kMany});
-    const auto brought = rows.bring(on_host, c10::kCPU);
-    group.all_gather(all, brought.row, "a unit", brought.there)->wait();
+    const auto device_copy = rows.copy_to_device(on_host, c10::kCPU);
+    group.all_gather(all, device_copy.row, "a unit", device_copy.ready)->wait();
     CHECK(at::equal(all, at::arange(1, 4, at::kFloat).repeat_interleave(kMany)));
   });
 }
@@ -69,22 +69,22 @@ TEST_CASE("tensors of a device go to its collectives, those of the CPU to theirs
   int of_cpu = 0, of_device = 0;
   const auto both = shard::by_device(std::make_unique<Counting>(of_cpu, milliseconds(3)),
                                      std::make_unique<Counting>(of_device, milliseconds(5)));
-  const at::Tensor here = at::zeros({2}), there = at::zeros({2}, at::kMeta);
+  const at::Tensor here = at::zeros({2}), ready = at::zeros({2}, at::kMeta);
   both->all_gather(here, here, "a unit");
-  both->reduce_scatter(there, there, "a unit");
-  both->all_gather(there, there, "a unit");
+  both->reduce_scatter(ready, ready, "a unit");
+  both->all_gather(ready, ready, "a unit");
   CHECK(of_cpu == 1);
   CHECK(of_device == 2);
   CHECK(both->rank() == 1);
   CHECK(both->size() == 2);
-  CHECK(both->stood() == milliseconds(5));
+  CHECK(both->exposed_time() == milliseconds(5));
 }
 
 TEST_CASE("what compute stands for a late rank is told") {
   on_ranks(2, [&](shard::Collectives& group) {
     if (group.rank() == 1) std::this_thread::sleep_for(milliseconds(400));
     group.all_gather(at::zeros({8}), at::zeros({4}), "a unit")->wait();
-    if (group.rank() == 0) CHECK(group.stood() >= milliseconds(100));
+    if (group.rank() == 0) CHECK(group.exposed_time() >= milliseconds(100));
   });
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("a rank that does not come is told of by the others, with what they wa
         },
         milliseconds(1500));
     FAIL("nobody missed it");
-  } catch (const shard::RankTimeout& error) {
+  } catch (const shard::RankTimeoutError& error) {
     CHECK(std::string(error.what()) == "rank 0 waited 1.5 s for the others in the all-gather of layers.3");
   }
 }
@@ -148,7 +148,7 @@ TEST_CASE("a rank that ends is told of by the others") {
       if (group.rank() == 0) group.all_gather(at::zeros({8}), at::zeros({4}), "layers.3")->wait();
     });
     FAIL("nobody missed it");
-  } catch (const shard::RankLost& error) {
+  } catch (const shard::RankLostError& error) {
     CHECK(std::string(error.what()) == "rank 0 lost another rank in the all-gather of layers.3");
   }
 }
@@ -163,7 +163,7 @@ TEST_CASE("a group that does not meet says so") {
                              const test::ScratchFolder folder;
                              shard::connect({0, 2, (folder.path / "meeting").string(), milliseconds(300)});
                            }),
-                  shard::RankTimeout);
+                  shard::RankTimeoutError);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ std::string difference(const Seen& expected, const Seen& seen, const std::map<st
 
 }  // namespace
 
-void Subject::shard(shard::Reshard reshard) {
+void Subject::shard(shard::ReshardPolicy reshard) {
   const at::NoGradGuard no_grad;
   for (const auto& [tensor, before] : state_) tensor.copy_(before);
   sharded_ = std::make_unique<shard::ShardedParameters>(program_, facts_, *rank_.group,

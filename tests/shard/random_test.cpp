@@ -72,8 +72,8 @@ class RankOfPrograms {
     }
     if (any_rank(group_, !subject)) return;
     Random random(seed + static_cast<uint64_t>(group_.size()));
-    subject->shard(random.of(
-        {shard::Reshard::always, shard::Reshard::always, shard::Reshard::after_backward, shard::Reshard::never}));
+    subject->shard(random.of({shard::ReshardPolicy::always, shard::ReshardPolicy::always,
+                              shard::ReshardPolicy::after_backward, shard::ReshardPolicy::never}));
     enter(std::to_string(seed) + ", beside one rank");
     if (!whole->refused()) tell(subject->failure_beside(*whole, group_.size() == 2 ? 2 : 1), program);
     for (const Placement& placement : some_placements(seed)) {

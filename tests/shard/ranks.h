@@ -17,7 +17,7 @@ namespace memtune::tests {
 
 // Runs `rank` once on each, at the same time; throws what the first of them that threw has thrown.
 inline void on_ranks(int size, const std::function<void(shard::Collectives&)>& rank,
-                     std::chrono::milliseconds patience = std::chrono::seconds(60)) {
+                     std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
   // c10d keeps a record of all collectives of a process, without a lock: it is right of processes, not of threads.
   setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
   const test::ScratchFolder folder;
@@ -27,7 +27,7 @@ inline void on_ranks(int size, const std::function<void(shard::Collectives&)>& r
     threads.emplace_back([&, i] {
       c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
       try {
-        const auto group = shard::connect({i, size, (folder.path / "meeting").string(), patience});
+        const auto group = shard::connect({i, size, (folder.path / "meeting").string(), timeout});
         rank(*group);
       } catch (...) {
         errors[static_cast<size_t>(i)] = std::current_exception();

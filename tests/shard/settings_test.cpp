@@ -8,8 +8,8 @@
 #include <fstream>
 #include <memory>
 
-#include "core/measure/trial/runner.h"
-#include "core/measure/trial/session.h"
+#include "core/measure/trial/model_session.h"
+#include "core/measure/trial/step_runner.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/shard/joined_gradients.h"
 #include "tests/shard/rank_processes.h"
@@ -63,15 +63,15 @@ class Borrowed final : public shard::Collectives {
   explicit Borrowed(shard::Collectives& group) : group_(group) {}
   int rank() const override { return group_.rank(); }
   int size() const override { return group_.size(); }
-  shard::CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
-                                  const device::EventPtr& behind) override {
+  shard::PendingCollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
+                                         const device::EventPtr& behind) override {
     return group_.all_gather(whole, part, what, behind);
   }
-  shard::CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole,
-                                      const std::string& what) override {
+  shard::PendingCollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole,
+                                             const std::string& what) override {
     return group_.reduce_scatter(part, whole, what);
   }
-  std::chrono::nanoseconds stood() override { return group_.stood(); }
+  std::chrono::nanoseconds exposed_time() override { return group_.exposed_time(); }
 
  private:
   shard::Collectives& group_;
@@ -123,7 +123,7 @@ class WayOfRanks {
     plan::TrialRequest of_one = request_;
     of_one.training.batch = kRows * group_.size();
     const plan::TrialRequest of_rank = of_this_rank();
-    const trial::Session one(of_one), rank(of_rank);
+    const trial::ModelSession one(of_one), rank(of_rank);
     REQUIRE(rank.batch().tensors.size() == one.batch().tensors.size());
     for (size_t i = 0; i < one.batch().tensors.size(); ++i)
       CHECK(at::equal(rank.batch().tensors[i], one.batch().tensors[i].narrow(0, group_.rank() * kRows, kRows)));
@@ -132,7 +132,7 @@ class WayOfRanks {
   // Without shards the weights of each rank learn what the shards learn, in the shards' precision.
   void check_means(const Steps& seen) const {
     const plan::TrialRequest request = of_this_rank();
-    trial::Session rank(request);
+    trial::ModelSession rank(request);
     program::NamedTensors trained, learned;
     for (const auto& [name, parameter] : rank.parameters())
       if (parameter.requires_grad()) trained.emplace_back(name, parameter);
@@ -171,7 +171,7 @@ class WayOfRanks {
 
   Steps of_ranks(const std::string& strategy) {
     plan::TrialRequest request = of_this_rank();
-    trial::Session session(request);  // of whole parameters
+    trial::ModelSession session(request);  // of whole parameters
     session.survey();
     request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;

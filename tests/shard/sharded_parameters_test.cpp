@@ -13,7 +13,7 @@
 namespace memtune::tests {
 namespace {
 
-using shard::Reshard;
+using shard::ReshardPolicy;
 
 // Half of the digits: sums in another order lose fewer, and what is wrong shows in the first. To the last digit the
 // mean of what ranks add is followed in settings_test.cpp and random_test.cpp.
@@ -49,8 +49,8 @@ TEST_CASE("every strategy has the bits of none on as many ranks") {
 TEST_CASE("when parameters are freed changes no bit, but what is gathered and how much of it is there") {
   const ShardedTraining training(kSizes);
   const ShardedStep always = training.on(2, "none"),
-                    kept = training.on(2, "none", {.reshard = Reshard::after_backward}),
-                    never = training.on(2, "none", {.reshard = Reshard::never});
+                    kept = training.on(2, "none", {.reshard = ReshardPolicy::after_backward}),
+                    never = training.on(2, "none", {.reshard = ReshardPolicy::never});
   CHECK(difference(kept.gradients, always.gradients, 0) == "");
   CHECK(difference(never.gradients, always.gradients, 0) == "");
   CHECK(always.left_bytes == 0);

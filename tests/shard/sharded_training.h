@@ -11,8 +11,8 @@
 #include "core/base/device/torch/make_device.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/engine/shard/sharded_parameters.h"
-#include "core/engine/step/executor.h"
-#include "core/engine/step/survey.h"
+#include "core/engine/step/forward_survey.h"
+#include "core/engine/step/plan_executor.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/facts.h"
@@ -47,7 +47,7 @@ class ShardedTraining {
   program::Program program() const {
     program::Program model = build_decoder(sizes_, at::kFloat, c10::kCPU, 3);
     if (change_) change_(model);
-    return frontend::with_loss(model, frontend::Loss::next_token, model.inputs.front().name);
+    return frontend::with_loss(model, frontend::LossKind::next_token, model.inputs.front().name);
   }
 
   // Plain autograd on all rows, or on those of one of so many ranks.
@@ -77,7 +77,7 @@ class ShardedTraining {
       shard::ShardSettings own = settings;
       if (settings.host_of) own.host_of = &*device;
       shard::ShardedParameters parameters(program, facts, group, own);
-      step::Executor executor(program, facts, plan, *device, test_tiers(plan));
+      step::PlanExecutor executor(program, facts, plan, *device, test_tiers(plan));
       executor.set_parameters(&parameters);
       program::Interpreter interpreter(program);
       interpreter.set_parameters(&parameters);
@@ -104,23 +104,23 @@ class ShardedTraining {
 
   plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, ""));
-    step::Survey survey(program, facts, c10::kCPU);
+    step::ForwardSurvey survey(program, facts, c10::kCPU);
     const autograd::HookScope hooks(&survey);
     program::Interpreter(program).run({tokens_.clone()}, &survey);
     return facts;
   }
 
-  static double step(step::Executor& executor, program::Interpreter& interpreter, shard::ShardedParameters& parameters,
-                     const at::Tensor& rows, ShardedStep& result) {
+  static double step(step::PlanExecutor& executor, program::Interpreter& interpreter,
+                     shard::ShardedParameters& parameters, const at::Tensor& rows, ShardedStep& result) {
     struct Watch final : program::OpObserver {  // of how much is gathered at most
-      Watch(step::Executor& executor, const shard::ShardedParameters& parameters)
+      Watch(step::PlanExecutor& executor, const shard::ShardedParameters& parameters)
           : executor(executor), parameters(parameters) {}
       void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
       void after(const program::Op& op, const program::Stack& outputs) override {
         executor.after(op, outputs);
         most = std::max(most, parameters.gathered_now_bytes());
       }
-      step::Executor& executor;
+      step::PlanExecutor& executor;
       const shard::ShardedParameters& parameters;
       int64_t most = 0;
     } watch(executor, parameters);

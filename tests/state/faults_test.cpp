@@ -137,7 +137,7 @@ TEST_CASE("whichever call of a load is refused, it is told and nothing else is l
 
 TEST_CASE("a sync that failed is not tried again") {
   test::ScratchFolder scratch;
-  struct Counting final : disk::DiskSystem {
+  struct Counting final : disk::AsyncFileSystem {
     int sync(int) override { return ++syncs, -EIO; }
     int syncs = 0;
   } disk;

@@ -20,11 +20,11 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/disk/file_io.h"
+#include "core/engine/disk/async_file_io.h"
 
 namespace memtune::test {
 
-class MemoryDisk final : public disk::DiskSystem {
+class MemoryDisk final : public disk::AsyncFileSystem {
  public:
   struct Change {
     enum class Kind { write, resize, names, sync } kind = Kind::sync;
@@ -112,7 +112,7 @@ class MemoryDisk final : public disk::DiskSystem {
   }
   int64_t direct_alignment(int /*file*/) override { return disk::kAlignment; }
   int make_direct(int /*file*/) override { return 0; }
-  std::unique_ptr<disk::FileIo> start_io(int file, int /*depth*/, disk::Backend /*backend*/) override {
+  std::unique_ptr<disk::AsyncFileIo> start_io(int file, int /*depth*/, disk::IoBackend /*backend*/) override {
     return std::make_unique<MemoryIo>(*this, open_.at(file).node);
   }
   int make_folder(const std::filesystem::path& path) override {
@@ -158,7 +158,7 @@ class MemoryDisk final : public disk::DiskSystem {
   };
 
   // Writes, in their order.
-  class MemoryIo final : public disk::FileIo {
+  class MemoryIo final : public disk::AsyncFileIo {
    public:
     MemoryIo(MemoryDisk& disk, size_t node) : disk_(disk), node_(node) {}
     int submit(const disk::DiskTransfer& transfer, size_t tag) override {
@@ -166,7 +166,7 @@ class MemoryDisk final : public disk::DiskSystem {
       flights_.emplace_back(transfer, tag);
       return 0;
     }
-    disk::Completion reap() override {
+    disk::IoCompletion reap() override {
       std::lock_guard lock(mutex_);
       const auto [transfer, tag] = flights_.front();
       flights_.pop_front();

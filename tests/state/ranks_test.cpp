@@ -7,7 +7,7 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/rank_parts.h"
-#include "core/engine/state/saver.h"
+#include "core/engine/state/state_saver.h"
 #include "tests/state/support.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/queue_device.h"
@@ -27,14 +27,14 @@ constexpr int64_t kRow = 10'001;  // of one tensor that all ranks share
 struct Rank {
   int rank, ranks;
   StateFolder folder;
-  std::vector<safetensors::Spec> specs;
-  Extents parts;
+  std::vector<safetensors::TensorSpec> specs;
+  ShardExtents parts;
   test::Contents contents;
 
-  Rank(const fs::path& run, int rank, int ranks, milliseconds patience = milliseconds(20'000),
-       disk::DiskSystem& disk = disk::system_disk())
+  Rank(const fs::path& run, int rank, int ranks, milliseconds timeout = milliseconds(20'000),
+       disk::AsyncFileSystem& disk = disk::system_disk())
       : rank(rank), ranks(ranks), folder(run, disk) {
-    folder.set_rank({rank, ranks, patience});
+    folder.set_rank({rank, ranks, timeout});
     const int64_t begin = kRow * rank / ranks, end = kRow * (rank + 1) / ranks;
     specs = {{"own" + std::to_string(rank), Dtype::u8, {3}}, {"row", Dtype::u8, {end - begin}}};
     parts["row"] = {{kRow}, {}, begin};
@@ -43,10 +43,10 @@ struct Rank {
     folder.make();
   }
 
-  std::vector<StatePart> state() const {
-    std::vector<StatePart> state;
-    for (const safetensors::Spec& spec : specs) {
-      StatePart part;
+  std::vector<TensorToSave> state() const {
+    std::vector<TensorToSave> state;
+    for (const safetensors::TensorSpec& spec : specs) {
+      TensorToSave part;
       part.spec = spec;
       part.data = contents.at(spec.name).data();
       part.memory = part.data;
@@ -81,7 +81,7 @@ void save_on_all(const fs::path& run, int ranks, int64_t step) {
 // The row, put together from its parts.
 std::string row_of(const fs::path& run) {
   std::string row(static_cast<size_t>(kRow), '\0');
-  load(StateFolder(run), {}, {{}, [&](const StateTensor& tensor, std::span<const char> bytes) {
+  load(StateFolder(run), {}, {{}, [&](const ManifestTensor& tensor, std::span<const char> bytes) {
                                 if (tensor.part)
                                   row.replace(static_cast<size_t>(tensor.part->begin), bytes.size(), bytes.data(),
                                               bytes.size());
@@ -110,8 +110,8 @@ TEST_CASE("what several ranks save at once is one state, whatever their number, 
     CHECK(test::entries(folder.path(2)) == static_cast<size_t>(ranks) + 1);
     std::vector<std::string> files;
     load(folder, {},
-         {[&](const Manifest& manifest) {
-            for (const StateFile& file : manifest.files) files.push_back(file.name);
+         {[&](const StateManifest& manifest) {
+            for (const ManifestFile& file : manifest.files) files.push_back(file.name);
           },
           {}});
     REQUIRE(files.size() == static_cast<size_t>(ranks));
@@ -139,7 +139,7 @@ TEST_CASE(
     const test::ScratchFolder run;
     Rank first(run.path, 0, 2), second(run.path, 1, 2);
     fs::create_directories(first.folder.path(5));
-    if (room) tell_failure(second.folder, 5, "no \xFF disk");
+    if (room) publish_failure(second.folder, 5, "no \xFF disk");
     if (!room) std::ofstream(first.folder.path(5) / part_file(1));
     const std::string why = said([&] { first.save(5); });
     CHECK(why.find(room ? "rank 1: no " : "rank 1 could not save its part") == 0);
@@ -155,13 +155,13 @@ TEST_CASE(
     CAPTURE(how);
     const test::ScratchFolder run;
     test::FaultyDisk full;
-    std::vector<std::vector<result::SavedStep>> ended(2);
+    std::vector<std::vector<result::SaveResult>> ended(2);
     const auto rank = [&](int number) {
       tests::QueueDevice device(tests::QueueDevice::Compute::caller, nullptr);
       Rank of(run.path, number, 2, milliseconds(20'000), number == 1 ? full : disk::system_disk());
-      const auto note = [&](const result::SavedStep& save) { ended[static_cast<size_t>(number)].push_back(save); };
-      Saver saver(device, of.folder, {how, 1, false}, note);
-      const std::vector<StatePart> parts = of.state();
+      const auto note = [&](const result::SaveResult& save) { ended[static_cast<size_t>(number)].push_back(save); };
+      StateSaver saver(device, of.folder, {how, 1, false}, note);
+      const std::vector<TensorToSave> parts = of.state();
       saver.prepare(bytes_of(parts), INT64_MAX);
       for (const int64_t step : {1, 2, 3}) {
         if (number == 1) full.on_status = [=](struct statfs& status) { status.f_bavail = step == 2 ? 1 : 1 << 20; };
@@ -200,13 +200,13 @@ TEST_CASE("parts that are somebody else's, or another step's, are no state") {
 }
 
 TEST_CASE("a part is told of when its data is durable, not earlier: where the sync fails there is none") {
-  class NoSync final : public disk::DiskSystem {
+  class NoSync final : public disk::AsyncFileSystem {
    public:
     int sync(int file) override {
       struct stat about = {};
       return ::fstat(file, &about) == 0 && S_ISREG(about.st_mode) && about.st_size >= disk::kAlignment
                  ? -EIO
-                 : DiskSystem::sync(file);
+                 : AsyncFileSystem::sync(file);
     }
   } disk;
   const test::ScratchFolder run;

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/base/vocabulary.h"
-#include "core/engine/state/saver.h"
+#include "core/engine/state/state_saver.h"
 #include "tests/state/support.h"
 #include "tests/support/cpu_device.h"
 #include "tests/support/faulty_disk.h"
@@ -18,14 +18,14 @@ namespace {
 // Weights that all tell which step they are of.
 class Training {
  public:
-  explicit Training(Saver& saver) : saver_(saver) {
+  explicit Training(StateSaver& saver) : saver_(saver) {
     for (size_t i = 0; i < kWeights; ++i) change(i, 0);
   }
 
-  std::vector<StatePart> parts() {
-    std::vector<StatePart> parts;
+  std::vector<TensorToSave> parts() {
+    std::vector<TensorToSave> parts;
     for (size_t i = 0; i < weights_.size(); ++i) {
-      StatePart part;
+      TensorToSave part;
       part.spec = {"weight" + std::to_string(i), safetensors::Dtype::i64, {kNumbers}};
       part.data = reinterpret_cast<const char*>(weights_[i].data());
       part.memory = weights_[i].data();
@@ -69,7 +69,7 @@ class Training {
     steps_[i] = step;
   }
 
-  Saver& saver_;
+  StateSaver& saver_;
   std::array<std::vector<int64_t>, kWeights> weights_;
   std::array<int64_t, kWeights> steps_ = {};
 };
@@ -88,14 +88,14 @@ Ended train(const std::string& how, uint64_t seed) {
   device::CpuDevice device(tests::no_tensors());
   Ended ended;
   int64_t saved = 0;
-  const auto tell = [&](const result::SavedStep& save) {
+  const auto tell = [&](const result::SaveResult& save) {
     ++ended.saves;
     if (save.error.empty())
       saved = save.step;
     else
       ++ended.failed;
   };
-  Saver saver(device, folder, {how, 2, random.one_in(2)}, tell);
+  StateSaver saver(device, folder, {how, 2, random.one_in(2)}, tell);
   Training training(saver);
   saver.prepare(bytes_of(training.parts()), random.one_in(2) || how == "sync" ? INT64_MAX : int64_t{7} << 20);
   int begun = 0;

@@ -28,7 +28,7 @@ struct Stage {
   test::ScratchFolder scratch;
   test::FaultyDisk disk;
   StateFolder folder{scratch.path, disk};
-  std::vector<safetensors::Spec> specs;
+  std::vector<safetensors::TensorSpec> specs;
   test::Contents contents;
   std::optional<test::StateImage> image;
   std::optional<StateWriter> writer;
@@ -36,7 +36,7 @@ struct Stage {
   explicit Stage(int64_t bytes = 10 * kAlignment - 9) {
     specs = {{"a", safetensors::Dtype::u8, {bytes - 7}}, {"b", safetensors::Dtype::u8, {7}}};
     std::mt19937_64 random(3);
-    for (const safetensors::Spec& spec : specs)
+    for (const safetensors::TensorSpec& spec : specs)
       for (int64_t i = 0; i < spec.shape[0]; ++i) contents[spec.name] += static_cast<char>(random());
     image.emplace(specs, contents);
     folder.make();
@@ -77,7 +77,7 @@ TEST_CASE("neither too many bytes nor too few, none beside a page's begin, and a
   stage.check_published();
   CHECK_THROWS_AS(StateWriter(stage.folder, 1, stage.specs), IoError);
   CHECK(test::load(stage.folder).contents == stage.contents);
-  const std::vector<safetensors::Spec> twice{stage.specs[0], stage.specs[0]};
+  const std::vector<safetensors::TensorSpec> twice{stage.specs[0], stage.specs[0]};
   CHECK_THROWS_AS(StateWriter(stage.folder, 2, twice), UsageError);
   CHECK(test::entries(stage.folder.root()) == 2);
 }
@@ -86,9 +86,9 @@ TEST_CASE("a state without a byte of data is one") {
   test::ScratchFolder scratch;
   StateFolder folder(scratch.path);
   folder.make();
-  const std::vector<safetensors::Spec> specs{{"none", safetensors::Dtype::f32, {0, 3}}};
+  const std::vector<safetensors::TensorSpec> specs{{"none", safetensors::Dtype::f32, {0, 3}}};
   StateWriter writer(folder, 1, specs);
-  const disk::AlignedBytes data = disk::aligned_bytes(1);
+  const disk::AlignedBuffer data = disk::aligned_bytes(1);
   writer.write(data.get(), 0)->wait();
   writer.publish();
   CHECK(test::load(folder).contents == test::Contents{{"none", ""}});
@@ -197,7 +197,7 @@ TEST_CASE("a save that is given up waits for what uses the caller's memory, and 
 TEST_CASE("a full disk is told when the save begins, and nothing is left") {
   Stage stage;
   stage.disk.on_status = [](struct statfs& status) { status.f_bavail = 1; };
-  CHECK_THROWS_WITH_AS(StateWriter(stage.folder, 2, stage.specs), doctest::Contains("(4 KiB free)"), DiskFull);
+  CHECK_THROWS_WITH_AS(StateWriter(stage.folder, 2, stage.specs), doctest::Contains("(4 KiB free)"), DiskFullError);
   stage.writer.reset();
   CHECK(test::entries(stage.folder.root()) == 0);
 }

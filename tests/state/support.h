@@ -14,7 +14,7 @@
 
 namespace memtune::test {
 
-inline std::vector<safetensors::Spec> specs_of(int64_t step) {
+inline std::vector<safetensors::TensorSpec> specs_of(int64_t step) {
   using safetensors::Dtype;
   return {{"layers.0.weight", Dtype::bf16, {7, 3}},
           {"empty", Dtype::f32, {0, 4}},
@@ -28,7 +28,7 @@ inline std::vector<safetensors::Spec> specs_of(int64_t step) {
 inline Contents contents_of(int64_t step, int life = 0) {
   Contents contents;
   std::mt19937_64 random(static_cast<uint64_t>(step * 16 + life));
-  for (const safetensors::Spec& spec : specs_of(step)) {
+  for (const safetensors::TensorSpec& spec : specs_of(step)) {
     std::string& bytes = contents[spec.name];
     bytes.resize(static_cast<size_t>(safetensors::bytes_of(spec.name, spec.dtype, spec.shape)));
     for (char& byte : bytes) byte = static_cast<char>(random());
@@ -37,7 +37,7 @@ inline Contents contents_of(int64_t step, int life = 0) {
 }
 
 inline void save(state::StateFolder& folder, int64_t step, int life = 0) {
-  const std::vector<safetensors::Spec> specs = specs_of(step);
+  const std::vector<safetensors::TensorSpec> specs = specs_of(step);
   const Contents contents = contents_of(step, life);
   StateImage image(specs, contents);  // outlives the writer
   folder.make();
@@ -53,7 +53,7 @@ inline void save_on_two_ranks(state::StateFolder& folder, int64_t step, int life
   folder.make();
   for (const int rank : {1, 0}) {
     folder.set_rank({rank, 2});
-    std::vector<safetensors::Spec> specs = rank == 0 ? specs_of(step) : std::vector<safetensors::Spec>();
+    std::vector<safetensors::TensorSpec> specs = rank == 0 ? specs_of(step) : std::vector<safetensors::TensorSpec>();
     Contents contents = rank == 0 ? contents_of(step, life) : Contents();
     const int64_t bytes = rank == 0 ? kRowBytes / 3 : kRowBytes - kRowBytes / 3;
     specs.push_back({"row", safetensors::Dtype::u8, {bytes}});
@@ -72,7 +72,7 @@ struct Loaded {
 
 inline Loaded load(const state::StateFolder& folder, std::optional<int64_t> step = std::nullopt) {
   Loaded loaded;
-  const auto take = [&](const state::StateTensor& tensor, std::span<const char> bytes) {
+  const auto take = [&](const state::ManifestTensor& tensor, std::span<const char> bytes) {
     loaded.contents[tensor.name].append(bytes.begin(), bytes.end());  // parts in the order of the ranks
   };
   loaded.step = state::load(folder, step, {{}, take});

@@ -8,7 +8,7 @@
 namespace memtune::step {
 namespace {
 
-using plan::Place;
+using plan::TensorPlacement;
 
 plan::ProgramFacts three_ops() {
   plan::ProgramFacts facts;
@@ -22,7 +22,7 @@ plan::ProgramFacts three_ops() {
   return facts;
 }
 
-plan::OpPlacement placed(int op, const char* name, std::vector<Place> outputs, Place saved) {
+plan::OpPlacement placed(int op, const char* name, std::vector<TensorPlacement> outputs, TensorPlacement saved) {
   return {.op = op, .name = name, .outputs = std::move(outputs), .saved = saved};
 }
 
@@ -32,8 +32,8 @@ TEST_CASE("an op that no plan names keeps everything and is not recorded") {
   const auto ops = plan_ops(facts, plan);
   REQUIRE(ops.size() == 3);
   CHECK_FALSE(ops[0].recomputes);
-  CHECK(ops[0].output(0) == Place::keep);
-  CHECK(ops[0].saved() == Place::keep);
+  CHECK(ops[0].output(0) == TensorPlacement::keep);
+  CHECK(ops[0].saved() == TensorPlacement::keep);
   CHECK(ops[0].block == -1);
   CHECK(ops[1].block == 4);
   CHECK(ops[2].after_blocks);
@@ -42,30 +42,30 @@ TEST_CASE("an op that no plan names keeps everything and is not recorded") {
 TEST_CASE("an op is recorded where an output or a private value of it is made again, and only there") {
   const auto facts = three_ops();
   plan::Plan plan;
-  plan.placements = {placed(0, "aten::linear", {Place::host}, Place::keep),
-                     placed(1, "aten::batch_norm", {Place::recompute}, Place::keep),
-                     placed(2, "aten::mul", {}, Place::recompute)};
+  plan.placements = {placed(0, "aten::linear", {TensorPlacement::host}, TensorPlacement::keep),
+                     placed(1, "aten::batch_norm", {TensorPlacement::recompute}, TensorPlacement::keep),
+                     placed(2, "aten::mul", {}, TensorPlacement::recompute)};
   const auto ops = plan_ops(facts, plan);
   CHECK_FALSE(ops[0].recomputes);
-  CHECK(ops[0].output(0) == Place::host);
-  CHECK(ops[0].output(1) == Place::keep);
+  CHECK(ops[0].output(0) == TensorPlacement::host);
+  CHECK(ops[0].output(1) == TensorPlacement::keep);
   CHECK(ops[1].recomputes);
   CHECK(ops[2].recomputes);
-  CHECK(ops[2].saved() == Place::recompute);
+  CHECK(ops[2].saved() == TensorPlacement::recompute);
 }
 
 TEST_CASE("an op that asks for a size or a type is not recorded, whatever its plan says") {
   auto facts = three_ops();
   facts.ops[0].op_class = plan::OpClass::host;
   plan::Plan plan;
-  plan.placements = {placed(0, "aten::linear", {Place::recompute}, Place::recompute)};
+  plan.placements = {placed(0, "aten::linear", {TensorPlacement::recompute}, TensorPlacement::recompute)};
   CHECK_FALSE(plan_ops(facts, plan)[0].recomputes);
 }
 
 TEST_CASE("a plan for another program is refused") {
   const auto facts = three_ops();
   plan::Plan plan;
-  plan.placements = {placed(0, "aten::mul", {Place::host}, Place::keep)};
+  plan.placements = {placed(0, "aten::mul", {TensorPlacement::host}, TensorPlacement::keep)};
   CHECK_THROWS_AS(plan_ops(facts, plan), UsageError);
 }
 

@@ -7,11 +7,11 @@
 namespace memtune::step {
 namespace {
 
-struct Unpacker final : SavedTensor::Unpacker {
+struct Unpacker final : SavedTensorHandle::Unpacker {
   explicit Unpacker(RunningOp& running) : running(running) {}
-  at::Tensor unpack(const SavedTensor& saved) override { return saved.tensor(); }
-  void ended(const SavedTensor& saved) noexcept override { running.forget(saved); }
-  void let_go() noexcept override {}
+  at::Tensor unpack(const SavedTensorHandle& saved) override { return saved.tensor(); }
+  void release_began(const SavedTensorHandle& saved) noexcept override { running.forget(saved); }
+  void release_ended() noexcept override {}
   RunningOp& running;
 };
 
@@ -21,12 +21,12 @@ program::Op op_that_writes(std::vector<bool> writes) {
   return op;
 }
 
-RunningOp::Storage storage_of(const at::Tensor& tensor) { return ValueTable::storage_of(tensor); }
+RunningOp::Storage storage_of(const at::Tensor& tensor) { return SavedStorageTable::storage_of(tensor); }
 
 TEST_CASE("an op reads the storages of its arguments, in lists too") {
   const at::Tensor a = at::ones({4}), b = at::ones({4}), c = at::ones({4}), other = at::ones({4});
   const program::Op op;
-  const ValueTable values(c10::kCPU, {});
+  const SavedStorageTable values(c10::kCPU, {});
   RunningOp running;
   CHECK_FALSE(running);
   running.begin(op, {a.view({2, 2}), c10::List<at::Tensor>({b, c}), 3}, values, /*autocast=*/false);
@@ -41,9 +41,9 @@ TEST_CASE("an op reads the storages of its arguments, in lists too") {
 TEST_CASE("what its schema says is written is, with the version and the value before") {
   const at::Tensor a = at::ones({4}), b = at::ones({4});
   const program::Op op = op_that_writes({false, true});
-  ValueTable values(c10::kCPU, {});
-  const auto value =
-      std::make_shared<autograd::SavedValue>(b.storage(), autograd::SavedValue::Origin{7, 0, -1}, plan::Place::keep);
+  SavedStorageTable values(c10::kCPU, {});
+  const auto value = std::make_shared<autograd::SavedStorage>(b.storage(), autograd::SavedStorage::Origin{7, 0, -1},
+                                                              plan::TensorPlacement::keep);
   values.add(storage_of(b), value);
   b.add_(1);
   RunningOp running;
@@ -58,7 +58,7 @@ TEST_CASE("what its schema says is written is, with the version and the value be
 TEST_CASE("a write into what no op of the step made is a write outside, and a parameter is none of its business") {
   const at::Tensor outside = at::ones({4}), parameter = at::ones({4});
   const program::Op op = op_that_writes({true});
-  const ValueTable values(c10::kCPU, {parameter});
+  const SavedStorageTable values(c10::kCPU, {parameter});
   RunningOp running;
   running.begin(op, {outside}, values, false);
   CHECK(running.writes_outside());
@@ -69,14 +69,14 @@ TEST_CASE("a write into what no op of the step made is a write outside, and a pa
 TEST_CASE("what waits for the op is given once, and not when it has died") {
   const at::Tensor a = at::ones({4}), b = at::ones({4});
   const program::Op op;
-  const ValueTable values(c10::kCPU, {});
+  const SavedStorageTable values(c10::kCPU, {});
   RunningOp running;
   Unpacker unpacker(running);
   running.begin(op, {}, values, false);
-  SavedTensor stays(unpacker, a, 0, running.next_save());
+  SavedTensorHandle stays(unpacker, a, 0, running.next_save());
   running.wait_for_end(stays, a);
   {
-    SavedTensor dies(unpacker, b, 0, running.next_save());
+    SavedTensorHandle dies(unpacker, b, 0, running.next_save());
     running.wait_for_end(dies, b);
   }
   CHECK(running.saves() == 2);

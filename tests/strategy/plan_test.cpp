@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/plan/strategy/engine_preset.h"
 #include "core/plan/strategy/plan_reader.h"
-#include "core/plan/strategy/preset.h"
 
 using namespace memtune;
 using namespace memtune::plan;
@@ -20,21 +20,26 @@ Plan example() {
   plan.strategy = "checkpoint:op,inputs=host";
   plan.saved_min_bytes = 7;
   plan.nested = true;
-  plan.transfer = {false, false, 1, 2, 3, Schedule::block, 4, 5, {}};
-  plan.transfer.habits = {.learns = false,
-                          .prefetch_ops = 1,
-                          .stash_saves = 5,
-                          .counts_all = true,
-                          .empties_stash = true,
-                          .one_stream = true,
-                          .host_waits = true,
-                          .power_of_two = true,
-                          .parameter_views = true,
-                          .flat_broadcasts = true,
-                          .whole_blocks = true,
-                          .repeats = Repeats::share};
-  plan.placements = {{3, "layers.0/aten::silu", {Place::recompute, Place::host}, Place::disk, Place::host},
-                     {5, "layers.0/aten::mul", {Place::keep}, Place::recompute, Place::keep}};
+  plan.transfer = {false, false, 1, 2, 3, OffloadGranularity::block, 4, 5, {}};
+  plan.transfer.compatibility = {.learns = false,
+                                 .prefetch_ops = 1,
+                                 .stash_saves = 5,
+                                 .counts_all = true,
+                                 .empties_stash = true,
+                                 .one_stream = true,
+                                 .host_waits = true,
+                                 .power_of_two = true,
+                                 .parameter_views = true,
+                                 .flat_broadcasts = true,
+                                 .whole_blocks = true,
+                                 .repeats = DuplicatePolicy::share};
+  plan.placements = {
+      {3,
+       "layers.0/aten::silu",
+       {TensorPlacement::recompute, TensorPlacement::host},
+       TensorPlacement::disk,
+       TensorPlacement::host},
+      {5, "layers.0/aten::mul", {TensorPlacement::keep}, TensorPlacement::recompute, TensorPlacement::keep}};
   return plan;
 }
 
@@ -57,20 +62,20 @@ TEST_CASE("a plan survives its file") {
   CHECK_FALSE(plan.transfer.pinned);
   CHECK_FALSE(plan.transfer.side_stream);
   CHECK(plan.transfer.prefetch_bytes == 3);
-  CHECK(plan.transfer.schedule == Schedule::block);
+  CHECK(plan.transfer.schedule == OffloadGranularity::block);
   CHECK(plan.transfer.groups_in_flight == 4);
   CHECK(plan.transfer.prefetch_blocks == 5);
   REQUIRE(plan.placements.size() == 2);
   CHECK(plan.placements[0].op == 3);
-  CHECK(plan.placements[0].outputs == std::vector<Place>{Place::recompute, Place::host});
-  CHECK(plan.placements[0].saved == Place::disk);
-  CHECK(plan.placements[1].saved == Place::recompute);
+  CHECK(plan.placements[0].outputs == std::vector<TensorPlacement>{TensorPlacement::recompute, TensorPlacement::host});
+  CHECK(plan.placements[0].saved == TensorPlacement::disk);
+  CHECK(plan.placements[1].saved == TensorPlacement::recompute);
 }
 
 TEST_CASE("a plan's file has the documented form") {
   Plan plan;
   plan.strategy = "s";
-  plan.placements = {{12, "a/b", {Place::recompute}, Place::keep}};
+  plan.placements = {{12, "a/b", {TensorPlacement::recompute}, TensorPlacement::keep}};
   const json expected = json::parse(R"({"version": 1, "strategy": "s", "saved_min_bytes": 1048576,
       "nested": false, "transfer": {"pinned": true, "side_stream": true, "min_bytes": 1048576, "stash_bytes": 8589934592, "prefetch_bytes": 1073741824,
                    "schedule": "value", "groups_in_flight": 1, "prefetch_blocks": 1},
@@ -82,7 +87,7 @@ TEST_CASE("what a plan's file leaves out has its default") {
   const Plan plan = json::parse(R"({"version": 1, "placements": [{"op": 4}]})").get<Plan>();
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.min_bytes == 1 << 20);
-  CHECK(plan.transfer.schedule == Schedule::value);
+  CHECK(plan.transfer.schedule == OffloadGranularity::value);
   CHECK(plan.placements[0].outputs.empty());
   CHECK(plan.keeps_everything());
 }
@@ -90,11 +95,11 @@ TEST_CASE("what a plan's file leaves out has its default") {
 TEST_CASE("a plan keeps everything when no placement says otherwise") {
   Plan plan;
   CHECK(plan.keeps_everything());
-  plan.placements = {{0, "a", {Place::keep, Place::keep}, Place::keep}};
+  plan.placements = {{0, "a", {TensorPlacement::keep, TensorPlacement::keep}, TensorPlacement::keep}};
   CHECK(plan.keeps_everything());
-  plan.placements[0].outputs[1] = Place::host;
+  plan.placements[0].outputs[1] = TensorPlacement::host;
   CHECK_FALSE(plan.keeps_everything());
-  plan.placements = {{0, "a", {}, Place::recompute}};
+  plan.placements = {{0, "a", {}, TensorPlacement::recompute}};
   CHECK_FALSE(plan.keeps_everything());
 }
 
@@ -138,11 +143,11 @@ TEST_CASE("a wrong placement is told its number") {
 
 TEST_CASE("a plan has habits of other engines in its transfers, or in saves that leave one by one") {
   Plan plan;
-  plan.placements = {{1, "a", {Place::host}, Place::recompute}};
-  CHECK_FALSE(has_habits(plan));
-  plan.placements[0].saves = Place::host;
-  CHECK(has_habits(plan));
+  plan.placements = {{1, "a", {TensorPlacement::host}, TensorPlacement::recompute}};
+  CHECK_FALSE(has_compatibility_flags(plan));
+  plan.placements[0].saves = TensorPlacement::host;
+  CHECK(has_compatibility_flags(plan));
   plan = {};
-  plan.transfer.habits.whole_blocks = true;
-  CHECK(has_habits(plan));
+  plan.transfer.compatibility.whole_blocks = true;
+  CHECK(has_compatibility_flags(plan));
 }

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/base/builtin_profile.h"
 #include "core/base/error.h"
-#include "core/base/profile.h"
 #include "core/base/text.h"
 
 using namespace memtune;
@@ -49,40 +49,40 @@ const std::string kKnown =
 TEST_CASE("a strategy without parameters has its defaults") {
   const StrategyPart part = parse("offload:stream");
   CHECK(part.kind() == StrategyKind::offload_stream);
-  CHECK(part.bytes(Parameter::stash) == int64_t{8} << 30);
-  CHECK(part.bytes(Parameter::min) == TransferSettings{}.min_bytes);
-  CHECK(part.bytes(Parameter::prefetch) == TransferSettings{}.prefetch_bytes);
-  CHECK(part.word(Parameter::head) == "keep");
-  CHECK(part.place(Parameter::tier) == Place::host);
-  CHECK(part.share(Parameter::fraction) == 1);
-  CHECK(part.count(Parameter::keep_last) == 0);
+  CHECK(part.bytes(StrategyParameter::stash) == int64_t{8} << 30);
+  CHECK(part.bytes(StrategyParameter::min) == TransferSettings{}.min_bytes);
+  CHECK(part.bytes(StrategyParameter::prefetch) == TransferSettings{}.prefetch_bytes);
+  CHECK(part.word(StrategyParameter::head) == "keep");
+  CHECK(part.place(StrategyParameter::tier) == TensorPlacement::host);
+  CHECK(part.share(StrategyParameter::fraction) == 1);
+  CHECK(part.count(StrategyParameter::keep_last) == 0);
   CHECK(part.blocks().all());
   CHECK(part.changed().empty());
   CHECK(Strategy().is_none());
   CHECK(Strategy() == Strategy::parse("none"));
-  CHECK(parse("offload:group").count(Parameter::keep_last) == 1);
-  CHECK(parse("offload:group").count(Parameter::prefetch) == 1);
-  CHECK(parse("offload:group").count(Parameter::in_flight) == 1);
+  CHECK(parse("offload:group").count(StrategyParameter::keep_last) == 1);
+  CHECK(parse("offload:group").count(StrategyParameter::prefetch) == 1);
+  CHECK(parse("offload:group").count(StrategyParameter::in_flight) == 1);
 }
 
 TEST_CASE("parameters replace defaults, blanks do not matter") {
   const StrategyPart part = parse(" offload:stream , min = 4 KiB ,head=move");
-  CHECK(part.bytes(Parameter::min) == 4096);
-  CHECK(part.word(Parameter::head) == "move");
-  CHECK(part.bytes(Parameter::stash) == int64_t{8} << 30);
-  CHECK(part.changed() == std::vector{Parameter::min, Parameter::head});
+  CHECK(part.bytes(StrategyParameter::min) == 4096);
+  CHECK(part.word(StrategyParameter::head) == "move");
+  CHECK(part.bytes(StrategyParameter::stash) == int64_t{8} << 30);
+  CHECK(part.changed() == std::vector{StrategyParameter::min, StrategyParameter::head});
 }
 
 TEST_CASE("checkpoint:every carries its number in the mode") {
   const StrategyPart part = parse("checkpoint:every=3,inputs=host");
   CHECK(part.kind() == StrategyKind::checkpoint_every);
   CHECK(part.every() == 3);
-  CHECK(part.place(Parameter::inputs) == Place::host);
+  CHECK(part.place(StrategyParameter::inputs) == TensorPlacement::host);
 }
 
 TEST_CASE("a save list is split at plus signs") {
-  CHECK(parse("checkpoint:op,save=a + b").names(Parameter::save) == std::vector<std::string>{"a", "b"});
-  CHECK(parse("checkpoint:op").names(Parameter::save) == std::vector<std::string>{"matmul", "attention"});
+  CHECK(parse("checkpoint:op,save=a + b").names(StrategyParameter::save) == std::vector<std::string>{"a", "b"});
+  CHECK(parse("checkpoint:op").names(StrategyParameter::save) == std::vector<std::string>{"matmul", "attention"});
 }
 
 TEST_CASE("what is the same is written alike: order, blanks, units, lists and defaults") {
@@ -117,21 +117,21 @@ TEST_CASE("the order of parts is theirs: a later one places what the earlier one
 }
 
 TEST_CASE("every parameter of every strategy survives being written and read") {
-  const auto another = [](const ParameterInfo& info) -> std::string {
+  const auto another = [](const StrategyParameterInfo& info) -> std::string {
     switch (info.form) {
-      case Form::words: return trim(split(info.words, '|').back());
-      case Form::names: return "attention+gelu";
-      case Form::share: return "0.35";
-      case Form::count: return "3";
-      case Form::positive: return "4";
-      case Form::bytes: return "3MiB";
-      case Form::blocks: return "0-1:3-";
+      case ParameterType::words: return trim(split(info.words, '|').back());
+      case ParameterType::names: return "attention+gelu";
+      case ParameterType::share: return "0.35";
+      case ParameterType::count: return "3";
+      case ParameterType::positive: return "4";
+      case ParameterType::bytes: return "3MiB";
+      case ParameterType::blocks: return "0-1:3-";
     }
     return "";
   };
   for (const StrategyInfo& info : strategies()) {
     StrategyPart part(info, info.kind == StrategyKind::checkpoint_every ? 2 : 1);
-    for (const ParameterInfo& parameter : info.parameters) {
+    for (const StrategyParameterInfo& parameter : info.parameters) {
       part.set(parameter.parameter, another(parameter));
       CAPTURE(to_string(part));
       CHECK(parse(to_string(part)) == part);
@@ -143,17 +143,17 @@ TEST_CASE("every parameter of every strategy survives being written and read") {
 TEST_CASE("a parameter is changed in every part that takes it, and nothing else is") {
   const Strategy strategy =
       Strategy::parse("checkpoint:cheap+offload:stream,blocks=0-3,fraction=0.4+offload:stream,blocks=4-");
-  CHECK(to_string(strategy.with(Parameter::min, "4MiB")) ==
+  CHECK(to_string(strategy.with(StrategyParameter::min, "4MiB")) ==
         "checkpoint:cheap+offload:stream,fraction=0.4,min=4MiB,blocks=0-3+offload:stream,min=4MiB,blocks=4-");
-  CHECK(
-      to_string(strategy.with(Parameter::inputs, "host")).starts_with("checkpoint:cheap,inputs=host+offload:stream,"));
-  CHECK(to_string(strategy.with(Parameter::fraction, [](const StrategyPart& part) {
-          return std::to_string(part.share(Parameter::fraction) / 2);
+  CHECK(to_string(strategy.with(StrategyParameter::inputs, "host"))
+            .starts_with("checkpoint:cheap,inputs=host+offload:stream,"));
+  CHECK(to_string(strategy.with(StrategyParameter::fraction, [](const StrategyPart& part) {
+          return std::to_string(part.share(StrategyParameter::fraction) / 2);
         })) == "checkpoint:cheap+offload:stream,fraction=0.2,blocks=0-3+offload:stream,fraction=0.5,blocks=4-");
-  CHECK(strategy.with(Parameter::segment, "4") == strategy);
-  CHECK_THROWS_WITH_AS(strategy.with(Parameter::fraction, "2"),
+  CHECK(strategy.with(StrategyParameter::segment, "4") == strategy);
+  CHECK_THROWS_WITH_AS(strategy.with(StrategyParameter::fraction, "2"),
                        "offload:stream: fraction: '2' is not a number from 0 to 1", UsageError);
-  CHECK_THROWS_AS(strategy.with(Parameter::blocks, "all"), UsageError);
+  CHECK_THROWS_AS(strategy.with(StrategyParameter::blocks, "all"), UsageError);
 }
 
 TEST_CASE("a part of another kind keeps what both take") {
@@ -236,8 +236,8 @@ TEST_CASE("a plus joins parts, and elements of a save list where no family follo
   CHECK(names(" checkpoint:full , inputs=host + offload:sync ") == "checkpoint:full offload:sync");
   const Strategy strategy = Strategy::parse("checkpoint:op,save=matmul+add+offload:stream,min=0");
   REQUIRE(strategy.parts().size() == 2);
-  CHECK(strategy.parts()[0].names(Parameter::save) == std::vector<std::string>{"matmul", "add"});
-  CHECK(strategy.parts()[1].bytes(Parameter::min) == 0);
+  CHECK(strategy.parts()[0].names(StrategyParameter::save) == std::vector<std::string>{"matmul", "add"});
+  CHECK(strategy.parts()[1].bytes(StrategyParameter::min) == 0);
   check_refused("checkpoint:full+ofload:stream",
                 "unknown strategy 'ofload:stream'; did you mean 'offload:stream'? " + kKnown);
   check_refused("checkpoint:full+offload:strem",
@@ -280,7 +280,7 @@ TEST_CASE("every listed strategy has help, and every default of it is valid") {
   for (const StrategyInfo& info : strategies()) {
     CHECK_FALSE(info.help.empty());
     std::string spec(info.kind == StrategyKind::checkpoint_every ? "checkpoint:every=2" : info.name);
-    for (const ParameterInfo& parameter : info.parameters) {
+    for (const StrategyParameterInfo& parameter : info.parameters) {
       CHECK_FALSE(parameter.help.empty());
       CHECK_FALSE(values_text(parameter).empty());
       spec.append(",").append(parameter.name).append("=").append(parameter.default_value);
@@ -291,7 +291,7 @@ TEST_CASE("every listed strategy has help, and every default of it is valid") {
 }
 
 TEST_CASE("every sweep profile names valid strategies") {
-  for (const Profile& profile : profiles()) {
+  for (const BuiltinProfile& profile : profiles()) {
     if (profile.kind != "sweeps") continue;
     const auto specs = nlohmann::json::parse(profile.json).at("strategies").get<std::vector<std::string>>();
     CHECK_FALSE(specs.empty());

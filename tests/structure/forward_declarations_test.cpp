@@ -14,7 +14,8 @@ namespace {
 using Folders = std::map<std::string, std::set<const Folder*>>;  // by the name of a class that their headers define
 
 void add_definitions(const Source& source, Folders& folders) {
-  static const std::regex kDefinition(R"((?:^|\n)(?:class|struct|enum class|enum)\s+(\w+)(?:\s+final)?\s*(?::[^;{(]*)?\{)");
+  static const std::regex kDefinition(
+      R"((?:^|\n)(?:class|struct|enum class|enum)\s+(\w+)(?:\s+final)?\s*(?::[^;{(]*)?\{)");
   for (std::sregex_iterator match(source.text.begin(), source.text.end(), kDefinition), end; match != end; ++match)
     folders[(*match)[1]].insert(layers().folder_of(source.path));
 }
@@ -55,10 +56,11 @@ TEST_CASE("the classes that a file declares are defined in its folder or below i
 }
 
 TEST_CASE("a declaration that points up or sideways is refused") {
-  CHECK(objection({"core/base/x.h", "namespace memtune::trial {\nclass Session;\n}"}) ==
-        "core/base/x.h declares Session of core/measure/trial, which is not below it");
+  CHECK(objection({"core/base/x.h", "namespace memtune::trial {\nclass ModelSession;\n}"}) ==
+        "core/base/x.h declares ModelSession of core/measure/trial, which is not below it");
   CHECK(objection({"core/engine/offload/x.h", "\nclass ShardedParameters;\n"}) != "");
-  CHECK(objection({"core/measure/trial/x.h", "\nclass ShardedParameters;\nclass Session;\nstruct Unknown;\n"}) == "");
+  CHECK(objection({"core/measure/trial/x.h", "\nclass ShardedParameters;\nclass ModelSession;\nstruct Unknown;\n"}) ==
+        "");
 }
 
 }  // namespace

@@ -61,7 +61,8 @@ TEST_CASE("an include that points up or sideways is refused") {
   CHECK(objection("core/base/text.h", "core/plan/strategy/strategy.h", true) ==
         "core/base/text.h includes core/plan/strategy/strategy.h: the include does not point down");
   CHECK(objection("core/plan/strategy/strategy.cpp", "core/plan/planner/planner.h", true) != "");
-  CHECK(objection("core/answer/report/report.cpp", "core/engine/disk/probe.h", true) != "");  // reports run nothing
+  CHECK(objection("core/answer/report/report.cpp", "core/engine/disk/disk_probe.h", true) !=
+        "");  // reports run nothing
   CHECK(objection("core/sweep/loop/sweep.cpp", "core/plan/strategy/strategy.h", true) == "");
   CHECK(objection("core/plan/strategy/strategy.cpp", "core/plan/strategy/strategy.h", true) == "");
 }

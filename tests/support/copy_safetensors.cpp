@@ -10,12 +10,12 @@ using namespace memtune::safetensors;
 
 int main(int /*argc*/, char** argv) try {
   const Reader reader(argv[1]);
-  std::vector<Spec> specs;
-  for (const Entry& entry : reader.entries()) specs.push_back({entry.name, entry.dtype, entry.shape});
+  std::vector<TensorSpec> specs;
+  for (const TensorEntry& entry : reader.entries()) specs.push_back({entry.name, entry.dtype, entry.shape});
   const Header header{lay_out(specs), reader.metadata()};
   std::string file = print_header(header);
-  for (const Entry& written : header.entries) {
-    for (const Entry& entry : reader.entries()) {
+  for (const TensorEntry& written : header.entries) {
+    for (const TensorEntry& entry : reader.entries()) {
       if (entry.name != written.name) continue;
       std::string bytes(static_cast<size_t>(entry.bytes()), '\0');
       reader.read(entry, bytes.data());

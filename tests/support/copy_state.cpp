@@ -12,7 +12,7 @@ using namespace memtune;
 
 namespace {
 
-std::vector<safetensors::Spec> specs;
+std::vector<safetensors::TensorSpec> specs;
 test::Contents contents;
 
 void add(const std::string& name, safetensors::Dtype dtype, const std::vector<int64_t>& shape, std::string bytes) {
@@ -31,10 +31,10 @@ void save(state::StateFolder& folder, int64_t step) {
 void save_on_ranks(state::StateFolder& folder, int64_t step, int ranks) {
   for (int rank = ranks - 1; rank >= 0; --rank) {
     folder.set_rank({rank, ranks});
-    std::vector<safetensors::Spec> own;
+    std::vector<safetensors::TensorSpec> own;
     test::Contents bytes;
-    state::Extents parts;
-    for (const safetensors::Spec& spec : specs) {
+    state::ShardExtents parts;
+    for (const safetensors::TensorSpec& spec : specs) {
       const int64_t size = safetensors::bytes_of(spec.dtype);
       const int64_t count = static_cast<int64_t>(contents.at(spec.name).size()) / size;
       const int64_t begin = count * rank / ranks, end = count * (rank + 1) / ranks;
@@ -58,7 +58,7 @@ int main(int argc, char** argv) try {
   folder.make();
   for (int i = 3; i < argc; ++i) {
     const safetensors::Reader reader(argv[i]);
-    for (const safetensors::Entry& entry : reader.entries()) {
+    for (const safetensors::TensorEntry& entry : reader.entries()) {
       std::string bytes(static_cast<size_t>(entry.bytes()), '\0');
       reader.read(entry, bytes.data());
       add(entry.name, entry.dtype, entry.shape, std::move(bytes));
@@ -68,7 +68,7 @@ int main(int argc, char** argv) try {
   save(folder, step);
   specs.clear();
   contents.clear();
-  state::load(folder, step, {{}, [](const state::StateTensor& tensor, std::span<const char> bytes) {
+  state::load(folder, step, {{}, [](const state::ManifestTensor& tensor, std::span<const char> bytes) {
                                add(tensor.name, tensor.dtype, tensor.shape, {bytes.begin(), bytes.end()});
                              }});
   save(folder, step + 1);

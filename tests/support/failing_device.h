@@ -25,14 +25,14 @@ class FailingDevice final : public device::Device {
   std::string name() const override { return "failing"; }
   int64_t total_bytes() const override { return real_.total_bytes(); }
   std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool pinned) override {
-    if (fails()) throw OutOfHostMemory("call " + std::to_string(calls_) + " was refused");
+    if (fails()) throw OutOfHostMemoryError("call " + std::to_string(calls_) + " was refused");
     return std::make_unique<Slab>(*this, real_.allocate_host(bytes, pinned));
   }
-  void copy(void* to, const void* from, int64_t bytes, device::Direction direction, Stream stream) override {
+  void copy(void* to, const void* from, int64_t bytes, device::CopyDirection direction, Stream stream) override {
     call();
     real_.copy(to, from, bytes, direction, stream);
   }
-  void copy_batch(std::span<const Copy> copies, device::Direction direction, Stream stream) override {
+  void copy_batch(std::span<const Copy> copies, device::CopyDirection direction, Stream stream) override {
     call();
     real_.copy_batch(copies, direction, stream);
   }
@@ -49,14 +49,14 @@ class FailingDevice final : public device::Device {
     call();
     real_.synchronize();
   }
-  device::MemoryUse memory() const override { return real_.memory(); }
+  device::AllocatorStats memory() const override { return real_.memory(); }
   int64_t used_bytes() const override { return real_.used_bytes(); }
   void reset_peak() override { real_.reset_peak(); }
   void set_cap(int64_t bytes) override { real_.set_cap(bytes); }
   void empty_cache() override { real_.empty_cache(); }
 
  private:
-  struct Mark final : device::Event {
+  struct Mark final : device::StreamEvent {
     Mark(FailingDevice& device, device::EventPtr real) : device(device), real(std::move(real)) {}
     bool done() const override {
       device.call();
@@ -66,8 +66,10 @@ class FailingDevice final : public device::Device {
       device.call();
       real->synchronize();
     }
-    bool implies(const Event& other) const override { return real->implies(*static_cast<const Mark&>(other).real); }
-    double ms_since(const Event& earlier) const override {
+    bool implies(const StreamEvent& other) const override {
+      return real->implies(*static_cast<const Mark&>(other).real);
+    }
+    double ms_since(const StreamEvent& earlier) const override {
       return real->ms_since(*static_cast<const Mark&>(earlier).real);
     }
     FailingDevice& device;

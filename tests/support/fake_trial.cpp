@@ -30,13 +30,13 @@
 #include "core/base/vocabulary.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/request/reference_file.h"
-#include "core/plan/request/run_request.h"
+#include "core/plan/request/training_run_request.h"
 #include "core/plan/request/trial_protocol.h"
 #include "core/plan/request/trial_request.h"
 #include "core/record/measurement/measurement.h"
 #include "core/record/measurement/save_measurement.h"
-#include "core/record/trace/event.h"
 #include "core/record/trace/file.h"
+#include "core/record/trace/trace_event.h"
 
 namespace {
 
@@ -138,7 +138,7 @@ void compare(const plan::TrialRequest& request, result::Measurement& measurement
   if (!std::filesystem::exists(request.reference)) {
     std::fstream file(request.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
     plan::begin_reference(file);
-    plan::Reference reference;
+    plan::BaselineReference reference;
     reference.strategy = request.plan.strategy;
     const std::string bytes = "grad";
     file << bytes;
@@ -261,11 +261,11 @@ void inspect(const plan::TrialRequest& request) {
         {"facts", facts(4, request.training.batch << 19)},
         {"inputs", inputs},
         {"loss", "next_token"},
-        {"origin", trace::Origin{"", "", "", "0.1.0", "2.11.0", "", "a made-up machine"}}});
+        {"origin", trace::Provenance{"", "", "", "0.1.0", "2.11.0", "", "a made-up machine"}}});
 }
 
 // Each mode blocks less than the one before. All of them write a state to the requested folder.
-void save(const plan::RunRequest& request, const std::string& behaviour) {
+void save(const plan::TrainingRunRequest& request, const std::string& behaviour) {
   const auto place = std::ranges::find(kSaveModes, request.save) - kSaveModes.begin();
   const std::filesystem::path state = std::filesystem::path(request.folder) / "states/step-00000002";
   std::filesystem::create_directories(state);
@@ -322,7 +322,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (command == "save") {
-    const auto request = json::parse(read_file(argv[2])).get<plan::RunRequest>();
+    const auto request = json::parse(read_file(argv[2])).get<plan::TrainingRunRequest>();
     log_start("save " + request.save + " under " + request.trial.plan.strategy);
     save(request, behaviour_of("save " + request.save));
     return 0;

@@ -13,7 +13,7 @@
 #include <random>
 #include <string>
 
-#include "core/engine/disk/file_io.h"
+#include "core/engine/disk/async_file_io.h"
 
 namespace memtune::test {
 
@@ -67,7 +67,7 @@ class Hook {
   std::function<Signature> function_;
 };
 
-class FaultyDisk final : public disk::DiskSystem {
+class FaultyDisk final : public disk::AsyncFileSystem {
  public:
   // Sets the fault and restarts the count of calls.
   void arm(const Fault& fault) {
@@ -91,13 +91,14 @@ class FaultyDisk final : public disk::DiskSystem {
     const auto hook = on_open.get();
     if (const int refused = hook ? hook(flags) : 0; refused < 0) return refused;
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::open(path, flags, mode);
+    return refusal < 0 ? refusal : AsyncFileSystem::open(path, flags, mode);
   }
   int64_t read(int file, char* data, int64_t bytes) override {
-    return falsified(data, bytes, [&](char* to, int64_t most) { return DiskSystem::read(file, to, most); });
+    return falsified(data, bytes, [&](char* to, int64_t most) { return AsyncFileSystem::read(file, to, most); });
   }
   int64_t read_at(int file, char* data, int64_t bytes, int64_t offset) override {
-    return falsified(data, bytes, [&](char* to, int64_t most) { return DiskSystem::read_at(file, to, most, offset); });
+    return falsified(data, bytes,
+                     [&](char* to, int64_t most) { return AsyncFileSystem::read_at(file, to, most, offset); });
   }
   int64_t write(int file, const char* data, int64_t bytes) override {
     const Fault fault = count();
@@ -105,43 +106,43 @@ class FaultyDisk final : public disk::DiskSystem {
     if (fault.kind == Fault::Kind::nothing) return 0;
     std::string aside(data, static_cast<size_t>(halved(fault.kind) ? bytes / 2 : bytes));
     if (flipped(fault.kind)) flip(aside.data(), static_cast<int64_t>(aside.size()));
-    return DiskSystem::write(file, aside.data(), static_cast<int64_t>(aside.size()));
+    return AsyncFileSystem::write(file, aside.data(), static_cast<int64_t>(aside.size()));
   }
   int64_t size(int file) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::size(file);
+    return refusal < 0 ? refusal : AsyncFileSystem::size(file);
   }
   int sync(int file) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::sync(file);
+    return refusal < 0 ? refusal : AsyncFileSystem::sync(file);
   }
   int lock(int file) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::lock(file);
+    return refusal < 0 ? refusal : AsyncFileSystem::lock(file);
   }
   int rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::rename(from, to);
+    return refusal < 0 ? refusal : AsyncFileSystem::rename(from, to);
   }
   int make_folder(const std::filesystem::path& path) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::make_folder(path);
+    return refusal < 0 ? refusal : AsyncFileSystem::make_folder(path);
   }
   int remove_folder(const std::filesystem::path& path) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::remove_folder(path);
+    return refusal < 0 ? refusal : AsyncFileSystem::remove_folder(path);
   }
   int names_in(int folder, std::vector<std::string>& names) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::names_in(folder, names);
+    return refusal < 0 ? refusal : AsyncFileSystem::names_in(folder, names);
   }
   int unlink(const std::filesystem::path& path) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::unlink(path);
+    return refusal < 0 ? refusal : AsyncFileSystem::unlink(path);
   }
   int status(int file, struct statfs& status) override {
     const int refusal = strike();
-    const int result = refusal < 0 ? refusal : DiskSystem::status(file, status);
+    const int result = refusal < 0 ? refusal : AsyncFileSystem::status(file, status);
     if (const auto hook = on_status.get()) hook(status);
     return result;
   }
@@ -149,23 +150,23 @@ class FaultyDisk final : public disk::DiskSystem {
     const auto hook = on_allocate.get();
     if (const auto refusal = hook ? hook(bytes) : std::nullopt) return *refusal;
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::allocate(file, offset, bytes);
+    return refusal < 0 ? refusal : AsyncFileSystem::allocate(file, offset, bytes);
   }
   int resize(int file, int64_t bytes) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::resize(file, bytes);
+    return refusal < 0 ? refusal : AsyncFileSystem::resize(file, bytes);
   }
   int64_t direct_alignment(int file) override {
     const auto hook = on_alignment.get();
     if (const auto lie = hook ? hook() : std::nullopt) return *lie;
-    return DiskSystem::direct_alignment(file);
+    return AsyncFileSystem::direct_alignment(file);
   }
   int make_direct(int file) override {
     const int refusal = strike();
-    return refusal < 0 ? refusal : DiskSystem::make_direct(file);
+    return refusal < 0 ? refusal : AsyncFileSystem::make_direct(file);
   }
-  std::unique_ptr<disk::FileIo> start_io(int file, int depth, disk::Backend backend) override {
-    auto io = DiskSystem::start_io(file, depth, backend);
+  std::unique_ptr<disk::AsyncFileIo> start_io(int file, int depth, disk::IoBackend backend) override {
+    auto io = AsyncFileSystem::start_io(file, depth, backend);
     return io ? std::make_unique<FaultyIo>(*this, std::move(io)) : nullptr;
   }
 
@@ -178,9 +179,9 @@ class FaultyDisk final : public disk::DiskSystem {
     std::shared_ptr<AlignedMemory> aside;  // used instead of the caller's memory
   };
 
-  class FaultyIo final : public disk::FileIo {
+  class FaultyIo final : public disk::AsyncFileIo {
    public:
-    FaultyIo(FaultyDisk& disk, std::unique_ptr<disk::FileIo> real) : disk_(disk), real_(std::move(real)) {}
+    FaultyIo(FaultyDisk& disk, std::unique_ptr<disk::AsyncFileIo> real) : disk_(disk), real_(std::move(real)) {}
 
     int submit(const disk::DiskTransfer& transfer, size_t tag) override {
       if (const auto hook = disk_.on_submit.get()) hook(transfer);
@@ -194,8 +195,8 @@ class FaultyDisk final : public disk::DiskSystem {
       }
       return real_->submit(changed, tag);
     }
-    disk::Completion reap() override {
-      disk::Completion completion = real_->reap();
+    disk::IoCompletion reap() override {
+      disk::IoCompletion completion = real_->reap();
       std::lock_guard lock(mutex_);
       completion.result = disk_.falsify(flights_[completion.tag], completion.result);
       return completion;
@@ -208,7 +209,7 @@ class FaultyDisk final : public disk::DiskSystem {
 
    private:
     FaultyDisk& disk_;
-    std::unique_ptr<disk::FileIo> real_;
+    std::unique_ptr<disk::AsyncFileIo> real_;
     std::mutex mutex_;
     std::map<size_t, Flight> flights_;
   };

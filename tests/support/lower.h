@@ -8,7 +8,7 @@
 
 namespace memtune::tests {
 
-inline program::Program lower(const torch::jit::Module& module, frontend::Loss loss, const std::string& target,
+inline program::Program lower(const torch::jit::Module& module, frontend::LossKind loss, const std::string& target,
                               c10::Device device) {
   return frontend::with_loss(frontend::lower_module(module, device), loss, target);
 }

@@ -30,14 +30,14 @@ result::Measurement worked(const std::string& strategy, double ms, double half, 
   return m;
 }
 
-result::TransferFigures late_copies() {
-  result::TransferFigures transfer = {24 * kGiB, 24 * kGiB, 8 * kGiB, 8 * kGiB, 0.24, 690};
+result::TransferStats late_copies() {
+  result::TransferStats transfer = {24 * kGiB, 24 * kGiB, 8 * kGiB, 8 * kGiB, 0.24, 690};
   transfer.link_out_gb_per_s = transfer.link_in_gb_per_s = 55;
   return transfer;
 }
 
 void add_trial(const sweep::RunDirectory& run, sweep::SweepRecord& record, result::Measurement m, bool traced,
-               std::optional<result::Predicted> predicted = {}) {
+               std::optional<result::TrialPrediction> predicted = {}) {
   const std::string folder = run.new_folder({m.strategy, {}, {}, "", ""});
   std::filesystem::create_directories(run / folder);
   if (traced) {
@@ -78,8 +78,10 @@ void write_run(const std::filesystem::path& folder) {
   add_trial(run, record, worked("checkpoint:every=2", 289.2, 3.9, 24.71), false);
   add_trial(run, record, worked("mixed", 291.4, 1.7, 14.18), true);
   add_trial(run, record, worked("checkpoint:op", 292.7, 2.7, 19.48), false);
-  add_trial(run, record, worked("plan:13GiB", 305.2, 1.2, 12.91), false, result::Predicted{301.6, bytes_of(12.98)});
-  add_trial(run, record, worked("plan:20GiB", 269.1, 1.3, 19.83), false, result::Predicted{270.2, bytes_of(19.9)});
+  add_trial(run, record, worked("plan:13GiB", 305.2, 1.2, 12.91), false,
+            result::TrialPrediction{301.6, bytes_of(12.98)});
+  add_trial(run, record, worked("plan:20GiB", 269.1, 1.3, 19.83), false,
+            result::TrialPrediction{270.2, bytes_of(19.9)});
   add_trial(run, record, worked("floor", 311.2, 1.1, 12.23), true);
   add_trial(run, record, worked("checkpoint:full,inputs=host", 323.5, 2.5, 12.19), false);
   add_trial(run, record, worked("checkpoint:full", 327.4, 23.2, 13.19), false);
@@ -89,7 +91,7 @@ void write_run(const std::filesystem::path& folder) {
                    "asked for 2 GiB in forward with 15.5 GiB in use; largest owners: layers.3.mlp 4 GiB"),
             false);
   add_trial(run, record, failed("plan:8GiB", result::Outcome::device_oom, "asked for 1 GiB with 15.5 GiB in use"),
-            false, result::Predicted{402.5, 8 * kGiB});
+            false, result::TrialPrediction{402.5, 8 * kGiB});
   run.write_record(record);
 }
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/measure/trial/deterministic.h"
-#include "core/measure/trial/runner.h"
-#include "core/measure/trial/session.h"
+#include "core/measure/trial/deterministic_scope.h"
+#include "core/measure/trial/model_session.h"
+#include "core/measure/trial/step_runner.h"
 #include "core/model/safetensors/layout.h"
 #include "core/plan/rules/strategy.h"
 #include "core/plan/strategy/strategy.h"
@@ -58,8 +58,8 @@ struct PackedPlace : test::ScratchFolder {
       }
     const auto total = static_cast<int64_t>(tokens.size());
     safetensors::Header header;
-    const std::vector<safetensors::Spec> specs = {{"input_ids", safetensors::Dtype::i64, {1, total}},
-                                                  {"position_ids", safetensors::Dtype::i64, {1, total}}};
+    const std::vector<safetensors::TensorSpec> specs = {{"input_ids", safetensors::Dtype::i64, {1, total}},
+                                                        {"position_ids", safetensors::Dtype::i64, {1, total}}};
     header.entries = safetensors::lay_out(specs);
     std::ofstream file(path / "inputs.safetensors", std::ios::binary);
     file << safetensors::print_header(header);
@@ -75,7 +75,7 @@ struct Trained {
 };
 
 inline Trained train(const plan::TrialRequest& request) {
-  const trial::Deterministic kernels(/*errors=*/true);
+  const trial::DeterministicScope kernels(/*errors=*/true);
   const auto runner = trial::make_runner(request);
   Trained trained;
   for (int step = 0; step < 2; ++step) {  // in the second step engines use what they recorded in the first
@@ -87,7 +87,7 @@ inline Trained train(const plan::TrialRequest& request) {
 }
 
 inline plan::TrialRequest planned(plan::TrialRequest request, const std::string& strategy) {
-  trial::Session session(request);
+  trial::ModelSession session(request);
   session.survey();
   request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.plan.saved_min_bytes = 0;

@@ -45,7 +45,7 @@ class QueueDevice : public device::Device {
     return std::make_unique<Slab>(bytes);
   }
 
-  void copy(void* to, const void* from, int64_t bytes, device::Direction, Stream stream) override {
+  void copy(void* to, const void* from, int64_t bytes, device::CopyDirection, Stream stream) override {
     enqueue(stream, [=] { std::memcpy(to, from, static_cast<size_t>(bytes)); });
   }
   // Queues a kernel.
@@ -56,7 +56,7 @@ class QueueDevice : public device::Device {
     run_a_little();
   }
   // In reverse, because the order within a batch is unspecified.
-  void copy_batch(std::span<const Copy> copies, device::Direction direction, Stream stream) override {
+  void copy_batch(std::span<const Copy> copies, device::CopyDirection direction, Stream stream) override {
     batches.push_back(copies.size());
     for (size_t i = copies.size(); i-- > 0;) copy(copies[i].to, copies[i].from, copies[i].bytes, direction, stream);
   }
@@ -74,8 +74,8 @@ class QueueDevice : public device::Device {
       return;
     }
     const std::lock_guard lock(mutex_);
-    if (order_.stands_behind(&queue(stream), mark->point)) return;  // as on CUDA
-    order_.waited(&queue(stream), mark->point);
+    if (order_.is_ordered_after(&queue(stream), mark->point)) return;  // as on CUDA
+    order_.note_wait(&queue(stream), mark->point);
     queue(stream).tasks.push_back({nullptr, mark});
     run_a_little();
   }
@@ -89,7 +89,7 @@ class QueueDevice : public device::Device {
     }
   }
 
-  device::MemoryUse memory() const override { return use; }
+  device::AllocatorStats memory() const override { return use; }
   int64_t used_bytes() const override { return 0; }
   void reset_peak() override {}
   void set_cap(int64_t) override {}
@@ -101,7 +101,7 @@ class QueueDevice : public device::Device {
     return std::ranges::none_of(queue(stream).tasks, [](const auto& task) { return bool(task.work); });
   }
 
-  device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
+  device::AllocatorStats use{0, int64_t{1} << 40, 0, 0};
   std::function<void()> on_wait;  // of compute, if it is the calling thread
   std::vector<size_t> batches;    // copies per call
 
@@ -109,7 +109,7 @@ class QueueDevice : public device::Device {
   static constexpr size_t kPage = 4096;
   static constexpr size_t kAll = std::numeric_limits<size_t>::max();
 
-  struct Mark final : device::Event {
+  struct Mark final : device::StreamEvent {
     Mark(QueueDevice& device, Stream stream, size_t position, device::StreamOrder::Point point)
         : device(device), stream(stream), position(position), point(point) {}
     bool done() const override {
@@ -117,8 +117,10 @@ class QueueDevice : public device::Device {
       return device.queue(stream).ran >= position;
     }
     void synchronize() override { device.run(stream, position); }
-    bool implies(const Event& other) const override { return point.implies(static_cast<const Mark&>(other).point); }
-    double ms_since(const Event&) const override { return 0; }
+    bool implies(const StreamEvent& other) const override {
+      return point.implies(static_cast<const Mark&>(other).point);
+    }
+    double ms_since(const StreamEvent&) const override { return 0; }
     QueueDevice& device;
     Stream stream;
     size_t position;

@@ -59,9 +59,9 @@ class Saboteur final : public program::OpObserver {
   uint64_t left_;
 };
 
-ops::Autocast autocast_of(bool used) {
+ops::AutocastState autocast_of(bool used) {
   if (used) return {true, at::kBFloat16};
-  return ops::Autocast::now(device::torch_device(test_device()).type());
+  return ops::AutocastState::now(device::torch_device(test_device()).type());
 }
 
 c10::Device device_of_poisoned_memory() {
@@ -121,7 +121,7 @@ class Driver {
  public:
   using When = Saboteur::When;
 
-  Driver(Subject& subject, step::Executor* executor)
+  Driver(Subject& subject, step::PlanExecutor* executor)
       : subject_(subject), executor_(executor), interpreter_(subject.program_), sharded_(subject.sharded_.get()) {
     interpreter_.set_parameters(sharded_);
     if (executor) executor->set_parameters(sharded_);
@@ -194,7 +194,7 @@ class Driver {
     return {inputs.begin(), inputs.end()};
   }
 
-  Losses forward(const std::vector<IValue>& inputs, step::Executor* executor, When when = When::never) {
+  Losses forward(const std::vector<IValue>& inputs, step::PlanExecutor* executor, When when = When::never) {
     Saboteur observer(executor, when, subject_.ops_ ? (choice_ >> 8) % subject_.ops_ : 0);
     const ops::AutocastScope autocast(device::torch_device(test_device()).type(),
                                       autocast_of(subject_.source_.autocast));
@@ -284,7 +284,7 @@ class Driver {
   }
 
   Subject& subject_;
-  step::Executor* executor_;
+  step::PlanExecutor* executor_;
   program::Interpreter interpreter_;
   shard::ShardedParameters* sharded_;
   bool script_ = false, failed_ = false, joined_ = false;
@@ -297,7 +297,7 @@ Subject::Subject(const RandomProgram& source, Rank rank)
     : source_(source),
       rank_(rank),
       model_(build(source, device_of_poisoned_memory())),
-      program_(tests::lower(model_.module, frontend::Loss::none, "", device::torch_device(test_device()))),
+      program_(tests::lower(model_.module, frontend::LossKind::none, "", device::torch_device(test_device()))),
       facts_(program::facts(program_, program::find_blocks(program_, "block*"))) {
   for (const auto& parameter : model_.module.named_parameters())
     if (!rank_.group) parameters_.emplace_back(parameter.name, parameter.value);
@@ -350,7 +350,7 @@ std::string Subject::failure(const Placement& placement) {
   QueueDevice late(QueueDevice::Compute::caller, random.one_in(2) ? &random : nullptr);
   device::Device& device = test_device().emulated() && random.one_in(2) ? late : test_device();
   const int64_t floor = device_bytes();
-  step::Executor executor(program_, facts_, plan, device, test_tiers(plan));
+  step::PlanExecutor executor(program_, facts_, plan, device, test_tiers(plan));
   const Seen seen = Driver(*this, &executor).drive(placement.mode(), placement.seed);
   const std::string different = difference(expected, seen);
   return different.empty() ? held(executor, floor) : different;
@@ -362,10 +362,10 @@ int64_t Subject::device_bytes() const {
 }
 
 // Memory that the step still holds. Writes to disk whose data is no longer needed may still be running.
-std::string Subject::held(step::Executor& executor, int64_t floor) const {
-  constexpr int kMostTurns = 1000;
+std::string Subject::held(step::PlanExecutor& executor, int64_t floor) const {
+  constexpr int kMaxTurns = 1000;
   int64_t in_host = 0, on_disk = 0, on_device = 0;
-  for (int turn = 0; turn < kMostTurns; ++turn) {
+  for (int turn = 0; turn < kMaxTurns; ++turn) {
     executor.begin_step();  // also frees the tensors of a forward that threw
     in_host = executor.tier().pool().leased_bytes();
     on_disk = executor.tier().disk_bytes();

@@ -15,7 +15,7 @@
 #include "tests/support/random_program.h"
 
 namespace memtune::step {
-class Executor;
+class PlanExecutor;
 }
 
 namespace memtune::tests {
@@ -70,7 +70,7 @@ class Subject {
   explicit Subject(const RandomProgram& source, Rank rank = {});
 
   // From now on this rank holds its shards of the parameters, and all ranks run them together.
-  void shard(shard::Reshard reshard);
+  void shard(shard::ReshardPolicy reshard);
   // Compares sharded steps with steps of `whole`, which is not sharded; gradients are the mean over the ranks. Returns
   // the difference; "": none.
   std::string failure_beside(Subject& whole, int steps);
@@ -89,7 +89,7 @@ class Subject {
   NamedTensors joined_gradients() const;
   plan::Plan plan(const Placement& placement) const;
   int64_t device_bytes() const;
-  std::string held(step::Executor& executor, int64_t floor) const;
+  std::string held(step::PlanExecutor& executor, int64_t floor) const;
 
   RandomProgram source_;
   Rank rank_;

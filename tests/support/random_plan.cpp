@@ -8,7 +8,7 @@
 namespace memtune::tests {
 namespace {
 
-using plan::Place;
+using plan::TensorPlacement;
 
 template <typename Visit>
 void visit_ops(const program::Body& body, const Visit& visit) {
@@ -24,7 +24,7 @@ plan::TransferSettings random_settings(Random& random) {
   settings.side_stream = !random.one_in(5);
   settings.stash_bytes = random.of({0, 100, 1 << 10, 1 << 20});
   settings.prefetch_bytes = random.of({0, 50, 1 << 10, 1 << 20});
-  if (random.one_in(3)) settings.schedule = plan::Schedule::block;
+  if (random.one_in(3)) settings.schedule = plan::OffloadGranularity::block;
   settings.groups_in_flight = random.below(3);
   settings.prefetch_blocks = random.below(3);
   return settings;
@@ -39,10 +39,11 @@ plan::Plan random_plan(const program::Program& program, const plan::ProgramFacts
   plan.saved_min_bytes = 0;
   plan.transfer = random_settings(random);
   // Some plans mostly keep, others mostly recompute. One in four uses the disk.
-  std::vector<Place> places = {Place::keep, Place::recompute, Place::host};
-  for (int i = random.below(4); i > 0; --i) places.push_back(random.of({Place::keep, Place::recompute, Place::host}));
+  std::vector<TensorPlacement> places = {TensorPlacement::keep, TensorPlacement::recompute, TensorPlacement::host};
+  for (int i = random.below(4); i > 0; --i)
+    places.push_back(random.of({TensorPlacement::keep, TensorPlacement::recompute, TensorPlacement::host}));
   if (random.one_in(4))
-    for (Place& place : places) place = place == Place::host ? Place::disk : place;
+    for (TensorPlacement& place : places) place = place == TensorPlacement::host ? TensorPlacement::disk : place;
   std::map<std::string, int> same_name;
   visit_ops(program.body, [&](const program::Op& op) {
     const auto& fact = facts.ops[static_cast<size_t>(op.id)];

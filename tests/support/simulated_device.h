@@ -39,11 +39,11 @@ class SimulatedDevice : public device::Device {
     return std::make_unique<Slab>(bytes);
   }
 
-  void copy(void*, const void*, int64_t bytes, device::Direction, Stream stream) override {
+  void copy(void*, const void*, int64_t bytes, device::CopyDirection, Stream stream) override {
     ++calls.copies;
     run(bytes, stream);
   }
-  void copy_batch(std::span<const Copy> copies, device::Direction, Stream stream) override {
+  void copy_batch(std::span<const Copy> copies, device::CopyDirection, Stream stream) override {
     ++calls.batches;
     for (const Copy& copy : copies) run(copy.bytes, stream);
   }
@@ -54,9 +54,9 @@ class SimulatedDevice : public device::Device {
   device::EventPtr record_timed(Stream stream) override { return record(stream); }
   void wait(Stream stream, const device::EventPtr& event) override {
     const auto& [at, point] = static_cast<const Mark&>(*event).where;
-    if (order_.stands_behind(&free_us(stream), point)) return;
+    if (order_.is_ordered_after(&free_us(stream), point)) return;
     ++calls.waits;
-    order_.waited(&free_us(stream), point);
+    order_.note_wait(&free_us(stream), point);
     if (stream != Stream::compute) {
       free_us(stream) = std::max(free_us(stream), at);
     } else if (at > now_us) {
@@ -66,7 +66,7 @@ class SimulatedDevice : public device::Device {
   }
   void synchronize() override { now_us = std::max({now_us, free_us(Stream::out), free_us(Stream::in)}); }
 
-  device::MemoryUse memory() const override {
+  device::AllocatorStats memory() const override {
     ++const_cast<SimulatedDevice*>(this)->memory_calls;
     return use;
   }
@@ -75,10 +75,10 @@ class SimulatedDevice : public device::Device {
   void set_cap(int64_t) override {}
   void empty_cache() override {}
 
-  device::MemoryUse use{0, int64_t{1} << 40, 0, 0};
+  device::AllocatorStats use{0, int64_t{1} << 40, 0, 0};
 
  private:
-  struct Mark final : device::Event {
+  struct Mark final : device::StreamEvent {
     struct Where {
       double us;
       device::StreamOrder::Point point;
@@ -89,10 +89,10 @@ class SimulatedDevice : public device::Device {
       return device.now_us >= where.us;
     }
     void synchronize() override { device.now_us = std::max(device.now_us, where.us); }
-    bool implies(const Event& other) const override {
+    bool implies(const StreamEvent& other) const override {
       return where.point.implies(static_cast<const Mark&>(other).where.point);
     }
-    double ms_since(const Event& earlier) const override {
+    double ms_since(const StreamEvent& earlier) const override {
       return (where.us - static_cast<const Mark&>(earlier).where.us) / 1e3;
     }
     SimulatedDevice& device;

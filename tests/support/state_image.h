@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/disk/file_io.h"
+#include "core/engine/disk/async_file_io.h"
 #include "core/engine/state/state_writer.h"
 #include "core/model/safetensors/layout.h"
 
@@ -17,9 +17,9 @@ using Contents = std::map<std::string, std::string>;  // tensors' bytes by name
 
 class StateImage {
  public:
-  StateImage(const std::vector<safetensors::Spec>& specs, const Contents& contents)
+  StateImage(const std::vector<safetensors::TensorSpec>& specs, const Contents& contents)
       : entries_(safetensors::lay_out(specs)), data_(disk::aligned_bytes(bytes() + 1)) {
-    for (const safetensors::Entry& entry : entries_)
+    for (const safetensors::TensorEntry& entry : entries_)
       std::memcpy(data_.get() + entry.begin, contents.at(entry.name).data(), static_cast<size_t>(entry.bytes()));
   }
   int64_t bytes() const { return safetensors::data_bytes_of(entries_); }
@@ -32,8 +32,8 @@ class StateImage {
   }
 
  private:
-  std::vector<safetensors::Entry> entries_;
-  disk::AlignedBytes data_;
+  std::vector<safetensors::TensorEntry> entries_;
+  disk::AlignedBuffer data_;
 };
 
 }  // namespace memtune::test

@@ -8,7 +8,7 @@
 namespace memtune::tests {
 namespace {
 
-constexpr int64_t kMostElements = 256;
+constexpr int64_t kMaxElements = 256;
 
 int64_t elements(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -120,7 +120,7 @@ bool StatementWriter::binary() {
   const Value a = pick();
   const auto b = pick_that([&](const Value& other) {
     const auto shape = broadcast(a.shape, other.shape);
-    return shape && elements(*shape) <= kMostElements;
+    return shape && elements(*shape) <= kMaxElements;
   });
   const Elementwise& op = random_.of(kBinary);
   if (op.saves_operands) saves(a), saves(*b);
@@ -363,7 +363,7 @@ bool StatementWriter::copied() {
 }
 
 bool StatementWriter::joined() {
-  const auto a = pick_that([](const Value& v) { return elements(v.shape) * 2 <= kMostElements; });
+  const auto a = pick_that([](const Value& v) { return elements(v.shape) * 2 <= kMaxElements; });
   if (!a) return false;
   const auto b = pick_that([&](const Value& v) { return v.shape == a->shape; });
   Shape shape = a->shape;
@@ -379,7 +379,7 @@ bool StatementWriter::joined() {
 }
 
 bool StatementWriter::listed() {
-  const auto a = pick_that([](const Value& v) { return elements(v.shape) * 4 <= kMostElements; });
+  const auto a = pick_that([](const Value& v) { return elements(v.shape) * 4 <= kMaxElements; });
   if (!a) return false;
   const auto b = pick_that([&](const Value& v) { return v.shape == a->shape; });
   const std::string list = fresh_name("l");

@@ -16,12 +16,12 @@
 #include "core/base/device/torch/make_device.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/engine/autograd/hooks.h"
-#include "core/engine/step/executor.h"
-#include "core/engine/step/survey.h"
+#include "core/engine/step/forward_survey.h"
+#include "core/engine/step/plan_executor.h"
 #include "core/model/program/blocks.h"
 #include "core/model/program/facts.h"
 #include "core/model/program/interpreter.h"
-#include "core/model/program/module_state.h"
+#include "core/model/program/module_state_guard.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/lower.h"
 
@@ -49,18 +49,18 @@ inline device::Device& test_device() {
 }
 
 // Host memory of four pages with a scratch file behind it, for plans that use the disk.
-inline step::Tiers test_tiers(const plan::Plan& plan) {
-  step::Tiers tiers;
-  if (!plan.places(plan::Place::disk)) return tiers;
+inline step::OffloadTiers test_tiers(const plan::Plan& plan) {
+  step::OffloadTiers tiers;
+  if (!plan.places(plan::TensorPlacement::disk)) return tiers;
   tiers.host_budget_bytes = 4 * 4096;
   tiers.store = std::make_unique<disk::BlockStore>(
-      disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true});
+      disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true});
   return tiers;
 }
 
 // Host bytes that a finished step still holds. A write whose data is no longer needed frees its memory when it ends, at
 // the start of the next step.
-inline int64_t leased_at_rest(step::Executor& executor) {
+inline int64_t leased_at_rest(step::PlanExecutor& executor) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
   do executor.begin_step();
   while (executor.tier().pool().leased_bytes() > 0 && std::chrono::steady_clock::now() < deadline);
@@ -109,7 +109,8 @@ class Model {
 
   // Moves private tensors of any size, so that tiny tensors behave like large ones.
   Step under(const std::string& strategy) {
-    program::Program program = tests::lower(module_, frontend::Loss::returned, "", device::torch_device(test_device()));
+    program::Program program =
+        tests::lower(module_, frontend::LossKind::returned, "", device::torch_device(test_device()));
     auto facts = surveyed(program);
     auto plan = plan::make_plan(plan::Strategy::parse(strategy), facts);
     plan.saved_min_bytes = 0;
@@ -120,8 +121,8 @@ class Model {
   // The facts of the model, including measured sizes.
   plan::ProgramFacts surveyed(const program::Program& program) const {
     auto facts = program::facts(program, program::find_blocks(program, "block*"));
-    const program::ModuleState restore(program.state, device::torch_device(test_device()));
-    step::Survey survey(program, facts, device::torch_device(test_device()).type());
+    const program::ModuleStateGuard restore(program.state, device::torch_device(test_device()));
+    step::ForwardSurvey survey(program, facts, device::torch_device(test_device()).type());
     const autograd::HookScope hooks(&survey);
     program::Interpreter(program).run({input()}, &survey);
     return facts;
@@ -132,11 +133,11 @@ class Model {
   }
 
   Step under(const program::Program& program, const plan::ProgramFacts& facts, const plan::Plan& plan,
-             step::Tiers tiers, device::Device& device = test_device()) {
+             step::OffloadTiers tiers, device::Device& device = test_device()) {
     at::manual_seed(1);
     clear();
     Step step;
-    step::Executor executor(program, facts, plan, device, std::move(tiers));
+    step::PlanExecutor executor(program, facts, plan, device, std::move(tiers));
     program::Interpreter interpreter(program);
     executor.begin_step();
     at::Tensor loss;  // its graph must be destroyed before the executor, even if the backward throws

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/base/file.h"
-#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/step_predictor.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
 
@@ -31,7 +31,7 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 // memory; each op takes `fixed_ms` whatever the batch.
 class BatchSweep {
  public:
-  BatchSweep(int64_t budget_bytes, double fixed_ms, StepSize size = {})
+  BatchSweep(int64_t budget_bytes, double fixed_ms, GlobalBatchSize size = {})
       : limits_{budget_bytes, 0}, fixed_ms_(fixed_ms), size_(size) {
     settings_.push_back(setting(first_recorded(size)));
   }
@@ -42,7 +42,7 @@ class BatchSweep {
     const auto proposer = propose_batches(limits_, size_, false)(candidates, settings_);
     std::vector<std::string> names;
     for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer))
-      for (const Proposal& proposal : proposals) {
+      for (const TrialProposal& proposal : proposals) {
         const int64_t batch = *proposal.batch;
         names.push_back(proposal.name + "@" + std::to_string(batch));
         if (proposal.costs) recorded.push_back(names.back());
@@ -68,19 +68,19 @@ class BatchSweep {
     }
     return facts;
   }
-  static Setting setting(int64_t batch) {
-    Setting setting{batch, {}, {}};
+  static SweepPoint setting(int64_t batch) {
+    SweepPoint setting{batch, {}, {}};
     setting.facts.program = facts_of(batch);
     return setting;
   }
 
-  std::vector<Proposal> next(Proposer& proposer) {
-    std::vector<Proposal> proposals = proposer.next(tried_);
+  std::vector<TrialProposal> next(TrialProposer& proposer) {
+    std::vector<TrialProposal> proposals = proposer.next(tried_);
     for (const std::string& note : proposer.take_notes()) notes += note + "\n";
     return proposals;
   }
 
-  void measure(const Proposal& proposal, int64_t batch) {
+  void measure(const TrialProposal& proposal, int64_t batch) {
     const ProgramFacts facts = facts_of(batch);
     std::vector<double> ms = decoder_ms(facts);
     for (double& one : ms) one = (one + fixed_ms_) * (static_cast<double>(batch) >= slow_from ? 9 : 1);
@@ -88,7 +88,7 @@ class BatchSweep {
     costs.out_gb_per_s = costs.in_gb_per_s = 5;
     costs.passes = static_cast<int>(size_.passes(batch));
     costs.step_ms *= costs.passes;
-    const planner::StepPrediction step = planner::StepModel(facts, costs).predict(proposal.plan);
+    const planner::StepPrediction step = planner::StepPredictor(facts, costs).predict(proposal.plan);
     result::Measurement measurement;
     measurement.strategy = proposal.name;
     measurement.step_ms = result::summarize({step.step_ms});
@@ -111,9 +111,9 @@ class BatchSweep {
 
   const planner::PlanLimits limits_;
   const double fixed_ms_;
-  const StepSize size_;
-  std::vector<Setting> settings_;
-  std::vector<Tried> tried_;
+  const GlobalBatchSize size_;
+  std::vector<SweepPoint> settings_;
+  std::vector<FinishedProposal> tried_;
   ScratchFolder folder_;
 };
 

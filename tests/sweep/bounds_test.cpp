@@ -13,11 +13,11 @@
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/facts/step_costs.h"
-#include "core/plan/request/run_request.h"
+#include "core/plan/request/training_run_request.h"
 #include "core/record/measurement/measurement.h"
-#include "core/record/measurement/predicted.h"
 #include "core/record/measurement/save_measurement.h"
 #include "core/record/measurement/training.h"
+#include "core/record/measurement/trial_prediction.h"
 #include "core/sweep/directory/command_variants.h"
 
 using namespace memtune;
@@ -97,8 +97,8 @@ TEST_CASE("every number of a trial's results has a bound") {
   result::SaveMeasurement save;
   save.slowdown = 1.5;
   check_all_numbers(save);
-  check_all_numbers(result::Predicted{1.5, 9, 1.25, 9, 9});
-  result::Frontier frontier;
+  check_all_numbers(result::TrialPrediction{1.5, 9, 1.25, 9, 9});
+  result::PredictedFrontier frontier;
   frontier.batch = frontier.sequence = 2;
   frontier.plans = {{1.5, 9}};
   check_all_numbers(frontier);
@@ -110,10 +110,10 @@ TEST_CASE("every number of a trial's results has a bound") {
 }
 
 TEST_CASE("every number of what a trial is told has a bound") {
-  plan::RunRequest run;
+  plan::TrainingRunRequest run;
   run.from = 3;
-  run.trial.plan.placements = {{3, "mul", {plan::Place::recompute}, plan::Place::keep}};
-  run.trial.plan.transfer.habits.learns = false;
+  run.trial.plan.placements = {{3, "mul", {plan::TensorPlacement::recompute}, plan::TensorPlacement::keep}};
+  run.trial.plan.transfer.compatibility.learns = false;
   run.trial.training.ranks = 2;
   check_all_numbers(run, {"seed"});
 }
@@ -121,7 +121,7 @@ TEST_CASE("every number of what a trial is told has a bound") {
 TEST_CASE("every number of costs, of a machine and of a sweep of commands has a bound") {
   check_all_numbers(some_costs());
   check_all_numbers(plan::find_machine("h100"));
-  sweep::CommandSweep commands;
+  sweep::CommandSweepRecord commands;
   commands.warmup = commands.steps = 3;
   check_all_numbers(commands);
 }
@@ -135,7 +135,7 @@ TEST_CASE("every number of a model's facts has a bound, and all that its ops mak
   op.block = 0;
   op.inputs = {0};
   op.outputs = {1};
-  op.output_bytes = {kMostBytes};
+  op.output_bytes = {kMaxBytes};
   op.output_saved = {true};
   op.flops = 2.5;
   facts.ops = {op};

@@ -44,8 +44,8 @@ struct CommandBench {
 
 inline constexpr char kTrains[] = "train $$ $1 1 7; finished $$";
 
-inline const result::Row& row(const SweepResult& result, const std::string& name) {
-  for (const result::Row& row : result.report.rows)
+inline const result::TrialRow& row(const SweepResult& result, const std::string& name) {
+  for (const result::TrialRow& row : result.report.rows)
     if (row.measurement.strategy == name) return row;
   throw Error("no row " + name);
 }

@@ -90,9 +90,9 @@ TEST_CASE("a variant with a file is told where that lies, and axes go through ea
 TEST_CASE("a value that says {config} is not the path of the variant's file, in a finished run neither") {
   const auto all = expand({{"own", {"train", "{x}", "--config={config}"}, "a.yaml", ""}}, {parse_axis("x={config}")});
   CHECK(with_config(all[0], "t") == Words{"train", "{config}", "--config=t/config/a.yaml"});
-  CommandSweep sweep;
+  CommandSweepRecord sweep;
   sweep.variants = all;
-  const CommandSweep read = nlohmann::json::parse(nlohmann::json(sweep).dump()).get<CommandSweep>();
+  const CommandSweepRecord read = nlohmann::json::parse(nlohmann::json(sweep).dump()).get<CommandSweepRecord>();
   CHECK(with_config(read.variants[0], "t") == with_config(all[0], "t"));
 }
 
@@ -105,14 +105,14 @@ TEST_CASE("variants that could not be told from each other are refused, and valu
 }
 
 TEST_CASE("what sweep.json has of them is read back") {
-  CommandSweep sweep;
+  CommandSweepRecord sweep;
   sweep.command = {"train", "{x}"};
   sweep.trainer = "trl";
   sweep.variants = {{"x=1", {"train", "1"}, "f.yaml", "not kept"}};
   sweep.skipped = {{"other", "does nothing"}};
   sweep.warmup = 3;
   sweep.memory_cap_bytes = 7;
-  const CommandSweep read = nlohmann::json(sweep).get<CommandSweep>();
+  const CommandSweepRecord read = nlohmann::json(sweep).get<CommandSweepRecord>();
   CHECK(nlohmann::json(read) == nlohmann::json(sweep));
   CHECK(read.variants[0].command == Words{"train", "1"});
   CHECK(read.variants[0].file_text.empty());

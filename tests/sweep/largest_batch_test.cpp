@@ -30,7 +30,7 @@ struct Search : test::SweepBench {
 
 Batches batches(const SweepResult& result, const std::string& strategy, Outcome outcome) {
   Batches found;
-  for (const result::Row& row : result.report.rows)
+  for (const result::TrialRow& row : result.report.rows)
     if (row.measurement.strategy == strategy && row.measurement.outcome == outcome) found.push_back(*row.batch);
   std::ranges::sort(found);
   return found;
@@ -57,7 +57,7 @@ TEST_CASE("under a budget it is the largest that keeps it") {
   Search search;
   const SweepResult result = search.find(int64_t{40} << 30);
   int64_t largest = 0;
-  for (const result::Row& row : result.report.rows)
+  for (const result::TrialRow& row : result.report.rows)
     if (row.measurement.strategy == "checkpoint:full" && peak(row) <= (int64_t{40} << 30))
       largest = std::max(largest, *row.batch);
   CHECK(largest == 4);
@@ -66,7 +66,7 @@ TEST_CASE("under a budget it is the largest that keeps it") {
 TEST_CASE("steps have as many passes as make their samples up, and the same work is compared") {
   Search search(4);
   const SweepResult result = search.find();
-  for (const result::Row& row : result.report.rows) {
+  for (const result::TrialRow& row : result.report.rows) {
     if (row.measurement.outcome != Outcome::ok) continue;
     CHECK(row.passes * *row.batch == 4);
     CHECK(row.measurement.step_ms.median == (row.measurement.strategy == "none" ? 400 : 500));

@@ -14,7 +14,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/file.h"
-#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/step_predictor.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
@@ -33,7 +33,7 @@ class PaperSweep {
   PaperSweep(double gb_per_s, int64_t budget_bytes,
              std::vector<std::string> strategies = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"})
       : budget_bytes_(budget_bytes), strategies_(std::move(strategies)) {
-    for (Setting& setting : settings_) setting.facts.program = decoder(4);
+    for (SweepPoint& setting : settings_) setting.facts.program = decoder(4);
     costs_ = step_of(program(), decoder_ms(program()));
     costs_.out_gb_per_s = costs_.in_gb_per_s = gb_per_s;
     real_ = costs_;
@@ -41,7 +41,7 @@ class PaperSweep {
   }
 
   const plan::ProgramFacts& program() const { return settings_[0].facts.program; }
-  int64_t peak_bytes() const { return planner::StepModel(program(), costs_).predict({}).peak_bytes; }
+  int64_t peak_bytes() const { return planner::StepPredictor(program(), costs_).predict({}).peak_bytes; }
 
   // Names of the trials, in order.
   std::vector<std::string> run() {
@@ -54,7 +54,7 @@ class PaperSweep {
     };
     for (auto proposals = next(*proposer); !proposals.empty(); proposals = next(*proposer)) {
       frontier = proposer->frontier(0, count);
-      for (const Proposal& proposal : proposals) {
+      for (const TrialProposal& proposal : proposals) {
         tried.push_back({proposal.name, proposal.setting, measure(proposal), folder_.path});
         names.push_back(proposal.name);
         if (proposal.costs) recorded.push_back(proposal.name);
@@ -72,10 +72,10 @@ class PaperSweep {
     settings_[1].batch = 4;
   }
 
-  std::vector<result::Predicted> frontier;
+  std::vector<result::TrialPrediction> frontier;
   std::vector<size_t> begun;  // budgets of frontiers, in order
-  std::vector<Tried> tried;
-  std::vector<result::Predicted> predicted;
+  std::vector<FinishedProposal> tried;
+  std::vector<result::TrialPrediction> predicted;
   std::string notes;
   plan::StepCosts real_;   // of the machine
   int64_t more_bytes = 0;  // that every plan takes
@@ -92,14 +92,14 @@ class PaperSweep {
   void forget_costs() { std::filesystem::remove(folder_.path / "costs.json"); }
 
  private:
-  std::vector<Proposal> next(Proposer& proposer) {
-    std::vector<Proposal> proposals = proposer.next(tried);
+  std::vector<TrialProposal> next(TrialProposer& proposer) {
+    std::vector<TrialProposal> proposals = proposer.next(tried);
     for (const std::string& note : proposer.take_notes()) notes += note + "\n";
     return proposals;
   }
 
-  result::Measurement measure(const Proposal& proposal) {
-    const planner::StepPrediction step = planner::StepModel(program(), real_).predict(proposal.plan);
+  result::Measurement measure(const TrialProposal& proposal) {
+    const planner::StepPrediction step = planner::StepPredictor(program(), real_).predict(proposal.plan);
     result::Measurement measurement;
     measurement.strategy = proposal.name;
     measurement.step_ms = result::summarize({step.step_ms});
@@ -113,7 +113,7 @@ class PaperSweep {
 
   const int64_t budget_bytes_;
   const std::vector<std::string> strategies_;
-  std::vector<Setting> settings_ = std::vector<Setting>(1);
+  std::vector<SweepPoint> settings_ = std::vector<SweepPoint>(1);
   plan::StepCosts costs_;
   std::map<std::string, Outcome> outcomes_;  // of trials that do not work
   ScratchFolder folder_;

@@ -20,7 +20,7 @@ struct Chosen {
   size_t calls = 0;
 
   explicit Chosen(const std::string& script) : bench(script) {
-    bench.settings.choose = [this](std::span<const TrialState>, CommandSweep& sweep) {
+    bench.settings.choose = [this](std::span<const TrialState>, CommandSweepRecord& sweep) {
       if (calls == 0) {
         sweep.native = "native";
         CommandVariant variant = sweep.variants.front();
@@ -52,7 +52,7 @@ TEST_CASE("of variants that are chosen those alone are run, one with a plan unde
   const SweepResult result = chosen.run();
   CHECK(chosen.bench.starts() == "20\n10\n20\nPLAN = 1\n");
   REQUIRE(result.report.rows.size() == 3);
-  const result::Row& planned = row(result, "plan:1 GiB");
+  const result::TrialRow& planned = row(result, "plan:1 GiB");
   CHECK(planned.measurement.outcome == Outcome::ok);
   CHECK(planned.measurement.losses.compared);
   CHECK(test::slurp(planned.python) == "PLAN = 1\n");
@@ -95,7 +95,7 @@ TEST_CASE("a signal while variants are chosen ends the sweep, with what it has")
   Chosen chosen(kPlanned);
   chosen.choices = {{"ms=20"}, {}};
   const auto choose = chosen.bench.settings.choose;
-  chosen.bench.settings.choose = [&](std::span<const TrialState> tried, CommandSweep& sweep) {
+  chosen.bench.settings.choose = [&](std::span<const TrialState> tried, CommandSweepRecord& sweep) {
     if (!tried.empty()) {
       { const process::InterruptScope within; }  // of a sweep that chooses
       ::raise(SIGINT);

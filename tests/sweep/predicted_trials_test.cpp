@@ -10,17 +10,17 @@
 
 using namespace memtune;
 using namespace memtune::sweep;
-using result::Predicted;
+using result::TrialPrediction;
 
 namespace {
 
 // The baseline, then what moves everything, of which `predicted` is expected.
-class Foretelling : public Proposer {
+class Foretelling : public TrialProposer {
  public:
-  Foretelling(const std::vector<Setting>& settings, std::optional<Predicted> predicted)
+  Foretelling(const std::vector<SweepPoint>& settings, std::optional<TrialPrediction> predicted)
       : settings_(settings), predicted_(predicted) {}
 
-  std::vector<Proposal> next(std::span<const Tried> tried) override {
+  std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
     if (!tried.empty()) return {};
     const auto plan = [&](const char* name) {
       return plan::make_plan(plan::Strategy::parse(name), settings_[0].facts.program);
@@ -28,23 +28,23 @@ class Foretelling : public Proposer {
     return {{"none", 0, plan("none")}, {"offload:stream", 0, plan("offload:stream"), predicted_}};
   }
 
-  std::vector<Predicted> frontier(size_t, const Begin& begin) override {
+  std::vector<TrialPrediction> frontier(size_t, const Begin& begin) override {
     if (predicted_) begin(1, 2), begin(2, 2);
-    return predicted_ ? std::vector<Predicted>{*predicted_, {100, 2000, 90}} : std::vector<Predicted>();
+    return predicted_ ? std::vector<TrialPrediction>{*predicted_, {100, 2000, 90}} : std::vector<TrialPrediction>();
   }
 
  private:
-  const std::vector<Setting>& settings_;
-  std::optional<Predicted> predicted_;
+  const std::vector<SweepPoint>& settings_;
+  std::optional<TrialPrediction> predicted_;
 };
 
 struct Bench : test::SweepBench {
   Bench() : SweepBench({"none"}) {}
 
   // Of the second trial.
-  std::optional<Predicted> sweep(std::optional<Predicted> predicted, const std::string& behaviour = "") {
+  std::optional<TrialPrediction> sweep(std::optional<TrialPrediction> predicted, const std::string& behaviour = "") {
     const test::Variable rules("FAKE_TRIAL", behaviour);
-    const auto make = [&](const Candidates&, const std::vector<Setting>& points) {
+    const auto make = [&](const Candidates&, const std::vector<SweepPoint>& points) {
       return std::make_unique<Foretelling>(points, predicted);
     };
     const SweepResult result = run_sweep(settings, listener, make);
@@ -58,7 +58,7 @@ struct Bench : test::SweepBench {
   }
 };
 
-constexpr Predicted kFirst = {268.5, 1000}, kSecond = {1, 2};
+constexpr TrialPrediction kFirst = {268.5, 1000}, kSecond = {1, 2};
 
 }  // namespace
 
@@ -103,7 +103,7 @@ TEST_CASE("plans that were only worked out are in sweep.json and in the report")
   CHECK(bench.listener.planned_on_paper[1] == "2/2");
   const RunDirectory directory(bench.settings.directory);
   const SweepRecord record = directory.read_record();
-  const std::vector<result::Frontier> told = {{{}, {}, {kFirst, {100, 2000, 90}}}};
+  const std::vector<result::PredictedFrontier> told = {{{}, {}, {kFirst, {100, 2000, 90}}}};
   CHECK(record.frontiers == told);
   CHECK(make_report(directory, record).frontiers == told);
   bench.sweep({});

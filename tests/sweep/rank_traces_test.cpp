@@ -8,7 +8,7 @@
 
 #include "core/base/file.h"
 #include "core/record/trace/file.h"
-#include "core/record/trace/occupation.h"
+#include "core/record/trace/step_time_breakdown.h"
 #include "core/sweep/ranks/rank_trials.h"
 #include "tests/support/run_program.h"
 
@@ -25,7 +25,7 @@ void write_rank(const fs::path& file, int64_t start_ns) {
   rank.start_ns = start_ns;
   rank.values = {{"layers.0 attention", "layers.0", "host", "", 64, 0}};
   const auto add = [&](EventKind kind, TrackRole role, const char* name, int64_t begin, int64_t end) {
-    trace::Event event;
+    trace::TraceEvent event;
     event.kind = kind;
     event.track = rank.track({role, 7});
     event.name = rank.name(name);
@@ -61,14 +61,14 @@ TEST_CASE("lanes of all ranks stand on the first one's clock, and its figures st
   CHECK(merged.lost_records == 3);
   const std::vector<int64_t> begins = {10, 13, 9};
   for (int rank = 0; rank < 3; ++rank) {
-    const trace::Event& kernel = merged.events[2 * rank];
+    const trace::TraceEvent& kernel = merged.events[2 * rank];
     CHECK(merged.tracks[kernel.track].rank == rank);
     CHECK(kernel.start_ns == begins[rank]);
     CHECK(kernel.end_ns == begins[rank] + 10);
     CHECK(bool(kernel.value) == (rank == 0));
     CHECK(merged.names[merged.events[2 * rank + 1].name] == "ncclDevKernel_AllGather");
   }
-  CHECK(total(find_occupation(merged, {{0, 40}}).collectives) == 6);
+  CHECK(total(find_step_time_breakdown(merged, {{0, 40}}).collectives) == 6);
   CHECK_FALSE(fs::exists(traces.files[1]));
   CHECK_FALSE(fs::exists(traces.files[2]));
 }

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/step_predictor.h"
 #include "core/sweep/ranks/rank_trials.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"

@@ -28,7 +28,7 @@ TEST_CASE("every trial takes its turn in every round, and only the first compare
         "inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full again\nnone again\ncheckpoint:full again\n");
   CHECK(turns.listener.runs == 6);
   REQUIRE(second(result).rounds.size() == 3);
-  for (const result::Round& round : second(result).rounds) {
+  for (const result::RoundMeasurement& round : second(result).rounds) {
     CHECK(round.base == "none");
     CHECK(round.base_ms == 100);
     CHECK(round.step_ms.median == 125);
@@ -129,7 +129,7 @@ TEST_CASE("the idle part of a composed strategy is shown with the reason") {
   turns.settings.strategies = {"none", "checkpoint:every=2", "checkpoint:every=2+offload:stream"};
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB
   const SweepResult result = turns.run("checkpoint:every=2=recomputes;checkpoint:every=2+offload:stream=recomputes");
-  const result::Row& row = result.report.rows.at(2);
+  const result::TrialRow& row = result.report.rows.at(2);
   CHECK(
       row.measurement.no_effect ==
       "equal to checkpoint:every=2: nothing was offloaded; every value is below min=1MiB; min=256KiB would move 5 MiB");
@@ -152,7 +152,7 @@ TEST_CASE("a cap or a budget below the parameters is refused before any trial, w
 }
 
 TEST_CASE("what other processes take of the cores is seen, and what this one takes is not more than there are") {
-  const LoadWatch watch;
+  const CpuLoadMonitor watch;
   CHECK(usable_cores() >= 1);
   CHECK(load_average() >= 0);
   const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(200);

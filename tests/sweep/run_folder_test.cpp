@@ -60,7 +60,7 @@ TEST_CASE("a link that waits for a log or a request is not written through") {
     CAPTURE(name);
     fs::remove(trial / name);
     fs::create_symlink(bench.mine, trial / name);
-    bench.settings.reuse = Reuse::nothing;
+    bench.settings.reuse = ReusePolicy::nothing;
     if (std::string(name) == "log.txt") CHECK_NOTHROW(bench.run());
     if (std::string(name) == "plan.json") CHECK_THROWS_AS(bench.run(), IoError);
   }
@@ -98,7 +98,7 @@ TEST_CASE("a journal's word for a trial's folder counts only beneath trials/") {
     append_file(bench.run_path / "journal.jsonl", journal_line(record.dump()));
     CHECK_FALSE(is_trial_folder(name));
   }
-  bench.settings.reuse = Reuse::nothing;
+  bench.settings.reuse = ReusePolicy::nothing;
   CHECK(bench.run().record.trials[0].folder == "trials/1-none");
   for (const char* file : {"measurement.json", "trace.mttrace", "plan.json"})
     CHECK(read_file(outside / file) == "mine");
@@ -234,7 +234,7 @@ TEST_CASE(
     struck = files.struck;
     bench.settings.files = nullptr;
     REQUIRE(bench.run().report.rows.size() == 2);
-    for (const result::Row& row : bench.run().report.rows) {
+    for (const result::TrialRow& row : bench.run().report.rows) {
       CAPTURE(row.measurement.reason);
       CHECK(row.measurement.outcome == Outcome::ok);
     }

@@ -157,7 +157,7 @@ TEST_CASE("failures are rows with reasons, and the sweep goes on") {
   bench.starts();
   bench.run();
   CHECK(bench.starts() == "");
-  bench.settings.reuse = Reuse::worked;
+  bench.settings.reuse = ReusePolicy::worked;
   CHECK(bench.run().report.recommendation.strategy == "none");
   CHECK(bench.starts() == "none\ncheckpoint:full\noffload:stream again\n");  // now beside none
 }
@@ -228,7 +228,7 @@ TEST_CASE("each batch size has plans of its own: what is too small to move at on
   bench.settings.batches = {1, 4};
   bench.run();
   CHECK(kept_plan(bench, "1-offload-stream-fraction-0-5-b1").keeps_everything());
-  CHECK(kept_plan(bench, "2-offload-stream-fraction-0-5-b4").places(plan::Place::host));
+  CHECK(kept_plan(bench, "2-offload-stream-fraction-0-5-b4").places(plan::TensorPlacement::host));
   bench.starts();
   bench.settings.batches = {4, 1};
   bench.run();
@@ -313,11 +313,11 @@ TEST_CASE("a strategy in two spellings is one trial, and that is told once") {
 namespace {
 
 // Halves the share that moves as long as that makes steps shorter, as somebody would who looks at the rows.
-class Halving : public Proposer {
+class Halving : public TrialProposer {
  public:
-  explicit Halving(const std::vector<Setting>& settings) : settings_(settings) {}
+  explicit Halving(const std::vector<SweepPoint>& settings) : settings_(settings) {}
 
-  std::vector<Proposal> next(std::span<const Tried> tried) override {
+  std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
     rows_.push_back(tried.size());
     if (!tried.empty() && tried.back().measurement.outcome != Outcome::ok) return {};
     const auto strategy = plan::Strategy::parse("offload:stream,fraction=" + std::to_string(share_));
@@ -328,7 +328,7 @@ class Halving : public Proposer {
   static std::vector<size_t> rows_;  // that each question came with
 
  private:
-  const std::vector<Setting>& settings_;
+  const std::vector<SweepPoint>& settings_;
   double share_ = 1;
 };
 std::vector<size_t> Halving::rows_;
@@ -338,7 +338,7 @@ std::vector<size_t> Halving::rows_;
 TEST_CASE("a proposer is asked again with what was measured, until it has nothing more to try") {
   Bench bench;
   Halving::rows_.clear();
-  const auto halving = [](const Candidates&, const std::vector<Setting>& settings) {
+  const auto halving = [](const Candidates&, const std::vector<SweepPoint>& settings) {
     return std::make_unique<Halving>(settings);
   };
   const auto sweep = [&] {
@@ -359,13 +359,13 @@ TEST_CASE("a proposer is asked again with what was measured, until it has nothin
 
 TEST_CASE("a proposer that repeats itself ends the sweep") {
   Bench bench;
-  struct Again : Proposer {
-    std::vector<Proposal> next(std::span<const Tried>) override {
+  struct Again : TrialProposer {
+    std::vector<TrialProposal> next(std::span<const FinishedProposal>) override {
       return {{"none", 0, plan::make_plan(plan::Strategy(), {})}};
     }
   };
   run_sweep(bench.settings, bench.listener,
-            [](const Candidates&, const std::vector<Setting>&) { return std::make_unique<Again>(); });
+            [](const Candidates&, const std::vector<SweepPoint>&) { return std::make_unique<Again>(); });
   CHECK(bench.starts() == "inspect\nnone\n");
 }
 
@@ -428,13 +428,13 @@ TEST_CASE("values on disk need a scratch folder, whoever places them there") {
 
 TEST_CASE("a look at the model runs no trial, and is not needed after a sweep") {
   Bench bench;
-  const auto facts = look_at_model(bench.settings, bench.listener);
+  const auto facts = inspect_model(bench.settings, bench.listener);
   REQUIRE(facts);
   CHECK(facts->program.blocks.size() == 4);
   CHECK(bench.starts() == "inspect\n");
   CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
   bench.run();
   bench.starts();
-  look_at_model(bench.settings, bench.listener);
+  inspect_model(bench.settings, bench.listener);
   CHECK(bench.starts() == "");
 }

@@ -33,15 +33,15 @@ struct Group {
     request.trace = (folder.path / "trace").string();
     request.costs = (folder.path / "costs.json").string();
     write_file(folder.path / "request.json", nlohmann::json(request).dump());
-    TrialCommand command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", limit, {}};
+    TrialProcessSettings command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", limit, {}};
     command.grace = 300ms;
     return run_ranks(request, folder.path, "request.json", command, system_files());
   }
 
-  Failure failure(const std::string& rules, std::chrono::milliseconds limit = 20s) {
+  ProcessFailure failure(const std::string& rules, std::chrono::milliseconds limit = 20s) {
     const TrialAnswer answer = run(rules, 3, limit);
-    REQUIRE(std::holds_alternative<Failure>(answer));
-    return std::get<Failure>(answer);
+    REQUIRE(std::holds_alternative<ProcessFailure>(answer));
+    return std::get<ProcessFailure>(answer);
   }
 };
 
@@ -70,7 +70,7 @@ TEST_CASE("one rank is a trial as any other") {
 
 TEST_CASE("one rank fails, all end, and the reason is the rank's that failed of itself") {
   const auto start = std::chrono::steady_clock::now();
-  const Failure crash = Group().failure("none=loses;none rank 1=crash;none rank 2=sleep");
+  const ProcessFailure crash = Group().failure("none=loses;none rank 1=crash;none rank 2=sleep");
   CHECK(crash.outcome == Outcome::crash);
   CHECK(crash.reason.starts_with("rank 1: SIGSEGV (Segmentation fault) in phase measure, step 1 of 5"));
   CHECK(Group().failure("none=sleep;none rank 1=sleep;none rank 2=error").reason == "rank 2: nobody planned for this");
@@ -85,14 +85,14 @@ TEST_CASE("a rank out of memory is the group's result") {
 }
 
 TEST_CASE("a rank that is killed is told of by the signal, not by those that lost it") {
-  const Failure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=killed");
+  const ProcessFailure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=killed");
   CHECK(failure.reason.starts_with("rank 2: "));
   CHECK((failure.outcome == Outcome::killed || failure.outcome == Outcome::host_oom));
 }
 
 TEST_CASE("a rank that others wait for in vain is named with what they waited in, and ended") {
   const auto start = std::chrono::steady_clock::now();
-  const Failure failure = Group().failure("none=waits;none rank 1=hang;none rank 2=waits");
+  const ProcessFailure failure = Group().failure("none=waits;none rank 1=hang;none rank 2=waits");
   CHECK(failure.outcome == Outcome::timeout);
   CHECK(failure.reason ==
         "rank 1 did not come: somebody waited in the all-gather of h.0, in phase measure, step 1 of 5");
@@ -100,20 +100,20 @@ TEST_CASE("a rank that others wait for in vain is named with what they waited in
 }
 
 TEST_CASE("ranks that lost each other without an end of one are an error") {
-  const Failure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=loses");
+  const ProcessFailure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=loses");
   CHECK(failure.outcome == Outcome::error);
   CHECK(failure.reason == "somebody lost another, in phase measure, step 1 of 5");
 }
 
 TEST_CASE("the limit of a trial is every rank's") {
-  const Failure failure = Group().failure("none=hang;none rank 1=hang;none rank 2=hang", 400ms);
+  const ProcessFailure failure = Group().failure("none=hang;none rank 1=hang;none rank 2=hang", 400ms);
   CHECK(failure.outcome == Outcome::timeout);
   CHECK(failure.reason.find("no end within 0.4 s") != std::string::npos);
 }
 
 TEST_CASE("a person's mistake is told as one") {
   const TrialAnswer answer = Group().run("none=usage;none rank 1=usage;none rank 2=usage");
-  REQUIRE(std::holds_alternative<UsageProblem>(answer));
+  REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
 }
 
 }  // namespace

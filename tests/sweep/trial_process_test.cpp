@@ -14,7 +14,7 @@
 #include "core/measure/process/end.h"
 #include "core/measure/process/interrupt.h"
 #include "core/plan/request/trial_request.h"
-#include "core/sweep/trials/frame_reader.h"
+#include "core/sweep/trials/trial_frame_reader.h"
 #include "tests/support/run_program.h"
 
 using namespace memtune;
@@ -36,16 +36,16 @@ struct Stage {
     request.reference = (folder.path / "reference").string();
     request.trace = (folder.path / "trace").string();
     write_file(folder.path / "request.json", nlohmann::json(request).dump());
-    return run_trial_process(
-        {{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", limit, [this](const Phase& phase) {
-           phases.push_back(phase.name);
-         }});
+    return run_trial_process({{"run", (folder.path / "request.json").string()},
+                              folder.path / "log.txt",
+                              limit,
+                              [this](const TrialProgress& phase) { phases.push_back(phase.name); }});
   }
 
-  Failure failure(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
+  ProcessFailure failure(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
     const TrialAnswer answer = run(behaviour, limit);
-    REQUIRE(std::holds_alternative<Failure>(answer));
-    return std::get<Failure>(answer);
+    REQUIRE(std::holds_alternative<ProcessFailure>(answer));
+    return std::get<ProcessFailure>(answer);
   }
 };
 
@@ -60,14 +60,14 @@ TEST_CASE("a trial that works gives its measurement, and phases on the way") {
 }
 
 TEST_CASE("a signal is a crash with its name, the phase and the last words") {
-  const Failure failure = Stage().failure("crash");
+  const ProcessFailure failure = Stage().failure("crash");
   CHECK(failure.outcome == Outcome::crash);
   CHECK(failure.reason ==
         "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; its last words: loading | something is rotten");
 }
 
 TEST_CASE("a trial that writes beyond the limit on files is told so, and is no crash of the model") {
-  const Failure failure = Stage().failure("file-limit");
+  const ProcessFailure failure = Stage().failure("file-limit");
   CHECK(failure.outcome == Outcome::disk_full);
   CHECK(
       failure.reason.starts_with("ended in phase measure, step 1 of 5 by writing a file beyond the limit on their "
@@ -77,25 +77,25 @@ TEST_CASE("a trial that writes beyond the limit on files is told so, and is no c
 TEST_CASE(
     "a process that ends for lack of memory in a thread of its own, or before main, is out of memory all the same") {
   const std::string words = "its last words: terminate called after throwing an instance of 'std::bad_alloc'";
-  const Failure failure = process::classify_end(SIGABRT, 0, "before its first phase", words);
+  const ProcessFailure failure = process::classify_end(SIGABRT, 0, "before its first phase", words);
   CHECK(failure.outcome == Outcome::host_oom);
   CHECK(failure.reason == "out of host memory before its first phase; " + words);
   CHECK(process::classify_end(SIGABRT, 0, "here", "its last words: assertion failed").outcome == Outcome::crash);
 }
 
 TEST_CASE("a mapped file that is cut under its reader is a crash by its name, not of the sweep") {
-  const Failure failure = Stage().failure("cut-map");
+  const ProcessFailure failure = Stage().failure("cut-map");
   CHECK(failure.outcome == Outcome::crash);
   CHECK(failure.reason.starts_with("SIGBUS (Bus error) in phase measure, step 1 of 5; "));
 }
 
 TEST_CASE("an error may say what kind it is, but not that it is none") {
-  FrameReader reader(nullptr);
+  TrialFrameReader reader(nullptr);
   reader.add("{\"frame\": \"error\", \"outcome\": \"host_oom\", \"message\": \"no\"}\n");
   REQUIRE(reader.answer());
-  CHECK(std::get<Failure>(*reader.answer()).outcome == Outcome::host_oom);
+  CHECK(std::get<ProcessFailure>(*reader.answer()).outcome == Outcome::host_oom);
   for (const char* outcome : {"ok", "fine"}) {
-    FrameReader other(nullptr);
+    TrialFrameReader other(nullptr);
     other.add("{\"frame\": \"error\", \"outcome\": \"" + std::string(outcome) + "\", \"message\": \"no\"}\n");
     CHECK_FALSE(other.answer());
     CHECK(other.damage().starts_with("a frame that makes no sense"));
@@ -103,12 +103,12 @@ TEST_CASE("an error may say what kind it is, but not that it is none") {
 }
 
 TEST_CASE("a kill that is not ours is somebody's, or the host running out of memory, as the kernel counts") {
-  const Failure failure = Stage().failure("killed");
+  const ProcessFailure failure = Stage().failure("killed");
   if (process::count_memory_kills()) CHECK(failure.outcome == Outcome::killed);
   CHECK(process::classify_end(SIGKILL, 0, "here", "")
             .reason.starts_with("SIGKILL from outside here, not for lack of memory"));
   for (const std::optional<int64_t> kills : {std::optional<int64_t>(1), std::optional<int64_t>()}) {
-    const Failure by_kernel = process::classify_end(SIGKILL, kills, "here", "");
+    const ProcessFailure by_kernel = process::classify_end(SIGKILL, kills, "here", "");
     CHECK(by_kernel.outcome == Outcome::host_oom);
     CHECK(by_kernel.reason.starts_with("killed by the kernel here, most likely out of host memory"));
   }
@@ -116,21 +116,21 @@ TEST_CASE("a kill that is not ours is somebody's, or the host running out of mem
 
 TEST_CASE("a trial that hangs, deaf to SIGTERM, is ended in time") {
   const auto start = std::chrono::steady_clock::now();
-  const Failure failure = Stage().failure("hang", 500ms);
+  const ProcessFailure failure = Stage().failure("hang", 500ms);
   CHECK(failure.outcome == Outcome::timeout);
   CHECK(failure.reason == "no end within 0.5 s, in phase measure, step 1 of 5");
   CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 
 TEST_CASE("an end without a result is an error with exit code and last words") {
-  const Failure failure = Stage().failure("silent");
+  const ProcessFailure failure = Stage().failure("silent");
   CHECK(failure.outcome == Outcome::error);
   CHECK(failure.reason ==
         "ended with exit code 3 and no result in phase measure, step 1 of 5; its last words: gave up");
 }
 
 TEST_CASE("frames that make no sense are an error that quotes them") {
-  const Failure failure = Stage().failure("garbage");
+  const ProcessFailure failure = Stage().failure("garbage");
   CHECK(failure.outcome == Outcome::error);
   CHECK(failure.reason.find("a frame that makes no sense: 'no { json'") != std::string::npos);
 }
@@ -138,8 +138,8 @@ TEST_CASE("frames that make no sense are an error that quotes them") {
 TEST_CASE("what the trial itself calls an error or the person's mistake is passed on") {
   CHECK(Stage().failure("error").reason == "nobody planned for this");
   const TrialAnswer answer = Stage().run("usage");
-  REQUIRE(std::holds_alternative<UsageProblem>(answer));
-  CHECK(std::get<UsageProblem>(answer).message == "the model rejects the input");
+  REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
+  CHECK(std::get<ReportedUsageError>(answer).message == "the model rejects the input");
 }
 
 TEST_CASE("a result with a loss that is no number is a result") {
@@ -173,7 +173,7 @@ TEST_CASE("a signal to this process ends the trial as interrupted") {
   CHECK_FALSE(process::interrupted());
   raise(SIGINT);
   CHECK(process::interrupted());
-  const Failure failure = stage.failure("sleep");
+  const ProcessFailure failure = stage.failure("sleep");
   CHECK(failure.outcome == Outcome::interrupted);
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("a trial program that does not exist is refused by name") {
 TEST_CASE("frames may come in any pieces") {
   const std::string text = "{\"frame\": \"phase\", \"name\": \"load\"}\n{\"frame\": \"usage\", \"message\": \"no\"}\n";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
-    FrameReader reader(nullptr);
+    TrialFrameReader reader(nullptr);
     reader.add(text.substr(0, cut));
     CHECK(reader.answer().has_value() == (cut == text.size()));
     reader.add(text.substr(cut));
@@ -199,7 +199,7 @@ TEST_CASE("a frame's numbers are numbers of steps, and its nesting ends") {
   for (const std::string& frame : {std::string(R"({"frame": "phase", "name": "load", "step": 1e300})"),
                                    std::string(R"({"frame": "phase", "name": "load", "step": 4294967297})"),
                                    R"({"frame": )" + std::string(60'000, '[') + std::string(60'000, ']') + "}"}) {
-    FrameReader reader(nullptr);
+    TrialFrameReader reader(nullptr);
     reader.add(frame + "\n");
     CHECK(reader.damage().starts_with("a frame that makes no sense"));
     CHECK(reader.phase().name == "");
@@ -207,7 +207,7 @@ TEST_CASE("a frame's numbers are numbers of steps, and its nesting ends") {
 }
 
 TEST_CASE("a trial gains no privileges, leaves no core file, and has limits") {
-  const Failure failure = Stage().failure("limits");
+  const ProcessFailure failure = Stage().failure("limits");
   CHECK(failure.reason.find("no_new_privs 1, core 0") == 0);
 }
 

@@ -19,13 +19,13 @@ using tests::cpu_device;
 constexpr int64_t kPage = 4096;
 
 std::unique_ptr<disk::BlockStore> make_store(int64_t budget = 0) {
-  return std::make_unique<disk::BlockStore>(disk::StoreSettings{
+  return std::make_unique<disk::BlockStore>(disk::BlockStoreSettings{
       .directory = std::filesystem::temp_directory_path(), .budget_bytes = budget, .allow_memory = true});
 }
 
 // A page full of `value`, there at once.
-PiecePtr put(HostTier& tier, char value, bool may_spill = true) {
-  PiecePtr piece = tier.put(kPage, may_spill);
+HostTierPiecePtr put(HostTier& tier, char value, bool may_spill = true) {
+  HostTierPiecePtr piece = tier.put(kPage, may_spill);
   for (const auto& event : piece->lease.free_after()) event->synchronize();
   std::memset(piece->lease.data(), value, kPage);
   tier.stored(piece, cpu_device().record(device::Stream::out));
@@ -36,8 +36,8 @@ bool holds(const char* bytes, char value) {
   return std::all_of(bytes, bytes + kPage, [&](char byte) { return byte == value; });
 }
 
-std::vector<PiecePtr> put_many(HostTier& tier, int count) {
-  std::vector<PiecePtr> pieces;
+std::vector<HostTierPiecePtr> put_many(HostTier& tier, int count) {
+  std::vector<HostTierPiecePtr> pieces;
   for (int i = 0; i < count; ++i) pieces.push_back(put(tier, static_cast<char>(i + 1)));
   return pieces;
 }
@@ -50,7 +50,7 @@ void settle(HostTier& tier) {
   }
 }
 
-void check_all(HostTier& tier, const std::vector<PiecePtr>& pieces) {
+void check_all(HostTier& tier, const std::vector<HostTierPiecePtr>& pieces) {
   for (size_t i = pieces.size(); i-- > 0;) {
     CHECK(holds(tier.fetch(pieces[i]), static_cast<char>(i + 1)));
     tier.drop(pieces[i]);
@@ -72,7 +72,7 @@ TEST_CASE("what exceeds the budget goes to the disk, the oldest first, and comes
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   const auto pieces = put_many(tier, 20);
   CHECK(tier.pool().peak_leased_bytes() == 4 * kPage);
-  for (size_t i = 0; i < 16; ++i) CHECK(pieces[i]->state == Piece::State::on_disk);
+  for (size_t i = 0; i < 16; ++i) CHECK(pieces[i]->state == HostTierPiece::State::on_disk);
   for (size_t i = 16; i < 20; ++i) CHECK(pieces[i]->lease.data() != nullptr);
   CHECK(tier.counters().disk_write_bytes >= 16 * kPage);
   check_all(tier, pieces);
@@ -81,9 +81,9 @@ TEST_CASE("what exceeds the budget goes to the disk, the oldest first, and comes
 TEST_CASE("reading ahead takes free room only, and what it read is ready") {
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   const auto pieces = put_many(tier, 12);
-  PiecePtr away;
+  HostTierPiecePtr away;
   for (const auto& piece : pieces)
-    if (!away && piece->state == Piece::State::on_disk) away = piece;
+    if (!away && piece->state == HostTierPiece::State::on_disk) away = piece;
   REQUIRE(away);
   CHECK_FALSE(tier.read_ahead(away));  // others fill the budget
   CHECK_FALSE(tier.ready(*away));
@@ -108,7 +108,7 @@ TEST_CASE("what was read too far ahead makes way for what is needed now") {
     while (!tier.read_ahead(pieces[i])) {
     }
   CHECK(holds(tier.fetch(pieces[3]), 4));
-  CHECK(pieces[1]->state == Piece::State::on_disk);
+  CHECK(pieces[1]->state == HostTierPiece::State::on_disk);
   tier.drop(pieces[3]);
   CHECK(holds(tier.fetch(pieces[1]), 2));
 }
@@ -117,20 +117,20 @@ TEST_CASE("without a disk, or for what may not spill, a full budget is an error 
   HostTier tier(cpu_device(), kPage, 2 * kPage, nullptr);
   const auto a = put(tier, 1), b = put(tier, 2);
   CHECK_THROWS_WITH_AS(tier.put(kPage, true), doctest::Contains("8 KiB has no room for 4 KiB more, 8 KiB are taken"),
-                       OutOfHostMemory);
+                       OutOfHostMemoryError);
   HostTier spilling(cpu_device(), kPage, 2 * kPage, make_store());
   const auto c = put(spilling, 1, false), d = put(spilling, 2, false);
-  CHECK_THROWS_AS(spilling.put(kPage, true), OutOfHostMemory);
+  CHECK_THROWS_AS(spilling.put(kPage, true), OutOfHostMemoryError);
 }
 
 TEST_CASE("a full disk ends the step that meets it, with the disk's error") {
   HostTier tier(cpu_device(), kPage, 2 * kPage, make_store(/*budget=*/4 * kPage));
-  std::vector<PiecePtr> pieces;
+  std::vector<HostTierPiecePtr> pieces;
   CHECK_THROWS_AS(
       [&] {
         for (int i = 0; i < 20; ++i) pieces.push_back(put(tier, 1));
       }(),
-      DiskFull);
+      DiskFullError);
   for (const auto& piece : pieces) tier.drop(piece);
   tier.begin_step();
 }
@@ -139,7 +139,7 @@ TEST_CASE("a piece that nobody needs gives its room back in every state") {
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   auto pieces = put_many(tier, 9);
   while (!tier.read_ahead(pieces[0]))
-    if (pieces.back()->state != Piece::State::used) tier.drop(pieces.back());
+    if (pieces.back()->state != HostTierPiece::State::used) tier.drop(pieces.back());
   for (const auto& piece : pieces) tier.drop(piece);
   for (const auto& piece : pieces) tier.drop(piece);  // and only once
   settle(tier);
@@ -151,7 +151,7 @@ TEST_CASE("reads that fail, or that a failed store refuses, give their room back
   HostTier tier(
       cpu_device(), kPage, 4 * kPage,
       std::make_unique<disk::BlockStore>(
-          disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
+          disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
   const auto pieces = put_many(tier, 8);
   for (size_t i = 4; i < 8; ++i) tier.drop(pieces[i]);
   settle(tier);
@@ -169,7 +169,7 @@ TEST_CASE("the store knows every slab, for both directions, before it is used") 
   HostTier tier(
       cpu_device(), 2 * kPage, 8 * kPage,
       std::make_unique<disk::BlockStore>(
-          disk::StoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
+          disk::BlockStoreSettings{.directory = std::filesystem::temp_directory_path(), .allow_memory = true}, disk));
   CHECK(disk.pins == 0);
   const auto two = put_many(tier, 2);
   CHECK(disk.pins == 2);

@@ -22,7 +22,7 @@ using namespace memtune::trace;
 namespace fs = std::filesystem;
 
 namespace memtune::trace {
-static bool operator==(const Event& a, const Event& b) {
+static bool operator==(const TraceEvent& a, const TraceEvent& b) {
   return a.kind == b.kind && a.track == b.track && a.name == b.name && a.start_ns == b.start_ns &&
          a.end_ns == b.end_ns && a.bytes == b.bytes && a.correlation == b.correlation && a.value == b.value &&
          a.region == b.region && a.pageable == b.pageable;
@@ -34,14 +34,14 @@ static bool operator==(const TracedValue& a, const TracedValue& b) {
   return a.name == b.name && a.region == b.region && a.placement == b.placement && a.reason == b.reason &&
          a.bytes == b.bytes && a.block == b.block;
 }
-static bool operator==(const Owner& a, const Owner& b) {
+static bool operator==(const MemoryOwner& a, const MemoryOwner& b) {
   return a.kind == b.kind && a.name == b.name && a.block == b.block;
 }
-static bool operator==(const Origin& a, const Origin& b) {
+static bool operator==(const Provenance& a, const Provenance& b) {
   return a.written == b.written && a.command == b.command && a.model == b.model && a.memtune == b.memtune &&
          a.torch == b.torch && a.driver == b.driver && a.machine == b.machine;
 }
-static bool operator==(const OwnedSample& a, const OwnedSample& b) {
+static bool operator==(const OwnerMemorySample& a, const OwnerMemorySample& b) {
   return a.time_ns == b.time_ns && a.owner == b.owner && a.bytes == b.bytes;
 }
 static bool operator==(const Trace& a, const Trace& b) {
@@ -61,7 +61,7 @@ struct TraceFile {
     path = folder / "trace";
   }
   ~TraceFile() { fs::remove_all(folder); }
-  ReadTrace read(std::string_view content) const {
+  TraceReadResult read(std::string_view content) const {
     // Not write_file: thousands of fsyncs would make this test slow.
     FILE* file = std::fopen(path.c_str(), "wb");
     REQUIRE(file != nullptr);
@@ -85,7 +85,7 @@ Trace small() {
                    ~0ull, ValueId(1)},
                   {EventKind::region, host, trace.name("layers.3"), -5, 40, 0, 0}};
   trace.events[1].pageable = true;
-  trace.events[2].region = Region::of_block(3, Pass::recompute);
+  trace.events[2].region = TraceRegion::of_block(3, Pass::recompute);
   trace.memory = {{0, 100}, {12, int64_t{1} << 37}};
   trace.values = {{"layers.3 silu", "layers.3", "recompute", "", 7, 3},
                   {"head mm", "", "host", "dear", int64_t{1} << 40}};
@@ -161,7 +161,7 @@ TEST_CASE("a trace is read back as it was written, the empty one too") {
   const TraceFile file;
   for (const Trace& trace : {small(), Trace()}) {
     write_trace(file.path, trace);
-    const ReadTrace read = read_trace(file.path);
+    const TraceReadResult read = read_trace(file.path);
     CHECK_FALSE(read.cut());
     CHECK(read.trace == trace);
   }
@@ -175,7 +175,7 @@ TEST_CASE("a trace of many records is read back, and cut in the middle gives abo
   write_trace(file.path, trace);
   CHECK(read_trace(file.path).trace == trace);
   const std::string content = read_file(file.path);
-  const ReadTrace half = file.read(std::string_view(content).substr(0, content.size() / 2));
+  const TraceReadResult half = file.read(std::string_view(content).substr(0, content.size() / 2));
   CHECK(half.cut());
   CHECK(half.trace.names == trace.names);
   CHECK(half.trace.events.size() > 20'000);
@@ -192,7 +192,7 @@ TEST_CASE("a trace cut at any byte is read up to the cut and says so") {
       CHECK_THROWS_AS(file.read(content.substr(0, size)), UsageError);
       continue;
     }
-    const ReadTrace read = file.read(content.substr(0, size));
+    const TraceReadResult read = file.read(content.substr(0, size));
     CHECK(read.cut());
     CHECK(is_beginning_of(read.trace, small()));
   }
@@ -213,7 +213,7 @@ TEST_CASE("any changed byte is noticed and nothing from behind it is believed") 
         CHECK_THROWS_AS(file.read(damaged), UsageError);
         continue;
       }
-      const ReadTrace read = file.read(damaged);
+      const TraceReadResult read = file.read(damaged);
       CHECK(read.cut());
       CHECK(is_beginning_of(read.trace, small()));
     }
@@ -223,7 +223,7 @@ TEST_CASE("any changed byte is noticed and nothing from behind it is believed") 
 TEST_CASE("bytes behind the end are reported as damage") {
   const TraceFile file;
   write_trace(file.path, small());
-  const ReadTrace read = file.read(read_file(file.path) + "x");
+  const TraceReadResult read = file.read(read_file(file.path) + "x");
   CHECK(read.cut_at == static_cast<int64_t>(fs::file_size(file.path)) - 1);
   CHECK(read.trace == small());
 }
@@ -261,7 +261,7 @@ TEST_CASE("records with a right check and wrong content are damage, not a crash"
     std::string bad = good;
     append_record(bad, payload);
     append_record(bad, "\x05");
-    const ReadTrace read = file.read(bad);
+    const TraceReadResult read = file.read(bad);
     CHECK(read.cut_at == static_cast<int64_t>(good.size()));
     CHECK(read.trace.events.size() == 1);
   }
@@ -269,16 +269,16 @@ TEST_CASE("records with a right check and wrong content are damage, not a crash"
 
 TEST_CASE("sizes and times whose sums are no numbers are damage, each alone or all together") {
   const TraceFile file;
-  const auto read_back = [&](const std::vector<Event>& events) {
+  const auto read_back = [&](const std::vector<TraceEvent>& events) {
     Trace trace = small();
     trace.events = events;
     write_trace(file.path, trace);
     return read_trace(file.path);
   };
-  constexpr int64_t kHalf = kMostCopiedBytes / 2;
-  const Event copy{EventKind::copy_out, 0, 0, 10, 20, kHalf}, long_one{EventKind::kernel, 0, 0, -kFarthestNs, 0};
+  constexpr int64_t kHalf = kMaxCopiedBytes / 2;
+  const TraceEvent copy{EventKind::copy_out, 0, 0, 10, 20, kHalf}, long_one{EventKind::kernel, 0, 0, -kMaxAbsTimeNs, 0};
   const auto with_bytes = [&](int64_t bytes) {
-    Event event = copy;
+    TraceEvent event = copy;
     event.bytes = bytes;
     return event;
   };
@@ -302,15 +302,15 @@ TEST_CASE("of a header with a number that cannot be nothing is taken") {
   const std::vector<std::function<void(Trace&)>> changes = {
       [](Trace& trace) { trace.lost_records = INT64_MAX; },
       [](Trace& trace) { trace.lost_records = -1; },
-      [](Trace& trace) { trace.budget_bytes = kMostBytes + 1; },
-      [](Trace& trace) { trace.start_ns = kFarthestNs + 1; },
+      [](Trace& trace) { trace.budget_bytes = kMaxBytes + 1; },
+      [](Trace& trace) { trace.start_ns = kMaxAbsTimeNs + 1; },
       [](Trace& trace) { trace.start_ns = INT64_MIN; },
       [](Trace& trace) { trace.values[0].bytes = INT64_MAX; },
       [](Trace& trace) { trace.values[0].bytes = -1; },
-      [](Trace& trace) { trace.values[0].bytes = trace.values[1].bytes = kMostBytes / 2 + 1; },
+      [](Trace& trace) { trace.values[0].bytes = trace.values[1].bytes = kMaxBytes / 2 + 1; },
   };
   for (const auto& change : changes) {
-    const ReadTrace read = read_back(change);
+    const TraceReadResult read = read_back(change);
     CHECK(read.cut_at == 8);
     CHECK(read.trace.values.empty());
     CHECK(read.trace.tracks.empty());
@@ -364,7 +364,7 @@ TEST_CASE("a file of version 2 is read, and what things are is told by the names
   append_record(content, events);
   append_record(content, "\x05");
 
-  const ReadTrace read = file.read(content);
+  const TraceReadResult read = file.read(content);
   REQUIRE_FALSE(read.cut());
   const Trace& trace = read.trace;
   CHECK(trace.tracks == std::vector<Track>{{TrackRole::blocks},
@@ -373,18 +373,18 @@ TEST_CASE("a file of version 2 is read, and what things are is told by the names
                                            {TrackRole::stream, 5},
                                            {TrackRole::values},
                                            {TrackRole::host}});
-  std::vector<Region> regions;
-  for (const Event& event : trace.events) regions.push_back(event.region);
-  CHECK(regions == std::vector<Region>{{RegionKind::step},
-                                       Region::phase(Pass::forward),
-                                       Region::of_block(0),
-                                       Region::of_block(0, Pass::backward),
-                                       Region::of_block(1, Pass::recompute),
-                                       {RegionKind::before_blocks},
-                                       {RegionKind::head, Pass::backward},
-                                       Region::phase(Pass::optimizer),
-                                       {},
-                                       {RegionKind::none, Pass::backward}});
+  std::vector<TraceRegion> regions;
+  for (const TraceEvent& event : trace.events) regions.push_back(event.region);
+  CHECK(regions == std::vector<TraceRegion>{{RegionKind::step},
+                                            TraceRegion::phase(Pass::forward),
+                                            TraceRegion::of_block(0),
+                                            TraceRegion::of_block(0, Pass::backward),
+                                            TraceRegion::of_block(1, Pass::recompute),
+                                            {RegionKind::before_blocks},
+                                            {RegionKind::head, Pass::backward},
+                                            TraceRegion::phase(Pass::optimizer),
+                                            {},
+                                            {RegionKind::none, Pass::backward}});
   CHECK(trace.events[8].pageable);
   CHECK(trace.events[8].value == ValueId(1));
   CHECK_FALSE(trace.events[0].value);

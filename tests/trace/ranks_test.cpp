@@ -30,13 +30,13 @@ TEST_CASE("a rank's events come later by the difference of the clocks, on tracks
 
 TEST_CASE("events that a clock puts beyond all times are lost, and lost records are counted as far as numbers go") {
   Trace all = one_copy(5);
-  add_rank(one_copy(kFarthestNs - 1), 1, kFarthestNs, all);
-  add_rank(one_copy(-kFarthestNs), 2, -kFarthestNs, all);
+  add_rank(one_copy(kMaxAbsTimeNs - 1), 1, kMaxAbsTimeNs, all);
+  add_rank(one_copy(-kMaxAbsTimeNs), 2, -kMaxAbsTimeNs, all);
   CHECK(all.events.size() == 1);
   CHECK(all.lost_records == 2);
   Trace lossy = one_copy(5);
-  lossy.lost_records = kMostCount;
+  lossy.lost_records = kMaxCount;
   add_rank(lossy, 3, 0, all);
   add_rank(lossy, 4, 0, all);
-  CHECK(all.lost_records == kMostCount);
+  CHECK(all.lost_records == kMaxCount);
 }

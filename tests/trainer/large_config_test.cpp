@@ -5,7 +5,7 @@
 #include <ctime>
 #include <functional>
 
-#include "core/answer/trainer/check.h"
+#include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "tests/report/sample.h"
@@ -117,7 +117,7 @@ TEST_CASE("the time to check a config grows with its size") {
 }
 
 TEST_CASE("the time to write keys into a config grows with its size") {
-  const result::Row row = report::worked("checkpoint:full", 300, 1, report::kGiB);
+  const result::TrialRow row = report::worked("checkpoint:full", 300, 1, report::kGiB);
   const report::Report report;
   for (const Form& form : forms())
     check_growth(form, [&](const std::string& text) {
@@ -128,7 +128,7 @@ TEST_CASE("the time to write keys into a config grows with its size") {
 TEST_CASE("of a config with very many problems the first hundred are named, and it is said that there are more") {
   std::string text = "selective_checkpointing:\n";
   for (int i = 0; i < 150; ++i) text += "  save" + std::to_string(i) + ": 1\n";
-  const trainer::ConfigCheck check = trainer::check_config("axolotl", text, "x.yaml", {});
+  const trainer::ConfigCheckResult check = trainer::check_config("axolotl", text, "x.yaml", {});
   CHECK(check.problems.size() == 100);
   CHECK(std::ranges::count(check.notes, "only the first 100 problems are listed") == 1);
 }

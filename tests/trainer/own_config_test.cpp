@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/answer/trainer/check.h"
+#include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -28,14 +28,15 @@ Report ladder() {
   return report;
 }
 
-trainer::Export into(const std::string& trainer, const std::string& text, size_t row,
-                     const std::string& name = "mine.yaml", const std::map<std::string, std::string>& releases = {}) {
+trainer::ExportedConfig into(const std::string& trainer, const std::string& text, size_t row,
+                             const std::string& name = "mine.yaml",
+                             const std::map<std::string, std::string>& releases = {}) {
   const Report report = ladder();
   return trainer::export_config(trainer, report.rows.at(row), report, {releases, text, name});
 }
 
 // The notes, on one line.
-std::string notes(const trainer::Export& written) {
+std::string notes(const trainer::ExportedConfig& written) {
   std::string text;
   for (const std::string& line : split(written.text, '\n'))
     if (line.starts_with("#")) text += " " + trim(line.substr(1));
@@ -43,7 +44,7 @@ std::string notes(const trainer::Export& written) {
 }
 
 // The config without the comments above the keys.
-std::string keys(const trainer::Export& written) {
+std::string keys(const trainer::ExportedConfig& written) {
   std::vector<std::string> lines;
   for (const std::string& line : split(written.text, '\n'))
     if (!line.starts_with("#")) lines.push_back(line);
@@ -56,7 +57,7 @@ TEST_CASE("keys go into their places, nested ones too, and the rest stays, and t
   const std::string mine =
       "base_model: a/b  # of the hub\n# memory\ngradient_checkpointing: true\ngradient_checkpointing_kwargs:\n"
       "  # by hand\n  use_reentrant: true\n  early_stop: false\n# the end\n";
-  const trainer::Export first = into("axolotl", mine, 4);
+  const trainer::ExportedConfig first = into("axolotl", mine, 4);
   CHECK(keys(first) ==
         "base_model: a/b  # of the hub\ngradient_checkpointing: true\ngradient_checkpointing_kwargs:\n  # by hand\n"
         "  use_reentrant: false\n  early_stop: false\nactivation_offloading: false\nselective_checkpointing: false\n");
@@ -66,7 +67,7 @@ TEST_CASE("keys go into their places, nested ones too, and the rest stays, and t
 }
 
 TEST_CASE("E6: with rl, hidden_states would be another engine, so it is not written") {
-  const trainer::Export written = into("axolotl", "rl: dpo\n", 3);
+  const trainer::ExportedConfig written = into("axolotl", "rl: dpo\n", 3);
   CHECK(has(keys(written), "activation_offloading: false\n"));
   REQUIRE(written.said.size() == 2);
   CHECK(has(written.said[0], "trainers of rl take any activation_offloading for true; written is checkpoint:full"));
@@ -91,7 +92,7 @@ TEST_CASE("E7: FSDP that checkpoints by itself is what is switched, in its own p
 }
 
 TEST_CASE("E8 and LoRA: matmuls that axolotl refuses to keep are not kept, and what an adapter changes is told") {
-  const trainer::Export written = into("axolotl", "adapter: lora\n", 1);
+  const trainer::ExportedConfig written = into("axolotl", "adapter: lora\n", 1);
   CHECK(has(written.said.at(0),
             "with an adapter axolotl refuses to keep matmuls; written is checkpoint:full,inputs=host"));
   CHECK(has(keys(written), "selective_checkpointing: false\n"));
@@ -107,11 +108,11 @@ TEST_CASE("E9: reentrance with qlora and ZeRO-3 is told where they are") {
 
 TEST_CASE("E10: recipes of LoRA do not read ac_mode, so nothing is written that needs it") {
   const std::string lora = "model:\n  _component_: torchtune.models.llama3_2.lora_llama3_2_1b\n";
-  const trainer::Export written = into("torchtune", lora, 2);
+  const trainer::ExportedConfig written = into("torchtune", lora, 2);
   CHECK(has(written.said.at(0), "recipes of LoRA do not read ac_mode"));
   CHECK_FALSE(has(keys(written), "selective"));
   CHECK(has(keys(into("torchtune", "device: cuda\n", 2)), "ac_mode: selective\nac_option: 4\n"));
-  const trainer::Export moved = into("torchtune", "device: cpu\n", 3);
+  const trainer::ExportedConfig moved = into("torchtune", "device: cpu\n", 3);
   CHECK(has(moved.said.at(0), "torchtune offloads only with device: cuda; written is checkpoint:full"));
 }
 
@@ -129,7 +130,7 @@ TEST_CASE("E11: a loss, an optimizer and batches in several passes that memtune 
 }
 
 TEST_CASE("a JSON config has no comments: what they would say is said") {
-  const trainer::Export written = into("transformers", "{\"output_dir\": \"out\"}\n", 4, "mine.json");
+  const trainer::ExportedConfig written = into("transformers", "{\"output_dir\": \"out\"}\n", 4, "mine.json");
   CHECK(written.text ==
         "{\"output_dir\": \"out\", \"gradient_checkpointing\":true, "
         "\"gradient_checkpointing_kwargs\":{\"use_reentrant\":false}}\n");
@@ -138,7 +139,7 @@ TEST_CASE("a JSON config has no comments: what they would say is said") {
 
 TEST_CASE("TOML of torchtitan 0.2 keeps its text, and a config that is a program is refused") {
   const std::string mine = "[job]\nname = \"x\"  # mine\n[activation_checkpoint]\nmode = \"none\"  # now\n";
-  const trainer::Export written = into("torchtitan", mine, 2, "mine.toml", {{"", "0.2.2"}});
+  const trainer::ExportedConfig written = into("torchtitan", mine, 2, "mine.toml", {{"", "0.2.2"}});
   CHECK(keys(written) ==
         "[job]\nname = \"x\"  # mine\n[activation_checkpoint]\nmode = \"selective\"  # now\n"
         "selective_ac_option = \"4\"\n");

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "core/answer/trainer/native_flags.h"
-#include "core/answer/trainer/space.h"
+#include "core/answer/trainer/config_space.h"
+#include "core/answer/trainer/memtune_flags.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -61,12 +61,12 @@ int main(int count, char** words) {
     arguments.erase(arguments.begin(), arguments.begin() + 2);
     if (std::erase(arguments, "--native") > 0) {
       nlohmann::json flags = nlohmann::json::object();
-      for (const trainer::NativeFlag& flag : trainer::native_flags(trainer, read_file(file), file).flags)
+      for (const trainer::MemtuneFlag& flag : trainer::native_flags(trainer, read_file(file), file).flags)
         flags[flag.name] = flag.value;
       std::cout << print_json(flags, 1) << "\n";
       return 0;
     }
-    trainer::SpaceSettings settings;
+    trainer::ConfigSpaceOptions settings;
     settings.optimizer = std::erase(arguments, "--optimizer") > 0;
     for (auto flag = std::ranges::find(arguments, "--release"); flag != arguments.end();
          flag = std::ranges::find(arguments, "--release")) {
@@ -76,16 +76,16 @@ int main(int count, char** words) {
     }
     settings.command = arguments;
     const std::string text = file.empty() ? "" : read_file(file);
-    const trainer::Space space = trainer::make_space(trainer, text, file, settings);
+    const trainer::ConfigSpace space = trainer::make_space(trainer, text, file, settings);
     nlohmann::json json = {
         {"file_name", space.file_name}, {"variants", nlohmann::json::array()}, {"skipped", nlohmann::json::array()}};
     trainer::ExportSettings exported{settings.releases, text, file};
     const bool is_older = trainer == "torchtitan-0.2";  // one trainer with two descriptions
     if (is_older) exported.releases = {{"", "0.2.2"}};
     json["exports"] = exports(is_older ? "torchtitan" : trainer, exported);
-    for (const trainer::Variant& one : space.variants)
+    for (const trainer::ConfigVariant& one : space.variants)
       json["variants"].push_back({{"name", one.name}, {"config", one.config}, {"arguments", one.arguments}});
-    for (const trainer::Skipped& one : space.skipped)
+    for (const trainer::SkippedConfig& one : space.skipped)
       json["skipped"].push_back({{"name", one.name}, {"reason", one.reason}});
     std::cout << print_json(json, 1) << "\n";
     return 0;

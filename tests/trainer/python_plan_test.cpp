@@ -6,16 +6,16 @@
 
 #include <algorithm>
 
+#include "core/answer/trainer/block_policy.h"
 #include "core/answer/trainer/trainer.h"
-#include "core/answer/trainer/treatment.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
 using plan::OpFacts;
-using plan::Place;
-using trainer::Running;
+using plan::TensorPlacement;
+using trainer::PythonPlanMode;
 
 namespace {
 
@@ -39,7 +39,7 @@ struct Program {
     return facts.ops.back();
   }
 
-  void place(int op, Place outputs, Place saved = Place::keep) {
+  void place(int op, TensorPlacement outputs, TensorPlacement saved = TensorPlacement::keep) {
     plan.placements.push_back({op, full_name(facts.ops[op]), {outputs}, saved});
   }
 };
@@ -61,7 +61,7 @@ Program program(int blocks) {
   return program;
 }
 
-trainer::PythonPlan written(const Program& program, Running running = Running::eager) {
+trainer::PythonPlan written(const Program& program, PythonPlanMode running = PythonPlanMode::eager) {
   const report::Report report = report::sample_report();
   return trainer::write_python_plan(program.plan, program.facts, report.rows[1], report, running);
 }
@@ -72,62 +72,63 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 TEST_CASE("blocks alike are one treatment, and most of their functions are the others") {
   Program p = program(3);
-  for (const int block : {0, 2}) p.place(5 * block + 3, Place::recompute, Place::host);
-  const trainer::TreatedProgram treated = trainer::treat(p.plan, p.facts);
-  REQUIRE(treated.treatments.size() == 2);
-  CHECK(treated.treatments[0].blocks == std::vector{0, 2});
-  CHECK(treated.treatments[0].others == trainer::FunctionPlaces{});
-  const trainer::PlacesByFunction expected = {{"attn/softmax#0", {Place::recompute, Place::host}}};
-  CHECK(treated.treatments[0].functions == expected);
-  CHECK(treated.treatments[1].blocks == std::vector{1});
-  CHECK(treated.treatments[1].functions.empty());
+  for (const int block : {0, 2}) p.place(5 * block + 3, TensorPlacement::recompute, TensorPlacement::host);
+  const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
+  REQUIRE(treated.block_policies.size() == 2);
+  CHECK(treated.block_policies[0].blocks == std::vector{0, 2});
+  CHECK(treated.block_policies[0].others == trainer::FunctionPlacements{});
+  const trainer::PlacementsByFunction expected = {
+      {"attn/softmax#0", {TensorPlacement::recompute, TensorPlacement::host}}};
+  CHECK(treated.block_policies[0].functions == expected);
+  CHECK(treated.block_policies[1].blocks == std::vector{1});
+  CHECK(treated.block_policies[1].functions.empty());
   CHECK(treated.regions == std::vector<std::string>{"attn", "attn.q"});
   CHECK(treated.notes.empty());
 }
 
 TEST_CASE("a function is counted within its module, writes in place by themselves, views not") {
   Program p = program(1);
-  p.place(1, Place::host);
-  p.place(5, Place::recompute);
-  const trainer::TreatedProgram treated = trainer::treat(p.plan, p.facts);
-  const trainer::PlacesByFunction expected = {{"/add_#0", {Place::recompute, Place::keep}},
-                                              {"attn.q/linear#0", {Place::host, Place::keep}}};
-  CHECK(treated.treatments[0].functions == expected);
-  CHECK(treated.most_moved_bytes == 2 * kMiB);
-  CHECK(treated.moved_bytes == 2 * kMiB);
+  p.place(1, TensorPlacement::host);
+  p.place(5, TensorPlacement::recompute);
+  const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
+  const trainer::PlacementsByFunction expected = {{"/add_#0", {TensorPlacement::recompute, TensorPlacement::keep}},
+                                                  {"attn.q/linear#0", {TensorPlacement::host, TensorPlacement::keep}}};
+  CHECK(treated.block_policies[0].functions == expected);
+  CHECK(treated.max_offloaded_bytes == 2 * kMiB);
+  CHECK(treated.offloaded_bytes == 2 * kMiB);
 }
 
 TEST_CASE("what did not run when the model was looked at is not counted, and where nothing was measured all is") {
   Program p = program(1);
   p.facts.ops[1].output_bytes.clear();  // of a branch that was not taken
   p.op(0, "attn.q", "aten::linear", kMiB);
-  p.place(7, Place::host);
-  CHECK(trainer::treat(p.plan, p.facts).treatments[0].functions.contains("attn.q/linear#0"));
+  p.place(7, TensorPlacement::host);
+  CHECK(trainer::make_block_policies(p.plan, p.facts).block_policies[0].functions.contains("attn.q/linear#0"));
   for (OpFacts& op : p.facts.ops) op.output_bytes.clear();
-  CHECK(trainer::treat(p.plan, p.facts).treatments[0].functions.contains("attn.q/linear#1"));
+  CHECK(trainer::make_block_policies(p.plan, p.facts).block_policies[0].functions.contains("attn.q/linear#1"));
 }
 
 TEST_CASE("what a compiled model may leave on the device is what this plan leaves, the first input with it") {
   Program p = program(2);
-  for (const int block : {0, 1}) p.place(5 * block + 3, Place::recompute, Place::recompute);
-  p.place(6, Place::host);
-  const trainer::TreatedProgram treated = trainer::treat(p.plan, p.facts);
+  for (const int block : {0, 1}) p.place(5 * block + 3, TensorPlacement::recompute, TensorPlacement::recompute);
+  p.place(6, TensorPlacement::host);
+  const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
   CHECK(treated.left_bytes == 14 * kMiB);  // the input's 4, a linear's 2, two sums of 4
-  CHECK(treated.moved_bytes == 2 * kMiB);
-  p.place(0, Place::host);
-  CHECK(trainer::treat(p.plan, p.facts).left_bytes == 10 * kMiB);
-  CHECK(trainer::treat(p.plan, p.facts).moved_bytes == 6 * kMiB);
+  CHECK(treated.offloaded_bytes == 2 * kMiB);
+  p.place(0, TensorPlacement::host);
+  CHECK(trainer::make_block_policies(p.plan, p.facts).left_bytes == 10 * kMiB);
+  CHECK(trainer::make_block_policies(p.plan, p.facts).offloaded_bytes == 6 * kMiB);
 }
 
 TEST_CASE(
     "what moves while a compiled forward runs is what the link carries in most of a third of a step, and else what "
     "moves here") {
   Program p = program(2);
-  p.place(6, Place::host);
+  p.place(6, TensorPlacement::host);
   report::Report report = report::sample_report();
-  for (result::Row& row : report.rows) row.measurement.transfer.link_out_gb_per_s = 0;
+  for (result::TrialRow& row : report.rows) row.measurement.transfer.link_out_gb_per_s = 0;
   const auto compiled = [&] {
-    return trainer::write_python_plan(p.plan, p.facts, report.rows[1], report, Running::compiled).text;
+    return trainer::write_python_plan(p.plan, p.facts, report.rows[1], report, PythonPlanMode::compiled).text;
   };
   CHECK(has(compiled(), "\"hidden_bytes\": 2097152}"));
   auto base = std::ranges::find_if(report.rows, result::is_base);
@@ -143,29 +144,29 @@ TEST_CASE(
 
 TEST_CASE("the first block's input moves, and what else lies outside, and the disk, is told") {
   Program p = program(2);
-  p.place(0, Place::host);
-  CHECK(trainer::treat(p.plan, p.facts).moves_input);
-  CHECK(trainer::treat(p.plan, p.facts).notes.empty());
-  p.place(11, Place::recompute);
-  p.place(3, Place::disk);
+  p.place(0, TensorPlacement::host);
+  CHECK(trainer::make_block_policies(p.plan, p.facts).offloads_input);
+  CHECK(trainer::make_block_policies(p.plan, p.facts).notes.empty());
+  p.place(11, TensorPlacement::recompute);
+  p.place(3, TensorPlacement::disk);
   p.plan.nested = true;
-  const trainer::TreatedProgram treated = trainer::treat(p.plan, p.facts);
+  const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
   REQUIRE(treated.notes.size() == 3);
   CHECK(has(treated.notes[0], "disk"));
   CHECK(has(treated.notes[1], "8 MiB that head"));
   CHECK(has(treated.notes[2], "nested"));
-  CHECK(treated.treatments[0].functions.at("attn/softmax#0").result == Place::host);
+  CHECK(treated.block_policies[0].functions.at("attn/softmax#0").result == TensorPlacement::host);
 }
 
 TEST_CASE("what the last block hands on is not the blocks'") {
   Program p = program(2);
-  p.place(9, Place::host);
-  CHECK(has(trainer::treat(p.plan, p.facts).notes.at(0), "4 MiB that head"));
+  p.place(9, TensorPlacement::host);
+  CHECK(has(trainer::make_block_policies(p.plan, p.facts).notes.at(0), "4 MiB that head"));
 }
 
 TEST_CASE("the file: what was measured and lost at its head, the plan as its data, the rest as the template has it") {
   Program p = program(2);
-  p.place(3, Place::disk);
+  p.place(3, TensorPlacement::disk);
   const trainer::PythonPlan python = written(p);
   CHECK(python.text.starts_with("# memtune 0.1.0: checkpoint:full,inputs=host as Python, for torch 2.11\n"));
   CHECK(has(python.text, "# measured:  step 320.0 ms (319.5 to 320.5), 1.28 x none; peak 12 GiB"));
@@ -179,10 +180,10 @@ TEST_CASE("the file: what was measured and lost at its head, the plan as its dat
 
 TEST_CASE("the file has what its plan needs and no more, and is short enough to be read") {
   Program recomputed = program(60), moved = program(2);
-  for (int block = 0; block < 60; ++block) recomputed.place(5 * block + 3, Place::recompute);
-  for (const int block : {0, 1}) moved.place(5 * block + 3, Place::host);
+  for (int block = 0; block < 60; ++block) recomputed.place(5 * block + 3, TensorPlacement::recompute);
+  for (const int block : {0, 1}) moved.place(5 * block + 3, TensorPlacement::host);
   Program input = recomputed;
-  input.place(0, Place::host);
+  input.place(0, TensorPlacement::host);
   const auto reads = [](const std::string& text, size_t most) {
     const std::vector<std::string> lines = split(text, '\n');
     CHECK(lines.size() - 1 <= most);
@@ -194,7 +195,7 @@ TEST_CASE("the file has what its plan needs and no more, and is short enough to 
     CHECK_FALSE(has(text, "\n\n\n\n"));
   };
   const std::string stays = written(recomputed).text, moves = written(moved).text;
-  const std::string compiled = written(recomputed, Running::compiled).text;
+  const std::string compiled = written(recomputed, PythonPlanMode::compiled).text;
   reads(stays, 435);
   reads(moves, 520);
   reads(compiled, 525);
@@ -218,7 +219,7 @@ TEST_CASE("what cannot be written as Python is refused") {
   Program p = program(1);
   CHECK_THROWS_WITH_AS(trainer::write_python_plan(p.plan, p.facts, report.rows[0], report),
                        doctest::Contains("did not work here"), UsageError);
-  p.plan.placements = {{99, "x", {}, Place::host}};
+  p.plan.placements = {{99, "x", {}, TensorPlacement::host}};
   CHECK_THROWS_WITH_AS(written(p), doctest::Contains("another model's plan"), UsageError);
   CHECK_THROWS_WITH_AS(written({}), doctest::Contains("no repeated blocks"), UsageError);
 }
@@ -227,13 +228,15 @@ TEST_CASE("a plan that was read and written again is the same byte for byte") {
   const report::Report report = report::sample_report();
   const auto copied = [&](const std::string& text) { return trainer::copy_python_plan(text, report.rows[1], report); };
   Program stays = program(3);
-  stays.place(3, Place::recompute);
+  stays.place(3, TensorPlacement::recompute);
   stays.facts.blocks.front().region = "model.\"l\xC3\xA4yers\\ \xE2\x80\xA8 \xE2\x80\xAE.0";
   Program moves = program(60);
-  for (int block = 0; block < 60; ++block) moves.place(5 * block + 3, Place::recompute, Place::host);
-  for (int block = 0; block < 60; block += 7) moves.place(5 * block + 1, Place::host);
-  moves.place(0, Place::host);
-  for (const std::string& text : {written(stays).text, written(moves).text, written(moves, Running::compiled).text}) {
+  for (int block = 0; block < 60; ++block)
+    moves.place(5 * block + 3, TensorPlacement::recompute, TensorPlacement::host);
+  for (int block = 0; block < 60; block += 7) moves.place(5 * block + 1, TensorPlacement::host);
+  moves.place(0, TensorPlacement::host);
+  for (const std::string& text :
+       {written(stays).text, written(moves).text, written(moves, PythonPlanMode::compiled).text}) {
     CHECK(copied(text).same);
     CHECK(copied(text).text == text);
     CHECK_FALSE(has(text, "\xE2\x80"));  // code says what it seems to say
@@ -245,7 +248,7 @@ TEST_CASE("a plan that was read and written again is the same byte for byte") {
 TEST_CASE("of a plan that is not as it was written the data are taken and nothing else") {
   const report::Report report = report::sample_report();
   Program p = program(3);
-  p.place(3, Place::recompute, Place::host);
+  p.place(3, TensorPlacement::recompute, TensorPlacement::host);
   const std::string text = written(p).text, mark = "# --- end of data ";
   const auto changed = [&](const std::string& before, const std::string& with) {
     std::string copy = text;
@@ -259,7 +262,7 @@ TEST_CASE("of a plan that is not as it was written the data are taken and nothin
         changed(mark, "# import os\n"), changed("    \"name\"", "    # \'\'\'; import os; PLAN = {\n"),
         changed("\"name\"", "\"\"  ")}) {
     CAPTURE(forged);
-    const trainer::PythonCopy copy = trainer::copy_python_plan(forged, report.rows[1], report);
+    const trainer::PythonPlanCopy copy = trainer::copy_python_plan(forged, report.rows[1], report);
     CHECK_FALSE(copy.same);
     CHECK(copy.text == text);
   }
@@ -268,7 +271,7 @@ TEST_CASE("of a plan that is not as it was written the data are taken and nothin
 TEST_CASE("data that are more than literals or not those of a plan are refused") {
   const report::Report report = report::sample_report();
   Program p = program(3);
-  p.place(3, Place::recompute, Place::host);
+  p.place(3, TensorPlacement::recompute, TensorPlacement::host);
   const std::string text = written(p).text;
   const auto refused = [&](const std::string& file) {
     CAPTURE(file);

@@ -8,14 +8,14 @@
 #include <random>
 #include <set>
 
-#include "core/answer/trainer/check.h"
+#include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "tests/report/sample.h"
 
 using namespace memtune;
 using report::Report;
-using result::Row;
+using result::TrialRow;
 
 namespace {
 
@@ -107,15 +107,17 @@ class Runs {
   std::mt19937 random_;
 };
 
-int64_t peak_of(const Row& row) { return row.measurement.peak_bytes.allocated; }
+int64_t peak_of(const TrialRow& row) { return row.measurement.peak_bytes.allocated; }
 
 // Nothing: the export has to be refused.
-std::optional<std::string> expected(const Report& report, const Row& asked, const Names& has) {
-  const auto fits = [&](const Row& row) { return report.budget_bytes == 0 || peak_of(row) <= report.budget_bytes; };
+std::optional<std::string> expected(const Report& report, const TrialRow& asked, const Names& has) {
+  const auto fits = [&](const TrialRow& row) {
+    return report.budget_bytes == 0 || peak_of(row) <= report.budget_bytes;
+  };
   if (has.contains(asked.measurement.strategy))
     return fits(asked) ? std::optional(asked.measurement.strategy) : std::nullopt;
-  const Row *best = nullptr, *least = nullptr;
-  for (const Row& row : report.rows) {
+  const TrialRow *best = nullptr, *least = nullptr;
+  for (const TrialRow& row : report.rows) {
     if (!has.contains(row.measurement.strategy)) continue;
     if (!least || peak_of(row) < peak_of(*least)) least = &row;
     if (!fits(row) || (report.budget_bytes == 0 && peak_of(row) > peak_of(asked))) continue;
@@ -136,7 +138,7 @@ TEST_CASE("what is exported amounts to the best measured strategy that the train
     int written = 0, refused = 0;
     for (int run = 0; run < kRuns; ++run) {
       const Report report = runs.next();
-      const Row& asked = report.rows[runs.any(report.rows.size())];
+      const TrialRow& asked = report.rows[runs.any(report.rows.size())];
       CAPTURE(asked.measurement.strategy);
       const std::optional<std::string> wanted = expected(report, asked, one.has);
       if (!wanted) {
@@ -144,14 +146,15 @@ TEST_CASE("what is exported amounts to the best measured strategy that the train
         ++refused;
         continue;
       }
-      const trainer::Export made = trainer::export_config(one.trainer, asked, report, settings);
-      const trainer::ConfigCheck read = trainer::check_config(one.trainer, made.text, one.file, one.releases, kBlocks);
+      const trainer::ExportedConfig made = trainer::export_config(one.trainer, asked, report, settings);
+      const trainer::ConfigCheckResult read =
+          trainer::check_config(one.trainer, made.text, one.file, one.releases, kBlocks);
       CAPTURE(made.text);
       CHECK(read.problems.empty());
       REQUIRE(read.meaning);
       // The least of several with the same peak is any of them.
       const auto row = std::ranges::find(report.rows, read.meaning->strategy,
-                                         [](const Row& each) { return each.measurement.strategy; });
+                                         [](const TrialRow& each) { return each.measurement.strategy; });
       REQUIRE(row != report.rows.end());
       const bool same_peak = report.budget_bytes == 0 && peak_of(*row) > peak_of(asked);
       if (!same_peak) CHECK(read.meaning->strategy == *wanted);

@@ -77,7 +77,7 @@ TEST_CASE("no text of a report leaves its comments in any trainer's form") {
 
 TEST_CASE("what was measured on several ranks says how its parameters were sharded, in keys where there are some") {
   Report report;
-  memtune::result::Row row = report::worked("checkpoint:full", 300, 1, report::kGiB);
+  memtune::result::TrialRow row = report::worked("checkpoint:full", 300, 1, report::kGiB);
   row.measurement.ranks.resize(2);
   report.reshard = "after-backward";
   const auto text = [&](const std::string& trainer) { return trainer::export_config(trainer, row, report).text; };
@@ -109,7 +109,7 @@ TEST_CASE("what was measured on several ranks says how its parameters were shard
 
 TEST_CASE("batch and sequence, where they are axes, go into each trainer's own keys") {
   Report report;
-  memtune::result::Row row = report::worked("none", 300, 1, report::kGiB);
+  memtune::result::TrialRow row = report::worked("none", 300, 1, report::kGiB);
   row.batch = 4;
   row.sequence = 2048;
   std::string tune = trainer::export_config("torchtune", row, report).text,
@@ -146,7 +146,7 @@ TEST_CASE("an unknown trainer is named, with those that exist") {
 }
 
 TEST_CASE("a trial that failed is not exported") {
-  memtune::result::Row row = report::failed("none", result::Outcome::device_oom, "asked for 2 GiB");
+  memtune::result::TrialRow row = report::failed("none", result::Outcome::device_oom, "asked for 2 GiB");
   CHECK_THROWS_WITH_AS(trainer::export_config("axolotl", row, Report{}),
                        "'none' did not work here (device_oom): export a strategy that did", UsageError);
 }
@@ -253,7 +253,7 @@ TEST_CASE("an offload that moved nothing is exported as the strategy without it 
                      report::worked(strategy, 150, 1, 8 * report::kGiB)};
       report.rows[1].measurement.recomputed_bytes = report.rows[2].measurement.recomputed_bytes = 1;
       if (!measured) report.rows.erase(report.rows.begin() + 1);
-      const trainer::Export made = trainer::export_config("axolotl", report.rows.back(), report);
+      const trainer::ExportedConfig made = trainer::export_config("axolotl", report.rows.back(), report);
       CAPTURE(made.text);
       CHECK(has(made.text, "activation_offloading: false\n"));
       CHECK(has(first_line(made.text), ": checkpoint:full in keys"));
@@ -275,7 +275,7 @@ TEST_CASE("what a trainer has no keys for is replaced by what it does, not by on
                  report::worked("checkpoint:cheap+offload:stream", 140, 1, 9 * report::kGiB)};
   for (int i = 1; i < 4; ++i) report.rows[i].measurement.recomputed_bytes = 1;
   report.rows[3].measurement.transfer.out_bytes = 1;
-  const trainer::Export made = trainer::export_config("axolotl", report.rows[3], report);
+  const trainer::ExportedConfig made = trainer::export_config("axolotl", report.rows[3], report);
   CHECK(has(first_line(made.text), ": checkpoint:full in keys"));
   CHECK(has(made.text, "activation_offloading: false\n"));
 }
@@ -286,7 +286,7 @@ TEST_CASE(
   report.budget_bytes = 24 * report::kGiB;
   const std::string costs = "against dear-13 a step takes 24.0 ms (9.4 %) longer, the peak is 3 GiB higher";
   for (const std::string trainer : {"torchtune", "axolotl", "transformers", "trl"}) {
-    const trainer::Export made = trainer::export_config(trainer, report.rows[5], report);
+    const trainer::ExportedConfig made = trainer::export_config(trainer, report.rows[5], report);
     CHECK(made.said == std::vector<std::string>{"dear-13: " + trainer + " has no keys for it; written is " +
                                                     "checkpoint:every=2, of what " + trainer +
                                                     " can do and was measured the best within 24 GiB",
@@ -300,7 +300,7 @@ TEST_CASE("torchtitan's config is lines of Python, those of 0.2 TOML, Megatron's
   const Report report = measured_report();
   const auto ends = [&](const std::string& trainer, const std::map<std::string, std::string>& releases,
                         const std::string& keys) {
-    const trainer::Export made = trainer::export_config(trainer, report.rows[4], report, {releases, "", ""});
+    const trainer::ExportedConfig made = trainer::export_config(trainer, report.rows[4], report, {releases, "", ""});
     CAPTURE(made.text);
     CHECK(made.text.ends_with((made.text.starts_with('#') ? "\n" : "") + keys));
   };

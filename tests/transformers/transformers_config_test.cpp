@@ -164,7 +164,7 @@ TEST_CASE("rotary embeddings that stretch tell how far, and by how much cosine a
     return read(with(example("phi3"), {{"rope_scaling", scaling}, {"max_position_embeddings", 64}})).rotary.at(0);
   };
   CHECK(scaled({{"type", "dynamic"}, {"factor", 2.0}}).longest == 64);
-  const Rotary yarn = scaled({{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}});
+  const RotaryConfig yarn = scaled({{"type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 16}});
   CHECK(yarn.trained_positions == 16);
   CHECK(yarn.scale == doctest::Approx(1.1386294));
   CHECK(yarn.longest == 0);

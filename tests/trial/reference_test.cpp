@@ -45,7 +45,8 @@ struct Run {
 };
 
 // Of a baseline whose first run was repeated so.
-result::Gradients write_reference(const fs::path& path, const Run& first, const std::vector<Run>& repetitions) {
+result::GradientComparison write_reference(const fs::path& path, const Run& first,
+                                           const std::vector<Run>& repetitions) {
   ReferenceWriter writer(path, "none", first.loss, first.parameters);
   for (const Run& run : repetitions) writer.repeat(run.loss, run.parameters);
   writer.finish();
@@ -60,7 +61,7 @@ void write_reference(const fs::path& path, const std::string& strategy, double l
   writer.finish();
 }
 
-result::Gradients compare(const fs::path& path, double loss, const NamedParameters& parameters) {
+result::GradientComparison compare(const fs::path& path, double loss, const NamedParameters& parameters) {
   return compare_with_reference(path, loss, parameters).gradients;
 }
 
@@ -270,10 +271,10 @@ NamedParameters noisy_model(double embedding = 0, double norm = 0, double scale 
 TEST_CASE("a small gradient that is lost is found beside a large one that is noisy") {
   Folder folder;
   write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
-  const Comparison fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
+  const ReferenceComparison fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
   CHECK_FALSE(fine.gradients.equal);
   CHECK(fine.worst.where == "");
-  const Comparison lost = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4, -1e-5));
+  const ReferenceComparison lost = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4, -1e-5));
   CHECK(lost.gradients.worst == "embedding");  // still the largest of all
   CHECK(lost.worst.where == "norm");
   CHECK(lost.worst.difference == doctest::Approx(1e-5));
@@ -283,7 +284,7 @@ TEST_CASE("a parameter may differ by twice what two runs of the baseline do, and
   Folder folder;
   write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(1.99e-4)).worst.where == "");
-  const Deviation beyond = compare_with_reference(folder.file, 0.1, noisy_model(2.01e-4)).worst;
+  const GradientDeviation beyond = compare_with_reference(folder.file, 0.1, noisy_model(2.01e-4)).worst;
   CHECK(beyond.where == "embedding");
   CHECK(beyond.difference == doctest::Approx(2.01e-4));
   CHECK(beyond.allowed == doctest::Approx(2e-4));
@@ -300,7 +301,7 @@ TEST_CASE("a number that two runs repeat by chance may differ as the others do f
 
 TEST_CASE("the noise is the largest of all repetitions, wherever it was") {
   Folder folder;
-  const result::Gradients noise = write_reference(
+  const result::GradientComparison noise = write_reference(
       folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(4e-4)}, {0.1, noisy_model(1e-4)}, {0.1, noisy_model()}});
   CHECK(noise.max_abs_difference == doctest::Approx(4e-4));
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(7.9e-4)).worst.where == "");
@@ -322,10 +323,11 @@ TEST_CASE("where the baseline repeats itself nothing may differ by anything") {
 
 TEST_CASE("the file keeps the noise of every parameter and of the loss") {
   Folder folder;
-  const result::Gradients own = write_reference(folder.file, {0.5, noisy_model()}, {{0.75, noisy_model(0.25)}});
+  const result::GradientComparison own =
+      write_reference(folder.file, {0.5, noisy_model()}, {{0.75, noisy_model(0.25)}});
   CHECK(own.max_abs_difference == 0.25);
   CHECK_FALSE(own.equal);
-  const plan::Reference reference = plan::read_reference(folder.file);
+  const plan::BaselineReference reference = plan::read_reference(folder.file);
   CHECK(reference.loss_noise == 0.25);
   CHECK(reference.gradients[0].noise == doctest::Approx(0.25));
   CHECK(reference.gradients[1].noise == 0);

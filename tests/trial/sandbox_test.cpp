@@ -29,11 +29,11 @@ bool in_child(const std::function<bool()>& holds) {
 }
 
 bool has_landlock() {
-  return in_child([] { return trial::write_only_beneath({}); });
+  return in_child([] { return trial::restrict_writes_to({}); });
 }
 
 bool can_write(const fs::path& path) {
-  return Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)).get() >= 0;
+  return FileDescriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)).get() >= 0;
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ TEST_CASE("a confined process writes in its folders alone, and reads everywhere"
   const test::ScratchFolder mine, other;
   write_file(other.path / "file", "precious");
   CHECK(in_child([&] {
-    if (!trial::write_only_beneath({mine.path})) return false;
+    if (!trial::restrict_writes_to({mine.path})) return false;
     std::error_code error;
     const bool removed = fs::remove(other.path / "file", error);
     fs::create_symlink(other.path / "file", mine.path / "link", error);
@@ -61,7 +61,7 @@ TEST_CASE("a confined process may name its threads, and nobody else's") {
   const auto comm = [](const fs::path& process) { return "/proc" / process / "comm"; };
   const std::string parent = std::to_string(::getpid());
   CHECK(in_child([&] {
-    if (!trial::write_only_beneath({})) return false;
+    if (!trial::restrict_writes_to({})) return false;
     bool named = can_write(comm("self"));
     std::thread([&] { named &= can_write("/proc/self/task" / fs::path(std::to_string(::gettid())) / "comm"); }).join();
     return named && !can_write(comm(parent));
@@ -75,7 +75,7 @@ TEST_CASE("who writes into a pipe ends when its reader is gone, whatever it is a
   if (child == 0) {
     ::setpgid(0, 0);
     ::close(ends[0]);
-    trial::end_with_reader_of(ends[1]);
+    trial::exit_when_reader_closes(ends[1]);
     while (true) ::pause();
   }
   ::close(ends[1]);

@@ -12,7 +12,7 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/session.h"
+#include "core/measure/trial/model_session.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
@@ -37,7 +37,7 @@ fs::path write_model(const fs::path& folder, int64_t more_bytes) {
 
 struct Bench {
   test::ScratchFolder folder;
-  plan::RunRequest request;
+  plan::TrainingRunRequest request;
 
   explicit Bench(const std::string& mode, const std::string& strategy = "none", int64_t more_bytes = 0) {
     test_device();
@@ -46,7 +46,7 @@ struct Bench {
     request.trial.training.loss = "returned";
     request.trial.training.warmup = 2;
     request.trial.training.steps = 3;
-    trial::Session session(request.trial);
+    trial::ModelSession session(request.trial);
     request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
     request.folder = (folder.path / "saving").string();
@@ -58,7 +58,7 @@ struct Bench {
   result::SaveMeasurement measure() const {
     static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
     (void)sink;
-    trial::Frames frames;
+    trial::FrameWriter frames;
     const auto runner = trial::make_runner(request.trial);
     return trial::measure_saves(request, *runner, frames);
   }
@@ -106,7 +106,7 @@ TEST_CASE("every way of saving has figures that belong together, under engines t
       CHECK(bench.states().steps().size() == 1);
       std::set<std::string> names;
       state::load(bench.states(), {},
-                  {[&](const state::Manifest& manifest) {
+                  {[&](const state::StateManifest& manifest) {
                      for (const auto& tensor : manifest.tensors) names.insert(tensor.name);
                    },
                    {}});
@@ -124,7 +124,7 @@ TEST_CASE("steps that a save is on its way beside are counted, in every way but 
   for (size_t i = 1; i < kSaveModes.size(); ++i) {
     CAPTURE(kSaveModes[i]);
     const result::SaveMeasurement m = Bench(kSaveModes[i], "none", int64_t{64} << 20).measure();
-    CHECK(m.steps_beside >= 3);
+    CHECK(m.steps_with_save >= 3);
     CHECK(m.slowdown.value_or(0) > 0.5);
     CHECK(m.blocked_ms < m.durable_ms);
   }

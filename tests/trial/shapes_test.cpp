@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/device/torch/make_device.h"
-#include "core/measure/trial/session.h"
+#include "core/measure/trial/model_session.h"
 #include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
 
@@ -15,7 +15,7 @@ namespace memtune::tests {
 namespace {
 
 using nlohmann::json;
-using trial::Session;
+using trial::ModelSession;
 
 json llama() {
   return {{"model_type", "llama"},    {"vocab_size", 97},         {"hidden_size", 32},
@@ -65,17 +65,17 @@ struct Place : test::ScratchFolder {
   }
 };
 
-json facts(const plan::TrialRequest& request, trial::Tensors tensors) {
+json facts(const plan::TrialRequest& request, trial::TensorMode tensors) {
   device::make_device("cpu")->set_cap(0);  // which tests of memory caps leave
-  Session session(request, tensors);
+  ModelSession session(request, tensors);
   session.survey();
   return session.facts();
 }
 
 void check_shapes(const plan::TrialRequest& request) {
-  REQUIRE(Session::shapes_tell(request));
-  const json shapes = facts(request, trial::Tensors::of_shapes);
-  const json values = facts(request, trial::Tensors::with_values);
+  REQUIRE(ModelSession::shapes_suffice(request));
+  const json shapes = facts(request, trial::TensorMode::shapes_only);
+  const json values = facts(request, trial::TensorMode::with_values);
   REQUIRE(shapes["ops"].size() == values["ops"].size());
   for (size_t i = 0; i < values["ops"].size(); ++i) CHECK(shapes["ops"][i] == values["ops"][i]);
   CHECK(shapes == values);
@@ -135,7 +135,7 @@ TEST_CASE("an adapter's file is known by its header") {
   std::filesystem::create_directory(folder);
   std::ofstream(folder / "adapter_config.json")
       << json{{"peft_type", "LORA"}, {"r", 4}, {"lora_alpha", 8}, {"target_modules", {"q_proj"}}};
-  std::vector<safetensors::Spec> specs;
+  std::vector<safetensors::TensorSpec> specs;
   for (int i = 0; i < 2; ++i) {
     const std::string path = "base_model.model.model.layers." + std::to_string(i) + ".self_attn.q_proj.lora_";
     specs.push_back({path + "A.weight", safetensors::Dtype::f32, {4, 32}});
@@ -169,7 +169,7 @@ TEST_CASE("a model of a billion parameters is known at a long sequence without i
       request.training.lora = lora;
       device->reset_peak();
       const int64_t before = device->memory().allocated;
-      const json known = facts(request, trial::Tensors::of_shapes);
+      const json known = facts(request, trial::TensorMode::shapes_only);
       if (load_in.empty() && lora.empty()) CHECK(known["parameters"] == 1235814400);
       CHECK(device->memory().peak_allocated - before < int64_t{256} << 20);  // its weights are 2.3 GiB, packed 0.6
     }
@@ -179,13 +179,13 @@ TEST_CASE("who brings numbers of their own, or another form or device, has the m
   const Place place;
   plan::TrialRequest request = place.request(llama(), "", 2, 24);
   request.inputs_file = "x.safetensors";
-  CHECK_FALSE(Session::shapes_tell(request));
+  CHECK_FALSE(ModelSession::shapes_suffice(request));
   request = place.request(llama(), "", 2, 24);
   request.training.autocast = "bfloat16";
-  CHECK_FALSE(Session::shapes_tell(request));
+  CHECK_FALSE(ModelSession::shapes_suffice(request));
   request = place.request(llama(), "", 2, 24);
   request.training.device = "cuda";
-  CHECK_FALSE(Session::shapes_tell(request));
+  CHECK_FALSE(ModelSession::shapes_suffice(request));
 }
 
 }  // namespace

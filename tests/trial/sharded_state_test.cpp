@@ -94,11 +94,11 @@ class Trained {
   trial::TrainingState& saved() { return *saved_; }
   at::Tensor buffer() const { return state_.buffers.at(0).second; }
 
-  void save(state::StateFolder& folder, int64_t step, const std::vector<state::StatePart>& more = {}) {
+  void save(state::StateFolder& folder, int64_t step, const std::vector<state::TensorToSave>& more = {}) {
     const auto device = device::make_device("cpu");
     const auto buffer = device->allocate_host(state::kBufferBytes);
     const std::vector<double> losses(static_cast<size_t>(step), 0.5);
-    std::vector<state::StatePart> parts = saved_->parts(losses);
+    std::vector<state::TensorToSave> parts = saved_->parts(losses);
     parts.insert(parts.end(), more.begin(), more.end());
     state::write(*device, step, parts, *buffer, folder);
   }
@@ -117,7 +117,7 @@ class Trained {
       if (!sharded_) helds.push_back({name, parameter, parameter});
     }
     if (sharded_)
-      for (const program::ParameterPiece& piece : state_.shards->pieces)
+      for (const program::ParameterShard& piece : state_.shards->pieces)
         helds.push_back({piece.name, piece.tensor, wholes.at(piece.name), piece.begin});
     return helds;
   }
@@ -125,7 +125,7 @@ class Trained {
   std::unique_ptr<device::Device> device_ = device::make_device("cpu");
   program::Program program_;
   plan::ProgramFacts facts_;
-  program::State state_;
+  program::ModelState state_;
   std::optional<shard::ShardedParameters> sharded_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   std::optional<trial::TrainingState> saved_;
@@ -187,7 +187,7 @@ TEST_CASE("what was saved on a GPU goes on without it, but for its random number
   Bench bench;
   const std::vector<char> numbers(16, 'r');
   const auto named = [&](const std::string& name) {
-    state::StatePart part;
+    state::TensorToSave part;
     part.spec = {name, safetensors::Dtype::u8, {16}};
     part.data = numbers.data();
     part.memory = numbers.data();
@@ -249,7 +249,7 @@ TEST_CASE(
   bench.on(3, [](Trained& trained, state::StateFolder& folder) { trained.save(folder, 1); });
   std::map<std::string, size_t> whole;
   state::load(state::StateFolder(bench.run(3)), {},
-              {[&](const state::Manifest& manifest) {
+              {[&](const state::StateManifest& manifest) {
                  for (const auto& tensor : manifest.tensors)
                    if (!tensor.part) whole[tensor.name] = tensor.file;
                },

@@ -14,7 +14,7 @@
 
 #include "core/base/vocabulary.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/session.h"
+#include "core/measure/trial/model_session.h"
 #include "core/measure/trial/training_state.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
@@ -67,8 +67,9 @@ fs::path write_model(const fs::path& folder, bool other = false) {
   return folder / "model.pt";
 }
 
-plan::RunRequest request(const fs::path& folder, const fs::path& model, const std::string& strategy, int steps) {
-  plan::RunRequest request;
+plan::TrainingRunRequest request(const fs::path& folder, const fs::path& model, const std::string& strategy,
+                                 int steps) {
+  plan::TrainingRunRequest request;
   request.trial.model.path = model.string();
   request.trial.inputs = {plan::parse_input_spec("x:float32[4,8]")};
   request.trial.training.loss = "returned";
@@ -77,17 +78,17 @@ plan::RunRequest request(const fs::path& folder, const fs::path& model, const st
   request.trial.training.steps = steps;
   request.trial.training.scratch = folder.string();
   request.trial.training.scratch_in_memory = true;
-  trial::Session session(request.trial);
+  trial::ModelSession session(request.trial);
   request.trial.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   request.trial.plan.saved_min_bytes = request.trial.plan.transfer.min_bytes = 0;
   request.folder = folder.string();
   return request;
 }
 
-result::TrainingResult train(const plan::RunRequest& request) {
+result::TrainingResult train(const plan::TrainingRunRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
-  trial::Frames frames;
+  trial::FrameWriter frames;
   const auto runner = trial::make_runner(request.trial);
   return trial::train(request, *runner, frames);
 }
@@ -96,14 +97,14 @@ result::TrainingResult train(const plan::RunRequest& request) {
 std::map<std::string, std::string> contents(const fs::path& run, int64_t step) {
   std::map<std::string, std::string> hashes;
   state::load(state::StateFolder(run), step,
-              {[&](const state::Manifest& manifest) {
+              {[&](const state::StateManifest& manifest) {
                  for (const auto& tensor : manifest.tensors) hashes[tensor.name] = tensor.hash;
                },
                {}});
   return hashes;
 }
 
-std::string refusal(const plan::RunRequest& request) {
+std::string refusal(const plan::TrainingRunRequest& request) {
   try {
     train(request);
     return "";
@@ -123,7 +124,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
                    waiting = whole.string() + " waiting";
     for (const fs::path& folder : {whole, parts, waiting}) fs::create_directories(folder);
     const result::TrainingResult without = train(request(scratch.path, model, strategy, 9));
-    plan::RunRequest asked = request(whole, model, strategy, 9);
+    plan::TrainingRunRequest asked = request(whole, model, strategy, 9);
     asked.save_every = 3;
     asked.save = "async";
     const result::TrainingResult once = train(asked);
@@ -154,7 +155,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
 TEST_CASE("a saved state has parameters, buffers, attributes, optimizer, random state and losses by name") {
   test_device();
   test::ScratchFolder scratch;
-  plan::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
+  plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
   asked.save_every = 2;
   train(asked);
   const auto saved = contents(scratch.path, 2);
@@ -170,16 +171,16 @@ TEST_CASE("a saved state has parameters, buffers, attributes, optimizer, random 
 TEST_CASE("what a forward writes leaves before the next one, through .data and in memory shared with a buffer too") {
   test_device();
   test::ScratchFolder scratch;
-  const plan::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
+  const plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
   const auto runner = trial::make_runner(asked.trial);
-  program::State model = runner->state();
+  program::ModelState model = runner->state();
   for (const auto& [name, parameter] : model.parameters)
     if (name == "block1.a") model.buffers.emplace_back("shares", parameter.detach());
   const auto optimizer = optimizer::make_optimizer({"sgd", 0.1}, {});
   trial::TrainingState state(model, *optimizer, c10::kCPU);
   state.set_written(runner->written_memory());
   std::set<std::string> first;
-  for (const state::StatePart& part : state.parts({}))
+  for (const state::TensorToSave& part : state.parts({}))
     if (part.changes_in_forward) first.insert(part.spec.name);
   CHECK(first.contains("k"));
   CHECK(first.contains("shares"));
@@ -191,12 +192,12 @@ TEST_CASE("what a forward writes leaves before the next one, through .data and i
 TEST_CASE("a state of another model is refused with what differs, and one that is damaged with the last good one") {
   test_device();
   test::ScratchFolder scratch, other;
-  plan::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
+  plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
   asked.save_every = 2;
   train(asked);
   CHECK(refusal(asked).find("has saved states up to step 4; --resume goes on") != std::string::npos);
   asked.resume = true;
-  plan::RunRequest another = asked;
+  plan::TrainingRunRequest another = asked;
   another.trial.model.path = write_model(other.path, true).string();
   CHECK(refusal(another).find("'k' is F32[8] there and F32[1] here; 'l0' is nothing there") != std::string::npos);
   CHECK(refusal(another).find("; 2 more") != std::string::npos);
@@ -215,7 +216,7 @@ TEST_CASE("a run goes on with the settings that it was begun with, and with any 
   test_device();
   test::ScratchFolder scratch;
   const fs::path model = write_model(scratch.path);
-  plan::RunRequest asked = request(scratch.path, model, "none", 2);
+  plan::TrainingRunRequest asked = request(scratch.path, model, "none", 2);
   asked.save_every = 2;
   train(asked);
   asked.resume = true;
@@ -231,11 +232,11 @@ TEST_CASE("a run goes on with the settings that it was begun with, and with any 
          training.max_grad_norm = 1;
        }}};
   for (const auto& [told, change] : changes) {
-    plan::RunRequest other = asked;
+    plan::TrainingRunRequest other = asked;
     change(other.trial.training);
     CHECK(refusal(other) == "the saved state is of another training: " + told);
   }
-  plan::RunRequest longer = request(scratch.path, model, "checkpoint:full", 4);
+  plan::TrainingRunRequest longer = request(scratch.path, model, "checkpoint:full", 4);
   longer.resume = true;
   longer.keep_last = 1;
   longer.trial.training.host_budget_bytes = int64_t{1} << 30;
@@ -249,7 +250,7 @@ TEST_CASE("a save that fails is told and the run goes on, and what is kept are t
       how = mode;
     }
   test::ScratchFolder scratch;
-  plan::RunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
+  plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 5);
   asked.save_every = 1;
   asked.save = how;
   asked.keep_last = 2;
@@ -268,7 +269,7 @@ TEST_CASE("SIGTERM saves and ends, and the run goes on from there") {
   test_device();
   test::ScratchFolder scratch, other;
   const fs::path model = write_model(scratch.path);
-  plan::RunRequest asked = request(scratch.path, model, "none", 1'000'000);
+  plan::TrainingRunRequest asked = request(scratch.path, model, "none", 1'000'000);
   std::signal(SIGTERM, SIG_IGN);  // until the run has begun
   std::thread killer([] {
     struct sigaction now = {};

@@ -17,13 +17,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/base/builtin_profile.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
-#include "core/base/profile.h"
 #include "core/base/text.h"
-#include "core/measure/trial/session.h"
+#include "core/measure/trial/model_session.h"
 #include "core/plan/request/reference_file.h"
 #include "core/plan/rules/strategy.h"
 #include "core/record/trace/file.h"
@@ -48,7 +48,7 @@ plan::TrialRequest request(const std::string& strategy = "none") {
   result.training.steps = 2;
   result.training.warmup = 1;
   result.training.traced_steps = 1;
-  trial::Session session(result);
+  trial::ModelSession session(result);
   result.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
   result.plan.saved_min_bytes = result.plan.transfer.min_bytes = 0;
   return result;
@@ -58,7 +58,7 @@ plan::TrialRequest request(const std::string& strategy = "none") {
 result::Measurement run(const plan::TrialRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
-  trial::Frames frames;
+  trial::FrameWriter frames;
   const auto runner = trial::make_runner(request);
   return trial::run_trial(request, *runner, frames);
 }
@@ -105,7 +105,7 @@ TEST_CASE("a trial that works says what it measured") {
 
 // The moments of a value's trip within the trace's one step, in order: "save copy_out copy_in use".
 std::string trip(const trace::Trace& trace, trace::ValueId value) {
-  std::vector<const trace::Event*> events;
+  std::vector<const trace::TraceEvent*> events;
   for (const auto& event : trace.events)
     if (event.value == value) events.push_back(&event);
   std::stable_sort(events.begin(), events.end(), [](auto* a, auto* b) { return a->start_ns < b->start_ns; });
@@ -190,7 +190,8 @@ TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who 
     }
   }
   for (size_t owner = 0; owner < most.size(); ++owner)
-    if (trace.owners[owner].kind != trace::OwnerKind::ahead) CHECK_MESSAGE(most[owner] > 0, trace.owners[owner].name);
+    if (trace.owners[owner].kind != trace::OwnerKind::prefetched)
+      CHECK_MESSAGE(most[owner] > 0, trace.owners[owner].name);
   CHECK(trace.owners[0].kind == trace::OwnerKind::parameters);
   CHECK(highest == peak_bytes);  // also what an op took only while it ran
 }
@@ -316,7 +317,7 @@ TEST_CASE("gradients that are not the baseline's are found, and named") {
 
 // Moves an element of the reference's first gradient, as if the baseline had given it with that noise.
 void move_reference(const std::filesystem::path& path, float by, double noise) {
-  plan::Reference reference = plan::read_reference(path);
+  plan::BaselineReference reference = plan::read_reference(path);
   plan::ReferenceGradient& first = reference.gradients[0];
   uint64_t end = plan::kFirstGradient;
   for (const plan::ReferenceGradient& gradient : reference.gradients) end += gradient.bytes;
@@ -375,7 +376,7 @@ struct Script {
     asked.training.steps = 1;
     asked.training.warmup = 0;
     asked.reference = folder.path / "reference.bin";
-    trial::Session session(asked);
+    trial::ModelSession session(asked);
     session.survey();
     asked.plan = plan_of(strategy, session.facts());
     return tests::run(asked);
@@ -387,7 +388,7 @@ struct Script {
     plan.strategy = name;
     plan.saved_min_bytes = plan.transfer.min_bytes = 0;
     if (name == "none") return plan;
-    const plan::Place place = name == "host" ? plan::Place::host : plan::Place::recompute;
+    const plan::TensorPlacement place = name == "host" ? plan::TensorPlacement::host : plan::TensorPlacement::recompute;
     for (size_t i = 0; i < facts.ops.size(); ++i) {
       const auto& op = facts.ops[i];
       plan.placements.push_back({static_cast<int>(i), (op.region.empty() ? "" : op.region + "/") + op.name, {}, place});
@@ -427,7 +428,7 @@ def forward(self, x):
     return (torch.sin(torch.matmul(x, self.a)) * self.count).sum()
 )");
   script.run("none");
-  const plan::Reference reference = plan::read_reference(script.folder.path / "reference.bin");
+  const plan::BaselineReference reference = plan::read_reference(script.folder.path / "reference.bin");
   CHECK(reference.loss_noise == 0);
   CHECK(reference.gradients[0].noise == 0);
 }
@@ -493,7 +494,7 @@ TEST_CASE("a loss that is no number is a result") {
 TEST_CASE("inputs that the model rejects are the person's to mend") {
   auto wrong = request();
   wrong.inputs = {plan::parse_input_spec("input_ids:int64[2,64,3]<256")};
-  trial::Session session(wrong);
+  trial::ModelSession session(wrong);
   CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects input_ids:int64[2,64,3]<256"),
                        UsageError);
 }

@@ -1,16 +1,16 @@
 #include <algorithm>
 
+#include "core/answer/findings/finding_rules.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
-#include "core/answer/findings/finding_rules.h"
 
 namespace memtune::findings {
 namespace {
 
-using trace::Event;
 using trace::EventKind;
-using trace::Interval;
 using trace::Intervals;
+using trace::TimeInterval;
+using trace::TraceEvent;
 
 constexpr int64_t kPage = 4096;
 constexpr int64_t kOwnBytes = int64_t{1} << 20;    // per step: the model's own copies, such as its loss
@@ -21,27 +21,27 @@ std::string rate_text(double gb_per_s) { return fixed(gb_per_s, 1) + " GB/s"; }
 
 const char* direction(EventKind kind) { return kind == EventKind::copy_out ? "out" : "in"; }
 
-double link_rate(const Subject& subject, EventKind kind) {
-  const result::TransferFigures& transfer = subject.measurement.transfer;
+double link_rate(const TrialView& subject, EventKind kind) {
+  const result::TransferStats& transfer = subject.measurement.transfer;
   return kind == EventKind::copy_out ? transfer.link_out_gb_per_s : transfer.link_in_gb_per_s;
 }
 
 // Nanoseconds at `gb_per_s`, which is bytes per nanosecond.
 double ns_at(double gb_per_s, int64_t bytes) { return static_cast<double>(bytes) / gb_per_s; }
 
-bool moves(const Subject& subject, EventKind kind) {
-  if (!subject.moves_values()) return false;
+bool offloads_activations(const TrialView& subject, EventKind kind) {
+  if (!subject.offloads_values()) return false;
   int64_t bytes = 0;
-  for (const Event& event : subject.trace.events)
+  for (const TraceEvent& event : subject.trace.events)
     bytes += event.kind == kind && subject.trace.counts(event) ? event.bytes : 0;
   return bytes / static_cast<int64_t>(std::max<size_t>(1, subject.steps.size())) >= kOwnBytes;
 }
 
 // The copies of this direction fill the time from a step's first to its last, and much of the step. To start earlier
 // would not help.
-bool link_is_the_limit(const Subject& subject, const Intervals& copies) {
+bool link_is_the_limit(const TrialView& subject, const Intervals& copies) {
   int64_t span = 0, busy = 0;
-  for (const Interval& step : subject.steps) {
+  for (const TimeInterval& step : subject.steps) {
     const Intervals within = trace::intersect(copies, {step});
     if (!within.empty()) span += within.back().end - within.front().start;
     busy += trace::total(within);
@@ -51,15 +51,15 @@ bool link_is_the_limit(const Subject& subject, const Intervals& copies) {
 }
 
 // Only copies of at least a page. Smaller ones are no offload, such as the loss at the end of every step.
-Intervals time_of_kind(const Subject& subject, EventKind kind) {
-  return trace::time_of(subject.trace, [&](const Event& event) {
+Intervals time_of_kind(const TrialView& subject, EventKind kind) {
+  return trace::time_of(subject.trace, [&](const TraceEvent& event) {
     return event.kind == kind && (event.bytes >= kPage || kind == EventKind::wait);
   });
 }
 
-Advice move_less(const Subject& subject, const Intervals& copies, double late_ms) {
+Advice offload_less(const TrialView& subject, const Intervals& copies, double late_ms) {
   const double busy_ms = subject.per_step_ms(trace::total(copies));
-  Advice advice = subject.knobs.move_less(1 - late_ms / busy_ms);
+  Advice advice = subject.tunables.offload_less(1 - late_ms / busy_ms);
   advice.text = "the link is the limit; " + advice.text;
   return advice;
 }
@@ -71,10 +71,10 @@ struct Lateness {
   std::string region;
   double share = 0;
 };
-Lateness latest_region(const Subject& subject, const Intervals& late, EventKind kind) {
+Lateness latest_region(const TrialView& subject, const Intervals& late, EventKind kind) {
   std::vector<std::pair<const trace::TracedValue*, int64_t>> regions;  // identified by their first value
   int64_t all = 0;
-  for (const Event& event : subject.trace.events) {
+  for (const TraceEvent& event : subject.trace.events) {
     if (event.kind != kind || !event.value || !subject.trace.counts(event)) continue;
     const int64_t ns = trace::time_within(event, late);
     const trace::TracedValue& value = subject.trace.value(event.value);
@@ -98,19 +98,19 @@ int32_t last_block(const trace::Trace& trace) {
   return last;
 }
 
-Advice advice_for_late_in(const Subject& subject, const Lateness& where, double late_ms) {
+Advice advice_for_late_in(const TrialView& subject, const Lateness& where, double late_ms) {
   const Intervals copies = time_of_kind(subject, EventKind::copy_in);
-  if (link_is_the_limit(subject, copies)) return move_less(subject, copies, late_ms);
+  if (link_is_the_limit(subject, copies)) return offload_less(subject, copies, late_ms);
   const bool in_block = where.block != trace::kNoBlock;
-  if (where.share >= 0.5 && in_block && where.block == last_block(subject.trace)) return subject.knobs.keep_last();
-  return subject.knobs.deeper_prefetch();
+  if (where.share >= 0.5 && in_block && where.block == last_block(subject.trace)) return subject.tunables.keep_last();
+  return subject.tunables.deeper_prefetch();
 }
 
-std::optional<Finding> slow(const Subject& subject, EventKind kind) {
+std::optional<Finding> slow(const TrialView& subject, EventKind kind) {
   const double link = link_rate(subject, kind);
-  if (link <= 0 || !moves(subject, kind)) return {};
+  if (link <= 0 || !offloads_activations(subject, kind)) return {};
   int64_t bytes = 0;
-  const Intervals time = trace::time_of(subject.trace, [&](const Event& event) {
+  const Intervals time = trace::time_of(subject.trace, [&](const TraceEvent& event) {
     const bool counts = event.kind == kind && event.bytes >= kSmallBytes && !event.pageable;
     bytes += counts ? event.bytes : 0;
     return counts;
@@ -130,10 +130,10 @@ std::optional<Finding> slow(const Subject& subject, EventKind kind) {
 
 }  // namespace
 
-std::optional<Finding> copies_in_late(const Subject& subject) {
-  const Intervals& late = subject.occupation.in;
+std::optional<Finding> copies_in_late(const TrialView& subject) {
+  const Intervals& late = subject.breakdown.in;
   const double ms = subject.per_step_ms(trace::total(late));
-  if (subject.share_of_step(ms) < kWorthTelling || !moves(subject, EventKind::copy_in)) return {};
+  if (subject.share_of_step(ms) < kSignificantShare || !offloads_activations(subject, EventKind::copy_in)) return {};
   const Lateness where = latest_region(subject, late, EventKind::copy_in);
   std::string what = "copies in exposed " + ms_text(ms) + " a step";
   if (where.share >= 0.5 && !where.region.empty()) what += ", most of it for " + where.region;
@@ -142,39 +142,39 @@ std::optional<Finding> copies_in_late(const Subject& subject) {
   return finding;
 }
 
-std::optional<Finding> copies_out_late(const Subject& subject) {
-  const Intervals& late = subject.occupation.out;
+std::optional<Finding> copies_out_late(const TrialView& subject) {
+  const Intervals& late = subject.breakdown.out;
   const double ms = subject.per_step_ms(trace::total(late));
-  if (subject.share_of_step(ms) < kWorthTelling || !moves(subject, EventKind::copy_out)) return {};
+  if (subject.share_of_step(ms) < kSignificantShare || !offloads_activations(subject, EventKind::copy_out)) return {};
   const Intervals copies = time_of_kind(subject, EventKind::copy_out);
   const bool limit = link_is_the_limit(subject, copies);
   Finding finding = subject.costs("copies-out-late", ms, "copies out exposed " + ms_text(ms) + " a step",
-                                  limit ? move_less(subject, copies, ms) : subject.knobs.larger_stash());
+                                  limit ? offload_less(subject, copies, ms) : subject.tunables.larger_stash());
   finding.evidence = subject.evidence(late, EventKind::copy_out);
   return finding;
 }
 
-std::optional<Finding> waits(const Subject& subject) {
+std::optional<Finding> waits(const TrialView& subject) {
   const Intervals recorded = time_of_kind(subject, EventKind::wait);
-  const Intervals alone = trace::intersect(subject.occupation.wait, recorded);
+  const Intervals alone = trace::intersect(subject.breakdown.wait, recorded);
   const double ms = subject.per_step_ms(trace::total(alone));
-  if (subject.share_of_step(ms) < kWorthTelling || !subject.moves_values()) return {};
+  if (subject.share_of_step(ms) < kSignificantShare || !subject.offloads_values()) return {};
   const Intervals reads =
-      trace::time_of(subject.trace, [](const Event& event) { return event.kind == EventKind::disk_read; });
+      trace::time_of(subject.trace, [](const TraceEvent& event) { return event.kind == EventKind::disk_read; });
   const bool for_disk = 2 * trace::total(trace::intersect(alone, reads)) >= trace::total(alone);
   Finding finding = subject.costs(
       "waits", ms,
       "compute waits " + ms_text(ms) + " a step while nothing is copied" + (for_disk ? ", for reads of the disk" : ""),
-      for_disk ? Advice("a faster --scratch, or a larger --host-budget") : subject.knobs.deeper_prefetch());
+      for_disk ? Advice("a faster --scratch, or a larger --host-budget") : subject.tunables.deeper_prefetch());
   finding.evidence = subject.evidence(alone, EventKind::wait);
   return finding;
 }
 
-std::optional<Finding> small_copies(const Subject& subject) {
-  std::vector<Interval> slow;
+std::optional<Finding> small_copies(const TrialView& subject) {
+  std::vector<TimeInterval> slow;
   double lost_ns = 0;
   int64_t bytes = 0, ns = 0;
-  for (const Event& event : subject.trace.events) {
+  for (const TraceEvent& event : subject.trace.events) {
     const bool copy = event.kind == EventKind::copy_out || event.kind == EventKind::copy_in;
     if (!copy || !subject.trace.counts(event)) continue;
     if (event.bytes <= 0 || event.bytes >= kSmallBytes || event.pageable) continue;
@@ -187,12 +187,12 @@ std::optional<Finding> small_copies(const Subject& subject) {
     slow.push_back({event.start_ns, event.end_ns});
   }
   const double ms = subject.per_step_ms(static_cast<int64_t>(lost_ns));
-  if (slow.empty() || subject.share_of_step(ms) < kWorthTelling || !subject.moves_values()) return {};
+  if (slow.empty() || subject.share_of_step(ms) < kSignificantShare || !subject.offloads_values()) return {};
   const size_t count = slow.size() / std::max<size_t>(1, subject.steps.size());
   Finding finding = subject.costs("copies-small", ms,
                                   std::to_string(count) + " small copies a step run at " +
                                       rate_text(static_cast<double>(bytes) / static_cast<double>(ns)),
-                                  subject.knobs.keep_small(kSmallBytes));
+                                  subject.tunables.keep_small(kSmallBytes));
   finding.severity = Severity::advice;  // it may overlap compute
   const Intervals united = trace::unite(slow);
   finding.evidence = subject.evidence(united, EventKind::copy_out);
@@ -200,12 +200,12 @@ std::optional<Finding> small_copies(const Subject& subject) {
   return finding;
 }
 
-std::optional<Finding> slow_out(const Subject& subject) { return slow(subject, EventKind::copy_out); }
-std::optional<Finding> slow_in(const Subject& subject) { return slow(subject, EventKind::copy_in); }
+std::optional<Finding> slow_out(const TrialView& subject) { return slow(subject, EventKind::copy_out); }
+std::optional<Finding> slow_in(const TrialView& subject) { return slow(subject, EventKind::copy_in); }
 
-std::optional<Finding> pageable_copies(const Subject& subject) {
+std::optional<Finding> pageable_copies(const TrialView& subject) {
   int64_t bytes = 0;
-  const Intervals time = trace::time_of(subject.trace, [&](const Event& event) {
+  const Intervals time = trace::time_of(subject.trace, [&](const TraceEvent& event) {
     const bool copy = event.kind == EventKind::copy_out || event.kind == EventKind::copy_in;
     const bool counts = copy && event.pageable;
     bytes += counts ? event.bytes : 0;
@@ -215,7 +215,7 @@ std::optional<Finding> pageable_copies(const Subject& subject) {
   if (a_step < kOwnBytes) return {};
   Finding finding =
       subject.costs("copies-pageable", subject.per_step_ms(trace::total(time)),
-                    format_bytes(a_step) + " a step are copied through pageable memory", subject.knobs.pinned());
+                    format_bytes(a_step) + " a step are copied through pageable memory", subject.tunables.pinned());
   finding.severity = Severity::advice;  // it may overlap compute
   finding.bytes = a_step;
   finding.evidence = subject.evidence(time, EventKind::copy_in);

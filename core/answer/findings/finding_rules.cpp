@@ -10,7 +10,7 @@ constexpr size_t kEventsShown = 16;
 
 constexpr Rule kRules[] = {
     copies_in_late,      copies_out_late, waits,         small_copies,     slow_out,      slow_in,
-    pageable_copies,     peak_owner,      budget_unused, host_memory_full, disk_late,     recompute_dear,
+    pageable_copies,     peak_owner,      budget_unused, host_memory_full, disk_late,     recompute_expensive,
     collectives_exposed, device_idle,     records_lost,  steps_vary,       profiler_slows};
 
 int64_t peak_of(const trace::Trace& trace, const result::Measurement& measurement) {
@@ -18,10 +18,10 @@ int64_t peak_of(const trace::Trace& trace, const result::Measurement& measuremen
   return std::ranges::max(trace.memory, {}, &trace::MemorySample::allocated_bytes).allocated_bytes;
 }
 
-double step_of(const result::Measurement& measurement, const std::vector<trace::Interval>& steps) {
+double step_of(const result::Measurement& measurement, const std::vector<trace::TimeInterval>& steps) {
   if (measurement.step_ms.median > 0 || steps.empty()) return measurement.step_ms.median;
   int64_t ns = 0;
-  for (const trace::Interval& step : steps) ns += step.end - step.start;
+  for (const trace::TimeInterval& step : steps) ns += step.end - step.start;
   return static_cast<double>(ns) / 1e6 / static_cast<double>(steps.size());
 }
 
@@ -34,19 +34,19 @@ int count_blocks(const trace::Trace& trace) {
 
 }  // namespace
 
-Subject::Subject(const trace::Trace& trace, const result::Measurement& measurement, const plan::Plan* plan)
+TrialView::TrialView(const trace::Trace& trace, const result::Measurement& measurement, const plan::Plan* plan)
     : trace(trace),
       measurement(measurement),
       plan(plan),
-      knobs(plan ? plan->strategy : measurement.strategy, plan, count_blocks(trace)),
+      tunables(plan ? plan->strategy : measurement.strategy, plan, count_blocks(trace)),
       steps(trace::find_steps(trace)),
-      occupation(trace::find_occupation(trace, steps)),
+      breakdown(trace::find_step_time_breakdown(trace, steps)),
       peak_bytes(peak_of(trace, measurement)),
       step_ms(step_of(measurement, steps)) {}
 
-bool Subject::moves_values() const {
-  const result::TransferFigures& transfer = measurement.transfer;
-  const auto is_copy = [&](const trace::Event& event) {
+bool TrialView::offloads_values() const {
+  const result::TransferStats& transfer = measurement.transfer;
+  const auto is_copy = [&](const trace::TraceEvent& event) {
     const bool copy = event.kind == trace::EventKind::copy_out || event.kind == trace::EventKind::copy_in;
     return copy && trace.counts(event);
   };
@@ -54,34 +54,34 @@ bool Subject::moves_values() const {
   return std::ranges::any_of(trace.events, is_copy);
 }
 
-double Subject::per_step_ms(int64_t ns) const {
+double TrialView::per_step_ms(int64_t ns) const {
   return static_cast<double>(ns) / 1e6 / static_cast<double>(std::max<size_t>(1, steps.size()));
 }
 
-double Subject::share_of_step(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
+double TrialView::share_of_step(double ms) const { return step_ms > 0 ? ms / step_ms : 0; }
 
-Finding Subject::costs(const char* rule, double ms, std::string what, Advice advice) const {
+Finding TrialView::costs(const char* rule, double ms, std::string what, Advice advice) const {
   Finding finding;
   finding.rule = rule;
   finding.what = std::move(what);
   finding.advice = std::move(advice.text);
-  finding.instead = std::move(advice.instead);
+  finding.alternative_strategy = std::move(advice.alternative_strategy);
   finding.ms_per_step = ms;
   finding.weight = share_of_step(ms);
-  finding.severity = finding.weight >= kGrave ? Severity::problem : Severity::advice;
+  finding.severity = finding.weight >= kSevereShare ? Severity::problem : Severity::advice;
   finding.evidence.strategy = measurement.strategy;
   return finding;
 }
 
-Finding Subject::concerns(const char* rule, int64_t bytes, std::string what, Advice advice) const {
+Finding TrialView::concerns(const char* rule, int64_t bytes, std::string what, Advice advice) const {
   Finding finding = costs(rule, 0, std::move(what), std::move(advice));
   finding.bytes = bytes;
   finding.weight = static_cast<double>(bytes) / static_cast<double>(std::max<int64_t>(1, peak_bytes));
   return finding;
 }
 
-Evidence Subject::evidence(const trace::Intervals& set, trace::EventKind kind) const {
-  Evidence evidence;
+TraceSpan TrialView::evidence(const trace::Intervals& set, trace::EventKind kind) const {
+  TraceSpan evidence;
   evidence.strategy = measurement.strategy;
   std::vector<std::pair<int64_t, uint32_t>> worst;  // negative time within `set`, so that ties keep the order of events
   for (uint32_t i = 0; i < trace.events.size(); ++i) {
@@ -92,8 +92,8 @@ Evidence Subject::evidence(const trace::Intervals& set, trace::EventKind kind) c
   std::partial_sort(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(shown), worst.end());
   for (size_t i = 0; i < shown; ++i) evidence.events.push_back(worst[i].second);
   if (!set.empty()) {
-    const trace::Interval longest =
-        *std::ranges::max_element(set, {}, [](const trace::Interval& stretch) { return stretch.end - stretch.start; });
+    const trace::TimeInterval longest = *std::ranges::max_element(
+        set, {}, [](const trace::TimeInterval& stretch) { return stretch.end - stretch.start; });
     evidence.start_ns = longest.start;
     evidence.end_ns = longest.end;
   }

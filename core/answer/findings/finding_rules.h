@@ -7,17 +7,17 @@
 #include <span>
 
 #include "core/answer/findings/findings.h"
-#include "core/answer/findings/knobs.h"
-#include "core/record/trace/occupation.h"
+#include "core/answer/findings/tunables.h"
+#include "core/record/trace/step_time_breakdown.h"
 
 namespace memtune::findings {
 
 // One trial, as rules see it.
-struct Subject {
-  Subject(const trace::Trace& trace, const result::Measurement& measurement, const plan::Plan* plan);
+struct TrialView {
+  TrialView(const trace::Trace& trace, const result::Measurement& measurement, const plan::Plan* plan);
 
   // True if its plan has copies to schedule: measured ones, or those in the trace if nothing was measured.
-  bool moves_values() const;
+  bool offloads_values() const;
   double per_step_ms(int64_t ns) const;
   double share_of_step(double ms) const;  // 0 if the step was not timed
   // A finding that costs `ms` per step, with severity and weight.
@@ -25,22 +25,22 @@ struct Subject {
   // A finding about `bytes` of the peak.
   Finding concerns(const char* rule, int64_t bytes, std::string what, Advice advice) const;
   // The longest interval of `set`, and the events of `kind` within `set`, those with most time in it first.
-  Evidence evidence(const trace::Intervals& set, trace::EventKind kind) const;
+  TraceSpan evidence(const trace::Intervals& set, trace::EventKind kind) const;
 
   const trace::Trace& trace;
   const result::Measurement& measurement;
   const plan::Plan* plan;
-  Knobs knobs;
-  std::vector<trace::Interval> steps;
-  trace::Occupation occupation;
+  Tunables tunables;
+  std::vector<trace::TimeInterval> steps;
+  trace::StepTimeBreakdown breakdown;
   int64_t peak_bytes = 0;  // the measured one, or that of the trace if nothing was measured
   double step_ms = 0;      // the measured median, or the average in the trace if nothing was measured
 };
 
-constexpr double kWorthTelling = 0.01;  // of the step: less is noise
-constexpr double kGrave = 0.05;         // of the step: more is a problem
+constexpr double kSignificantShare = 0.01;  // of the step: less is noise
+constexpr double kSevereShare = 0.05;       // of the step: more is a problem
 
-using Rule = std::optional<Finding> (*)(const Subject&);
+using Rule = std::optional<Finding> (*)(const TrialView&);
 
 // copy_rules.cpp. Copies that total less than 1 MiB per step are the model's own and are ignored. A trial that offloads
 // nothing has no late copies, because there is no copy whose schedule could be changed.
@@ -49,49 +49,49 @@ using Rule = std::optional<Finding> (*)(const Subject&);
 // copies fill 90 % of the time from the first to the last of a step, and 30 % of the step. A deeper prefetch does not
 // help then, and the advice is to offload less. Otherwise it is to keep the last block, if half of the late time is
 // its, or a deeper prefetch.
-std::optional<Finding> copies_in_late(const Subject& subject);
+std::optional<Finding> copies_in_late(const TrialView& subject);
 // The same for Occupation::out and copies out: compute waits until sources are copied. The advice is a larger stash.
-std::optional<Finding> copies_out_late(const Subject& subject);
+std::optional<Finding> copies_out_late(const TrialView& subject);
 // Recorded waits without any copy or compute take at least kWorthTelling.
-std::optional<Finding> waits(const Subject& subject);
+std::optional<Finding> waits(const TrialView& subject);
 // Copies under 4 MiB run under 60 % of the link's rate. The time that they lose is at least kWorthTelling.
-std::optional<Finding> small_copies(const Subject& subject);
+std::optional<Finding> small_copies(const TrialView& subject);
 // The larger copies of a direction run under 80 % of the link's idle rate: their bytes divided by the union of their
 // time.
-std::optional<Finding> slow_out(const Subject& subject);
-std::optional<Finding> slow_in(const Subject& subject);
+std::optional<Finding> slow_out(const TrialView& subject);
+std::optional<Finding> slow_in(const TrialView& subject);
 // Copies of pageable memory total 1 MiB per step or more: they block the host and run at a fraction of the rate.
-std::optional<Finding> pageable_copies(const Subject& subject);
+std::optional<Finding> pageable_copies(const TrialView& subject);
 
 // memory_rules.cpp
 //
-// The owner that holds most memory at the peak, by the latest OwnedSample of each owner. Memory without an owner is
-// work space. If that is largest in the head, and a loss with whole logits was run, a loss without whole logits is
+// The owner that holds most memory at the peak, by the latest OwnerMemorySample of each owner. Memory without an owner
+// is work space. If that is largest in the head, and a loss with whole logits was run, a loss without whole logits is
 // advised.
-std::optional<Finding> peak_owner(const Subject& subject);
+std::optional<Finding> peak_owner(const TrialView& subject);
 // The trial recomputes or offloads although its peak leaves 10 % of the budget unused.
-std::optional<Finding> budget_unused(const Subject& subject);
+std::optional<Finding> budget_unused(const TrialView& subject);
 // Stalls::room_ms is at least kWorthTelling: the host waited for room in host memory.
-std::optional<Finding> host_memory_full(const Subject& subject);
+std::optional<Finding> host_memory_full(const TrialView& subject);
 // Stalls::disk_ms is at least kWorthTelling: the host waited for reads from the disk.
-std::optional<Finding> disk_late(const Subject& subject);
+std::optional<Finding> disk_late(const TrialView& subject);
 // Measurement::recompute_ms is at least kWorthTelling, and longer than copies of the recomputed activations out and in
 // would take without any overlap.
-std::optional<Finding> recompute_dear(const Subject& subject);
+std::optional<Finding> recompute_expensive(const TrialView& subject);
 
 // time_rules.cpp
 //
 // Occupation::idle between the first and the last device event of each step is at least 2 % of it: the host issues too
 // slowly.
-std::optional<Finding> device_idle(const Subject& subject);
+std::optional<Finding> device_idle(const TrialView& subject);
 // Occupation::collectives is at least kWorthTelling: ranks communicate, or wait for each other, while nothing computes.
-std::optional<Finding> collectives_exposed(const Subject& subject);
+std::optional<Finding> collectives_exposed(const TrialView& subject);
 // The profiler dropped records.
-std::optional<Finding> records_lost(const Subject& subject);
+std::optional<Finding> records_lost(const TrialView& subject);
 // The trial is marked noisy.
-std::optional<Finding> steps_vary(const Subject& subject);
+std::optional<Finding> steps_vary(const TrialView& subject);
 // Traced steps took at least 10 % longer than measured ones.
-std::optional<Finding> profiler_slows(const Subject& subject);
+std::optional<Finding> profiler_slows(const TrialView& subject);
 
 std::span<const Rule> all_rules();
 

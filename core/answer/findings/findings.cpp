@@ -17,7 +17,8 @@ std::string to_string(Severity severity) {
 }
 
 std::string advice_text(const Finding& finding) {
-  return finding.instead.empty() ? finding.advice : finding.advice + " (" + finding.instead + ")";
+  return finding.alternative_strategy.empty() ? finding.advice
+                                              : finding.advice + " (" + finding.alternative_strategy + ")";
 }
 
 std::string sentence(const Finding& finding) {
@@ -25,8 +26,8 @@ std::string sentence(const Finding& finding) {
 }
 
 std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& measurement, const plan::Plan* plan) {
-  if (did_nothing(measurement)) return {};
-  const Subject subject(trace, measurement, plan);
+  if (had_no_effect(measurement)) return {};
+  const TrialView subject(trace, measurement, plan);
   std::vector<Finding> findings;
   for (const Rule rule : all_rules()) {
     if (std::optional<Finding> finding = rule(subject)) findings.push_back(std::move(*finding));
@@ -38,13 +39,16 @@ std::vector<Finding> find(const trace::Trace& trace, const result::Measurement& 
   return findings;
 }
 
-void tell_what_failed(std::span<const result::Row> rows, const result::Row& of, std::vector<Finding>& findings) {
+void mark_failed_alternatives(std::span<const result::TrialRow> rows, const result::TrialRow& of,
+                              std::vector<Finding>& findings) {
   for (Finding& finding : findings)
-    for (const result::Row& row : rows) {
+    for (const result::TrialRow& row : rows) {
       const result::Measurement& tried = row.measurement;
-      if (finding.instead.empty() || tried.strategy != finding.instead || !same_axes(row, of) || worked(row)) continue;
-      finding.advice = finding.instead + " was tried and ended in " + to_string(tried.outcome);
-      finding.instead = "";
+      if (finding.alternative_strategy.empty() || tried.strategy != finding.alternative_strategy ||
+          !same_axes(row, of) || worked(row))
+        continue;
+      finding.advice = finding.alternative_strategy + " was tried and ended in " + to_string(tried.outcome);
+      finding.alternative_strategy = "";
     }
 }
 

@@ -1,16 +1,16 @@
 #include <algorithm>
 #include <map>
 
+#include "core/answer/findings/finding_rules.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
-#include "core/answer/findings/finding_rules.h"
 
 namespace memtune::findings {
 namespace {
 
-using trace::Event;
 using trace::EventKind;
 using trace::OwnerKind;
+using trace::TraceEvent;
 
 constexpr double kUnused = 0.1;  // of the budget
 
@@ -23,7 +23,7 @@ struct Holder {
 
 Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak) {
   std::vector<int64_t> held(trace.owners.size());
-  for (const trace::OwnedSample& sample : trace.owned) {
+  for (const trace::OwnerMemorySample& sample : trace.owned) {
     if (sample.time_ns <= peak.time_ns) held[sample.owner] = sample.bytes;
   }
   Holder largest{.bytes = peak.allocated_bytes};
@@ -31,7 +31,7 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
   for (size_t i = 0; i < held.size(); ++i) {
     largest.bytes -= held[i];
     if (held[i] == 0) continue;
-    const trace::Owner& owner = trace.owners[i];
+    const trace::MemoryOwner& owner = trace.owners[i];
     const std::string name = trace::family(owner);
     const auto [found, first] = holders.try_emplace({owner.kind, name}, Holder{owner.kind, owner.name, held[i]});
     Holder& holder = found->second;
@@ -43,34 +43,34 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
 }
 
 // Only the `plain` loss runs that op. The trace does not show which loss it was.
-Advice advice_for_head(const trace::Trace& trace, const Event* at) {
+Advice advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
   const bool in_head = at && at->region.kind == trace::RegionKind::head;
   if (!in_head || std::ranges::find(trace.names, "aten::cross_entropy_loss") == trace.names.end()) return "";
   return "where the loss is causal_lm or next_token, --loss-impl fused (or chunked=N) never has whole logits";
 }
 
-Advice advice_for_holder(const Subject& subject, const Holder& holder, const Event* at) {
+Advice advice_for_holder(const TrialView& subject, const Holder& holder, const TraceEvent* at) {
   switch (holder.kind) {
     case OwnerKind::parameters:
     case OwnerKind::gradients: return "no strategy moves that; a smaller --dtype does";
     case OwnerKind::optimizer:
       return "no strategy moves that; --optimizer adamw_8bit keeps less of it, paged_adamw_8bit on the host";
-    case OwnerKind::outside: return subject.knobs.move_head();
+    case OwnerKind::outside: return subject.tunables.offload_head();
     case OwnerKind::block:
       return holder.members > 1 ? "recompute or move more of their values"
                                 : "recompute or move more of this block's values";
     case OwnerKind::inputs:
-    case OwnerKind::ahead: break;
+    case OwnerKind::prefetched: break;
     case OwnerKind::work_space: return advice_for_head(subject.trace, at);
   }
   return "";
 }
 
 // If memory is unused: offload fewer bytes, or recompute less.
-Advice do_less(const Subject& subject, int64_t unused) {
+Advice do_less(const TrialView& subject, int64_t unused) {
   const int64_t moved = subject.measurement.transfer.out_bytes;
-  if (!subject.knobs.offloads() || moved <= 0) return subject.knobs.recompute_less();
-  return subject.knobs.move_less(1 - static_cast<double>(unused) / static_cast<double>(moved));
+  if (!subject.tunables.offloads() || moved <= 0) return subject.tunables.recompute_less();
+  return subject.tunables.offload_less(1 - static_cast<double>(unused) / static_cast<double>(moved));
 }
 
 int64_t recomputed_bytes(const trace::Trace& trace) {
@@ -81,13 +81,13 @@ int64_t recomputed_bytes(const trace::Trace& trace) {
 
 }  // namespace
 
-std::optional<Finding> peak_owner(const Subject& subject) {
+std::optional<Finding> peak_owner(const TrialView& subject) {
   const trace::Trace& trace = subject.trace;
   if (trace.memory.empty() || trace.owned.empty()) return {};
   const trace::MemorySample peak = *std::ranges::max_element(trace.memory, {}, &trace::MemorySample::allocated_bytes);
   const Holder holder = largest_holder(trace, peak);
   if (holder.bytes <= 0) return {};
-  const Event* at = trace::region_at(trace, peak.time_ns);
+  const TraceEvent* at = trace::region_at(trace, peak.time_ns);
   const std::string region = at ? trace.names[at->name] : "";
   const double percent = 100 * static_cast<double>(holder.bytes) / static_cast<double>(peak.allocated_bytes);
   Finding finding = subject.concerns("peak-owner", holder.bytes,
@@ -100,7 +100,7 @@ std::optional<Finding> peak_owner(const Subject& subject) {
   return finding;
 }
 
-std::optional<Finding> budget_unused(const Subject& subject) {
+std::optional<Finding> budget_unused(const TrialView& subject) {
   const int64_t budget = subject.trace.budget_bytes, peak = subject.peak_bytes;
   const bool pays = subject.measurement.recomputed_ops > 0 || subject.measurement.transfer.out_bytes > 0;
   if (budget <= 0 || peak <= 0 || !pays) return {};
@@ -111,20 +111,20 @@ std::optional<Finding> budget_unused(const Subject& subject) {
                           do_less(subject, unused));
 }
 
-std::optional<Finding> host_memory_full(const Subject& subject) {
+std::optional<Finding> host_memory_full(const TrialView& subject) {
   const double ms = subject.measurement.stalls.room_ms;
-  if (subject.share_of_step(ms) < kWorthTelling) return {};
+  if (subject.share_of_step(ms) < kSignificantShare) return {};
   return subject.costs("host-memory-full", ms,
                        "host memory is full: " + ms_text(ms) + " a step until the disk takes it",
                        "a larger --host-budget, or a faster --scratch");
 }
 
-std::optional<Finding> disk_late(const Subject& subject) {
+std::optional<Finding> disk_late(const TrialView& subject) {
   const double ms = subject.measurement.stalls.disk_ms;
-  if (subject.share_of_step(ms) < kWorthTelling) return {};
+  if (subject.share_of_step(ms) < kSignificantShare) return {};
   const trace::Intervals reads =
-      trace::time_of(subject.trace, [](const Event& event) { return event.kind == EventKind::disk_read; });
-  Advice advice = subject.knobs.deeper_prefetch();
+      trace::time_of(subject.trace, [](const TraceEvent& event) { return event.kind == EventKind::disk_read; });
+  Advice advice = subject.tunables.deeper_prefetch();
   advice.text = "a larger --host-budget, or " + advice.text;
   Finding finding =
       subject.costs("disk-late", ms, "reads of the disk come late by " + ms_text(ms) + " a step", std::move(advice));
@@ -132,11 +132,11 @@ std::optional<Finding> disk_late(const Subject& subject) {
   return finding;
 }
 
-std::optional<Finding> recompute_dear(const Subject& subject) {
-  const result::TransferFigures& transfer = subject.measurement.transfer;
+std::optional<Finding> recompute_expensive(const TrialView& subject) {
+  const result::TransferStats& transfer = subject.measurement.transfer;
   const double ms = subject.measurement.recompute_ms;
   const auto bytes = static_cast<double>(recomputed_bytes(subject.trace));
-  if (subject.share_of_step(ms) < kWorthTelling || bytes <= 0) return {};
+  if (subject.share_of_step(ms) < kSignificantShare || bytes <= 0) return {};
   if (transfer.link_out_gb_per_s <= 0 || transfer.link_in_gb_per_s <= 0) return {};
   const double moved_ms = (bytes / transfer.link_out_gb_per_s + bytes / transfer.link_in_gb_per_s) / 1e6;
   if (ms <= moved_ms) return {};
@@ -146,7 +146,7 @@ std::optional<Finding> recompute_dear(const Subject& subject) {
                         " that the link moves in " + ms_text(moved_ms),
                     "place them on host");
   finding.bytes = static_cast<int64_t>(bytes);
-  const trace::Intervals reruns = trace::time_of(subject.trace, [&](const Event& event) {
+  const trace::Intervals reruns = trace::time_of(subject.trace, [&](const TraceEvent& event) {
     return event.region.kind != trace::RegionKind::none && event.region.pass == trace::Pass::recompute;
   });
   if (!reruns.empty()) finding.evidence = subject.evidence(reruns, EventKind::region);

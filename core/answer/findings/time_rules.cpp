@@ -1,19 +1,19 @@
 #include <algorithm>
 
-#include "core/base/layout.h"
 #include "core/answer/findings/finding_rules.h"
+#include "core/base/layout.h"
 
 namespace memtune::findings {
 namespace {
 
-using trace::Interval;
 using trace::Intervals;
+using trace::TimeInterval;
 
 constexpr double kIdle = 0.02;     // of the step
 constexpr double kOverhead = 0.1;  // of the measured step
 
 // A finding about how reliable the figures are.
-Finding doubt(const Subject& subject, const char* rule, double weight, std::string what, std::string advice) {
+Finding doubt(const TrialView& subject, const char* rule, double weight, std::string what, std::string advice) {
   Finding finding = subject.costs(rule, 0, std::move(what), std::move(advice));
   finding.severity = Severity::problem;
   finding.weight = weight;
@@ -22,15 +22,15 @@ Finding doubt(const Subject& subject, const char* rule, double weight, std::stri
 }
 
 // From the first device event of each step to its last. Host work before and after is no gap.
-Intervals active(const Subject& subject) {
-  const trace::Occupation& occupation = subject.occupation;
+Intervals active(const TrialView& subject) {
+  const trace::StepTimeBreakdown& breakdown = subject.breakdown;
   Intervals busy;
   for (const Intervals* set :
-       {&occupation.compute, &occupation.in, &occupation.out, &occupation.collectives, &occupation.wait})
+       {&breakdown.compute, &breakdown.in, &breakdown.out, &breakdown.collectives, &breakdown.wait})
     busy.insert(busy.end(), set->begin(), set->end());
   busy = trace::unite(std::move(busy));
-  std::vector<Interval> spans;
-  for (const Interval& step : subject.steps) {
+  std::vector<TimeInterval> spans;
+  for (const TimeInterval& step : subject.steps) {
     const Intervals within = trace::intersect(busy, {step});
     if (!within.empty()) spans.push_back({within.front().start, within.back().end});
   }
@@ -39,7 +39,7 @@ Intervals active(const Subject& subject) {
 
 Intervals optimizer_phases(const trace::Trace& trace) {
   Intervals phases;
-  for (const trace::Event& event : trace.events)
+  for (const trace::TraceEvent& event : trace.events)
     if (event.kind == trace::EventKind::region && event.region.kind == trace::RegionKind::phase &&
         event.region.pass == trace::Pass::optimizer)
       phases.push_back({event.start_ns, event.end_ns});
@@ -48,8 +48,8 @@ Intervals optimizer_phases(const trace::Trace& trace) {
 
 }  // namespace
 
-std::optional<Finding> device_idle(const Subject& subject) {
-  const Intervals gaps = trace::intersect(subject.occupation.idle, active(subject));
+std::optional<Finding> device_idle(const TrialView& subject) {
+  const Intervals gaps = trace::intersect(subject.breakdown.idle, active(subject));
   const double ms = subject.per_step_ms(trace::total(gaps));
   if (gaps.empty() || subject.share_of_step(ms) < kIdle) return {};
   const int64_t in_optimizer = trace::total(trace::intersect(gaps, optimizer_phases(subject.trace)));
@@ -66,10 +66,10 @@ std::optional<Finding> device_idle(const Subject& subject) {
   return finding;
 }
 
-std::optional<Finding> collectives_exposed(const Subject& subject) {
-  const Intervals& alone = subject.occupation.collectives;
+std::optional<Finding> collectives_exposed(const TrialView& subject) {
+  const Intervals& alone = subject.breakdown.collectives;
   const double ms = subject.per_step_ms(trace::total(alone));
-  if (subject.share_of_step(ms) < kWorthTelling) return {};
+  if (subject.share_of_step(ms) < kSignificantShare) return {};
   Finding finding =
       subject.costs("collectives-exposed", ms,
                     "collectives exposed " + ms_text(ms) + " a step: gathered or reduced, or waited for a rank",
@@ -78,7 +78,7 @@ std::optional<Finding> collectives_exposed(const Subject& subject) {
   return finding;
 }
 
-std::optional<Finding> records_lost(const Subject& subject) {
+std::optional<Finding> records_lost(const TrialView& subject) {
   if (subject.trace.lost_records <= 0) return {};
   const double all = static_cast<double>(subject.trace.events.size()) + static_cast<double>(subject.trace.lost_records);
   return doubt(subject, "records-lost", static_cast<double>(subject.trace.lost_records) / all,
@@ -87,14 +87,14 @@ std::optional<Finding> records_lost(const Subject& subject) {
                "trace fewer steps");
 }
 
-std::optional<Finding> steps_vary(const Subject& subject) {
+std::optional<Finding> steps_vary(const TrialView& subject) {
   if (!subject.measurement.noisy) return {};
   const double spread = result::spread(subject.measurement.step_ms);
   return doubt(subject, "steps-vary", spread, "steps vary by " + fixed(100 * spread, 0) + " %",
                "more --steps, and nothing else on the machine");
 }
 
-std::optional<Finding> profiler_slows(const Subject& subject) {
+std::optional<Finding> profiler_slows(const TrialView& subject) {
   const double overhead = subject.measurement.profiler_overhead;
   if (overhead < kOverhead) return {};
   return doubt(subject, "profiler-slows", overhead,

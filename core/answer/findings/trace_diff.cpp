@@ -10,9 +10,9 @@
 namespace memtune::findings {
 namespace {
 
-using trace::Event;
-using trace::Interval;
 using trace::Intervals;
+using trace::TimeInterval;
+using trace::TraceEvent;
 
 constexpr double kWorthACause = 0.05;  // ms
 using Times = std::array<double, 6>;   // ms a step, in the order of kDeviceParts
@@ -21,7 +21,7 @@ struct RegionTime {
   std::string name;
   double ms = 0;  // per step
   Times within{};
-  Interval first;  // in the aligned step
+  TimeInterval first;  // in the aligned step
 };
 
 std::string signed_ms(double ms) { return (ms < 0 ? "-" : "+") + fixed(std::abs(ms), 1) + " ms"; }
@@ -30,7 +30,7 @@ constexpr int32_t kAllBlocks = INT32_MAX;
 
 // Regions of two traces are compared if they have the same key. Regions of unknown kind need the same name.
 struct RegionKey {
-  trace::Region region;
+  trace::TraceRegion region;
   std::string name;
   auto operator<=>(const RegionKey&) const = default;
 };
@@ -39,13 +39,13 @@ struct RegionKey {
 class Side {
  public:
   explicit Side(const trace::Trace& trace)
-      : trace_(trace), steps_(trace::find_steps(trace)), occupation_(trace::find_occupation(trace, steps_)) {
-    std::vector<Interval> by_length = steps_;
-    std::ranges::sort(by_length, {}, [](const Interval& step) { return step.end - step.start; });
+      : trace_(trace), steps_(trace::find_steps(trace)), breakdown_(trace::find_step_time_breakdown(trace, steps_)) {
+    std::vector<TimeInterval> by_length = steps_;
+    std::ranges::sort(by_length, {}, [](const TimeInterval& step) { return step.end - step.start; });
     if (!by_length.empty()) aligned_ = by_length[(by_length.size() - 1) / 2];
   }
 
-  Interval aligned() const { return aligned_; }
+  TimeInterval aligned() const { return aligned_; }
   double step_ms() const { return per_step(trace::total(trace::unite(steps_))); }
 
   Times device() const {
@@ -57,21 +57,21 @@ class Side {
   std::map<RegionKey, RegionTime> regions() const {
     struct Stretches {
       std::string name;
-      std::vector<Interval> all;
+      std::vector<TimeInterval> all;
     };
     std::map<RegionKey, Stretches> found;
-    const auto add = [&](const trace::Region& region, const std::string& name, const Event& event) {
+    const auto add = [&](const trace::TraceRegion& region, const std::string& name, const TraceEvent& event) {
       const bool known = region.kind != trace::RegionKind::none;
       Stretches& stretches = found[{region, known ? "" : name}];
       stretches.name = name;
       stretches.all.push_back({event.start_ns, event.end_ns});
     };
-    for (const Event& event : trace_.events) {
+    for (const TraceEvent& event : trace_.events) {
       if (event.kind != trace::EventKind::region || event.region.kind == trace::RegionKind::step) continue;
       if (!trace_.counts(event)) continue;
       add(event.region, trace_.names[event.name], event);
       if (event.region.kind == trace::RegionKind::block)
-        add(trace::Region::of_block(kAllBlocks, event.region.pass), "all blocks " + to_string(event.region.pass),
+        add(trace::TraceRegion::of_block(kAllBlocks, event.region.pass), "all blocks " + to_string(event.region.pass),
             event);
     }
     std::map<RegionKey, RegionTime> regions;
@@ -85,8 +85,8 @@ class Side {
 
  private:
   std::array<const Intervals*, 6> sets() const {
-    return {&occupation_.compute,     &occupation_.in,   &occupation_.out,
-            &occupation_.collectives, &occupation_.wait, &occupation_.idle};
+    return {&breakdown_.compute,     &breakdown_.in,   &breakdown_.out,
+            &breakdown_.collectives, &breakdown_.wait, &breakdown_.idle};
   }
 
   double per_step(int64_t ns) const {
@@ -98,7 +98,7 @@ class Side {
     time.ms = per_step(trace::total(stretches));
     for (size_t i = 0; i < time.within.size(); ++i) {
       int64_t ns = 0;
-      for (const Interval& stretch : stretches) ns += trace::time_within(stretch, *sets()[i]);
+      for (const TimeInterval& stretch : stretches) ns += trace::time_within(stretch, *sets()[i]);
       time.within[i] = per_step(ns);
     }
     const Intervals in_step = trace::intersect(stretches, {aligned_});
@@ -107,9 +107,9 @@ class Side {
   }
 
   const trace::Trace& trace_;
-  std::vector<Interval> steps_;
-  trace::Occupation occupation_;
-  Interval aligned_;
+  std::vector<TimeInterval> steps_;
+  trace::StepTimeBreakdown breakdown_;
+  TimeInterval aligned_;
 };
 
 // The device activity that differs most, in the direction of the whole difference.
@@ -140,15 +140,15 @@ TraceDiff diff(const trace::Trace& a, const trace::Trace& b) {
     const std::string& name = time.name.empty() ? other.name : time.name;
     diff.parts.push_back({name, true, time.ms, other.ms, cause(time, other), time.first, other.first});
   }
-  const auto start = [](const StepPart& part) { return std::max(part.in_a.start, part.in_b.start); };
-  std::stable_sort(diff.parts.begin(), diff.parts.end(), [&](const StepPart& left, const StepPart& right) {
+  const auto start = [](const StepPartDiff& part) { return std::max(part.in_a.start, part.in_b.start); };
+  std::stable_sort(diff.parts.begin(), diff.parts.end(), [&](const StepPartDiff& left, const StepPartDiff& right) {
     const double by = std::abs(left.delta_ms()) - std::abs(right.delta_ms());
     return by != 0 ? by > 0 : start(left) < start(right);
   });
   return diff;
 }
 
-std::string sentence(const StepPart& part) {
+std::string sentence(const StepPartDiff& part) {
   return part.name + " " + signed_ms(part.delta_ms()) + (part.cause.empty() ? "" : ": " + part.cause);
 }
 

@@ -2,11 +2,11 @@
 #include <cmath>
 #include <functional>
 
-#include "core/base/layout.h"
-#include "core/base/text.h"
 #include "core/answer/findings/finding_rules.h"
 #include "core/answer/result/effect.h"
 #include "core/answer/result/ranking.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
 
 namespace memtune::findings {
 namespace {
@@ -18,10 +18,10 @@ constexpr int64_t kOwnBytesOfStep = int64_t{1} << 20;  // per step: batches and 
 
 // The fastest variant that worked, trains the same and needs no more memory. Null if none is faster by more than noise,
 // or if steps do different work.
-const result::Row* better_than(const result::Row& row, std::span<const result::Row> rows) {
-  if (result::Ranking(rows).work() != result::Work::step) return nullptr;
-  const result::Row* best = nullptr;
-  for (const result::Row* other : result::choices(rows)) {
+const result::TrialRow* better_than(const result::TrialRow& row, std::span<const result::TrialRow> rows) {
+  if (result::Ranking(rows).work() != result::WorkUnit::step) return nullptr;
+  const result::TrialRow* best = nullptr;
+  for (const result::TrialRow* other : result::choices(rows)) {
     if (other == &row || static_cast<double>(peak(*other)) > kSameMemory * static_cast<double>(peak(row))) continue;
     if (other->measurement.step_ms.high >= row.measurement.step_ms.low) continue;
     if (!best || other->measurement.step_ms.median < best->measurement.step_ms.median) best = other;
@@ -29,23 +29,23 @@ const result::Row* better_than(const result::Row& row, std::span<const result::R
   return best;
 }
 
-std::string advice_for(const result::Row& row, std::span<const result::Row> rows) {
-  const result::Row* other = better_than(row, rows);
+std::string advice_for(const result::TrialRow& row, std::span<const result::TrialRow> rows) {
+  const result::TrialRow* other = better_than(row, rows);
   if (!other) return "";
   const double gained = row.measurement.step_ms.median - other->measurement.step_ms.median;
   return other->measurement.strategy + " takes no more memory, and " + ms_text(gained) + " less";
 }
 
 // Settings of the trainer that change nothing here. A CPU's peak is resident memory, which would not show a change.
-void tell_without_effect(std::span<const result::Row> rows, std::vector<Finding>& findings) {
-  const auto base = std::ranges::find_if(rows, [](const result::Row& row) { return is_base(row) && worked(row); });
+void tell_without_effect(std::span<const result::TrialRow> rows, std::vector<Finding>& findings) {
+  const auto base = std::ranges::find_if(rows, [](const result::TrialRow& row) { return is_base(row) && worked(row); });
   if (base == rows.end() || base->measurement.device.starts_with("CPU")) return;
   const result::Ranking ranking(rows);
   std::vector<std::string> names;
-  for (const result::Row& row : rows) {
+  for (const result::TrialRow& row : rows) {
     const double apart = static_cast<double>(peak(row)) / static_cast<double>(peak(*base)) - 1;
     if (&row == &*base || !worked(row) || std::abs(apart) > kSamePeak) continue;
-    if (ranking.as_fast(row, *base) && std::abs(ranking.ratio(row, *base).value - 1) <= kSameTime)
+    if (ranking.equally_fast(row, *base) && std::abs(ranking.ratio(row, *base).value - 1) <= kSameTime)
       names.push_back(row.measurement.strategy);
   }
   if (names.empty()) return;
@@ -57,14 +57,14 @@ void tell_without_effect(std::span<const result::Row> rows, std::vector<Finding>
   findings.push_back(std::move(finding));
 }
 
-void tell_exposed_copies(std::span<const result::Row> rows, std::vector<Finding>& findings) {
-  for (const result::Row& row : rows) {
-    const result::TransferFigures& transfer = row.measurement.transfer;
+void tell_exposed_copies(std::span<const result::TrialRow> rows, std::vector<Finding>& findings) {
+  for (const result::TrialRow& row : rows) {
+    const result::TransferStats& transfer = row.measurement.transfer;
     if (!worked(row) || transfer.out_bytes < kOwnBytesOfStep) continue;
     Finding finding;
     finding.weight = transfer.exposed_ms / row.measurement.step_ms.median;
-    if (finding.weight < kWorthTelling) continue;
-    finding.severity = finding.weight >= kGrave ? Severity::problem : Severity::advice;
+    if (finding.weight < kSignificantShare) continue;
+    finding.severity = finding.weight >= kSevereShare ? Severity::problem : Severity::advice;
     finding.rule = "copies-exposed";
     finding.what = row.measurement.strategy + ": copies hold the device up for " + ms_text(transfer.exposed_ms) +
                    " a step, " + fixed(100 * transfer.hidden, 0) + " % of them under compute";
@@ -77,7 +77,7 @@ void tell_exposed_copies(std::span<const result::Row> rows, std::vector<Finding>
 
 }  // namespace
 
-std::vector<Finding> of_variants(std::span<const result::Row> rows) {
+std::vector<Finding> variant_findings(std::span<const result::TrialRow> rows) {
   std::vector<Finding> findings;
   tell_exposed_copies(rows, findings);
   tell_without_effect(rows, findings);

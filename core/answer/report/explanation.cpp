@@ -3,19 +3,19 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/base/bytes.h"
-#include "core/base/layout.h"
-#include "core/base/text.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/ranking.h"
 #include "core/answer/result/rounds.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
 
 namespace memtune::report {
 namespace {
 
-void add_link(const Report& report, std::vector<Term>& terms) {
-  for (const result::Row& row : report.rows) {
-    const result::TransferFigures& t = row.measurement.transfer;
+void add_link(const Report& report, std::vector<GlossaryTerm>& terms) {
+  for (const result::TrialRow& row : report.rows) {
+    const result::TransferStats& t = row.measurement.transfer;
     if (t.link_out_gb_per_s <= 0 || t.link_in_gb_per_s <= 0) continue;
     terms.push_back({"Link", fixed(t.link_out_gb_per_s, 1) + " GB/s out, " + fixed(t.link_in_gb_per_s, 1) +
                                  " GB/s in, measured idle with pinned memory in the same process"});
@@ -38,16 +38,16 @@ std::string peak_meaning(const Report& report) {
 
 }  // namespace
 
-std::vector<Term> meanings(const std::vector<Column>& columns) {
-  std::vector<Term> terms;
-  for (const Column& column : columns) {
+std::vector<GlossaryTerm> meanings(const std::vector<TableColumn>& columns) {
+  std::vector<GlossaryTerm> terms;
+  for (const TableColumn& column : columns) {
     if (!column.meaning.empty()) terms.push_back({trim(column.head), column.meaning});
   }
   return terms;
 }
 
-std::vector<Term> method(const Report& report) {
-  std::vector<Term> terms = {{"Model", report.model}, {"Device", device_text(report)}};
+std::vector<GlossaryTerm> method(const Report& report) {
+  std::vector<GlossaryTerm> terms = {{"Model", report.model}, {"Device", device_text(report)}};
   if (!report.settings.empty()) terms.push_back({"Settings", report.settings});
   if (report.budget_bytes > 0)
     terms.push_back({"Budget", format_bytes(report.budget_bytes) + " of the device's memory"});
@@ -64,12 +64,12 @@ std::vector<Term> method(const Report& report) {
     terms.push_back({"Gradients", "loss and gradients compared with those of " + report.reference +
                                       " before anything was timed, bit for bit where deterministic kernels exist"});
   add_link(report, terms);
-  for (Term& term : circumstances(report.origin)) terms.push_back(std::move(term));
+  for (GlossaryTerm& term : circumstances(report.origin)) terms.push_back(std::move(term));
   return terms;
 }
 
-std::vector<Term> circumstances(const trace::Origin& origin) {
-  std::vector<Term> terms;
+std::vector<GlossaryTerm> circumstances(const trace::Provenance& origin) {
+  std::vector<GlossaryTerm> terms;
   const auto add = [&](const char* term, const std::string& text) {
     if (!text.empty()) terms.push_back({term, text});
   };
@@ -83,11 +83,11 @@ std::vector<Term> circumstances(const trace::Origin& origin) {
   return terms;
 }
 
-std::string headline(const Report& report, const result::Row& row) {
+std::string headline(const Report& report, const result::TrialRow& row) {
   const result::Measurement& m = row.measurement;
   std::string time = fixed(m.step_ms.median, digits_for(m.step_ms.median)) + " ms a step";
   std::string peak = format_bytes(m.peak_bytes.allocated) + " at the peak";
-  const result::Row* base = reference_row(report, row);
+  const result::TrialRow* base = reference_row(report, row);
   if (base && base != &row && base->measurement.step_ms.median > 0) {
     time += " (" + fixed(result::Ranking(report.rows).ratio(row, *base).value, 2) + " × " + report.reference + ")";
     const int64_t more = m.peak_bytes.allocated - base->measurement.peak_bytes.allocated;

@@ -7,27 +7,27 @@
 
 #include "core/answer/report/report.h"
 #include "core/answer/report/text/columns.h"
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::report {
 
-struct Term {
+struct GlossaryTerm {
   std::string term, text;
 };
 
 // Explains the columns that have a `meaning`.
-std::vector<Term> meanings(const std::vector<Column>& columns);
+std::vector<GlossaryTerm> meanings(const std::vector<TableColumn>& columns);
 
 // How the sweep measured: "Trials", "Step time", "Peak", ...
-std::vector<Term> method(const Report& report);
+std::vector<GlossaryTerm> method(const Report& report);
 
 // The known ones of "Versions", "Machine" and "Date". The command is not among them: formats print it on its own line
 // to copy.
-std::vector<Term> circumstances(const trace::Origin& origin);
+std::vector<GlossaryTerm> circumstances(const trace::Provenance& origin);
 
 // Step time and peak of `row`, compared with the reference: "320.0 ms a step (1.28 × none), 12 GiB at the peak (24 GiB
 // less than none)".
-std::string headline(const Report& report, const result::Row& row);
+std::string headline(const Report& report, const result::TrialRow& row);
 
 // Why the maximum of the trace's memory curve differs from the measured peak; "" if they agree within 1 %.
 std::string peak_note(int64_t curve_bytes, int64_t measured_bytes);

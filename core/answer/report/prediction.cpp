@@ -9,7 +9,7 @@
 namespace memtune::report {
 namespace {
 
-using result::Row;
+using result::TrialRow;
 
 std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 
@@ -26,13 +26,14 @@ std::string saved_text(double ms) {
 }  // namespace
 
 bool has_predictions(const Report& report) {
-  return std::ranges::any_of(report.rows, [](const Row& row) { return row.predicted.has_value(); });
+  return std::ranges::any_of(report.rows, [](const TrialRow& row) { return row.predicted.has_value(); });
 }
 
 std::string predictions_text(const Report& report) {
   const result::PredictionErrors errors = result::prediction_errors(report.rows);
   if (errors.trials == 0) return "";
-  const auto failed = std::ranges::count_if(report.rows, [](const Row& row) { return row.predicted && !worked(row); });
+  const auto failed =
+      std::ranges::count_if(report.rows, [](const TrialRow& row) { return row.predicted && !worked(row); });
   const std::string others = failed == 0 ? "" : "; " + std::to_string(failed) + " more did not work";
   if (errors.trials == 1)
     return "1 trial: step time off by " + percent(errors.step_most) + ", the peak by " + percent(errors.peak_most) +
@@ -44,21 +45,21 @@ std::string predictions_text(const Report& report) {
 
 std::vector<std::string> bounds_text(const Report& report) {
   std::vector<std::string> lines;
-  for (const Row& row : report.rows)
+  for (const TrialRow& row : report.rows)
     if (row.predicted && row.predicted->least_ms > 0)
       lines.push_back(label(row) + ": " + ms(row.predicted->step_ms) +
                       " on paper, where no plan of as little memory takes less than " + ms(row.predicted->least_ms));
   return lines;
 }
 
-std::optional<result::MemoryPrice> price_of_more(const Report& report) {
-  const auto chosen = std::ranges::find_if(report.rows, &Row::recommended);
+std::optional<result::ExtraMemoryBenefit> benefit_of_more_memory(const Report& report) {
+  const auto chosen = std::ranges::find_if(report.rows, &TrialRow::recommended);
   if (chosen == report.rows.end() || report.goal != result::Goal::throughput) return {};
-  return result::price_of_more(report.rows, *chosen, report.budget_bytes);
+  return result::benefit_of_more_memory(report.rows, *chosen, report.budget_bytes);
 }
 
 std::string more_memory_text(const Report& report) {
-  const auto price = price_of_more(report);
+  const auto price = benefit_of_more_memory(report);
   if (!price) return "";
   constexpr double kGiB = 1 << 30;
   const int64_t peak = result::peak(*price->row);

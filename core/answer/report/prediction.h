@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/answer/report/report.h"
-#include "core/answer/result/memory_price.h"
+#include "core/answer/result/extra_memory_benefit.h"
 
 namespace memtune::report {
 
@@ -22,7 +22,7 @@ std::vector<std::string> bounds_text(const Report& report);
 std::string predictions_text(const Report& report);
 
 // Time saved by more memory than the budget, compared with the recommended trial. None unless the goal is throughput.
-std::optional<result::MemoryPrice> price_of_more(const Report& report);
+std::optional<result::ExtraMemoryBenefit> benefit_of_more_memory(const Report& report);
 
 // "each GiB more would save 3.5 ms a step, up to 21.2 GiB (checkpoint:cheap: 267.1 ms)". "" if no measured row above
 // the budget is faster.

@@ -2,19 +2,19 @@
 
 #include <algorithm>
 
+#include "core/answer/result/metrics.h"
 #include "core/base/layout.h"
-#include "core/answer/result/figures.h"
 
 namespace memtune::report {
 namespace {
 
-using result::FigureColumn;
-using result::RankShare;
-using result::Row;
+using result::MetricColumn;
+using result::RankMeasurement;
+using result::TrialRow;
 
 // A rank as a row, to format its figures like those of a trial.
-Row as_row(const RankShare& rank) {
-  Row row;
+TrialRow as_row(const RankMeasurement& rank) {
+  TrialRow row;
   row.measurement.step_ms = rank.step_ms;
   row.measurement.peak_bytes = rank.peak_bytes;
   row.measurement.optimizer_ms = rank.optimizer_ms;
@@ -24,31 +24,31 @@ Row as_row(const RankShare& rank) {
 
 }  // namespace
 
-const Row* rank_row(const Report& report) {
-  const auto recommended = std::ranges::find_if(report.rows, &Row::recommended);
-  const Row* row = recommended != report.rows.end() ? &*recommended
-                   : report.rows.size() == 1        ? &report.rows.front()
-                                                    : nullptr;
+const TrialRow* rank_row(const Report& report) {
+  const auto recommended = std::ranges::find_if(report.rows, &TrialRow::recommended);
+  const TrialRow* row = recommended != report.rows.end() ? &*recommended
+                        : report.rows.size() == 1        ? &report.rows.front()
+                                                         : nullptr;
   return row && !row->measurement.ranks.empty() ? row : nullptr;
 }
 
-std::vector<Column> rank_columns(const Report& report) {
-  const Row* row = rank_row(report);
+std::vector<TableColumn> rank_columns(const Report& report) {
+  const TrialRow* row = rank_row(report);
   if (!row) return {};
-  std::vector<Row> rows;
-  Column names{"rank", Column::kAlways, true, {}, 1, ""};
-  for (const RankShare& rank : row->measurement.ranks) {
+  std::vector<TrialRow> rows;
+  TableColumn names{"rank", TableColumn::kAlways, true, {}, 1, ""};
+  for (const RankMeasurement& rank : row->measurement.ranks) {
     names.cells.push_back({std::to_string(rank.rank)});
     rows.push_back(as_row(rank));
   }
-  const std::vector<const Row*> pointers = result::pointers_to(rows);
-  std::vector<Column> columns = {names};
+  const std::vector<const TrialRow*> pointers = result::pointers_to(rows);
+  std::vector<TableColumn> columns = {names};
   for (const char* key : {"step_ms", "peak_allocated_bytes", "peak_reserved_bytes", "peak_device_bytes", "optimizer_ms",
                           "exposed_communication_ms"}) {
-    const FigureColumn figure(result::figure(key), pointers);
-    Column column{figure.head(), Column::kAlways, false, {}, 2, ""};
-    for (const Row* each : pointers) column.cells.push_back({figure.text(each->measurement)});
-    const auto nothing = [](const Cell& cell) { return cell.text == result::kNothing; };
+    const MetricColumn metric(result::metric(key), pointers);
+    TableColumn column{metric.head(), TableColumn::kAlways, false, {}, 2, ""};
+    for (const TrialRow* each : pointers) column.cells.push_back({metric.text(each->measurement)});
+    const auto nothing = [](const TableCell& cell) { return cell.text == result::kNothing; };
     if (!std::ranges::all_of(column.cells, nothing)) columns.push_back(std::move(column));
   }
   return columns;

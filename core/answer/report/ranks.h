@@ -9,8 +9,8 @@
 namespace memtune::report {
 
 // The trial whose ranks are shown. Null if it ran as one process, or if none is recommended among several.
-const result::Row* rank_row(const Report& report);
+const result::TrialRow* rank_row(const Report& report);
 // One cell per rank. Empty if rank_row is null.
-std::vector<Column> rank_columns(const Report& report);
+std::vector<TableColumn> rank_columns(const Report& report);
 
 }  // namespace memtune::report

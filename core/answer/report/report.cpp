@@ -6,17 +6,17 @@
 
 namespace memtune::report {
 
-using result::Row;
+using result::TrialRow;
 
-const Row* reference_row(const Report& report, const Row& row) {
-  const auto found = std::ranges::find_if(report.rows, [&](const Row& other) {
+const TrialRow* reference_row(const Report& report, const TrialRow& row) {
+  const auto found = std::ranges::find_if(report.rows, [&](const TrialRow& other) {
     return worked(other) && other.measurement.strategy == report.reference && same_axes(other, row);
   });
   return found == report.rows.end() ? nullptr : &*found;
 }
 
 bool is_of_commands(const Report& report) {
-  return std::ranges::any_of(report.rows, [](const Row& row) { return !row.command.empty(); });
+  return std::ranges::any_of(report.rows, [](const TrialRow& row) { return !row.command.empty(); });
 }
 
 bool has_resident_peaks(const Report& report) { return is_of_commands(report) && report.device.starts_with("CPU"); }
@@ -28,15 +28,16 @@ Report printable(Report report) {
   clean(report.version, report.model, report.device, report.settings, report.reshard, report.shard_flags);
   clean(report.recommendation.reason, report.trainer, report.no_plan);
   clean_names(report.reference, report.recommendation.strategy);
-  trace::Origin& origin = report.origin;
+  trace::Provenance& origin = report.origin;
   clean(origin.written, origin.command, origin.model, origin.memtune, origin.torch, origin.driver, origin.machine);
   for (std::string& note : report.notes) clean(note);
-  for (findings::Finding& finding : report.findings) clean(finding.rule, finding.what, finding.advice, finding.instead);
-  for (Row& row : report.rows) {
+  for (findings::Finding& finding : report.findings)
+    clean(finding.rule, finding.what, finding.advice, finding.alternative_strategy);
+  for (TrialRow& row : report.rows) {
     result::Measurement& m = row.measurement;
     clean_names(m.strategy, m.equal_to, m.gradients.worst, m.gradients.against, m.losses.against);
     clean(m.reason, m.no_effect, m.dtype, m.device, m.plan, m.trace, row.config, row.python);
-    for (result::Round& round : m.rounds) clean_names(round.base);
+    for (result::RoundMeasurement& round : m.rounds) clean_names(round.base);
     for (std::string& word : row.command) clean(word);
     for (result::SaveMeasurement& save : row.saves) clean_names(save.mode), clean(save.reason, save.no_slowdown);
   }

@@ -7,7 +7,7 @@
 
 #include "core/answer/findings/findings.h"
 #include "core/answer/result/recommend.h"
-#include "core/record/trace/origin.h"
+#include "core/record/trace/provenance.h"
 
 namespace memtune::report {
 
@@ -15,7 +15,7 @@ struct Report {
   std::string version;             // memtune's own
   std::string model;               // "model.pt", "decoder-tiny (profile)"
   std::string device;              // "NVIDIA H200", "CPU (2 cores)"
-  trace::Origin origin;            // of the sweep
+  trace::Provenance origin;        // of the sweep
   std::string settings;            // one line: inputs, loss, optimizer, dtype; may be empty
   std::string reference = "none";  // strategy that the others are compared with
   bool emulated = false;           // the CPU emulated the device
@@ -25,14 +25,14 @@ struct Report {
   std::string reshard = {};      // when gathered parameters are freed (a word of kReshard); "": one rank
   std::string shard_flags = {};  // the other sharding options, as command line flags
   bool shards_on_host = false;
-  int64_t global_batch = 0;       // samples per step with gradient accumulation; 0: a step is one batch
-  double mtbf_s = 0;              // mean time between failures of the job; 0: not given
-  int64_t keep_last = 0;          // saved states that the training keeps; 0: all
-  std::vector<result::Row> rows;  // in any order
+  int64_t global_batch = 0;            // samples per step with gradient accumulation; 0: a step is one batch
+  double mtbf_s = 0;                   // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;               // saved states that the training keeps; 0: all
+  std::vector<result::TrialRow> rows;  // in any order
   result::Recommendation recommendation;
-  std::vector<findings::Finding> findings;  // in the recommended trial's trace, most severe first
-  std::vector<result::Frontier> frontiers;  // predicted step time and peak of plans over all budgets
-  std::vector<std::string> notes;           // notes for the user, one line each
+  std::vector<findings::Finding> findings;           // in the recommended trial's trace, most severe first
+  std::vector<result::PredictedFrontier> frontiers;  // predicted step time and peak of plans over all budgets
+  std::vector<std::string> notes;                    // notes for the user, one line each
   // Set for a command for which memtune looked for a plan (ways.h):
   bool planned = false;
   std::string trainer = {};  // whose settings were tried; "": none
@@ -41,7 +41,7 @@ struct Report {
 
 // The row to compare `row` with: the reference strategy at the same batch and sequence, if it worked. May be `row`
 // itself; nullptr if there is none.
-const result::Row* reference_row(const Report& report, const result::Row& row);
+const result::TrialRow* reference_row(const Report& report, const result::TrialRow& row);
 
 // Whether the rows are variants of a training command. Their losses are compared, not their gradients.
 bool is_of_commands(const Report& report);

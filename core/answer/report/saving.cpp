@@ -3,20 +3,20 @@
 #include <algorithm>
 #include <array>
 
+#include "core/answer/result/metrics.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/answer/result/figures.h"
 
 namespace memtune::report {
 namespace {
 
-using result::Row;
-using result::SaveAdvice;
+using result::SaveIntervalAdvice;
 using result::SaveMeasurement;
+using result::TrialRow;
 
 constexpr std::array kRates = {3600.0, 12 * 3600.0, 7 * 86400.0};  // mean times between failures if none is given
 
-std::vector<const SaveMeasurement*> that_worked(const Row& row) {
+std::vector<const SaveMeasurement*> that_worked(const TrialRow& row) {
   std::vector<const SaveMeasurement*> saves;
   for (const SaveMeasurement& save : row.saves)
     if (save.outcome == result::Outcome::ok) saves.push_back(&save);
@@ -27,20 +27,22 @@ std::string percent_text(double share, double least) { return fixed(100 * share,
 
 class SavingColumns {
  public:
-  SavingColumns(const Row& row, double mtbf_s) : row_(row), saves_(that_worked(row)), mtbf_s_(mtbf_s) {}
+  SavingColumns(const TrialRow& row, double mtbf_s) : row_(row), saves_(that_worked(row)), mtbf_s_(mtbf_s) {}
 
-  std::vector<Column> make() {
+  std::vector<TableColumn> make() {
     const auto best = result::advise(row_.saves, row_.measurement.step_ms.median, mtbf_s_ > 0 ? mtbf_s_ : kRates[1]);
     add(" ", true, [&](const SaveMeasurement& save) {
-      return mtbf_s_ > 0 && best && save.mode == best->mode ? Cell{"*", Paint::good} : Cell{""};
+      return mtbf_s_ > 0 && best && save.mode == best->mode ? TableCell{"*", TextStyle::good} : TableCell{""};
     });
-    add("saving state", true, [](const SaveMeasurement& save) { return Cell{save.mode}; });
+    add("saving state", true, [](const SaveMeasurement& save) { return TableCell{save.mode}; });
     add_ms("blocked ms", &SaveMeasurement::blocked_ms, "what training waited for a save, the median");
     add_ms("most ms", &SaveMeasurement::most_blocked_ms);
     add_ms("durable ms", &SaveMeasurement::durable_ms, "until it was on the disk");
     add(
         "× step", false,
-        [](const SaveMeasurement& save) { return Cell{save.slowdown ? fixed(*save.slowdown, 2) : result::kNothing}; },
+        [](const SaveMeasurement& save) {
+          return TableCell{save.slowdown ? fixed(*save.slowdown, 2) : result::kNothing};
+        },
         "steps while a save was on its way to those without; – too few such steps");
     add_bytes("state", &SaveMeasurement::bytes);
     add_bytes("host", &SaveMeasurement::host_bytes);
@@ -51,25 +53,27 @@ class SavingColumns {
  private:
   template <typename Make>
   void add(std::string head, bool words, Make make, std::string meaning = "") {
-    Column column{std::move(head), Column::kAlways, words, {}, columns_.size() < 2 ? 1 : 2, std::move(meaning)};
+    TableColumn column{std::move(head),   TableColumn::kAlways, words, {}, columns_.size() < 2 ? 1 : 2,
+                       std::move(meaning)};
     for (const SaveMeasurement* save : saves_) column.cells.push_back(make(*save));
     columns_.push_back(std::move(column));
   }
 
-  void add_ms(const char* head, double SaveMeasurement::*figure, const char* meaning = "") {
-    const auto less = [&](const SaveMeasurement* a, const SaveMeasurement* b) { return a->*figure < b->*figure; };
-    const int digits = digits_for((*std::ranges::min_element(saves_, less))->*figure);
+  void add_ms(const char* head, double SaveMeasurement::*metric, const char* meaning = "") {
+    const auto less = [&](const SaveMeasurement* a, const SaveMeasurement* b) { return a->*metric < b->*metric; };
+    const int digits = digits_for((*std::ranges::min_element(saves_, less))->*metric);
     add(
-        head, false, [&](const SaveMeasurement& save) { return Cell{fixed(save.*figure, std::min(digits, 2))}; },
+        head, false, [&](const SaveMeasurement& save) { return TableCell{fixed(save.*metric, std::min(digits, 2))}; },
         meaning);
   }
 
-  void add_bytes(const char* head, int64_t SaveMeasurement::*figure) {
+  void add_bytes(const char* head, int64_t SaveMeasurement::*metric) {
     int64_t largest = 0;
-    for (const SaveMeasurement* save : saves_) largest = std::max(largest, save->*figure);
+    for (const SaveMeasurement* save : saves_) largest = std::max(largest, save->*metric);
     const ByteUnit unit = unit_for(largest);
-    add(std::string(head) + " " + unit.name, false,
-        [&](const SaveMeasurement& save) { return Cell{fixed(static_cast<double>(save.*figure) / unit.bytes, 2)}; });
+    add(std::string(head) + " " + unit.name, false, [&](const SaveMeasurement& save) {
+      return TableCell{fixed(static_cast<double>(save.*metric) / unit.bytes, 2)};
+    });
   }
 
   void add_advice(double least) {
@@ -77,33 +81,35 @@ class SavingColumns {
       return result::advise(save, row_.measurement.step_ms.median, mtbf_s_);
     };
     add(
-        "every", false, [&](const SaveMeasurement& save) { return Cell{std::to_string(advice(save).every_steps)}; },
+        "every", false,
+        [&](const SaveMeasurement& save) { return TableCell{std::to_string(advice(save).every_steps)}; },
         "steps from one save to the next");
     add(
-        "cost %", false, [&](const SaveMeasurement& save) { return Cell{percent_text(advice(save).overhead, least)}; },
+        "cost %", false,
+        [&](const SaveMeasurement& save) { return TableCell{percent_text(advice(save).overhead, least)}; },
         "of the time, of saves and of failures");
   }
 
-  const Row& row_;
+  const TrialRow& row_;
   std::vector<const SaveMeasurement*> saves_;
   double mtbf_s_;
-  std::vector<Column> columns_;
+  std::vector<TableColumn> columns_;
 };
 
 }  // namespace
 
-const Row* saving_row(const Report& report) {
+const TrialRow* saving_row(const Report& report) {
   const auto found =
-      std::ranges::find_if(report.rows, [](const Row& row) { return row.recommended && !row.saves.empty(); });
+      std::ranges::find_if(report.rows, [](const TrialRow& row) { return row.recommended && !row.saves.empty(); });
   return found == report.rows.end() ? nullptr : &*found;
 }
 
-std::vector<Column> saving_columns(const Row& row, double mtbf_s) {
+std::vector<TableColumn> saving_columns(const TrialRow& row, double mtbf_s) {
   if (that_worked(row).empty()) return {};
   return SavingColumns(row, mtbf_s).make();
 }
 
-std::vector<std::string> saving_failures(const Row& row) {
+std::vector<std::string> saving_failures(const TrialRow& row) {
   std::vector<std::string> lines;
   for (const SaveMeasurement& save : row.saves)
     if (save.outcome != result::Outcome::ok)
@@ -111,7 +117,7 @@ std::vector<std::string> saving_failures(const Row& row) {
   return lines;
 }
 
-std::string saving_advice(const Row& row, double mtbf_s) {
+std::string saving_advice(const TrialRow& row, double mtbf_s) {
   const std::vector<double> rates = mtbf_s > 0 ? std::vector{mtbf_s} : std::vector(kRates.begin(), kRates.end());
   std::vector<std::string> parts;
   for (const double rate : rates)
@@ -120,7 +126,7 @@ std::string saving_advice(const Row& row, double mtbf_s) {
   return join(parts, "; ");
 }
 
-std::string saving_text(const SaveAdvice& advice) {
+std::string saving_text(const SaveIntervalAdvice& advice) {
   const std::string steps = advice.every_steps == 1 ? "step" : std::to_string(advice.every_steps) + " steps";
   return "with a failure every " + duration_text(advice.mtbf_s) + ": " + advice.mode + " every " + steps + " (" +
          duration_text(advice.interval_s) + "), " + percent_text(advice.overhead, advice.overhead) + " % of the time";

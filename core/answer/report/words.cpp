@@ -2,25 +2,25 @@
 
 #include <algorithm>
 
-#include "core/base/bytes.h"
-#include "core/base/layout.h"
-#include "core/base/text.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/text/columns.h"
 #include "core/answer/result/effect.h"
-#include "core/answer/result/losses.h"
+#include "core/answer/result/loss_comparison.h"
 #include "core/answer/result/ranking.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
 
 namespace memtune::report {
 namespace {
 
-using result::Row;
+using result::TrialRow;
 
 // Names the noisy trials, unless all trials are noisy.
-std::string noisy_times(const std::vector<const Row*>& rows) {
+std::string noisy_times(const std::vector<const TrialRow*>& rows) {
   double most = 0;
   std::vector<std::string> names;
-  for (const Row* row : rows) {
+  for (const TrialRow* row : rows) {
     if (!row->measurement.noisy) continue;
     most = std::max(most, spread(row->measurement.step_ms));
     names.push_back(label(*row));
@@ -35,9 +35,9 @@ constexpr double kBusy = 0.25;  // share of the cores; above it, other processes
 
 // Shows the round with the highest load from other processes.
 std::string busy_cores(const Report& report) {
-  const result::Round* most = nullptr;
-  for (const Row& row : report.rows)
-    for (const result::Round& round : row.measurement.rounds)
+  const result::RoundMeasurement* most = nullptr;
+  for (const TrialRow& row : report.rows)
+    for (const result::RoundMeasurement& round : row.measurement.rounds)
       if (round.cores > 0 && (!most || round.other_cores > most->other_cores)) most = &round;
   if (!most) return "";
   const auto cores = static_cast<double>(most->cores);
@@ -49,8 +49,8 @@ std::string busy_cores(const Report& report) {
 
 std::string busy_gpu(const Report& report) {
   int64_t most = 0;
-  for (const Row& row : report.rows)
-    for (const result::Round& round : row.measurement.rounds) most = std::max(most, round.gpu_processes);
+  for (const TrialRow& row : report.rows)
+    for (const result::RoundMeasurement& round : row.measurement.rounds) most = std::max(most, round.gpu_processes);
   if (most == 0) return "";
   return std::to_string(most) + (most == 1 ? " other process was" : " other processes were") +
          " on the GPU during trials; times and free memory may be theirs";
@@ -60,7 +60,7 @@ std::string busy_gpu(const Report& report) {
 // reason.
 std::vector<std::string> without_effect(const Report& report) {
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
-  for (const Row& row : report.rows) {
+  for (const TrialRow& row : report.rows) {
     const std::string reason = effect_text(row.measurement);
     if (reason.empty()) continue;
     auto found = std::ranges::find(reasons, reason, &std::pair<std::string, std::vector<std::string>>::first);
@@ -72,16 +72,17 @@ std::vector<std::string> without_effect(const Report& report) {
   return lines;
 }
 
-std::vector<const Row*> rows_that_worked(const Report& report) {
-  std::vector<const Row*> rows = ranked(report.rows);
-  std::erase_if(rows, [](const Row* row) { return !worked(*row); });
+std::vector<const TrialRow*> rows_that_worked(const Report& report) {
+  std::vector<const TrialRow*> rows = ranked(report.rows);
+  std::erase_if(rows, [](const TrialRow* row) { return !worked(*row); });
   return rows;
 }
 
 }  // namespace
 
-std::string shown_name(const Row& row) {
-  return row.measurement.strategy + (did_less(row.measurement) ? " = " + effective_strategy(row.measurement) : "");
+std::string display_name(const TrialRow& row) {
+  return row.measurement.strategy +
+         (has_ineffective_part(row.measurement) ? " = " + effective_strategy(row.measurement) : "");
 }
 
 std::vector<std::string> warnings(const Report& report) {
@@ -97,12 +98,12 @@ std::string signed_percent(double share) {
   return (text.starts_with('-') ? "" : "+") + text + " %";
 }
 
-std::string predicted_text(const result::Predicted& predicted) {
+std::string predicted_text(const result::TrialPrediction& predicted) {
   return fixed(predicted.step_ms, digits_for(predicted.step_ms)) + " ms a step, " + format_bytes(predicted.peak_bytes) +
          " at the peak";
 }
 
-std::string failure_text(const Row& row) {
+std::string failure_text(const TrialRow& row) {
   const result::Measurement& m = row.measurement;
   return result::label(to_string(m.outcome), row.batch, row.sequence) + (m.reason.empty() ? "" : ": " + m.reason) +
          (row.predicted ? "; predicted: " + predicted_text(*row.predicted) : "");
@@ -113,45 +114,45 @@ std::string device_text(const Report& report) {
 }
 
 std::vector<std::string> legend(const Report& report) {
-  const std::vector<const Row*> rows = rows_that_worked(report);
-  const auto any = [&](bool Row::*mark) {
-    return std::any_of(rows.begin(), rows.end(), [&](const Row* row) { return row->*mark; });
+  const std::vector<const TrialRow*> rows = rows_that_worked(report);
+  const auto any = [&](bool TrialRow::*mark) {
+    return std::any_of(rows.begin(), rows.end(), [&](const TrialRow* row) { return row->*mark; });
   };
   std::vector<std::string> parts;
-  if (any(&Row::recommended)) parts.push_back("* recommended");
-  if (any(&Row::pareto)) parts.push_back("• no other is both faster and smaller");
+  if (any(&TrialRow::recommended)) parts.push_back("* recommended");
+  if (any(&TrialRow::pareto)) parts.push_back("• no other is both faster and smaller");
   if (!rows.empty() && reference_label(report) != report.reference) parts.push_back("ref: " + report.reference);
   return parts;
 }
 
-Verdict verdict(const Report& report) {
+RecommendationText verdict(const Report& report) {
   const result::Recommendation& advice = report.recommendation;
   if (advice.strategy.empty() && advice.reason.empty()) return {};
   if (!advice.fits || advice.strategy.empty()) return {"No recommendation", advice.reason, false};
-  const auto row = std::ranges::find_if(report.rows, &Row::recommended);
-  const std::string shown = row == report.rows.end() ? advice.strategy : shown_name(*row);
+  const auto row = std::ranges::find_if(report.rows, &TrialRow::recommended);
+  const std::string shown = row == report.rows.end() ? advice.strategy : display_name(*row);
   const std::string name = result::label(shown, advice.batch, advice.sequence);
   return {"Recommended", name + (advice.reason.empty() ? "" : ": " + advice.reason), true};
 }
 
 std::vector<std::string> notes(const Report& report) {
-  const std::vector<const Row*> rows = rows_that_worked(report);
+  const std::vector<const TrialRow*> rows = rows_that_worked(report);
   std::vector<std::string> notes = without_effect(report);
   notes.insert(notes.end(), report.notes.begin(), report.notes.end());
   for (std::string& line : bounds_text(report)) notes.push_back(std::move(line));
   if (std::string noisy = noisy_times(rows); !noisy.empty()) notes.push_back(std::move(noisy));
-  for (const Row* row : rows)
+  for (const TrialRow* row : rows)
     if (row->measurement.losses.changed)
       notes.push_back(label(*row) + " is other training than " + row->measurement.losses.against +
                       ", so it is not recommended: " + why_changed(row->measurement.losses));
-  for (const Row* row : rows)
-    if (const Row* base = reference_row(report, *row);
+  for (const TrialRow* row : rows)
+    if (const TrialRow* base = reference_row(report, *row);
         base && !row->command.empty() && has_other_samples(row->measurement, base->measurement))
       notes.push_back("a step of " + label(*row) + " is of " +
-                      fixed(amount(row->measurement, result::Work::sample), 0) + " samples, that of " + label(*base) +
-                      " of " + fixed(amount(base->measurement, result::Work::sample), 0) +
+                      fixed(amount(row->measurement, result::WorkUnit::sample), 0) + " samples, that of " +
+                      label(*base) + " of " + fixed(amount(base->measurement, result::WorkUnit::sample), 0) +
                       ": their losses are not compared");
-  const auto nearly_equal = [](const Row* row) {
+  const auto nearly_equal = [](const TrialRow* row) {
     return row->measurement.gradients.compared && !row->measurement.gradients.equal;
   };
   if (std::any_of(rows.begin(), rows.end(), nearly_equal)) {

@@ -9,14 +9,14 @@ namespace memtune::result {
 bool DiffRow::worked_in_both() const { return in_both() && worked(*a) && worked(*b); }
 bool DiffRow::broke() const { return a && worked(*a) && !(b && worked(*b)); }
 
-std::vector<DiffRow> diff(std::span<const Row> a, std::span<const Row> b) {
+std::vector<DiffRow> diff(std::span<const TrialRow> a, std::span<const TrialRow> b) {
   std::vector<DiffRow> rows;
-  for (const Row* row : ranked(a)) {
-    const auto found = std::ranges::find_if(b, [&](const Row& other) { return same_trial(*row, other); });
+  for (const TrialRow* row : ranked(a)) {
+    const auto found = std::ranges::find_if(b, [&](const TrialRow& other) { return same_trial(*row, other); });
     rows.push_back({row, found == b.end() ? nullptr : &*found});
   }
-  for (const Row* row : ranked(b)) {
-    if (std::ranges::none_of(a, [&](const Row& other) { return same_trial(*row, other); }))
+  for (const TrialRow* row : ranked(b)) {
+    if (std::ranges::none_of(a, [&](const TrialRow& other) { return same_trial(*row, other); }))
       rows.push_back({nullptr, row});
   }
   return rows;

@@ -20,8 +20,8 @@ constexpr struct {
   const char *name, *key;
 } kNames[] = {{"peak", "peak_allocated_bytes"}, {"step", "step_ms"}, {"exposed", "exposed_ms"}, {"hidden", "hidden"}};
 
-const Figure& figure_named(const std::string& name) {
-  return figure(std::ranges::find_if(kNames, [&](const auto& each) { return each.name == name; })->key);
+const Metric& figure_named(const std::string& name) {
+  return metric(std::ranges::find_if(kNames, [&](const auto& each) { return each.name == name; })->key);
 }
 
 std::string signed_text(double value, const std::string& text) { return (value < 0 ? "-" : "+") + text; }
@@ -33,15 +33,15 @@ DiffLimit::DiffLimit(const std::string& text) : text_(text) {
   std::smatch match;
   if (!std::regex_match(text, match, kForm)) throw UsageError("'" + text + "' is no limit" + kForms);
   name_ = match[1];
-  figure_ = &figure_named(name_);
+  metric_ = &figure_named(name_);
   above_ = match[2] == ">";
   const std::string number = match[4], unit = match[5];
   relative_ = unit == "%";
   if (relative_) {
     bound_ = parse_number(number, "the limit") / 100;
-  } else if (figure_->unit == Unit::ms && unit == "ms") {
+  } else if (metric_->unit == MetricUnit::ms && unit == "ms") {
     bound_ = parse_number(number, "the limit");
-  } else if (figure_->unit == Unit::bytes && !unit.empty()) {
+  } else if (metric_->unit == MetricUnit::bytes && !unit.empty()) {
     bound_ = static_cast<double>(parse_bytes(number + unit));
   } else {
     throw UsageError("'" + text + "': " + name_ + " has no limit in '" + unit + "'" + kForms);
@@ -50,8 +50,8 @@ DiffLimit::DiffLimit(const std::string& text) : text_(text) {
 }
 
 double DiffLimit::change(const DiffRow& row) const {
-  const double a = figure_->get(row.a->measurement), b = figure_->get(row.b->measurement);
-  if (!relative_ || figure_->unit == Unit::share || a == b) return b - a;
+  const double a = metric_->get(row.a->measurement), b = metric_->get(row.b->measurement);
+  if (!relative_ || metric_->unit == MetricUnit::share || a == b) return b - a;
   return a > 0 ? b / a - 1 : std::numeric_limits<double>::infinity();
 }
 
@@ -61,9 +61,9 @@ std::vector<std::string> DiffLimit::broken_by(const std::vector<DiffRow>& rows) 
     if (!row.worked_in_both()) continue;
     const double by = change(row);
     if (above_ ? by <= bound_ : by >= bound_) continue;
-    const std::string amount = relative_                      ? fixed(std::abs(100 * by), 1) + " %"
-                               : figure_->unit == Unit::bytes ? format_bytes(static_cast<int64_t>(std::abs(by)))
-                                                              : ms_text(std::abs(by));
+    const std::string amount = relative_                            ? fixed(std::abs(100 * by), 1) + " %"
+                               : metric_->unit == MetricUnit::bytes ? format_bytes(static_cast<int64_t>(std::abs(by)))
+                                                                    : ms_text(std::abs(by));
     lines.push_back(label(*row.a) + ": " + name_ + " " + signed_text(by, amount) + ", limit " + text_);
   }
   return lines;

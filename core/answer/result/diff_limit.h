@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/answer/result/diff.h"
-#include "core/answer/result/figures.h"
+#include "core/answer/result/metrics.h"
 
 namespace memtune::result {
 
@@ -21,7 +21,7 @@ class DiffLimit {
   double change(const DiffRow& row) const;
 
   std::string text_, name_;
-  const Figure* figure_ = nullptr;
+  const Metric* metric_ = nullptr;
   bool above_ = true;     // true for >, false for <
   bool relative_ = true;  // as a share of A; for `hidden` in percentage points
   double bound_ = 0;      // a share, ms or bytes

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/plan/strategy/strategy.h"
 #include "core/answer/result/ranking.h"
+#include "core/plan/strategy/strategy.h"
 
 namespace memtune::result {
 namespace {
@@ -23,7 +23,7 @@ bool recomputed(const Measurement& m) { return m.recomputed_ops > 0 || m.recompu
 
 Strategy with_host_for_disk(const Strategy& strategy) {
   Strategy left = strategy;
-  for (const plan::Parameter parameter : {plan::Parameter::inputs, plan::Parameter::tier})
+  for (const plan::StrategyParameter parameter : {plan::StrategyParameter::inputs, plan::StrategyParameter::tier})
     left = left.with(parameter, [&](const plan::StrategyPart& part) {
       const std::string place = part.text(parameter);
       return place == "disk" ? "host" : place;
@@ -39,22 +39,23 @@ Strategy counted_part(const Strategy& strategy, const Measurement& m) {
   else if (!wrote_to_disk(m))
     left = with_host_for_disk(left);
   // Offloaded checkpoint inputs have no strategy name without their checkpoint.
-  const bool inputs_moved = std::ranges::any_of(left.parts(), &plan::StrategyPart::moves_inputs);
+  const bool inputs_moved = std::ranges::any_of(left.parts(), &plan::StrategyPart::offloads_inputs);
   if (!recomputed(m) && !inputs_moved) left = left.without_recompute();
   return left;
 }
 
 // Names what has no effect; `left` is the part of `strategy` with an effect.
 std::string idle_text(const Strategy& strategy, const Strategy& left, const Measurement& m) {
-  const bool moves = strategy.moves() && !left.moves(), recomputes = strategy.recomputes() && !left.recomputes();
-  if (moves && recomputes) return "nothing was offloaded, nothing was recomputed";
-  if (moves) return "nothing was offloaded";
+  const bool offloads_activations = strategy.offloads_activations() && !left.offloads_activations(),
+             recomputes = strategy.recomputes() && !left.recomputes();
+  if (offloads_activations && recomputes) return "nothing was offloaded, nothing was recomputed";
+  if (offloads_activations) return "nothing was offloaded";
   if (recomputes) return "nothing was recomputed";
   if (strategy.uses_disk() && !left.uses_disk() && !wrote_to_disk(m)) return "nothing was written to disk";
   return "its other parts offload and recompute nothing here";
 }
 
-bool same_figures(const Row& a, const Row& b) {
+bool same_figures(const TrialRow& a, const TrialRow& b) {
   return worked(a) && worked(b) && same_axes(a, b) && peak(a) > 0 && peak(a) == peak(b) &&
          !a.measurement.loss.empty() && a.measurement.loss == b.measurement.loss &&
          a.measurement.transfer.out_bytes == b.measurement.transfer.out_bytes;
@@ -67,7 +68,7 @@ bool is_less(const Strategy& less, const Strategy& strategy) {
 
 }  // namespace
 
-void compare_effects(std::span<Row> rows, std::span<const std::string> likes) {
+void compare_effects(std::span<TrialRow> rows, std::span<const std::string> likes) {
   std::vector<std::optional<Strategy>> strategies;
   for (const std::string& like : likes) strategies.push_back(Strategy::of_name(like));
   for (size_t i = 0; i < rows.size(); ++i)
@@ -91,12 +92,12 @@ std::string effective_strategy(const Measurement& m) {
   return left == *strategy || left.is_none() ? m.strategy : to_string(left);
 }
 
-bool did_less(const Measurement& m) { return effective_strategy(m) != m.strategy; }
+bool has_ineffective_part(const Measurement& m) { return effective_strategy(m) != m.strategy; }
 
-bool did_nothing(const Measurement& m) { return m.strategy != "none" && effective_strategy(m) == "none"; }
+bool had_no_effect(const Measurement& m) { return m.strategy != "none" && effective_strategy(m) == "none"; }
 
 std::string effect_text(const Measurement& m) {
-  if (!did_less(m) || m.no_effect.starts_with(kEqual)) return m.no_effect;
+  if (!has_ineffective_part(m) || m.no_effect.starts_with(kEqual)) return m.no_effect;
   const std::string name = effective_strategy(m);
   const Strategy left = Strategy::of_name(name).value_or(Strategy());
   const std::optional<Strategy> strategy = Strategy::of_name(m.strategy);
@@ -104,34 +105,34 @@ std::string effect_text(const Measurement& m) {
   return std::string(kEqual) + name + ": " + idle + (m.no_effect.empty() ? "" : "; " + m.no_effect);
 }
 
-std::vector<const Row*> choices(std::span<const Row* const> rows) {
+std::vector<const TrialRow*> choices(std::span<const TrialRow* const> rows) {
   struct Choice {
-    const Row* row;
+    const TrialRow* row;
     std::string strategy;
   };
   std::vector<Choice> chosen;
-  for (const Row* row : rows) {
-    if (!can_be_chosen(row->measurement)) continue;
+  for (const TrialRow* row : rows) {
+    if (!is_eligible(row->measurement)) continue;
     const std::string strategy = effective_strategy(row->measurement);
     const auto same = std::ranges::find_if(chosen, [&](const Choice& other) {
       return other.strategy == strategy && same_axes(*other.row, *row) &&
-             (did_less(row->measurement) || did_less(other.row->measurement));
+             (has_ineffective_part(row->measurement) || has_ineffective_part(other.row->measurement));
     });
     if (same == chosen.end())
       chosen.push_back({row, strategy});
-    else if (did_less(same->row->measurement) && !did_less(row->measurement))
+    else if (has_ineffective_part(same->row->measurement) && !has_ineffective_part(row->measurement))
       same->row = row;
   }
-  std::vector<const Row*> result;
+  std::vector<const TrialRow*> result;
   for (const Choice& choice : chosen) result.push_back(choice.row);
   return result;
 }
 
-std::vector<const Row*> choices(std::span<const Row> rows) { return choices(pointers_to(rows)); }
+std::vector<const TrialRow*> choices(std::span<const TrialRow> rows) { return choices(pointers_to(rows)); }
 
 int64_t changed_bytes(const Measurement& m) { return m.transfer.out_bytes + m.recomputed_bytes.value_or(0); }
 
-bool changes_less(const Row& a, const Row& b) {
+bool changes_less(const TrialRow& a, const TrialRow& b) {
   const Measurement &of_a = a.measurement, &of_b = b.measurement;
   if (is_base(a) || is_base(b)) return is_base(a) && !is_base(b);
   if (!a.command.empty() && !b.command.empty()) return peak(a) < peak(b);  // the bytes they change are not known

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/row.h"
+#include "core/record/measurement/trial_row.h"
 
 namespace memtune::result {
 
@@ -18,9 +18,9 @@ namespace memtune::result {
 std::string effective_strategy(const Measurement& measurement);
 
 // Whether all or part of the strategy had no effect.
-bool did_less(const Measurement& measurement);
+bool has_ineffective_part(const Measurement& measurement);
 // Whether the trial worked, counted its changes and changed nothing. False for `none` itself.
-bool did_nothing(const Measurement& measurement);
+bool had_no_effect(const Measurement& measurement);
 
 // "equal to checkpoint:cheap: nothing was offloaded", followed by Measurement::no_effect. For a plan without a strategy
 // name only "nothing was offloaded". "" if every part had an effect.
@@ -29,18 +29,18 @@ std::string effect_text(const Measurement& measurement);
 // For external commands, which report no counters. A variant that should offload or recompute may equal one that should
 // not. It does if peaks and copied bytes are equal and losses are bit-identical. `likes`: memtune's strategy with the
 // settings of each row; "": unknown. Peaks must come from an allocator.
-void compare_effects(std::span<Row> rows, std::span<const std::string> likes);
+void compare_effects(std::span<TrialRow> rows, std::span<const std::string> likes);
 
 // The rows to choose from: usable, and the same training as the baseline (see compare_losses). Rows with equal
 // effective strategy, batch and sequence length give one result, preferably the row with that strategy's own name.
-std::vector<const Row*> choices(std::span<const Row* const> rows);
-std::vector<const Row*> choices(std::span<const Row> rows);
+std::vector<const TrialRow*> choices(std::span<const TrialRow* const> rows);
+std::vector<const TrialRow*> choices(std::span<const TrialRow> rows);
 
 // Bytes offloaded and recomputed per step.
 int64_t changed_bytes(const Measurement& measurement);
 
 // Compares changed_bytes() if both trials counted them. Otherwise the row with the higher peak is assumed to change
 // less. The base changes least. External commands report no counters; there the lower peak is preferred.
-bool changes_less(const Row& a, const Row& b);
+bool changes_less(const TrialRow& a, const TrialRow& b);
 
 }  // namespace memtune::result

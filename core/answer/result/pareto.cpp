@@ -32,12 +32,12 @@ void set_predicted(ParetoPoint& point) {
   if (std::isfinite(place) && std::isfinite(time)) point.predicted_peak = place, point.predicted_time = time;
 }
 
-void set_frontiers(std::span<const Frontier> frontiers, std::span<const Row> rows, const Ranking& ranking,
+void set_frontiers(std::span<const PredictedFrontier> frontiers, std::span<const TrialRow> rows, const Ranking& ranking,
                    ParetoPlot& plot) {
   double slowest = 0;
   for (const ParetoPoint& point : plot.points)
     if (!point.beyond) slowest = std::max({slowest, point.time, point.predicted_time});
-  for (const Frontier& frontier : frontiers) {
+  for (const PredictedFrontier& frontier : frontiers) {
     std::vector<ParetoPoint> line = placed(frontier, pointers_to(rows), ranking, plot.unit, slowest);
     if (line.size() > 1) plot.frontiers.push_back(std::move(line));
   }
@@ -71,49 +71,49 @@ void set_ranges(ParetoPlot& plot) {
 }
 
 void set_fronts(ParetoPlot& plot) {
-  std::vector<const Row*> rows;
-  std::map<const Row*, ParetoPoint> points;
+  std::vector<const TrialRow*> rows;
+  std::map<const TrialRow*, ParetoPoint> points;
   for (const ParetoPoint& point : plot.points) {
     rows.push_back(point.row);
     points[point.row] = point;
   }
   for (const auto& front : fronts_of(rows)) {
     std::vector<ParetoPoint>& line = plot.fronts.emplace_back();
-    for (const Row* row : front) line.push_back(points[row]);
+    for (const TrialRow* row : front) line.push_back(points[row]);
   }
 }
 
 }  // namespace
 
-void mark_front(std::span<Row> rows) {
-  const Ranking ranking{std::span<const Row>(rows)};
-  const auto beats = [&](const Row& a, const Row& b) {  // at least as good in both, better in one
+void mark_front(std::span<TrialRow> rows) {
+  const Ranking ranking{std::span<const TrialRow>(rows)};
+  const auto beats = [&](const TrialRow& a, const TrialRow& b) {  // at least as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
     return same_axes(a, b) && time_a <= time_b && peak(a) <= peak(b) && (time_a < time_b || peak(a) < peak(b));
   };
-  const std::vector<const Row*> chosen = choices(rows);
-  for (Row& row : rows) {
+  const std::vector<const TrialRow*> chosen = choices(rows);
+  for (TrialRow& row : rows) {
     row.pareto = std::ranges::count(chosen, &row) > 0 &&
-                 std::ranges::none_of(chosen, [&](const Row* other) { return beats(*other, row); });
+                 std::ranges::none_of(chosen, [&](const TrialRow* other) { return beats(*other, row); });
   }
 }
 
-std::vector<std::vector<const Row*>> fronts_of(std::span<const Row* const> rows) {
-  std::map<std::pair<std::optional<int64_t>, std::optional<int64_t>>, std::vector<const Row*>> by_axes;
-  for (const Row* row : rows) {
+std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* const> rows) {
+  std::map<std::pair<std::optional<int64_t>, std::optional<int64_t>>, std::vector<const TrialRow*>> by_axes;
+  for (const TrialRow* row : rows) {
     if (row->pareto) by_axes[{row->batch, row->sequence}].push_back(row);
   }
-  std::vector<std::vector<const Row*>> fronts;
+  std::vector<std::vector<const TrialRow*>> fronts;
   for (auto& [axes, front] : by_axes) {
-    std::ranges::stable_sort(front, {}, [](const Row* row) { return peak(*row); });
+    std::ranges::stable_sort(front, {}, [](const TrialRow* row) { return peak(*row); });
     fronts.push_back(std::move(front));
   }
   return fronts;
 }
 
-std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* const> rows, const Ranking& ranking,
-                                const ByteUnit& unit, double slowest) {
-  const auto is_of_it = [&](const Row* row) {
+std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
+                                const Ranking& ranking, const ByteUnit& unit, double slowest) {
+  const auto is_of_it = [&](const TrialRow* row) {
     return row->batch == frontier.batch && row->sequence == frontier.sequence && usable(row->measurement) &&
            row->measurement.step_ms.median > 0;
   };
@@ -121,22 +121,23 @@ std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* c
   if (of_it == rows.end()) return {};
   const double scale = ranking.time(**of_it) / (*of_it)->measurement.step_ms.median;
   std::vector<ParetoPoint> points;
-  for (const Predicted& plan : frontier.plans)
+  for (const TrialPrediction& plan : frontier.plans)
     if (scale * plan.step_ms <= kFrontierRoom * slowest)
       points.push_back({nullptr, static_cast<double>(plan.peak_bytes) / unit.bytes, scale * plan.step_ms});
   return points;
 }
 
-ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes, std::span<const Frontier> frontiers) {
+ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
+                          std::span<const PredictedFrontier> frontiers) {
   ParetoPlot plot;
   const Ranking ranking(rows);
   plot.time_name = ranking.title();
   plot.time_unit = ranking.unit();
   int64_t largest = 0;
-  for (const Row& row : rows) largest = std::max(largest, peak(row));
+  for (const TrialRow& row : rows) largest = std::max(largest, peak(row));
   plot.unit = unit_for(largest);
-  const std::vector<const Row*> chosen = choices(rows);
-  for (const Row* row : ranked(rows)) {
+  const std::vector<const TrialRow*> chosen = choices(rows);
+  for (const TrialRow* row : ranked(rows)) {
     if (std::ranges::count(chosen, row) == 0) continue;
     plot.points.push_back({row, static_cast<double>(peak(*row)) / plot.unit.bytes, ranking.time(*row)});
     set_predicted(plot.points.back());

@@ -5,19 +5,19 @@
 #include <string>
 #include <vector>
 
-#include "core/base/layout.h"
 #include "core/answer/result/ranking.h"
+#include "core/base/layout.h"
 
 namespace memtune::result {
 
 // Sets Row::pareto: no usable row with the same batch and sequence is faster and smaller.
-void mark_front(std::span<Row> rows);
+void mark_front(std::span<TrialRow> rows);
 
 // The marked rows: one front per batch and sequence, each sorted by peak.
-std::vector<std::vector<const Row*>> fronts_of(std::span<const Row* const> rows);
+std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* const> rows);
 
 struct ParetoPoint {
-  const Row* row = nullptr;
+  const TrialRow* row = nullptr;
   double peak = 0;      // in the plot's unit
   double time = 0;      // for the same work, in the plot's unit
   bool beyond = false;  // much slower than the others; drawn at the upper edge to keep the scale
@@ -35,11 +35,12 @@ struct ParetoPlot {
   double budget = 0;                                                    // in the plot's unit; 0: none
 };
 // `frontiers` are those of the rows' settings. Parts that are much slower than the trials are left out.
-ParetoPlot pareto_plot_of(std::span<const Row> rows, int64_t budget_bytes, std::span<const Frontier> frontiers = {});
+ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
+                          std::span<const PredictedFrontier> frontiers = {});
 
 // Converts a frontier to the units of a plot of `rows`. Time for the same work depends on batch and sequence. Points
 // are sorted by peak; those much slower than `slowest`, a time of the plot, are left out.
-std::vector<ParetoPoint> placed(const Frontier& frontier, std::span<const Row* const> rows, const Ranking& ranking,
-                                const ByteUnit& unit, double slowest);
+std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<const TrialRow* const> rows,
+                                const Ranking& ranking, const ByteUnit& unit, double slowest);
 
 }  // namespace memtune::result

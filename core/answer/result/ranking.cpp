@@ -15,55 +15,57 @@ constexpr struct {
 
 double time_of_one(double per_second) { return 1000 / per_second; }
 
-bool counts(std::span<const Row* const> rows, double Measurement::*rate) {
-  return std::ranges::all_of(rows, [&](const Row* row) { return row->measurement.*rate > 0; });
+bool counts(std::span<const TrialRow* const> rows, double Measurement::*rate) {
+  return std::ranges::all_of(rows, [&](const TrialRow* row) { return row->measurement.*rate > 0; });
 }
 
 constexpr double kSame = 1.02;     // tolerance of samples per step, which are computed from times
 constexpr double kPadding = 1.25;  // tolerance of tokens, which padding adds in larger batches
 
-bool within(std::span<const Row* const> rows, Work work, double times) {
-  const auto of = [&](const Row* row) { return amount(row->measurement, work); };
+bool within(std::span<const TrialRow* const> rows, WorkUnit work, double times) {
+  const auto of = [&](const TrialRow* row) { return amount(row->measurement, work); };
   const auto [least, most] = std::ranges::minmax(rows, {}, of);
   return of(most) <= times * of(least);
 }
 
-bool same_work(std::span<const Row* const> rows) {
-  if (!std::ranges::all_of(rows, [&](const Row* row) { return same_axes(*row, *rows.front()); })) return false;
+bool same_work(std::span<const TrialRow* const> rows) {
+  if (!std::ranges::all_of(rows, [&](const TrialRow* row) { return same_axes(*row, *rows.front()); })) return false;
   if (rows.empty() || rows.front()->command.empty()) return true;  // trials of memtune have equal work at equal axes
-  return within(rows, Work::sample, kSame) && within(rows, Work::token, kPadding);
+  return within(rows, WorkUnit::sample, kSame) && within(rows, WorkUnit::token, kPadding);
 }
 
-Work common_work(std::span<const Row* const> rows) {
-  if (same_work(rows)) return Work::step;
-  if (counts(rows, &Measurement::tokens_per_s)) return Work::token;
-  return counts(rows, &Measurement::samples_per_s) ? Work::sample : Work::step;
+WorkUnit common_work(std::span<const TrialRow* const> rows) {
+  if (same_work(rows)) return WorkUnit::step;
+  if (counts(rows, &Measurement::tokens_per_s)) return WorkUnit::token;
+  return counts(rows, &Measurement::samples_per_s) ? WorkUnit::sample : WorkUnit::step;
 }
 
 }  // namespace
 
-double amount(const Measurement& m, Work work) {
-  if (work == Work::step) return 1;
-  return (work == Work::sample ? m.samples_per_s : m.tokens_per_s) * m.step_ms.median / 1000;
+double amount(const Measurement& m, WorkUnit work) {
+  if (work == WorkUnit::step) return 1;
+  return (work == WorkUnit::sample ? m.samples_per_s : m.tokens_per_s) * m.step_ms.median / 1000;
 }
 
-double work_time(const Measurement& m, Work work) {
-  const double ms = work == Work::step     ? m.step_ms.median
-                    : work == Work::sample ? time_of_one(m.samples_per_s)
-                                           : time_of_one(m.tokens_per_s);
+double work_time(const Measurement& m, WorkUnit work) {
+  const double ms = work == WorkUnit::step     ? m.step_ms.median
+                    : work == WorkUnit::sample ? time_of_one(m.samples_per_s)
+                                               : time_of_one(m.tokens_per_s);
   return ms > 0 ? ms : std::numeric_limits<double>::infinity();
 }
 
 bool worked(const Measurement& m) { return m.outcome == Outcome::ok; }
 
-bool lacks_memory(const Measurement& m) { return m.outcome == Outcome::device_oom || m.outcome == Outcome::host_oom; }
+bool ended_out_of_memory(const Measurement& m) {
+  return m.outcome == Outcome::device_oom || m.outcome == Outcome::host_oom;
+}
 
-bool usable(const Measurement& m) { return worked(m) && std::isfinite(work_time(m, Work::step)); }
+bool usable(const Measurement& m) { return worked(m) && std::isfinite(work_time(m, WorkUnit::step)); }
 
-bool can_be_chosen(const Measurement& m) { return usable(m) && !m.losses.changed; }
+bool is_eligible(const Measurement& m) { return usable(m) && !m.losses.changed; }
 
-Ranking::Ranking(std::span<const Row* const> rows) {
-  std::ranges::copy_if(rows, std::back_inserter(rows_), [](const Row* row) { return usable(row->measurement); });
+Ranking::Ranking(std::span<const TrialRow* const> rows) {
+  std::ranges::copy_if(rows, std::back_inserter(rows_), [](const TrialRow* row) { return usable(row->measurement); });
   work_ = common_work(rows_);
 }
 
@@ -71,48 +73,49 @@ const char* Ranking::title() const { return kWorks[static_cast<size_t>(work_)].t
 const char* Ranking::unit() const { return kWorks[static_cast<size_t>(work_)].unit; }
 
 // The row that this row's rounds were compared with; the row itself if there is none.
-const Row* Ranking::base_of(const Row& row) const {
-  const std::vector<Round>& rounds = row.measurement.rounds;
-  const auto found = std::ranges::find_if(rows_, [&](const Row* other) {
+const TrialRow* Ranking::base_of(const TrialRow& row) const {
+  const std::vector<RoundMeasurement>& rounds = row.measurement.rounds;
+  const auto found = std::ranges::find_if(rows_, [&](const TrialRow* other) {
     return !rounds.empty() && same_axes(*other, row) && other->measurement.strategy == rounds.front().base;
   });
   return found == rows_.end() ? &row : *found;
 }
 
-Ratio Ranking::interval(const Row& row, Confidence confidence) const {
-  const Row& base_row = usable(row.measurement) ? *base_of(row) : row;
+RatioEstimate Ranking::interval(const TrialRow& row, ConfidenceLevel confidence) const {
+  const TrialRow& base_row = usable(row.measurement) ? *base_of(row) : row;
   const Measurement& base = base_row.measurement;
   const double time = work_time(base, work_) * kWorks[static_cast<size_t>(work_)].per_ms;
   if (!usable(base)) return {time, time, time};
-  const Ratio of_base = ratio(row, base_row, confidence);
+  const RatioEstimate of_base = ratio(row, base_row, confidence);
   return {time * of_base.value, time * of_base.low, time * of_base.high};
 }
 
-Ratio Ranking::ratio(const Row& row, const Row& base, Confidence confidence) const {
-  const Ratio steps = ratio_of(row.measurement, base.measurement, confidence);
+RatioEstimate Ranking::ratio(const TrialRow& row, const TrialRow& base, ConfidenceLevel confidence) const {
+  const RatioEstimate steps = ratio_of(row.measurement, base.measurement, confidence);
   const double times = amount(base.measurement, work_) / amount(row.measurement, work_);
   return {times * steps.value, times * steps.low, times * steps.high};
 }
 
-bool Ranking::as_fast(const Row& a, const Row& b) const {
-  const Ratio of_a = interval(a, Confidence::percent99), of_b = interval(b, Confidence::percent99);
+bool Ranking::equally_fast(const TrialRow& a, const TrialRow& b) const {
+  const RatioEstimate of_a = interval(a, ConfidenceLevel::percent99), of_b = interval(b, ConfidenceLevel::percent99);
   return of_a.low <= of_b.high && of_b.low <= of_a.high;
 }
 
-bool Ranking::faster(const Row& a, const Row& b) const {
+bool Ranking::faster(const TrialRow& a, const TrialRow& b) const {
   const double time_a = time(a), time_b = time(b);
   return time_a != time_b ? time_a < time_b : peak(a) < peak(b);
 }
 
-bool Ranking::smaller(const Row& a, const Row& b) const {
+bool Ranking::smaller(const TrialRow& a, const TrialRow& b) const {
   return peak(a) != peak(b) ? peak(a) < peak(b) : time(a) < time(b);
 }
 
-std::vector<const Row*> ranked(std::span<const Row> rows) {
-  std::vector<const Row*> order = pointers_to(rows);
+std::vector<const TrialRow*> ranked(std::span<const TrialRow> rows) {
+  std::vector<const TrialRow*> order = pointers_to(rows);
   const Ranking ranking(rows);
-  const auto failed = std::stable_partition(order.begin(), order.end(), [](const Row* row) { return worked(*row); });
-  std::stable_sort(order.begin(), failed, [&](const Row* a, const Row* b) { return ranking.faster(*a, *b); });
+  const auto failed =
+      std::stable_partition(order.begin(), order.end(), [](const TrialRow* row) { return worked(*row); });
+  std::stable_sort(order.begin(), failed, [&](const TrialRow* a, const TrialRow* b) { return ranking.faster(*a, *b); });
   return order;
 }
 

@@ -6,58 +6,58 @@
 #include <vector>
 
 #include "core/answer/result/rounds.h"
-#include "core/record/measurement/row.h"
+#include "core/record/measurement/trial_row.h"
 
 namespace memtune::result {
 
-enum class Work { step, sample, token };
+enum class WorkUnit { step, sample, token };
 
 // ms per step, sample or token; infinite if not known.
-double work_time(const Measurement& measurement, Work work);
+double work_time(const Measurement& measurement, WorkUnit work);
 
 // The trial worked, and its step time is finite. Gradients equal the reference's, or differ by no more than its own
 // runs do.
 bool usable(const Measurement& measurement);
 bool worked(const Measurement& measurement);
-bool lacks_memory(const Measurement& measurement);  // it ended with device or host out of memory
-// Usable, and the same training as the baseline (see compare_losses). choices() in core/answer/result/effect.h keeps one of
-// several equal trials.
-bool can_be_chosen(const Measurement& measurement);
+bool ended_out_of_memory(const Measurement& measurement);  // it ended with device or host out of memory
+// Usable, and the same training as the baseline (see compare_losses). choices() in core/answer/result/effect.h keeps
+// one of several equal trials.
+bool is_eligible(const Measurement& measurement);
 
 // Samples or tokens per step, if the row counts them; 1 for a step.
-double amount(const Measurement& measurement, Work work);
+double amount(const Measurement& measurement, WorkUnit work);
 
 // Finds the unit of work by which rows can be compared. It is a step if all usable rows have the same batch and
 // sequence; commands must also have equal samples and tokens per step. Otherwise it is a token if all count tokens,
 // else a sample, else a step. Padding may add up to 25 % tokens for equal samples; that counts as equal work.
 class Ranking {
  public:
-  explicit Ranking(std::span<const Row* const> rows);
-  explicit Ranking(std::span<const Row> rows) : Ranking(pointers_to(rows)) {}
+  explicit Ranking(std::span<const TrialRow* const> rows);
+  explicit Ranking(std::span<const TrialRow> rows) : Ranking(pointers_to(rows)) {}
 
-  Work work() const { return work_; }
+  WorkUnit work() const { return work_; }
   // "step ms", "ms a sample", "µs a token": what time() measures; and its unit.
   const char* title() const;
   const char* unit() const;
   // If there are rounds: the baseline's time multiplied by the ratio to it.
-  double time(const Row& row) const { return interval(row).value; }
-  Ratio interval(const Row& row, Confidence = Confidence::percent95) const;  // in the same unit
+  double time(const TrialRow& row) const { return interval(row).value; }
+  RatioEstimate interval(const TrialRow& row, ConfidenceLevel = ConfidenceLevel::percent95) const;  // in the same unit
   // Ratio of the times for the same work, over the rounds.
-  Ratio ratio(const Row& row, const Row& base, Confidence = Confidence::percent95) const;
+  RatioEstimate ratio(const TrialRow& row, const TrialRow& base, ConfidenceLevel = ConfidenceLevel::percent95) const;
   // Whether the 99 % intervals overlap, so that no difference can be claimed.
-  bool as_fast(const Row& a, const Row& b) const;
+  bool equally_fast(const TrialRow& a, const TrialRow& b) const;
 
-  bool faster(const Row& a, const Row& b) const;   // at equal times the smaller peak decides
-  bool smaller(const Row& a, const Row& b) const;  // by peak allocated; at equal peaks the faster one
+  bool faster(const TrialRow& a, const TrialRow& b) const;   // at equal times the smaller peak decides
+  bool smaller(const TrialRow& a, const TrialRow& b) const;  // by peak allocated; at equal peaks the faster one
 
  private:
-  const Row* base_of(const Row& row) const;
+  const TrialRow* base_of(const TrialRow& row) const;
 
-  Work work_ = Work::step;
-  std::vector<const Row*> rows_;  // only usable ones
+  WorkUnit work_ = WorkUnit::step;
+  std::vector<const TrialRow*> rows_;  // only usable ones
 };
 
 // Rows in display order: working ones by speed, then failed ones in their order.
-std::vector<const Row*> ranked(std::span<const Row> rows);
+std::vector<const TrialRow*> ranked(std::span<const TrialRow> rows);
 
 }  // namespace memtune::result

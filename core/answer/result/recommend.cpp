@@ -7,12 +7,12 @@
 #include <iterator>
 #include <vector>
 
+#include "core/answer/result/effect.h"
+#include "core/answer/result/pareto.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/answer/result/effect.h"
-#include "core/answer/result/pareto.h"
 
 namespace memtune::result {
 namespace {
@@ -22,7 +22,7 @@ constexpr double kTellsNothing = 10;  // largest ratio of an interval's ends tha
 const std::array<std::string, 2> kGoals = {"throughput", "memory"};
 
 // "none at batch 2, seq 1024".
-std::string spoken(const Row& row) {
+std::string spoken(const TrialRow& row) {
   const std::string axes = axes_text(row.batch, row.sequence);
   return row.measurement.strategy + (axes.empty() ? "" : " at " + axes);
 }
@@ -34,43 +34,44 @@ std::string format_ms(double ms) {
 }
 
 // "24 % more time", with the unit of work if it is not a step.
-std::string more_time(double from, double to, Work work) {
+std::string more_time(double from, double to, WorkUnit work) {
   const double percent = (to / from - 1) * 100;
-  const std::string what = work == Work::step ? "" : work == Work::sample ? " a sample" : " a token";
+  const std::string what = work == WorkUnit::step ? "" : work == WorkUnit::sample ? " a sample" : " a token";
   return (percent < 0.5 ? "next to no more time" : fixed(percent, 0) + " % more time") + what;
 }
 
-std::string figures(const Row& row) {
+std::string figures(const TrialRow& row) {
   return format_ms(row.measurement.step_ms.median) + " a step, " + format_bytes(peak(row)) + " at the peak";
 }
 
-Recommendation answer(const Row& row, std::string reason, bool fits) {
+Recommendation answer(const TrialRow& row, std::string reason, bool fits) {
   return {row.measurement.strategy, std::move(reason), fits, row.batch, row.sequence};
 }
 
-using Better = bool (Ranking::*)(const Row&, const Row&) const;
+using Better = bool (Ranking::*)(const TrialRow&, const TrialRow&) const;
 
-const Row& best_of(std::span<const Row* const> rows, const Ranking& ranking, Better better) {
-  return **std::ranges::min_element(rows, [&](const Row* a, const Row* b) { return (ranking.*better)(*a, *b); });
+const TrialRow& best_of(std::span<const TrialRow* const> rows, const Ranking& ranking, Better better) {
+  return **std::ranges::min_element(rows,
+                                    [&](const TrialRow* a, const TrialRow* b) { return (ranking.*better)(*a, *b); });
 }
 
 class Recommender {
  public:
-  Recommender(std::span<const Row> rows, int64_t budget, Goal goal)
+  Recommender(std::span<const TrialRow> rows, int64_t budget, Goal goal)
       : rows_(rows), budget_(budget), goal_(goal), ranking_(rows) {
     candidates_ = choices(rows);
     if (candidates_.empty())
-      for (const Row& row : rows)
+      for (const TrialRow& row : rows)
         if (usable(row.measurement)) candidates_.push_back(&row);
     std::ranges::copy_if(candidates_, std::back_inserter(fitting_),
-                         [&](const Row* row) { return budget <= 0 || peak(*row) <= budget; });
+                         [&](const TrialRow* row) { return budget <= 0 || peak(*row) <= budget; });
     keep_the_longest();
   }
 
   Recommendation recommend() const {
     if (candidates_.empty()) return nothing_worked();
     if (fitting_.empty()) return nothing_fits();
-    const Row& chosen = choose(fitting_, ranking_, goal_);
+    const TrialRow& chosen = choose(fitting_, ranking_, goal_);
     std::string reason = headline(chosen) + ": " + figures(chosen) + why_not_base(chosen);
     if (goal_ == Goal::throughput) reason += next_price(chosen);
     return answer(chosen, reason + wrong_but_faster(chosen), true);
@@ -79,35 +80,37 @@ class Recommender {
  private:
   // A shorter sequence is different training, so only the longest sequence that fits is considered.
   void keep_the_longest() {
-    const auto length = [](const Row* row) { return row->sequence.value_or(0); };
+    const auto length = [](const TrialRow* row) { return row->sequence.value_or(0); };
     if (fitting_.empty()) return;
     const auto [shortest, longest] = std::ranges::minmax(fitting_, {}, length);
     if (length(shortest) == length(longest)) return;
     shorter_left_out_ = true;
     const int64_t most = length(longest);
-    std::erase_if(fitting_, [&](const Row* row) { return length(row) < most; });
-    std::erase_if(candidates_, [&](const Row* row) { return length(row) < most; });
+    std::erase_if(fitting_, [&](const TrialRow* row) { return length(row) < most; });
+    std::erase_if(candidates_, [&](const TrialRow* row) { return length(row) < most; });
   }
 
   Recommendation nothing_worked() const {
-    const auto ended = [](const Row& row) {
+    const auto ended = [](const TrialRow& row) {
       return row.measurement.outcome != Outcome::interrupted && row.measurement.outcome != Outcome::skipped;
     };
     return {"", std::ranges::any_of(rows_, ended) ? "no trial worked" : "no trial has run to its end", false, {}, {}};
   }
 
   Recommendation nothing_fits() const {
-    const Row& least = best(candidates_, &Ranking::smaller);
+    const TrialRow& least = best(candidates_, &Ranking::smaller);
     return answer(least,
                   "nothing fits " + format_bytes(budget_) + ": the least that works is " + spoken(least) + " with " +
                       format_bytes(peak(least)),
                   false);
   }
 
-  const Row& best(const std::vector<const Row*>& rows, Better better) const { return best_of(rows, ranking_, better); }
+  const TrialRow& best(const std::vector<const TrialRow*>& rows, Better better) const {
+    return best_of(rows, ranking_, better);
+  }
 
-  std::string headline(const Row& chosen) const {
-    const Row& fastest = best(fitting_, &Ranking::faster);
+  std::string headline(const TrialRow& chosen) const {
+    const TrialRow& fastest = best(fitting_, &Ranking::faster);
     std::string text;
     if (fitting_.size() == 1) {
       text = "the only one";
@@ -132,15 +135,15 @@ class Recommender {
 
   bool others_train_differently() const {
     return std::ranges::any_of(
-        rows_, [](const Row& row) { return usable(row.measurement) && row.measurement.losses.changed; });
+        rows_, [](const TrialRow& row) { return usable(row.measurement) && row.measurement.losses.changed; });
   }
 
   // " (0.93 to 1.04 × none)" if there are several rounds.
-  std::string interval_text(const Row& row) const {
-    for (const Row& base : rows_) {
-      const std::vector<Round>& rounds = row.measurement.rounds;
+  std::string interval_text(const TrialRow& row) const {
+    for (const TrialRow& base : rows_) {
+      const std::vector<RoundMeasurement>& rounds = row.measurement.rounds;
       if (rounds.size() < 2 || base.measurement.strategy != rounds.front().base || !same_axes(base, row)) continue;
-      const Ratio ratio = ratio_of(row.measurement, base.measurement, Confidence::percent99);
+      const RatioEstimate ratio = ratio_of(row.measurement, base.measurement, ConfidenceLevel::percent99);
       if (ratio.high > kTellsNothing * ratio.low) return " of " + std::to_string(rounds.size()) + " rounds";
       return " (" + fixed(ratio.low, 2) + " to " + fixed(ratio.high, 2) + " × " + base.measurement.strategy + ")";
     }
@@ -148,8 +151,8 @@ class Recommender {
   }
 
   // Why the baseline, the usual first choice, was not chosen.
-  std::string why_not_base(const Row& chosen) const {
-    for (const Row& row : rows_) {
+  std::string why_not_base(const TrialRow& chosen) const {
+    for (const TrialRow& row : rows_) {
       if (!is_base(row) || !same_axes(row, chosen)) continue;
       if (!worked(row)) return "; " + row.measurement.strategy + " ends in " + to_string(row.measurement.outcome);
       if (budget_ > 0 && peak(row) > budget_)
@@ -160,12 +163,12 @@ class Recommender {
   }
 
   // The option that saves memory at the lowest time per byte: "checkpoint:full saves 23 GiB for 24 % more time".
-  std::string next_price(const Row& from) const {
-    const Row* best = nullptr;
-    const auto price = [&](const Row& row) {
+  std::string next_price(const TrialRow& from) const {
+    const TrialRow* best = nullptr;
+    const auto price = [&](const TrialRow& row) {
       return (ranking_.time(row) - ranking_.time(from)) / static_cast<double>(peak(from) - peak(row));
     };
-    for (const Row* row : candidates_) {
+    for (const TrialRow* row : candidates_) {
       if (peak(*row) < peak(from) && (!best || price(*row) < price(*best))) best = row;
     }
     if (!best) return candidates_.size() > 1 ? "; nothing needs less memory" : "";
@@ -174,8 +177,8 @@ class Recommender {
   }
 
   // Explains why a faster row with wrong results was not chosen.
-  std::string wrong_but_faster(const Row& chosen) const {
-    for (const Row& row : rows_) {
+  std::string wrong_but_faster(const TrialRow& chosen) const {
+    for (const TrialRow& row : rows_) {
       if (row.measurement.outcome == Outcome::mismatch && ranking_.time(row) < ranking_.time(chosen))
         return "; " + spoken(row) + " is faster, but its gradients differ";
       if (row.measurement.losses.changed && usable(row.measurement) && ranking_.time(row) < ranking_.time(chosen))
@@ -184,12 +187,12 @@ class Recommender {
     return "";
   }
 
-  std::span<const Row> rows_;
+  std::span<const TrialRow> rows_;
   int64_t budget_;
   Goal goal_;
   Ranking ranking_;
-  std::vector<const Row*> candidates_, fitting_;  // rows that can be chosen; those that also fit the budget
-  bool shorter_left_out_ = false;                 // rows with shorter sequences were removed
+  std::vector<const TrialRow*> candidates_, fitting_;  // rows that can be chosen; those that also fit the budget
+  bool shorter_left_out_ = false;                      // rows with shorter sequences were removed
 };
 
 }  // namespace
@@ -202,23 +205,23 @@ Goal parse_goal(const std::string& text) {
   return static_cast<Goal>(found - kGoals.begin());
 }
 
-const Row& choose(std::span<const Row* const> fitting, const Ranking& ranking, Goal goal) {
+const TrialRow& choose(std::span<const TrialRow* const> fitting, const Ranking& ranking, Goal goal) {
   if (goal == Goal::memory) return best_of(fitting, ranking, &Ranking::smaller);
-  const Row& fastest = best_of(fitting, ranking, &Ranking::faster);
-  const Row* chosen = &fastest;
-  for (const Row* row : fitting) {
-    if (ranking.as_fast(*row, fastest) && changes_less(*row, *chosen)) chosen = row;
+  const TrialRow& fastest = best_of(fitting, ranking, &Ranking::faster);
+  const TrialRow* chosen = &fastest;
+  for (const TrialRow* row : fitting) {
+    if (ranking.equally_fast(*row, fastest) && changes_less(*row, *chosen)) chosen = row;
   }
   return *chosen;
 }
 
-Recommendation recommend(std::span<const Row> rows, int64_t budget_bytes, Goal goal) {
+Recommendation recommend(std::span<const TrialRow> rows, int64_t budget_bytes, Goal goal) {
   return Recommender(rows, budget_bytes, goal).recommend();
 }
 
-void mark_rows(std::span<Row> rows, const Recommendation& recommendation) {
+void mark_rows(std::span<TrialRow> rows, const Recommendation& recommendation) {
   mark_front(rows);
-  for (Row& row : rows) {
+  for (TrialRow& row : rows) {
     row.recommended = recommendation.fits && row.measurement.strategy == recommendation.strategy &&
                       row.batch == recommendation.batch && row.sequence == recommendation.sequence;
   }

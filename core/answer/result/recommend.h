@@ -26,12 +26,12 @@ struct Recommendation {
 // Goal::memory: the smallest peak. If sequence lengths differ, only rows with the longest one that fits are considered.
 // Only one of several equal trials is considered (see choices). `budget_bytes` 0: no budget. If nothing fits, `fits` is
 // false and the row with the smallest peak is returned.
-Recommendation recommend(std::span<const Row> rows, int64_t budget_bytes, Goal goal);
+Recommendation recommend(std::span<const TrialRow> rows, int64_t budget_bytes, Goal goal);
 
 // Chooses among rows that all fit; `fitting` must not be empty.
-const Row& choose(std::span<const Row* const> fitting, const Ranking& ranking, Goal goal);
+const TrialRow& choose(std::span<const TrialRow* const> fitting, const Ranking& ranking, Goal goal);
 
 // Sets Row::pareto, and Row::recommended if something fits.
-void mark_rows(std::span<Row> rows, const Recommendation& recommendation);
+void mark_rows(std::span<TrialRow> rows, const Recommendation& recommendation);
 
 }  // namespace memtune::result

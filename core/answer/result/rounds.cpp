@@ -15,26 +15,26 @@ constexpr Quantiles kStudent99 = {63.657, 9.925, 5.841, 4.604, 4.032, 3.707, 3.4
                                   3.250,  3.169, 3.106, 3.055, 3.012, 2.977, 2.947};
 
 // Beyond the table the last quantile is used: slightly too wide, never too narrow.
-double quantile(size_t freedom, Confidence confidence) {
-  const Quantiles& student = confidence == Confidence::percent95 ? kStudent95 : kStudent99;
+double quantile(size_t freedom, ConfidenceLevel confidence) {
+  const Quantiles& student = confidence == ConfidenceLevel::percent95 ? kStudent95 : kStudent99;
   return student[std::min(freedom, student.size()) - 1];
 }
 
 std::vector<double> log_ratios(const Measurement& m, const std::string& base) {
   std::vector<double> logs;
-  for (const Round& round : m.rounds)
+  for (const RoundMeasurement& round : m.rounds)
     if (round.base == base && round.base_ms > 0 && round.step_ms.median > 0)
       logs.push_back(std::log(round.step_ms.median / round.base_ms));
   return logs;
 }
 
-Ratio of_medians(const StepTime& step, double base_ms) {
+RatioEstimate of_medians(const StepTime& step, double base_ms) {
   const double low = step.low > 0 ? step.low : step.median, high = step.high > 0 ? step.high : step.median;
   return {step.median / base_ms, low / base_ms, high / base_ms};
 }
 
-void take_higher(Peak& most, const Peak& other) {
-  for (const auto bytes : {&Peak::allocated, &Peak::reserved, &Peak::device})
+void take_higher(PeakMemory& most, const PeakMemory& other) {
+  for (const auto bytes : {&PeakMemory::allocated, &PeakMemory::reserved, &PeakMemory::device})
     most.*bytes = std::max(most.*bytes, other.*bytes);
 }
 
@@ -46,7 +46,7 @@ void scale_rates(double before_ms, Measurement& m) {
 
 }  // namespace
 
-Ratio ratio_of(const Measurement& m, const Measurement& base, Confidence confidence) {
+RatioEstimate ratio_of(const Measurement& m, const Measurement& base, ConfidenceLevel confidence) {
   const std::vector<double> logs = log_ratios(m, base.strategy);
   if (logs.size() < 2) return of_medians(m.step_ms, base.step_ms.median);
   const auto count = static_cast<double>(logs.size());
@@ -57,13 +57,13 @@ Ratio ratio_of(const Measurement& m, const Measurement& base, Confidence confide
   return {std::exp(mean), std::exp(mean - half), std::exp(mean + half)};
 }
 
-void add_round(size_t index, const Measurement& round, const Round& beside, Measurement& to) {
+void add_round(size_t index, const Measurement& round, const RoundMeasurement& beside, Measurement& to) {
   to.rounds.resize(std::max(to.rounds.size(), index + 1));
   to.rounds[index] = beside;
   to.rounds[index].step_ms = round.step_ms;
   to.rounds[index].loss = round.loss;
   std::vector<double> samples;
-  for (const Round& each : to.rounds)
+  for (const RoundMeasurement& each : to.rounds)
     samples.insert(samples.end(), each.step_ms.samples.begin(), each.step_ms.samples.end());
   const double before_ms = to.step_ms.median;
   to.step_ms = summarize(std::move(samples));

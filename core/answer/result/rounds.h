@@ -8,19 +8,20 @@
 namespace memtune::result {
 
 // Ratio of a trial's step time to another's.
-struct Ratio {
+struct RatioEstimate {
   double value = 1, low = 1, high = 1;  // low and high: the interval
 };
 
 // Confidence of an interval. Single values are shown with 95 %. Comparing many trials needs 99 %, because the fastest
 // of ten has had ten chances to look fast.
-enum class Confidence { percent95, percent99 };
+enum class ConfidenceLevel { percent95, percent99 };
 
 // Geometric mean of the rounds' ratios, with Student's t interval of their logarithms. Fewer than two rounds against
 // `base` give the ratio of the medians, with the interval of the trial's own median.
-Ratio ratio_of(const Measurement& measurement, const Measurement& base, Confidence = Confidence::percent95);
+RatioEstimate ratio_of(const Measurement& measurement, const Measurement& base,
+                       ConfidenceLevel = ConfidenceLevel::percent95);
 
 // Merges round `index` (from 0) into earlier rounds: step times use the samples of all rounds, peaks the maximum.
-void add_round(size_t index, const Measurement& round, const Round& beside, Measurement& to);
+void add_round(size_t index, const Measurement& round, const RoundMeasurement& beside, Measurement& to);
 
 }  // namespace memtune::result

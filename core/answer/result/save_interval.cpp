@@ -6,8 +6,8 @@
 namespace memtune::result {
 namespace {
 
-constexpr double kMostSteps = 1e15;  // keeps numbers in range for any step time
-constexpr double kLeastStepMs = 1e-300;
+constexpr double kMaxSteps = 1e15;  // keeps numbers in range for any step time
+constexpr double kMinStepMs = 1e-300;
 
 // The part of a save during which steps run.
 double on_its_way_ms(const SaveMeasurement& save) { return std::max(0.0, save.durable_ms - save.blocked_ms); }
@@ -25,25 +25,25 @@ double daly_interval_s(double cost_s, double mtbf_s) {
   return std::sqrt(2 * cost_s * mtbf_s) * (1 + std::sqrt(ratio) / 3 + ratio / 9) - cost_s;
 }
 
-SaveAdvice advise(const SaveMeasurement& save, double step_ms, double mtbf_s) {
-  step_ms = std::max(kLeastStepMs, step_ms);
+SaveIntervalAdvice advise(const SaveMeasurement& save, double step_ms, double mtbf_s) {
+  step_ms = std::max(kMinStepMs, step_ms);
   const double cost_s = cost_ms(save) / 1e3, step_s = step_ms / 1e3;
   const double best = std::round(daly_interval_s(cost_s, mtbf_s) / step_s);
   const double least = std::ceil(save.durable_ms / step_ms);
-  SaveAdvice advice{save.mode, mtbf_s};
-  advice.every_steps = static_cast<int64_t>(std::clamp(std::max(best, least), 1.0, kMostSteps));
+  SaveIntervalAdvice advice{save.mode, mtbf_s};
+  advice.every_steps = static_cast<int64_t>(std::clamp(std::max(best, least), 1.0, kMaxSteps));
   advice.interval_s = static_cast<double>(advice.every_steps) * step_s;
   const double lost_s = advice.interval_s / 2 + (on_its_way_ms(save) + save.load_ms) / 1e3;
   advice.overhead = cost_s / advice.interval_s + lost_s / mtbf_s;
   return advice;
 }
 
-std::optional<SaveAdvice> advise(std::span<const SaveMeasurement> saves, double step_ms, double mtbf_s) {
-  std::optional<SaveAdvice> best;
+std::optional<SaveIntervalAdvice> advise(std::span<const SaveMeasurement> saves, double step_ms, double mtbf_s) {
+  std::optional<SaveIntervalAdvice> best;
   if (!(step_ms > 0)) return best;
   for (const SaveMeasurement& save : saves) {
     if (save.outcome != Outcome::ok) continue;
-    const SaveAdvice advice = advise(save, step_ms, mtbf_s);
+    const SaveIntervalAdvice advice = advise(save, step_ms, mtbf_s);
     if (!best || advice.overhead < best->overhead) best = advice;
   }
   return best;

@@ -19,7 +19,7 @@ double cost_ms(const SaveMeasurement& save);
 // Seconds of training between saves. Cost and mean time between failures are in seconds, both > 0.
 double daly_interval_s(double cost_s, double mtbf_s);
 
-struct SaveAdvice {
+struct SaveIntervalAdvice {
   std::string mode;
   double mtbf_s = 0;
   int64_t every_steps = 1;
@@ -30,9 +30,9 @@ struct SaveAdvice {
 };
 
 // The best interval for one mode, never shorter than a save needs to become durable. `save` must have worked.
-SaveAdvice advise(const SaveMeasurement& save, double step_ms, double mtbf_s);
+SaveIntervalAdvice advise(const SaveMeasurement& save, double step_ms, double mtbf_s);
 
 // The mode with the least overhead; the first of equal ones. Returns nothing if no mode worked or steps take no time.
-std::optional<SaveAdvice> advise(std::span<const SaveMeasurement> saves, double step_ms, double mtbf_s);
+std::optional<SaveIntervalAdvice> advise(std::span<const SaveMeasurement> saves, double step_ms, double mtbf_s);
 
 }  // namespace memtune::result

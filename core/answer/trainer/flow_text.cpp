@@ -112,7 +112,7 @@ class FlowReader {
   }
 
   Node read(int depth) {
-    if (depth > kMostNesting) throw Unreadable();
+    if (depth > kMaxNesting) throw Unreadable();
     skip_blank();
     if (next() == '{') return mapping(depth);
     if (next() == '[') return list(depth);

@@ -4,12 +4,12 @@
 #include <set>
 #include <utility>
 
+#include "core/answer/trainer/block_policy.h"
+#include "core/answer/trainer/export_comments.h"
+#include "core/answer/trainer/python_plan_data.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/answer/trainer/comments.h"
-#include "core/answer/trainer/python_data.h"
-#include "core/answer/trainer/treatment.h"
 
 namespace memtune::trainer {
 namespace {
@@ -22,9 +22,9 @@ std::string list_path(const std::string& block) { return block.substr(0, block.r
 
 // Bytes that can be offloaded while the compiled forward of the blocks runs. The forward is estimated as 0.7 of a third
 // of a step of `none` without its optimizer. If no trial measured that, returns the bytes that the plan offloads.
-int64_t hidden_bytes(const TreatedProgram& treated, const result::Row& row, const report::Report& report) {
+int64_t hidden_bytes(const ProgramBlockPolicies& treated, const result::TrialRow& row, const report::Report& report) {
   double link_bytes_per_ms = 0, forward_ms = 0;
-  for (const result::Row& other : report.rows) {
+  for (const result::TrialRow& other : report.rows) {
     if (!result::worked(other) || !result::same_axes(other, row)) continue;
     link_bytes_per_ms = std::max(link_bytes_per_ms, other.measurement.transfer.link_out_gb_per_s * 1e6);
     if (!result::is_base(other)) continue;
@@ -32,24 +32,25 @@ int64_t hidden_bytes(const TreatedProgram& treated, const result::Row& row, cons
     forward_ms = 0.7 * passes_ms / 3 / static_cast<double>(std::max<int64_t>(other.passes, 1));
   }
   const auto bytes = static_cast<int64_t>(link_bytes_per_ms * forward_ms);
-  return bytes > 0 ? bytes : treated.moved_bytes;
+  return bytes > 0 ? bytes : treated.offloaded_bytes;
 }
 
 // Words of the template's marks that hold for a file.
 using Words = std::set<std::string_view>;
 
-bool moves(const FunctionPlaces& places) {
-  return places.result == plan::Place::host || places.own == plan::Place::host;
+bool offloads_activations(const FunctionPlacements& places) {
+  return places.result == plan::TensorPlacement::host || places.own == plan::TensorPlacement::host;
 }
 
-bool moves(const Treatment& treatment) {
-  return moves(treatment.others) || std::any_of(treatment.functions.begin(), treatment.functions.end(),
-                                                [](const auto& function) { return moves(function.second); });
+bool offloads_activations(const BlockPolicy& block_policy) {
+  return offloads_activations(block_policy.others) ||
+         std::any_of(block_policy.functions.begin(), block_policy.functions.end(),
+                     [](const auto& function) { return offloads_activations(function.second); });
 }
 
-bool moves(const TreatedProgram& treated) {
-  return treated.moves_input ||
-         std::ranges::any_of(treated.treatments, [](const Treatment& one) { return moves(one); });
+bool offloads_activations(const ProgramBlockPolicies& treated) {
+  return treated.offloads_input ||
+         std::ranges::any_of(treated.block_policies, [](const BlockPolicy& one) { return offloads_activations(one); });
 }
 
 // Appends the lines of a part whose marks hold, with the parts that it includes.
@@ -77,23 +78,23 @@ std::string template_of(const Words& words) {
   return join(lines, "\n") + "\n";
 }
 
-PythonData data_of(const TreatedProgram& treated, const plan::Plan& plan, const plan::ProgramFacts& facts,
-                   const result::Row& row, const report::Report& report, Running running) {
+PythonPlanData data_of(const ProgramBlockPolicies& treated, const plan::Plan& plan, const plan::ProgramFacts& facts,
+                       const result::TrialRow& row, const report::Report& report, PythonPlanMode running) {
   const plan::TransferSettings& transfer = plan.transfer;
-  const bool ahead = transfer.schedule == plan::Schedule::block || transfer.prefetch_bytes > 0;
-  PythonData data;
-  data.compiled = running == Running::compiled;
-  data.moves = data.compiled || moves(treated);
+  const bool ahead = transfer.schedule == plan::OffloadGranularity::block || transfer.prefetch_bytes > 0;
+  PythonPlanData data;
+  data.compiled = running == PythonPlanMode::compiled;
+  data.offloads_activations = data.compiled || offloads_activations(treated);
   data.name = row.measurement.strategy;
   data.path = list_path(facts.blocks.front().region);
   data.blocks = static_cast<int>(facts.blocks.size());
   data.parameters = facts.parameters;
-  data.moves_input = treated.moves_input;
+  data.offloads_input = treated.offloads_input;
   data.regions = treated.regions;
-  data.treatments = treated.treatments;
+  data.block_policies = treated.block_policies;
   data.saved_min_bytes = plan.saved_min_bytes;
   data.min_bytes = transfer.min_bytes;
-  data.stash_bytes = std::min(transfer.stash_bytes, 2 * treated.most_moved_bytes);
+  data.stash_bytes = std::min(transfer.stash_bytes, 2 * treated.max_offloaded_bytes);
   data.prefetch_blocks = ahead ? std::max(1, transfer.prefetch_blocks) : 0;
   data.left_bytes = treated.left_bytes;
   data.hidden_bytes = hidden_bytes(treated, row, report);
@@ -102,14 +103,15 @@ PythonData data_of(const TreatedProgram& treated, const plan::Plan& plan, const 
 }
 
 // The template with `data` in place of its sample PLAN.
-std::string file_of(const PythonData& data) {
-  const std::string whole = template_of({data.compiled ? "compiled" : "eager", data.moves ? "moves" : "stays"});
+std::string file_of(const PythonPlanData& data) {
+  const std::string whole =
+      template_of({data.compiled ? "compiled" : "eager", data.offloads_activations ? "moves" : "stays"});
   const size_t begin = whole.find('\n', whole.find(kBegin)) + 1;
   return whole.substr(0, begin) + to_python(data) + whole.substr(whole.find(kEnd));
 }
 
-std::string head(const std::vector<std::string>& notes, const result::Row& row, const report::Report& report) {
-  Comments comments;
+std::string head(const std::vector<std::string>& notes, const result::TrialRow& row, const report::Report& report) {
+  ExportComments comments;
   comments.put("", "memtune " + report.version + ": " + row.measurement.strategy + " as Python, for torch 2.11");
   comments.put_circumstances(report);
   comments.put("measured:  ", measured_text(row, report) +
@@ -136,17 +138,17 @@ bool is_comments(const std::string& text) {
 
 }  // namespace
 
-PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& facts, const result::Row& row,
-                             const report::Report& report, Running running) {
+PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& facts, const result::TrialRow& row,
+                             const report::Report& report, PythonPlanMode running) {
   if (row.measurement.outcome != result::Outcome::ok)
     throw UsageError("'" + row.measurement.strategy + "' did not work here (" + to_string(row.measurement.outcome) +
                      "): export a strategy that did");
-  const TreatedProgram treated = treat(plan, facts);
+  const ProgramBlockPolicies treated = make_block_policies(plan, facts);
   return {head(treated.notes, row, report) + file_of(data_of(treated, plan, facts, row, report, running)),
           treated.notes};
 }
 
-PythonCopy copy_python_plan(const std::string& text, const result::Row& row, const report::Report& report) {
+PythonPlanCopy copy_python_plan(const std::string& text, const result::TrialRow& row, const report::Report& report) {
   const std::string file = file_of(read_python_data(text));
   const bool same = text.ends_with(file) && is_comments(text.substr(0, text.size() - file.size()));
   return {head(notes_about(row.measurement.strategy, report), row, report) + file, same};

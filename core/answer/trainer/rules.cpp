@@ -9,7 +9,8 @@ namespace memtune::trainer {
 
 using nlohmann::json;
 
-bool hold(const Conditions& conditions, const OwnSettings& own, const Changes& changes, const std::string& name) {
+bool conditions_hold(const Conditions& conditions, const UserSettings& own, const Changes& changes,
+                     const std::string& name) {
   return std::ranges::all_of(conditions, [&](const auto& condition) {
     const auto& [key, wanted] = condition;
     return matches(key == "$name" ? json(name) : own.value(key, changes), parse_json(wanted));

@@ -5,11 +5,11 @@
 #include <set>
 #include <vector>
 
+#include "core/answer/trainer/flow_text.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/answer/trainer/flow_text.h"
 
 namespace memtune::trainer {
 namespace {
@@ -68,7 +68,7 @@ std::optional<TomlKeys> keys_of(const std::string& text) {
     if (bare.empty() || !std::ranges::all_of(bare, may_stand)) return {};
     keys.push_back(bare);
   }
-  if (keys.size() > size_t(kMostNesting)) return {};
+  if (keys.size() > size_t(kMaxNesting)) return {};
   return keys;
 }
 

@@ -4,22 +4,22 @@
 #include <iterator>
 #include <optional>
 
+#include "core/answer/result/effect.h"
+#include "core/answer/trainer/export_comments.h"
+#include "core/answer/trainer/rendered_config.h"
+#include "core/answer/trainer/save_policy.h"
+#include "core/answer/trainer/strategy_translator.h"
+#include "core/answer/trainer/trainers.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/answer/result/effect.h"
-#include "core/answer/trainer/comments.h"
-#include "core/answer/trainer/config.h"
-#include "core/answer/trainer/dialect.h"
-#include "core/answer/trainer/saving.h"
-#include "core/answer/trainer/written.h"
 
 namespace memtune::trainer {
 namespace {
 
 using report::Report;
 using result::Measurement;
-using result::Row;
+using result::TrialRow;
 
 // Exports any trial of a run to one trainer.
 class Exporter {
@@ -28,26 +28,26 @@ class Exporter {
       : name_(name),
         trainer_(find_trainer(name)),
         known_(known_trainer(name, settings.releases)),
-        own_(known_.profile, settings.text, settings.name, {}, known_.releases, OwnSettings::Absent::allowed),
+        own_(known_.profile, settings.text, settings.name, {}, known_.releases, UserSettings::Absent::allowed),
         dialect_(known_.profile, own_, known_.releases, report.blocks),
         report_(report) {
     own_.check_kinds();
   }
 
-  Export write(const Row& asked) {
+  ExportedConfig write(const TrialRow& asked) {
     check(asked);
-    const Row* row = nullptr;
+    const TrialRow* row = nullptr;
     try {
       row = &written(asked);
     } catch (const UsageError& error) {
-      const std::optional<ChosenSaving> chosen = choose_saving(trainer_, asked, report_);
+      const std::optional<ChosenSavePolicy> chosen = choose_saving(trainer_, asked, report_);
       if (!chosen || !chosen->saving) throw;
       return write_saving(asked, *chosen, error.what());
     }
-    Config config = keys_of(*row);
+    ConfigChanges config = keys_of(*row);
     put_axes(*row, config);
     put_sharding(*row, config);
-    Comments comments;
+    ExportComments comments;
     const std::string written_as = effective_strategy(row->measurement);
     comments.put("", "memtune " + report_.version + ": " + written_as + in_keys());
     put_instead(asked, *row, comments);
@@ -60,7 +60,7 @@ class Exporter {
     comments.put("gradients: ",
                  row->measurement.strategy == report_.reference ? "the reference" : gradients_text(row->measurement));
     if (const auto chosen = choose_saving(trainer_, *row, report_)) put_saving(*chosen, config, comments);
-    Export result = end(config, comments);
+    ExportedConfig result = end(config, comments);
     result.row = row;
     return result;
   }
@@ -68,19 +68,19 @@ class Exporter {
  private:
   std::string in_keys() const { return " in keys of " + name_ + " " + known_.releases.at(known_.package); }
 
-  std::optional<Keys> exact(const Row& row, std::string& why) const {
+  std::optional<TrainerKeys> exact(const TrialRow& row, std::string& why) const {
     const std::optional<plan::Strategy> strategy = plan::Strategy::of_name(effective_strategy(row.measurement));
     return strategy ? dialect_.keys_of(*strategy, why) : std::nullopt;
   }
-  bool is_exact(const Row& row) const {
+  bool is_exact(const TrialRow& row) const {
     std::string why;
     return exact(row, why).has_value();
   }
 
-  Config keys_of(const Row& row) const {
+  ConfigChanges keys_of(const TrialRow& row) const {
     std::string why;
-    const Keys keys = *exact(row, why);
-    Config config{keys.changes, keys.notes};
+    const TrainerKeys keys = *exact(row, why);
+    ConfigChanges config{keys.changes, keys.notes};
     const std::string& known = read_release();
     if (known_.releases.at(known_.package) != known)
       config.notes.push_back("these keys were looked up in " + known_.package + " " + known);
@@ -89,46 +89,47 @@ class Exporter {
   const std::string& read_release() const { return known_.profile.releases.at(known_.package); }
 
   // The rows that the trainer has exact keys for, at the batch and sequence of `row`.
-  std::vector<const Row*> expressible(const Row& row) const {
-    std::vector<const Row*> rows;
-    for (const Row* other : result::choices(report_.rows))
+  std::vector<const TrialRow*> expressible(const TrialRow& row) const {
+    std::vector<const TrialRow*> rows;
+    for (const TrialRow* other : result::choices(report_.rows))
       if (same_axes(*other, row) && is_exact(*other)) rows.push_back(other);
     return rows;
   }
 
   // Why the strategy has no keys: the config or release that excludes it, else "torchtune has no keys for it".
-  std::string why_not(const Row& row) const {
+  std::string why_not(const TrialRow& row) const {
     std::string why;
     exact(row, why);
     return why.empty() ? name_ + " has no keys for it" : why;
   }
 
-  [[noreturn]] void refuse(const Row& row, const std::vector<const Row*>& rows) const {
+  [[noreturn]] void refuse(const TrialRow& row, const std::vector<const TrialRow*>& rows) const {
     const std::string text =
         "'" + row.measurement.strategy + "' is nothing that " + name_ + " can do, and of what it can ";
     if (rows.empty())
       throw UsageError(text +
                        "nothing was measured: memtune sweep --strategy 'none;checkpoint:full;checkpoint:every=2;" +
                        "checkpoint:full,inputs=host' does, into the same folder with the same --model");
-    const Row& least = **std::ranges::min_element(rows, {}, [](const Row* row) { return peak(*row); });
+    const TrialRow& least = **std::ranges::min_element(rows, {}, [](const TrialRow* row) { return peak(*row); });
     throw UsageError(text + "nothing keeps the budget of " + format_bytes(report_.budget_bytes) + ": the least is " +
                      least.measurement.strategy + " with " + format_bytes(peak(least)));
   }
 
   // The best exportable row within the budget, or, without a budget, within the peak of `row`. If none is, the smallest
   // peak.
-  const Row& instead_of(const Row& row) const {
-    const std::vector<const Row*> rows = expressible(row);
-    std::vector<const Row*> fitting;
+  const TrialRow& instead_of(const TrialRow& row) const {
+    const std::vector<const TrialRow*> rows = expressible(row);
+    std::vector<const TrialRow*> fitting;
     const int64_t most = report_.budget_bytes > 0 ? report_.budget_bytes : peak(row);
-    std::ranges::copy_if(rows, std::back_inserter(fitting), [&](const Row* other) { return peak(*other) <= most; });
-    const result::Ranking ranking{std::span<const Row>(report_.rows)};
+    std::ranges::copy_if(rows, std::back_inserter(fitting),
+                         [&](const TrialRow* other) { return peak(*other) <= most; });
+    const result::Ranking ranking{std::span<const TrialRow>(report_.rows)};
     if (!fitting.empty()) return result::choose(fitting, ranking, report_.goal);
     if (rows.empty() || report_.budget_bytes > 0) refuse(row, rows);
     return result::choose(rows, ranking, result::Goal::memory);
   }
 
-  static void check(const Row& row) {
+  static void check(const TrialRow& row) {
     const Measurement& m = row.measurement;
     if (m.outcome == result::Outcome::ok) return;
     throw UsageError("'" + m.strategy + "' did not work here (" + to_string(m.outcome) +
@@ -136,17 +137,18 @@ class Exporter {
   }
 
   // The row that measured `strategy` itself, or nullptr.
-  const Row* measured_as(const std::string& strategy, const Row& row) const {
-    const auto found = std::ranges::find_if(report_.rows, [&](const Row& other) {
+  const TrialRow* measured_as(const std::string& strategy, const TrialRow& row) const {
+    const auto found = std::ranges::find_if(report_.rows, [&](const TrialRow& other) {
       return worked(other) && other.measurement.strategy == strategy && same_axes(other, row);
     });
     return found == report_.rows.end() ? nullptr : &*found;
   }
 
   // The row whose keys are written.
-  const Row& written(const Row& row) const {
+  const TrialRow& written(const TrialRow& row) const {
     check(row);
-    if (const Row* same = measured_as(effective_strategy(row.measurement), row); same && did_less(row.measurement))
+    if (const TrialRow* same = measured_as(effective_strategy(row.measurement), row);
+        same && has_ineffective_part(row.measurement))
       return written(*same);
     if (!is_exact(row)) return instead_of(row);
     if (report_.budget_bytes <= 0 || peak(row) <= report_.budget_bytes) return row;
@@ -156,13 +158,13 @@ class Exporter {
   }
 
   // Comments why another row is written than the one asked for, and the cost of that.
-  void put_instead(const Row& asked, const Row& row, Comments& comments) {
+  void put_instead(const TrialRow& asked, const TrialRow& row, ExportComments& comments) {
     const Measurement& m = asked.measurement;
-    if (&asked == &row && !did_less(m)) return;
+    if (&asked == &row && !has_ineffective_part(m)) return;
     const std::string strategy = effective_strategy(row.measurement),
                       budget = report_.budget_bytes > 0 ? " within " + format_bytes(report_.budget_bytes) : "";
     comments.put("asked for: ", m.strategy + ", " + measured_text(asked, report_));
-    if (did_less(m)) {
+    if (has_ineffective_part(m)) {
       comments.put("but:       ", "it is " + effect_text(m));
       said_.push_back(m.strategy + ": " + effect_text(m));
       if (effective_strategy(m) == strategy) return;
@@ -178,7 +180,7 @@ class Exporter {
     said_.push_back(costs);
   }
 
-  void put_axes(const Row& row, Config& config) const {
+  void put_axes(const TrialRow& row, ConfigChanges& config) const {
     const auto put = [&](std::string_view key, int64_t value) {
       config.changes[std::string(key)] = std::to_string(value);
     };
@@ -191,13 +193,13 @@ class Exporter {
                              std::string(trainer_.sequence_note));
   }
 
-  static void put(const Sharding& sharding, Config& config) {
+  static void put(const ShardingKeys& sharding, ConfigChanges& config) {
     for (const auto& [key, value] : sharding.set) config.changes[key] = value;
     config.notes.insert(config.notes.end(), sharding.notes.begin(), sharding.notes.end());
   }
 
   // For several ranks: keys for when parameters are freed and where shards are stored.
-  void put_sharding(const Row& row, Config& config) const {
+  void put_sharding(const TrialRow& row, ConfigChanges& config) const {
     if (report_.reshard.empty()) return;
     config.notes.push_back("measured on " + std::to_string(row.measurement.ranks.size()) +
                            " ranks, parameters sharded with --reshard " + report_.reshard + report_.shard_flags);
@@ -213,15 +215,15 @@ class Exporter {
   }
 
   // Appends the keys and notes of saving.
-  void put_saving(const ChosenSaving& chosen, Config& config, Comments& comments) const {
+  void put_saving(const ChosenSavePolicy& chosen, ConfigChanges& config, ExportComments& comments) const {
     comments.put("saving:    ", chosen.text);
     config.notes.insert(config.notes.end(), chosen.notes.begin(), chosen.notes.end());
     if (chosen.saving) trainer_.save(*chosen.saving, config);
   }
 
-  Export write_saving(const Row& row, const ChosenSaving& chosen, const std::string& why) {
-    Config config;
-    Comments comments;
+  ExportedConfig write_saving(const TrialRow& row, const ChosenSavePolicy& chosen, const std::string& why) {
+    ConfigChanges config;
+    ExportComments comments;
     comments.put("", "memtune " + report_.version + ": saving" + in_keys() + ", with steps as under " +
                          row.measurement.strategy + ", of which nothing is written");
     comments.put("but:       ", why);
@@ -232,18 +234,18 @@ class Exporter {
     return end(config, comments);
   }
 
-  Export end(const Config& config, Comments& comments) {
+  ExportedConfig end(const ConfigChanges& config, ExportComments& comments) {
     for (const std::string& note : config.notes) comments.put("note:      ", note);
-    const Written written = write_settings(known_, own_, config.changes, comments.lines());
+    const RenderedConfig written = render_config(known_, own_, config.changes, comments.lines());
     if (!written.takes_comments) said_ = comments.lines();
     return {written.text, said_, !known_.profile.forms.empty()};
   }
 
   const std::string name_;
   const Trainer& trainer_;
-  const KnownTrainer known_;
-  const OwnSettings own_;
-  const Dialect dialect_;
+  const ResolvedTrainer known_;
+  const UserSettings own_;
+  const StrategyTranslator dialect_;
   const Report& report_;
   std::vector<std::string> said_;
 };
@@ -264,8 +266,9 @@ std::string with_line_ends_of(const std::string& own, const std::string& text) {
 
 }  // namespace
 
-Export export_config(const std::string& trainer, const Row& row, const Report& report, const ExportSettings& settings) {
-  Export result = Exporter(trainer, report, settings).write(row);
+ExportedConfig export_config(const std::string& trainer, const TrialRow& row, const Report& report,
+                             const ExportSettings& settings) {
+  ExportedConfig result = Exporter(trainer, report, settings).write(row);
   result.text = with_line_ends_of(settings.text, result.text);
   return result;
 }

@@ -19,11 +19,12 @@ struct ExportSettings {
   std::string text = {}, name = {};                  // the user's own config, into which the keys are put
 };
 
-struct Export {
+struct ExportedConfig {
   std::string text;
-  std::vector<std::string> said;     // messages for the user, one per line
-  bool for_file = true;              // keys for a config file; otherwise arguments or lines of a program
-  const result::Row* row = nullptr;  // of the report: the row that the keys amount to; nullptr: only keys of saving
+  std::vector<std::string> said;  // messages for the user, one per line
+  bool for_file = true;           // keys for a config file; otherwise arguments or lines of a program
+  const result::TrialRow* row =
+      nullptr;  // of the report: the row that the keys amount to; nullptr: only keys of saving
 };
 
 // Returns comments about the measurement, then the keys, in the form of the trainer's config. JSON has no comments, so
@@ -36,7 +37,7 @@ struct Export {
 // If saves were measured and a failure rate is known, keys of saving follow. They are the only keys if no strategy can
 // be written. Throws UsageError, with the way out, for an unknown trainer, an unreadable config or a failed trial. Also
 // throws if nothing can be written.
-Export export_config(const std::string& trainer, const result::Row& row, const report::Report& report,
-                     const ExportSettings& settings = {});
+ExportedConfig export_config(const std::string& trainer, const result::TrialRow& row, const report::Report& report,
+                             const ExportSettings& settings = {});
 
 }  // namespace memtune::trainer

@@ -1,11 +1,12 @@
 // The table of trainers, with the function that writes each one's keys of saving.
+#include "core/answer/trainer/trainers.h"
+
 #include <algorithm>
 #include <array>
 
+#include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/answer/trainer/config.h"
-#include "core/answer/trainer/trainer.h"
 
 namespace memtune::trainer {
 namespace {
@@ -13,18 +14,18 @@ namespace {
 std::string quoted(const std::string& text) { return '"' + text + '"'; }
 
 // Keys of transformers and trainers built on it.
-void save_by_steps(const Saving& saving, Config& to) {
+void save_by_steps(const SavePolicy& saving, ConfigChanges& to) {
   to.changes["save_strategy"] = quoted("steps");
   to.changes["save_steps"] = std::to_string(saving.every_steps);
   if (saving.keep_last > 0) to.changes["save_total_limit"] = std::to_string(saving.keep_last);
 }
 
-void save_transformers(const Saving& saving, Config& to) {
+void save_transformers(const SavePolicy& saving, ConfigChanges& to) {
   save_by_steps(saving, to);
   if (saving.keep_last == 0) to.notes.push_back("without save_total_limit all saves are kept");
 }
 
-void save_axolotl(const Saving& saving, Config& to) {
+void save_axolotl(const SavePolicy& saving, ConfigChanges& to) {
   save_by_steps(saving, to);
   to.notes.push_back("saves_per_epoch has to go: axolotl refuses it beside save_steps");
   if (saving.keep_last == 0)
@@ -32,7 +33,7 @@ void save_axolotl(const Saving& saving, Config& to) {
 }
 
 // torchtune saves at the end of an epoch and keeps all saves.
-void save_torchtune(const Saving& saving, Config& to) {
+void save_torchtune(const SavePolicy& saving, ConfigChanges& to) {
   const std::string steps = std::to_string(saving.every_steps);
   to.changes["enable_async_checkpointing"] = saving.mode > 0 ? "true" : "false";
   to.notes.push_back("enable_async_checkpointing acts in the recipe full_finetune_distributed only");
@@ -44,7 +45,7 @@ void save_torchtune(const Saving& saving, Config& to) {
 
 constexpr std::array kTorchtitanModes = {"disabled", "async", "async_with_pinned_mem"};  // order of kSaveModes
 
-void save_torchtitan(const Saving& saving, Config& to) {
+void save_torchtitan(const SavePolicy& saving, ConfigChanges& to) {
   const int64_t kept = saving.keep_last == 1 ? 2 : saving.keep_last;
   to.changes["checkpoint.enable"] = "true";
   to.changes["checkpoint.interval"] = std::to_string(saving.every_steps);
@@ -56,7 +57,7 @@ void save_torchtitan(const Saving& saving, Config& to) {
       "the last save of a run is synchronous, and of the model alone unless last_save_model_only = false");
 }
 
-void save_megatron(const Saving& saving, Config& to) {
+void save_megatron(const SavePolicy& saving, ConfigChanges& to) {
   to.changes["save_interval"] = std::to_string(saving.every_steps);
   if (saving.mode > 0) {
     to.changes["async_save"] = "true";
@@ -102,7 +103,7 @@ const Trainer& find_trainer(const std::string& name) {
   return *found;
 }
 
-KnownTrainer known_trainer(const std::string& name, const std::map<std::string, std::string>& releases) {
+ResolvedTrainer known_trainer(const std::string& name, const std::map<std::string, std::string>& releases) {
   const Trainer& trainer = find_trainer(name);
   std::string profile = name;
   const auto own = releases.find("");
@@ -110,7 +111,7 @@ KnownTrainer known_trainer(const std::string& name, const std::map<std::string, 
   if (own != releases.end() && !trainer.older_profile.empty() &&
       in_range({"", "", std::string(trainer.older_before)}, asked))
     profile = trainer.older_profile;
-  KnownTrainer known{read_space_profile(profile), {}, ""};
+  ResolvedTrainer known{read_space_profile(profile), {}, ""};
   known.releases = known.profile.releases;
   known.package = known.releases.contains(name) ? name : known.releases.begin()->first;
   for (const auto& [package, release] : releases) {

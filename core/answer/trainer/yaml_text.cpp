@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/answer/trainer/flow_text.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/answer/trainer/flow_text.h"
 
 namespace memtune::trainer {
 namespace {
@@ -73,13 +73,13 @@ std::optional<std::string> key_of(const std::string& line) {
   return plain ? std::optional(key) : std::nullopt;
 }
 
-bool is_told_by_the_way(const std::string& line) {
+bool is_comment_or_blank(const std::string& line) {
   const size_t first = line.find_first_not_of(" \t\r");
   return first == std::string::npos || line[first] == '#';
 }
 
 // Whether the line continues the value that began at `indent`: deeper, a list item, or a closing bracket.
-bool goes_on(const std::string& line, size_t indent) {
+bool is_continuation(const std::string& line, size_t indent) {
   if (indent_of(line) != indent) return indent_of(line) > indent;
   const char first = line[indent];
   return first == '\t' || first == ']' || first == '}' || line.substr(indent) == "-" ||
@@ -97,9 +97,9 @@ YamlDocument parse_at(const Lines& lines, size_t indent, const std::string& name
   Lines loose;
   for (const std::string& line : lines) {
     const bool open = !document.entries.empty() && !document.entries.back().key.empty();
-    if (is_told_by_the_way(line)) {
+    if (is_comment_or_blank(line)) {
       loose.push_back(line);
-    } else if (goes_on(line, indent) && open) {
+    } else if (is_continuation(line, indent) && open) {
       Lines& value = document.entries.back().lines;
       value.insert(value.end(), loose.begin(), loose.end());  // inside the value, so they may be text
       value.push_back(line);
@@ -141,7 +141,7 @@ struct FirstLine {
 // The lines after the first, without comments and blank lines.
 Lines content_of(const YamlEntry& entry) {
   Lines content(entry.lines.begin() + 1, entry.lines.end());
-  std::erase_if(content, is_told_by_the_way);
+  std::erase_if(content, is_comment_or_blank);
   return content;
 }
 
@@ -165,7 +165,7 @@ std::string flow_of(const YamlEntry& entry) {
 }
 
 json value_of(const YamlEntry& entry, const std::string& name, int depth = 0) {
-  if (depth > kMostNesting) throw UsageError(name + ": " + entry.key + " is nested too deep");
+  if (depth > kMaxNesting) throw UsageError(name + ": " + entry.key + " is nested too deep");
   const FirstLine first(entry.lines.front());
   const Lines content = content_of(entry);
   if (is_block(entry)) {

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "core/base/bytes.h"
+#include "core/base/device/pageable_slab.h"
 #include "core/base/error.h"
-#include "core/base/device/ordinary_slab.h"
 
 namespace memtune::device {
 
@@ -29,7 +29,7 @@ class ActivityLog {
     lost_ = 0;
     recording_ = true;
   }
-  std::vector<Activity> stop(int64_t& lost) {
+  std::vector<StreamActivity> stop(int64_t& lost) {
     std::lock_guard lock(mutex_);
     recording_ = false;
     lost = lost_;
@@ -37,7 +37,7 @@ class ActivityLog {
   }
   // True on the training thread, which is the one that created the log.
   bool of_compute() const { return std::this_thread::get_id() == compute_; }
-  void add(const Activity& activity) noexcept {
+  void add(const StreamActivity& activity) noexcept {
     std::lock_guard lock(mutex_);
     if (!recording_) return;
     try {
@@ -49,7 +49,7 @@ class ActivityLog {
 
  private:
   std::mutex mutex_;
-  std::vector<Activity> activities_;
+  std::vector<StreamActivity> activities_;
   int64_t lost_ = 0;
   bool recording_ = false;
   const std::thread::id compute_ = std::this_thread::get_id();
@@ -96,7 +96,7 @@ class Worker {
 
 namespace {
 
-class CpuEvent final : public Event {
+class CpuEvent final : public StreamEvent {
  public:
   CpuEvent(std::shared_ptr<ActivityLog> log, StreamOrder::Point point) : log_(std::move(log)), point_(point) {}
 
@@ -110,10 +110,12 @@ class CpuEvent final : public Event {
     const int64_t start = activity_clock();
     changed_.wait(lock, [this] { return done_; });
     // A blocked worker means an idle copy stream. Only a blocked training thread is a wait of compute.
-    if (log_->of_compute()) log_->add({Activity::Kind::wait, Stream::compute, start, activity_clock(), 0});
+    if (log_->of_compute()) log_->add({StreamActivity::Kind::wait, Stream::compute, start, activity_clock(), 0});
   }
-  bool implies(const Event& other) const override { return point_.implies(static_cast<const CpuEvent&>(other).point_); }
-  double ms_since(const Event& earlier) const override {
+  bool implies(const StreamEvent& other) const override {
+    return point_.implies(static_cast<const CpuEvent&>(other).point_);
+  }
+  double ms_since(const StreamEvent& earlier) const override {
     return static_cast<double>(reached_ns_ - static_cast<const CpuEvent&>(earlier).reached_ns_) / 1e6;
   }
   void reach() {
@@ -152,7 +154,7 @@ std::string CpuDevice::name() const {
 int64_t CpuDevice::total_bytes() const { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
 
 std::unique_ptr<HostSlab> CpuDevice::allocate_host(int64_t bytes, bool /*pinned*/) {
-  return std::make_unique<OrdinarySlab>(bytes);
+  return std::make_unique<PageableSlab>(bytes);
 }
 
 Worker* CpuDevice::worker(Stream stream) const {
@@ -160,9 +162,10 @@ Worker* CpuDevice::worker(Stream stream) const {
   return stream == Stream::out ? out_.get() : in_.get();
 }
 
-void CpuDevice::copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) {
+void CpuDevice::copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) {
   if (bytes == 0) return;
-  const auto kind = direction == Direction::to_host ? Activity::Kind::copy_out : Activity::Kind::copy_in;
+  const auto kind =
+      direction == CopyDirection::to_host ? StreamActivity::Kind::copy_out : StreamActivity::Kind::copy_in;
   auto task = [=, log = log_, tag = tag_] {
     const int64_t start = activity_clock();
     std::memcpy(to, from, static_cast<size_t>(bytes));
@@ -200,12 +203,12 @@ void CpuDevice::synchronize() {
   in->synchronize();
 }
 
-MemoryUse CpuDevice::memory() const {
+AllocatorStats CpuDevice::memory() const {
   const int64_t now = memory_.allocated(), peak = memory_.peak();
   return {now, peak, now, peak};
 }
 
 void CpuDevice::start_recording() { log_->start(); }
-std::vector<Activity> CpuDevice::stop_recording(int64_t& lost) { return log_->stop(lost); }
+std::vector<StreamActivity> CpuDevice::stop_recording(int64_t& lost) { return log_->stop(lost); }
 
 }  // namespace memtune::device

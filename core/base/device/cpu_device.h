@@ -14,7 +14,7 @@
 namespace memtune::device {
 
 // One activity of a stream. Times are in ns of activity_clock().
-struct Activity {
+struct StreamActivity {
   enum class Kind { copy_out, copy_in, wait };
   Kind kind = Kind::wait;
   Stream stream = Stream::compute;  // for waits always compute, the blocked thread
@@ -38,13 +38,13 @@ class CpuDevice final : public Device {
   int64_t total_bytes() const override;
 
   std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override;
-  void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) override;
+  void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) override;
   EventPtr record(Stream stream) override;
   EventPtr record_timed(Stream stream) override { return record(stream); }
   void wait(Stream stream, const EventPtr& event) override;
   void synchronize() override;
 
-  MemoryUse memory() const override;
+  AllocatorStats memory() const override;
   int64_t used_bytes() const override { return 0; }
   void reset_peak() override { memory_.reset_peak(); }
   void set_cap(int64_t bytes) override { memory_.set_cap(bytes); }
@@ -55,7 +55,7 @@ class CpuDevice final : public Device {
   // Activities are recorded between start and stop. stop_recording() sets `lost` to the number that could not be
   // stored.
   void start_recording();
-  std::vector<Activity> stop_recording(int64_t& lost);
+  std::vector<StreamActivity> stop_recording(int64_t& lost);
 
  private:
   Worker* worker(Stream stream) const;  // null for Stream::compute

@@ -4,9 +4,9 @@
 
 namespace memtune::device {
 
-const CudaKernels* cuda_kernels() {
-  using Get = const CudaKernels* (*)();
-  static const CudaKernels* const kernels = reinterpret_cast<Get>(cuda_symbol("memtune_cuda_kernels"))();
+const CudaKernelTable* cuda_kernels() {
+  using Get = const CudaKernelTable* (*)();
+  static const CudaKernelTable* const kernels = reinterpret_cast<Get>(cuda_symbol("memtune_cuda_kernels"))();
   return kernels;
 }
 

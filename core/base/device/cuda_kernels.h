@@ -7,11 +7,11 @@
 
 namespace memtune::device {
 
-enum class Number { float32, float16, bfloat16 };
+enum class KernelDtype { float32, float16, bfloat16 };
 
 // NF4 tensor: 4-bit numbers, two per byte, the first in the high bits. Each block of 64 has a largest magnitude
 // (absmax). It is stored as float32, or quantized to a byte: map[byte] * largest of its block of 256 + mean.
-struct Nf4Numbers {
+struct Nf4WeightPointers {
   const uint8_t* bytes = nullptr;
   const float* largest = nullptr;  // absmax per block; null: quantized, in the next four
   const uint8_t* largest_in_bytes = nullptr;
@@ -23,7 +23,7 @@ struct Nf4Numbers {
 };
 
 // An 8-bit moment of one parameter: a byte per number, and the largest magnitude of each block of 256.
-struct BlockMoment {
+struct QuantizedMoment {
   uint8_t* bytes = nullptr;
   float* largest = nullptr;
   const float* map = nullptr;  // [256], ascending: value of each byte
@@ -31,24 +31,24 @@ struct BlockMoment {
 
 // values = values * keep + rate * first / (sqrt(second) * root + epsilon), with the updated moments. Each block is
 // read, updated in float32 and rounded in one pass.
-struct BlockAdamWStep {
+struct QuantizedAdamWArguments {
   void* values = nullptr;
   const void* gradient = nullptr;  // same type as `values`
-  Number type = Number::float32;
+  KernelDtype type = KernelDtype::float32;
   int64_t count = 0;
-  BlockMoment first, second;
+  QuantizedMoment first, second;
   float beta1 = 0, weight1 = 0;  // first = first * beta1 + gradient * weight1
   float beta2 = 0, weight2 = 0;  // second = second * beta2 + gradient * gradient * weight2
   float keep = 0, rate = 0, root = 0, epsilon = 0;
 };
 
-struct CudaKernels {
+struct CudaKernelTable {
   // `to` has space for from.count numbers.
-  void (*unpack_nf4)(const Nf4Numbers& from, void* to, Number type, int device);
-  void (*step_adamw)(const BlockAdamWStep& step, int device);
+  void (*unpack_nf4)(const Nf4WeightPointers& from, void* to, KernelDtype type, int device);
+  void (*step_adamw)(const QuantizedAdamWArguments& step, int device);
 };
 
 // Returns null if the module was built without nvcc. Throws like cuda_symbol().
-const CudaKernels* cuda_kernels();
+const CudaKernelTable* cuda_kernels();
 
 }  // namespace memtune::device

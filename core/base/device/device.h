@@ -20,21 +20,21 @@ namespace memtune::device {
 // carry copies.
 enum class Stream { compute, out, in };
 
-enum class Direction { to_host, to_device };
+enum class CopyDirection { to_host, to_device };
 
 // A point in a stream. It is reached when all work enqueued before record() is done. Cheap to share and keep.
-class Event {
+class StreamEvent {
  public:
-  virtual ~Event() = default;
+  virtual ~StreamEvent() = default;
   virtual bool done() const = 0;   // does not block
   virtual void synchronize() = 0;  // blocks the calling thread; any thread
   // True if this event is known, without a driver call, to be reached no earlier than `other`. Both are then points of
   // the same stream.
-  virtual bool implies(const Event& other) const { return this == &other; }
+  virtual bool implies(const StreamEvent& other) const { return this == &other; }
   // Time between two events of record_timed(); both must be done.
-  virtual double ms_since(const Event& earlier) const = 0;
+  virtual double ms_since(const StreamEvent& earlier) const = 0;
 };
-using EventPtr = std::shared_ptr<Event>;
+using EventPtr = std::shared_ptr<StreamEvent>;
 
 // Host memory for copies, page-locked on CUDA by default. The destructor frees it.
 class HostSlab {
@@ -44,7 +44,7 @@ class HostSlab {
   virtual int64_t bytes() const = 0;
 };
 
-struct MemoryUse {
+struct AllocatorStats {
   int64_t allocated = 0, peak_allocated = 0;  // held by tensors
   int64_t reserved = 0, peak_reserved = 0;    // by the allocator; on CPU equal to allocated
 };
@@ -61,12 +61,12 @@ class Device {
   virtual int64_t total_bytes() const = 0;  // device memory; on CPU the machine's memory
 
   // Allocates on the device's NUMA node. Copies of memory that is not pinned are slower and block the caller. Throws
-  // OutOfHostMemory with the size if the system has no more.
+  // OutOfHostMemoryError with the size if the system has no more.
   virtual std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) = 0;
 
   // Enqueues a copy on `stream` and returns at once; on CPU, Stream::compute copies before returning. Both ranges must
   // stay valid until the copy is done; nothing is retained here.
-  virtual void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) = 0;
+  virtual void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) = 0;
 
   // Enqueues several copies without an order among them. Uses one driver call if the driver supports that. Host ranges
   // must be in pinned slabs.
@@ -75,7 +75,7 @@ class Device {
     const void* from;
     int64_t bytes;
   };
-  virtual void copy_batch(std::span<const Copy> copies, Direction direction, Stream stream) {
+  virtual void copy_batch(std::span<const Copy> copies, CopyDirection direction, Stream stream) {
     for (const Copy& each : copies) copy(each.to, each.from, each.bytes, direction, stream);
   }
 
@@ -92,8 +92,8 @@ class Device {
   void wait_quietly(Stream stream, const EventPtr& event) noexcept;
   void synchronize_quietly() noexcept;
 
-  virtual MemoryUse memory() const = 0;    // cheap enough to call after every op
-  virtual int64_t used_bytes() const = 0;  // used on the whole device by all processes; 0: unknown. A driver call
+  virtual AllocatorStats memory() const = 0;  // cheap enough to call after every op
+  virtual int64_t used_bytes() const = 0;     // used on the whole device by all processes; 0: unknown. A driver call
   virtual void reset_peak() = 0;
   // Limits the process to `bytes` from now on; 0: no limit. Larger allocations throw c10::OutOfMemoryError.
   virtual void set_cap(int64_t bytes) = 0;

@@ -20,7 +20,7 @@ class MemoryCounter {
     raise_peak(now + bytes);
     return true;
   }
-  void give_back(int64_t bytes) { allocated_ -= bytes; }
+  void deallocate(int64_t bytes) { allocated_ -= bytes; }
 
   int64_t allocated() const { return allocated_; }  // bytes now
   int64_t peak() const { return peak_; }            // since the start or reset_peak()

@@ -21,13 +21,13 @@ class StreamOrder {
   Point record(Id stream) { return {stream, ++last_}; }
 
   // Whether later work of `stream` is ordered after `point` already.
-  bool stands_behind(Id stream, const Point& point) const {
+  bool is_ordered_after(Id stream, const Point& point) const {
     if (stream == point.stream) return true;
     for (const Wait& wait : waits_)
       if (wait.by == stream && wait.point.implies(point)) return true;
     return false;
   }
-  void waited(Id stream, const Point& point) {
+  void note_wait(Id stream, const Point& point) {
     for (Wait& wait : waits_)
       if (wait.by == stream && wait.point.stream == point.stream) {
         if (point.implies(wait.point)) wait.point = point;

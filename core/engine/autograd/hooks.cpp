@@ -12,17 +12,17 @@ namespace {
 
 namespace ag = torch::autograd;
 
-thread_local std::vector<Packer*> packers;  // the last one applies
+thread_local std::vector<SavedTensorPacker*> packers;  // the last one applies
 
 class Hooks final : public ag::SavedVariableHooks {
  public:
-  explicit Hooks(Packer& packer) : packer_(packer) {}
+  explicit Hooks(SavedTensorPacker& packer) : packer_(packer) {}
   void call_pack_hook(const at::Tensor& tensor) override { ticket_ = packer_.pack(tensor); }
   at::Tensor call_unpack_hook() override { return ticket_->unpack(); }
 
  private:
-  Packer& packer_;
-  std::unique_ptr<Ticket> ticket_;
+  SavedTensorPacker& packer_;
+  std::unique_ptr<PackedTensor> ticket_;
 };
 
 class Engine final : public ag::Engine {
@@ -53,7 +53,7 @@ void backward(const at::Tensor& loss, bool retain_graph) {
   }
 }
 
-HookScope::HookScope(Packer* packer) { packers.push_back(packer); }
+HookScope::HookScope(SavedTensorPacker* packer) { packers.push_back(packer); }
 HookScope::~HookScope() { packers.pop_back(); }
 
 }  // namespace memtune::autograd

@@ -11,19 +11,19 @@
 
 namespace memtune::autograd {
 
-class Ticket {
+class PackedTensor {
  public:
-  virtual ~Ticket() = default;
+  virtual ~PackedTensor() = default;
   // Returns the saved tensor with the same sizes, strides, offset, dtype and bytes, without requires_grad. Called once
   // per backward pass.
   virtual at::Tensor unpack() = 0;
 };
 
-class Packer {
+class SavedTensorPacker {
  public:
-  virtual ~Packer() = default;
+  virtual ~SavedTensorPacker() = default;
   // Keep only `tensor.detach()`: keeping the op's own output would be a reference cycle. Called with grad mode off.
-  virtual std::unique_ptr<Ticket> pack(const at::Tensor& tensor) = 0;
+  virtual std::unique_ptr<PackedTensor> pack(const at::Tensor& tensor) = 0;
 };
 
 void install_engine();
@@ -34,7 +34,7 @@ void backward(const at::Tensor& loss, bool retain_graph = false);
 
 class HookScope {
  public:
-  explicit HookScope(Packer* packer);  // nullptr: no hooks inside
+  explicit HookScope(SavedTensorPacker* packer);  // nullptr: no hooks inside
   ~HookScope();
   HookScope(const HookScope&) = delete;
   HookScope& operator=(const HookScope&) = delete;

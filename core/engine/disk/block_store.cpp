@@ -10,13 +10,13 @@
 namespace memtune::disk {
 
 struct BlockState {
-  BlockState(std::shared_ptr<Extents> owner, int64_t at, int64_t size, uint64_t number)
+  BlockState(std::shared_ptr<ExtentAllocator> owner, int64_t at, int64_t size, uint64_t number)
       : extents(std::move(owner)), offset(at), bytes(size), generation(number) {}
-  ~BlockState() { extents->give_back(offset, round_up(bytes)); }
+  ~BlockState() { extents->deallocate(offset, round_up(bytes)); }
   BlockState(const BlockState&) = delete;
   BlockState& operator=(const BlockState&) = delete;
 
-  const std::shared_ptr<Extents> extents;
+  const std::shared_ptr<ExtentAllocator> extents;
   const int64_t offset, bytes;
   const uint64_t generation;  // differs from earlier blocks at the same place
   uint64_t checksum = 0;      // set before the write is done
@@ -39,9 +39,9 @@ uint64_t seed_of(const BlockState& state, uint64_t run) {
 
 }  // namespace
 
-int64_t Block::bytes() const { return state_->bytes; }
+int64_t ScratchBlock::bytes() const { return state_->bytes; }
 
-BlockStore::BlockStore(const StoreSettings& settings, DiskSystem& system)
+BlockStore::BlockStore(const BlockStoreSettings& settings, AsyncFileSystem& system)
     : settings_(settings),
       file_(system, settings.directory, settings.allow_memory),
       run_(random_number()),
@@ -59,14 +59,15 @@ void BlockStore::reserve(int64_t bytes) {
 void BlockStore::grow(int64_t bytes) {
   if (bytes <= file_.bytes()) return;
   if (settings_.budget_bytes > 0 && bytes > settings_.budget_bytes)
-    throw DiskFull("the scratch file in '" + settings_.directory.string() + "' has to hold " + format_bytes(bytes) +
-                   ", its budget is " + format_bytes(settings_.budget_bytes) + " (" +
-                   format_bytes(extents_->used_bytes()) + " in use); raise --disk-budget or move less to the disk");
+    throw DiskFullError("the scratch file in '" + settings_.directory.string() + "' has to hold " +
+                        format_bytes(bytes) + ", its budget is " + format_bytes(settings_.budget_bytes) + " (" +
+                        format_bytes(extents_->used_bytes()) +
+                        " in use); raise --disk-budget or move less to the disk");
   file_.grow(bytes);
   extents_->grow(bytes);
 }
 
-Block BlockStore::allocate(int64_t bytes) {
+ScratchBlock BlockStore::allocate(int64_t bytes) {
   failure_.rethrow();
   if (bytes <= 0) throw Error("a block of " + std::to_string(bytes) + " bytes was asked for; blocks have at least 1");
   auto offset = extents_->take(round_up(bytes));
@@ -74,17 +75,17 @@ Block BlockStore::allocate(int64_t bytes) {
     std::lock_guard lock(growing_);
     while (!(offset = extents_->take(round_up(bytes)))) grow(file_.bytes() + extents_->missing(round_up(bytes)));
   }
-  return Block(std::make_shared<BlockState>(extents_, *offset, bytes, ++generation_));
+  return ScratchBlock(std::make_shared<BlockState>(extents_, *offset, bytes, ++generation_));
 }
 
-void BlockStore::check_data(const Block& block, const char* data) const {
+void BlockStore::check_data(const ScratchBlock& block, const char* data) const {
   failure_.rethrow();
   if (!block || block.state_->extents != extents_) throw Error("a block of another store, or none, was given");
   if (reinterpret_cast<uintptr_t>(data) % kAlignment != 0)
     throw Error("the data of a block has to lie at a multiple of " + std::to_string(kAlignment));
 }
 
-RequestPtr BlockStore::write(const Block& block, const char* data, std::function<void()> before) {
+RequestPtr BlockStore::write(const ScratchBlock& block, const char* data, std::function<void()> before) {
   check_data(block, data);
   if (block.state_->written) throw Error("a block was written twice; allocate a new one");
   const std::shared_ptr<BlockState> state = block.state_;
@@ -100,7 +101,7 @@ RequestPtr BlockStore::write(const Block& block, const char* data, std::function
   return state->written = request;
 }
 
-RequestPtr BlockStore::read(const Block& block, char* data, std::function<void()> before) {
+RequestPtr BlockStore::read(const ScratchBlock& block, char* data, std::function<void()> before) {
   check_data(block, data);
   const std::shared_ptr<BlockState> state = block.state_;
   if (!state->written) throw Error("a block was read that was never written");
@@ -125,10 +126,11 @@ uint64_t BlockStore::checksum(const BlockState& state, const char* data, std::at
 
 void BlockStore::verify(const BlockState& state, const char* data) {
   if (checksum(state, data, read_checksum_ns_) == state.checksum) return;
-  throw CorruptBlock("the scratch file in '" + settings_.directory.string() + "': " + format_bytes(state.bytes) +
-                     " at offset " + std::to_string(state.offset) +
-                     " came back changed, twice; the disk or this machine's memory damages data: name another disk "
-                     "with --scratch");
+  throw CorruptBlockError(
+      "the scratch file in '" + settings_.directory.string() + "': " + format_bytes(state.bytes) + " at offset " +
+      std::to_string(state.offset) +
+      " came back changed, twice; the disk or this machine's memory damages data: name another disk "
+      "with --scratch");
 }
 
 void BlockStore::pin(char* data, int64_t bytes) {
@@ -136,14 +138,14 @@ void BlockStore::pin(char* data, int64_t bytes) {
   reader_.io().pin(data, bytes);
 }
 
-Traffic BlockStore::written() const {
-  Traffic traffic = writer_.traffic();
+IoStats BlockStore::written() const {
+  IoStats traffic = writer_.traffic();
   traffic.checksum = std::chrono::nanoseconds(write_checksum_ns_);
   return traffic;
 }
 
-Traffic BlockStore::read() const {
-  Traffic traffic = reader_.traffic();
+IoStats BlockStore::read() const {
+  IoStats traffic = reader_.traffic();
   traffic.checksum = std::chrono::nanoseconds(read_checksum_ns_);
   return traffic;
 }

@@ -58,7 +58,7 @@ void FirstFailure::rethrow() const {
   if (error) std::rethrow_exception(error);
 }
 
-RequestQueue::RequestQueue(const TransferFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure)
+RequestQueue::RequestQueue(const TransferFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstFailure& failure)
     : file_(file), io_(std::move(io)), failure_(failure), places_(static_cast<size_t>(depth)) {
   finisher_ = std::thread([this] { finish_jobs(); });
   try {
@@ -92,9 +92,9 @@ void RequestQueue::push(Job job) {
   job_came_.notify_one();
 }
 
-Traffic RequestQueue::traffic() const {
+IoStats RequestQueue::traffic() const {
   std::lock_guard lock(mutex_);
-  Traffic traffic = traffic_;
+  IoStats traffic = traffic_;
   if (flying_ > 0) traffic.busy += Clock::now() - busy_since_;
   return traffic;
 }
@@ -168,7 +168,7 @@ bool RequestQueue::await_flight() {  // false: no more will come
 }
 
 // Returns false if the transfer was submitted again for its missing bytes.
-bool RequestQueue::arrive(const Completion& completion) {
+bool RequestQueue::arrive(const IoCompletion& completion) {
   const size_t place = completion.tag;
   Flight& flight = at(place);
   try {

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/engine/disk/file_io.h"
+#include "core/engine/disk/async_file_io.h"
 #include "core/engine/disk/transfer_file.h"
 
 namespace memtune::disk {
@@ -58,7 +58,7 @@ class FirstFailure {
 };
 
 // Statistics of a queue.
-struct Traffic {
+struct IoStats {
   int64_t bytes = 0;
   std::chrono::nanoseconds busy{0};      // time with at least one transfer in flight
   std::chrono::nanoseconds checksum{0};  // summed over the threads that compute checksums
@@ -79,14 +79,14 @@ class RequestQueue {
   };
 
   // `depth` limits the transfers in flight. `file` and `failure` must outlive the queue.
-  RequestQueue(const TransferFile& file, std::unique_ptr<FileIo> io, int depth, FirstFailure& failure);
+  RequestQueue(const TransferFile& file, std::unique_ptr<AsyncFileIo> io, int depth, FirstFailure& failure);
   ~RequestQueue();  // waits for all jobs; after a failure, jobs not started fail at once
   RequestQueue(const RequestQueue&) = delete;
   RequestQueue& operator=(const RequestQueue&) = delete;
 
   void push(Job job);
-  Traffic traffic() const;
-  FileIo& io() const { return *io_; }
+  IoStats traffic() const;
+  AsyncFileIo& io() const { return *io_; }
 
  private:
   struct Flight {
@@ -103,7 +103,7 @@ class RequestQueue {
 
   void finish_jobs();
   bool await_flight();
-  bool arrive(const Completion& completion);
+  bool arrive(const IoCompletion& completion);
   bool advance(Flight& flight, int64_t result) const;
   bool read_again(size_t place);
 
@@ -115,7 +115,7 @@ class RequestQueue {
   void count_flights(int change);
 
   const TransferFile& file_;
-  std::unique_ptr<FileIo> io_;
+  std::unique_ptr<AsyncFileIo> io_;
   FirstFailure& failure_;
 
   mutable std::mutex mutex_;
@@ -125,7 +125,7 @@ class RequestQueue {
   int flying_ = 0;
   bool closed_ = false, all_started_ = false;
   std::chrono::steady_clock::time_point busy_since_;
-  Traffic traffic_;
+  IoStats traffic_;
 
   std::thread starter_, finisher_;  // last: they start at once
 };

@@ -72,7 +72,7 @@ std::string upper_folder(const std::string& mountinfo, const std::string& device
   return "";
 }
 
-ScratchFile::ScratchFile(DiskSystem& system, std::filesystem::path directory, bool allow_memory)
+ScratchFile::ScratchFile(AsyncFileSystem& system, std::filesystem::path directory, bool allow_memory)
     : TransferFile(system, kLeftOver), directory_(std::move(directory)) {
   open();
   if (!allow_memory) refuse_memory();
@@ -97,13 +97,13 @@ bool ScratchFile::try_open(bool unnamed, bool direct) {
     throw UsageError("cannot write into the scratch directory '" + directory_.string() + "': " + text_of(-result) +
                      "; name a directory on a local disk with --scratch");
   if (result < 0) std::rethrow_exception(failure(-result, "opening it"));
-  file_ = Descriptor(result);
+  file_ = FileDescriptor(result);
   const int unlinked = unnamed ? 0 : uninterrupted([&] { return system_.unlink(path); });
   if (unlinked == 0 && (!direct || can_do_direct_io())) {
     unnamed_ = unnamed, direct_ = direct;
     return true;
   }
-  file_ = Descriptor();
+  file_ = FileDescriptor();
   if (unlinked < 0) std::rethrow_exception(failure(-unlinked, "removing its name " + path.filename().string()));
   return false;
 }
@@ -117,16 +117,16 @@ void ScratchFile::refuse_memory() const {
                    "--scratch-in-memory to use it all the same");
 }
 
-std::string ScratchFile::describe(const FileIo& io) const {
+std::string ScratchFile::describe(const AsyncFileIo& io) const {
   return TransferFile::describe(io) + (unnamed_ ? ", unnamed" : ", unlinked");
 }
 
 std::exception_ptr ScratchFile::failure(int error, const std::string& doing) const {
   const std::string what = "the scratch file in '" + directory_.string() + "': " + words(error, doing);
-  if (error == EFBIG) return std::make_exception_ptr(DiskFull(what));
+  if (error == EFBIG) return std::make_exception_ptr(DiskFullError(what));
   if (is_full(error))
     return std::make_exception_ptr(
-        DiskFull(what + "; free some, name a larger disk with --scratch, or lower --disk-budget"));
+        DiskFullError(what + "; free some, name a larger disk with --scratch, or lower --disk-budget"));
   return std::make_exception_ptr(
       DiskError(what + "; see the kernel's log for the disk, or name another with --scratch"));
 }

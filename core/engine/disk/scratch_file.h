@@ -12,12 +12,12 @@ namespace memtune::disk {
 class ScratchFile final : public TransferFile {
  public:
   // Throws UsageError if the directory is missing, not writable, or in memory without `allow_memory`.
-  ScratchFile(DiskSystem& system, std::filesystem::path directory, bool allow_memory);
+  ScratchFile(AsyncFileSystem& system, std::filesystem::path directory, bool allow_memory);
 
   int descriptor() const override { return file_.get(); }
   // "io_uring, direct, unnamed": for people.
-  std::string describe(const FileIo& io) const override;
-  // A DiskFull or a DiskError.
+  std::string describe(const AsyncFileIo& io) const override;
+  // A DiskFullError or a DiskError.
   std::exception_ptr failure(int error, const std::string& doing) const override;
 
  private:
@@ -26,7 +26,7 @@ class ScratchFile final : public TransferFile {
   void refuse_memory() const;
 
   std::filesystem::path directory_;
-  Descriptor file_;
+  FileDescriptor file_;
   bool unnamed_ = false;  // never had a name, not even for a moment
 };
 

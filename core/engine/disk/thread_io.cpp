@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/engine/disk/file_io.h"
+#include "core/engine/disk/async_file_io.h"
 
 namespace memtune::disk {
 namespace {
@@ -47,7 +47,7 @@ class Mailbox {
   bool closed_ = false;
 };
 
-class ThreadIo final : public FileIo {
+class ThreadIo final : public AsyncFileIo {
  public:
   ThreadIo(int file, int threads) : file_(file) {
     try {
@@ -65,8 +65,8 @@ class ThreadIo final : public FileIo {
     orders_.push({transfer, tag});
     return 0;
   }
-  Completion reap() override {
-    Completion completion;
+  IoCompletion reap() override {
+    IoCompletion completion;
     completions_.take(completion);
     return completion;
   }
@@ -95,12 +95,12 @@ class ThreadIo final : public FileIo {
 
   int file_;
   Mailbox<Order> orders_;
-  Mailbox<Completion> completions_;
+  Mailbox<IoCompletion> completions_;
   std::vector<std::thread> threads_;
 };
 
 }  // namespace
 
-std::unique_ptr<FileIo> make_thread_io(int file, int depth) { return std::make_unique<ThreadIo>(file, depth); }
+std::unique_ptr<AsyncFileIo> make_thread_io(int file, int depth) { return std::make_unique<ThreadIo>(file, depth); }
 
 }  // namespace memtune::disk

@@ -65,13 +65,13 @@ void TransferFile::forget(const DiskTransfer& transfer) const {
   if (!direct_) ::posix_fadvise(descriptor(), transfer.offset, transfer.bytes, POSIX_FADV_DONTNEED);
 }
 
-std::unique_ptr<FileIo> TransferFile::start_io(int depth, Backend backend) const {
+std::unique_ptr<AsyncFileIo> TransferFile::start_io(int depth, IoBackend backend) const {
   auto io = system_.start_io(descriptor(), depth, backend);
   if (!io) throw DiskError("io_uring is refused here (an old kernel, or a container's rules); use threads instead");
   return io;
 }
 
-std::string TransferFile::describe(const FileIo& io) const {
+std::string TransferFile::describe(const AsyncFileIo& io) const {
   return std::string(io.name()) + (direct_ ? ", direct" : ", through the page cache");
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "core/engine/disk/file_io.h"
+#include "core/engine/disk/async_file_io.h"
 
 namespace memtune::disk {
 
@@ -21,7 +21,8 @@ class TransferFile {
   bool direct() const { return direct_; }   // bypasses the page cache
   int64_t bytes() const { return bytes_; }  // disk space taken
 
-  // Takes disk space, so that later writes cannot run out of it. Throws DiskFull and then leaves the file unchanged.
+  // Takes disk space, so that later writes cannot run out of it. Throws DiskFullError and then leaves the file
+  // unchanged.
   void grow(int64_t bytes);
   // Content is durable when this returns.
   void sync() const;
@@ -30,17 +31,17 @@ class TransferFile {
   void forget(const DiskTransfer& transfer) const;
 
   // Throws DiskError if `backend` is refused.
-  std::unique_ptr<FileIo> start_io(int depth, Backend backend) const;
+  std::unique_ptr<AsyncFileIo> start_io(int depth, IoBackend backend) const;
   // "io_uring, direct": for people.
-  virtual std::string describe(const FileIo& io) const;
+  virtual std::string describe(const AsyncFileIo& io) const;
 
-  // The exception for errno `error`: a DiskFull or another error. `doing` names the operation.
+  // The exception for errno `error`: a DiskFullError or another error. `doing` names the operation.
   virtual std::exception_ptr failure(int error, const std::string& doing) const = 0;
   std::exception_ptr failure_of(int error, const DiskTransfer& transfer) const;
 
  protected:
   // grow() leaves 1/`spared` of the free bytes to others; 0: none.
-  TransferFile(DiskSystem& system, int64_t spared) : system_(system), spared_(spared) {}
+  TransferFile(AsyncFileSystem& system, int64_t spared) : system_(system), spared_(spared) {}
 
   // Some file systems accept O_DIRECT and then refuse every transfer, or require a larger alignment than kAlignment.
   bool can_do_direct_io() const;
@@ -48,7 +49,7 @@ class TransferFile {
   // "growing it to 40 GiB: No space left on device (4 MiB free)"
   std::string words(int error, const std::string& doing) const;
 
-  DiskSystem& system_;
+  AsyncFileSystem& system_;
   bool direct_ = false;
 
  private:

@@ -8,9 +8,9 @@ namespace memtune::disk {
 // Repeats `call` while it returns -EINTR, at most kPatience times.
 template <class Call>
 auto uninterrupted(Call call) {
-  constexpr int kPatience = 100;
+  constexpr int kMaxRetries = 100;
   auto result = call();
-  for (int tries = 1; result == -EINTR && tries < kPatience; ++tries) result = call();
+  for (int tries = 1; result == -EINTR && tries < kMaxRetries; ++tries) result = call();
   return result;
 }
 

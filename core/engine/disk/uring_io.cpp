@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/disk/file_io.h"
+#include "core/engine/disk/async_file_io.h"
 
 namespace memtune::disk {
 namespace {
@@ -34,7 +34,7 @@ void end_ring(io_uring& ring) {
 
 bool passing(int error) { return error == -EINTR || error == -EAGAIN || error == -EBUSY; }
 
-class UringIo final : public FileIo {
+class UringIo final : public AsyncFileIo {
  public:
   UringIo(int file, io_uring ring) : file_(file), ring_(ring) {}
   ~UringIo() override { end_ring(ring_); }
@@ -58,7 +58,7 @@ class UringIo final : public FileIo {
     return broken_ = result < 0 ? result : -EIO;
   }
 
-  Completion reap() override {
+  IoCompletion reap() override {
     io_uring_cqe* entry = nullptr;
     int result = 0;
     do {
@@ -66,7 +66,7 @@ class UringIo final : public FileIo {
     } while (passing(result));
     // Throws, because the kernel may still write to the transfers' memory, which could then never be freed.
     if (result < 0) throw std::runtime_error("io_uring lost its transfers: errno " + std::to_string(-result));
-    const Completion completion{static_cast<size_t>(io_uring_cqe_get_data64(entry)), entry->res};
+    const IoCompletion completion{static_cast<size_t>(io_uring_cqe_get_data64(entry)), entry->res};
     io_uring_cqe_seen(&ring_, entry);
     return completion;
   }
@@ -129,7 +129,7 @@ bool works(io_uring& ring) {
 
 }  // namespace
 
-std::unique_ptr<FileIo> make_uring_io(int file, int depth) {
+std::unique_ptr<AsyncFileIo> make_uring_io(int file, int depth) {
   io_uring ring{};
   if (make_ring(depth, ring) != 0) return nullptr;
   if (works(ring)) return std::make_unique<UringIo>(file, ring);

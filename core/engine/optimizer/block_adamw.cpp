@@ -11,12 +11,12 @@
 namespace memtune::optimizer {
 namespace {
 
-using quantized::Blockwise;
+using quantized::BlockwiseQuantizedTensor;
 
-constexpr int64_t kLeastIn8Bits = 4096, kLeastPaged = 100000;  // elements
-constexpr int64_t kUpdateElements = int64_t{1} << 24;          // elements updated at a time; limits temporary memory
+constexpr int64_t kMinIn8Bits = 4096, kMinPaged = 100000;  // elements
+constexpr int64_t kUpdateElements = int64_t{1} << 24;      // elements updated at a time; limits temporary memory
 
-bool in_blocks(const Blockwise& moment) { return moment.largest.defined(); }
+bool in_blocks(const BlockwiseQuantizedTensor& moment) { return moment.largest.defined(); }
 
 // Pinned memory if the tensor is on CUDA, so that copies need no staging.
 at::Tensor on_host(const at::Tensor& tensor) {
@@ -26,11 +26,11 @@ at::Tensor on_host(const at::Tensor& tensor) {
 at::Tensor on(c10::Device device, const at::Tensor& tensor) { return tensor.to(device, /*non_blocking=*/true); }
 
 // Copies both tensors of a moment to the device.
-Blockwise brought(const Blockwise& moment, c10::Device device) {
+BlockwiseQuantizedTensor brought(const BlockwiseQuantizedTensor& moment, c10::Device device) {
   return {on(device, moment.bytes), in_blocks(moment) ? on(device, moment.largest) : at::Tensor()};
 }
 
-void take_back(const Blockwise& from, const Blockwise& to) {
+void take_back(const BlockwiseQuantizedTensor& from, const BlockwiseQuantizedTensor& to) {
   if (from.bytes.is_same(to.bytes)) return;
   at::Tensor(to.bytes).copy_(from.bytes, /*non_blocking=*/true);
   if (in_blocks(to)) at::Tensor(to.largest).copy_(from.largest, /*non_blocking=*/true);
@@ -38,8 +38,8 @@ void take_back(const Blockwise& from, const Blockwise& to) {
 
 }  // namespace
 
-BlockAdamW::BlockAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters, bool in_8_bits,
-                       bool paged)
+BitsandbytesAdamW::BitsandbytesAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters,
+                                     bool in_8_bits, bool paged)
     : Optimizer(settings, std::move(parameters)),
       in_8_bits_(in_8_bits),
       paged_(paged),
@@ -50,26 +50,26 @@ BlockAdamW::BlockAdamW(const OptimizerSettings& settings, std::vector<at::Tensor
   maps_ = {quantized::dynamic_map(true, device), quantized::dynamic_map(false, device)};
 }
 
-bool BlockAdamW::fits_8_bits(const at::Tensor& parameter) const {
-  return in_8_bits_ && parameter.numel() >= kLeastIn8Bits && !embeddings_.contains(parameter.unsafeGetTensorImpl());
+bool BitsandbytesAdamW::fits_8_bits(const at::Tensor& parameter) const {
+  return in_8_bits_ && parameter.numel() >= kMinIn8Bits && !embeddings_.contains(parameter.unsafeGetTensorImpl());
 }
 
-void BlockAdamW::make_state(size_t i) {
+void BitsandbytesAdamW::make_state(size_t i) {
   State& state = states_[i];
   if (state.step.defined()) return;
   const at::Tensor& parameter = parameters_[i];
-  for (Blockwise* moment : {&state.first, &state.second}) {
+  for (BlockwiseQuantizedTensor* moment : {&state.first, &state.second}) {
     *moment = fits_8_bits(parameter)
                   ? quantized::make_blockwise(parameter.numel(), parameter.device())
-                  : Blockwise{at::zeros({parameter.numel()}, parameter.options().dtype(at::kFloat)), {}};
-    if (!paged_ || parameter.numel() < kLeastPaged) continue;
+                  : BlockwiseQuantizedTensor{at::zeros({parameter.numel()}, parameter.options().dtype(at::kFloat)), {}};
+    if (!paged_ || parameter.numel() < kMinPaged) continue;
     moment->bytes = on_host(moment->bytes);
     if (in_blocks(*moment)) moment->largest = on_host(moment->largest);
   }
   state.step = at::zeros({}, at::kFloat);
 }
 
-std::vector<std::pair<std::string, at::Tensor>> BlockAdamW::state(size_t i) const {
+std::vector<std::pair<std::string, at::Tensor>> BitsandbytesAdamW::state(size_t i) const {
   const State& state = states_[i];
   if (!state.step.defined()) return {};
   if (!in_blocks(state.first))
@@ -81,7 +81,7 @@ std::vector<std::pair<std::string, at::Tensor>> BlockAdamW::state(size_t i) cons
           {"step", state.step}};
 }
 
-int64_t BlockAdamW::state_bytes() const {
+int64_t BitsandbytesAdamW::state_bytes() const {
   int64_t bytes = 0;
   for (size_t i = 0; i < states_.size(); ++i)
     for (const auto& [name, tensor] : state(i))
@@ -89,7 +89,7 @@ int64_t BlockAdamW::state_bytes() const {
   return bytes;
 }
 
-void BlockAdamW::update(const std::vector<size_t>& parameters) {
+void BitsandbytesAdamW::update(const std::vector<size_t>& parameters) {
   for (const size_t i : parameters) {
     check_dense_and_real(in_8_bits_ ? "adamw in 8 bits" : "a paged adamw", parameters_[i]);
     make_state(i);
@@ -98,12 +98,12 @@ void BlockAdamW::update(const std::vector<size_t>& parameters) {
   }
 }
 
-void BlockAdamW::update(const at::Tensor& parameter, const State& state) const {
-  const Blockwise first = brought(state.first, parameter.device());
-  const Blockwise second = brought(state.second, parameter.device());
+void BitsandbytesAdamW::update(const at::Tensor& parameter, const State& state) const {
+  const BlockwiseQuantizedTensor first = brought(state.first, parameter.device());
+  const BlockwiseQuantizedTensor second = brought(state.second, parameter.device());
   const at::Tensor whole = parameter.contiguous(), values = whole.view(-1);
   const at::Tensor gradient = parameter.grad().contiguous().view(-1);
-  const AdamWStep step{learning_rate_, state.step.item<double>()};
+  const AdamWStepSettings step{learning_rate_, state.step.item<double>()};
   if (in_blocks(first))
     update_in_blocks(values, gradient, first, second, maps_, step);
   else

@@ -12,9 +12,9 @@
 
 namespace memtune::optimizer {
 
-class BlockAdamW final : public Optimizer {
+class BitsandbytesAdamW final : public Optimizer {
  public:
-  BlockAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters, bool in_8_bits, bool paged);
+  BitsandbytesAdamW(const OptimizerSettings& settings, std::vector<at::Tensor> parameters, bool in_8_bits, bool paged);
 
   int64_t state_bytes() const override;
   std::vector<std::pair<std::string, at::Tensor>> state(size_t i) const override;
@@ -22,8 +22,8 @@ class BlockAdamW final : public Optimizer {
 
  private:
   struct State {
-    quantized::Blockwise first, second;  // float32: in `bytes`, without `largest`
-    at::Tensor step;                     // on the CPU
+    quantized::BlockwiseQuantizedTensor first, second;  // float32: in `bytes`, without `largest`
+    at::Tensor step;                                    // on the CPU
   };
 
   void update(const std::vector<size_t>& parameters) override;
@@ -34,7 +34,7 @@ class BlockAdamW final : public Optimizer {
   const bool in_8_bits_, paged_;
   const std::unordered_set<const void*> embeddings_;
   std::vector<State> states_;
-  BlockMaps maps_;
+  QuantizationMaps maps_;
 };
 
 }  // namespace memtune::optimizer

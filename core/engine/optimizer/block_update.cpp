@@ -11,22 +11,23 @@
 namespace memtune::optimizer {
 namespace {
 
-using quantized::Blockwise;
+using quantized::BlockwiseQuantizedTensor;
 
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999, kEpsilon = 1e-8, kDecay = 0.01;
 constexpr int64_t kAtATime = int64_t{1} << 24;
 
-double rate(const AdamWStep& step) { return -step.learning_rate / (1 - std::pow(kBeta1, step.number)); }
-double keep(const AdamWStep& step) { return 1 - step.learning_rate * kDecay; }
-double root(const AdamWStep& step) { return std::sqrt(1 - std::pow(kBeta2, step.number)); }
+double rate(const AdamWStepSettings& step) { return -step.learning_rate / (1 - std::pow(kBeta1, step.number)); }
+double keep(const AdamWStepSettings& step) { return 1 - step.learning_rate * kDecay; }
+double root(const AdamWStepSettings& step) { return std::sqrt(1 - std::pow(kBeta2, step.number)); }
 
-device::BlockMoment pointers(const Blockwise& moment, const at::Tensor& map) {
+device::QuantizedMoment pointers(const BlockwiseQuantizedTensor& moment, const at::Tensor& map) {
   return {moment.bytes.data_ptr<uint8_t>(), moment.largest.data_ptr<float>(), map.const_data_ptr<float>()};
 }
 
 // Rounds to float where LibTorch's CUDA operators do: they invert a divisor before rounding it.
-device::BlockAdamWStep kernel_step(const at::Tensor& values, const at::Tensor& gradient, const AdamWStep& step) {
-  device::BlockAdamWStep made;
+device::QuantizedAdamWArguments kernel_step(const at::Tensor& values, const at::Tensor& gradient,
+                                            const AdamWStepSettings& step) {
+  device::QuantizedAdamWArguments made;
   made.values = values.data_ptr();
   made.gradient = gradient.const_data_ptr();
   made.type = quantized::number_of(values.scalar_type());
@@ -44,7 +45,8 @@ device::BlockAdamWStep kernel_step(const at::Tensor& values, const at::Tensor& g
 
 }  // namespace
 
-void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at::Tensor second, const AdamWStep& step) {
+void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at::Tensor second,
+            const AdamWStepSettings& step) {
   const at::Tensor slope = gradient.to(at::kFloat);
   first.mul_(kBeta1).add_(slope, 1 - kBeta1);
   second.mul_(kBeta2).addcmul_(slope, slope, 1 - kBeta2);
@@ -55,12 +57,13 @@ void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at:
   if (!wide.is_same(values)) values.copy_(wide);
 }
 
-void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, const Blockwise& first,
-                      const Blockwise& second, const BlockMaps& maps, const AdamWStep& step) {
+void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, const BlockwiseQuantizedTensor& first,
+                      const BlockwiseQuantizedTensor& second, const QuantizationMaps& maps,
+                      const AdamWStepSettings& step) {
   const auto* kernels = quantized::kernels_for(values.device(), values.scalar_type());
   if (!kernels || gradient.scalar_type() != values.scalar_type())
     return update_in_blocks_by_operators(values, gradient, first, second, maps, step);
-  device::BlockAdamWStep made = kernel_step(values, gradient, step);
+  device::QuantizedAdamWArguments made = kernel_step(values, gradient, step);
   made.first = pointers(first, maps.with_sign);
   made.second = pointers(second, maps.without_sign);
   kernels->step_adamw(made, values.device().index());
@@ -69,8 +72,9 @@ void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, cons
     written.unsafeGetTensorImpl()->bump_version();
 }
 
-void update_in_blocks_by_operators(const at::Tensor& values, const at::Tensor& gradient, const Blockwise& first,
-                                   const Blockwise& second, const BlockMaps& maps, const AdamWStep& step) {
+void update_in_blocks_by_operators(const at::Tensor& values, const at::Tensor& gradient,
+                                   const BlockwiseQuantizedTensor& first, const BlockwiseQuantizedTensor& second,
+                                   const QuantizationMaps& maps, const AdamWStepSettings& step) {
   for (int64_t begin = 0; begin < values.numel(); begin += kAtATime) {
     const int64_t count = std::min(kAtATime, values.numel() - begin);
     const at::Tensor m = quantized::unpack_blockwise(first, begin, count, maps.with_sign);

@@ -8,27 +8,31 @@
 
 namespace memtune::optimizer {
 
-struct AdamWStep {
+struct AdamWStepSettings {
   double learning_rate = 0;
   double number = 1;  // step number, from 1
 };
 
 // The values that the moments' bytes represent: dynamic_map with and without signs, on the parameter's device.
-struct BlockMaps {
+struct QuantizationMaps {
   at::Tensor with_sign, without_sign;
 };
 
 // Float32 moments. Temporary memory: three float32 values per element.
-void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at::Tensor second, const AdamWStep& step);
+void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at::Tensor second,
+            const AdamWStepSettings& step);
 
 // Moments in blocks of 8 bits. Uses a kernel on CUDA, without temporary memory; else operators on 2^24 elements at a
 // time.
-void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, const quantized::Blockwise& first,
-                      const quantized::Blockwise& second, const BlockMaps& maps, const AdamWStep& step);
+void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient,
+                      const quantized::BlockwiseQuantizedTensor& first,
+                      const quantized::BlockwiseQuantizedTensor& second, const QuantizationMaps& maps,
+                      const AdamWStepSettings& step);
 
 // The same with operators, on any device; for comparison.
 void update_in_blocks_by_operators(const at::Tensor& values, const at::Tensor& gradient,
-                                   const quantized::Blockwise& first, const quantized::Blockwise& second,
-                                   const BlockMaps& maps, const AdamWStep& step);
+                                   const quantized::BlockwiseQuantizedTensor& first,
+                                   const quantized::BlockwiseQuantizedTensor& second, const QuantizationMaps& maps,
+                                   const AdamWStepSettings& step);
 
 }  // namespace memtune::optimizer

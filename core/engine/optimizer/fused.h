@@ -6,7 +6,7 @@
 namespace memtune::optimizer {
 
 // Arguments of one fused call: parameters of one dtype on one device.
-struct FusedGroup {
+struct FusedParameterGroup {
   std::vector<at::Tensor> parameters, gradients;
   std::vector<at::Tensor> first, second, steps;  // for AdamW
 };
@@ -16,8 +16,8 @@ class FusedOptimizer : public Optimizer {
   using Optimizer::Optimizer;
 
  protected:
-  virtual void add_state(size_t, FusedGroup&) {}
-  virtual void update(FusedGroup& group) = 0;
+  virtual void add_state(size_t, FusedParameterGroup&) {}
+  virtual void update(FusedParameterGroup& group) = 0;
   virtual void update_sparse(const at::Tensor& parameter) = 0;  // a parameter with a sparse gradient
 
  private:
@@ -37,8 +37,8 @@ class FusedAdamW final : public FusedOptimizer {
     at::Tensor first, second, step;
   };
 
-  void add_state(size_t i, FusedGroup& group) override;
-  void update(FusedGroup& group) override;
+  void add_state(size_t i, FusedParameterGroup& group) override;
+  void update(FusedParameterGroup& group) override;
   void update_sparse(const at::Tensor& parameter) override;
 
   std::vector<State> states_;
@@ -50,7 +50,7 @@ class FusedSgd final : public FusedOptimizer {
   int64_t state_bytes() const override { return 0; }
 
  private:
-  void update(FusedGroup& group) override;
+  void update(FusedParameterGroup& group) override;
   void update_sparse(const at::Tensor& parameter) override;
 };
 

@@ -19,7 +19,7 @@ OptimizerSettings settings_of(const plan::TrainingSettings& training) {
   return {training.optimizer, training.learning_rate, training.max_grad_norm, {}, {}};
 }
 
-void Optimizer::step(UpdateGate* gate) {
+void Optimizer::step(UpdateWriteBarrier* gate) {
   const at::NoGradGuard no_grad;
   if (max_grad_norm_ > 0) clip_gradients(parameters_, max_grad_norm_, join_norms_);
   std::map<size_t, std::vector<size_t>> turns;
@@ -38,7 +38,7 @@ void Optimizer::step_one(size_t i) {
   parameters_[i].mutable_grad().reset();
 }
 
-size_t Optimizer::turn_of(size_t i, UpdateGate& gate) const {
+size_t Optimizer::turn_of(size_t i, UpdateWriteBarrier& gate) const {
   size_t turn = gate.turn(parameters_[i]);
   for (const auto& [name, tensor] : state(i)) turn = std::max(turn, gate.turn(tensor));
   return turn;
@@ -51,11 +51,11 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std
   if (name == "adafactor") return std::make_unique<Adafactor>(settings, std::move(parameters));
   const bool paged = name.starts_with("paged_");
   if (name == "adamw_8bit" || name == "paged_adamw_8bit" || name == "paged_adamw_32bit")
-    return std::make_unique<BlockAdamW>(settings, std::move(parameters), name.ends_with("_8bit"), paged);
+    return std::make_unique<BitsandbytesAdamW>(settings, std::move(parameters), name.ends_with("_8bit"), paged);
   throw UsageError(unknown_name("optimizer", name, kOptimizers));
 }
 
-void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const JoinNorms& join) {
+void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const GlobalNormFunction& join) {
   constexpr double kNotZero = 1e-6;
   std::map<std::pair<at::ScalarType, int>, std::vector<at::Tensor>> groups;
   for (const at::Tensor& parameter : parameters)

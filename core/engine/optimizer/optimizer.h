@@ -23,9 +23,9 @@
 namespace memtune::optimizer {
 
 // Makes an update wait for readers of the tensors that it overwrites.
-class UpdateGate {
+class UpdateWriteBarrier {
  public:
-  virtual ~UpdateGate() = default;
+  virtual ~UpdateWriteBarrier() = default;
   // Parameters with the same turn can be updated together, lower turns first. 0: no wait is needed.
   virtual size_t turn(const at::Tensor& written) = 0;
   // Makes the compute stream wait until the tensors of this turn may be overwritten. Called before their update.
@@ -34,14 +34,14 @@ class UpdateGate {
 
 // Maps the gradient norm of this process to that of all processes that train together. Float32 scalars; undefined if
 // this process has no gradients.
-using JoinNorms = std::function<at::Tensor(const at::Tensor&)>;
+using GlobalNormFunction = std::function<at::Tensor(const at::Tensor&)>;
 
 struct OptimizerSettings {
   std::string name = "adamw";
   double learning_rate = 1e-4;
   double max_grad_norm = 0;                         // 0: no clipping
   std::unordered_set<const void*> embeddings = {};  // TensorImpl of embedding tables, whose states are never 8-bit
-  JoinNorms join_norms = {};                        // set if each process has part of the gradients
+  GlobalNormFunction join_norms = {};               // set if each process has part of the gradients
 };
 OptimizerSettings settings_of(const plan::TrainingSettings& training);
 
@@ -56,7 +56,7 @@ class Optimizer {
 
   // Clips, applies and frees the gradients of all parameters that have one. Does not synchronize with the device. Only
   // sgd accepts sparse gradients, as in PyTorch; the others throw UsageError. `gate` null: no other readers.
-  void step(UpdateGate* gate = nullptr);
+  void step(UpdateWriteBarrier* gate = nullptr);
 
   // The same for one parameter that has a gradient, without clipping.
   void step_one(size_t i);
@@ -74,11 +74,11 @@ class Optimizer {
   virtual void update(const std::vector<size_t>& parameters) = 0;
 
   double learning_rate_, max_grad_norm_;
-  JoinNorms join_norms_;
+  GlobalNormFunction join_norms_;
   std::vector<at::Tensor> parameters_;
 
  private:
-  size_t turn_of(size_t i, UpdateGate& gate) const;
+  size_t turn_of(size_t i, UpdateWriteBarrier& gate) const;
 };
 
 // Throws UsageError with the valid names if settings.name is unknown.
@@ -87,6 +87,6 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std
 // Like torch.nn.utils.clip_grad_norm_ for dense gradients: multiplies them by max_norm / (total 2-norm + 1e-6) if that
 // is less than 1. With `join`, the norm is that of all processes, and all must call this. Does not synchronize with the
 // device. Throws UsageError for a sparse gradient.
-void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const JoinNorms& join = {});
+void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const GlobalNormFunction& join = {});
 
 }  // namespace memtune::optimizer

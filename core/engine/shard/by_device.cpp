@@ -12,14 +12,15 @@ class ByDevice final : public Collectives {
 
   int rank() const override { return of_cpu_->rank(); }
   int size() const override { return of_cpu_->size(); }
-  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
-                           const device::EventPtr& behind) override {
+  PendingCollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
+                                  const device::EventPtr& behind) override {
     return of(part).all_gather(whole, part, what, behind);
   }
-  CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) override {
+  PendingCollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole,
+                                      const std::string& what) override {
     return of(part).reduce_scatter(part, whole, what);
   }
-  std::chrono::nanoseconds stood() override { return of_device_->stood(); }
+  std::chrono::nanoseconds exposed_time() override { return of_device_->exposed_time(); }
 
  private:
   Collectives& of(const at::Tensor& tensor) { return tensor.is_cpu() ? *of_cpu_ : *of_device_; }

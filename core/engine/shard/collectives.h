@@ -12,19 +12,19 @@
 #include <memory>
 #include <string>
 
-#include "core/base/error.h"
 #include "core/base/device/device.h"
+#include "core/base/error.h"
 
 namespace memtune::shard {
 
 // Another rank did not join a collective in time.
-class RankTimeout : public Error {
+class RankTimeoutError : public Error {
  public:
   using Error::Error;
 };
 
 // Another rank ended.
-class RankLost : public Error {
+class RankLostError : public Error {
  public:
   using Error::Error;
 };
@@ -35,19 +35,19 @@ class RankLost : public Error {
 inline constexpr char kOrdersDiffer[] =
     "the ranks have read parameters in different orders: the model's branches differ by its data, and it cannot be "
     "sharded";
-bool tells_of_different_orders(const std::exception& error);
-bool tells_of_missing_rank(const std::exception& error);
+bool is_order_mismatch(const std::exception& error);
+bool is_missing_rank(const std::exception& error);
 
-class Collective {
+class PendingCollective {
  public:
-  virtual ~Collective() = default;
-  // Later compute work finds it done; on a device this returns at once. Throws RankTimeout, RankLost.
+  virtual ~PendingCollective() = default;
+  // Later compute work finds it done; on a device this returns at once. Throws RankTimeoutError, RankLostError.
   virtual void wait() = 0;
   // Duration of a collective that was waited for; on a CPU it is counted from the request. Call when the device is
   // idle.
   virtual std::chrono::nanoseconds took() const = 0;
 };
-using CollectivePtr = std::unique_ptr<Collective>;
+using PendingCollectivePtr = std::unique_ptr<PendingCollective>;
 
 class Collectives {
  public:
@@ -57,29 +57,30 @@ class Collectives {
 
   // Fills `whole` with the parts of all ranks, cast to its dtype. `what` names it in error messages: "layers.3".
   // `behind`: event after which `part` is ready; compute does not wait for it. Null: `part` is ready.
-  virtual CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
-                                   const device::EventPtr& behind = nullptr) = 0;
+  virtual PendingCollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
+                                          const device::EventPtr& behind = nullptr) = 0;
   // Sums `whole` over the ranks and stores this rank's part of the sum in `part`. Overwrites `whole`. The order of
   // summation depends only on the number of ranks.
-  virtual CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) = 0;
+  virtual PendingCollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole,
+                                              const std::string& what) = 0;
 
   // Total time that compute waited for collectives. Call when the device is idle.
-  virtual std::chrono::nanoseconds stood() = 0;
+  virtual std::chrono::nanoseconds exposed_time() = 0;
 };
 
-struct GroupSettings {
+struct ProcessGroupSettings {
   int rank = 0, size = 1;
   // A file that all ranks of the group, and only they, can access; it is new or belongs to this group. Or
   // "tcp://host:port", where rank 0 has a listening socket.
   std::string rendezvous;
-  std::chrono::milliseconds patience{120'000};  // timeout of a collective
-  std::string address = {};                     // numeric address by which others reach this machine; "": loopback
-  int listening = -1;                           // rank 0's listening socket
+  std::chrono::milliseconds timeout{120'000};  // timeout of a collective
+  std::string address = {};                    // numeric address by which others reach this machine; "": loopback
+  int listening = -1;                          // rank 0's listening socket
   int device = -1;  // this rank's CUDA device, already initialized; -1: all tensors are on the CPU
 };
 
-// Uses Gloo for CPU tensors and NCCL for device tensors. Waits until all ranks have joined. Throws RankTimeout if they
-// do not, Error if no connection can be made, and DeviceError.
-std::unique_ptr<Collectives> connect(const GroupSettings& settings);
+// Uses Gloo for CPU tensors and NCCL for device tensors. Waits until all ranks have joined. Throws RankTimeoutError if
+// they do not, Error if no connection can be made, and DeviceError.
+std::unique_ptr<Collectives> connect(const ProcessGroupSettings& settings);
 
 }  // namespace memtune::shard

@@ -35,7 +35,7 @@ void free_bytes(const at::Tensor& tensor) {
 }
 
 FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
-                             const ShardSettings& settings, HostRows* host)
+                             const ShardSettings& settings, PinnedShards* host)
     : name_(std::move(name)),
       trained_(parameters.front().second.requires_grad()),
       reduce_dtype_(of_floating(settings.reduce_dtype, parameters.front().second)) {
@@ -60,7 +60,7 @@ void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) 
   for (const Member& member : members_) within(whole_, member).copy_(member.tensor);
 }
 
-void FlatParameter::take_shard(int rank, const ShardSettings& settings, HostRows* host) {
+void FlatParameter::take_shard(int rank, const ShardSettings& settings, PinnedShards* host) {
   const int64_t begin = rank * shard_elements_, end = begin + shard_elements_;
   const at::ScalarType dtype = trained_ ? of_floating(settings.dtype, whole_) : whole_.scalar_type();
   shard_ = host ? host->make(shard_elements_, dtype) : at::empty({shard_elements_}, whole_.options().dtype(dtype));

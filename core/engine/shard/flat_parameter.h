@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "core/model/program/state.h"
-#include "core/engine/shard/host_rows.h"
+#include "core/engine/shard/pinned_shards.h"
 #include "core/engine/shard/shard_settings.h"
+#include "core/model/program/state.h"
 
 namespace memtune::shard {
 
@@ -28,7 +28,7 @@ class FlatParameter {
   // here on they share one storage, without bytes until allocate(). `host`: allocates the shard in host memory; null:
   // the shard is on the parameters' device. Throws UsageError for parameters without such a layout.
   FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
-                const ShardSettings& settings = {}, HostRows* host = nullptr);
+                const ShardSettings& settings = {}, PinnedShards* host = nullptr);
 
   const std::string& name() const { return name_; }
   bool trained() const { return trained_; }
@@ -62,7 +62,7 @@ class FlatParameter {
   };
 
   void lay_out(const program::NamedTensors& parameters, int ranks);
-  void take_shard(int rank, const ShardSettings& settings, HostRows* host);
+  void take_shard(int rank, const ShardSettings& settings, PinnedShards* host);
   at::Tensor within(const at::Tensor& row, const Member& member) const;
 
   std::string name_;

@@ -33,7 +33,7 @@ class Standing {
   void begin() { waits_.emplace_back().first.record(); }
   void end() {
     waits_.back().second.record();
-    while (waits_.size() > kMost) add_first();  // ended long ago
+    while (waits_.size() > kMax) add_first();  // ended long ago
   }
   nanoseconds so_far() {
     while (!waits_.empty()) add_first();
@@ -41,7 +41,7 @@ class Standing {
   }
 
  private:
-  static constexpr size_t kMost = 4096;
+  static constexpr size_t kMax = 4096;
 
   struct Wait {
     at::cuda::CUDAEvent first{cudaEventDefault}, second{cudaEventDefault};
@@ -58,9 +58,9 @@ class Standing {
   nanoseconds so_far_{0};
 };
 
-class NcclCollective final : public Collective {
+class NcclCollective final : public PendingCollective {
  public:
-  NcclCollective(c10::intrusive_ptr<c10d::Work> work, std::string what, const GroupSettings& settings,
+  NcclCollective(c10::intrusive_ptr<c10d::Work> work, std::string what, const ProcessGroupSettings& settings,
                  Standing& standing, at::Tensor source)
       : work_(std::move(work)),
         what_(std::move(what)),
@@ -81,21 +81,21 @@ class NcclCollective final : public Collective {
  private:
   const c10::intrusive_ptr<c10d::Work> work_;
   const std::string what_;
-  const GroupSettings& settings_;
+  const ProcessGroupSettings& settings_;
   Standing& standing_;
   at::Tensor source_;  // read by the collective; freed after compute has waited for it
 };
 
 class NcclCollectives final : public Collectives {
  public:
-  NcclCollectives(const GroupSettings& settings, c10d::Store& store)
+  NcclCollectives(const ProcessGroupSettings& settings, c10d::Store& store)
       : settings_(settings),
         beside_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, static_cast<c10::DeviceIndex>(settings.device))) {
     const auto device = static_cast<c10::DeviceIndex>(settings.device);
     c10::cuda::set_device(device);
     // Collectives of one block delay the next, so they get priority over kernels that are queued for the device.
     auto options = c10d::ProcessGroupNCCL::Options::create(/*is_high_priority_stream=*/true);
-    options->timeout = settings.patience;
+    options->timeout = settings.timeout;
     const auto named =
         c10::make_intrusive<c10d::PrefixStore>("nccl", c10::intrusive_ptr<c10d::Store>::reclaim_copy(&store));
     group_ = c10::make_intrusive<c10d::ProcessGroupNCCL>(named, settings.rank, settings.size, std::move(options));
@@ -106,8 +106,8 @@ class NcclCollectives final : public Collectives {
   int rank() const override { return settings_.rank; }
   int size() const override { return settings_.size; }
 
-  CollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
-                           const device::EventPtr& behind) override {
+  PendingCollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
+                                  const device::EventPtr& behind) override {
     c10::cuda::OptionalCUDAStreamGuard guard;
     if (behind) guard.reset_stream(beside_behind(*behind));
     at::Tensor to = whole.view(at::kByte);  // NCCL supports few dtypes
@@ -116,22 +116,23 @@ class NcclCollectives final : public Collectives {
     options.asyncOp = true;
     return asked(group_->_allgather_base(to, from, options), "all-gather of " + what, from);
   }
-  CollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole, const std::string& what) override {
+  PendingCollectivePtr reduce_scatter(const at::Tensor& part, const at::Tensor& whole,
+                                      const std::string& what) override {
     at::Tensor to = reals_of(part), from = reals_of(whole);
     c10d::ReduceScatterOptions options;
     options.asyncOp = true;
     return asked(group_->_reduce_scatter_base(to, from, options), "reduce-scatter of " + what, {});
   }
-  nanoseconds stood() override { return standing_.so_far(); }
+  nanoseconds exposed_time() override { return standing_.so_far(); }
 
  private:
-  CollectivePtr asked(c10::intrusive_ptr<c10d::Work> work, const std::string& what, at::Tensor source) {
+  PendingCollectivePtr asked(c10::intrusive_ptr<c10d::Work> work, const std::string& what, at::Tensor source) {
     return std::make_unique<NcclCollective>(std::move(work), what, settings_, standing_, std::move(source));
   }
 
   // Collectives on this stream run after the event and after the compute work so far, whose freed memory is reused
   // here.
-  c10::cuda::CUDAStream beside_behind(const device::Event& event) const {
+  c10::cuda::CUDAStream beside_behind(const device::StreamEvent& event) const {
     at::cuda::CUDAEvent so_far;
     so_far.record();
     so_far.block(beside_);
@@ -139,7 +140,7 @@ class NcclCollectives final : public Collectives {
     return beside_;
   }
 
-  const GroupSettings settings_;
+  const ProcessGroupSettings settings_;
   const c10::cuda::CUDAStream beside_;
   Standing standing_;
   c10::intrusive_ptr<c10d::ProcessGroupNCCL> group_;
@@ -162,14 +163,14 @@ void try_each(Collectives& group, int device) {
   const at::Tensor whole = at::empty({64 * group.size()}, part.options());
   group.all_gather(whole, part, "the first rows")->wait();
   group.reduce_scatter(part, whole, "the first rows")->wait();
-  (void)group.stood();
+  (void)group.exposed_time();
 }
 
 }  // namespace
 }  // namespace memtune::shard
 
 extern "C" __attribute__((visibility("default"))) memtune::shard::Collectives* memtune_connect_by_nccl(
-    const memtune::shard::GroupSettings& settings, c10d::Store& store) {
+    const memtune::shard::ProcessGroupSettings& settings, c10d::Store& store) {
   memtune::shard::set_up_environment();
   auto group = std::make_unique<memtune::shard::NcclCollectives>(settings, store);
   memtune::shard::try_each(*group, settings.device);

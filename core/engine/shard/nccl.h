@@ -10,5 +10,5 @@ class Store;
 
 // The caller owns the result, which uses settings.device. All ranks must be connected to `store`. Throws DeviceError if
 // the module was built without NCCL's headers, and what c10d throws.
-extern "C" memtune::shard::Collectives* memtune_connect_by_nccl(const memtune::shard::GroupSettings& settings,
+extern "C" memtune::shard::Collectives* memtune_connect_by_nccl(const memtune::shard::ProcessGroupSettings& settings,
                                                                 c10d::Store& store);

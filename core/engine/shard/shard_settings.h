@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "core/base/device/device.h"
-#include "core/plan/schedule/unit_schedule.h"
+#include "core/plan/schedule/unit_gather_schedule.h"
 
 namespace memtune::shard {
 
 struct ShardSettings {
-  schedule::Reshard reshard = schedule::Reshard::always;
+  schedule::ReshardPolicy reshard = schedule::ReshardPolicy::always;
   std::optional<at::ScalarType> dtype = {};         // of shards and their gradients; nullopt: the parameters' dtype
   std::optional<at::ScalarType> reduce_dtype = {};  // of gradients during the reduction; nullopt: the same
   device::Device* host_of = nullptr;                // host memory for all shards; null: they stay on the device

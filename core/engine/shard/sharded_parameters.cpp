@@ -22,7 +22,7 @@ bool is_narrow(const at::Tensor& gradients) { return gradients.scalar_type() == 
 
 struct ShardedParameters::Gradients final : torch::autograd::PostAccumulateGradHook {
   Gradients(ShardedParameters& owner, size_t flat) : owner(owner), flat(flat) {}
-  void operator()(const at::Tensor& /*leaf*/) override { owner.gradient_came(flat); }
+  void operator()(const at::Tensor& /*leaf*/) override { owner.on_gradient(flat); }
 
   ShardedParameters& owner;
   size_t flat;
@@ -33,7 +33,7 @@ ShardedParameters::ShardedParameters(const program::Program& program, const plan
     : collectives_(collectives), settings_(settings) {
   if (settings.host_of) host_.emplace(*settings.host_of);
   for (const ParameterUnit& unit : find_units(program, facts)) add_unit(unit.name, unit.parameters);
-  schedule::UnitMemory& memory = *this;
+  schedule::UnitStorage& memory = *this;
   schedule_.emplace(units_.size(), settings.reshard, memory);
 }
 
@@ -87,22 +87,22 @@ void ShardedParameters::gather(int unit) {
     FlatParameter& parameter = *flat.parameter;
     if (!parameter.allocated()) parameter.allocate();
     note_order('g', number);
-    HostRows::Brought part{parameter.shard(), nullptr};
-    if (host_) part = host_->bring(parameter.shard(), parameter.whole().device());
-    if (host_) flat.brought = part.row;
-    flat.gather = collectives_.all_gather(parameter.whole(), part.row, parameter.name(), part.there);
+    PinnedShards::DeviceCopy part{parameter.shard(), nullptr};
+    if (host_) part = host_->copy_to_device(parameter.shard(), parameter.whole().device());
+    if (host_) flat.device_copy = part.row;
+    flat.gather = collectives_.all_gather(parameter.whole(), part.row, parameter.name(), part.ready);
     ++counters_.gathers;
     counters_.gathered_bytes += parameter.whole_bytes();
   }
 }
 
 void ShardedParameters::wait(int unit) {
-  std::vector<CollectivePtr> gathers;
+  std::vector<PendingCollectivePtr> gathers;
   for (const size_t number : units_[unit].flats) {
     if (!flats_[number].gather) continue;
     gathers.push_back(std::exchange(flats_[number].gather, nullptr));
     gathers.back()->wait();
-    flats_[number].brought.reset();
+    flats_[number].device_copy.reset();
   }
   if (watcher_ && !gathers.empty()) watcher_->gathered(unit, std::move(gathers));
 }
@@ -118,7 +118,7 @@ void ShardedParameters::note_order(char kind, size_t flat) {
   order_hash_ = static_cast<int64_t>(next);
 }
 
-at::Tensor ShardedParameters::of_all_ranks(int64_t number, const std::string& what) {
+at::Tensor ShardedParameters::gather_from_ranks(int64_t number, const std::string& what) {
   const at::NoGradGuard no_grad;
   const at::Tensor own = at::full({1}, number, at::TensorOptions(at::kLong));
   const at::Tensor all = at::empty({collectives_.size()}, own.options());
@@ -126,7 +126,7 @@ at::Tensor ShardedParameters::of_all_ranks(int64_t number, const std::string& wh
   return all;
 }
 
-at::Tensor ShardedParameters::norm_of_all(const at::Tensor& here) {
+at::Tensor ShardedParameters::global_norm(const at::Tensor& here) {
   const at::NoGradGuard no_grad;
   const auto options = flats_.front().parameter->shard().options().dtype(at::kFloat);
   const at::Tensor own = here.defined() ? here.reshape({1}).to(options) : at::zeros({1}, options);
@@ -135,11 +135,12 @@ at::Tensor ShardedParameters::norm_of_all(const at::Tensor& here) {
   return at::linalg_vector_norm(all, 2);
 }
 
-bool ShardedParameters::any_rank(bool here) { return of_all_ranks(here ? 1 : 0, "a question").any().item<bool>(); }
+bool ShardedParameters::any_rank(bool here) { return gather_from_ranks(here ? 1 : 0, "a question").any().item<bool>(); }
 
 // If the orders differ, two units of equal size would be swapped without an error.
 void ShardedParameters::check_order() {
-  if (!(of_all_ranks(order_hash_, "the ranks' order") == order_hash_).all().item<bool>()) throw Error(kOrdersDiffer);
+  if (!(gather_from_ranks(order_hash_, "the ranks' order") == order_hash_).all().item<bool>())
+    throw Error(kOrdersDiffer);
 }
 
 // --- a step ----------------------------------------------------------------------------------------------------------
@@ -151,7 +152,7 @@ void ShardedParameters::begin_step() {
 
 void ShardedParameters::drop() {
   if (host_) host_->stop();
-  for (Flat& flat : flats_) flat.brought.reset();
+  for (Flat& flat : flats_) flat.device_copy.reset();
   schedule_->drop();
   drop_gradients();
 }
@@ -179,14 +180,14 @@ void ShardedParameters::end_backward() {
   for (size_t i = flats_.size(); i-- > 0;)
     if (flats_[i].parameter->trained() && !flats_[i].reduced) reduce(i);
   finish_reduction();
-  if (host_) add_what_was_taken();
+  if (host_) add_copied_gradients();
   check_order();
   schedule_->end_backward();
 }
 
 // --- gradients -------------------------------------------------------------------------------------------------------
 
-void ShardedParameters::gradient_came(size_t flat) {
+void ShardedParameters::on_gradient(size_t flat) {
   if (++flats_[flat].gradients == flats_[flat].parameter->parameters()) reduce(flat);
 }
 
@@ -215,23 +216,23 @@ void ShardedParameters::finish_reduction() {
   if (!is_narrow(done.part)) done.part.div_(collectives_.size());
   const at::Tensor part = done.part.to(flat.parameter->shard().scalar_type());
   if (host_)
-    take_to_host(flat, part);
+    copy_part_to_host(flat, part);
   else
     flat.parameter->add_gradient(part);
 }
 
 // Copies to the gradients of the pieces, or next to them until they can be added.
-void ShardedParameters::take_to_host(Flat& flat, const at::Tensor& part) {
+void ShardedParameters::copy_part_to_host(Flat& flat, const at::Tensor& part) {
   const bool more = flat.parameter->has_gradient();
   at::Tensor& row = flat.on_host[more];
   if (!row.defined()) row = host_->make(part.numel(), part.scalar_type());
-  host_->take(part, row);
+  host_->copy_to_host(part, row);
   flat.adds = more;
   if (!more) flat.parameter->add_gradient(row);
 }
 
-void ShardedParameters::add_what_was_taken() {
-  host_->settle();
+void ShardedParameters::add_copied_gradients() {
+  host_->await_copies();
   for (Flat& flat : flats_)
     if (std::exchange(flat.adds, false)) flat.parameter->add_gradient(flat.on_host[1]);
 }

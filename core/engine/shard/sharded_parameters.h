@@ -1,5 +1,6 @@
-// A program's parameters, sharded over ranks. schedule::UnitSchedule decides when a unit (usually a block) is gathered
-// and freed. The gradients of a unit are reduced as soon as backward has made all of them, while backward continues.
+// A program's parameters, sharded over ranks. schedule::UnitGatherSchedule decides when a unit (usually a block) is
+// gathered and freed. The gradients of a unit are reduced as soon as backward has made all of them, while backward
+// continues.
 //
 // The pieces receive the mean gradient over the ranks. A parameter that this rank's step did not use counts as a
 // gradient of zeros. All ranks must read parameters in the same order. Models with data-dependent branches may not, so
@@ -17,29 +18,30 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/facts/program_facts.h"
-#include "core/plan/schedule/unit_schedule.h"
-#include "core/model/program/parameter_source.h"
 #include "core/engine/shard/collectives.h"
 #include "core/engine/shard/flat_parameter.h"
-#include "core/engine/shard/host_rows.h"
+#include "core/engine/shard/pinned_shards.h"
 #include "core/engine/shard/shard_settings.h"
+#include "core/model/program/parameter_provider.h"
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/schedule/unit_gather_schedule.h"
 
 namespace memtune::shard {
 
-using schedule::Reshard;
+using schedule::ReshardPolicy;
 
 // Observes which units a step reads. Thread: the training thread.
-class UnitWatcher {
+class UnitGatherObserver {
  public:
-  virtual ~UnitWatcher() = default;
+  virtual ~UnitGatherObserver() = default;
   // Called around gathering the units that a forward op or backward node is about to read.
   virtual void before_read(const std::vector<int>& units) = 0;
   virtual void after_read() = 0;
-  virtual void gathered(int unit, std::vector<CollectivePtr> by) = 0;  // `by`: its collectives, already waited for
+  virtual void gathered(int unit,
+                        std::vector<PendingCollectivePtr> by) = 0;  // `by`: its collectives, already waited for
 };
 
-class ShardedParameters final : public program::ParameterSource, schedule::UnitMemory {
+class ShardedParameters final : public program::ParameterProvider, schedule::UnitStorage {
  public:
   // Keeps this rank's shards of the parameters and frees the rest. `program` and `collectives` must outlive this.
   // Report every read of a parameter. Throws UsageError if the model cannot be sharded.
@@ -52,8 +54,8 @@ class ShardedParameters final : public program::ParameterSource, schedule::UnitM
   // The tensors that the optimizer updates, with the dtype and memory of the settings.
   const program::NamedTensors& pieces() const { return pieces_; }
   // The pieces and their offsets in the parameters. Valid while this lives.
-  program::Shards shards() const {
-    program::Shards shards{collectives_.rank(), collectives_.size(), {}};
+  program::RankShards shards() const {
+    program::RankShards shards{collectives_.rank(), collectives_.size(), {}};
     for (const Flat& flat : flats_)
       for (size_t i = 0; i < flat.parameter->pieces().size(); ++i) {
         const auto& [name, piece] = flat.parameter->pieces()[i];
@@ -73,10 +75,10 @@ class ShardedParameters final : public program::ParameterSource, schedule::UnitM
     int64_t bytes = 0;  // gathered
   };
   std::vector<UnitSize> unit_sizes() const;
-  void set_watcher(UnitWatcher* watcher) { watcher_ = watcher; }  // null: none
+  void set_watcher(UnitGatherObserver* watcher) { watcher_ = watcher; }  // null: none
   // Returns the gradient norm over all ranks. `here`: norm of this rank's pieces, undefined if it has no gradients. All
   // ranks must call.
-  at::Tensor norm_of_all(const at::Tensor& here);
+  at::Tensor global_norm(const at::Tensor& here);
   // True if any rank passes true. All ranks must call, between steps.
   bool any_rank(bool here);
   int64_t gathered_now_bytes() const;                                // of the units gathered now
@@ -96,8 +98,8 @@ class ShardedParameters final : public program::ParameterSource, schedule::UnitM
   struct NeededNode;  // hook of each node whose backward may read a unit
   struct Flat {
     std::unique_ptr<FlatParameter> parameter;
-    CollectivePtr gather;  // running, or null
-    at::Tensor brought;    // device copy of a host shard that the gather reads
+    PendingCollectivePtr gather;  // running, or null
+    at::Tensor device_copy;       // device copy of a host shard that the gather reads
     // Host memory for the gradients of such a shard: those of the pieces, and those of a later micro-batch to be added.
     std::array<at::Tensor, 2> on_host;
     bool adds = false;     // the second is being copied
@@ -111,9 +113,9 @@ class ShardedParameters final : public program::ParameterSource, schedule::UnitM
   struct Reduction {
     size_t flat = 0;
     at::Tensor part, whole;
-    CollectivePtr collective;
+    PendingCollectivePtr collective;
   };
-  using Units = schedule::UnitSchedule::Units;
+  using Units = schedule::UnitGatherSchedule::Units;
 
   void gather(int unit) override;
   void wait(int unit) override;
@@ -123,24 +125,24 @@ class ShardedParameters final : public program::ParameterSource, schedule::UnitM
   void need_in_backward(const at::Tensor& made);
   void read_by_node(const Units& units);
   void drop_gradients();
-  void gradient_came(size_t flat);
+  void on_gradient(size_t flat);
   void reduce(size_t flat);
   void finish_reduction();
-  void take_to_host(Flat& flat, const at::Tensor& part);
-  void add_what_was_taken();
+  void copy_part_to_host(Flat& flat, const at::Tensor& part);
+  void add_copied_gradients();
   void note_order(char kind, size_t flat);
-  at::Tensor of_all_ranks(int64_t number, const std::string& what);
+  at::Tensor gather_from_ranks(int64_t number, const std::string& what);
   void check_order();
 
   Collectives& collectives_;
   const ShardSettings settings_;
-  std::optional<HostRows> host_;
+  std::optional<PinnedShards> host_;
   std::vector<Flat> flats_;
   std::vector<GatheredUnit> units_;
   ska::flat_hash_map<const c10::StorageImpl*, int> unit_of_;
   program::NamedTensors pieces_;
-  std::optional<schedule::UnitSchedule> schedule_;
-  UnitWatcher* watcher_ = nullptr;
+  std::optional<schedule::UnitGatherSchedule> schedule_;
+  UnitGatherObserver* watcher_ = nullptr;
   Units read_;              // by the running op
   program::Stack written_;  // by the running op
   Reduction reduction_;     // running, or empty

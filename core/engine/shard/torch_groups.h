@@ -12,17 +12,17 @@
 
 namespace memtune::shard {
 
-// Rethrows the current exception as RankTimeout or RankLost. Gloo reports timeouts only in its message; NCCL and c10d's
-// store throw torch errors.
-[[noreturn]] inline void rethrow(const std::string& what, const GroupSettings& settings) {
+// Rethrows the current exception as RankTimeoutError or RankLostError. Gloo reports timeouts only in its message; NCCL
+// and c10d's store throw torch errors.
+[[noreturn]] inline void rethrow(const std::string& what, const ProcessGroupSettings& settings) {
   try {
     throw;
   } catch (const std::exception& error) {
     const std::string text = error.what();
     const std::string rank = "rank " + std::to_string(settings.rank);
     if (text.find("imed out") != std::string::npos || text.find("imeout") != std::string::npos)
-      throw RankTimeout(rank + " waited " + seconds_text(settings.patience) + " for the others in the " + what);
-    throw RankLost(rank + " lost another rank in the " + what);
+      throw RankTimeoutError(rank + " waited " + seconds_text(settings.timeout) + " for the others in the " + what);
+    throw RankLostError(rank + " lost another rank in the " + what);
   }
 }
 

@@ -2,7 +2,7 @@
 
 namespace memtune::state {
 
-ChecksumThread::ChecksumThread(Checksums& checksums) : checksums_(checksums), thread_([this] { run(); }) {}
+ChecksumThread::ChecksumThread(StreamingChecksums& checksums) : checksums_(checksums), thread_([this] { run(); }) {}
 
 ChecksumThread::~ChecksumThread() {
   {

@@ -8,17 +8,17 @@
 
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/engine/state/streaming_checksums.h"
 #include "core/model/safetensors/reader.h"
-#include "core/engine/state/checksums.h"
 
 namespace memtune::state {
 namespace {
 
-using safetensors::Entry;
+using safetensors::TensorEntry;
 
-Manifest read_manifest(const StateFolder& folder, int64_t step) {
-  Manifest manifest = parse_manifest(read_file(folder.path(step) / kManifest, folder.files()));
-  if (manifest.step != step) throw Damaged("its manifest is of step " + std::to_string(manifest.step));
+StateManifest read_manifest(const StateFolder& folder, int64_t step) {
+  StateManifest manifest = parse_manifest(read_file(folder.path(step) / kManifest, folder.files()));
+  if (manifest.step != step) throw DamagedStateError("its manifest is of step " + std::to_string(manifest.step));
   check_whole(manifest);
   return manifest;
 }
@@ -26,50 +26,51 @@ Manifest read_manifest(const StateFolder& folder, int64_t step) {
 safetensors::Reader open(const std::filesystem::path& path, FileSystem& system) try {
   return safetensors::Reader(path, system);
 } catch (const UsageError& why) {
-  throw Damaged(why.what());
+  throw DamagedStateError(why.what());
 }
 
 // One file of a state, and its description in the manifest.
 class DataFile {
  public:
-  DataFile(const StateFolder& folder, const Manifest& manifest, size_t index)
+  DataFile(const StateFolder& folder, const StateManifest& manifest, size_t index)
       : said_(manifest.files[index]), reader_(open(folder.path(manifest.step) / said_.name, folder.files())) {
     if (reader_.bytes() != said_.bytes)
-      throw Damaged(said_.name + " has " + std::to_string(reader_.bytes()) + " bytes, not " +
-                    std::to_string(said_.bytes));
-    std::map<std::string_view, const StateTensor*> said;
-    for (const StateTensor& tensor : manifest.tensors)
+      throw DamagedStateError(said_.name + " has " + std::to_string(reader_.bytes()) + " bytes, not " +
+                              std::to_string(said_.bytes));
+    std::map<std::string_view, const ManifestTensor*> said;
+    for (const ManifestTensor& tensor : manifest.tensors)
       if (tensor.file == index) said[tensor.name] = &tensor;
-    for (const Entry& entry : reader_.entries()) tensors_.push_back(said[entry.name]);
+    for (const TensorEntry& entry : reader_.entries()) tensors_.push_back(said[entry.name]);
     if (said.size() != tensors_.size() || !std::ranges::equal(reader_.entries(), tensors_, is_same))
-      throw Damaged(said_.name + " has other tensors");
+      throw DamagedStateError(said_.name + " has other tensors");
   }
 
-  void read(const Receiver& receiver, std::vector<char>& bytes) const {
-    Checksums checksums(reader_.entries(), reader_.head());
+  void read(const StateLoadCallbacks& receiver, std::vector<char>& bytes) const {
+    StreamingChecksums checksums(reader_.entries(), reader_.head());
     for (size_t i = 0; i < tensors_.size(); ++i) {
       bytes.resize(static_cast<size_t>(reader_.entries()[i].bytes()));
       reader_.read(reader_.entries()[i], bytes.data());
       checksums.add(bytes.data(), reader_.entries()[i].bytes());
       if (checksums.tensors().at(i) != tensors_[i]->hash)
-        throw Damaged("'" + tensors_[i]->name + "' in " + said_.name + " was changed");
+        throw DamagedStateError("'" + tensors_[i]->name + "' in " + said_.name + " was changed");
       if (receiver.take) receiver.take(*tensors_[i], bytes);
     }
-    if (checksums.file() != said_.hash) throw Damaged(said_.name + " was changed");
+    if (checksums.file() != said_.hash) throw DamagedStateError(said_.name + " was changed");
   }
 
  private:
-  static bool is_same(const Entry& entry, const StateTensor* tensor) {
+  static bool is_same(const TensorEntry& entry, const ManifestTensor* tensor) {
     return tensor && entry.dtype == tensor->dtype && entry.shape == tensor->shape;
   }
 
-  const StateFile& said_;
+  const ManifestFile& said_;
   safetensors::Reader reader_;
-  std::vector<const StateTensor*> tensors_;  // in the order of the file, which is arbitrary for tensors without bytes
+  std::vector<const ManifestTensor*>
+      tensors_;  // in the order of the file, which is arbitrary for tensors without bytes
 };
 
-void read(const StateFolder& folder, int64_t step, const Receiver& receiver) {
-  const Manifest manifest = read_manifest(folder, step);
+void read(const StateFolder& folder, int64_t step, const StateLoadCallbacks& receiver) {
+  const StateManifest manifest = read_manifest(folder, step);
   std::vector<DataFile> files;
   files.reserve(manifest.files.size());
   for (size_t i = 0; i < manifest.files.size(); ++i) files.emplace_back(folder, manifest, i);
@@ -82,7 +83,7 @@ void read(const StateFolder& folder, int64_t step, const Receiver& receiver) {
 std::string fault_of(const StateFolder& folder, int64_t step) try {
   read(folder, step, {});
   return "";
-} catch (const Damaged& why) {
+} catch (const DamagedStateError& why) {
   return why.what();
 } catch (const IoError& why) {
   return why.what();
@@ -99,7 +100,7 @@ std::string way_out(const StateFolder& folder, int64_t refused) {
 }
 
 [[noreturn]] void refuse(const StateFolder& folder, int64_t step, const std::string& why) {
-  throw Damaged("'" + folder.path(step).string() + "' cannot be used: " + why + way_out(folder, step));
+  throw DamagedStateError("'" + folder.path(step).string() + "' cannot be used: " + why + way_out(folder, step));
 }
 
 int64_t choose(const StateFolder& folder, std::optional<int64_t> step) {
@@ -115,11 +116,11 @@ int64_t choose(const StateFolder& folder, std::optional<int64_t> step) {
 
 }  // namespace
 
-int64_t load(const StateFolder& folder, std::optional<int64_t> step, const Receiver& receiver) {
+int64_t load(const StateFolder& folder, std::optional<int64_t> step, const StateLoadCallbacks& receiver) {
   const int64_t chosen = choose(folder, step);
   try {
     read(folder, chosen, receiver);
-  } catch (const Damaged& why) {
+  } catch (const DamagedStateError& why) {
     refuse(folder, chosen, why.what());
   } catch (const IoError& why) {
     refuse(folder, chosen, why.what());

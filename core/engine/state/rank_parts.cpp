@@ -19,69 +19,69 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr const char* kFailed = "failed";
-constexpr milliseconds kMostPause{10};  // between two checks
+constexpr milliseconds kMaxPause{10};  // between two checks
 
 std::string rank_text(int rank) { return "rank " + std::to_string(rank); }
 
 bool is_there(StateFolder& folder, int64_t step, int rank) {
-  return Descriptor(folder.files().open(folder.path(step) / part_file(rank), O_RDONLY, 0)).get() >= 0;
+  return FileDescriptor(folder.files().open(folder.path(step) / part_file(rank), O_RDONLY, 0)).get() >= 0;
 }
 
 // The file is empty if the rank could not write why it failed.
-Manifest read_part(StateFolder& folder, int64_t step, int rank) {
+StateManifest read_part(StateFolder& folder, int64_t step, int rank) {
   const std::string text = read_file(folder.path(step) / part_file(rank), folder.files());
   try {
     if (text.empty()) throw IoError(rank_text(rank) + " could not save its part");
-    if (const json value = parse_json(text, EqualKeys::refused); value.contains(kFailed))
+    if (const json value = parse_json(text, DuplicateKeyPolicy::refused); value.contains(kFailed))
       throw IoError(rank_text(rank) + ": " + value.at(kFailed).get<std::string>());
-    Manifest part = parse_manifest(text);
+    StateManifest part = parse_manifest(text);
     if (part.step != step || part.files.size() != 1 || part.files.front().name != data_file(rank))
-      throw Damaged("it is another's");
+      throw DamagedStateError("it is another's");
     return part;
   } catch (const json::exception&) {
     throw IoError("the part of " + rank_text(rank) + " is none");
-  } catch (const Damaged& why) {
+  } catch (const DamagedStateError& why) {
     throw IoError("the part of " + rank_text(rank) + " is none: " + why.what());
   }
 }
 
-void add(Manifest part, Manifest& to) {
-  for (StateTensor& tensor : part.tensors) {
+void add(StateManifest part, StateManifest& to) {
+  for (ManifestTensor& tensor : part.tensors) {
     tensor.file = to.files.size();
     to.tensors.push_back(std::move(tensor));
   }
   to.files.push_back(std::move(part.files.front()));
 }
 
-void check(const Manifest& manifest) try { check_whole(manifest); } catch (const Damaged& why) {
+void check(const StateManifest& manifest) try { check_whole(manifest); } catch (const DamagedStateError& why) {
   throw Error(std::string("the ranks' parts are no state: ") + why.what());
 }
 
 }  // namespace
 
-void tell_part(StateFolder& folder, const Manifest& own) {
+void publish_part(StateFolder& folder, const StateManifest& own) {
   write_file(folder.path(own.step) / part_file(folder.rank().rank), print(own), folder.files());
 }
 
-void tell_failure(StateFolder& folder, int64_t step, const std::string& why) {
+void publish_failure(StateFolder& folder, int64_t step, const std::string& why) {
   const std::filesystem::path path = folder.path(step) / part_file(folder.rank().rank);
   folder.files().make_folder(folder.path(step));  // it may fail before the folder exists
   try {
     write_file(path, json{{kFailed, why}}.dump(-1, ' ', false, json::error_handler_t::replace) + "\n", folder.files());
   } catch (const IoError&) {
-    const Descriptor empty(folder.files().open(path, O_CREAT | O_WRONLY, 0666));  // a full disk has room for a name
+    const FileDescriptor empty(folder.files().open(path, O_CREAT | O_WRONLY, 0666));  // a full disk has room for a name
   }
 }
 
-Manifest with_other_ranks(StateFolder& folder, Manifest own) {
+StateManifest merge_rank_manifests(StateFolder& folder, StateManifest own) {
   const SavingRank& ranks = folder.rank();
   if (ranks.ranks == 1) return own;
-  const Clock::time_point end = Clock::now() + ranks.patience;
+  const Clock::time_point end = Clock::now() + ranks.timeout;
   for (int rank = 1; rank < ranks.ranks; ++rank) {
-    for (milliseconds pause{1}; !is_there(folder, own.step, rank); pause = std::min(kMostPause, pause * 2)) {
+    for (milliseconds pause{1}; !is_there(folder, own.step, rank); pause = std::min(kMaxPause, pause * 2)) {
       if (Clock::now() >= end)
         throw IoError(rank_text(rank) + " did not save its part of step " + std::to_string(own.step) + " within " +
-                      std::to_string(ranks.patience.count()) + " ms");
+                      std::to_string(ranks.timeout.count()) + " ms");
       std::this_thread::sleep_for(pause);
     }
     add(read_part(folder, own.step, rank), own);

@@ -74,7 +74,7 @@ std::string folder_name(int64_t step) {
   return std::string(kPrefix) + std::string(kDigits - std::min(kDigits, digits.size()), '0') + digits;
 }
 
-StateFolder::StateFolder(const fs::path& run, disk::DiskSystem& below)
+StateFolder::StateFolder(const fs::path& run, disk::AsyncFileSystem& below)
     : root_(run / "states"), disk_(below), files_(run, below) {}
 
 void StateFolder::make() {
@@ -83,14 +83,14 @@ void StateFolder::make() {
 }
 
 std::vector<std::string> StateFolder::names() const {
-  const Descriptor there(files_.open(root_, O_RDONLY | O_DIRECTORY, 0));
+  const FileDescriptor there(files_.open(root_, O_RDONLY | O_DIRECTORY, 0));
   if (there.get() == -ENOENT) return {};
   return names_in(root_, files_);
 }
 
 // A link or a file in the folder's place counts as a state, so that loading it reports the problem.
 bool StateFolder::has_manifest(const std::string& name) const {
-  return Descriptor(files_.open(root_ / name / kManifest, O_RDONLY, 0)).get() != -ENOENT;
+  return FileDescriptor(files_.open(root_ / name / kManifest, O_RDONLY, 0)).get() != -ENOENT;
 }
 
 std::vector<int64_t> StateFolder::steps() const {

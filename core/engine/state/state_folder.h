@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/own_folder.h"
-#include "core/engine/disk/file_io.h"
-#include "core/engine/state/manifest.h"
+#include "core/base/confined_file_system.h"
+#include "core/engine/disk/async_file_io.h"
+#include "core/engine/state/state_manifest.h"
 
 namespace memtune::state {
 
@@ -37,18 +37,18 @@ std::string part_file(int rank);
 // One of the processes that save a state together, each a part of it.
 struct SavingRank {
   int rank = 0, ranks = 1;
-  std::chrono::milliseconds patience{120'000};  // timeout of rank 0 for the parts of the others
+  std::chrono::milliseconds timeout{120'000};  // timeout of rank 0 for the parts of the others
 };
 
 class StateFolder {
  public:
   // Creates nothing. `below` must outlive this.
-  explicit StateFolder(const std::filesystem::path& run, disk::DiskSystem& below = disk::system_disk());
+  explicit StateFolder(const std::filesystem::path& run, disk::AsyncFileSystem& below = disk::system_disk());
 
   const std::filesystem::path& root() const { return root_; }  // run/states
   std::filesystem::path path(int64_t step) const { return root_ / folder_name(step); }
   FileSystem& files() const { return files_; }
-  disk::DiskSystem& disk() const { return disk_; }  // for open files
+  disk::AsyncFileSystem& disk() const { return disk_; }  // for open files
 
   // Settings of the training, which each state stores from now on.
   void set_settings(Settings settings) { settings_ = std::move(settings); }
@@ -77,8 +77,8 @@ class StateFolder {
   bool has_manifest(const std::string& name) const;
 
   std::filesystem::path root_;
-  disk::DiskSystem& disk_;
-  mutable OwnFolder files_;
+  disk::AsyncFileSystem& disk_;
+  mutable ConfinedFileSystem files_;
   Settings settings_;
   SavingRank rank_;
 };

@@ -21,9 +21,10 @@ static_assert(safetensors::kDataAlignment % disk::kAlignment == 0);
 
 // Metadata by which torch.distributed.checkpoint finds the part of each tensor in the file: all of it, from the origin
 // on, or elements of a row.
-std::map<std::string, std::string> sharding(std::span<const safetensors::Spec> tensors, const Extents& parts) try {
+std::map<std::string, std::string> sharding(std::span<const safetensors::TensorSpec> tensors,
+                                            const ShardExtents& parts) try {
   json info = json::object();
-  for (const safetensors::Spec& tensor : tensors) {
+  for (const safetensors::TensorSpec& tensor : tensors) {
     std::vector<int64_t> offsets(tensor.shape.size(), 0);
     if (const auto part = parts.find(tensor.name); part != parts.end()) offsets = {part->second.begin};
     info[tensor.name] = {{"saved_offsets", offsets}};
@@ -34,21 +35,21 @@ std::map<std::string, std::string> sharding(std::span<const safetensors::Spec> t
 }
 
 // Fails before anything is on the disk.
-safetensors::Header header_of(std::span<const safetensors::Spec> tensors, const Extents& parts) try {
+safetensors::Header header_of(std::span<const safetensors::TensorSpec> tensors, const ShardExtents& parts) try {
   return {safetensors::lay_out(tensors), sharding(tensors, parts)};
-} catch (const safetensors::Malformed& why) {
+} catch (const safetensors::MalformedFileError& why) {
   throw UsageError(std::string("the state cannot be written as a safetensors file: ") + why.what());
 }
 
-disk::AlignedBytes aligned(const std::string& bytes) {
-  disk::AlignedBytes copy = disk::aligned_bytes(static_cast<int64_t>(bytes.size()));
+disk::AlignedBuffer aligned(const std::string& bytes) {
+  disk::AlignedBuffer copy = disk::aligned_bytes(static_cast<int64_t>(bytes.size()));
   std::memcpy(copy.get(), bytes.data(), bytes.size());
   return copy;
 }
 
 // Creates an object that starts threads. A failure is reported for `file`.
 template <class Make>
-auto start(const disk::NewFile& file, Make make) try {
+auto start(const disk::AtomicOutputFile& file, Make make) try {
   return make();
 } catch (const std::system_error& error) {
   std::rethrow_exception(file.failure(error.code().value(), "starting threads for it"));
@@ -88,7 +89,8 @@ StateWriter::Place& StateWriter::Place::synced() {
   return *this;
 }
 
-StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors, Extents parts)
+StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::TensorSpec> tensors,
+                         ShardExtents parts)
     : folder_(folder),
       step_(step),
       parts_(std::move(parts)),
@@ -100,7 +102,7 @@ StateWriter::StateWriter(StateFolder& folder, int64_t step, std::span<const safe
       checksums_(header_.entries, head_),
       checksum_thread_(start(file_, [&] { return std::make_unique<ChecksumThread>(checksums_); })),
       queue_(start(file_, [&] {
-        return std::make_unique<disk::RequestQueue>(file_, file_.start_io(kDepth, disk::Backend::automatic), kDepth,
+        return std::make_unique<disk::RequestQueue>(file_, file_.start_io(kDepth, disk::IoBackend::automatic), kDepth,
                                                     failure_);
       })) {
   requests_.push_back(std::make_shared<disk::Request>());
@@ -138,11 +140,11 @@ disk::RequestPtr StateWriter::write(const char* data, int64_t bytes, std::functi
   return request;
 }
 
-Manifest StateWriter::own_manifest() const {
-  Manifest manifest{step_, folder_.settings(), {{data_file(folder_.rank().rank), bytes(), checksums_.file()}}, {}};
+StateManifest StateWriter::own_manifest() const {
+  StateManifest manifest{step_, folder_.settings(), {{data_file(folder_.rank().rank), bytes(), checksums_.file()}}, {}};
   for (size_t i = 0; i < entries().size(); ++i) {
-    const safetensors::Entry& entry = entries()[i];
-    StateTensor tensor{entry.name, entry.dtype, entry.shape, 0, checksums_.tensors().at(i)};
+    const safetensors::TensorEntry& entry = entries()[i];
+    ManifestTensor tensor{entry.name, entry.dtype, entry.shape, 0, checksums_.tensors().at(i)};
     if (const auto part = parts_.find(entry.name); part != parts_.end()) tensor.part = part->second;
     manifest.tensors.push_back(std::move(tensor));
   }
@@ -153,8 +155,8 @@ void StateWriter::publish() {
   if (given_ < data_bytes()) throw Error("a state lacks " + std::to_string(data_bytes() - given_) + " bytes");
   for (const disk::RequestPtr& request : requests_) request->wait();
   file_.finish(bytes());
-  if (folder_.rank().rank > 0) return tell_part(folder_, own_manifest());
-  const Manifest manifest = with_other_ranks(folder_, own_manifest());
+  if (folder_.rank().rank > 0) return publish_part(folder_, own_manifest());
+  const StateManifest manifest = merge_rank_manifests(folder_, own_manifest());
   write_file(place_.path() / kManifest, print(manifest), folder_.files());
   place_.keep();
   write_file(folder_.root() / kLatest, folder_name(step_) + "\n", folder_.files());

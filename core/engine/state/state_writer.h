@@ -18,21 +18,22 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/disk/new_file.h"
+#include "core/engine/disk/atomic_output_file.h"
 #include "core/engine/disk/request_queue.h"
-#include "core/model/safetensors/layout.h"
 #include "core/engine/state/checksum_thread.h"
-#include "core/engine/state/checksums.h"
-#include "core/engine/state/manifest.h"
 #include "core/engine/state/state_folder.h"
+#include "core/engine/state/state_manifest.h"
+#include "core/engine/state/streaming_checksums.h"
+#include "core/model/safetensors/layout.h"
 
 namespace memtune::state {
 
 class StateWriter {
  public:
   // Reserves disk space for all of it. `folder` must outlive this. `parts`: the tensors that are parts of larger ones.
-  // Throws UsageError for duplicate names, IoError (also if the step has a state), DiskFull with the sizes.
-  StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::Spec> tensors, Extents parts = {});
+  // Throws UsageError for duplicate names, IoError (also if the step has a state), DiskFullError with the sizes.
+  StateWriter(StateFolder& folder, int64_t step, std::span<const safetensors::TensorSpec> tensors,
+              ShardExtents parts = {});
   // Without publish() it gives up the save. It waits for transfers in flight and for a running `before`. After that,
   // memory that write() got may be freed.
   ~StateWriter();
@@ -40,7 +41,7 @@ class StateWriter {
   StateWriter& operator=(const StateWriter&) = delete;
 
   // In the order of safetensors::lay_out().
-  const std::vector<safetensors::Entry>& entries() const { return header_.entries; }
+  const std::vector<safetensors::TensorEntry>& entries() const { return header_.entries; }
 
   // Writes the next bytes of the data. Returns at once. Portions are multiples of disk::kAlignment, except for the
   // last. `data` is aligned to disk::kAlignment and readable up to a multiple of it. The caller must not change it
@@ -77,18 +78,18 @@ class StateWriter {
 
   int64_t data_bytes() const { return safetensors::data_bytes_of(header_.entries); }
   void check(const char* data, int64_t bytes) const;
-  Manifest own_manifest() const;
+  StateManifest own_manifest() const;
 
   StateFolder& folder_;
   int64_t step_;
-  Extents parts_;
+  ShardExtents parts_;
   safetensors::Header header_;
   std::string head_;  // header_ as it is in the file
-  disk::AlignedBytes aligned_head_;
+  disk::AlignedBuffer aligned_head_;
   Place place_;
-  disk::NewFile file_;
-  int64_t given_ = 0;    // bytes of the data that write() got
-  Checksums checksums_;  // used by the thread until all is written
+  disk::AtomicOutputFile file_;
+  int64_t given_ = 0;             // bytes of the data that write() got
+  StreamingChecksums checksums_;  // used by the thread until all is written
   std::unique_ptr<ChecksumThread> checksum_thread_;
   std::vector<disk::RequestPtr> requests_;
   disk::FirstFailure failure_;

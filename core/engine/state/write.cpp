@@ -12,16 +12,16 @@ namespace memtune::state {
 namespace {
 
 using device::Stream;
-using safetensors::Entry;
+using safetensors::TensorEntry;
 
 // The parts in the order of the file, and the position of the copy.
 class Source {
  public:
-  Source(device::Device& device, const std::vector<StatePart>& parts, const std::vector<Entry>& entries)
+  Source(device::Device& device, const std::vector<TensorToSave>& parts, const std::vector<TensorEntry>& entries)
       : device_(device) {
-    std::map<std::string_view, const StatePart*> by_name;
-    for (const StatePart& part : parts) by_name[part.spec.name] = &part;
-    for (const Entry& entry : entries) rest_.push_back({by_name.at(entry.name), entry.bytes()});
+    std::map<std::string_view, const TensorToSave*> by_name;
+    for (const TensorToSave& part : parts) by_name[part.spec.name] = &part;
+    for (const TensorEntry& entry : entries) rest_.push_back({by_name.at(entry.name), entry.bytes()});
     std::ranges::reverse(rest_);
   }
 
@@ -33,7 +33,7 @@ class Source {
       const char* from =
           part->data + (safetensors::bytes_of(part->spec.name, part->spec.dtype, part->spec.shape) - left);
       if (part->on_device) {
-        device_.copy(to, from, count, device::Direction::to_host, Stream::out);
+        device_.copy(to, from, count, device::CopyDirection::to_host, Stream::out);
       } else {
         std::memcpy(to, from, static_cast<size_t>(count));
       }
@@ -44,7 +44,7 @@ class Source {
 
  private:
   struct Rest {
-    const StatePart* part;
+    const TensorToSave* part;
     int64_t bytes;
   };
   device::Device& device_;
@@ -71,7 +71,7 @@ class CopiesEnd {
 
 }  // namespace
 
-int64_t write(const Snapshot& snapshot, StateFolder& folder) {
+int64_t write(const AsyncSnapshot& snapshot, StateFolder& folder) {
   StateWriter writer(folder, snapshot.step(), snapshot.specs(), snapshot.extents());
   for (int64_t begin = 0; begin < snapshot.bytes(); begin += kPieceBytes) {
     const int64_t end = std::min(begin + kPieceBytes, snapshot.bytes());
@@ -82,10 +82,10 @@ int64_t write(const Snapshot& snapshot, StateFolder& folder) {
   return writer.bytes();
 }
 
-int64_t write(device::Device& device, int64_t step, const std::vector<StatePart>& parts, device::HostSlab& buffer,
+int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSave>& parts, device::HostSlab& buffer,
               StateFolder& folder) {
-  std::vector<safetensors::Spec> specs;
-  for (const StatePart& part : parts) specs.push_back(part.spec);
+  std::vector<safetensors::TensorSpec> specs;
+  for (const TensorToSave& part : parts) specs.push_back(part.spec);
   std::vector<disk::RequestPtr> in_use(static_cast<size_t>(buffer.bytes() / kPieceBytes));
   const CopiesEnd copies_end(device);
   StateWriter writer(folder, step, specs, extents_of(parts));

@@ -6,7 +6,7 @@
 
 namespace memtune::step {
 
-using plan::Place;
+using plan::TensorPlacement;
 
 std::vector<OpPlan> plan_ops(const plan::ProgramFacts& facts, const plan::Plan& plan) {
   std::vector<OpPlan> ops;
@@ -16,7 +16,8 @@ std::vector<OpPlan> plan_ops(const plan::ProgramFacts& facts, const plan::Plan& 
     OpPlan& op = ops[placement.op];
     op.placement = &placement;
     if (facts.ops[placement.op].op_class == plan::OpClass::host) continue;  // backward needs no sizes or numbers
-    op.recomputes = placement.saved == Place::recompute || std::ranges::count(placement.outputs, Place::recompute) > 0;
+    op.recomputes = placement.saved == TensorPlacement::recompute ||
+                    std::ranges::count(placement.outputs, TensorPlacement::recompute) > 0;
   }
   return ops;
 }

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/plan/strategy/plan.h"
 #include "core/plan/facts/program_facts.h"
+#include "core/plan/strategy/plan.h"
 
 namespace memtune::step {
 
@@ -14,11 +14,11 @@ struct OpPlan {
   bool after_blocks = false;
   bool recomputes = false;  // some of its values are recomputed, so it must be recorded
 
-  plan::Place output(size_t i) const {
-    return placement && i < placement->outputs.size() ? placement->outputs[i] : plan::Place::keep;
+  plan::TensorPlacement output(size_t i) const {
+    return placement && i < placement->outputs.size() ? placement->outputs[i] : plan::TensorPlacement::keep;
   }
-  bool sends_saves() const { return placement && placement->saves == plan::Place::host; }
-  plan::Place saved() const { return placement ? placement->saved : plan::Place::keep; }
+  bool offloads_saves() const { return placement && placement->saves == plan::TensorPlacement::host; }
+  plan::TensorPlacement saved() const { return placement ? placement->saved : plan::TensorPlacement::keep; }
 };
 
 // Indexed by op number. `facts` and `plan` must outlive the result. Throws UsageError if the plan names an op that the

@@ -9,18 +9,18 @@ namespace memtune::step {
 
 using program::Stack;
 
-void RunningOp::begin(const program::Op& op, const Stack& inputs, const ValueTable& values, bool autocast) {
+void RunningOp::begin(const program::Op& op, const Stack& inputs, const SavedStorageTable& values, bool autocast) {
   end();
   op_ = &op;
   autocast_ = autocast;
   program::for_each_tensor(inputs, [&](const at::Tensor& tensor) {
-    if (tensor.defined() && autograd::is_plain(tensor)) read_.push_back(ValueTable::storage_of(tensor));
+    if (tensor.defined() && autograd::is_plain(tensor)) read_.push_back(SavedStorageTable::storage_of(tensor));
     if (autocast) inputs_.push_back(tensor);
   });
   for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i) {
     if (!op.writes[i] || !inputs[i].isTensor() || !values.covers(inputs[i].toTensor())) continue;
     const at::Tensor& tensor = inputs[i].toTensor();
-    const Storage storage = ValueTable::storage_of(tensor);
+    const Storage storage = SavedStorageTable::storage_of(tensor);
     written_.push_back({storage, static_cast<int>(i), tensor,
                         tensor.unsafeGetTensorImpl()->version_counter().current_version(), values.find(storage)});
   }
@@ -48,14 +48,14 @@ bool RunningOp::writes_outside() const {
   return std::any_of(written_.begin(), written_.end(), [](const Written& written) { return written.from_outside(); });
 }
 
-void RunningOp::wait_for_end(SavedTensor& saved, const at::Tensor& tensor) {
-  Waiting& waiting = waiting_.emplace_back(Waiting{&saved, ValueTable::storage_of(tensor)});
+void RunningOp::wait_for_end(SavedTensorHandle& saved, const at::Tensor& tensor) {
+  Waiting& waiting = waiting_.emplace_back(Waiting{&saved, SavedStorageTable::storage_of(tensor)});
   if (!autocast_) return;
   waiting.cast_parameter = autograd::is_cast_parameter(tensor);
   waiting.cast_source = autograd::find_cast_source(tensor, inputs_);
 }
 
-void RunningOp::forget(const SavedTensor& saved) noexcept {
+void RunningOp::forget(const SavedTensorHandle& saved) noexcept {
   std::erase_if(waiting_, [&](const Waiting& waiting) { return waiting.saved == &saved; });
 }
 

@@ -4,36 +4,36 @@
 
 #include <vector>
 
-#include "core/engine/checkpoint/instance.h"
+#include "core/engine/checkpoint/recorded_op.h"
+#include "core/engine/step/saved_storage_table.h"
+#include "core/engine/step/saved_tensor_handle.h"
 #include "core/model/program/program.h"
-#include "core/engine/step/saved_tensor.h"
-#include "core/engine/step/value_table.h"
 
 namespace memtune::step {
 
 class RunningOp {
  public:
-  using Storage = ValueTable::Storage;
+  using Storage = SavedStorageTable::Storage;
 
   struct Written {  // a storage that the op writes into
     Storage storage;
     int argument;
-    at::Tensor tensor;         // kept because the op may resize it
-    uint32_t version;          // before the op
-    autograd::ValuePtr value;  // before the op; null: none
+    at::Tensor tensor;                // kept because the op may resize it
+    uint32_t version;                 // before the op
+    autograd::SavedStoragePtr value;  // before the op; null: none
     bool from_outside() const { return !value || value->key().op < 0; }
   };
 
   // A saved tensor that is resolved when the op returns, and its origin under autocast.
   struct Waiting {
-    SavedTensor* saved;
+    SavedTensorHandle* saved;
     Storage storage;
     bool cast_parameter = false;
     int cast_source = -1;  // index of the op's input that was cast; -1: none
   };
 
   // `autocast`: whether autocast is on around the op. Inside the op it is already off.
-  void begin(const program::Op& op, const program::Stack& inputs, const ValueTable& values, bool autocast);
+  void begin(const program::Op& op, const program::Stack& inputs, const SavedStorageTable& values, bool autocast);
   void end() noexcept;
 
   explicit operator bool() const { return op_ != nullptr; }
@@ -49,12 +49,12 @@ class RunningOp {
   int next_save() { return saves_++; }
   int saves() const { return saves_; }
 
-  void wait_for_end(SavedTensor& saved, const at::Tensor& tensor);
+  void wait_for_end(SavedTensorHandle& saved, const at::Tensor& tensor);
   bool waits() const { return !waiting_.empty(); }
-  void forget(const SavedTensor& saved) noexcept;
+  void forget(const SavedTensorHandle& saved) noexcept;
   std::vector<Waiting> take_waiting() { return std::exchange(waiting_, {}); }
 
-  checkpoint::InstancePtr instance;  // set if the op may be recomputed
+  checkpoint::RecordedOpPtr instance;  // set if the op may be recomputed
 
  private:
   const program::Op* op_ = nullptr;

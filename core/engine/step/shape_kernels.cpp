@@ -114,7 +114,7 @@ TORCH_LIBRARY_IMPL(aten, Meta, library) {
   library.impl("_scaled_dot_product_flash_attention_for_cpu", flash_attention_shapes);
 }
 
-void attend_as_a_cpu(program::Program& program) {
+void use_cpu_attention_kernels(program::Program& program) {
   for (program::Op& op : program.body.ops) {
     if (op.name != "aten::scaled_dot_product_attention" || op.inputs.size() != 8) continue;
     op.run = [composite = op.run](program::Stack& stack) {

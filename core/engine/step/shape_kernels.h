@@ -8,6 +8,6 @@ namespace memtune::step {
 
 // Makes attention in a program on the meta device take the CPU's flash kernel if a CPU would. LibTorch's composite for
 // the meta device saves all attention weights.
-void attend_as_a_cpu(program::Program& program);
+void use_cpu_attention_kernels(program::Program& program);
 
 }  // namespace memtune::step

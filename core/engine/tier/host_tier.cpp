@@ -4,25 +4,25 @@
 #include <utility>
 
 #include "core/base/bytes.h"
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
+#include "core/base/scoped_timer.h"
 
 namespace memtune::tier {
 namespace {
 
 // Removes entries up to the oldest piece that still is in `state`, and returns it. Null: there is none.
-PiecePtr pop_front(std::deque<std::weak_ptr<Piece>>& queue, Piece::State state) {
+HostTierPiecePtr pop_front(std::deque<std::weak_ptr<HostTierPiece>>& queue, HostTierPiece::State state) {
   while (!queue.empty()) {
-    PiecePtr piece = queue.front().lock();
+    HostTierPiecePtr piece = queue.front().lock();
     queue.pop_front();
     if (piece && piece->state == state) return piece;
   }
   return nullptr;
 }
 
-PiecePtr pop_back(std::deque<std::weak_ptr<Piece>>& queue, Piece::State state) {
+HostTierPiecePtr pop_back(std::deque<std::weak_ptr<HostTierPiece>>& queue, HostTierPiece::State state) {
   while (!queue.empty()) {
-    PiecePtr piece = queue.back().lock();
+    HostTierPiecePtr piece = queue.back().lock();
     queue.pop_back();
     if (piece && piece->state == state) return piece;
   }
@@ -57,8 +57,8 @@ void HostTier::begin_step() {
     std::erase_if(*queue, [](const auto& piece) { return piece.expired(); });
 }
 
-PiecePtr HostTier::put(int64_t bytes, bool may_spill) {
-  auto piece = std::make_shared<Piece>();
+HostTierPiecePtr HostTier::put(int64_t bytes, bool may_spill) {
+  auto piece = std::make_shared<HostTierPiece>();
   piece->bytes = bytes;
   piece->may_spill = may_spill && store_;
   piece->lease = room(bytes);
@@ -66,13 +66,13 @@ PiecePtr HostTier::put(int64_t bytes, bool may_spill) {
   return piece;
 }
 
-void HostTier::stored(const PiecePtr& piece, device::EventPtr out_done) {
+void HostTier::stored(const HostTierPiecePtr& piece, device::EventPtr out_done) {
   piece->lease.set_free_after(std::move(out_done));
   if (!piece->may_spill) return;
   dirty_.push_back(piece);
   dirty_bytes_ += piece->bytes;
   while (dirty_bytes_ > dirty_limit())
-    if (PiecePtr oldest = pop_front(dirty_, State::dirty)) start_write(oldest);
+    if (HostTierPiecePtr oldest = pop_front(dirty_, State::dirty)) start_write(oldest);
 }
 
 // A step that exceeds the budget is written early, so that many writes run at once. A step that fits is never written.
@@ -81,7 +81,7 @@ int64_t HostTier::dirty_limit() const {
   return budget_bytes_ == 0 || fits ? INT64_MAX : budget_bytes_ / 8;
 }
 
-void HostTier::start_write(const PiecePtr& piece) {
+void HostTier::start_write(const HostTierPiecePtr& piece) {
   piece->block = store_->allocate(piece->bytes);
   disk_bytes_ += piece->bytes;
   peak_disk_bytes_ = std::max(peak_disk_bytes_, disk_bytes_);
@@ -93,7 +93,7 @@ void HostTier::start_write(const PiecePtr& piece) {
   if (recording_) io_.push_back({trace::EventKind::disk_write, piece->value, piece->bytes, piece->request});
 }
 
-void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
+void HostTier::start_read(HostTierPiece& piece, HostMemoryPool::Lease lease) {
   piece.request = store_->read(piece.block, lease.data(), wait_for(lease.free_after()));
   piece.lease = std::move(lease);
   piece.state = State::reading;
@@ -101,38 +101,38 @@ void HostTier::start_read(Piece& piece, HostPool::Lease lease) {
   if (recording_) io_.push_back({trace::EventKind::disk_read, piece.value, piece.bytes, piece.request});
 }
 
-HostPool::Lease HostTier::room(int64_t bytes) {
+HostMemoryPool::Lease HostTier::room(int64_t bytes) {
   reap();
   for (;;) {
-    if (auto lease = pool_.try_take(bytes)) {
-      tell_store_of_slabs();
+    if (auto lease = pool_.try_lease(bytes)) {
+      pin_new_slabs();
       return std::move(*lease);
     }
     if (!make_room())
-      throw OutOfHostMemory("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
-                            format_bytes(bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
+      throw OutOfHostMemoryError("the host budget of " + format_bytes(budget_bytes_) + " has no room for " +
+                                 format_bytes(bytes) + " more, " + format_bytes(pool_.leased_bytes()) + " are taken");
   }
 }
 
 // Disk transfers cost less with memory that is registered with the kernel.
-void HostTier::tell_store_of_slabs() {
+void HostTier::pin_new_slabs() {
   if (!store_) return;
-  for (const auto& slabs = pool_.slabs(); slabs_told_ < slabs.size(); ++slabs_told_)
-    store_->pin(slabs[slabs_told_]->data(), slabs[slabs_told_]->bytes());
+  for (const auto& slabs = pool_.slabs(); slabs_pinned_ < slabs.size(); ++slabs_pinned_)
+    store_->pin(slabs[slabs_pinned_]->data(), slabs[slabs_pinned_]->bytes());
 }
 
 // Waits for a dropped piece, else evicts the oldest piece that is being written. Else starts to write the oldest dirty
 // piece, else evicts the piece that was read ahead last. False: there is none of these.
 bool HostTier::make_room() {
-  Elapsed stall(counters_.room_stall);
+  ScopedTimer stall(counters_.room_stall);
   if (!leaving_.empty()) {
     leaving_.front()->request->wait();
     reap();
     return true;
   }
-  PiecePtr piece = pop_front(writing_, State::writing);
+  HostTierPiecePtr piece = pop_front(writing_, State::writing);
   if (!piece) {
-    if (PiecePtr dirty = pop_front(dirty_, State::dirty)) {
+    if (HostTierPiecePtr dirty = pop_front(dirty_, State::dirty)) {
       start_write(dirty);
       return true;
     }
@@ -144,38 +144,38 @@ bool HostTier::make_room() {
   return true;
 }
 
-void HostTier::leave_host(Piece& piece, State state) {
+void HostTier::leave_host(HostTierPiece& piece, State state) {
   piece.lease = {};
   piece.request.reset();
   piece.state = state;
 }
 
-bool HostTier::read_ahead(const PiecePtr& piece) {
+bool HostTier::read_ahead(const HostTierPiecePtr& piece) {
   if (piece->state != State::on_disk) return true;
   reap();
-  auto lease = pool_.try_take(piece->bytes);
+  auto lease = pool_.try_lease(piece->bytes);
   if (!lease) return false;
   start_read(*piece, std::move(*lease));
   ahead_.push_back(piece);
   return true;
 }
 
-bool HostTier::ready(const Piece& piece) const {
+bool HostTier::ready(const HostTierPiece& piece) const {
   if (piece.state == State::reading) return piece.request->done();
   return piece.state == State::dirty || piece.state == State::writing;
 }
 
-const char* HostTier::fetch(const PiecePtr& piece) {
+const char* HostTier::fetch(const HostTierPiecePtr& piece) {
   if (piece->state == State::on_disk) start_read(*piece, room(piece->bytes));
   if (piece->state == State::reading) {
-    Elapsed stall(counters_.disk_stall);
+    ScopedTimer stall(counters_.disk_stall);
     piece->request->wait();
   }
   return piece->lease.data();
 }
 
 // A running request still needs the room: reap() frees it when the request is done.
-void HostTier::drop(const PiecePtr& piece, device::EventPtr last_use) noexcept {
+void HostTier::drop(const HostTierPiecePtr& piece, device::EventPtr last_use) noexcept {
   if (piece->state == State::used) return;
   if (piece->state == State::dirty && piece->may_spill) dirty_bytes_ -= piece->bytes;
   if (last_use) piece->lease.set_free_after(std::move(last_use));
@@ -190,7 +190,7 @@ void HostTier::drop(const PiecePtr& piece, device::EventPtr last_use) noexcept {
 }
 
 void HostTier::reap() {
-  std::erase_if(leaving_, [&](const PiecePtr& piece) {
+  std::erase_if(leaving_, [&](const HostTierPiecePtr& piece) {
     if (!piece->request->done()) return false;
     leave_host(*piece, State::used);
     leave_disk(*piece);
@@ -204,13 +204,13 @@ std::vector<HostTier::Io> HostTier::stop_recording() {
   return std::exchange(io_, {});
 }
 
-void HostTier::leave_disk(Piece& piece) {
+void HostTier::leave_disk(HostTierPiece& piece) {
   if (piece.block) disk_bytes_ -= piece.bytes;
   piece.block = {};
 }
 
 HostTier::~HostTier() {
-  for (const PiecePtr& piece : leaving_) try {
+  for (const HostTierPiecePtr& piece : leaving_) try {
       piece->request->wait();
     } catch (...) {  // the step that waited for it has already thrown
     }

@@ -14,27 +14,27 @@
 #include <memory>
 
 #include "core/engine/disk/block_store.h"
-#include "core/engine/tier/host_pool.h"
-#include "core/record/trace/recorder.h"
+#include "core/engine/tier/host_memory_pool.h"
+#include "core/record/trace/value_event_recorder.h"
 
 namespace memtune::tier {
 
-struct Piece {
+struct HostTierPiece {
   enum class State { dirty, writing, on_disk, reading, used };
 
   int64_t bytes = 0;
   bool may_spill = false;
   State state = State::dirty;
-  HostPool::Lease lease;     // empty when on_disk, and when `used` once its last request is done
-  trace::ValueKey value;     // identifies the activation in the trace
-  disk::Block block;         // its place in the scratch file, from `writing` on
-  disk::RequestPtr request;  // the last write or read, if any
+  HostMemoryPool::Lease lease;  // empty when on_disk, and when `used` once its last request is done
+  trace::ValueKey value;        // identifies the activation in the trace
+  disk::ScratchBlock block;     // its place in the scratch file, from `writing` on
+  disk::RequestPtr request;     // the last write or read, if any
 };
-using PiecePtr = std::shared_ptr<Piece>;
+using HostTierPiecePtr = std::shared_ptr<HostTierPiece>;
 
 class HostTier {
  public:
-  // `store` null: nothing spills. `budget_bytes` 0: no limit. `power_of_two`: see HostPool.
+  // `store` null: nothing spills. `budget_bytes` 0: no limit. `power_of_two`: see HostMemoryPool.
   HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store,
            bool pinned = true, bool power_of_two = false);
   ~HostTier();
@@ -47,21 +47,21 @@ class HostTier {
   void begin_step();
 
   // Returns a piece with room in host memory. Wait for lease.free_after() before you write there, then call stored().
-  // `out_done`: the event after which the bytes are complete. Throws OutOfHostMemory if budget or system has no room,
-  // DiskFull and DiskError from the store.
-  PiecePtr put(int64_t bytes, bool may_spill);
-  void stored(const PiecePtr& piece, device::EventPtr out_done);
+  // `out_done`: the event after which the bytes are complete. Throws OutOfHostMemoryError if budget or system has no
+  // room, DiskFullError and DiskError from the store.
+  HostTierPiecePtr put(int64_t bytes, bool may_spill);
+  void stored(const HostTierPiecePtr& piece, device::EventPtr out_done);
 
   // Starts to read a piece that is on disk, without taking room from another piece. Returns false if there is no room.
-  bool read_ahead(const PiecePtr& piece);
+  bool read_ahead(const HostTierPiecePtr& piece);
   // Whether fetch() would return at once.
-  bool ready(const Piece& piece) const;
+  bool ready(const HostTierPiece& piece) const;
   // Returns the bytes of the piece in host memory; blocks while they are read from disk. Throws as put() does, and
-  // CorruptBlock.
-  const char* fetch(const PiecePtr& piece);
+  // CorruptBlockError.
+  const char* fetch(const HostTierPiecePtr& piece);
   // Ends the piece, in any state. Its room is free after `last_use`, the event of the copy from the bytes of fetch()
   // (null: there was no copy).
-  void drop(const PiecePtr& piece, device::EventPtr last_use = nullptr) noexcept;
+  void drop(const HostTierPiecePtr& piece, device::EventPtr last_use = nullptr) noexcept;
 
   // Frees the room of dropped pieces whose last request is done.
   void reap();
@@ -81,31 +81,31 @@ class HostTier {
     std::chrono::nanoseconds room_stall{0}, disk_stall{0};
   };
   const Counters& counters() const { return counters_; }
-  const HostPool& pool() const { return pool_; }
+  const HostMemoryPool& pool() const { return pool_; }
   int64_t disk_bytes() const { return disk_bytes_; }  // held on the disk now
   int64_t peak_disk_bytes() const { return peak_disk_bytes_; }
   bool has_disk() const { return store_ != nullptr; }
 
  private:
-  using State = Piece::State;
-  using Queue = std::deque<std::weak_ptr<Piece>>;
+  using State = HostTierPiece::State;
+  using Queue = std::deque<std::weak_ptr<HostTierPiece>>;
 
   int64_t dirty_limit() const;
-  void start_write(const PiecePtr& piece);
-  void start_read(Piece& piece, HostPool::Lease lease);
-  HostPool::Lease room(int64_t bytes);
-  void tell_store_of_slabs();
+  void start_write(const HostTierPiecePtr& piece);
+  void start_read(HostTierPiece& piece, HostMemoryPool::Lease lease);
+  HostMemoryPool::Lease room(int64_t bytes);
+  void pin_new_slabs();
   bool make_room();
-  void leave_host(Piece& piece, State state);
-  void leave_disk(Piece& piece);
+  void leave_host(HostTierPiece& piece, State state);
+  void leave_disk(HostTierPiece& piece);
 
-  HostPool pool_;
-  size_t slabs_told_ = 0;  // number of slabs that are registered with the store
+  HostMemoryPool pool_;
+  size_t slabs_pinned_ = 0;  // number of slabs that are registered with the store
   int64_t budget_bytes_;
   std::unique_ptr<disk::BlockStore> store_;  // destroyed before the pool, because writes may still read from it
   Queue dirty_, writing_;                    // oldest first; pieces in another state are skipped
   Queue ahead_;                              // by read_ahead(), in that order
-  std::vector<PiecePtr> leaving_;            // dropped, but their write or read still runs
+  std::vector<HostTierPiecePtr> leaving_;    // dropped, but their write or read still runs
   int64_t dirty_bytes_ = 0;
   int64_t put_bytes_ = 0, last_step_bytes_ = 0;
   int64_t disk_bytes_ = 0, peak_disk_bytes_ = 0;

@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "core/measure/attach/guardian.h"
+#include "core/base/file.h"
 #include "core/measure/attach/outcome.h"
 #include "core/measure/attach/records.h"
-#include "core/base/file.h"
+#include "core/measure/attach/supervisor.h"
 #include "core/measure/process/child.h"
 #include "core/measure/process/end.h"
 #include "core/measure/process/interrupt.h"
@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLastWords{2000};  // to read the rest of the output
+constexpr milliseconds kDrainTime{2000};  // to read the rest of the output
 constexpr milliseconds kTick{50};         // how often records and limits are checked
 
 class RunningCommand {
@@ -36,65 +36,65 @@ class RunningCommand {
         begin_(Clock::now()),
         deadline_(begin_ + settings.limit) {
     process::Pipe said;
-    guardian_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan),
-                      said.write.get(), shim_.path());
+    supervisor_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan),
+                        said.write.get(), shim_.path());
     said_ = std::move(said.read);
   }
 
-  Ending wait() {
-    while (!guardian_->status()) {
+  CommandExit wait() {
+    while (!supervisor_->status()) {
       listen(kTick);
-      if (records_.poll()) tell_progress();
-      if (ending_.stop == Stop::none) look_for_stop();
-      if (ending_.stop != Stop::none && Clock::now() >= kill_at_) break;
+      if (records_.poll()) report_progress();
+      if (ending_.stop == StopReason::none) look_for_stop();
+      if (ending_.stop != StopReason::none && Clock::now() >= kill_at_) break;
     }
-    ending_.status = guardian_->status();
-    guardian_->end();  // processes it left behind
+    ending_.status = supervisor_->status();
+    supervisor_->end();  // processes it left behind
     ending_.wall = std::chrono::ceil<milliseconds>(Clock::now() - begin_);
-    for (const auto patience = Clock::now() + kLastWords; listen(milliseconds(0)) && Clock::now() < patience;) {
+    for (const auto timeout = Clock::now() + kDrainTime; listen(milliseconds(0)) && Clock::now() < timeout;) {
     }
-    if (records_.poll()) tell_progress();
+    if (records_.poll()) report_progress();
     log_.finish();
-    ending_.last_words = log_.last_words();
+    ending_.log_tail = log_.log_tail();
     ending_.limit = settings_.limit;
     const std::optional<int64_t> now = process::count_memory_kills();
     if (kills_before_ && now) ending_.memory_kills = *now - *kills_before_;
     return ending_;
   }
 
-  const RecordFolder& records() const { return records_; }
+  const RecordFolderReader& records() const { return records_; }
 
  private:
-  // Reads output of the command, waiting at most `patience`. Returns false if there was none.
-  bool listen(milliseconds patience) {
-    std::array<pollfd, 2> waiting{{{said_.get(), POLLIN, 0}, {guardian_->descriptor(), POLLIN, 0}}};
-    if (poll(waiting.data(), waiting.size(), static_cast<int>(patience.count())) <= 0) return false;
+  // Reads output of the command, waiting at most `timeout`. Returns false if there was none.
+  bool listen(milliseconds timeout) {
+    std::array<pollfd, 2> waiting{{{said_.get(), POLLIN, 0}, {supervisor_->descriptor(), POLLIN, 0}}};
+    if (poll(waiting.data(), waiting.size(), static_cast<int>(timeout.count())) <= 0) return false;
     if (waiting[0].revents == 0) return false;
     std::array<char, 1 << 16> bytes;
     const ssize_t count = ::read(said_.get(), bytes.data(), bytes.size());
     if (count > 0) log_.add({bytes.data(), static_cast<size_t>(count)});
-    if (count <= 0) said_ = Descriptor();
+    if (count <= 0) said_ = FileDescriptor();
     return count > 0;
   }
 
   void look_for_stop() {
     if (process::interrupted()) {
-      begin_stop(Stop::interrupt);
+      begin_stop(StopReason::interrupt);
     } else if (all_done(records_)) {
       if (!done_at_) done_at_ = Clock::now();
-      if (Clock::now() >= *done_at_ + settings_.farewell) begin_stop(Stop::farewell);
+      if (Clock::now() >= *done_at_ + settings_.shutdown_timeout) begin_stop(StopReason::shutdown_timeout);
     } else if (Clock::now() >= deadline_) {
-      begin_stop(Stop::timeout);
+      begin_stop(StopReason::timeout);
     }
   }
 
-  void begin_stop(Stop stop) {
+  void begin_stop(StopReason stop) {
     ending_.stop = stop;
     kill_at_ = Clock::now() + settings_.grace;
-    guardian_->ask_to_end();
+    supervisor_->terminate();
   }
 
-  void tell_progress() {
+  void report_progress() {
     const int64_t step = steps_taken(records_);
     if (step != told_step_ && settings_.progress)
       settings_.progress(step, settings_.steps.warmup + settings_.steps.measured);
@@ -104,21 +104,21 @@ class RunningCommand {
   const CommandSettings& settings_;
   ShimFolder shim_;
   process::ProcessLog log_;
-  RecordFolder records_;
-  Descriptor said_;
-  std::optional<Guardian> guardian_;
+  RecordFolderReader records_;
+  FileDescriptor said_;
+  std::optional<Supervisor> supervisor_;
   std::optional<int64_t> kills_before_;
   Clock::time_point begin_, deadline_, kill_at_;
   std::optional<Clock::time_point> done_at_;
   int64_t told_step_ = 0;
-  Ending ending_;
+  CommandExit ending_;
 };
 
 }  // namespace
 
 CommandResult measure_command(const CommandSettings& settings) {
   RunningCommand running(settings);
-  const Ending ending = running.wait();
+  const CommandExit ending = running.wait();
   return make_result(settings, running.records(), ending);
 }
 

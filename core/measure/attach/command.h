@@ -1,7 +1,7 @@
 // Runs a training command unchanged, measures some of its steps and ends it cleanly. A sweep of commands calls it for
 // each trial.
 //
-//   ShimFolder -> Guardian -> RecordFolder -> make_result; failures of the command are returned, not thrown.
+//   ShimFolder -> Guardian -> RecordFolderReader -> make_result; failures of the command are returned, not thrown.
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "core/measure/attach/shim_folder.h"
 #include "core/base/file_system.h"
-#include "core/record/measurement/row.h"
+#include "core/measure/attach/shim_folder.h"
+#include "core/record/measurement/trial_row.h"
 
 namespace memtune::attach {
 
@@ -28,7 +28,7 @@ struct CommandSettings {
   // At the limit all its processes get SIGTERM, after `grace` SIGKILL.
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
   std::chrono::milliseconds grace{5000};
-  std::chrono::milliseconds farewell{30000};                  // from its last step to its end, before it is stopped
+  std::chrono::milliseconds shutdown_timeout{30000};          // from its last step to its end, before it is stopped
   std::function<void(int64_t step, int64_t steps)> progress;  // of the slowest process, on each change; may be empty
   FileSystem* files = nullptr;                                // for the folder; nullptr: the real one
 };
@@ -36,7 +36,7 @@ struct CommandSettings {
 // Has the form of a trial of memtune's engine: a row of a report. A failed command has the figures of the steps that it
 // took.
 struct CommandResult {
-  result::Row row;  // its trace is a file name within the folder
+  result::TrialRow row;  // its trace is a file name within the folder
   std::vector<std::string> notes;
   std::string torch;           // version; "": no step was taken
   bool device_traced = false;  // the trace has kernels and copies of some rank

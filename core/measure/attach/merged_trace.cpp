@@ -11,11 +11,11 @@
 namespace memtune::attach {
 namespace {
 
-using trace::Event;
 using trace::EventKind;
-using trace::Region;
 using trace::RegionKind;
 using trace::Trace;
+using trace::TraceEvent;
+using trace::TraceRegion;
 using trace::TrackRole;
 
 TrackRole role_of(RegionKind kind) {
@@ -24,7 +24,7 @@ TrackRole role_of(RegionKind kind) {
 }
 
 // The same names as in traces of memtune's own trials.
-std::string name_of(const Region& region, const std::vector<std::string>& blocks) {
+std::string name_of(const TraceRegion& region, const std::vector<std::string>& blocks) {
   if (region.kind == RegionKind::step) return "step";
   if (region.kind == RegionKind::phase) return to_string(region.pass);
   std::string name = region.kind == RegionKind::head ? "head" : "before the blocks";
@@ -37,11 +37,11 @@ class Merge {
  public:
   explicit Merge(Trace& to) : to_(to) {}
 
-  void add_regions(const TrainingRecords& rank, int64_t shift_ns) {
+  void add_regions(const TrainingProcessRecords& rank, int64_t shift_ns) {
     std::vector<RegionRecord> regions = rank.trace->regions;
     std::ranges::stable_sort(regions, {}, [](const RegionRecord& each) { return role_of(each.region.kind); });
     for (const RegionRecord& record : regions) {
-      Event event;
+      TraceEvent event;
       event.kind = EventKind::region;
       event.region = record.region;
       event.track = to_.track({role_of(record.region.kind), -1, static_cast<int32_t>(rank.rank)});
@@ -69,18 +69,18 @@ int64_t begin_of(const TraceRecord& record) {
   return begin_ns;
 }
 
-Team traced_of(const Team& team) {
-  Team traced = team;
-  std::erase_if(traced.ranks, [](const TrainingRecords* rank) { return !rank->trace; });
+RankRecords traced_of(const RankRecords& team) {
+  RankRecords traced = team;
+  std::erase_if(traced.ranks, [](const TrainingProcessRecords* rank) { return !rank->trace; });
   return traced;
 }
 
-Trace merge_traces(const Team& traced, const std::filesystem::path& folder, std::vector<std::string>& notes) {
+Trace merge_traces(const RankRecords& traced, const std::filesystem::path& folder, std::vector<std::string>& notes) {
   Trace merged;
   Merge merge(merged);
-  const auto start_ns = [](const TrainingRecords* rank) { return rank->trace->start_ns; };
+  const auto start_ns = [](const TrainingProcessRecords* rank) { return rank->trace->start_ns; };
   const int64_t first_ns = start_ns(*std::ranges::min_element(traced.ranks, {}, start_ns));
-  for (const TrainingRecords* rank : traced.ranks) {
+  for (const TrainingProcessRecords* rank : traced.ranks) {
     const int64_t shift_ns = start_ns(rank) - first_ns;
     merge.add_regions(*rank, shift_ns);
     if (rank->trace->file.empty()) continue;
@@ -97,9 +97,9 @@ Trace merge_traces(const Team& traced, const std::filesystem::path& folder, std:
 
 }  // namespace
 
-void fill_traced(const Team& team, const std::filesystem::path& folder, const std::filesystem::path& target,
+void fill_traced(const RankRecords& team, const std::filesystem::path& folder, const std::filesystem::path& target,
                  FileSystem& files, result::Measurement& to, std::vector<std::string>& notes) try {
-  const Team traced = traced_of(team);
+  const RankRecords traced = traced_of(team);
   if (traced.ranks.empty()) return;
   Trace trace = merge_traces(traced, folder, notes);
   if (trace.events.empty()) return;

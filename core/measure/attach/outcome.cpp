@@ -10,23 +10,23 @@
 #include <string_view>
 #include <vector>
 
-#include "core/measure/attach/figures.h"
-#include "core/measure/attach/merged_trace.h"
-#include "core/measure/attach/plausible.h"
-#include "core/measure/attach/throughput.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/message.h"
 #include "core/base/text.h"
+#include "core/measure/attach/merged_trace.h"
+#include "core/measure/attach/plausible.h"
+#include "core/measure/attach/rank_records.h"
+#include "core/measure/attach/throughput.h"
 #include "core/measure/process/end.h"
 
 namespace memtune::attach {
 namespace {
 
-using process::Failure;
+using process::ProcessFailure;
 using result::Outcome;
 
-constexpr size_t kMostOfMessage = 500;
+constexpr size_t kMaxMessage = 500;
 
 std::string text_of(const result::SaveMeasurement& save) {
   return "its own saves (" + std::to_string(save.saves) + ") blocked it " + ms_text(save.blocked_ms) +
@@ -48,23 +48,24 @@ std::string words_of(const std::string& text) {
   if (text.find("Traceback (most recent call last)") != std::string::npos) std::ranges::reverse(lines);
   for (const std::string& line : lines)
     if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; }))
-      return bounded_message(trim(line), kMostOfMessage);
+      return bounded_message(trim(line), kMaxMessage);
   return "";
 }
 
 class Judge {
  public:
-  Judge(const CommandSettings& settings, const RecordFolder& records, const Ending& ending, const Team& team)
+  Judge(const CommandSettings& settings, const RecordFolderReader& records, const CommandExit& ending,
+        const RankRecords& team)
       : settings_(settings), records_(records), ending_(ending), team_(team) {}
 
   // Impossible records are not reported as a measurement.
   std::string why_refused() const { return why_implausible(records_.processes(), settings_, ending_); }
 
-  Failure judge() const {
+  ProcessFailure judge() const {
     if (const auto failure = by_plan()) return *failure;
     if (all_done(records_)) return check_losses();
-    if (ending_.stop == Stop::interrupt) return {Outcome::interrupted, "stopped " + where()};
-    if (ending_.stop == Stop::timeout)
+    if (ending_.stop == StopReason::interrupt) return {Outcome::interrupted, "stopped " + where()};
+    if (ending_.stop == StopReason::timeout)
       return {Outcome::timeout, "no end within " + seconds_text(ending_.limit) + ", " + where() + hint()};
     if (measured_steps() == settings_.steps.measured) return check_losses();  // it ended during the traced steps
     if (ended_well() && measured_steps() > 0) return check_losses();
@@ -78,13 +79,13 @@ class Judge {
     if (!all_done(records_) && ended_well() && measured > 0 && measured < settings_.steps.measured)
       notes.push_back("it ended by itself after " + std::to_string(measured) + " of " +
                       std::to_string(settings_.steps.measured) + " measured steps");
-    if (ending_.stop == Stop::farewell)
+    if (ending_.stop == StopReason::shutdown_timeout)
       notes.push_back("it did not end by itself once its steps were taken, and was ended");
-    else if (measured_steps() == settings_.steps.measured && ending_.stop == Stop::none && !ended_well())
+    else if (measured_steps() == settings_.steps.measured && ending_.stop == StopReason::none && !ended_well())
       notes.push_back("after the measured steps it ended with " + status_text());
-    if (team_.left_out > 0)
-      notes.push_back(std::to_string(team_.left_out) + " more training processes of the command are left out");
-    for (const TrainingRecords& each : records_.processes())
+    if (team_.ignored > 0)
+      notes.push_back(std::to_string(team_.ignored) + " more training processes of the command are left out");
+    for (const TrainingProcessRecords& each : records_.processes())
       for (const std::string& note : each.notes)
         if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
     if (settings_.memory_cap_bytes > 0 && !team_.ranks.empty() && !team_.ranks.front()->cuda)
@@ -106,10 +107,10 @@ class Judge {
   // Why no step may have been seen.
   std::string hint() const {
     if (steps_taken(records_) > 0) return "";
-    if (!records_.python_began())
+    if (!records_.python_started())
       return "; no Python of it took memtune's measuring in: it runs none, or python -I, -S or -E, or an environment "
              "without PYTHONPATH, switches that off";
-    if (!records_.torch_began()) return "; its Python imported no PyTorch";
+    if (!records_.torch_started()) return "; its Python imported no PyTorch";
     return "; it imported PyTorch, but no optimizer of torch.optim took a step, and steps are counted by them";
   }
 
@@ -123,7 +124,7 @@ class Judge {
 
   int64_t measured_steps() const {
     int64_t least = team_.ranks.empty() ? 0 : settings_.steps.measured;
-    for (const TrainingRecords* rank : team_.ranks)
+    for (const TrainingProcessRecords* rank : team_.ranks)
       least = std::min(least, static_cast<int64_t>(std::ranges::count_if(rank->steps, [](const StepRecord& step) {
                          return step.phase == StepPhase::measured && step.ms;
                        })));
@@ -131,28 +132,28 @@ class Judge {
   }
 
   // If the plan did not take effect, the run is not reported as the plan's.
-  std::optional<Failure> by_plan() const {
+  std::optional<ProcessFailure> by_plan() const {
     if (settings_.plan.empty()) return {};
-    for (const TrainingRecords& each : records_.processes())
+    for (const TrainingProcessRecords& each : records_.processes())
       if (!each.plan_error.empty())
-        return Failure{Outcome::error,
-                       "the plan cannot be applied: " + bounded_message(trim(each.plan_error), kMostOfMessage)};
-    if (std::ranges::all_of(team_.ranks, &TrainingRecords::planned)) return {};
-    return Failure{Outcome::error, "the plan cannot be applied: a process trained without it"};
+        return ProcessFailure{Outcome::error,
+                              "the plan cannot be applied: " + bounded_message(trim(each.plan_error), kMaxMessage)};
+    if (std::ranges::all_of(team_.ranks, &TrainingProcessRecords::planned)) return {};
+    return ProcessFailure{Outcome::error, "the plan cannot be applied: a process trained without it"};
   }
 
-  std::optional<Failure> by_exception() const {
-    const TrainingRecords* first = nullptr;  // later ones only report that the first is gone
-    for (const TrainingRecords& each : records_.processes())
+  std::optional<ProcessFailure> by_exception() const {
+    const TrainingProcessRecords* first = nullptr;  // later ones only report that the first is gone
+    for (const TrainingProcessRecords& each : records_.processes())
       if (!each.exception_type.empty() && (!first || each.exception_s < first->exception_s)) first = &each;
     if (!first) return {};
     if (const int signal = signal_in(first->exception_text))
       return process::classify_end(signal, ending_.memory_kills, where(), "of a process that the command started");
     const std::string line = words_of(first->exception_text);
-    return Failure{outcome_of(*first), first->exception_type + ": " + line + " (" + where() + ")"};
+    return ProcessFailure{outcome_of(*first), first->exception_type + ": " + line + " (" + where() + ")"};
   }
 
-  static Outcome outcome_of(const TrainingRecords& each) {
+  static Outcome outcome_of(const TrainingProcessRecords& each) {
     const auto says = [&](const char* words) { return each.exception_text.find(words) != std::string::npos; };
     if (each.exception_type == "OutOfMemoryError" || says("CUDA out of memory") || says("CUDA error: out of memory"))
       return Outcome::device_oom;
@@ -162,19 +163,19 @@ class Judge {
   }
 
   // A launcher turns the SIGKILL of a worker into an exit code of its own.
-  Failure by_status() const {
+  ProcessFailure by_status() const {
     if (ending_.memory_kills.value_or(0) > 0)
       return {Outcome::host_oom, "the kernel killed a process of it, most likely out of host memory, " + where() +
-                                     "; " + ending_.last_words};
-    Failure failure =
-        process::classify_end(ending_.status.value_or(SIGKILL), ending_.memory_kills, where(), ending_.last_words);
-    const auto said = [&](const char* words) { return ending_.last_words.find(words) != std::string::npos; };
+                                     "; " + ending_.log_tail};
+    ProcessFailure failure =
+        process::classify_end(ending_.status.value_or(SIGKILL), ending_.memory_kills, where(), ending_.log_tail);
+    const auto said = [&](const char* words) { return ending_.log_tail.find(words) != std::string::npos; };
     if (failure.outcome == Outcome::error && (said("OutOfMemoryError") || said("CUDA out of memory")))
       failure.outcome = Outcome::device_oom;
     return failure;
   }
 
-  Failure check_losses() const {
+  ProcessFailure check_losses() const {
     const std::vector<StepRecord>& steps = team_.ranks.front()->steps;
     const auto last = std::ranges::find_if(
         steps.rbegin(), steps.rend(), [](const StepRecord& step) { return !step.skipped && !step.losses.empty(); });
@@ -184,27 +185,28 @@ class Judge {
   }
 
   const CommandSettings& settings_;
-  const RecordFolder& records_;
-  const Ending& ending_;
-  const Team& team_;
+  const RecordFolderReader& records_;
+  const CommandExit& ending_;
+  const RankRecords& team_;
 };
 
 }  // namespace
 
-bool all_done(const RecordFolder& records) {
-  const Team team = team_of(records.processes());
-  return !team.ranks.empty() && std::ranges::all_of(team.ranks, &TrainingRecords::done);
+bool all_done(const RecordFolderReader& records) {
+  const RankRecords team = rank_records_of(records.processes());
+  return !team.ranks.empty() && std::ranges::all_of(team.ranks, &TrainingProcessRecords::done);
 }
 
-int64_t steps_taken(const RecordFolder& records) {
-  const Team team = team_of(records.processes());
+int64_t steps_taken(const RecordFolderReader& records) {
+  const RankRecords team = rank_records_of(records.processes());
   int64_t least = team.ranks.empty() ? 0 : team.ranks.front()->steps.back().number;
-  for (const TrainingRecords* rank : team.ranks) least = std::min(least, rank->steps.back().number);
+  for (const TrainingProcessRecords* rank : team.ranks) least = std::min(least, rank->steps.back().number);
   return least;
 }
 
-CommandResult make_result(const CommandSettings& settings, const RecordFolder& records, const Ending& ending) {
-  const Team team = team_of(records.processes());
+CommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
+                          const CommandExit& ending) {
+  const RankRecords team = rank_records_of(records.processes());
   const Judge judge(settings, records, ending, team);
   CommandResult made;
   result::Measurement& measurement = made.row.measurement;
@@ -214,16 +216,16 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolder& r
     measurement.reason = "its records cannot be believed: " + why;
     return made;
   }
-  const Failure failure = judge.judge();
+  const ProcessFailure failure = judge.judge();
   measurement.outcome = failure.outcome;
   measurement.reason = failure.reason;
   judge.add_notes(made.notes);
-  fill_figures(team, measurement);
+  fill_measurement(team, measurement);
   fill_throughput(team, measurement, made.notes);
   fill_traced(team, records.path(), settings.folder / "trace.mttrace",
               settings.files ? *settings.files : system_files(), measurement, made.notes);
   made.device_traced = std::ranges::any_of(
-      team.ranks, [](const TrainingRecords* rank) { return rank->trace && !rank->trace->file.empty(); });
+      team.ranks, [](const TrainingProcessRecords* rank) { return rank->trace && !rank->trace->file.empty(); });
   made.row.saves = save_figures(team, measurement);
   for (const result::SaveMeasurement& save : made.row.saves) made.notes.push_back(text_of(save));
   if (!team.ranks.empty()) made.torch = team.ranks.front()->torch;

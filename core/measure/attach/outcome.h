@@ -12,23 +12,24 @@
 namespace memtune::attach {
 
 // Why this side stopped the command. farewell: it had taken its steps and did not end.
-enum class Stop { none, timeout, interrupt, farewell };
+enum class StopReason { none, timeout, interrupt, shutdown_timeout };
 
-struct Ending {
-  Stop stop = Stop::none;
+struct CommandExit {
+  StopReason stop = StopReason::none;
   std::optional<int> status;  // from waitpid(); none: it was killed in the end
   std::optional<int64_t> memory_kills;
-  std::string last_words;
+  std::string log_tail;
   std::chrono::milliseconds limit{};
   std::chrono::milliseconds wall{};  // how long it ran; 0: unknown
 };
 
 // True if there is a process that trains, and all of them took all their steps.
-bool all_done(const RecordFolder& records);
+bool all_done(const RecordFolderReader& records);
 
 // Number of steps that the slowest process has taken.
-int64_t steps_taken(const RecordFolder& records);
+int64_t steps_taken(const RecordFolderReader& records);
 
-CommandResult make_result(const CommandSettings& settings, const RecordFolder& records, const Ending& ending);
+CommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
+                          const CommandExit& ending);
 
 }  // namespace memtune::attach

@@ -11,17 +11,17 @@ namespace memtune::attach {
 namespace {
 
 constexpr double kClockRatio = 1.05, kSlackMs = 1000;  // tolerance of device clock against host clock
-constexpr int64_t kMostDevice = int64_t{1} << 43;      // 8 TiB: no GPU has as much
+constexpr int64_t kMaxDevice = int64_t{1} << 43;       // 8 TiB: no GPU has as much
 
 int64_t machine_bytes() { return int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE); }
 
 class Doubt {
  public:
-  Doubt(const CommandSettings& settings, const Ending& ending)
-      : most_device_(settings.device_bytes > 0 ? settings.device_bytes : kMostDevice),
+  Doubt(const CommandSettings& settings, const CommandExit& ending)
+      : most_device_(settings.device_bytes > 0 ? settings.device_bytes : kMaxDevice),
         wall_ms_(static_cast<double>(ending.wall.count())) {}
 
-  std::string about(const TrainingRecords& records) const {
+  std::string about(const TrainingProcessRecords& records) const {
     if (!records.refused.empty()) return records.refused;
     double ms = 0;
     for (const StepRecord& step : records.steps) {
@@ -58,10 +58,10 @@ class Doubt {
 
 }  // namespace
 
-std::string why_implausible(std::span<const TrainingRecords> processes, const CommandSettings& settings,
-                            const Ending& ending) {
+std::string why_implausible(std::span<const TrainingProcessRecords> processes, const CommandSettings& settings,
+                            const CommandExit& ending) {
   const Doubt doubt(settings, ending);
-  for (const TrainingRecords& records : processes)
+  for (const TrainingProcessRecords& records : processes)
     if (const std::string why = doubt.about(records); !why.empty()) return why;
   return "";
 }

@@ -12,7 +12,7 @@ namespace memtune::attach {
 
 // The first record that cannot be true: invalid, more time than the command ran, or more memory than there is. "":
 // none.
-std::string why_implausible(std::span<const TrainingRecords> processes, const CommandSettings& settings,
-                            const Ending& ending);
+std::string why_implausible(std::span<const TrainingProcessRecords> processes, const CommandSettings& settings,
+                            const CommandExit& ending);
 
 }  // namespace memtune::attach

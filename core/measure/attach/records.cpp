@@ -16,17 +16,17 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int64_t kLatest = int64_t{1} << 60;            // in ns: sums and differences of a few do not overflow
-constexpr int64_t kMostRecordBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
-constexpr int64_t kMostRanks = 1 << 20, kMostTracedSteps = 1 << 20;
+constexpr int64_t kLatest = int64_t{1} << 60;           // in ns: sums and differences of a few do not overflow
+constexpr int64_t kMaxRecordBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
+constexpr int64_t kMaxRanks = 1 << 20, kMaxTracedSteps = 1 << 20;
 
 std::optional<double> ms_in(const json& line, const char* key) {
   const auto found = line.find(key);
   if (found == line.end() || found->is_null()) return std::nullopt;
-  return number_at(line, key, 0, kMostFigure);
+  return number_at(line, key, 0, kMaxFigure);
 }
 
-int64_t whole_in(const json& line, const char* key, int64_t most = kMostCount) {
+int64_t whole_in(const json& line, const char* key, int64_t most = kMaxCount) {
   return line.contains(key) ? whole_at(line, key, 0, most) : 0;
 }
 
@@ -54,9 +54,9 @@ StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   step.optimizer_ms = ms_in(line, "optimizer_ms");
   step.save_ms = ms_in(line, "save_ms").value_or(0);
   step.skipped = line.value("skipped", false);
-  step.allocated_bytes = whole_in(line, "allocated", kMostBytes);
-  step.reserved_bytes = whole_in(line, "reserved", kMostBytes);
-  step.device_bytes = whole_in(line, "device", kMostBytes);
+  step.allocated_bytes = whole_in(line, "allocated", kMaxBytes);
+  step.reserved_bytes = whole_in(line, "reserved", kMaxBytes);
+  step.device_bytes = whole_in(line, "device", kMaxBytes);
   for (const json& loss : line.at("loss")) step.losses.push_back(number_or_nan(loss));
   step.batches = whole_in(line, "batches");
   step.rows = wholes_in(line, "rows");
@@ -65,10 +65,10 @@ StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   return step;
 }
 
-void read_process(const json& line, TrainingRecords& to) {
+void read_process(const json& line, TrainingProcessRecords& to) {
   to.pid = whole_at(line, "pid");
-  to.rank = whole_at(line, "rank", 0, kMostRanks);
-  to.world = whole_at(line, "world", 1, kMostRanks);
+  to.rank = whole_at(line, "rank", 0, kMaxRanks);
+  to.world = whole_at(line, "world", 1, kMaxRanks);
   to.cuda = line.at("cuda");
   to.device = line.at("device");
   to.torch = line.at("torch");
@@ -116,18 +116,18 @@ std::string plain_name(std::string name) { return name.find('/') == std::string:
 TraceRecord read_trace_record(const json& line) {
   TraceRecord record;
   record.file = plain_name(line.at("file"));
-  record.steps = whole_at(line, "steps", 1, kMostTracedSteps);
+  record.steps = whole_at(line, "steps", 1, kMaxTracedSteps);
   record.start_ns = time_in(line.at("start_ns"));
   line.at("blocks").get_to(record.blocks);
   for (const json& region : line.at("regions")) record.regions.push_back(read_region(region, record.blocks.size()));
   return record;
 }
 
-void read_record(const std::string& kind, const json& line, TrainingRecords& to) {
+void read_record(const std::string& kind, const json& line, TrainingProcessRecords& to) {
   if (kind == "process") read_process(line, to);
   if (kind == "step") to.steps.push_back(read_step(line, to.steps));
   if (kind == "save")
-    to.saves.push_back({whole_at(line, "step", 0), ms_in(line, "ms").value_or(0), whole_in(line, "bytes", kMostBytes)});
+    to.saves.push_back({whole_at(line, "step", 0), ms_in(line, "ms").value_or(0), whole_in(line, "bytes", kMaxBytes)});
   if (kind == "note" && to.notes.size() < 20) to.notes.push_back(line.at("text"));
   if (kind == "done") to.done = true;
   if (kind == "exception") {
@@ -142,7 +142,7 @@ void read_record(const std::string& kind, const json& line, TrainingRecords& to)
   if (kind == "trace") to.trace = read_trace_record(line);
 }
 
-void read_line(const std::string& text, TrainingRecords& to) try {
+void read_line(const std::string& text, TrainingProcessRecords& to) try {
   const json line = parse_json(text);
   const std::string kind = line.at("record");
   try {
@@ -155,7 +155,7 @@ void read_line(const std::string& text, TrainingRecords& to) try {
 
 }  // namespace
 
-bool RecordFolder::poll() try {
+bool RecordFolderReader::poll() try {
   bool more = false;
   for (const std::string& name : names_in(path_, files_)) {
     python_ |= name == "python";
@@ -170,9 +170,9 @@ bool RecordFolder::poll() try {
   return false;
 }
 
-bool RecordFolder::read(Tail& tail, TrainingRecords& records) try {
+bool RecordFolderReader::read(Tail& tail, TrainingProcessRecords& records) try {
   const InputFile file(path_ / tail.name, files_);
-  const int64_t count = std::min(file.size(), kMostRecordBytes) - tail.read_bytes;
+  const int64_t count = std::min(file.size(), kMaxRecordBytes) - tail.read_bytes;
   if (count <= 0) return false;
   std::string bytes(static_cast<size_t>(count), '\0');
   file.read(bytes.data(), count, tail.read_bytes);

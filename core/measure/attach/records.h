@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/own_folder.h"
+#include "core/base/confined_file_system.h"
 #include "core/record/trace/kinds.h"
 
 namespace memtune::attach {
@@ -37,7 +37,7 @@ struct SaveRecord {
 
 // Times are since the start of the trace.
 struct RegionRecord {
-  trace::Region region;  // its block: index into TraceRecord::blocks
+  trace::TraceRegion region;  // its block: index into TraceRecord::blocks
   int64_t start_ns = 0, end_ns = 0;
 };
 
@@ -51,7 +51,7 @@ struct TraceRecord {
 };
 
 // The records of one process.
-struct TrainingRecords {
+struct TrainingProcessRecords {
   int64_t pid = 0, rank = 0, world = 1;
   bool cuda = false, done = false;  // done: it took all its steps and was asked to end
   std::string device, torch, python;
@@ -68,16 +68,18 @@ struct TrainingRecords {
   std::string refused;     // the first record with an impossible or missing value; "": none
 };
 
-class RecordFolder {
+class RecordFolderReader {
  public:
-  explicit RecordFolder(const std::filesystem::path& path) : path_(path), files_(path) {}
+  explicit RecordFolderReader(const std::filesystem::path& path) : path_(path), files_(path) {}
 
   // Reads what was written since the last call. Returns false if there was nothing.
   bool poll();
 
-  const std::vector<TrainingRecords>& processes() const { return processes_; }  // in the order of their first record
-  bool python_began() const { return python_; }                                 // some Python process loaded the shim
-  bool torch_began() const { return torch_; }                                   // and imported PyTorch
+  const std::vector<TrainingProcessRecords>& processes() const {
+    return processes_;
+  }                                                // in the order of their first record
+  bool python_started() const { return python_; }  // some Python process loaded the shim
+  bool torch_started() const { return torch_; }    // and imported PyTorch
   const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -87,12 +89,12 @@ class RecordFolder {
     std::string line;  // the incomplete last line
   };
 
-  bool read(Tail& tail, TrainingRecords& records);
+  bool read(Tail& tail, TrainingProcessRecords& records);
 
   std::filesystem::path path_;
-  OwnFolder files_;
+  ConfinedFileSystem files_;
   std::vector<Tail> tails_;
-  std::vector<TrainingRecords> processes_;
+  std::vector<TrainingProcessRecords> processes_;
   bool python_ = false, torch_ = false;
 };
 

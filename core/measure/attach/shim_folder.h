@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/private_folder.h"
+#include "core/base/temporary_folder.h"
 
 namespace memtune::attach {
 
@@ -38,7 +38,7 @@ class ShimFolder {
                                        const std::filesystem::path& plan = {}) const;
 
  private:
-  PrivateFolder folder_{"attach"};
+  TemporaryFolder folder_{"attach"};
 };
 
 }  // namespace memtune::attach

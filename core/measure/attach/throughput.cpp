@@ -14,7 +14,7 @@ struct Fed {
 };
 
 // 0 if one of them is unknown.
-double median_size(const TrainingRecords& rank, std::vector<int64_t> StepRecord::*sizes) {
+double median_size(const TrainingProcessRecords& rank, std::vector<int64_t> StepRecord::*sizes) {
   std::vector<double> all;
   for (const StepRecord& step : rank.steps)
     if (step.phase == StepPhase::measured) all.insert(all.end(), (step.*sizes).begin(), (step.*sizes).end());
@@ -23,7 +23,7 @@ double median_size(const TrainingRecords& rank, std::vector<int64_t> StepRecord:
 
 // Batches per step. One backward may use several batches, if median and mean of the returned ones agree; or several
 // backwards share a batch. With prefetch in bursts the median may be 0, and the mean is used.
-double batches_a_step(const TrainingRecords& rank) {
+double batches_a_step(const TrainingProcessRecords& rank) {
   std::vector<double> backwards, left;
   for (const StepRecord& step : rank.steps) {
     if (step.phase != StepPhase::measured) continue;
@@ -39,25 +39,25 @@ double batches_a_step(const TrainingRecords& rank) {
   return each > 1 ? each * of_a_step : of_a_step / std::max(1.0, std::round(of_a_step / (usual > 0 ? usual : mean)));
 }
 
-Fed fed(const TrainingRecords& rank) {
+Fed fed(const TrainingProcessRecords& rank) {
   const double batches = batches_a_step(rank);
   return {batches * median_size(rank, &StepRecord::rows), batches * median_size(rank, &StepRecord::tokens)};
 }
 
 // True if two ranks got the same first batch, as tensor and pipeline parallel ranks do.
-bool fed_the_same(const Team& team) {
+bool fed_the_same(const RankRecords& team) {
   std::set<int64_t> seen;
   return std::ranges::any_of(
-      team.ranks, [&](const TrainingRecords* rank) { return rank->data && !seen.insert(*rank->data).second; });
+      team.ranks, [&](const TrainingProcessRecords* rank) { return rank->data && !seen.insert(*rank->data).second; });
 }
 
 }  // namespace
 
-void fill_throughput(const Team& team, result::Measurement& to, std::vector<std::string>& notes) {
+void fill_throughput(const RankRecords& team, result::Measurement& to, std::vector<std::string>& notes) {
   if (team.ranks.empty() || to.step_ms.median <= 0) return;
   Fed sum;
   bool rows = true, tokens = true;
-  for (const TrainingRecords* rank : team.ranks) {
+  for (const TrainingProcessRecords* rank : team.ranks) {
     const Fed share = fed(*rank);
     rows = rows && share.rows > 0, tokens = tokens && share.tokens > 0;
     sum.rows += share.rows, sum.tokens += share.tokens;

@@ -10,8 +10,8 @@ namespace memtune::process {
 Pipe::Pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw system_error("cannot make a pipe", errno);
-  read = Descriptor(ends[0]);
-  write = Descriptor(ends[1]);
+  read = FileDescriptor(ends[0]);
+  write = FileDescriptor(ends[1]);
 }
 
 std::vector<char*> c_strings(const std::vector<std::string>& strings) {
@@ -21,7 +21,7 @@ std::vector<char*> c_strings(const std::vector<std::string>& strings) {
   return pointers;
 }
 
-void forget_signals() {
+void reset_signals() {
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
   for (int signal = 1; signal < NSIG; ++signal) ::sigaction(signal, &usual, nullptr);

@@ -12,8 +12,8 @@
 namespace memtune::process {
 
 struct Pipe {
-  Descriptor read, write;  // both ends are close-on-exec
-  Pipe();                  // throws IoError
+  FileDescriptor read, write;  // both ends are close-on-exec
+  Pipe();                      // throws IoError
 };
 
 // Null-terminated argument vector for exec. The pointers are valid as long as `strings` is alive and unchanged.
@@ -21,7 +21,7 @@ std::vector<char*> c_strings(const std::vector<std::string>& strings);
 
 // Resets all signal handlers and the signal mask. The child calls it between fork and exec, so that the program does
 // not inherit them.
-void forget_signals();
+void reset_signals();
 
 // Reads one value from `file`. Returns false if the other end closed before it wrote the whole value. Allocates no
 // memory, so it is safe between fork and exec.
@@ -35,7 +35,7 @@ bool receive(int file, Value& value) {
 
 // Writes one value to `file`. Write errors are ignored. Allocates no memory.
 template <typename Value>
-void tell(int file, const Value& value) {
+void write_value(int file, const Value& value) {
   [[maybe_unused]] const ssize_t told = ::write(file, &value, sizeof value);
 }
 

@@ -14,7 +14,8 @@ std::string signal_name(int signal) {
   return name ? std::string("SIG") + name : "signal " + std::to_string(signal);
 }
 
-Failure classify_kill(std::optional<int64_t> memory_kills, const std::string& where, const std::string& details) {
+ProcessFailure classify_kill(std::optional<int64_t> memory_kills, const std::string& where,
+                             const std::string& details) {
   if (memory_kills.value_or(1) > 0)
     return {result::Outcome::host_oom,
             "killed by the kernel " + where + ", most likely out of host memory; " + details};
@@ -31,8 +32,8 @@ std::optional<int64_t> count_memory_kills() {
   return std::nullopt;
 }
 
-Failure classify_end(int status, std::optional<int64_t> memory_kills, const std::string& where,
-                     const std::string& details) {
+ProcessFailure classify_end(int status, std::optional<int64_t> memory_kills, const std::string& where,
+                            const std::string& details) {
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) return classify_kill(memory_kills, where, details);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ)
     return {result::Outcome::disk_full,

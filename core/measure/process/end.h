@@ -9,7 +9,7 @@
 
 namespace memtune::process {
 
-struct Failure {
+struct ProcessFailure {
   result::Outcome outcome =
       result::Outcome::error;  // host_oom | disk_full | killed | timeout | crash | error | interrupted
   std::string reason;          // one line
@@ -20,7 +20,7 @@ std::optional<int64_t> count_memory_kills();
 
 // `status`: from waitpid(). `memory_kills`: kernel kills for lack of memory while the process ran; none if unknown.
 // `where` (the phase) and `details` (the end of its log) become part of the reason.
-Failure classify_end(int status, std::optional<int64_t> memory_kills, const std::string& where,
-                     const std::string& details);
+ProcessFailure classify_end(int status, std::optional<int64_t> memory_kills, const std::string& where,
+                            const std::string& details);
 
 }  // namespace memtune::process

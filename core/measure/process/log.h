@@ -23,14 +23,14 @@ class ProcessLog {
 
   // The last non-empty lines, joined into one line; libraries print the reason of a failure there. If one of them says
   // that PyTorch's allocator is out of memory, that line is kept even if others follow it.
-  std::string last_words() const;
+  std::string log_tail() const;
 
  private:
   void write(std::string_view bytes);
 
   std::filesystem::path path_;
   FileSystem& files_;
-  Descriptor file_;
+  FileDescriptor file_;
   int64_t said_bytes_ = 0, written_bytes_ = 0;
   std::string end_;  // the last bytes of the whole output
 };

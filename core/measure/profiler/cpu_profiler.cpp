@@ -6,8 +6,8 @@
 namespace memtune::profiler {
 namespace {
 
-using device::Activity;
 using device::Stream;
+using device::StreamActivity;
 
 // Tags of the device count from 1.
 uint32_t number_of(trace::ValueId value) { return value ? static_cast<uint32_t>(value.index()) + 1 : 0; }
@@ -33,7 +33,7 @@ class CpuProfiler final : public Profiler {
   std::vector<uint32_t> finish(trace::Trace& trace) override;
 
  private:
-  void add(trace::Trace& trace, const Activity& activity) const;
+  void add(trace::Trace& trace, const StreamActivity& activity) const;
   void add_compute(trace::Trace& trace, int64_t start_ns, int64_t end_ns) const;
 
   device::CpuDevice& device_;
@@ -48,11 +48,11 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   auto activities = device_.stop_recording(lost);
   trace.lost_records += lost;
   // This function's own wait for the last copies delays nothing.
-  std::erase_if(activities, [&](const Activity& activity) {
-    return activity.kind == Activity::Kind::wait && activity.start_ns >= end;
+  std::erase_if(activities, [&](const StreamActivity& activity) {
+    return activity.kind == StreamActivity::Kind::wait && activity.start_ns >= end;
   });
   std::stable_sort(activities.begin(), activities.end(),
-                   [](const Activity& a, const Activity& b) { return a.start_ns < b.start_ns; });
+                   [](const StreamActivity& a, const StreamActivity& b) { return a.start_ns < b.start_ns; });
   for (const Stream stream : {Stream::compute, Stream::out, Stream::in}) trace.track(track_of(stream));
   int64_t compute_from = start_ns_;
   for (const auto& activity : activities) {
@@ -66,11 +66,11 @@ std::vector<uint32_t> CpuProfiler::finish(trace::Trace& trace) {
   return std::vector<uint32_t>(trace.events.size() - first, 0);  // host and device have one clock
 }
 
-void CpuProfiler::add(trace::Trace& trace, const Activity& activity) const {
-  const auto kind = activity.kind == Activity::Kind::wait       ? trace::EventKind::wait
-                    : activity.kind == Activity::Kind::copy_out ? trace::EventKind::copy_out
-                                                                : trace::EventKind::copy_in;
-  trace::Event event;
+void CpuProfiler::add(trace::Trace& trace, const StreamActivity& activity) const {
+  const auto kind = activity.kind == StreamActivity::Kind::wait       ? trace::EventKind::wait
+                    : activity.kind == StreamActivity::Kind::copy_out ? trace::EventKind::copy_out
+                                                                      : trace::EventKind::copy_in;
+  trace::TraceEvent event;
   event.kind = kind;
   event.track = trace.track(track_of(activity.stream));
   event.name = trace.name(trace::to_string(kind));
@@ -83,7 +83,7 @@ void CpuProfiler::add(trace::Trace& trace, const Activity& activity) const {
 
 void CpuProfiler::add_compute(trace::Trace& trace, int64_t start_ns, int64_t end_ns) const {
   if (end_ns <= start_ns) return;
-  trace::Event event;
+  trace::TraceEvent event;
   event.kind = trace::EventKind::kernel;
   event.track = trace.track(track_of(Stream::compute));
   event.name = trace.name("compute");

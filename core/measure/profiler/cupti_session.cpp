@@ -8,8 +8,8 @@
 #include <new>
 #include <utility>
 
-#include "core/base/error.h"
 #include "core/base/device/cuda/cuda_check.h"
+#include "core/base/error.h"
 #include "core/measure/profiler/kernel_name.h"
 
 namespace memtune::profiler {
@@ -36,16 +36,16 @@ void check_cupti(CUptiResult result, const std::string& call) {
 }
 
 void CUPTIAPI buffer_requested(uint8_t** buffer, size_t* size, size_t* most_records) {
-  *buffer = CuptiBuffers::get().give();
-  *size = *buffer ? CuptiBuffers::kBytes : 0;
+  *buffer = CuptiBufferPool::get().give();
+  *size = *buffer ? CuptiBufferPool::kBytes : 0;
   *most_records = 0;  // as many as fit
 }
 
 void CUPTIAPI buffer_completed(CUcontext context, uint32_t stream, uint8_t* buffer, size_t, size_t valid_bytes) {
-  CuptiBuffers::get().take(buffer, valid_bytes);
+  CuptiBufferPool::get().take(buffer, valid_bytes);
   size_t dropped = 0;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == CUPTI_SUCCESS) {
-    CuptiBuffers::get().count_dropped(dropped);
+    CuptiBufferPool::get().count_dropped(dropped);
   }
 }
 
@@ -95,17 +95,17 @@ trace::EventKind kind_of_kernel(const std::string& name) {
 
 }  // namespace
 
-CuptiBuffers& CuptiBuffers::get() {
-  static auto* buffers = new CuptiBuffers;
+CuptiBufferPool& CuptiBufferPool::get() {
+  static auto* buffers = new CuptiBufferPool;
   return *buffers;
 }
 
-void CuptiBuffers::reserve(size_t count) {
+void CuptiBufferPool::reserve(size_t count) {
   std::lock_guard lock(mutex_);
   while (empty_.size() < count) empty_.push_back(std::make_unique<uint8_t[]>(kBytes));
 }
 
-uint8_t* CuptiBuffers::give() {
+uint8_t* CuptiBufferPool::give() {
   std::lock_guard lock(mutex_);
   try {
     if (empty_.empty()) empty_.push_back(std::make_unique<uint8_t[]>(kBytes));
@@ -119,7 +119,7 @@ uint8_t* CuptiBuffers::give() {
   }
 }
 
-void CuptiBuffers::take(uint8_t* data, size_t valid_bytes) {
+void CuptiBufferPool::take(uint8_t* data, size_t valid_bytes) {
   std::lock_guard lock(mutex_);
   const auto found =
       std::find_if(given_.begin(), given_.end(), [&](const auto& buffer) { return buffer.get() == data; });
@@ -128,12 +128,12 @@ void CuptiBuffers::take(uint8_t* data, size_t valid_bytes) {
   given_.erase(found);
 }
 
-std::vector<CuptiBuffers::Filled> CuptiBuffers::filled() {
+std::vector<CuptiBufferPool::Filled> CuptiBufferPool::filled() {
   std::lock_guard lock(mutex_);
   return std::exchange(filled_, {});
 }
 
-void CuptiBuffers::put_back(std::vector<Filled> buffers) {
+void CuptiBufferPool::put_back(std::vector<Filled> buffers) {
   std::lock_guard lock(mutex_);
   for (auto& buffer : buffers) {
     std::memset(buffer.data.get(), 0, kBytes);
@@ -141,12 +141,12 @@ void CuptiBuffers::put_back(std::vector<Filled> buffers) {
   }
 }
 
-void CuptiBuffers::count_dropped(size_t records) {
+void CuptiBufferPool::count_dropped(size_t records) {
   std::lock_guard lock(mutex_);
   dropped_ += static_cast<int64_t>(records);
 }
 
-int64_t CuptiBuffers::dropped() {
+int64_t CuptiBufferPool::dropped() {
   std::lock_guard lock(mutex_);
   return std::exchange(dropped_, 0);
 }
@@ -158,7 +158,7 @@ std::span<const CUpti_ActivityKind> CuptiProfiler::kinds() const {
 }
 
 void CuptiProfiler::start() {
-  auto& buffers = CuptiBuffers::get();
+  auto& buffers = CuptiBufferPool::get();
   buffers.reserve(kBuffersAtHand);
   register_callbacks();
   device::check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // keeps earlier work out of the trace
@@ -203,14 +203,14 @@ std::vector<uint32_t> CuptiProfiler::finish(trace::Trace& trace) {
   stop();
   check_cupti(cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
 
-  auto buffers = CuptiBuffers::get().filled();
+  auto buffers = CuptiBufferPool::get().filled();
   for (const auto& buffer : buffers) read(buffer, trace);
-  CuptiBuffers::get().put_back(std::move(buffers));
-  trace.lost_records += CuptiBuffers::get().dropped();
+  CuptiBufferPool::get().put_back(std::move(buffers));
+  trace.lost_records += CuptiBufferPool::get().dropped();
   return place(trace);
 }
 
-void CuptiProfiler::read(const CuptiBuffers::Filled& buffer, trace::Trace& trace) {
+void CuptiProfiler::read(const CuptiBufferPool::Filled& buffer, trace::Trace& trace) {
   CUpti_Activity* activity = nullptr;
   CUptiResult result = CUPTI_SUCCESS;
   while (buffer.valid_bytes > 0 &&

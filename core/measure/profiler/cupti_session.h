@@ -20,7 +20,7 @@
 namespace memtune::profiler {
 
 // Buffers are held here (empty or filled) or by CUPTI. Never destroyed: CUPTI may hold some until the process ends.
-class CuptiBuffers {
+class CuptiBufferPool {
  public:
   static constexpr size_t kBytes = size_t{8} << 20;
 
@@ -29,7 +29,7 @@ class CuptiBuffers {
     size_t valid_bytes = 0;
   };
 
-  static CuptiBuffers& get();
+  static CuptiBufferPool& get();
   void reserve(size_t count);                    // keeps so many zeroed buffers ready
   uint8_t* give();                               // to CUPTI; null if out of memory
   void take(uint8_t* data, size_t valid_bytes);  // from CUPTI
@@ -59,14 +59,14 @@ class CuptiProfiler final : public Profiler {
  private:
   enum Tag : size_t { kPart, kValue };  // CUPTI's tags: numbers from 1, 0 for none
   struct Record {
-    trace::Event event;  // track not set
+    trace::TraceEvent event;  // track not set
     uint32_t stream = 0;
   };
 
   std::span<const CUpti_ActivityKind> kinds() const;
   void stop() noexcept;  // disables what start enabled
   void tag(Tag tag, uint32_t number);
-  void read(const CuptiBuffers::Filled& buffer, trace::Trace& trace);
+  void read(const CuptiBufferPool::Filled& buffer, trace::Trace& trace);
   void read(const CUpti_Activity& activity, trace::Trace& trace);
   void add(trace::EventKind kind, bool pageable, uint32_t stream, uint32_t name, uint64_t start, uint64_t end,
            uint64_t bytes, uint32_t correlation, trace::Trace& trace);

@@ -15,13 +15,13 @@
 #include <fstream>
 
 #include "core/base/bytes.h"
-#include "core/base/elapsed.h"
-#include "core/base/error.h"
-#include "core/base/file.h"
 #include "core/base/device/cuda_kernels.h"
 #include "core/base/device/cuda_module.h"
 #include "core/base/device/torch/make_device.h"
 #include "core/base/device/torch/torch_device.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/scoped_timer.h"
 #include "core/measure/profiler/profiler.h"
 
 namespace memtune::profiler {
@@ -34,8 +34,8 @@ constexpr double kOwnLinkShare = 0.9;  // a link that keeps this share of its ra
 constexpr int64_t kLittleTempBytes = 10240 * kMiB;
 
 // Consequence of a lack of CUDA. `lack` is fail if a CUDA device was requested.
-std::string without_cuda(Status lack) {
-  if (lack == Status::fail) return "; trials on CUDA cannot run";
+std::string without_cuda(CheckStatus lack) {
+  if (lack == CheckStatus::fail) return "; trials on CUDA cannot run";
   return "; trials run on the CPU device, an emulation: peaks and gradients hold for it, times say nothing about a GPU";
 }
 
@@ -55,9 +55,9 @@ int driver_cuda_version() {
   return get_version != nullptr && get_version(&version) == 0 ? version : 0;
 }
 
-Check check_libtorch() { return {"LibTorch", Status::ok, TORCH_VERSION, ""}; }
+DoctorCheck check_libtorch() { return {"LibTorch", CheckStatus::ok, TORCH_VERSION, ""}; }
 
-Check check_driver(Status lack) {
+DoctorCheck check_driver(CheckStatus lack) {
   const int version = driver_cuda_version();
   const std::string release = driver_release();
   if (version == 0) {
@@ -65,32 +65,33 @@ Check check_driver(Status lack) {
   }
   const std::string found = (release.empty() ? "" : release + ", ") + "for CUDA " + std::to_string(version / 1000) +
                             "." + std::to_string(version % 1000 / 10);
-  if (version >= kCudaVersion) return {"NVIDIA driver", Status::ok, found, ""};
+  if (version >= kCudaVersion) return {"NVIDIA driver", CheckStatus::ok, found, ""};
   return {"NVIDIA driver", lack, found + ": too old for LibTorch's CUDA 13" + without_cuda(lack),
           "install 580 or newer"};
 }
 
-Check check_module(Status lack) {
+DoctorCheck check_module(CheckStatus lack) {
   const auto path = device::cuda_module_path();
-  if (std::filesystem::exists(path)) return {"CUDA module", Status::ok, path.string(), ""};
+  if (std::filesystem::exists(path)) return {"CUDA module", CheckStatus::ok, path.string(), ""};
   return {"CUDA module", lack, path.string() + " does not exist" + without_cuda(lack), "build with -DMEMTUNE_CUDA=ON"};
 }
 
-Check check_device(const device::Device& device) {
+DoctorCheck check_device(const device::Device& device) {
   const std::string total = format_bytes(device.total_bytes());
   if (device.emulated())
-    return {"device", Status::ok, device.name() + ", " + total + " of memory, emulating a device", ""};
+    return {"device", CheckStatus::ok, device.name() + ", " + total + " of memory, emulating a device", ""};
   const int64_t used = device.used_bytes();
-  const Check check{"device", Status::ok,
-                    device.name() + ", " + format_bytes(device.total_bytes() - used) + " of " + total + " free", ""};
+  const DoctorCheck check{"device", CheckStatus::ok,
+                          device.name() + ", " + format_bytes(device.total_bytes() - used) + " of " + total + " free",
+                          ""};
   if (used * 10 < device.total_bytes()) return check;
-  return {"device", Status::warn, check.detail + ": something else uses it, times will be noisy",
+  return {"device", CheckStatus::warn, check.detail + ": something else uses it, times will be noisy",
           "stop other processes"};
 }
 
-Check check_kernels() {
-  if (device::cuda_kernels()) return {"kernels", Status::ok, "of NF4 weights and AdamW in 8 bits", ""};
-  return {"kernels", Status::warn,
+DoctorCheck check_kernels() {
+  if (device::cuda_kernels()) return {"kernels", CheckStatus::ok, "of NF4 weights and AdamW in 8 bits", ""};
+  return {"kernels", CheckStatus::warn,
           "none in the CUDA module: LibTorch's operators do NF4 weights and AdamW in 8 bits, slower and in more memory",
           "build again where nvcc of CUDA 13 is in PATH"};
 }
@@ -108,43 +109,43 @@ constexpr const char* kNoOtherProfiler = "run outside other profilers and debugg
 std::string profiler_name(const device::Device& device) { return device.emulated() ? "profiler" : "CUPTI"; }
 
 // Records one copy and looks for it in the trace.
-Check check_profiler(device::Device& device) {
+DoctorCheck check_profiler(device::Device& device) {
   const std::string name = profiler_name(device);
   const auto host = device.allocate_host(kMiB);
   const auto memory = c10::GetAllocator(device::torch_device(device).type())->allocate(kMiB);
   trace::Trace trace;
   const auto profiler = make_profiler(device);
   profiler->start();
-  device.copy(host->data(), memory.get(), kMiB, device::Direction::to_host, device::Stream::out);
+  device.copy(host->data(), memory.get(), kMiB, device::CopyDirection::to_host, device::Stream::out);
   profiler->finish(trace);
   if (!has_copy(trace, kMiB))
-    return {name, Status::fail, "it works but misses a copy: no overlap can be measured", kNoOtherProfiler};
+    return {name, CheckStatus::fail, "it works but misses a copy: no overlap can be measured", kNoOtherProfiler};
   if (std::getenv("KINETO_USE_DAEMON") != nullptr) {
-    return {name, Status::warn, "KINETO_USE_DAEMON lets LibTorch use CUPTI at the same time",
+    return {name, CheckStatus::warn, "KINETO_USE_DAEMON lets LibTorch use CUPTI at the same time",
             "unset KINETO_USE_DAEMON"};
   }
-  return {name, Status::ok, "a traced copy was found", ""};
+  return {name, CheckStatus::ok, "a traced copy was found", ""};
 }
 
-Check check_pinned(device::Device& device, int64_t bytes) {
+DoctorCheck check_pinned(device::Device& device, int64_t bytes) {
   const auto start = std::chrono::steady_clock::now();
   device.allocate_host(bytes);
   const double ms = ms_since(start);
-  return {"pinned memory", Status::ok, format_bytes(bytes) + " in " + decimal(ms) + " ms", ""};
+  return {"pinned memory", CheckStatus::ok, format_bytes(bytes) + " in " + decimal(ms) + " ms", ""};
 }
 
-Check check_link(device::Device& device) {
-  const Link link = probe_link(device);
+DoctorCheck check_link(device::Device& device) {
+  const LinkBandwidth link = probe_link(device);
   const std::string rates = decimal(link.out_gb_per_s) + " GB/s out, " + decimal(link.in_gb_per_s) + " GB/s in";
-  if (device.emulated()) return {"link", Status::ok, rates + " (memcpy)", ""};
-  if (std::min(link.out_gb_per_s, link.in_gb_per_s) >= kSlowLinkGbPerS) return {"link", Status::ok, rates, ""};
-  return {"link", Status::warn, rates + ": offloading will be slow", "check the slot's width (nvidia-smi -q)"};
+  if (device.emulated()) return {"link", CheckStatus::ok, rates + " (memcpy)", ""};
+  if (std::min(link.out_gb_per_s, link.in_gb_per_s) >= kSlowLinkGbPerS) return {"link", CheckStatus::ok, rates, ""};
+  return {"link", CheckStatus::warn, rates + ": offloading will be slow", "check the slot's width (nvidia-smi -q)"};
 }
 
-Check measure_links_together() {
+DoctorCheck measure_links_together() {
   const auto made = device::make_all_cuda_devices();
   std::vector<device::Device*> devices;
-  std::vector<Link> alone;
+  std::vector<LinkBandwidth> alone;
   for (const auto& device : made) {
     devices.push_back(device.get());
     alone.push_back(probe_links_together(std::span(devices).last(1)).front());
@@ -152,23 +153,24 @@ Check measure_links_together() {
   return check_links_together(alone, probe_links_together(devices));
 }
 
-Check check_temp_folder() {
+DoctorCheck check_temp_folder() {
   const char* variable = std::getenv("TMPDIR");
   const std::filesystem::path path = variable && *variable ? variable : "/tmp";
   if (!std::filesystem::is_directory(path)) throw IoError("there is no folder " + path.string());
   std::string probe = path / "memtune-doctor-XXXXXX";
-  const Descriptor file(::mkstemp(probe.data()));
+  const FileDescriptor file(::mkstemp(probe.data()));
   if (file.get() < 0) throw system_error("nothing can be written into " + path.string(), errno);
   ::unlink(probe.c_str());
   const auto free = static_cast<int64_t>(std::filesystem::space(path).available);
   const std::string detail = path.string() + " has " + format_bytes(free) + " free";
-  if (free >= kLittleTempBytes) return {"temporary folder", Status::ok, detail, ""};
-  return {"temporary folder", Status::warn, detail + ": runs of large models may not fit", "free some, or set TMPDIR"};
+  if (free >= kLittleTempBytes) return {"temporary folder", CheckStatus::ok, detail, ""};
+  return {"temporary folder", CheckStatus::warn, detail + ": runs of large models may not fit",
+          "free some, or set TMPDIR"};
 }
 
 // Runs one check. An exception becomes its result.
 template <class Run>
-Check attempt(const std::string& name, const std::string& fix, Run run, Status thrown = Status::fail) {
+DoctorCheck attempt(const std::string& name, const std::string& fix, Run run, CheckStatus thrown = CheckStatus::fail) {
   try {
     return run();
   } catch (const UsageError&) {
@@ -192,28 +194,30 @@ std::string driver_release() {
   return "";
 }
 
-std::string to_string(Status status) { return status == Status::ok ? "ok" : status == Status::warn ? "warn" : "fail"; }
+std::string to_string(CheckStatus status) {
+  return status == CheckStatus::ok ? "ok" : status == CheckStatus::warn ? "warn" : "fail";
+}
 
-Check check_links_together(std::span<const Link> alone, std::span<const Link> together) {
+DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span<const LinkBandwidth> together) {
   std::string rates;
   bool shared = false;
   for (size_t i = 0; i < alone.size(); ++i) {
-    const Link &own = alone[i], &among = together[i];
+    const LinkBandwidth &own = alone[i], &among = together[i];
     shared = shared || among.out_gb_per_s < kOwnLinkShare * own.out_gb_per_s ||
              among.in_gb_per_s < kOwnLinkShare * own.in_gb_per_s;
     rates += (i == 0 ? "cuda:" : "; cuda:") + std::to_string(i) + " " + decimal(among.out_gb_per_s) + " of " +
              decimal(own.out_gb_per_s) + " GB/s out, " + decimal(among.in_gb_per_s) + " of " +
              decimal(own.in_gb_per_s) + " in";
   }
-  if (!shared) return {kLinksTogether, Status::ok, rates, ""};
-  return {kLinksTogether, Status::warn, rates + ": ranks that offload at once get that much each",
+  if (!shared) return {kLinksTogether, CheckStatus::ok, rates, ""};
+  return {kLinksTogether, CheckStatus::warn, rates + ": ranks that offload at once get that much each",
           "for --ranks, have CUDA_VISIBLE_DEVICES name GPUs that share no switch or socket (nvidia-smi topo -m)"};
 }
 
-std::vector<Check> run_doctor(const std::string& name) {
+std::vector<DoctorCheck> run_doctor(const std::string& name) {
   const bool on_cpu = name == "cpu";
-  const Status lack = on_cpu ? Status::warn : Status::fail;
-  std::vector<Check> checks{check_libtorch(), check_driver(lack), check_module(lack)};
+  const CheckStatus lack = on_cpu ? CheckStatus::warn : CheckStatus::fail;
+  std::vector<DoctorCheck> checks{check_libtorch(), check_driver(lack), check_module(lack)};
   std::unique_ptr<device::Device> device;
   checks.push_back(attempt("device", on_cpu ? "" : "see above, or use --device cpu", [&] {
     device = device::make_device(name);
@@ -229,7 +233,8 @@ std::vector<Check> run_doctor(const std::string& name) {
     }
     checks.push_back(attempt("link", "", [&] { return check_link(*device); }));
     if (!on_cpu && device::count_cuda_devices() > 1) {
-      checks.push_back(attempt(kLinksTogether, "stop what uses the other GPUs", measure_links_together, Status::warn));
+      checks.push_back(
+          attempt(kLinksTogether, "stop what uses the other GPUs", measure_links_together, CheckStatus::warn));
     }
   }
   checks.push_back(attempt("temporary folder", "set TMPDIR to a folder that can be written into",

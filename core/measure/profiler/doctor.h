@@ -9,22 +9,22 @@
 
 namespace memtune::profiler {
 
-enum class Status { ok, warn, fail };
-std::string to_string(Status status);
+enum class CheckStatus { ok, warn, fail };
+std::string to_string(CheckStatus status);
 
-struct Check {
+struct DoctorCheck {
   std::string name;
-  Status status = Status::ok;
+  CheckStatus status = CheckStatus::ok;
   std::string detail;  // what was found, and the consequence of a lack
   std::string fix;     // "" if there is nothing to do
 };
 
 // `device`: as for make_device. A lack is a failed check, not an exception. Throws UsageError for an unknown name.
-std::vector<Check> run_doctor(const std::string& device);
+std::vector<DoctorCheck> run_doctor(const std::string& device);
 
 // Compares the copy rates of cuda:0, cuda:1 and so on, each alone and all together. Warns if a link then has less than
 // nine tenths of its rate.
-Check check_links_together(std::span<const Link> alone, std::span<const Link> together);
+DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span<const LinkBandwidth> together);
 
 // Version of the kernel module, "580.65.06"; "" without one.
 std::string driver_release();

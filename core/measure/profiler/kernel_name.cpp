@@ -9,7 +9,7 @@
 namespace memtune::profiler {
 namespace {
 
-constexpr size_t kMost = 100;
+constexpr size_t kMax = 100;
 
 void erase_all(std::string& text, std::string_view part) {
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at)) text.erase(at, part.size());
@@ -41,7 +41,7 @@ std::string kernel_name(const char* mangled) {
   if (name.rfind("void ", 0) == 0) name.erase(0, 5);
   for (const char* part : {"(anonymous namespace)::", "at::native::", "at::", "c10::"}) erase_all(name, part);
   name.resize(end_of_name(name));
-  if (name.size() > kMost) name = name.substr(0, kMost - 3) + "...";
+  if (name.size() > kMax) name = name.substr(0, kMax - 3) + "...";
   return name;
 }
 

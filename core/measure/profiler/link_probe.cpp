@@ -15,7 +15,7 @@
 namespace memtune::profiler {
 namespace {
 
-using device::Direction;
+using device::CopyDirection;
 using device::Stream;
 using Clock = std::chrono::steady_clock;
 
@@ -30,7 +30,7 @@ constexpr Probe kCpuProbe{int64_t{16} << 20, 3, std::chrono::milliseconds(5), st
 
 const Probe& probe_of(const device::Device& device) { return device.emulated() ? kCpuProbe : kCudaProbe; }
 
-Stream stream_of(Direction direction) { return direction == Direction::to_host ? Stream::out : Stream::in; }
+Stream stream_of(CopyDirection direction) { return direction == CopyDirection::to_host ? Stream::out : Stream::in; }
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -38,7 +38,7 @@ at::DataPtr allocate(const device::Device& device, int64_t bytes) {
   return c10::GetAllocator(device::torch_device(device).type())->allocate(static_cast<size_t>(bytes));
 }
 
-double copy_seconds(device::Device& device, void* to, const void* from, int64_t bytes, Direction direction) {
+double copy_seconds(device::Device& device, void* to, const void* from, int64_t bytes, CopyDirection direction) {
   const Stream stream = stream_of(direction);
   const auto start = Clock::now();
   device.copy(to, from, bytes, direction, stream);
@@ -46,7 +46,7 @@ double copy_seconds(device::Device& device, void* to, const void* from, int64_t 
   return seconds_since(start);
 }
 
-double gb_per_s(device::Device& device, const Probe& probe, void* to, const void* from, Direction direction) {
+double gb_per_s(device::Device& device, const Probe& probe, void* to, const void* from, CopyDirection direction) {
   copy_seconds(device, to, from, probe.bytes, direction);  // the first touches the memory and wakes the link
   std::vector<double> seconds;
   for (int i = 0; i < probe.repeats; ++i) {
@@ -57,7 +57,8 @@ double gb_per_s(device::Device& device, const Probe& probe, void* to, const void
 }
 
 // Returns the number of copies. The next is enqueued before the last has ended, so that the link is never idle.
-int64_t copy_until(Clock::time_point stop, device::Device& device, void* to, const void* from, Direction direction) {
+int64_t copy_until(Clock::time_point stop, device::Device& device, void* to, const void* from,
+                   CopyDirection direction) {
   const Stream stream = stream_of(direction);
   device::EventPtr last;
   int64_t copies = 0;
@@ -72,7 +73,8 @@ int64_t copy_until(Clock::time_point stop, device::Device& device, void* to, con
   return copies;
 }
 
-double gb_per_s_together(std::barrier<>& all, device::Device& device, void* to, const void* from, Direction direction) {
+double gb_per_s_together(std::barrier<>& all, device::Device& device, void* to, const void* from,
+                         CopyDirection direction) {
   const Probe& probe = probe_of(device);
   copy_until(Clock::now() + probe.warm, device, to, from, direction);
   all.arrive_and_wait();
@@ -81,36 +83,36 @@ double gb_per_s_together(std::barrier<>& all, device::Device& device, void* to, 
   return static_cast<double>(copies * probe.bytes) / seconds_since(start) / 1e9;
 }
 
-Link probe_among(std::barrier<>& all, device::Device& device) {
+LinkBandwidth probe_among(std::barrier<>& all, device::Device& device) {
   // Events and memory belong to the thread's current device.
   const c10::DeviceGuard current(device::torch_device(device));
   const auto host = device.allocate_host(probe_of(device).bytes);
   const auto memory = allocate(device, probe_of(device).bytes);
   device.synchronize();  // begins on an idle device
-  Link link;
-  link.out_gb_per_s = gb_per_s_together(all, device, host->data(), memory.get(), Direction::to_host);
-  link.in_gb_per_s = gb_per_s_together(all, device, memory.get(), host->data(), Direction::to_device);
+  LinkBandwidth link;
+  link.out_gb_per_s = gb_per_s_together(all, device, host->data(), memory.get(), CopyDirection::to_host);
+  link.in_gb_per_s = gb_per_s_together(all, device, memory.get(), host->data(), CopyDirection::to_device);
   return link;
 }
 
 }  // namespace
 
-Link probe_link(device::Device& device) {
+LinkBandwidth probe_link(device::Device& device) {
   const Probe& probe = probe_of(device);
-  Link link;
+  LinkBandwidth link;
   {
     const auto host = device.allocate_host(probe.bytes);
     const auto memory = allocate(device, probe.bytes);
     device.synchronize();  // begins on an idle device
-    link.out_gb_per_s = gb_per_s(device, probe, host->data(), memory.get(), Direction::to_host);
-    link.in_gb_per_s = gb_per_s(device, probe, memory.get(), host->data(), Direction::to_device);
+    link.out_gb_per_s = gb_per_s(device, probe, host->data(), memory.get(), CopyDirection::to_host);
+    link.in_gb_per_s = gb_per_s(device, probe, memory.get(), host->data(), CopyDirection::to_device);
   }
   device.empty_cache();  // frees the memory of the probe
   return link;
 }
 
-std::vector<Link> probe_links_together(std::span<device::Device* const> devices) {
-  std::vector<Link> links(devices.size());
+std::vector<LinkBandwidth> probe_links_together(std::span<device::Device* const> devices) {
+  std::vector<LinkBandwidth> links(devices.size());
   std::vector<std::exception_ptr> failures(devices.size());
   std::barrier<> all(static_cast<std::ptrdiff_t>(devices.size()));
   const auto fail = [&](size_t i) {  // called in a handler; the other threads do not wait for this one

@@ -12,14 +12,14 @@
 #include "core/base/bytes.h"
 #include "core/base/device/torch/torch_device.h"
 #include "core/measure/profiler/profiler.h"
-#include "core/record/trace/origin.h"
+#include "core/record/trace/provenance.h"
 
 namespace memtune::profiler {
 namespace {
 
-using plan::MachineProfile;
 using device::Device;
 using device::Stream;
+using plan::MachineProfile;
 
 // Matrices double in size until a product takes `enough_ms`.
 struct Sizes {
@@ -136,7 +136,7 @@ MachineProfile probe_machine(Device& device, const std::function<void(const std:
       measured + "copies of " + format_bytes(sizes.copied_bytes) + ", what is read and what is written";
   device.empty_cache();
   progress("measuring copies over the link");
-  const Link link = probe_link(device);
+  const LinkBandwidth link = probe_link(device);
   machine.link_out_gb_per_s = link.out_gb_per_s;
   machine.link_in_gb_per_s = link.in_gb_per_s;
   machine.sources["link"] = measured + (device.emulated() ? "copies by the processor" : "page-locked copies, one way");

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/base/device/device.h"
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::profiler {
 
@@ -33,14 +33,14 @@ std::unique_ptr<Profiler> make_profiler(device::Device& device);
 
 // Copy rate of the idle link, in 1e9 bytes per second and direction: the median of several page-locked copies of 64
 // MiB.
-struct Link {
+struct LinkBandwidth {
   double out_gb_per_s = 0, in_gb_per_s = 0;
 };
-Link probe_link(device::Device& device);
+LinkBandwidth probe_link(device::Device& device);
 
 // Rates of the links while all devices copy, first out, then in, for a third of a second each. It uses a thread and 64
 // MiB of page-locked and of device memory per device. With one device, it is the rate alone, measured the same way. If
 // devices fail, the exception of the first one is thrown after all threads have ended.
-std::vector<Link> probe_links_together(std::span<device::Device* const> devices);
+std::vector<LinkBandwidth> probe_links_together(std::span<device::Device* const> devices);
 
 }  // namespace memtune::profiler

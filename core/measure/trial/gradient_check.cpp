@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "core/measure/trial/deterministic.h"
+#include "core/measure/trial/deterministic_scope.h"
 
 namespace memtune::trial {
 namespace {
@@ -28,7 +28,7 @@ void GradientCheck::compare(result::Measurement& result) {
   const double loss = step();
   if (request_.reference.empty()) return runner_.drop_gradients();
   if (std::filesystem::exists(request_.reference)) {
-    Comparison comparison = compare_with_reference(request_.reference, loss, runner_.parameters());
+    ReferenceComparison comparison = compare_with_reference(request_.reference, loss, runner_.parameters());
     result.gradients = std::move(comparison.gradients);
     deviation_ = std::move(comparison.worst);
   } else {
@@ -65,12 +65,12 @@ double GradientCheck::step() {
 }
 
 double GradientCheck::step(bool deterministic) {
-  Deterministic scope(deterministic);
+  DeterministicScope scope(deterministic);
   at::manual_seed(request_.training.seed);
   return runner_.untouched_step().item<double>();
 }
 
-void GradientCheck::judge(result::Measurement& result) const {
+void GradientCheck::evaluate(result::Measurement& result) const {
   const auto& gradients = result.gradients;
   if (!gradients.compared || gradients.equal || gradients.against == request_.plan.strategy) return;
   if (deviation_.where.empty()) {

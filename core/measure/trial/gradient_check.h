@@ -2,23 +2,23 @@
 // reproducible, they may differ as much as its own runs do.
 #pragma once
 
+#include "core/measure/trial/reference.h"
+#include "core/measure/trial/step_runner.h"
 #include "core/plan/request/trial_request.h"
 #include "core/record/measurement/measurement.h"
-#include "core/measure/trial/reference.h"
-#include "core/measure/trial/runner.h"
 
 namespace memtune::trial {
 
 class GradientCheck {
  public:
-  GradientCheck(const plan::TrialRequest& request, Runner& runner) : request_(request), runner_(runner) {}
+  GradientCheck(const plan::TrialRequest& request, StepRunner& runner) : request_(request), runner_(runner) {}
 
   // Runs a step that changes nothing but gradients. Compares loss and gradients with the reference file, or writes that
   // if it does not exist. Fills in the fields of loss and gradients. Throws what steps throw.
   void compare(result::Measurement& result);
 
   // Turns a successful trial into a mismatch if they differ by more than they may.
-  void judge(result::Measurement& result) const;
+  void evaluate(result::Measurement& result) const;
 
  private:
   double step();
@@ -26,8 +26,8 @@ class GradientCheck {
   void write(double loss, result::Measurement& result);
 
   const plan::TrialRequest& request_;
-  Runner& runner_;
-  Deviation deviation_;  // from the reference, by more than is allowed
+  StepRunner& runner_;
+  GradientDeviation deviation_;  // from the reference, by more than is allowed
   bool deterministic_ = true;
 };
 

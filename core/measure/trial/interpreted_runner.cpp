@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include "core/plan/request/trial_request.h"
 #include "core/model/frontend/dtype.h"
+#include "core/plan/request/trial_request.h"
 
 namespace memtune::trial {
 namespace {
@@ -12,14 +12,14 @@ double to_ms(std::chrono::nanoseconds time) { return static_cast<double>(time.co
 
 // Queries the owners of memory after each op, so that those at the last op are known.
 struct LastOwners final : program::OpObserver {
-  explicit LastOwners(step::Executor& executor) : executor(executor) {}
+  explicit LastOwners(step::PlanExecutor& executor) : executor(executor) {}
   void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
   void after(const program::Op& op, const program::Stack& outputs) override {
     executor.after(op, outputs);
     holders = executor.largest_holders(3);
   }
-  step::Executor& executor;
-  std::vector<step::Holder> holders;
+  step::PlanExecutor& executor;
+  std::vector<step::MemoryHolder> holders;
 };
 
 }  // namespace
@@ -46,23 +46,24 @@ shard::ShardSettings InterpretedRunner::shard_settings() {
 
 void InterpretedRunner::make_executor() {
   const plan::TrainingSettings& training = request_.training;
-  step::Tiers tiers;
+  step::OffloadTiers tiers;
   tiers.host_budget_bytes = training.host_budget_bytes;
-  if (request_.plan.places(plan::Place::disk))
-    tiers.store = std::make_unique<disk::BlockStore>(disk::StoreSettings{.directory = training.scratch,
-                                                                         .budget_bytes = training.disk_budget_bytes,
-                                                                         .allow_memory = training.scratch_in_memory});
+  if (request_.plan.places(plan::TensorPlacement::disk))
+    tiers.store =
+        std::make_unique<disk::BlockStore>(disk::BlockStoreSettings{.directory = training.scratch,
+                                                                    .budget_bytes = training.disk_budget_bytes,
+                                                                    .allow_memory = training.scratch_in_memory});
   executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device(), std::move(tiers));
   if (sharded_) executor_->set_parameters(&*sharded_);
 }
 
-program::State InterpretedRunner::state() const {
-  program::State state = session_.program().state;
+program::ModelState InterpretedRunner::state() const {
+  program::ModelState state = session_.program().state;
   if (sharded_) state.shards = sharded_->shards();
   return state;
 }
 
-std::vector<double> InterpretedRunner::of_all_ranks(const std::vector<double>& here) {
+std::vector<double> InterpretedRunner::gather_from_ranks(const std::vector<double>& here) {
   if (!ranks_) return here;
   const at::Tensor own = at::tensor(here, at::kDouble);
   const at::Tensor all = at::empty({ranks_->size() * own.numel()}, own.options());
@@ -75,17 +76,17 @@ at::Tensor InterpretedRunner::forward_backward() {
 }
 
 void InterpretedRunner::begin_warm_up(int i) {
-  if (moves() && i == 1) executor_->begin_learning();
+  if (offloads_activations() && i == 1) executor_->begin_learning();
 }
 
 void InterpretedRunner::end_warm_up(int i) {
-  if (moves() && i == 1) executor_->end_learning();
+  if (offloads_activations() && i == 1) executor_->end_learning();
 }
 
 void InterpretedRunner::begin_measuring() {
   if (sharded_) {
     communicated_before_ = sharded_->counters();
-    stood_before_ = ranks_->stood();
+    stood_before_ = ranks_->exposed_time();
   }
   if (!executor_) return;
   reruns_before_ = executor_->reruns();
@@ -101,7 +102,7 @@ void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
     const auto& counters = sharded_->counters();
     to.communication.gathered_bytes = (counters.gathered_bytes - communicated_before_.gathered_bytes) / steps;
     to.communication.reduced_bytes = (counters.reduced_bytes - communicated_before_.reduced_bytes) / steps;
-    to.communication.exposed_ms = to_ms(ranks_->stood() - stood_before_) / steps;
+    to.communication.exposed_ms = to_ms(ranks_->exposed_time() - stood_before_) / steps;
   }
   if (!executor_) return;
   to.engine_ms = to_ms(executor_->host_time() - host_time_before_) / steps;
@@ -120,11 +121,11 @@ void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
 
 bool InterpretedRunner::prepare_trace() {
   if (!executor_) make_executor();
-  executor_->turn_on_timers();
+  executor_->enable_timers();
   return true;
 }
 
-StepNotes* InterpretedRunner::start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) {
+StepObserver* InterpretedRunner::start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) {
   const bool on_host = request_.training.shard_offload;
   const bool updates_there = on_host && !device().emulated();
   owners_.emplace(session_.facts(), on_host ? NamedParameters() : parameters(),
@@ -145,8 +146,8 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
                passes * executor_->copy_stall_ms()};
 }
 
-StepNotes* InterpretedRunner::start_costs() {
-  if (request_.plan.moves()) return nullptr;
+StepObserver* InterpretedRunner::start_costs() {
+  if (request_.plan.offloads_activations()) return nullptr;
   if (!executor_) make_executor();
   // In a sharded step, gradients are not those of the parameter tensors.
   cost_notes_.emplace(device(), *executor_, request_.plan, sharded_ ? std::vector<at::Tensor>() : parameter_tensors(),
@@ -170,7 +171,7 @@ std::string InterpretedRunner::where() const {
 
 // The activations are gone after the throw, so the forward runs again, to the same point. With several ranks all would
 // have to do that.
-std::vector<Runner::Owner> InterpretedRunner::largest_owners() {
+std::vector<StepRunner::Owner> InterpretedRunner::largest_owners() {
   if (sharded_) return {};
   drop_gradients();
   device().empty_cache();
@@ -187,7 +188,7 @@ std::vector<Runner::Owner> InterpretedRunner::largest_owners() {
   return owners;
 }
 
-std::unique_ptr<Runner> make_runner(const plan::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks) {
+std::unique_ptr<StepRunner> make_runner(const plan::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks) {
   return std::make_unique<InterpretedRunner>(request, std::move(ranks));
 }
 

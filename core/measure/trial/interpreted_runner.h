@@ -6,36 +6,36 @@
 #include <optional>
 #include <unordered_set>
 
-#include "core/model/program/embeddings.h"
 #include "core/engine/shard/sharded_parameters.h"
-#include "core/measure/trial/cost_notes.h"
 #include "core/measure/trial/memory_owners.h"
-#include "core/measure/trial/runner.h"
-#include "core/measure/trial/session.h"
-#include "core/measure/trial/step_trace.h"
+#include "core/measure/trial/model_session.h"
+#include "core/measure/trial/step_cost_observer.h"
+#include "core/measure/trial/step_runner.h"
+#include "core/measure/trial/step_trace_recorder.h"
+#include "core/model/program/embeddings.h"
 
 namespace memtune::trial {
 
-class InterpretedRunner final : public Runner {
+class InterpretedRunner final : public StepRunner {
  public:
   // `ranks` of a model that is sharded over them; null: it is not sharded.
   explicit InterpretedRunner(const plan::TrialRequest& request, std::unique_ptr<shard::Collectives> ranks = nullptr);
 
   device::Device& device() override { return session_.device(); }
   const NamedParameters& parameters() const override { return sharded_ ? sharded_->pieces() : session_.parameters(); }
-  program::State state() const override;
-  optimizer::JoinNorms join_norms() override {
+  program::ModelState state() const override;
+  optimizer::GlobalNormFunction join_norms() override {
     if (!sharded_) return {};
-    return [this](const at::Tensor& here) { return sharded_->norm_of_all(here); };
+    return [this](const at::Tensor& here) { return sharded_->global_norm(here); };
   }
   std::unordered_set<const void*> embeddings() const override { return program::embedding_tables(session_.program()); }
-  Work work() const override {
+  StepWork work() const override {
     const int passes = request_.training.accumulate;
     return {passes * session_.batch().samples, passes * session_.batch().tokens};
   }
 
   bool any_rank(bool here) override { return sharded_ ? sharded_->any_rank(here) : here; }
-  std::vector<double> of_all_ranks(const std::vector<double>& here) override;
+  std::vector<double> gather_from_ranks(const std::vector<double>& here) override;
   double untouched_loss() override { return session_.untouched_loss(executor()); }
   at::Tensor forward_backward() override;
   at::Tensor untouched_step() override { return session_.untouched_step(executor()); }
@@ -45,7 +45,7 @@ class InterpretedRunner final : public Runner {
     // Sharded parameters need none: models that write into them are refused.
     return sharded_ ? std::set<const void*>() : session_.written_memory();
   }
-  bool moves() const override { return executor_ && executor_->moves(); }
+  bool offloads_activations() const override { return executor_ && executor_->offloads_activations(); }
   int64_t host_bytes() const override { return executor_ ? executor_->tier().pool().reserved_bytes() : 0; }
   void set_host_budget(int64_t bytes) override {
     if (executor_) executor_->set_host_budget(bytes);
@@ -53,7 +53,7 @@ class InterpretedRunner final : public Runner {
 
   // If copies have to be scheduled, the executor learns from the second step (optimizer states exist by then). Another
   // step lets the allocator settle.
-  int least_warm_up() const override { return moves() ? 3 : 0; }
+  int least_warm_up() const override { return offloads_activations() ? 3 : 0; }
   void begin_warm_up(int i) override;
   void end_warm_up(int i) override;
 
@@ -61,10 +61,10 @@ class InterpretedRunner final : public Runner {
   void add_figures(int steps, result::Measurement& to) override;
 
   bool prepare_trace() override;
-  StepNotes* start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) override;
+  StepObserver* start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) override;
   void finish_trace(trace::Trace& trace, result::Measurement& to) override;
 
-  StepNotes* start_costs() override;
+  StepObserver* start_costs() override;
   std::optional<plan::StepCosts> finish_costs() override;
 
   std::string where() const override;
@@ -73,16 +73,16 @@ class InterpretedRunner final : public Runner {
  private:
   shard::ShardSettings shard_settings();
   void make_executor();
-  step::Executor* executor() { return executor_ ? &*executor_ : nullptr; }
+  step::PlanExecutor* executor() { return executor_ ? &*executor_ : nullptr; }
 
   const plan::TrialRequest& request_;
-  Session session_;
+  ModelSession session_;
   std::unique_ptr<shard::Collectives> ranks_;
   std::optional<shard::ShardedParameters> sharded_;
-  std::optional<step::Executor> executor_;
+  std::optional<step::PlanExecutor> executor_;
   std::optional<MemoryOwners> owners_;  // both set while steps are traced
-  std::optional<StepTrace> step_trace_;
-  std::optional<CostNotes> cost_notes_;  // set while costs are recorded
+  std::optional<StepTraceRecorder> step_trace_;
+  std::optional<StepCostObserver> cost_notes_;  // set while costs are recorded
   shard::ShardedParameters::Counters communicated_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;
   std::chrono::nanoseconds host_time_before_{0}, stood_before_{0};

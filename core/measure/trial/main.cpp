@@ -12,30 +12,30 @@
 #include <string>
 #include <vector>
 
-#include "core/engine/autograd/hooks.h"
+#include "core/base/device/torch/make_device.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/limits.h"
 #include "core/base/text.h"
-#include "core/plan/request/run_request.h"
-#include "core/plan/request/trial_protocol.h"
-#include "core/plan/request/trial_request.h"
-#include "core/base/device/torch/make_device.h"
+#include "core/engine/autograd/hooks.h"
+#include "core/engine/shard/agent_store_address.h"
+#include "core/engine/shard/collectives.h"
 #include "core/measure/profiler/doctor.h"
 #include "core/measure/profiler/machine_probe.h"
-#include "core/model/program/first_line.h"
-#include "core/engine/shard/agent_store.h"
-#include "core/engine/shard/collectives.h"
 #include "core/measure/trial/sandbox.h"
 #include "core/measure/trial/save_trial.h"
 #include "core/measure/trial/training_run.h"
 #include "core/measure/trial/trial.h"
+#include "core/model/program/first_line.h"
+#include "core/plan/request/training_run_request.h"
+#include "core/plan/request/trial_protocol.h"
+#include "core/plan/request/trial_request.h"
 
 namespace {
 
-using memtune::trial::Frames;
+using memtune::trial::FrameWriter;
 
 int usage() {
   std::fputs(
@@ -56,15 +56,15 @@ void begin(const memtune::plan::TrialRequest& request, std::vector<std::filesyst
   for (const std::string& file : {request.trace, request.costs, request.reference})
     if (!file.empty()) folders.push_back(std::filesystem::absolute(file).parent_path());
   if (!request.training.scratch.empty()) folders.emplace_back(request.training.scratch);
-  if (!memtune::trial::write_only_beneath(folders))
+  if (!memtune::trial::restrict_writes_to(folders))
     std::fputs("this kernel has no Landlock: the model may write wherever you may\n", stderr);
-  memtune::trial::end_with_reader_of(memtune::plan::kFrameDescriptor);
+  memtune::trial::exit_when_reader_closes(memtune::plan::kFrameDescriptor);
 }
 
 // Threads of Gloo and NCCL end the process if ranks request different collectives, or one is missing. The reason is
 // sent before that.
-void tell_why_ranks_end(const memtune::plan::TrialRequest& request, Frames& frames) {
-  static Frames* told = nullptr;
+void print_why_ranks_end(const memtune::plan::TrialRequest& request, FrameWriter& frames) {
+  static FrameWriter* told = nullptr;
   static std::string waited;
   static std::terminate_handler former = nullptr;
   told = &frames;
@@ -75,11 +75,11 @@ void tell_why_ranks_end(const memtune::plan::TrialRequest& request, Frames& fram
     try {
       if (const auto error = std::current_exception()) std::rethrow_exception(error);
     } catch (const std::exception& error) {
-      if (memtune::shard::tells_of_different_orders(error)) {
+      if (memtune::shard::is_order_mismatch(error)) {
         told->send({{"frame", "error"}, {"message", memtune::shard::kOrdersDiffer}});
         std::_Exit(1);
       }
-      if (memtune::shard::tells_of_missing_rank(error)) {
+      if (memtune::shard::is_missing_rank(error)) {
         told->send({{"frame", "rank"}, {"timed_out", true}, {"message", waited}});
         std::_Exit(1);
       }
@@ -90,32 +90,32 @@ void tell_why_ranks_end(const memtune::plan::TrialRequest& request, Frames& fram
 }
 
 // To be called while the process may still open connections. Null: there is one rank.
-std::unique_ptr<memtune::shard::Collectives> meet(const memtune::plan::TrialRequest& request) {
+std::unique_ptr<memtune::shard::Collectives> join_process_group(const memtune::plan::TrialRequest& request) {
   const auto& training = request.training;
   if (training.ranks == 1) return nullptr;
-  memtune::shard::GroupSettings settings{request.rank,       training.ranks,
-                                         request.rendezvous, std::chrono::milliseconds(training.rank_timeout_ms),
-                                         request.address,    memtune::plan::kRendezvousDescriptor};
+  memtune::shard::ProcessGroupSettings settings{request.rank,       training.ranks,
+                                                request.rendezvous, std::chrono::milliseconds(training.rank_timeout_ms),
+                                                request.address,    memtune::plan::kRendezvousDescriptor};
   if (training.device != "cpu") settings.device = memtune::device::make_device(training.device)->index();
   return memtune::shard::connect(settings);
 }
 
-void inspect(const char* path, Frames& frames) {
+void inspect(const char* path, FrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrialRequest>(path);
   begin(request);
   memtune::trial::inspect(request, frames);
 }
 
 // With several ranks the runner is never destroyed: it would wait for collectives of a lost rank, and delay the answer.
-std::shared_ptr<memtune::trial::Runner> endless(std::unique_ptr<memtune::trial::Runner> runner, int ranks) {
+std::shared_ptr<memtune::trial::StepRunner> endless(std::unique_ptr<memtune::trial::StepRunner> runner, int ranks) {
   if (ranks == 1) return runner;
-  return {runner.release(), [](memtune::trial::Runner*) {}};
+  return {runner.release(), [](memtune::trial::StepRunner*) {}};
 }
 
-void run_trial(const char* path, Frames& frames) {
+void run_trial(const char* path, FrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrialRequest>(path);
-  auto ranks = meet(request);
-  if (ranks) tell_why_ranks_end(request, frames);
+  auto ranks = join_process_group(request);
+  if (ranks) print_why_ranks_end(request, frames);
   begin(request);
   frames.phase("load", 1, 1);
   const auto runner = endless(memtune::trial::make_runner(request, std::move(ranks)), request.training.ranks);
@@ -123,29 +123,30 @@ void run_trial(const char* path, Frames& frames) {
   frames.send({{"frame", "result"}, {"measurement", measurement}});
 }
 
-std::shared_ptr<memtune::trial::Runner> ready_runner(const memtune::plan::RunRequest& request, Frames& frames) {
-  auto ranks = meet(request.trial);
-  if (ranks) tell_why_ranks_end(request.trial, frames);
+std::shared_ptr<memtune::trial::StepRunner> ready_runner(const memtune::plan::TrainingRunRequest& request,
+                                                         FrameWriter& frames) {
+  auto ranks = join_process_group(request.trial);
+  if (ranks) print_why_ranks_end(request.trial, frames);
   begin(request.trial, {request.folder});
   frames.phase("load", 1, 1);
   return endless(memtune::trial::make_runner(request.trial, std::move(ranks)), request.trial.training.ranks);
 }
 
-void train(const char* path, Frames& frames) {
-  const auto request = read_request<memtune::plan::RunRequest>(path);
+void train(const char* path, FrameWriter& frames) {
+  const auto request = read_request<memtune::plan::TrainingRunRequest>(path);
   const auto runner = ready_runner(request, frames);
   const auto training = memtune::trial::train(request, *runner, frames);
   frames.send({{"frame", "trained"}, {"training", training}});
 }
 
-void measure_saves(const char* path, Frames& frames) {
-  const auto request = read_request<memtune::plan::RunRequest>(path);
+void measure_saves(const char* path, FrameWriter& frames) {
+  const auto request = read_request<memtune::plan::TrainingRunRequest>(path);
   const auto runner = ready_runner(request, frames);
   const auto measured = memtune::trial::measure_saves(request, *runner, frames);
   frames.send({{"frame", "saves"}, {"saves", measured}});
 }
 
-void doctor(const std::string& device, Frames& frames) {
+void doctor(const std::string& device, FrameWriter& frames) {
   nlohmann::json checks = nlohmann::json::array();
   for (const auto& check : memtune::profiler::run_doctor(device))
     checks.push_back({{"name", check.name},
@@ -155,21 +156,22 @@ void doctor(const std::string& device, Frames& frames) {
   frames.send({{"frame", "doctor"}, {"checks", checks}});
 }
 
-void announce(const std::vector<std::string>& words, Frames& frames) {
-  const memtune::shard::AgentStore store{words[0], static_cast<int>(memtune::parse_integer(words[1], "port")), words[2],
-                                         static_cast<int>(memtune::parse_integer(words[3], "rank")),
-                                         std::chrono::milliseconds(memtune::parse_integer(words[4], "milliseconds"))};
+void announce(const std::vector<std::string>& words, FrameWriter& frames) {
+  const memtune::shard::AgentStoreAddress store{
+      words[0], static_cast<int>(memtune::parse_integer(words[1], "port")), words[2],
+      static_cast<int>(memtune::parse_integer(words[3], "rank")),
+      std::chrono::milliseconds(memtune::parse_integer(words[4], "milliseconds"))};
   frames.send({{"frame", "announced"}, {"text", memtune::shard::announce(store, words.size() > 5 ? words[5] : "")}});
 }
 
-void probe(const std::string& name, Frames& frames) {
+void probe(const std::string& name, FrameWriter& frames) {
   const auto device = memtune::device::make_device(name);
   const auto machine =
       memtune::profiler::probe_machine(*device, [&](const std::string& what) { frames.phase("probe", 0, 0, what); });
   frames.send({{"frame", "machine"}, {"machine", machine}});
 }
 
-int run(int argc, char** argv, Frames& frames) {
+int run(int argc, char** argv, FrameWriter& frames) {
   std::string command = argc > 1 ? argv[1] : "";
   if (command == "doctor") {
     doctor(argc > 2 ? argv[2] : "cpu", frames);
@@ -197,23 +199,23 @@ int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit then fails with a reason
   memtune::autograd::install_engine();
-  Frames frames;
+  FrameWriter frames;
   int status = 1;
   try {
     status = run(argc, argv, frames);
   } catch (const memtune::UsageError& error) {
     frames.send({{"frame", "usage"}, {"message", error.what()}});
     status = 2;
-  } catch (const memtune::OutOfHostMemory& error) {
+  } catch (const memtune::OutOfHostMemoryError& error) {
     frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", error.what()}});
   } catch (const std::bad_alloc&) {
     const std::string message = "out of host memory; " + memtune::memory_limit();
     frames.send({{"frame", "error"}, {"outcome", "host_oom"}, {"message", message}});
-  } catch (const memtune::DiskFull& error) {
+  } catch (const memtune::DiskFullError& error) {
     frames.send({{"frame", "error"}, {"outcome", "disk_full"}, {"message", error.what()}});
-  } catch (const memtune::shard::RankTimeout& error) {
+  } catch (const memtune::shard::RankTimeoutError& error) {
     frames.send({{"frame", "rank"}, {"timed_out", true}, {"message", error.what()}});
-  } catch (const memtune::shard::RankLost& error) {
+  } catch (const memtune::shard::RankLostError& error) {
     frames.send({{"frame", "rank"}, {"timed_out", false}, {"message", error.what()}});
   } catch (const std::exception& error) {
     frames.send({{"frame", "error"}, {"message", memtune::program::first_line(error)}});

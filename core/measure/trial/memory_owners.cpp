@@ -23,11 +23,11 @@ int64_t bytes_of(const at::Tensor& gradient) {
 }  // namespace
 
 MemoryOwners::MemoryOwners(const plan::ProgramFacts& facts, NamedParameters parameters, int64_t optimizer_bytes,
-                           const step::Executor& executor, int64_t allocated_bytes)
+                           const step::PlanExecutor& executor, int64_t allocated_bytes)
     : facts_(facts), parameters_(std::move(parameters)), executor_(executor), optimizer_bytes_(optimizer_bytes) {
-  owners_ = {{OwnerKind::parameters, "parameters"},     {OwnerKind::optimizer, "optimizer"},
-             {OwnerKind::inputs, "inputs and buffers"}, {OwnerKind::gradients, "gradients"},
-             {OwnerKind::ahead, "copied back ahead"},   {OwnerKind::outside, "outside of blocks"}};
+  owners_ = {{OwnerKind::parameters, "parameters"},        {OwnerKind::optimizer, "optimizer"},
+             {OwnerKind::inputs, "inputs and buffers"},    {OwnerKind::gradients, "gradients"},
+             {OwnerKind::prefetched, "copied back ahead"}, {OwnerKind::outside, "outside of blocks"}};
   for (int32_t block = 0; const auto& facts_of_block : facts.blocks)
     owners_.push_back({OwnerKind::block, facts_of_block.region, block++});
   for (const auto& [name, parameter] : parameters_) parameter_bytes_ += static_cast<int64_t>(parameter.nbytes());
@@ -41,8 +41,8 @@ std::vector<int64_t> MemoryOwners::bytes() const {
   bytes[kInputs] = input_bytes_;
   for (const auto& [name, parameter] : parameters_)
     if (parameter.grad().defined()) bytes[kGradients] += bytes_of(parameter.grad());
-  bytes[kAhead] = executor_.offload().ahead_bytes();
-  executor_.values().visit_held([&](const autograd::SavedValue& value, int64_t held) {
+  bytes[kAhead] = executor_.offload().prefetched_bytes();
+  executor_.values().visit_held([&](const autograd::SavedStorage& value, int64_t held) {
     const int block = facts_.ops[value.key().op].block;
     bytes[block < 0 ? kOutside : kFirstBlock + static_cast<size_t>(block)] += held;
   });

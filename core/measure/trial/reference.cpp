@@ -20,7 +20,7 @@ namespace memtune::trial {
 namespace {
 
 namespace fs = std::filesystem;
-using plan::Reference;
+using plan::BaselineReference;
 using plan::ReferenceGradient;
 
 constexpr int64_t kSliceElements = int64_t{1} << 22;  // compared at a time, in double precision
@@ -95,10 +95,10 @@ at::Tensor read(const InputFile& file, const ReferenceGradient& entry, const at:
   return tensor;
 }
 
-void check_model(const Reference& reference, const NamedParameters& parameters, const fs::path& path) {
+void check_model(const BaselineReference& reference, const NamedParameters& parameters, const fs::path& path) {
   if (reference.gradients.size() != parameters.size())
     plan::refuse_reference(path, "of another model: it has " + std::to_string(reference.gradients.size()) +
-                                       " parameters, this one has " + std::to_string(parameters.size()));
+                                     " parameters, this one has " + std::to_string(parameters.size()));
   for (size_t i = 0; i < parameters.size(); ++i) {
     const std::string& name = parameters[i].first;
     const at::Tensor& parameter = parameters[i].second;
@@ -113,7 +113,7 @@ void check_model(const Reference& reference, const NamedParameters& parameters, 
 using Told = std::function<void(int, const std::string& name, const Difference&)>;
 
 // A gradient that only one side has is compared with zeros.
-void compare(const InputFile& file, const fs::path& path, const Reference& reference, double loss,
+void compare(const InputFile& file, const fs::path& path, const BaselineReference& reference, double loss,
              const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;
   const bool both_nan = std::isnan(loss) && std::isnan(reference.loss);
@@ -133,7 +133,7 @@ void compare(const InputFile& file, const fs::path& path, const Reference& refer
   }
 }
 
-void note(result::Gradients& result, const std::string& where, double largest) {
+void note(result::GradientComparison& result, const std::string& where, double largest) {
   if (result.equal || largest > result.max_abs_difference) {
     result.max_abs_difference = largest;
     result.worst = where;
@@ -185,10 +185,10 @@ void ReferenceWriter::check() const {
   const std::string message = "cannot write '" + path_.string() + "', which needs " + std::to_string(bytes) + " bytes";
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
-    throw DiskFull(message + ": " + file_size_limit());
+    throw DiskFullError(message + ": " + file_size_limit());
   const fs::space_info space = fs::space(path_.parent_path(), error);
   if (!error && space.available < bytes)
-    throw DiskFull(message + ": the disk has " + std::to_string(space.available) + " free");
+    throw DiskFullError(message + ": the disk has " + std::to_string(space.available) + " free");
   throw IoError(message);
 }
 
@@ -220,17 +220,17 @@ void ReferenceWriter::finish() {
   publish_file(aside_, path_);
 }
 
-Comparison compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
-  const Reference reference = plan::read_reference(path);
+ReferenceComparison compare_with_reference(const fs::path& path, double loss, const NamedParameters& parameters) {
+  const BaselineReference reference = plan::read_reference(path);
   check_model(reference, parameters, path);
   const InputFile file(path);
-  Comparison comparison;
+  ReferenceComparison comparison;
   comparison.gradients = {true, true, 0, "", reference.strategy};
   compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
     note(comparison.gradients, name, by.largest);
     const double own = index < 0 ? reference.loss_noise : reference.gradients[static_cast<size_t>(index)].noise;
     const double allowed = kAllowed * std::max(usable(own), usable(reference.relative_noise * by.size));
-    Deviation& worst = comparison.worst;
+    GradientDeviation& worst = comparison.worst;
     if (by.largest > allowed && by.largest - allowed > worst.difference - worst.allowed)
       worst = {name, by.largest, allowed};
   });

@@ -1,5 +1,5 @@
-// Writes the baseline's loss and gradients into a file (core/plan/request/reference_file.h), and compares those of a trial
-// with them: bit for bit, or, if the baseline is not reproducible, parameter by parameter within its noise.
+// Writes the baseline's loss and gradients into a file (core/plan/request/reference_file.h), and compares those of a
+// trial with them: bit for bit, or, if the baseline is not reproducible, parameter by parameter within its noise.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,16 +19,16 @@ namespace memtune::trial {
 using NamedParameters = std::vector<std::pair<std::string, at::Tensor>>;  // gradients are read from .grad()
 
 // The parameter, or the loss, that exceeds its allowed difference.
-struct Deviation {
+struct GradientDeviation {
   std::string where;  // "": none
   double difference = 0, allowed = 0;
 };
 
-struct Comparison {
+struct ReferenceComparison {
   // equal: the loss and all gradients have the reference's bits. Otherwise the largest absolute difference (including
   // the loss) and where it is.
-  result::Gradients gradients;
-  Deviation worst;  // the one that exceeds its allowed difference most
+  result::GradientComparison gradients;
+  GradientDeviation worst;  // the one that exceeds its allowed difference most
 };
 
 // Writes the file from runs of the baseline. The constructor writes the gradients of the first run into a temporary
@@ -44,7 +44,7 @@ class ReferenceWriter {
 
   void repeat(double loss, const NamedParameters& parameters);
   // equal: every repetition had the bits of the first run.
-  const result::Gradients& noise() const { return noise_; }
+  const result::GradientComparison& noise() const { return noise_; }
   void finish();
 
  private:
@@ -53,14 +53,15 @@ class ReferenceWriter {
 
   std::filesystem::path path_, aside_;
   std::ofstream file_;
-  plan::Reference reference_;
-  result::Gradients noise_;
+  plan::BaselineReference reference_;
+  result::GradientComparison noise_;
   std::map<int, double> sizes_;  // what was not reproduced: parameter (-1: the loss) -> its largest element
 };
 
 // A parameter may differ by twice its own noise, or by twice the usual noise for its size. The latter is needed because
 // a small parameter may be equal in a few runs by chance. Reads gradients from the file only if a hash differs. Throws
 // UsageError if the file is no reference, damaged, or of another model.
-Comparison compare_with_reference(const std::filesystem::path& path, double loss, const NamedParameters& parameters);
+ReferenceComparison compare_with_reference(const std::filesystem::path& path, double loss,
+                                           const NamedParameters& parameters);
 
 }  // namespace memtune::trial

@@ -44,7 +44,7 @@ Ruleset known_to(long version) {
 }
 
 void allow(int rules, const fs::path& path, uint64_t rights) {
-  const Descriptor place(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  const FileDescriptor place(::open(path.c_str(), O_PATH | O_CLOEXEC));
   if (place.get() < 0) return;
   struct stat info {};
   if (::fstat(place.get(), &info) == 0 && !S_ISDIR(info.st_mode)) rights &= kWriteFile | kTruncate;
@@ -61,12 +61,12 @@ bool is_needed_device(const std::string& name) {
 
 }  // namespace
 
-bool write_only_beneath(const std::vector<fs::path>& folders) {
+bool restrict_writes_to(const std::vector<fs::path>& folders) {
   constexpr int kVersion = 1;
   const long version = ::syscall(kCreateRuleset, nullptr, 0, kVersion);
   if (version < 1) return false;
   const Ruleset known = known_to(version);
-  const Descriptor rules(
+  const FileDescriptor rules(
       static_cast<int>(::syscall(kCreateRuleset, &known, version >= 4 ? sizeof known : sizeof known.files, 0)));
   if (rules.get() < 0) return false;
   for (const fs::path& folder : folders) allow(rules.get(), folder, known.files);
@@ -79,7 +79,7 @@ bool write_only_beneath(const std::vector<fs::path>& folders) {
   return ::syscall(kRestrictSelf, rules.get(), 0) == 0;
 }
 
-void end_with_reader_of(int descriptor) {
+void exit_when_reader_closes(int descriptor) {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0 || !S_ISFIFO(info.st_mode)) return;
   std::thread([descriptor] {

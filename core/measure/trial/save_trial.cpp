@@ -6,13 +6,13 @@
 #include <chrono>
 #include <optional>
 
-#include "core/base/elapsed.h"
-#include "core/base/error.h"
 #include "core/base/device/torch/torch_device.h"
-#include "core/model/program/first_line.h"
+#include "core/base/error.h"
+#include "core/base/scoped_timer.h"
 #include "core/engine/state/state_folder.h"
-#include "core/measure/trial/training_saves.h"
+#include "core/measure/trial/training_saver.h"
 #include "core/measure/trial/training_state.h"
+#include "core/model/program/first_line.h"
 
 namespace memtune::trial {
 namespace {
@@ -31,14 +31,14 @@ Outcome outcome_of(const std::string& error) {
 
 class SaveTrial {
  public:
-  SaveTrial(const plan::RunRequest& request, Runner& runner, Frames& frames)
+  SaveTrial(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames)
       : request_(request),
         runner_(runner),
         frames_(frames),
         optimizer_(runner.make_optimizer(training())),
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
-        saving_(request, runner, state_, folder_, [this](const result::SavedStep& save) { ended_ = save; }) {
+        saving_(request, runner, state_, folder_, [this](const result::SaveResult& save) { ended_ = save; }) {
     result_.mode = request.save;
   }
 
@@ -119,22 +119,23 @@ class SaveTrial {
     result_.load_ms = ms_since(start);
   }
 
-  const plan::RunRequest& request_;
-  Runner& runner_;
-  Frames& frames_;
+  const plan::TrainingRunRequest& request_;
+  StepRunner& runner_;
+  FrameWriter& frames_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   TrainingState state_;
   state::StateFolder folder_;
   result::SaveMeasurement result_;
   std::vector<double> losses_, steps_alone_ms_;
   std::vector<result::ObservedSave> saves_;
-  std::optional<result::SavedStep> ended_;  // set when the current save has ended
-  TrainingSaves saving_;                    // last member: destroyed first, which waits for its saves
+  std::optional<result::SaveResult> ended_;  // set when the current save has ended
+  TrainingSaver saving_;                     // last member: destroyed first, which waits for its saves
 };
 
 }  // namespace
 
-result::SaveMeasurement measure_saves(const plan::RunRequest& request, Runner& runner, Frames& frames) {
+result::SaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner,
+                                      FrameWriter& frames) {
   return SaveTrial(request, runner, frames).run();
 }
 

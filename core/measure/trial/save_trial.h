@@ -2,15 +2,15 @@
 // saves, then saves one after another. Steps continue during each save until it ends, and two more follow.
 #pragma once
 
-#include "core/plan/request/run_request.h"
+#include "core/measure/trial/frame_writer.h"
+#include "core/measure/trial/step_runner.h"
+#include "core/plan/request/training_run_request.h"
 #include "core/record/measurement/save_measurement.h"
-#include "core/measure/trial/frames.h"
-#include "core/measure/trial/runner.h"
 
 namespace memtune::trial {
 
 // Saves `request.saves` times into its folder, and loads the last state. A failed save ends it, with the reason. Throws
 // what ops, engines and states throw, except for out of device memory.
-result::SaveMeasurement measure_saves(const plan::RunRequest& request, Runner& runner, Frames& frames);
+result::SaveMeasurement measure_saves(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames);
 
 }  // namespace memtune::trial

@@ -11,25 +11,25 @@
 #include <string_view>
 
 #include "core/base/bytes.h"
-#include "core/base/elapsed.h"
+#include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
-#include "core/base/device/torch/torch_device.h"
-#include "core/record/measurement/measurement.h"
+#include "core/base/scoped_timer.h"
 #include "core/engine/state/state_folder.h"
-#include "core/measure/trial/deterministic.h"
-#include "core/measure/trial/training_saves.h"
+#include "core/measure/trial/deterministic_scope.h"
+#include "core/measure/trial/training_saver.h"
 #include "core/measure/trial/training_state.h"
+#include "core/record/measurement/measurement.h"
 
 namespace memtune::trial {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-volatile std::sig_atomic_t asked_to_end = 0;
+volatile std::sig_atomic_t stop_requested = 0;
 
-void ask_to_end(int /*signal*/) { asked_to_end = 1; }
+void request_stop(int /*signal*/) { stop_requested = 1; }
 
 constexpr std::chrono::seconds kOthersEnd{10};  // to wait for other ranks of a killed memtune
 constexpr std::string_view kLock = "lock", kRankLock = "lock-rank";
@@ -48,7 +48,7 @@ FileLock lock(const state::StateFolder& folder) {
 
 class TrainingRun {
  public:
-  TrainingRun(const plan::RunRequest& request, Runner& runner, Frames& frames)
+  TrainingRun(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames)
       : request_(request),
         runner_(runner),
         frames_(frames),
@@ -56,19 +56,19 @@ class TrainingRun {
         state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
         folder_(request.folder),
         lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
-        saves_(request, runner, state_, folder_, [this](const result::SavedStep& save) { tell_save(save); }) {
+        saves_(request, runner, state_, folder_, [this](const result::SaveResult& save) { report_save(save); }) {
     result_.device = runner.device().name();
-    folder_.set_settings(plan::course_of(request.trial));
+    folder_.set_settings(plan::resume_settings(request.trial));
   }
 
   result::TrainingResult run() {
-    asked_to_end = 0;
-    std::signal(SIGTERM, ask_to_end);
+    stop_requested = 0;
+    std::signal(SIGTERM, request_stop);
     runner_.device().empty_cache();
     runner_.device().set_cap(training().memory_cap_bytes);
     result_.deterministic = has_deterministic_kernels(runner_);
     state_.set_written(runner_.written_memory());
-    const Deterministic scope(result_.deterministic);  // so that a resumed run has the same bits
+    const DeterministicScope scope(result_.deterministic);  // so that a resumed run has the same bits
     at::manual_seed(training().seed);
     resume();
     agree_on_end();
@@ -89,7 +89,7 @@ class TrainingRun {
 
   bool is_first() const { return folder_.rank().rank == 0; }
   void await_ranks() { runner_.any_rank(false); }
-  void agree_on_end() { ends_ = runner_.any_rank(asked_to_end != 0); }
+  void agree_on_end() { ends_ = runner_.any_rank(stop_requested != 0); }
 
   // Each rank loads. After that only rank 0 changes the folder.
   void resume() {
@@ -102,7 +102,7 @@ class TrainingRun {
       result_.loss = state_.load(folder_, request_.from);
       result_.first_step = saved_ = step();
     }
-    for (const double other : runner_.of_all_ranks({static_cast<double>(step())}))
+    for (const double other : runner_.gather_from_ranks({static_cast<double>(step())}))
       if (other != static_cast<double>(step())) throw Error("the ranks have loaded states of different steps");
     if (is_first()) leave_states_before(there);
     await_ranks();
@@ -136,7 +136,7 @@ class TrainingRun {
     if (settling) runner_.end_warm_up(i);
     result_.times_ms.push_back(ms_since(start));
     agree_on_loss(own_loss);
-    tell_step();
+    report_step();
     saves_.look(false);
     if (request_.save_every == 0) return;
     if (i + 1 >= runner_.least_warm_up()) saves_.prepare(result_.loss);
@@ -145,7 +145,7 @@ class TrainingRun {
 
   // Adds the mean of the ranks' losses. All ranks end if one was asked to.
   void agree_on_loss(double own) {
-    const std::vector<double> all = runner_.of_all_ranks({own, asked_to_end != 0 ? 1.0 : 0.0});
+    const std::vector<double> all = runner_.gather_from_ranks({own, stop_requested != 0 ? 1.0 : 0.0});
     double sum = 0;
     for (size_t i = 0; i < all.size(); i += 2) {
       sum += all[i];
@@ -165,14 +165,14 @@ class TrainingRun {
       save();
     } catch (const UsageError& error) {
       saves_.fail(result_.loss, error.what());
-    } catch (const OutOfHostMemory& error) {
+    } catch (const OutOfHostMemoryError& error) {
       saves_.fail(result_.loss, error.what());
     }
   }
 
-  void tell_step() {
+  void report_step() {
     const double seconds = result_.times_ms.back() / 1e3;
-    const Runner::Work work = runner_.work();
+    const StepRunner::StepWork work = runner_.work();
     char text[128];
     std::snprintf(text, sizeof text, "loss %.5g, %s, %.4g %s/s", result_.loss.back(),
                   ms_text(result_.times_ms.back()).c_str(),
@@ -181,7 +181,7 @@ class TrainingRun {
     frames_.phase("train", static_cast<int>(step()), training().steps, text);
   }
 
-  void tell_save(const result::SavedStep& save) {
+  void report_save(const result::SaveResult& save) {
     result_.saves.push_back(save);
     const std::string of = "step " + std::to_string(save.step);
     frames_.phase("saved", static_cast<int>(save.step), training().steps,
@@ -192,14 +192,14 @@ class TrainingRun {
   void summarize() {
     if (result_.times_ms.empty()) return;
     result_.step_ms = result::summarize(result_.times_ms).median;
-    const Runner::Work work = runner_.work();
+    const StepRunner::StepWork work = runner_.work();
     result_.samples_per_s = static_cast<double>(work.samples) / result_.step_ms * 1e3;
     result_.tokens_per_s = static_cast<double>(work.tokens) / result_.step_ms * 1e3;
   }
 
-  const plan::RunRequest& request_;
-  Runner& runner_;
-  Frames& frames_;
+  const plan::TrainingRunRequest& request_;
+  StepRunner& runner_;
+  FrameWriter& frames_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
   TrainingState state_;
   state::StateFolder folder_;
@@ -207,12 +207,12 @@ class TrainingRun {
   result::TrainingResult result_;
   int64_t saved_ = 0;    // the last step for which a save was begun
   bool ends_ = false;    // all ranks end before the last step
-  TrainingSaves saves_;  // last member: its callback writes into the result
+  TrainingSaver saves_;  // last member: its callback writes into the result
 };
 
 }  // namespace
 
-result::TrainingResult train(const plan::RunRequest& request, Runner& runner, Frames& frames) {
+result::TrainingResult train(const plan::TrainingRunRequest& request, StepRunner& runner, FrameWriter& frames) {
   return TrainingRun(request, runner, frames).run();
 }
 

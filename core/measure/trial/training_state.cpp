@@ -8,15 +8,15 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/model/safetensors/header.h"
 #include "core/engine/state/load.h"
-#include "core/measure/trial/model_attributes.h"
+#include "core/measure/trial/model_attribute_walker.h"
+#include "core/model/safetensors/header.h"
 
 namespace memtune::trial {
 namespace {
 
 constexpr const char* kLoss = "run.loss";
-constexpr size_t kMostTold = 8;
+constexpr size_t kMaxReported = 8;
 
 // Prefix of the names of what a rank has for itself, in the files of ranks other than 0.
 std::string rank_prefix(size_t rank) { return "rank." + std::to_string(rank) + "."; }
@@ -24,7 +24,7 @@ std::string rank_prefix(size_t rank) { return "rank." + std::to_string(rank) + "
 // A tensor of a saved state, and its name for the rank that loads it.
 struct SeenTensor {
   std::string name;
-  const state::StateTensor* tensor;
+  const state::ManifestTensor* tensor;
 };
 
 // Returns "w" for "w" and for "optimizer.w.exp_avg".
@@ -35,10 +35,10 @@ std::string parameter_of(const std::string& name) {
 }
 
 // A rank loads what the rank of the same number had for itself. If there was none, it loads what rank 0 had.
-std::vector<SeenTensor> seen_by(int rank, const state::Manifest& manifest) {
+std::vector<SeenTensor> seen_by(int rank, const state::StateManifest& manifest) {
   std::vector<SeenTensor> all;
   std::set<std::string> own;
-  for (const state::StateTensor& tensor : manifest.tensors) {
+  for (const state::ManifestTensor& tensor : manifest.tensors) {
     const std::string prefix = rank_prefix(tensor.file);
     const bool of_rank = tensor.file > 0 && !tensor.part && tensor.name.starts_with(prefix);
     if (of_rank && tensor.file != static_cast<size_t>(rank)) continue;
@@ -65,17 +65,17 @@ bool is_of_a_device(const std::string& name) { return name.starts_with("random."
 // Throws with "'a' is F32[2] there and BF16[2] here", and how many more differ.
 [[noreturn]] void refuse(const std::vector<std::string>& differences) {
   std::vector<std::string> told(differences.begin(),
-                                differences.begin() + static_cast<int64_t>(std::min(kMostTold, differences.size())));
+                                differences.begin() + static_cast<int64_t>(std::min(kMaxReported, differences.size())));
   if (differences.size() > told.size()) told.push_back(std::to_string(differences.size() - told.size()) + " more");
   throw UsageError("the saved state is of another model or training: " + join(told, "; "));
 }
 
 }  // namespace
 
-TrainingState::TrainingState(program::State model, optimizer::Optimizer& optimizer, c10::Device device)
+TrainingState::TrainingState(program::ModelState model, optimizer::Optimizer& optimizer, c10::Device device)
     : model_(std::move(model)), optimizer_(optimizer), device_(device) {
-  ModelAttributes([](const auto&, const auto&) {}, [this](const std::string& name, const auto& object,
-                                                          size_t slot) { numbers_[name] = object->getSlot(slot); })
+  ModelAttributeWalker([](const auto&, const auto&) {}, [this](const std::string& name, const auto& object,
+                                                               size_t slot) { numbers_[name] = object->getSlot(slot); })
       .walk("", model_.object);
   bytes({});
 }
@@ -116,13 +116,13 @@ void TrainingState::add_pieces(Items& items) const {
   std::map<std::string, const at::Tensor*> parameters;
   for (const auto& [name, parameter] : model_.parameters) parameters[name] = &parameter;
   for (size_t i = 0; i < model_.shards->pieces.size(); ++i) {
-    const program::ParameterPiece& piece = model_.shards->pieces[i];
+    const program::ParameterShard& piece = model_.shards->pieces[i];
     if (model_.adapted && !piece.tensor.requires_grad()) continue;
     const at::Tensor& whole = *parameters.at(piece.name);
-    const state::Extent part = part_of(row_of(whole).value(), piece.begin, whole.is_complex());
+    const state::ShardExtent part = part_of(row_of(whole).value(), piece.begin, whole.is_complex());
     items.push_back({.name = piece.name, .tensor = piece.tensor, .part = part});
     for (const auto& [kind, tensor] : optimizer_.state(i)) {
-      StateItem item{.name = "optimizer." + piece.name + "." + kind, .tensor = tensor};
+      TrainingStateTensor item{.name = "optimizer." + piece.name + "." + kind, .tensor = tensor};
       if (tensor.dim() > 0) item.part = part;
       item.elsewhere = tensor.dim() == 0 && part.begin > 0;
       items.push_back(std::move(item));
@@ -132,7 +132,7 @@ void TrainingState::add_pieces(Items& items) const {
 
 void TrainingState::add_attributes(Items& items) const {
   std::unordered_set<const void*> seen;
-  for (const StateItem& item : items) seen.insert(item.tensor.unsafeGetTensorImpl());
+  for (const TrainingStateTensor& item : items) seen.insert(item.tensor.unsafeGetTensorImpl());
   for (const auto& [name, parameter] : model_.parameters) seen.insert(parameter.unsafeGetTensorImpl());
   const auto take_tensor = [&](const std::string& name, const at::Tensor& tensor) {
     if (seen.insert(tensor.unsafeGetTensorImpl()).second)
@@ -145,7 +145,7 @@ void TrainingState::add_attributes(Items& items) const {
     const auto put = [object, slot](const at::Tensor& tensor) { object->setSlot(slot, number_of(tensor)); };
     items.push_back({.name = name, .tensor = tensor_of(object->getSlot(slot)), .put = put, .of_rank = true});
   };
-  ModelAttributes(take_tensor, take_number).walk("", model_.object);
+  ModelAttributeWalker(take_tensor, take_number).walk("", model_.object);
 }
 
 void TrainingState::add_random(Items& items) const {
@@ -161,30 +161,30 @@ void TrainingState::add_random(Items& items) const {
 TrainingState::Items TrainingState::saved_items(const std::vector<double>& losses) const {
   Items items = this->items();
   items.push_back({.name = kLoss, .tensor = at::tensor(losses, at::kDouble), .elsewhere = rank() > 0});
-  std::erase_if(items, [](const StateItem& item) { return item.elsewhere; });
-  for (StateItem& item : items)
+  std::erase_if(items, [](const TrainingStateTensor& item) { return item.elsewhere; });
+  for (TrainingStateTensor& item : items)
     if (item.of_rank && rank() > 0) item.name = rank_prefix(static_cast<size_t>(rank())) + item.name;
   return items;
 }
 
-std::vector<state::StatePart> TrainingState::parts(const std::vector<double>& losses) const {
+std::vector<state::TensorToSave> TrainingState::parts(const std::vector<double>& losses) const {
   at::NoGradGuard no_grad;
   const Items items = saved_items(losses);
   std::set<const void*> written = written_;
-  for (const StateItem& item : items)
+  for (const TrainingStateTensor& item : items)
     if (item.changes_in_forward) written.insert(item.tensor.storage().data());
-  std::vector<state::StatePart> parts;
-  for (const StateItem& item : items)
+  std::vector<state::TensorToSave> parts;
+  for (const TrainingStateTensor& item : items)
     parts.push_back(state_part(item, written.contains(item.tensor.storage().data()), device_));
   return parts;
 }
 
 int64_t TrainingState::bytes(const std::vector<double>& losses) const {
-  std::vector<safetensors::Spec> specs;
-  for (const StateItem& item : saved_items(losses)) specs.push_back(spec_of(item));
+  std::vector<safetensors::TensorSpec> specs;
+  for (const TrainingStateTensor& item : saved_items(losses)) specs.push_back(spec_of(item));
   try {
     return safetensors::data_bytes_of(safetensors::lay_out(specs));
-  } catch (const safetensors::Malformed& why) {
+  } catch (const safetensors::MalformedFileError& why) {
     throw UsageError(std::string("the training cannot be saved: ") + why.what());
   }
 }
@@ -210,19 +210,19 @@ std::set<std::string> TrainingState::without_piece() const {
   std::set<std::string> names;
   if (!model_.shards) return names;
   for (const auto& [name, parameter] : model_.parameters) names.insert(name);
-  for (const program::ParameterPiece& piece : model_.shards->pieces) names.erase(piece.name);
+  for (const program::ParameterShard& piece : model_.shards->pieces) names.erase(piece.name);
   return names;
 }
 
 // Finds this rank's item for each saved tensor; both must have the same names. The losses go into `losses`.
-TrainingState::Expected TrainingState::expect(const state::Manifest& manifest, std::vector<double>& losses) {
+TrainingState::Expected TrainingState::expect(const state::StateManifest& manifest, std::vector<double>& losses) {
   const std::vector<SeenTensor> there = seen_by(rank(), manifest);
   std::set<std::string> names;
   for (const SeenTensor& seen : there) names.insert(seen.name);
   prepare(names);
   losses.resize(static_cast<size_t>(manifest.step));
-  std::map<std::string, StateItem> own;
-  for (const StateItem& item : items()) own[item.name] = item;
+  std::map<std::string, TrainingStateTensor> own;
+  for (const TrainingStateTensor& item : items()) own[item.name] = item;
   own[kLoss] = {.name = kLoss, .tensor = at::from_blob(losses.data(), {manifest.step}, at::kDouble)};
   const std::set<std::string> others = without_piece();
   std::vector<std::string> differences;
@@ -250,11 +250,11 @@ std::vector<double> TrainingState::load(const state::StateFolder& folder, std::o
   Expected expected;
   std::vector<double> losses;
   const std::map<std::string, c10::IValue> numbers = numbers_;
-  const auto begin = [&](const state::Manifest& manifest) {
+  const auto begin = [&](const state::StateManifest& manifest) {
     check_settings(manifest.settings, folder.settings());
     expected = expect(manifest, losses);
   };
-  const auto take = [&](const state::StateTensor& tensor, std::span<const char> bytes) {
+  const auto take = [&](const state::ManifestTensor& tensor, std::span<const char> bytes) {
     const auto item = expected.find({tensor.file, tensor.name});
     if (item != expected.end()) trial::take(item->second, tensor, bytes);
   };

@@ -20,11 +20,11 @@
 #include <vector>
 
 #include "core/engine/optimizer/optimizer.h"
-#include "core/model/program/state.h"
-#include "core/engine/state/manifest.h"
-#include "core/engine/state/snapshot.h"
+#include "core/engine/state/async_snapshot.h"
 #include "core/engine/state/state_folder.h"
-#include "core/measure/trial/state_item.h"
+#include "core/engine/state/state_manifest.h"
+#include "core/measure/trial/training_state_tensor.h"
+#include "core/model/program/state.h"
 
 namespace memtune::trial {
 
@@ -32,14 +32,14 @@ class TrainingState {
  public:
   // `optimizer` has the parameters of `model` in the same order, and must outlive this. Throws UsageError if something
   // in the model cannot be saved.
-  TrainingState(program::State model, optimizer::Optimizer& optimizer, c10::Device device);
+  TrainingState(program::ModelState model, optimizer::Optimizer& optimizer, c10::Device device);
 
   // Memory into which forwards write, apart from that of buffers and attributes. It is copied before the next forward.
   void set_written(std::set<const void*> memory) { written_ = std::move(memory); }
 
   // The state after losses.size() steps. The parts refer to the memory that is trained. Throws what an allocation
   // throws.
-  std::vector<state::StatePart> parts(const std::vector<double>& losses) const;
+  std::vector<state::TensorToSave> parts(const std::vector<double>& losses) const;
   int64_t bytes(const std::vector<double>& losses) const;  // size of the parts in a file
 
   // Loads the newest state, or that of `step`, and returns its losses. Throws as state::load. Throws UsageError with
@@ -47,8 +47,8 @@ class TrainingState {
   std::vector<double> load(const state::StateFolder& folder, std::optional<int64_t> step);
 
  private:
-  using Items = std::vector<StateItem>;
-  using Expected = std::map<std::pair<size_t, std::string>, StateItem>;  // by file and name in it
+  using Items = std::vector<TrainingStateTensor>;
+  using Expected = std::map<std::pair<size_t, std::string>, TrainingStateTensor>;  // by file and name in it
 
   int rank() const;
   Items items() const;
@@ -60,9 +60,9 @@ class TrainingState {
   void add_random(Items& items) const;
   void prepare(const std::set<std::string>& there);
   std::set<std::string> without_piece() const;
-  Expected expect(const state::Manifest& manifest, std::vector<double>& losses);
+  Expected expect(const state::StateManifest& manifest, std::vector<double>& losses);
 
-  program::State model_;
+  program::ModelState model_;
   optimizer::Optimizer& optimizer_;
   c10::Device device_;
   std::set<const void*> written_;

@@ -14,20 +14,20 @@
 #include <optional>
 
 #include "core/base/bytes.h"
-#include "core/base/elapsed.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/limits.h"
+#include "core/base/scoped_timer.h"
 #include "core/base/text.h"
-#include "core/engine/optimizer/in_backward.h"
+#include "core/engine/optimizer/optimizer_in_backward.h"
 #include "core/measure/profiler/profiler.h"
+#include "core/measure/trial/gradient_check.h"
+#include "core/measure/trial/interference_probe.h"
+#include "core/measure/trial/model_session.h"
+#include "core/measure/trial/provenance.h"
 #include "core/model/program/first_line.h"
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/file.h"
-#include "core/measure/trial/gradient_check.h"
-#include "core/measure/trial/loaded_steps.h"
-#include "core/measure/trial/origin.h"
-#include "core/measure/trial/session.h"
 
 namespace memtune::trial {
 namespace {
@@ -40,7 +40,7 @@ constexpr const char* kOfAllocator = "reserved by PyTorch";  // in CUDA's messag
 
 class Trial {
  public:
-  Trial(const plan::TrialRequest& request, Runner& runner, Frames& frames)
+  Trial(const plan::TrialRequest& request, StepRunner& runner, FrameWriter& frames)
       : request_(request), frames_(frames), runner_(runner), device_(runner.device()), gradients_(request, runner) {
     result_.strategy = request.plan.strategy;
     result_.device = device_.name();
@@ -62,18 +62,18 @@ class Trial {
       if (request_.round == 0 && request_.training.traced_steps > 0) trace_steps();
     } catch (const c10::OutOfMemoryError& error) {
       out_of_memory(error);
-    } catch (const OutOfHostMemory& error) {
+    } catch (const OutOfHostMemoryError& error) {
       fail(Outcome::host_oom, error);
     } catch (const std::bad_alloc&) {
-      fail(Outcome::host_oom, OutOfHostMemory("out of host memory; " + memory_limit()));
-    } catch (const DiskFull& error) {
+      fail(Outcome::host_oom, OutOfHostMemoryError("out of host memory; " + memory_limit()));
+    } catch (const DiskFullError& error) {
       fail(Outcome::disk_full, error);
     } catch (const DiskError& error) {
       fail(Outcome::disk_error, error);
-    } catch (const CorruptBlock& error) {
+    } catch (const CorruptBlockError& error) {
       fail(Outcome::corrupt, error);
     }
-    if (result_.outcome == Outcome::ok) gradients_.judge(result_);
+    if (result_.outcome == Outcome::ok) gradients_.evaluate(result_);
     return std::move(result_);
   }
 
@@ -102,7 +102,7 @@ class Trial {
   }
 
   // Wall time of a whole step: forward, backward, optimizer, reading the loss, until the device is idle.
-  double step(StepNotes* notes = nullptr) {
+  double step(StepObserver* notes = nullptr) {
     auto start = std::chrono::steady_clock::now();
     if (notes) notes->begin_forward();
     at::Tensor loss = runner_.forward_backward();
@@ -130,12 +130,12 @@ class Trial {
       samples.push_back(step());
       result_.loss.push_back(last_loss_);
     }
-    const device::MemoryUse memory = device_.memory();
+    const device::AllocatorStats memory = device_.memory();
     result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved, device_.used_bytes()};
     result_.step_ms = result::summarize(samples);
     result_.noisy = result::is_noisy(result_.step_ms);
     double seconds = result_.step_ms.median / 1e3;
-    const Runner::Work work = runner_.work();
+    const StepRunner::StepWork work = runner_.work();
     result_.samples_per_s = static_cast<double>(work.samples) / seconds;
     result_.tokens_per_s = static_cast<double>(work.tokens) / seconds;
     runner_.add_figures(request_.training.steps, result_);
@@ -146,7 +146,7 @@ class Trial {
   void record_costs() try {
     phase_ = "costs";
     device_.set_cap(0);  // the measured steps did fit
-    StepNotes* notes = runner_.start_costs();
+    StepObserver* notes = runner_.start_costs();
     if (notes == nullptr) return;
     for (int i = 0; i < kCostSteps; ++i) {
       frames_.phase(phase_, i + 1, kCostSteps);
@@ -155,13 +155,14 @@ class Trial {
     std::optional<plan::StepCosts> costs = runner_.finish_costs();
     if (!costs) return;
     costs->step_ms = result_.step_ms.median;
-    const profiler::Link link = profiler::probe_link(device_);
+    const profiler::LinkBandwidth link = profiler::probe_link(device_);
     costs->out_gb_per_s = link.out_gb_per_s;
     costs->in_gb_per_s = link.in_gb_per_s;
-    LoadedSteps loaded(runner_, LoadedSteps::make_copies(device_, link, costs->step_ms), costs->step_ms, [&] {
-      frames_.phase(phase_, 0, 0);
-      return step();
-    });
+    InterferenceProbe loaded(runner_, InterferenceProbe::make_copies(device_, link, costs->step_ms), costs->step_ms,
+                             [&] {
+                               frames_.phase(phase_, 0, 0);
+                               return step();
+                             });
     // These copies are all enqueued at once, as no plan does. They slow a sharded step far more than those of a plan.
     if (!costs->sharded()) costs->copy_slowdown = loaded.copy_slowdown();
     loaded.measure_disk(request_.training, *costs);
@@ -192,17 +193,17 @@ class Trial {
     if (!runner_.prepare_trace()) return;
     auto profiler = profiler::make_profiler(device_);
     trace::Trace trace;
-    trace.origin = find_origin(request_);
+    trace.origin = find_provenance(request_);
     trace.strategy = request_.plan.strategy;
     trace.device = result_.device;
     trace.budget_bytes = request_.training.memory_cap_bytes;
     std::vector<double> samples;
-    StepNotes* notes = runner_.start_trace(*profiler, *optimizer_);
+    StepObserver* notes = runner_.start_trace(*profiler, *optimizer_);
     step(notes);
     profiler->start();
     (void)runner_.any_rank(false);  // a barrier: no step waits for another rank's profiler
     trace.start_ns = now_ns() - profiler->now_ns();
-    notes->begin_times();
+    notes->begin_timing();
     for (int i = 0; i < request_.training.traced_steps; ++i) {
       frames_.phase(phase_, i + 1, request_.training.traced_steps);
       samples.push_back(step(notes));
@@ -213,7 +214,7 @@ class Trial {
     result_.communication.collectives_ms =
         result::measure_collectives(trace, request_.training.traced_steps).collectives_ms;
     if (result_.transfer.out_bytes == 0) return;  // the model's own copies, such as its loss, are not the engine's
-    const result::TransferFigures counted = result_.transfer;
+    const result::TransferStats counted = result_.transfer;
     result_.transfer = result::measure_overlap(trace, request_.training.traced_steps);
     result_.transfer.out_bytes = counted.out_bytes;
     result_.transfer.in_bytes = counted.in_bytes;
@@ -252,39 +253,39 @@ class Trial {
   }
 
   const plan::TrialRequest& request_;
-  Frames& frames_;
-  Runner& runner_;
+  FrameWriter& frames_;
+  StepRunner& runner_;
   device::Device& device_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
-  std::optional<optimizer::InBackward> in_backward_;
+  std::optional<optimizer::OptimizerInBackward> in_backward_;
   Measurement result_;
   std::string phase_ = "load";
   GradientCheck gradients_;
   double last_loss_ = 0;
 };
 
-std::unique_ptr<Session> surveyed(const plan::TrialRequest& request) {
-  if (Session::shapes_tell(request)) try {
-      auto session = std::make_unique<Session>(request, Tensors::of_shapes);
+std::unique_ptr<ModelSession> surveyed(const plan::TrialRequest& request) {
+  if (ModelSession::shapes_suffice(request)) try {
+      auto session = std::make_unique<ModelSession>(request, TensorMode::shapes_only);
       session->survey();
       return session;
     } catch (const c10::Error&) {
       // Some op has to run, or the model rejects its inputs, which a session with values reports.
     }
-  auto session = std::make_unique<Session>(request);
+  auto session = std::make_unique<ModelSession>(request);
   session->survey();
   return session;
 }
 
 }  // namespace
 
-Measurement run_trial(const plan::TrialRequest& request, Runner& runner, Frames& frames) {
+Measurement run_trial(const plan::TrialRequest& request, StepRunner& runner, FrameWriter& frames) {
   return Trial(request, runner, frames).run();
 }
 
-void inspect(const plan::TrialRequest& request, Frames& frames) {
+void inspect(const plan::TrialRequest& request, FrameWriter& frames) {
   frames.phase("load", 1, 1);
-  const std::unique_ptr<Session> session = surveyed(request);
+  const std::unique_ptr<ModelSession> session = surveyed(request);
   plan::ProgramFacts facts = session->facts();
   std::vector<std::string> inputs;
   for (const auto& spec : session->batch().specs) inputs.push_back(plan::to_string(spec));
@@ -292,7 +293,7 @@ void inspect(const plan::TrialRequest& request, Frames& frames) {
                {"facts", facts},
                {"inputs", inputs},
                {"loss", frontend::to_string(session->loss())},
-               {"origin", find_origin(request)}});
+               {"origin", find_provenance(request)}});
 }
 
 }  // namespace memtune::trial

@@ -6,33 +6,33 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/model/source/model_profile.h"
 #include "core/model/frontend/dtype.h"
-#include "core/model/frontend/probe.h"
+#include "core/model/frontend/model_probe.h"
 #include "core/model/frontend/safetensors.h"
 #include "core/model/safetensors/reader.h"
+#include "core/model/source/builtin_model.h"
 
 namespace memtune::frontend {
 namespace {
 
 using plan::InputSpec;
 
-std::vector<std::string> names_of(const std::vector<program::Input>& inputs) {
+std::vector<std::string> names_of(const std::vector<program::ProgramInput>& inputs) {
   std::vector<std::string> names;
-  for (const program::Input& input : inputs) names.push_back(input.name);
+  for (const program::ProgramInput& input : inputs) names.push_back(input.name);
   return names;
 }
 
-bool is_of_integers(const Described& described, const program::Input& input) {
+bool is_of_integers(const DescribedInputs& described, const program::ProgramInput& input) {
   if (const auto* spec = described.find(input.name)) return is_integer(spec->dtype);
   return input.described && is_integer(input.described->dtype);
 }
 
-std::string first_integer(const Described& described, const std::vector<program::Input>& inputs) {
+std::string first_integer(const DescribedInputs& described, const std::vector<program::ProgramInput>& inputs) {
   const std::vector<std::string> arguments = names_of(inputs);
   for (const std::string& name : described.names())
     if (!contains(arguments, name)) throw UsageError(unknown_name("input", name, arguments));
-  for (const program::Input& input : inputs)
+  for (const program::ProgramInput& input : inputs)
     if (is_of_integers(described, input)) return input.name;
   if (described.specs.empty() && !arguments.empty()) return arguments.front();  // its spec is guessed later
   throw UsageError(
@@ -52,8 +52,8 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Described describe(const plan::TrialRequest& request, const std::vector<std::string>& positions) {
-  Described result;
+DescribedInputs describe(const plan::TrialRequest& request, const std::vector<std::string>& positions) {
+  DescribedInputs result;
   if (!request.inputs_file.empty()) {
     for (auto& [name, tensor] : read_safetensors(request.inputs_file)) {
       result.specs.push_back(spec_of(name, tensor));
@@ -76,12 +76,13 @@ Described describe(const plan::TrialRequest& request, const std::vector<std::str
   return result;
 }
 
-std::string choose_target(const plan::TrialRequest& request, Loss loss, const std::vector<program::Input>& inputs) {
-  if (loss == Loss::returned || loss == Loss::none) return "";
+std::string choose_target(const plan::TrialRequest& request, LossKind loss,
+                          const std::vector<program::ProgramInput>& inputs) {
+  if (loss == LossKind::returned || loss == LossKind::none) return "";
   const std::vector<std::string> arguments = names_of(inputs);
   auto positions = arguments;
   if (!contains(positions, "target")) positions.push_back("target");
-  Described described = describe(request, positions);
+  DescribedInputs described = describe(request, positions);
   auto names = arguments;
   for (const std::string& name : described.names())
     if (!contains(names, name)) names.push_back(name);
@@ -106,7 +107,7 @@ int64_t known_sequence(const plan::TrialRequest& request) {
     for (const auto& [name, tensor] : read_safetensors(request.inputs_file))
       if (name == "position_ids" && tensor.numel() > 0) return tensor.max().item<int64_t>() + 1;
   const safetensors::Reader file(request.inputs_file);
-  for (const safetensors::Entry& entry : file.entries())
+  for (const safetensors::TensorEntry& entry : file.entries())
     if (entry.name == "input_ids" && entry.shape.size() == 2) return entry.shape[1];
   return 0;
 }

@@ -8,17 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/request/trial_request.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/program.h"
+#include "core/plan/request/trial_request.h"
 
 namespace memtune::frontend {
 
 inline constexpr char kPadding[] = "attention_mask";
 
 // All inputs that the request describes, in order. A spec without a name gets the name at its position.
-struct Described {
-  std::vector<plan::InputSpec> specs;    // including those of the file's tensors
+struct DescribedInputs {
+  std::vector<plan::InputSpec> specs;      // including those of the file's tensors
   std::map<std::string, at::Tensor> file;  // by name
   std::vector<std::string> names() const {
     std::vector<std::string> result;
@@ -33,7 +33,7 @@ struct Described {
 };
 
 // `positions`: names for specs without one, in order. Throws UsageError for too many specs or an input described twice.
-Described describe(const plan::TrialRequest& request, const std::vector<std::string>& positions);
+DescribedInputs describe(const plan::TrialRequest& request, const std::vector<std::string>& positions);
 
 plan::InputSpec spec_of(const std::string& name, const at::Tensor& tensor);
 bool is_integer(const std::string& dtype);
@@ -52,6 +52,7 @@ bool has_padding(const plan::TrialRequest& request);
 //   3. For losses over tokens: "labels" (made from the tokens) if rows have padding, else the first integer input.
 //   4. For cross_entropy and mse: "target", made from the model's output.
 // Returns "" for Loss::returned and Loss::none.
-std::string choose_target(const plan::TrialRequest& request, Loss loss, const std::vector<program::Input>& inputs);
+std::string choose_target(const plan::TrialRequest& request, LossKind loss,
+                          const std::vector<program::ProgramInput>& inputs);
 
 }  // namespace memtune::frontend

@@ -79,10 +79,10 @@ Values Emitter::finish(Op op, size_t outputs) {
   return values;
 }
 
-Values Emitter::op(const char* name, const char* overload, std::vector<Argument> arguments, size_t outputs) {
+Values Emitter::op(const char* name, const char* overload, std::vector<OpArgument> arguments, size_t outputs) {
   const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
   Values inputs;
-  for (Argument& argument : arguments)
+  for (OpArgument& argument : arguments)
     inputs.push_back(argument.value_.slot >= 0 ? argument.value_ : constant(std::move(argument.constant_)));
   const auto& known = handle.schema().arguments();
   for (size_t i = inputs.size(); i < known.size(); ++i) inputs.push_back(constant(*known[i].default_value()));
@@ -90,7 +90,7 @@ Values Emitter::op(const char* name, const char* overload, std::vector<Argument>
   return call({name, &handle.schema(), run}, inputs, outputs);
 }
 
-Values Emitter::call(const Operator& callee, const Values& inputs, size_t outputs) {
+Values Emitter::call(const ResolvedOperator& callee, const Values& inputs, size_t outputs) {
   Op op = start(OpKind::call, callee.name.c_str(), inputs);
   op.run = callee.run;
   if (callee.schema) {

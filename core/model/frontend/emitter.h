@@ -30,13 +30,13 @@ using Values = std::vector<Value>;
 using ObjectPtr = c10::intrusive_ptr<c10::ivalue::Object>;
 
 // An argument of an op: a value or a constant.
-class Argument {
+class OpArgument {
  public:
   // Conversions are implicit so that a front end can write op("aten::add", {x, y, 1}).
   // NOLINTBEGIN(google-explicit-constructor)
-  Argument(Value value) : value_(value) {}
+  OpArgument(Value value) : value_(value) {}
   template <typename T>
-  requires std::is_constructible_v<c10::IValue, T> Argument(T constant) : constant_(std::move(constant)) {}
+  requires std::is_constructible_v<c10::IValue, T> OpArgument(T constant) : constant_(std::move(constant)) {}
   // NOLINTEND(google-explicit-constructor)
 
  private:
@@ -46,7 +46,7 @@ class Argument {
 };
 
 // An operator that the front end has looked up itself.
-struct Operator {
+struct ResolvedOperator {
   std::string name;
   const c10::FunctionSchema* schema = nullptr;  // null: only its inputs and outputs are known
   std::function<void(program::Stack&)> run;
@@ -63,11 +63,11 @@ class Emitter {
 
   // An operator of the dispatcher with one output. Omitted arguments at the end get their defaults. Throws c10::Error
   // if there is no such operator.
-  Value op(const char* name, const char* overload, std::vector<Argument> arguments) {
+  Value op(const char* name, const char* overload, std::vector<OpArgument> arguments) {
     return op(name, overload, std::move(arguments), 1)[0];
   }
-  Values op(const char* name, const char* overload, std::vector<Argument> arguments, size_t outputs);
-  Values call(const Operator& callee, const Values& inputs, size_t outputs);
+  Values op(const char* name, const char* overload, std::vector<OpArgument> arguments, size_t outputs);
+  Values call(const ResolvedOperator& callee, const Values& inputs, size_t outputs);
 
   Value list(const c10::TypePtr& type, const Values& elements);  // `type`: type of the list
   Value dict(const c10::TypePtr& type, const Values& keys_and_values);
@@ -100,12 +100,12 @@ class Emitter {
   void keep(program::Op op) { body_->ops.push_back(std::move(op)); }
   Value keep_aside(program::Op op);  // keeps the op with a new value as its only output
   // Makes the last emitted op define `slot`, which other ops already read.
-  void stand_for(program::Slot slot) { body_->ops.back().outputs = {slot}; }
+  void bind_result(program::Slot slot) { body_->ops.back().outputs = {slot}; }
 
   // For formats that name the module of each op. add_region() adds a region inside `outer`; go_to() sets the region of
   // the following ops. Region 0 is the model.
   int add_region(int outer, const std::string& path, const std::string& type);
-  void go_to(int region) { region_ = region; }
+  void set_region(int region) { region_ = region; }
 
   class InRegion {
    public:
@@ -123,7 +123,7 @@ class Emitter {
 
   // Sets the model's output.
   void answer(Value value) { program_.answer = {value.slot, c10::TensorType::get(), {}}; }
-  void answer(program::Answer answer) { program_.answer = std::move(answer); }
+  void answer(program::ModelOutput answer) { program_.answer = std::move(answer); }
 
  private:
   program::Op start(program::OpKind kind, const char* name, const Values& inputs) const;

@@ -20,18 +20,18 @@ std::vector<std::unique_ptr<const FrontEnd>> all() {
   return list;
 }
 
-program::Program lowered(const Source& source) {
-  const Probe found = probe(source.model);
+program::Program lowered(const LoweringOptions& source) {
+  const ModelProbe found = probe(source.model);
   for (const auto& front_end : front_ends())
     if (front_end->claims(found)) return front_end->lower(source);
-  model::refuse_model(source.model.path, found.file.instead);
+  model::refuse_model(source.model.path, found.file.unusable_reason);
 }
 
 }  // namespace
 
-Attention parse_attention(const std::string& text) {
+AttentionImplementation parse_attention(const std::string& text) {
   for (size_t i = 0; i < kAttentions.size(); ++i)
-    if (text == kAttentions[i]) return static_cast<Attention>(i);
+    if (text == kAttentions[i]) return static_cast<AttentionImplementation>(i);
   throw UsageError(unknown_name("attention", text, kAttentions));
 }
 
@@ -40,7 +40,7 @@ const std::vector<std::unique_ptr<const FrontEnd>>& front_ends() {
   return list;
 }
 
-program::Program lower(const Source& source) {
+program::Program lower(const LoweringOptions& source) {
   program::Program program = lowered(source);
   program.as_written = nullptr;
   if (!source.load_in.empty()) quantize(program, source.load_in);

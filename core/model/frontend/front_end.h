@@ -8,12 +8,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/model/frontend/probe.h"
+#include "core/model/frontend/model_probe.h"
 #include "core/model/program/program.h"
 
 namespace memtune::frontend {
 
-struct Source {
+struct LoweringOptions {
   plan::ModelSource model;
   std::string dtype;  // canonical name; floating parameters and buffers are cast to it; "": as stored
   c10::Device device = c10::kCPU;
@@ -27,22 +27,22 @@ struct Source {
   std::string lora = "";           // adapter, parsed by model::parse_lora; "": the model itself is trained
 };
 
-enum class Attention { sdpa, eager, flash_varlen };
-Attention parse_attention(const std::string& text);  // throws UsageError with the valid names
+enum class AttentionImplementation { sdpa, eager, flash_varlen };
+AttentionImplementation parse_attention(const std::string& text);  // throws UsageError with the valid names
 
 class FrontEnd {
  public:
   virtual ~FrontEnd() = default;
-  virtual bool claims(const Probe& probe) const = 0;
+  virtual bool claims(const ModelProbe& probe) const = 0;
   // Returns the model in training mode, on the device, without a loss. Throws a one-line UsageError if it cannot be
   // trained.
-  virtual program::Program lower(const Source& source) const = 0;
+  virtual program::Program lower(const LoweringOptions& source) const = 0;
 };
 
 const std::vector<std::unique_ptr<const FrontEnd>>& front_ends();
 
 // Lowers the model with the front end of its format, then adds quantization and the adapter. Throws UsageError for an
 // unsupported file; the message names the file's format and an alternative.
-program::Program lower(const Source& source);
+program::Program lower(const LoweringOptions& source);
 
 }  // namespace memtune::frontend

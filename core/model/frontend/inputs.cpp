@@ -8,14 +8,14 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/model/frontend/answer.h"
 #include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/dtype.h"
 #include "core/model/frontend/input_guess.h"
+#include "core/model/frontend/model_output.h"
 #include "core/model/frontend/rejection.h"
 #include "core/model/frontend/token_rows.h"
 #include "core/model/program/interpreter.h"
-#include "core/model/program/module_state.h"
+#include "core/model/program/module_state_guard.h"
 #include "core/model/program/written_inputs.h"
 
 namespace memtune::frontend {
@@ -25,7 +25,7 @@ using plan::InputSpec;
 
 class BatchMaker {
  public:
-  BatchMaker(const plan::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device)
+  BatchMaker(const plan::TrialRequest& request, LossKind loss, const program::Program& model, c10::Device device)
       : request_(request),
         loss_(loss),
         model_(model),
@@ -49,7 +49,7 @@ class BatchMaker {
 
  private:
   // Null for an input that only the loss uses.
-  const program::Input* argument(const std::string& name) const {
+  const program::ProgramInput* argument(const std::string& name) const {
     for (const auto& input : model_.inputs)
       if (input.name == name) return &input;
     return nullptr;
@@ -90,7 +90,7 @@ class BatchMaker {
       throw UsageError("input '" + input.name +
                        "' is of a dtype that memtune does not make up; give it with --inputs FILE");
     std::vector<model::InputDescription> all;
-    for (const program::Input& other : model_.inputs)
+    for (const program::ProgramInput& other : model_.inputs)
       if (other.described) all.push_back(*other.described);
     const auto shapes = model::resize(all, request_.training.batch, request_.training.sequence);
     InputSpec spec{input.name, input.dtype, {}, std::nullopt};
@@ -230,7 +230,7 @@ class BatchMaker {
   void make_target() {
     at::Tensor answer = run_once();
     InputSpec spec{target_, "float32", answer.sizes().vec(), std::nullopt};
-    if (loss_ == Loss::cross_entropy) {
+    if (loss_ == LossKind::cross_entropy) {
       if (answer.dim() == 0)
         throw UsageError("the loss cross_entropy needs classes, the model answers with one number");
       int64_t dimension = std::min<int64_t>(1, answer.dim() - 1);  // [batch, classes, ...] or [classes]
@@ -242,8 +242,8 @@ class BatchMaker {
   }
 
   at::Tensor run_once() {
-    const program::Program plain = with_loss(model_, Loss::none, "");
-    program::ModuleState restore(model_.state, device_);
+    const program::Program plain = with_loss(model_, LossKind::none, "");
+    program::ModuleStateGuard restore(model_.state, device_);
     program::Interpreter interpreter(plain);
     at::NoGradGuard no_grad;
     try {
@@ -273,14 +273,14 @@ class BatchMaker {
   }
 
   const plan::TrialRequest& request_;
-  Loss loss_;
+  LossKind loss_;
   const program::Program& model_;
   c10::Device device_;
   int64_t documents_ = 0;           // in the packed row; 0: not packed
   std::vector<std::string> names_;  // inputs of the model, then those that only the loss uses
   bool padded_;
   std::string target_;
-  Described described_;
+  DescribedInputs described_;
   at::Generator generator_;  // on the CPU, so that every device gets the same values
   bool pending_target_ = false;
   std::map<std::string, at::Tensor> on_host_;  // tensors of the batch, by name
@@ -289,7 +289,7 @@ class BatchMaker {
 
 }  // namespace
 
-Batch make_batch(const plan::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device) {
+Batch make_batch(const plan::TrialRequest& request, LossKind loss, const program::Program& model, c10::Device device) {
   return BatchMaker(request, loss, model, device).make();
 }
 

@@ -6,18 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/request/trial_request.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/program.h"
+#include "core/plan/request/trial_request.h"
 
 namespace memtune::frontend {
 
 struct Batch {
-  std::vector<at::Tensor> tensors;       // in the order of the program's inputs, then of the loss; on the device
+  std::vector<at::Tensor> tensors;     // in the order of the program's inputs, then of the loss; on the device
   std::vector<plan::InputSpec> specs;  // specs of `tensors`, resolved
-  std::vector<std::string> guessed;      // specs that are guessed
-  int64_t samples = 0;                   // first dimension of the first input
-  int64_t tokens = 0;                    // samples * sequence when an integer input is [batch, sequence], else 0
+  std::vector<std::string> guessed;    // specs that are guessed
+  int64_t samples = 0;                 // first dimension of the first input
+  int64_t tokens = 0;                  // samples * sequence when an integer input is [batch, sequence], else 0
 };
 
 // Resolves all specs and makes the batch. Checks everything that needs no run of the model: names of inputs, missing
@@ -30,6 +30,6 @@ struct Batch {
 // Synthetic float32 inputs get the dtype of the parameters if the model is cast. A "target" without a description is
 // made from the model's output (classes: size of dimension 1, or of the only dimension). This runs the model once
 // without gradients and undoes side effects on buffers and generators.
-Batch make_batch(const plan::TrialRequest& request, Loss loss, const program::Program& model, c10::Device device);
+Batch make_batch(const plan::TrialRequest& request, LossKind loss, const program::Program& model, c10::Device device);
 
 }  // namespace memtune::frontend

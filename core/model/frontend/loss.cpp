@@ -2,13 +2,13 @@
 
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 
-#include "core/model/ops/linear_cross_entropy.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/model/frontend/answer.h"
 #include "core/model/frontend/emitter.h"
+#include "core/model/frontend/model_output.h"
 #include "core/model/frontend/output_layer.h"
+#include "core/model/ops/linear_cross_entropy.h"
 #include "core/model/program/liveness.h"
 
 namespace memtune::frontend {
@@ -17,13 +17,13 @@ namespace {
 using c10::IValue;
 
 constexpr double kIgnored = -100;  // ignored label, the default of cross_entropy_loss
-using program::Answer;
+using program::ModelOutput;
 using program::Program;
 
-Value pack(Emitter& emit, const Answer& answer) {
+Value pack(Emitter& emit, const ModelOutput& answer) {
   if (answer.slot >= 0) return {answer.slot};
   Values elements, entries;
-  for (const Answer& element : answer.elements) {
+  for (const ModelOutput& element : answer.elements) {
     elements.push_back(pack(emit, element));
     if (element.name.empty()) continue;
     entries.push_back(emit.constant(element.name));
@@ -33,7 +33,7 @@ Value pack(Emitter& emit, const Answer& answer) {
   return emit.dict(c10::DictType::create(c10::StringType::get(), c10::AnyType::get()), entries);
 }
 
-Value rows(Emitter& emit, Value x, const Argument& begin, const Argument& end) {
+Value rows(Emitter& emit, Value x, const OpArgument& begin, const OpArgument& end) {
   const Value all = emit.op("aten::slice", "Tensor", {x, 0, IValue(), IValue(), 1});
   return emit.op("aten::slice", "Tensor", {all, 1, begin, end, 1});
 }
@@ -70,9 +70,9 @@ Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, cons
       "memtune::linear_cross_entropy(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");
   const Emitter::InRegion region(emit, "loss", "loss");
   const Value hidden = emit.op("aten::flatten", "using_ints", {layer.hidden, 0, -2});
-  const auto run = [how = ops::LinearCrossEntropy{how.chunks, layer.steps}](program::Stack& stack) {
+  const auto run = [how = ops::LinearCrossEntropyOptions{how.chunks, layer.steps}](program::Stack& stack) {
     const at::Tensor loss = ops::linear_cross_entropy(stack[0].toTensor(), stack[1].toTensor(),
-                                                           stack[2].toOptional<at::Tensor>(), stack[3].toTensor(), how);
+                                                      stack[2].toOptional<at::Tensor>(), stack[3].toTensor(), how);
     stack.clear();
     stack.emplace_back(loss);
   };
@@ -80,12 +80,12 @@ Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, cons
   return emit.call({schema.name(), &schema, run}, {hidden, layer.weight, bias, shifted_labels(emit, target)}, 1)[0];
 }
 
-Value compare(Emitter& emit, Loss loss, Value output, Value target) {
+Value compare(Emitter& emit, LossKind loss, Value output, Value target) {
   const Emitter::InRegion region(emit, "loss", "loss");
-  if (loss == Loss::next_token) return next_token(emit, output, target);
-  if (loss == Loss::causal_lm) return causal_lm(emit, output, target);
+  if (loss == LossKind::next_token) return next_token(emit, output, target);
+  if (loss == LossKind::causal_lm) return causal_lm(emit, output, target);
   const Value first = in_float(emit, output);
-  if (loss == Loss::cross_entropy) return emit.op("aten::cross_entropy_loss", "", {first, target});
+  if (loss == LossKind::cross_entropy) return emit.op("aten::cross_entropy_loss", "", {first, target});
   return emit.op("aten::mse_loss", "", {first, in_float(emit, target)});
 }
 
@@ -104,19 +104,21 @@ void number_ops(program::Body& body, int& next) {
 
 }  // namespace
 
-Loss parse_loss(const std::string& text) {
+LossKind parse_loss(const std::string& text) {
   for (size_t i = 0; i < kLosses.size(); ++i)
-    if (text == kLosses[i]) return static_cast<Loss>(i + 1);
+    if (text == kLosses[i]) return static_cast<LossKind>(i + 1);
   throw UsageError(unknown_name("loss", text, kLosses));
 }
 
-std::string to_string(Loss loss) { return loss == Loss::none ? "none" : kLosses[static_cast<size_t>(loss) - 1]; }
+std::string to_string(LossKind loss) {
+  return loss == LossKind::none ? "none" : kLosses[static_cast<size_t>(loss) - 1];
+}
 
-Program with_loss(Program program, Loss loss, const std::string& target, const std::string& output,
+Program with_loss(Program program, LossKind loss, const std::string& target, const std::string& output,
                   const LossImplementation& how) {
   Emitter emit(program);
   Value result;
-  if (loss == Loss::none) {
+  if (loss == LossKind::none) {
     result = pack(emit, program.answer);
   } else {
     result = chosen(emit, program, loss, output);
@@ -124,9 +126,9 @@ Program with_loss(Program program, Loss loss, const std::string& target, const s
       if (!is_of_tokens(loss))
         throw UsageError("--loss-impl chunked and fused are of --loss next_token and causal_lm, not " +
                          to_string(loss));
-      const OutputLayer layer = take_output_layer(program, result);
+      const OutputLayer layer = extract_output_layer(program, result);
       result = without_logits(emit, layer, find_or_add(emit, program, target), how);
-    } else if (loss != Loss::returned) {
+    } else if (loss != LossKind::returned) {
       result = compare(emit, loss, result, find_or_add(emit, program, target));
     }
   }

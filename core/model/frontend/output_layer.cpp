@@ -7,13 +7,13 @@
 namespace memtune::frontend {
 namespace {
 
-using ops::LogitStep;
 using c10::IValue;
+using ops::LogitTransform;
 using program::Body;
 using program::Op;
 using program::Program;
 using program::Slot;
-using Kind = LogitStep::Kind;
+using Kind = LogitTransform::Kind;
 
 [[noreturn]] void refuse(const std::string& reason) {
   throw UsageError("--loss-impl: the loss cannot make the logits itself: " + reason +
@@ -61,7 +61,7 @@ class Walk {
     return op;
   }
 
-  LogitStep step(const Op& op) const {
+  LogitTransform step(const Op& op) const {
     const IValue factor = op.inputs.size() > 1 ? constant(op.inputs[1]) : IValue();
     if (op.name == "aten::mul" && factor.isScalar()) return {Kind::multiply, factor.toScalar().toDouble()};
     if (op.name == "aten::div" && factor.isScalar() && op.inputs.size() == 2)
@@ -83,6 +83,6 @@ class Walk {
 
 }  // namespace
 
-OutputLayer take_output_layer(Program& program, Value logits) { return Walk(program).take(logits.slot); }
+OutputLayer extract_output_layer(Program& program, Value logits) { return Walk(program).take(logits.slot); }
 
 }  // namespace memtune::frontend

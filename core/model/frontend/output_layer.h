@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "core/model/ops/linear_cross_entropy.h"
 #include "core/model/frontend/emitter.h"
+#include "core/model/ops/linear_cross_entropy.h"
 #include "core/model/program/program.h"
 
 namespace memtune::frontend {
@@ -14,11 +14,11 @@ namespace memtune::frontend {
 struct OutputLayer {
   Value hidden, weight;
   std::optional<Value> bias;
-  std::vector<ops::LogitStep> steps;
+  std::vector<ops::LogitTransform> steps;
 };
 
 // Takes the output layer of the value `logits` out of the program. Nothing else may use the removed values. Throws
 // UsageError with the reason if this is not possible.
-OutputLayer take_output_layer(program::Program& program, Value logits);
+OutputLayer extract_output_layer(program::Program& program, Value logits);
 
 }  // namespace memtune::frontend

@@ -51,7 +51,7 @@ void rethrow_as_rejection(const plan::TrainingSettings& training, const std::str
   throw;
 } catch (const c10::OutOfMemoryError&) {
   throw;
-} catch (const program::Raised& error) {
+} catch (const program::ModelRaisedError& error) {
   throw rejection(training, kind, batch, error, "");
 } catch (const Error&) {
   throw;

@@ -33,7 +33,7 @@ std::vector<std::pair<std::string, at::Tensor>> read_safetensors(const std::file
                                                                  c10::DeviceType device) {
   const safetensors::Reader file(path);
   std::vector<std::pair<std::string, at::Tensor>> tensors;
-  for (const safetensors::Entry& entry : file.entries()) {
+  for (const safetensors::TensorEntry& entry : file.entries()) {
     at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(scalar_type(entry.dtype)).device(device));
     if (!tensor.is_meta()) file.read(entry, static_cast<char*>(tensor.data_ptr()));
     tensors.emplace_back(entry.name, tensor);

@@ -5,8 +5,8 @@
 
 namespace memtune::ops {
 
-AutocastScope::AutocastScope(c10::DeviceType device, const Autocast& state)
-    : device_(device), before_(Autocast::now(device)) {
+AutocastScope::AutocastScope(c10::DeviceType device, const AutocastState& state)
+    : device_(device), before_(AutocastState::now(device)) {
   set(state);
   at::autocast::increment_nesting();
 }
@@ -16,7 +16,7 @@ AutocastScope::~AutocastScope() {
   set(before_);
 }
 
-void AutocastScope::set(const Autocast& state) {
+void AutocastScope::set(const AutocastState& state) {
   at::autocast::set_autocast_enabled(device_, state.enabled);
   at::autocast::set_autocast_dtype(device_, state.dtype);
   at::autocast::set_autocast_cache_enabled(state.cached);

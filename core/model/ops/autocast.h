@@ -6,12 +6,12 @@
 
 namespace memtune::ops {
 
-struct Autocast {
+struct AutocastState {
   bool enabled = false;
   at::ScalarType dtype = at::kFloat;
   bool cached = true;
 
-  static Autocast now(c10::DeviceType device) {
+  static AutocastState now(c10::DeviceType device) {
     return {at::autocast::is_autocast_enabled(device), at::autocast::get_autocast_dtype(device),
             at::autocast::is_autocast_cache_enabled()};
   }
@@ -19,16 +19,16 @@ struct Autocast {
 
 class AutocastScope {
  public:
-  AutocastScope(c10::DeviceType device, const Autocast& state);
+  AutocastScope(c10::DeviceType device, const AutocastState& state);
   ~AutocastScope();
   AutocastScope(const AutocastScope&) = delete;
   AutocastScope& operator=(const AutocastScope&) = delete;
 
  private:
-  void set(const Autocast& state);
+  void set(const AutocastState& state);
 
   c10::DeviceType device_;
-  Autocast before_;
+  AutocastState before_;
 };
 
 }  // namespace memtune::ops

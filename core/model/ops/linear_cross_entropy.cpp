@@ -19,7 +19,7 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
-using StepKind = LogitStep::Kind;
+using StepKind = LogitTransform::Kind;
 
 constexpr int64_t kIgnored = -100;
 
@@ -44,10 +44,10 @@ Gradients make_gradients(const at::Tensor& hidden, const Layer& layer, const std
 // One chunk of tokens: forward and backward through layer and loss.
 class Chunk {
  public:
-  Chunk(at::Tensor hidden, const Layer& layer, at::Tensor labels, const std::vector<LogitStep>& steps)
+  Chunk(at::Tensor hidden, const Layer& layer, at::Tensor labels, const std::vector<LogitTransform>& steps)
       : hidden_(std::move(hidden)), layer_(layer), labels_(std::move(labels)), steps_(steps) {
     at::Tensor logits = at::linear(hidden_, layer_.weight, layer_.bias);
-    for (const LogitStep& step : steps_) logits = forward(step, logits);
+    for (const LogitTransform& step : steps_) logits = forward(step, logits);
     dtypes_.push_back(logits.scalar_type());
     logits = logits.to(at::kFloat);
     log_probabilities_ = at::_log_softmax(logits, 1, /*half_to_float=*/false);
@@ -70,7 +70,7 @@ class Chunk {
   }
 
  private:
-  at::Tensor forward(const LogitStep& step, const at::Tensor& x) {
+  at::Tensor forward(const LogitTransform& step, const at::Tensor& x) {
     dtypes_.push_back(x.scalar_type());
     if (step.kind == StepKind::multiply) return x.mul(step.factor);
     if (step.kind == StepKind::divide) return x.div(step.factor);
@@ -78,7 +78,7 @@ class Chunk {
     return tanhs_.emplace_back(x.tanh());
   }
 
-  at::Tensor backward(const LogitStep& step, const at::Tensor& gradient) {
+  at::Tensor backward(const LogitTransform& step, const at::Tensor& gradient) {
     if (step.kind == StepKind::multiply) return gradient.mul(step.factor);
     if (step.kind == StepKind::divide) return gradient.div(step.factor);
     if (step.kind == StepKind::to_float) return gradient;
@@ -106,7 +106,7 @@ class Chunk {
   at::Tensor hidden_;
   const Layer& layer_;
   at::Tensor labels_;
-  const std::vector<LogitStep>& steps_;
+  const std::vector<LogitTransform>& steps_;
   std::vector<at::ScalarType> dtypes_;  // input dtype of each step, then of the loss
   std::vector<at::Tensor> tanhs_;
   at::Tensor log_probabilities_;
@@ -114,7 +114,7 @@ class Chunk {
 
 template <typename Visit>
 void for_each_chunk(const at::Tensor& hidden, const Layer& layer, const at::Tensor& labels,
-                    const LinearCrossEntropy& how, const Visit& visit) {
+                    const LinearCrossEntropyOptions& how, const Visit& visit) {
   const int64_t tokens = hidden.size(0);
   const int64_t rows = how.chunks > 0 ? std::max<int64_t>(1, divided_up(tokens, how.chunks))
                                       : fused_chunk_rows(tokens, layer.weight.size(1), layer.weight.size(0));
@@ -128,15 +128,15 @@ void for_each_chunk(const at::Tensor& hidden, const Layer& layer, const at::Tens
 at::Tensor counted(const at::Tensor& labels) { return labels.ne(kIgnored).sum().to(at::kFloat); }
 
 struct How : torch::CustomClassHolder {
-  explicit How(LinearCrossEntropy how) : value(std::move(how)) {}
-  LinearCrossEntropy value;
+  explicit How(LinearCrossEntropyOptions how) : value(std::move(how)) {}
+  LinearCrossEntropyOptions value;
 };
 
 class Node : public torch::autograd::Function<Node> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
                             const std::optional<at::Tensor>& given_bias, const at::Tensor& labels,
-                            const LinearCrossEntropy& how, bool differentiated) {
+                            const LinearCrossEntropyOptions& how, bool differentiated) {
     const at::AutoDispatchBelowADInplaceOrView below;
     const at::Tensor bias = given_bias.value_or(at::Tensor());
     const Layer layer{weight, bias};
@@ -205,7 +205,7 @@ int64_t fused_chunk_rows(int64_t tokens, int64_t width, int64_t vocabulary) {
 
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight,
                                 const std::optional<at::Tensor>& bias, const at::Tensor& labels,
-                                const LinearCrossEntropy& how) {
+                                const LinearCrossEntropyOptions& how) {
   const c10::DeviceType device = hidden.device().type();
   const bool differentiated = at::GradMode::is_enabled();
   if (hidden.is_meta() || !at::autocast::is_autocast_enabled(device))

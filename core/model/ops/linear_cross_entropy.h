@@ -16,14 +16,14 @@
 namespace memtune::ops {
 
 // An operation on the logits between the layer and the loss.
-struct LogitStep {
+struct LogitTransform {
   enum class Kind { multiply, divide, tanh, to_float } kind;
   double factor = 1;  // for multiply and divide
 };
 
-struct LinearCrossEntropy {
+struct LinearCrossEntropyOptions {
   int64_t chunks = 0;  // 0: fused, in chunks of Liger's size
-  std::vector<LogitStep> steps;
+  std::vector<LogitTransform> steps;
 };
 
 // Returns a float32 scalar on the device of the inputs. Shapes: hidden [tokens, width], weight [vocabulary, width],
@@ -32,7 +32,7 @@ struct LinearCrossEntropy {
 // layer computes in the autocast dtype.
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight,
                                 const std::optional<at::Tensor>& bias, const at::Tensor& labels,
-                                const LinearCrossEntropy& how);
+                                const LinearCrossEntropyOptions& how);
 
 // Number of tokens per chunk of a fused loss. A power of two, so that a chunk's logits take about as much memory as
 // `hidden`.

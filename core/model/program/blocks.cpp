@@ -15,9 +15,9 @@ namespace {
 const std::set<std::string> kContainers = {"Sequential", "ModuleList", "ModuleDict", ""};
 
 // Share of a stage's arithmetic that its inner blocks must cover to replace it.
-constexpr double kMostOfStage = 0.6;
+constexpr double kMaxStage = 0.6;
 // Share of the program's arithmetic that blocks must cover.
-constexpr double kLeastCover = 1.0 / 3;
+constexpr double kMinCover = 1.0 / 3;
 
 template <typename Visit>
 void visit_ops(const Body& body, const Visit& visit) {
@@ -28,8 +28,8 @@ void visit_ops(const Body& body, const Visit& visit) {
 }
 
 bool is_arithmetic(plan::OpClass op_class) {
-  return plan::is_matmul(op_class) || op_class == plan::OpClass::attention ||
-         op_class == plan::OpClass::recurrent || op_class == plan::OpClass::linear_algebra;
+  return plan::is_matmul(op_class) || op_class == plan::OpClass::attention || op_class == plan::OpClass::recurrent ||
+         op_class == plan::OpClass::linear_algebra;
 }
 
 // "layers.3.mlp2" -> "layers.#.mlp#", which all members of a list share.
@@ -107,7 +107,7 @@ class BlockFinder {
   std::vector<int> find() {
     for (const auto kind : {&BlockFinder::numbered, &BlockFinder::of_a_class, &BlockFinder::leaves}) {
       std::vector<int> blocks = outermost((this->*kind)());
-      if (blocks.size() > 1 && cover(blocks) >= kLeastCover * arithmetic_[0]) return blocks;
+      if (blocks.size() > 1 && cover(blocks) >= kMinCover * arithmetic_[0]) return blocks;
     }
     return {};
   }
@@ -218,7 +218,7 @@ class BlockFinder {
       if (std::any_of(stages.begin(), stages.end(), [&](int stage) { return has_row(stage, parts); }))
         rows.insert(rows.end(), parts.begin(), parts.end());
     }
-    return cover(outermost(rows)) >= kMostOfStage * cover(outermost(stages));
+    return cover(outermost(rows)) >= kMaxStage * cover(outermost(stages));
   }
 
   // True if two members of one list (blocks.0, blocks.1) form a chain, or at least three named layer1, layer2, ... do.

@@ -68,7 +68,8 @@ class FactsBuilder {
       if (op.kind == OpKind::get_attribute) continue;  // a parameter or buffer has no owner
       facts_.owner[output] = op.id;
       for (size_t i = 0; i < op.inputs.size(); ++i)
-        if (!program_.is_constant[op.inputs[i]] && (packs || (aliases && i < op.hands_on.size() && op.hands_on[i])))
+        if (!program_.is_constant[op.inputs[i]] &&
+            (packs || (aliases && i < op.may_alias_outputs.size() && op.may_alias_outputs[i])))
           unite(op.inputs[i], output);
     }
     for (size_t i = 0; i < op.bodies.size(); ++i) own_body(op, op.bodies[i]);

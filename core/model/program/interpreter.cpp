@@ -150,7 +150,7 @@ IValue tuple_element(const Op& op, const IValue& value) {
 
 // inputs: device, enabled, dtype, whether casts are cached. The device is the one that the model's author wrote.
 std::unique_ptr<ops::AutocastScope> enter_autocast(const Stack& inputs) {
-  const ops::Autocast state{inputs[1].toBool(), inputs[2].toScalarType(), inputs[3].toBool()};
+  const ops::AutocastState state{inputs[1].toBool(), inputs[2].toScalarType(), inputs[3].toBool()};
   return std::make_unique<ops::AutocastScope>(c10::Device(inputs[0].toStringRef()).type(), state);
 }
 

@@ -47,7 +47,8 @@ void describe_aliases(Op& op, const c10::FunctionSchema& schema) {
     op.writes.push_back(argument.alias_info() && argument.alias_info()->isWrite());
   const bool in_place = std::find(op.writes.begin(), op.writes.end(), true) != op.writes.end();
   for (size_t i = 0; i < op.writes.size(); ++i)  // in-place op: the written argument; view: the viewed one
-    op.hands_on.push_back(op.returns_alias && schema.arguments()[i].alias_info() && (!in_place || op.writes[i]));
+    op.may_alias_outputs.push_back(op.returns_alias && schema.arguments()[i].alias_info() &&
+                                   (!in_place || op.writes[i]));
 }
 
 }  // namespace
@@ -59,7 +60,7 @@ void describe(Op& op, const c10::FunctionSchema& schema) {
   op.op_class = traits.op_class == OpClass::unknown ? by_schema(schema, op.handle) : traits.op_class;
   if (knows_no_tensors(schema) && traits.op_class != OpClass::collective) op.op_class = OpClass::host;
   op.random = traits.random || (op.handle && op.handle->hasTag(at::Tag::nondeterministic_seeded));
-  op.moves_statistics = traits.moves_statistics;
+  op.updates_statistics = traits.updates_statistics;
 }
 
 }  // namespace memtune::program

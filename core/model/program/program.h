@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
+#include "core/model/program/state.h"
 #include "core/model/pt2/input_description.h"
 #include "core/plan/facts/op_traits.h"
-#include "core/model/program/state.h"
 
 namespace memtune::program {
 
@@ -63,11 +63,11 @@ struct Op {
   std::optional<c10::OperatorHandle> handle;  // when the dispatcher knows it
   bool vararg = false;                        // `run` takes the number of inputs as its last input
   std::vector<bool> writes;                   // arguments written in place, by the schema
-  std::vector<bool> hands_on;                 // arguments that an output may alias, by the schema
+  std::vector<bool> may_alias_outputs;        // arguments that an output may alias, by the schema
   bool returns_alias = false;                 // an output aliases an argument or something that it contains
   bool random = false;                        // draws from the device's generator
   plan::OpClass op_class = plan::OpClass::host;
-  std::vector<int> moves_statistics;  // see plan::OpTraits
+  std::vector<int> updates_statistics;  // see plan::OpTraits
 
   c10::TypePtr type;                               // list, dict, create_object: type of the result
   std::vector<c10::TypePtr> types;                 // is_instance: any of these
@@ -89,27 +89,27 @@ struct Body {
   std::vector<Slot> dead_at_entry;    // outer slots that only the other branch uses
 };
 
-struct Input {
+struct ProgramInput {
   std::string name;
-  bool optional = false;                                   // None if not given
-  bool of_model = true;                                    // false: only the loss uses it
+  bool optional = false;                                  // None if not given
+  bool of_model = true;                                   // false: only the loss uses it
   std::optional<model::InputDescription> described = {};  // if the model's file describes it
 };
 
 // The model's output: a value, or a tuple whose elements are known.
-struct Answer {
+struct ModelOutput {
   Slot slot = -1;     // -1: a tuple of `elements`
   c10::TypePtr type;  // of the value in `slot`
-  std::vector<Answer> elements;
+  std::vector<ModelOutput> elements;
   std::string name = {};  // name of an element: "logits"; "": none, use its position
 };
 
 struct Program {
   std::string kind;  // "scripted" | "traced" | "exported" | "profile" | "config"
-  State state;
+  ModelState state;
   Body body;
-  std::vector<Input> inputs;           // in the order of body.inputs
-  Answer answer;                       // of the model, before any loss
+  std::vector<ProgramInput> inputs;    // in the order of body.inputs
+  ModelOutput answer;                  // of the model, before any loss
   std::vector<c10::IValue> constants;  // by slot; None if the slot is not a constant
   std::vector<bool> is_constant;
   std::vector<ModuleRegion> regions;

@@ -34,7 +34,7 @@ class Segmenter {
   std::vector<int> best_cuts() const {
     std::vector<int> best;
     double least = -1;
-    for (size_t segments = 2; segments <= std::min(kMost, pieces_.size()); ++segments) {
+    for (size_t segments = 2; segments <= std::min(kMax, pieces_.size()); ++segments) {
       const std::vector<int> cuts = cuts_into(segments);
       const double peak = peak_of(cuts);
       if (least < 0 || peak < least) {
@@ -60,7 +60,7 @@ class Segmenter {
   bool empty() const { return pieces_.empty(); }
 
  private:
-  static constexpr size_t kMost = 32;
+  static constexpr size_t kMax = 32;
 
   double total() const {
     return std::accumulate(pieces_.begin(), pieces_.end(), 0.0,

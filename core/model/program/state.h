@@ -14,23 +14,23 @@ namespace memtune::program {
 using NamedTensors = std::vector<std::pair<std::string, at::Tensor>>;
 
 // This rank's part of a parameter: a contiguous range of its elements.
-struct ParameterPiece {
+struct ParameterShard {
   std::string name;
   at::Tensor tensor;  // flat
   int64_t begin = 0;  // index of the first element in the parameter
 };
 
-struct Shards {
+struct RankShards {
   int rank = 0, ranks = 1;
-  std::vector<ParameterPiece> pieces;  // this rank's; a parameter may have none
+  std::vector<ParameterShard> pieces;  // this rank's; a parameter may have none
 };
 
-struct State {
+struct ModelState {
   NamedTensors parameters;  // tied ones once, in a stable order; those that require grad are trained
   NamedTensors buffers;     // empty if there is an object, which may replace its buffers while it runs
   std::vector<std::pair<std::string, std::string>> ties;  // another name of a tied parameter, and its listed name
   c10::IValue object;                                     // None: no op reads attributes
-  std::optional<Shards> shards = std::nullopt;            // nullopt: not sharded
+  std::optional<RankShards> shards = std::nullopt;        // nullopt: not sharded
   bool adapted = false;  // frozen parameters belong to another file; saved states omit them
 };
 

@@ -28,7 +28,7 @@ class WrittenInputs {
     for (size_t i = 0; i < op.inputs.size(); ++i) {
       if (i < op.writes.size() && op.writes[i])
         for (const size_t input : shared_[op.inputs[i]]) written_[input] = true;
-      if (packs || (i < op.hands_on.size() && op.hands_on[i]))
+      if (packs || (i < op.may_alias_outputs.size() && op.may_alias_outputs[i]))
         for (const Slot output : op.outputs) hand_on(op.inputs[i], output);
     }
     for (size_t i = 0; is_loop && i < op.outputs.size(); ++i) hand_on(op.inputs[i + 2], op.outputs[i]);

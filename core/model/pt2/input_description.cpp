@@ -8,9 +8,9 @@ namespace memtune::model {
 namespace {
 
 // torch.export specializes sizes 0 and 1 and writes 2 as the minimum of a dynamic size. Size 1 works all the same.
-constexpr int64_t kLeastOfExport = 2;
+constexpr int64_t kMinExport = 2;
 
-constexpr int64_t kMostInputElements = int64_t{1} << 48;  // the limit of --input
+constexpr int64_t kMaxInputElements = int64_t{1} << 48;  // the limit of --input
 
 using Sizes = std::map<std::string, int64_t>;  // by symbol
 
@@ -33,7 +33,7 @@ void set(Sizes& sizes, const std::vector<InputDescription>& inputs, size_t dimen
 void check_elements(const std::string& name, const std::vector<int64_t>& shape) {
   int64_t elements = 1;
   for (const int64_t size : shape)
-    if (__builtin_mul_overflow(elements, size, &elements) || elements > kMostInputElements)
+    if (__builtin_mul_overflow(elements, size, &elements) || elements > kMaxInputElements)
       throw UsageError("input '" + name + "' has too many elements");
 }
 
@@ -46,7 +46,7 @@ std::vector<std::vector<int64_t>> resize(const std::vector<InputDescription>& in
   std::vector<std::vector<int64_t>> shapes;
   for (const InputDescription& input : inputs) {
     shapes.emplace_back();
-    for (const Dimension& dimension : input.dimensions) {
+    for (const InputDimension& dimension : input.dimensions) {
       const auto found = sizes.find(dimension.symbol);
       shapes.back().push_back(found == sizes.end() || dimension.symbol.empty() ? dimension.size : found->second);
     }
@@ -74,12 +74,12 @@ void check_shape(const InputDescription& input, const std::vector<int64_t>& shap
     refuse("has " + std::to_string(shape.size()) + " dimensions, the model was exported for " +
            std::to_string(input.dimensions.size()));
   for (size_t i = 0; i < shape.size(); ++i) {
-    const Dimension& known = input.dimensions[i];
+    const InputDimension& known = input.dimensions[i];
     const std::string what = "is " + std::to_string(shape[i]) + " in dimension " + std::to_string(i);
     if (known.symbol.empty() && shape[i] != known.size)
       refuse(what + ", which the export fixed at " + std::to_string(known.size) +
              ": say dynamic_shapes to torch.export.export for others");
-    const int64_t least = known.least == kLeastOfExport ? 1 : known.least;
+    const int64_t least = known.least == kMinExport ? 1 : known.least;
     if (!known.symbol.empty() && (shape[i] < least || shape[i] > known.most))
       refuse(what + ", the export's bounds are " + std::to_string(least) + " and " + std::to_string(known.most));
   }

@@ -9,7 +9,7 @@
 
 namespace memtune::model {
 
-struct Dimension {
+struct InputDimension {
   int64_t size = 0;    // in the sample
   std::string symbol;  // dimensions with the same symbol have equal sizes; "": only `size` is valid
   int64_t least = 1, most = std::numeric_limits<int64_t>::max();
@@ -18,7 +18,7 @@ struct Dimension {
 struct InputDescription {
   std::string name;
   std::string dtype;  // canonical, or LibTorch's name if memtune has none
-  std::vector<Dimension> dimensions;
+  std::vector<InputDimension> dimensions;
   std::vector<int64_t> sample = {};  // elements of an integer or bool sample, row-major; empty: not known
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-constexpr size_t kMostValues = 1 << 20;
+constexpr size_t kMaxValues = 1 << 20;
 
 // Thrown for an unsupported pickle; parse_pickle() catches it.
 struct NotUnderstood {};
@@ -56,7 +56,7 @@ class Parser {
   }
 
   void push(PickleValue value) {
-    if (pickle_.values.size() == kMostValues) throw NotUnderstood();
+    if (pickle_.values.size() == kMaxValues) throw NotUnderstood();
     pickle_.values.push_back(std::move(value));
     stack_.push_back(pickle_.values.size() - 1);
   }
@@ -88,7 +88,7 @@ class Parser {
   void append(const std::vector<size_t>& values) {
     if (stack_.empty()) throw NotUnderstood();
     std::vector<size_t>& parts = pickle_.values[stack_.back()].parts;
-    if (parts.size() + values.size() > kMostValues) throw NotUnderstood();
+    if (parts.size() + values.size() > kMaxValues) throw NotUnderstood();
     parts.insert(parts.end(), values.begin(), values.end());
   }
 

@@ -10,7 +10,7 @@
 namespace memtune::model {
 namespace {
 
-constexpr int64_t kMostTextBytes = int64_t{1} << 30;  // a larger record is no model's
+constexpr int64_t kMaxTextBytes = int64_t{1} << 30;  // a larger record is no model's
 
 constexpr std::array<uint32_t, 256> crc_table() {
   std::array<uint32_t, 256> table{};
@@ -34,7 +34,7 @@ uint32_t crc32(const std::string& text) {
 }  // namespace
 
 Pt2Archive::Pt2Archive(const std::filesystem::path& path) : file_(path) {
-  const ZipBytes bytes = zip_bytes(file_);
+  const ArchiveSource bytes = zip_bytes(file_);
   const auto records = read_zip_directory(bytes);
   if (!records) damaged("the archive's directory is missing or makes no sense");
   for (const ZipRecord& record : *records) {
@@ -61,7 +61,7 @@ void Pt2Archive::read(const std::string& record, char* to) const {
 
 std::string Pt2Archive::text(const std::string& record) const {
   const Place& place = find(record);
-  if (place.bytes > kMostTextBytes) throw UsageError("'" + record + "' has " + format_bytes(place.bytes));
+  if (place.bytes > kMaxTextBytes) throw UsageError("'" + record + "' has " + format_bytes(place.bytes));
   std::string content(static_cast<size_t>(place.bytes), '\0');
   read(record, content.data());
   if (crc32(content) != place.checksum) damaged("'" + record + "' differs from its checksum");

@@ -27,36 +27,36 @@ double real(const json& value) {
 
 // --- arguments ---
 
-Pt2Element constant(Pt2Kind kind, const json& value) {
+Pt2ArgumentElement constant(Pt2ArgumentKind kind, const json& value) {
   switch (kind) {
-    case Pt2Kind::none: return {};
-    case Pt2Kind::tensor: return {json_word(value.at("name")), {}};
-    case Pt2Kind::real: return {"", real(value)};
-    case Pt2Kind::boolean: return {"", value.get<bool>()};
-    case Pt2Kind::text: return {"", json_word(value)};
-    case Pt2Kind::device: return {"", json_word(value.at("type"))};
+    case Pt2ArgumentKind::none: return {};
+    case Pt2ArgumentKind::tensor: return {json_word(value.at("name")), {}};
+    case Pt2ArgumentKind::real: return {"", real(value)};
+    case Pt2ArgumentKind::boolean: return {"", value.get<bool>()};
+    case Pt2ArgumentKind::text: return {"", json_word(value)};
+    case Pt2ArgumentKind::device: return {"", json_word(value.at("type"))};
     default: return {"", any_whole(value)};
   }
 }
 
-Pt2Element symbolic(Pt2Kind kind, const json& value) {
+Pt2ArgumentElement symbolic(Pt2ArgumentKind kind, const json& value) {
   const auto [tag, held] = json_union(value);
-  return tag == "as_name" ? Pt2Element{json_word(*held), {}} : constant(kind, *held);
+  return tag == "as_name" ? Pt2ArgumentElement{json_word(*held), {}} : constant(kind, *held);
 }
 
-Pt2Element optional_tensor(Pt2Kind kind, const json& value) {
+Pt2ArgumentElement optional_tensor(Pt2ArgumentKind kind, const json& value) {
   const auto [tag, held] = json_union(value);
-  return tag == "as_none" ? Pt2Element{} : constant(kind, *held);
+  return tag == "as_none" ? Pt2ArgumentElement{} : constant(kind, *held);
 }
 
 struct ValueForm {
-  Pt2Kind kind;
+  Pt2ArgumentKind kind;
   bool is_list = false;
-  Pt2Element (*element)(Pt2Kind, const json&) = constant;
+  Pt2ArgumentElement (*element)(Pt2ArgumentKind, const json&) = constant;
 };
 
 const std::map<std::string, ValueForm>& forms() {
-  using enum Pt2Kind;
+  using enum Pt2ArgumentKind;
   static const std::map<std::string, ValueForm> table = {
       {"as_none", {none}},
       {"as_tensor", {tensor}},
@@ -145,18 +145,18 @@ Pt2Argument parse_pt2_argument(const json& value) {
   const auto [tag, held] = json_union(value);
   Pt2Argument argument;
   if (tag == "as_graph") {
-    argument.kind = Pt2Kind::graph;
+    argument.kind = Pt2ArgumentKind::graph;
     argument.graph = std::make_shared<Pt2Graph>(parse_pt2_graph(held->at("graph")));
     return argument;
   }
   if (tag == "as_complex") {
-    argument.kind = Pt2Kind::complex;
+    argument.kind = Pt2ArgumentKind::complex;
     argument.elements = {{"", real(held->at("real"))}, {"", real(held->at("imag"))}};
     return argument;
   }
   const auto found = forms().find(tag);
   if (found == forms().end()) {
-    argument.kind = Pt2Kind::other;
+    argument.kind = Pt2ArgumentKind::other;
     argument.elements = {{"", tag}};
     return argument;
   }
@@ -178,8 +178,8 @@ Pt2Graph parse_pt2_graph(const json& value) {
   return graph;
 }
 
-std::vector<Pt2Module> module_stack(std::string_view text) {
-  std::vector<Pt2Module> modules;
+std::vector<Pt2ModuleStackEntry> module_stack(std::string_view text) {
+  std::vector<Pt2ModuleStackEntry> modules;
   for (const std::string& entry : split(text, ';')) {
     const size_t first = entry.find(','), last = entry.rfind(',');
     if (first == std::string::npos || first == last || entry.starts_with("_empty")) continue;

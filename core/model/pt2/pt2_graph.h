@@ -15,7 +15,7 @@ namespace memtune::model {
 
 struct Pt2Graph;
 
-enum class Pt2Kind {
+enum class Pt2ArgumentKind {
   none,
   tensor,
   integer,
@@ -32,16 +32,16 @@ enum class Pt2Kind {
 };
 
 // The name of a program value or, if that is empty, a constant. monostate means None.
-struct Pt2Element {
+struct Pt2ArgumentElement {
   std::string value;
   std::variant<std::monostate, bool, int64_t, double, std::string> constant;
 };
 
 struct Pt2Argument {
   std::string name;  // argument name in the operator's schema; "": positional
-  Pt2Kind kind = Pt2Kind::none;
+  Pt2ArgumentKind kind = Pt2ArgumentKind::none;
   bool is_list = false;
-  std::vector<Pt2Element> elements;  // one element unless it is a list; none for a graph
+  std::vector<Pt2ArgumentElement> elements;  // one element unless it is a list; none for a graph
   std::shared_ptr<const Pt2Graph> graph;
 };
 
@@ -57,7 +57,7 @@ struct Pt2Graph {
   std::vector<Pt2Node> nodes;
 };
 
-struct Pt2Module {
+struct Pt2ModuleStackEntry {
   std::string key;   // of one call of the module; another call has another key
   std::string path;  // "layers.3.attn"
   std::string type;  // "Block"
@@ -68,7 +68,7 @@ Pt2Graph parse_pt2_graph(const nlohmann::json& graph);
 Pt2Argument parse_pt2_argument(const nlohmann::json& argument);
 
 // Parses "key,path,type;key,path,type", outermost module first.
-std::vector<Pt2Module> module_stack(std::string_view text);
+std::vector<Pt2ModuleStackEntry> module_stack(std::string_view text);
 
 // Readers of the schema's JSON: a string, a list, and a union as its tag and content.
 const std::string& json_word(const nlohmann::json& value);

@@ -8,7 +8,7 @@
 #include "core/base/json.h"
 #include "core/base/utf8.h"
 #include "core/model/pt2/pt2_archive.h"
-#include "core/model/pt2/pt2_sample.h"
+#include "core/model/pt2/pt2_sample_input.h"
 
 namespace memtune::model {
 namespace {
@@ -40,10 +40,10 @@ std::string symbol_in(const std::string& formula) {
   return plain ? formula.substr(kStart.size(), end - kStart.size()) : formula;
 }
 
-Dimension parse_dimension(const json& size, const json& ranges) {
+InputDimension parse_dimension(const json& size, const json& ranges) {
   const auto [tag, held] = json_union(size);
   if (tag == "as_int") return {whole(*held, 0), "", 1};
-  Dimension dimension;
+  InputDimension dimension;
   dimension.symbol = symbol_in(json_word(held->at("expr_str")));
   dimension.size = whole_at(held->at("hint"), "as_int", 0);
   const auto range = ranges.find(dimension.symbol);
@@ -67,7 +67,7 @@ Pt2Input held_tensor(Pt2Input::Role role, const json& spec, const char* name) {
   Pt2Input input;
   input.role = role;
   input.tensor = json_word(spec.at(name));
-  input.argument.kind = Pt2Kind::tensor;
+  input.argument.kind = Pt2ArgumentKind::tensor;
   input.argument.elements = {{json_word(spec.at("arg").at("name")), {}}};
   return input;
 }
@@ -86,7 +86,7 @@ Pt2Input parse_input(const json& spec, const json& graph, const json& ranges) {
   }
   if (tag != "user_input") throw UsageError("it takes a " + tag + ", which no program that can be trained here has");
   input.argument = parse_pt2_argument(held->at("arg"));
-  const bool is_tensor = input.argument.kind == Pt2Kind::tensor && !input.argument.is_list;
+  const bool is_tensor = input.argument.kind == Pt2ArgumentKind::tensor && !input.argument.is_list;
   if (is_tensor) input.described = describe(input.argument.elements[0].value, graph, ranges);
   const bool is_open = !input.argument.elements.empty() && !input.argument.elements[0].value.empty();
   if (is_open && !is_tensor && !input.argument.is_list)
@@ -110,8 +110,8 @@ std::vector<std::string> part_names(const json& tree, const json& named_tuples) 
   return result;
 }
 
-Pt2Answer parse_answer(const json& tree, const json& named_tuples) {
-  Pt2Answer answer;
+Pt2OutputSpec parse_answer(const json& tree, const json& named_tuples) {
+  Pt2OutputSpec answer;
   answer.is_leaf = tree.at("type").is_null();
   const std::vector<std::string> names = answer.is_leaf ? std::vector<std::string>() : part_names(tree, named_tuples);
   const json& parts = json_array(tree.at("children_spec"));
@@ -122,19 +122,19 @@ Pt2Answer parse_answer(const json& tree, const json& named_tuples) {
   return answer;
 }
 
-size_t leaves(const Pt2Answer& answer) {
+size_t leaves(const Pt2OutputSpec& answer) {
   size_t count = answer.is_leaf;
-  for (const Pt2Answer& part : answer.parts) count += leaves(part);
+  for (const Pt2OutputSpec& part : answer.parts) count += leaves(part);
   return count;
 }
 
 // The structure of the model's output. If the file does not describe it or it does not match: a flat list of outputs.
-Pt2Answer answer_of(const json& module, size_t outputs) {
-  Pt2Answer flat{"", false, std::vector<Pt2Answer>(outputs)};
+Pt2OutputSpec answer_of(const json& module, size_t outputs) {
+  Pt2OutputSpec flat{"", false, std::vector<Pt2OutputSpec>(outputs)};
   for (const json& entry : json_array(module.at("module_call_graph"))) {
     const json& signature = entry.at("signature");
     if (!json_word(entry.at("fqn")).empty() || signature.is_null()) continue;
-    Pt2Answer answer =
+    Pt2OutputSpec answer =
         parse_answer(parse_json(json_word(signature.at("out_spec"))).at(1), module.at("treespec_namedtuple_fields"));
     return leaves(answer) == outputs ? answer : flat;
   }
@@ -169,20 +169,20 @@ Pt2Program program_of(const json& model) {
 
 // Attaches sample values to the tensor inputs of forward, which have the samples' order. Without a match nothing
 // changes.
-void describe_by(const std::vector<Pt2Sample>& samples, Pt2Program& program) {
+void describe_by(const std::vector<Pt2SampleInput>& samples, Pt2Program& program) {
   std::vector<InputDescription*> inputs;
   for (Pt2Input& input : program.inputs)
     if (!input.described.name.empty()) inputs.push_back(&input.described);
   if (inputs.size() != samples.size()) return;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const auto same = [](int64_t size, const Dimension& dimension) { return size == dimension.size; };
+    const auto same = [](int64_t size, const InputDimension& dimension) { return size == dimension.size; };
     if (std::ranges::equal(samples[i].sizes, inputs[i]->dimensions, same)) inputs[i]->sample = samples[i].values;
   }
 }
 
 }  // namespace
 
-bool has_part(const Pt2Answer& answer, std::string_view name) {
+bool has_part(const Pt2OutputSpec& answer, std::string_view name) {
   return std::any_of(answer.parts.begin(), answer.parts.end(), [&](const auto& part) { return part.name == name; });
 }
 
@@ -197,7 +197,7 @@ Pt2Program read_pt2_program(const Pt2Archive& archive) try {
   for (const auto& [folder, config] : {std::pair<std::string, std::string>{kWeights, "model_weights_config.json"},
                                        {kConstants, "model_constants_config.json"}}) {
     if (!archive.has(folder + config)) continue;
-    for (Pt2Tensor& tensor : parse_pt2_tensors(archive.text(folder + config), folder)) {
+    for (Pt2TensorMetadata& tensor : parse_pt2_tensors(archive.text(folder + config), folder)) {
       check_fits(tensor, archive.bytes(tensor.record));
       program.tensors.push_back(std::move(tensor));
     }

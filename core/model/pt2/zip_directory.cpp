@@ -6,9 +6,9 @@ namespace memtune::model {
 namespace {
 
 constexpr uint64_t kEndBytes = 22, kLongestComment = 65535, kLocatorBytes = 20, kLongEndBytes = 56, kRecordBytes = 46;
-constexpr uint64_t kHeaderBytes = 30;              // of a record's header, before name and extra fields
-constexpr uint64_t kMostDirectoryBytes = 1 << 26;  // a larger directory is no model's
-constexpr uint64_t kElsewhere = 0xFFFFFFFF;        // marks a 32-bit number whose 64-bit value is in the extra fields
+constexpr uint64_t kHeaderBytes = 30;             // of a record's header, before name and extra fields
+constexpr uint64_t kMaxDirectoryBytes = 1 << 26;  // a larger directory is no model's
+constexpr uint64_t kElsewhere = 0xFFFFFFFF;       // marks a 32-bit number whose 64-bit value is in the extra fields
 
 // Little-endian.
 uint64_t number(const std::string& text, size_t at, size_t bytes) {
@@ -19,17 +19,17 @@ uint64_t number(const std::string& text, size_t at, size_t bytes) {
 
 bool is_at(const std::string& text, size_t at, const char* signature) { return text.compare(at, 4, signature) == 0; }
 
-std::string read(const ZipBytes& file, uint64_t at, uint64_t bytes) {
+std::string read(const ArchiveSource& file, uint64_t at, uint64_t bytes) {
   std::string text(bytes, '\0');
   file.read(text.data(), static_cast<int64_t>(bytes), static_cast<int64_t>(at));
   return text;
 }
 
 // Returns the text of the central directory.
-std::optional<std::string> find_directory(const ZipBytes& file) {
+std::optional<std::string> find_directory(const ArchiveSource& file) {
   const uint64_t size = file.size;
   const auto part = [&](uint64_t begin, uint64_t bytes) -> std::optional<std::string> {
-    if (begin > size || bytes > std::min(size - begin, kMostDirectoryBytes)) return std::nullopt;
+    if (begin > size || bytes > std::min(size - begin, kMaxDirectoryBytes)) return std::nullopt;
     return read(file, begin, bytes);
   };
   if (size < kEndBytes) return std::nullopt;
@@ -62,18 +62,18 @@ void widen(const std::string& text, size_t at, size_t end, ZipRecord& record) {
 
 }  // namespace
 
-ZipBytes zip_bytes(const InputFile& file) {
+ArchiveSource zip_bytes(const InputFile& file) {
   return {static_cast<uint64_t>(file.size()),
           [&file](char* data, int64_t bytes, int64_t offset) { file.read(data, bytes, offset); }};
 }
 
-ZipBytes zip_bytes(const std::string_view& text) {
+ArchiveSource zip_bytes(const std::string_view& text) {
   return {text.size(), [text](char* data, int64_t bytes, int64_t offset) {
             text.copy(data, static_cast<size_t>(bytes), static_cast<size_t>(offset));
           }};
 }
 
-std::optional<uint64_t> content_begin(const ZipBytes& archive, const ZipRecord& record) {
+std::optional<uint64_t> content_begin(const ArchiveSource& archive, const ZipRecord& record) {
   if (record.offset > archive.size || archive.size - record.offset < kHeaderBytes) return std::nullopt;
   const std::string header = read(archive, record.offset, kHeaderBytes);
   if (!is_at(header, 0, "PK\3\4")) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<uint64_t> content_begin(const ZipBytes& archive, const ZipRecord& 
   return begin;
 }
 
-std::optional<std::vector<ZipRecord>> read_zip_directory(const ZipBytes& archive) {
+std::optional<std::vector<ZipRecord>> read_zip_directory(const ArchiveSource& archive) {
   const std::optional<std::string> found = find_directory(archive);
   if (!found) return std::nullopt;
   const std::string& text = *found;

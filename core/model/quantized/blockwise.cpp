@@ -69,11 +69,11 @@ const at::Tensor& signed_map_on(c10::Device device) {
 }
 
 // Runs on the CPU: only one element in 64 of a weight is packed here.
-Blockwise pack_blockwise(const at::Tensor& numbers) {
+BlockwiseQuantizedTensor pack_blockwise(const at::Tensor& numbers) {
   if (numbers.is_meta()) return make_blockwise(numbers.numel(), numbers.device());
   const at::Tensor plain = numbers.to(at::kCPU).contiguous();
   const int64_t count = plain.numel(), blocks = blocks_of(count);
-  Blockwise packed{at::empty({count}, at::kByte), at::empty({blocks}, at::kFloat)};
+  BlockwiseQuantizedTensor packed{at::empty({count}, at::kByte), at::empty({blocks}, at::kFloat)};
   const float* from = plain.const_data_ptr<float>();
   auto* bytes = packed.bytes.data_ptr<uint8_t>();
   for (int64_t block = 0; block < blocks; ++block) {
@@ -88,16 +88,17 @@ Blockwise pack_blockwise(const at::Tensor& numbers) {
   return {packed.bytes.to(numbers.device()), packed.largest.to(numbers.device())};
 }
 
-at::Tensor unpack_blockwise(const Blockwise& packed) {
+at::Tensor unpack_blockwise(const BlockwiseQuantizedTensor& packed) {
   return unpack_blockwise(packed, 0, packed.bytes.numel(), signed_map_on(packed.bytes.device()));
 }
 
-Blockwise make_blockwise(int64_t count, c10::Device device) {
+BlockwiseQuantizedTensor make_blockwise(int64_t count, c10::Device device) {
   return {at::zeros({count}, at::TensorOptions(at::kByte).device(device)),
           at::zeros({blocks_of(count)}, at::TensorOptions(at::kFloat).device(device))};
 }
 
-void pack_blockwise(const at::Tensor& numbers, const Blockwise& to, int64_t begin, const at::Tensor& map) {
+void pack_blockwise(const at::Tensor& numbers, const BlockwiseQuantizedTensor& to, int64_t begin,
+                    const at::Tensor& map) {
   const int64_t count = numbers.numel();
   const at::Tensor blocks = in_blocks(numbers);
   const at::Tensor largest = at::amax(blocks.abs(), 1);
@@ -107,7 +108,8 @@ void pack_blockwise(const at::Tensor& numbers, const Blockwise& to, int64_t begi
   to.bytes.narrow(0, begin, count).copy_(at::searchsorted(middles, parts.narrow(0, 0, count), /*out_int32=*/true));
 }
 
-at::Tensor unpack_blockwise(const Blockwise& packed, int64_t begin, int64_t count, const at::Tensor& map) {
+at::Tensor unpack_blockwise(const BlockwiseQuantizedTensor& packed, int64_t begin, int64_t count,
+                            const at::Tensor& map) {
   const at::Tensor parts = map.index_select(0, packed.bytes.narrow(0, begin, count).to(at::kInt));
   const at::Tensor largest = packed.largest.narrow(0, begin / kBlockNumbers, blocks_of(count));
   return in_blocks(parts).mul_(largest.unsqueeze(1)).view(-1).narrow(0, 0, count);

@@ -21,9 +21,9 @@ void by_pieces(const at::Tensor& matrix, const std::function<void(int64_t, int64
 }
 
 // Quantizes a float16 matrix. Elements with a magnitude of at least `threshold` become 0 and are ignored; 0: no limit.
-Int8 round_rows(const at::Tensor& halves, double threshold) {
-  Int8 rounded{at::empty(halves.sizes(), halves.options().dtype(at::kChar)),
-               at::empty({halves.size(0)}, halves.options().dtype(at::kFloat))};
+Int8Weight round_rows(const at::Tensor& halves, double threshold) {
+  Int8Weight rounded{at::empty(halves.sizes(), halves.options().dtype(at::kChar)),
+                     at::empty({halves.size(0)}, halves.options().dtype(at::kFloat))};
   if (halves.is_meta()) return rounded;
   by_pieces(halves, [&](int64_t begin, int64_t count) {
     at::Tensor numbers = halves.narrow(0, begin, count).to(at::kFloat);
@@ -62,23 +62,24 @@ at::Tensor scaled(const at::Tensor& sums, const at::Tensor& of_rows, const at::T
   return halves;
 }
 
-at::Tensor dequantized_columns(const Int8& weight, const at::Tensor& columns, at::ScalarType type) {
+at::Tensor dequantized_columns(const Int8Weight& weight, const at::Tensor& columns, at::ScalarType type) {
   constexpr double kPart = 7.874015718698502e-3;
   return (weight.numbers.index_select(1, columns) * weight.largest.unsqueeze(1) * kPart).to(type);
 }
 
 }  // namespace
 
-Int8 pack_int8(const at::Tensor& matrix) { return round_rows(matrix.detach().contiguous().to(at::kHalf), 0); }
+Int8Weight pack_int8(const at::Tensor& matrix) { return round_rows(matrix.detach().contiguous().to(at::kHalf), 0); }
 
-at::Tensor unpack_int8(const Int8& packed, at::ScalarType type) {
+at::Tensor unpack_int8(const Int8Weight& packed, at::ScalarType type) {
   return packed.numbers.to(type).mul_(packed.largest.unsqueeze(1).mul(1.0 / kLargest));
 }
 
-Product multiply_int8(const at::Tensor& inputs, const Int8& weight, const std::optional<at::Tensor>& bias) {
+Int8MatmulResult multiply_int8(const at::Tensor& inputs, const Int8Weight& weight,
+                               const std::optional<at::Tensor>& bias) {
   const at::Tensor halves = inputs.to(at::kHalf);
   const at::Tensor columns = (halves.abs() >= kOutlier).any(0).nonzero().view(-1);
-  const Int8 rounded = round_rows(halves, kOutlier);
+  const Int8Weight rounded = round_rows(halves, kOutlier);
   at::Tensor(rounded.numbers).index_fill_(1, columns, 0);
   at::Tensor output = scaled(product(rounded.numbers, weight.numbers), rounded.largest, weight.largest);
   if (bias) output.add_(*bias);

@@ -8,26 +8,27 @@
 
 namespace memtune::quantized {
 
-struct Int8 {
+struct Int8Weight {
   at::Tensor numbers;  // int8, shape of the matrix
   at::Tensor largest;  // float32 absmax, one per row
 };
 
 // Packs a float32, float16 or bfloat16 matrix on its device. Needs a few MiB of temporary memory there.
-Int8 pack_int8(const at::Tensor& matrix);
+Int8Weight pack_int8(const at::Tensor& matrix);
 
-at::Tensor unpack_int8(const Int8& packed, at::ScalarType type);
+at::Tensor unpack_int8(const Int8Weight& packed, at::ScalarType type);
 
 // Input columns with a magnitude of at least this are not quantized; transformers' default llm_int8_threshold.
 inline constexpr double kOutlier = 6.0;
 
-struct Product {
+struct Int8MatmulResult {
   at::Tensor output;    // [rows, weight's rows], dtype of the inputs
   at::Tensor outliers;  // input columns that were not quantized; empty: none
 };
 
 // Returns inputs @ weight^T + bias, as bitsandbytes computes it on devices with int8 units: the rows of `inputs`, a
 // matrix, are quantized to 8 bits too. Synchronizes with the device to get the number of outlier columns.
-Product multiply_int8(const at::Tensor& inputs, const Int8& weight, const std::optional<at::Tensor>& bias);
+Int8MatmulResult multiply_int8(const at::Tensor& inputs, const Int8Weight& weight,
+                               const std::optional<at::Tensor>& bias);
 
 }  // namespace memtune::quantized

@@ -8,9 +8,9 @@
 namespace memtune::quantized {
 
 // Null if the kernels do not support this device or dtype, or if the module was built without them.
-const device::CudaKernels* kernels_for(c10::Device device, at::ScalarType type);
+const device::CudaKernelTable* kernels_for(c10::Device device, at::ScalarType type);
 
 // `type` must be a dtype that the kernels support.
-device::Number number_of(at::ScalarType type);
+device::KernelDtype number_of(at::ScalarType type);
 
 }  // namespace memtune::quantized

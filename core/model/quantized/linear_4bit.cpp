@@ -21,8 +21,8 @@ at::ScalarType compute_type(const at::Tensor& input) {
 
 // The node stores the weight's tensors directly, so that hooks on saved tensors do not see them.
 struct Linear4Bit : torch::autograd::Function<Linear4Bit> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Nf4& weight, at::IntArrayRef shape,
-                            const std::optional<at::Tensor>& bias) {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Nf4Weight& weight,
+                            at::IntArrayRef shape, const std::optional<at::Tensor>& bias) {
     const at::ScalarType type = compute_type(input);
     context->saved_data["bytes"] = weight.bytes;
     context->saved_data["largest"] = weight.largest;
@@ -42,8 +42,8 @@ struct Linear4Bit : torch::autograd::Function<Linear4Bit> {
     const at::Tensor gradient = gradients[0].to(saved.at("type").toScalarType());
     at::Tensor of_input, of_bias;
     if (context->needs_input_grad(0)) {
-      const Nf4 weight = {saved.at("bytes").toTensor(), saved.at("largest").toTensor(),
-                          saved.at("largest_of_largest").toTensor(), saved.at("mean").toTensor()};
+      const Nf4Weight weight = {saved.at("bytes").toTensor(), saved.at("largest").toTensor(),
+                                saved.at("largest_of_largest").toTensor(), saved.at("mean").toTensor()};
       const auto shape = saved.at("shape").toIntVector();
       of_input = at::matmul(gradient, unpack_nf4(weight, shape, gradient.scalar_type()))
                      .to(saved.at("input_type").toScalarType());
@@ -58,7 +58,7 @@ at::Tensor linear_4bit_with_gradient(const at::Tensor& input, const at::Tensor& 
                                      const std::optional<at::Tensor>& largest_of_largest,
                                      const std::optional<at::Tensor>& mean, int64_t rows, int64_t columns,
                                      const std::optional<at::Tensor>& bias) {
-  const Nf4 packed = {weight, largest, largest_of_largest.value_or(at::Tensor()), mean.value_or(at::Tensor())};
+  const Nf4Weight packed = {weight, largest, largest_of_largest.value_or(at::Tensor()), mean.value_or(at::Tensor())};
   const std::vector<int64_t> shape = {rows, columns};
   return Linear4Bit::apply(input, packed, at::IntArrayRef(shape), bias);
 }

@@ -14,7 +14,7 @@ using torch::autograd::variable_list;
 
 // If autocast is on, it casts the operators called here, as in bitsandbytes.
 struct Linear8Bit : torch::autograd::Function<Linear8Bit> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Int8& weight,
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& input, const Int8Weight& weight,
                             const std::optional<at::Tensor>& bias) {
     context->saved_data["numbers"] = weight.numbers;
     context->saved_data["largest"] = weight.largest;
@@ -32,7 +32,7 @@ struct Linear8Bit : torch::autograd::Function<Linear8Bit> {
     const at::ScalarType type = saved.at("type").toScalarType();
     at::Tensor of_input, of_bias;
     if (context->needs_input_grad(0)) {
-      const Int8 weight = {saved.at("numbers").toTensor(), saved.at("largest").toTensor()};
+      const Int8Weight weight = {saved.at("numbers").toTensor(), saved.at("largest").toTensor()};
       of_input = at::matmul(gradient.to(type), unpack_int8(weight, type));
     }
     if (saved.count("bias_type") > 0 && context->needs_input_grad(1))
@@ -41,9 +41,9 @@ struct Linear8Bit : torch::autograd::Function<Linear8Bit> {
   }
 
  private:
-  static at::Tensor by_int8(AutogradContext* context, const at::Tensor& input, const Int8& weight,
+  static at::Tensor by_int8(AutogradContext* context, const at::Tensor& input, const Int8Weight& weight,
                             const std::optional<at::Tensor>& bias) {
-    const Product product = multiply_int8(input.reshape({-1, input.size(-1)}), weight, bias);
+    const Int8MatmulResult product = multiply_int8(input.reshape({-1, input.size(-1)}), weight, bias);
     context->save_for_backward({input, product.outliers});
     std::vector<int64_t> shape = input.sizes().vec();
     shape.back() = weight.numbers.size(0);
@@ -53,7 +53,7 @@ struct Linear8Bit : torch::autograd::Function<Linear8Bit> {
 
 at::Tensor linear_8bit_with_gradient(const at::Tensor& input, const at::Tensor& weight, const at::Tensor& largest,
                                      const std::optional<at::Tensor>& bias) {
-  return Linear8Bit::apply(input, Int8{weight, largest}, bias);
+  return Linear8Bit::apply(input, Int8Weight{weight, largest}, bias);
 }
 
 }  // namespace

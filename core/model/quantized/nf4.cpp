@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kBlock = 64;
 constexpr int64_t kNf4Piece = int64_t{1} << 22;  // elements per operator call
-constexpr float kLeast = 1e-38F;                 // lower bound of the divisor, for blocks of zeros
+constexpr float kMin = 1e-38F;                   // lower bound of the divisor, for blocks of zeros
 
 // Quantiles of the normal distribution, made symmetric (QLoRA, appendix E).
 constexpr std::array<float, 16> kCode = {-1.0F,
@@ -56,7 +56,7 @@ float pack_block(const Number* from, int64_t count, uint8_t* to) {
   float largest = 0;
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(static_cast<float>(from[i])));
   const bool whole = count == kBlock;
-  const float divisor = std::max(largest, kLeast), inverse = 1 / divisor;
+  const float divisor = std::max(largest, kMin), inverse = 1 / divisor;
   std::array<float, kBlock> parts{};
   std::array<int32_t, kBlock> codes{};
   for (int64_t i = 0; i < count; ++i) {
@@ -92,10 +92,11 @@ void unpack(const uint8_t* from, const float* largest, int64_t count, Number* to
 
 // --- by a kernel, on CUDA --------------------------------------------------------------------------------------------
 
-at::Tensor unpack(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type, const device::CudaKernels& kernels) {
+at::Tensor unpack(const Nf4Weight& packed, at::IntArrayRef shape, at::ScalarType type,
+                  const device::CudaKernelTable& kernels) {
   const c10::Device device = packed.bytes.device();
   at::Tensor weight = at::empty(shape, packed.bytes.options().dtype(type));
-  device::Nf4Numbers from;
+  device::Nf4WeightPointers from;
   from.bytes = packed.bytes.const_data_ptr<uint8_t>();
   from.count = weight.numel();
   std::ranges::copy(kCode, from.code);
@@ -139,7 +140,7 @@ at::Tensor largest_of(const at::Tensor& numbers) {
   const int64_t whole = numbers.numel() / kBlock;
   at::Tensor largest = numbers.slice(0, 0, whole * kBlock).view({-1, kBlock}).abs().amax(1);
   if (whole * kBlock == numbers.numel()) return largest;
-  const at::Tensor last = numbers.slice(0, whole * kBlock).abs().amax().clamp_min(kLeast);
+  const at::Tensor last = numbers.slice(0, whole * kBlock).abs().amax().clamp_min(kMin);
   return at::cat({largest, last.unsqueeze(0)});
 }
 
@@ -147,7 +148,7 @@ at::Tensor largest_of(const at::Tensor& numbers) {
 at::Tensor pack_piece(const at::Tensor& piece, const at::Tensor& bytes) {
   at::Tensor numbers = piece.to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
   const at::Tensor largest = largest_of(numbers);
-  scale_blocks(numbers, largest.clamp_min(kLeast).reciprocal());
+  scale_blocks(numbers, largest.clamp_min(kMin).reciprocal());
   numbers.clamp_(-1, 1);
   if (numbers.numel() % 2 == 1) numbers = at::constant_pad_nd(numbers, {0, 1});
   const at::Tensor bounds = at::tensor(at::ArrayRef<float>(kBounds), at::kFloat).to(piece.device());
@@ -156,17 +157,17 @@ at::Tensor pack_piece(const at::Tensor& piece, const at::Tensor& bytes) {
   return largest;
 }
 
-at::Tensor largest_of(const Nf4& packed) {
+at::Tensor largest_of(const Nf4Weight& packed) {
   if (!packed.largest_of_largest.defined()) return packed.largest;
   return unpack_blockwise({packed.largest, packed.largest_of_largest}).add_(packed.mean);
 }
 
 // `packed` has flat bytes and float32 absmax.
-Nf4 finished(Nf4 packed, Magnitudes magnitudes) {
+Nf4Weight finished(Nf4Weight packed, AbsmaxFormat magnitudes) {
   packed.bytes = packed.bytes.unsqueeze(1);
-  if (magnitudes == Magnitudes::plain) return packed;
+  if (magnitudes == AbsmaxFormat::plain) return packed;
   packed.mean = packed.largest.mean();
-  const Blockwise largest = pack_blockwise(packed.largest - packed.mean);
+  const BlockwiseQuantizedTensor largest = pack_blockwise(packed.largest - packed.mean);
   packed.largest = largest.bytes;
   packed.largest_of_largest = largest.largest;
   return packed;
@@ -174,10 +175,10 @@ Nf4 finished(Nf4 packed, Magnitudes magnitudes) {
 
 }  // namespace
 
-Nf4 pack_nf4(const at::Tensor& weight, Magnitudes magnitudes) {
+Nf4Weight pack_nf4(const at::Tensor& weight, AbsmaxFormat magnitudes) {
   if (!weight.is_cpu() && !weight.is_meta()) return pack_nf4_by_operators(weight, magnitudes);
   const at::Tensor flat = weight.detach().contiguous().view(-1);
-  Nf4 packed;
+  Nf4Weight packed;
   packed.bytes = at::empty({(flat.numel() + 1) / 2}, flat.options().dtype(at::kByte));
   packed.largest = at::empty({(flat.numel() + kBlock - 1) / kBlock}, flat.options().dtype(at::kFloat));
   if (flat.is_meta()) return finished(std::move(packed), magnitudes);
@@ -188,9 +189,9 @@ Nf4 pack_nf4(const at::Tensor& weight, Magnitudes magnitudes) {
   return finished(std::move(packed), magnitudes);
 }
 
-Nf4 pack_nf4_by_operators(const at::Tensor& weight, Magnitudes magnitudes) {
+Nf4Weight pack_nf4_by_operators(const at::Tensor& weight, AbsmaxFormat magnitudes) {
   const at::Tensor flat = weight.detach().contiguous().view(-1);
-  Nf4 packed;
+  Nf4Weight packed;
   packed.bytes = at::empty({(flat.numel() + 1) / 2}, flat.options().dtype(at::kByte));
   std::vector<at::Tensor> largest;
   for (int64_t at = 0; at < flat.numel(); at += kNf4Piece)
@@ -200,7 +201,7 @@ Nf4 pack_nf4_by_operators(const at::Tensor& weight, Magnitudes magnitudes) {
   return finished(std::move(packed), magnitudes);
 }
 
-at::Tensor unpack_nf4(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type) {
+at::Tensor unpack_nf4(const Nf4Weight& packed, at::IntArrayRef shape, at::ScalarType type) {
   if (packed.bytes.is_meta()) return at::empty(shape, packed.bytes.options().dtype(type));
   if (const auto* kernels = kernels_for(packed.bytes.device(), type)) return unpack(packed, shape, type, *kernels);
   if (!packed.bytes.is_cpu()) return unpack_nf4_by_operators(packed, shape, type);
@@ -213,7 +214,7 @@ at::Tensor unpack_nf4(const Nf4& packed, at::IntArrayRef shape, at::ScalarType t
   return weight;
 }
 
-at::Tensor unpack_nf4_by_operators(const Nf4& packed, at::IntArrayRef shape, at::ScalarType type) {
+at::Tensor unpack_nf4_by_operators(const Nf4Weight& packed, at::IntArrayRef shape, at::ScalarType type) {
   const at::Tensor pairs = pairs_on(packed.bytes.device()), largest = largest_of(packed), bytes = packed.bytes.view(-1);
   at::Tensor weight = at::empty(shape, packed.bytes.options().dtype(type));
   const at::Tensor flat = weight.view(-1);

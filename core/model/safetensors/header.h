@@ -16,7 +16,7 @@
 
 namespace memtune::safetensors {
 
-struct Entry {
+struct TensorEntry {
   std::string name;
   Dtype dtype = Dtype::f32;
   std::vector<int64_t> shape;  // empty for a scalar
@@ -25,16 +25,16 @@ struct Entry {
 };
 
 struct Header {
-  std::vector<Entry> entries;  // in data order
+  std::vector<TensorEntry> entries;  // in data order
   std::map<std::string, std::string> metadata;
 };
 
 constexpr int64_t kLengthBytes = 8;
-constexpr int64_t kMostHeaderBytes = 100'000'000;
+constexpr int64_t kMaxHeaderBytes = 100'000'000;
 constexpr int64_t kDataAlignment = 4096;  // in files of memtune, for direct I/O
 
 // Why a file is invalid. The message is a clause without the file's name.
-class Malformed : public Error {
+class MalformedFileError : public Error {
  public:
   using Error::Error;
 };

@@ -10,7 +10,7 @@
 
 namespace memtune::safetensors {
 
-struct Spec {
+struct TensorSpec {
   std::string name;
   Dtype dtype = Dtype::f32;
   std::vector<int64_t> shape;
@@ -18,8 +18,10 @@ struct Spec {
 
 // Entries in data order: widest element types first, so that every tensor is aligned, otherwise in the given order.
 // Throws Malformed for repeated or reserved names and for invalid shapes.
-std::vector<Entry> lay_out(std::span<const Spec> tensors);
+std::vector<TensorEntry> lay_out(std::span<const TensorSpec> tensors);
 
-inline int64_t data_bytes_of(const std::vector<Entry>& entries) { return entries.empty() ? 0 : entries.back().end; }
+inline int64_t data_bytes_of(const std::vector<TensorEntry>& entries) {
+  return entries.empty() ? 0 : entries.back().end;
+}
 
 }  // namespace memtune::safetensors

@@ -14,7 +14,7 @@ InputFile open(const std::filesystem::path& path, FileSystem& system) try {
 Reader::Reader(const std::filesystem::path& path, FileSystem& system) : file_(open(path, system)) {
   try {
     read_header();
-  } catch (const Malformed& why) {
+  } catch (const MalformedFileError& why) {
     throw UsageError("'" + path.string() + "' is not a safetensors file memtune can read: " + why.what());
   }
 }
@@ -26,7 +26,7 @@ std::string Reader::head() const {
 }
 
 void Reader::read_header() {
-  if (file_.size() < kLengthBytes) throw Malformed("it has only " + std::to_string(file_.size()) + " bytes");
+  if (file_.size() < kLengthBytes) throw MalformedFileError("it has only " + std::to_string(file_.size()) + " bytes");
   char length[kLengthBytes];
   file_.read(length, kLengthBytes, 0);
   std::string text(static_cast<size_t>(parse_length(reinterpret_cast<unsigned char*>(length), file_.size())), '\0');

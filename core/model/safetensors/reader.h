@@ -13,7 +13,7 @@ class Reader {
   // Throws UsageError with file and fault if the file is missing or invalid. `system` is replaced in tests.
   explicit Reader(const std::filesystem::path& path, FileSystem& system = system_files());
 
-  const std::vector<Entry>& entries() const { return header_.entries; }  // in data order
+  const std::vector<TensorEntry>& entries() const { return header_.entries; }  // in data order
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
 
   int64_t bytes() const { return file_.size(); }
@@ -21,7 +21,7 @@ class Reader {
   std::string head() const;
 
   // Reads all bytes of one of entries(). Throws IoError.
-  void read(const Entry& entry, char* data) const { file_.read(data, entry.bytes(), data_ + entry.begin); }
+  void read(const TensorEntry& entry, char* data) const { file_.read(data, entry.bytes(), data_ + entry.begin); }
 
  private:
   void read_header();

@@ -14,7 +14,7 @@
 namespace memtune::model {
 namespace {
 
-constexpr int64_t kMostPositions = int64_t{1} << 40;
+constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
 class ConfigReader {
  public:
@@ -59,7 +59,7 @@ class ConfigReader {
   }
 
   void read_sizes() {
-    const FieldNames& names = family_.fields;
+    const ConfigFieldNames& names = family_.fields;
     config_.vocabulary = fields_.size("vocab_size");
     config_.hidden = fields_.size(names.hidden);
     config_.layers = fields_.size(names.layers, 10000);
@@ -72,9 +72,9 @@ class ConfigReader {
     config_.heads = fields_.size(field);
     config_.kv_heads = family_.kv_heads > 0 ? family_.kv_heads : config_.heads;
     config_.head_width = family_.head_width;
-    if (family_.projections != Projections::joined_by_head && !family_.transposed_weights) {
-      object_.read("num_key_value_heads", config_.kv_heads, 1, kMostOfSize);
-      object_.read("head_dim", config_.head_width, 1, kMostOfSize);
+    if (family_.projections != QkvLayout::joined_by_head && !family_.transposed_weights) {
+      object_.read("num_key_value_heads", config_.kv_heads, 1, kMaxSize);
+      object_.read("head_dim", config_.head_width, 1, kMaxSize);
     }
     if (config_.head_width == 0) {
       if (config_.hidden % config_.heads != 0)
@@ -100,8 +100,8 @@ class ConfigReader {
     if (std::ranges::find(built, config_.activation) == built.end())
       fields_.refuse(field, unknown_name("activation", config_.activation, built));
     config_.parallel = fields_.chosen(family_.parallel);
-    config_.query_norm = family_.query_norm != QueryNorm::none &&
-                         (family_.query_norm != QueryNorm::each_head || fields_.chosen(family_.each_head_normed));
+    config_.query_norm = family_.query_norm != QueryKeyNorm::none &&
+                         (family_.query_norm != QueryKeyNorm::each_head || fields_.chosen(family_.each_head_normed));
   }
 
   void read_biases() {
@@ -115,7 +115,7 @@ class ConfigReader {
   }
 
   void read_dropouts() {
-    const FieldNames& names = family_.fields;
+    const ConfigFieldNames& names = family_.fields;
     config_.attention_dropout = fields_.dropout(names.attention_dropout);
     config_.embedding_dropout = fields_.dropout(names.embedding_dropout);
     config_.attention_output_dropout = fields_.dropout(names.attention_output_dropout);
@@ -127,7 +127,7 @@ class ConfigReader {
     if (!family_.padded) return;
     if (!fields_.was_null("pad_token_id")) config_.padding = family_.padding;
     int64_t token = -1;
-    object_.read("pad_token_id", token, -config_.vocabulary, kMostOfSize);
+    object_.read("pad_token_id", token, -config_.vocabulary, kMaxSize);
     if (fields_.has("pad_token_id") && token < 0) token += config_.vocabulary;  // from the end, as embeddings do
     if (token >= 0) config_.padding = token;
     if (config_.padding && *config_.padding >= config_.vocabulary)
@@ -175,7 +175,7 @@ class ConfigReader {
       limit(config_.positions);
     } else {
       config_.rotary = read_rotary(fields_, config_.head_width);
-      for (const Rotary& rotary : config_.rotary) limit(rotary.longest);
+      for (const RotaryConfig& rotary : config_.rotary) limit(rotary.longest);
     }
     config_.turned_by.assign(config_.layers, config_.rotary.empty() ? -1 : 0);
   }
@@ -189,7 +189,7 @@ class ConfigReader {
     const std::optional<int64_t> window = read_window();
     const std::vector<bool> windowed = read_windowed_layers();
     const bool all_windowed = family_.windowed && family_.window_pattern == 0 && !fields_.has("layer_types");
-    if (window && family_.window_is_asked_for && !fields_.has("layer_types"))
+    if (window && family_.window_needs_flag && !fields_.has("layer_types"))
       limit(std::max<int64_t>(*window - 1, 1));  // fields that are not read choose the layers
     std::vector<int64_t> rotary;
     object_.read("no_rope_layers", rotary, 0);
@@ -205,9 +205,9 @@ class ConfigReader {
 
   std::optional<int64_t> read_window() {
     bool windowed = family_.windowed;
-    if (family_.window_is_asked_for) object_.read("use_sliding_window", windowed);
+    if (family_.window_needs_flag) object_.read("use_sliding_window", windowed);
     int64_t window = 0;
-    object_.read("sliding_window", window, 0, kMostPositions);
+    object_.read("sliding_window", window, 0, kMaxPositions);
     return windowed && window > 0 ? std::optional(window) : std::nullopt;
   }
 
@@ -215,7 +215,7 @@ class ConfigReader {
     std::vector<std::string> kinds;
     object_.read("layer_types", kinds);
     int64_t pattern = family_.window_pattern;
-    object_.read("sliding_window_pattern", pattern, 1, kMostPositions);
+    object_.read("sliding_window_pattern", pattern, 1, kMaxPositions);
     if (!fields_.has("layer_types"))
       for (int64_t i = 0; i < config_.layers; ++i)
         kinds.emplace_back(pattern > 0 && (i + 1) % pattern != 0 ? "sliding_attention" : "full_attention");
@@ -241,8 +241,8 @@ class ConfigReader {
     }
   }
 
-  TransformersFields fields_;
-  JsonObject& object_;
+  TransformersConfigReader fields_;
+  JsonObjectReader& object_;
   const TransformersFamily& family_;
   TransformersConfig config_;
 };

@@ -14,7 +14,7 @@
 
 namespace memtune::model {
 
-struct Experts {
+struct MoeConfig {
   int64_t count = 0, chosen = 0;  // number of experts; experts per token
   int64_t width = 0, shared_width = 0;
   bool normed = false;       // router weights of the chosen experts sum to one
@@ -36,9 +36,9 @@ struct TransformersConfig {
   std::string attention = "sdpa";  // sdpa or eager
   double attention_dropout = 0, embedding_dropout = 0, attention_output_dropout = 0, mlp_output_dropout = 0;
   double attention_scale = 0;
-  std::vector<Rotary> rotary;
+  std::vector<RotaryConfig> rotary;
   std::vector<int> turned_by;  // by layer: index into `rotary`; -1: none
-  std::optional<Experts> experts;
+  std::optional<MoeConfig> experts;
   std::optional<double> logit_cap, logit_scale;
   double embedding_multiplier = 1, residual_multiplier = 1, logits_divisor = 1;
   std::vector<int64_t> windows;     // by layer: most keys a query attends to; 0: unlimited

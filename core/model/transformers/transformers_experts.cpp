@@ -6,7 +6,7 @@ namespace memtune::model {
 namespace {
 
 // Every `step`-th layer has experts instead of an MLP, except those in mlp_only_layers.
-std::vector<bool> layers_with_experts(TransformersFields& fields, int64_t layers) {
+std::vector<bool> layers_with_experts(TransformersConfigReader& fields, int64_t layers) {
   int64_t step = 1;
   std::vector<int64_t> without;
   fields.object().read("decoder_sparse_step", step, 1);
@@ -17,7 +17,7 @@ std::vector<bool> layers_with_experts(TransformersFields& fields, int64_t layers
   return result;
 }
 
-void refuse_what_is_not_built(TransformersFields& fields) {
+void refuse_what_is_not_built(TransformersConfigReader& fields) {
   if (fields.chosen({"output_router_logits", false}))
     fields.refuse("output_router_logits", "the auxiliary loss of the router is not built");
   double noise = 0;
@@ -32,10 +32,10 @@ void refuse_what_is_not_built(TransformersFields& fields) {
 
 }  // namespace
 
-Experts read_experts(TransformersFields& fields, int64_t layers) {
-  const ExpertNames& names = fields.family().experts;
+MoeConfig read_experts(TransformersConfigReader& fields, int64_t layers) {
+  const ExpertModuleNames& names = fields.family().experts;
   refuse_what_is_not_built(fields);
-  Experts experts;
+  MoeConfig experts;
   experts.count = fields.size(fields.has("num_local_experts") ? "num_local_experts" : "num_experts", 100000);
   experts.chosen = fields.size("num_experts_per_tok");
   if (experts.chosen > experts.count)

@@ -2,11 +2,11 @@
 #pragma once
 
 #include "core/model/transformers/transformers_config.h"
-#include "core/model/transformers/transformers_fields.h"
+#include "core/model/transformers/transformers_config_reader.h"
 
 namespace memtune::model {
 
 // Throws UsageError like parse_transformers_config().
-Experts read_experts(TransformersFields& fields, int64_t layers);
+MoeConfig read_experts(TransformersConfigReader& fields, int64_t layers);
 
 }  // namespace memtune::model

@@ -3,13 +3,13 @@
 namespace memtune::model {
 namespace {
 
-constexpr Choice kAlways = {"", true};
-constexpr Choice kAttentionBias = {"attention_bias", false};
-constexpr Choice kMlpBias = {"mlp_bias", false};
-constexpr FamilyModules kSandwich = {.after_attention = "post_attention_layernorm",
-                                     .before_mlp = "pre_feedforward_layernorm",
-                                     .after_mlp = "post_feedforward_layernorm"};
-constexpr FieldNames kGemmaFields = {.activation = "hidden_activation"};
+constexpr ConfigFlag kAlways = {"", true};
+constexpr ConfigFlag kAttentionBias = {"attention_bias", false};
+constexpr ConfigFlag kMlpBias = {"mlp_bias", false};
+constexpr FamilyModuleNames kSandwich = {.after_attention = "post_attention_layernorm",
+                                         .before_mlp = "pre_feedforward_layernorm",
+                                         .after_mlp = "post_feedforward_layernorm"};
+constexpr ConfigFieldNames kGemmaFields = {.activation = "hidden_activation"};
 
 }  // namespace
 
@@ -24,14 +24,14 @@ const std::vector<TransformersFamily>& transformers_families() {
       {.model_type = "qwen2",
        .class_prefix = "Qwen2",
        .query_bias = kAlways,
-       .window_is_asked_for = true,
+       .window_needs_flag = true,
        .kv_heads = 32},
       {.model_type = "qwen3",
        .class_prefix = "Qwen3",
-       .query_norm = QueryNorm::per_head,
+       .query_norm = QueryKeyNorm::per_head,
        .query_bias = kAttentionBias,
        .output_bias = kAttentionBias,
-       .window_is_asked_for = true,
+       .window_needs_flag = true,
        .head_width = 128,
        .kv_heads = 32},
       {.model_type = "gemma",
@@ -64,7 +64,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .modules = kSandwich,
        .fields = kGemmaFields,
        .norm = NormKind::rms_plus_one,
-       .query_norm = QueryNorm::per_transposed_head,
+       .query_norm = QueryKeyNorm::per_transposed_head,
        .query_bias = kAttentionBias,
        .output_bias = kAttentionBias,
        .scaled_embedding = true,
@@ -80,7 +80,7 @@ const std::vector<TransformersFamily>& transformers_families() {
       {.model_type = "phi3",
        .class_prefix = "Phi3",
        .fields = {.attention_output_dropout = "resid_pdrop", .mlp_output_dropout = "resid_pdrop"},
-       .projections = Projections::joined,
+       .projections = QkvLayout::joined,
        .mlp = MlpKind::gated_joined,
        .partial_rotary = true,
        .windowed = true,
@@ -98,10 +98,10 @@ const std::vector<TransformersFamily>& transformers_families() {
                    .before_mlp = "",
                    .after_mlp = "post_feedforward_layernorm"},
        .norm = NormKind::rms_weight_in_float,
-       .query_norm = QueryNorm::whole,
+       .query_norm = QueryKeyNorm::whole,
        .query_bias = kAttentionBias,
        .output_bias = kAttentionBias,
-       .turning = Turning::halves_in_float,
+       .turning = RotaryLayout::halves_in_float,
        .padding = 1},
       {.model_type = "smollm3",
        .class_prefix = "SmolLM3",
@@ -109,7 +109,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .output_bias = kAttentionBias,
        .mlp_bias = kMlpBias,
        .skips_rotary = true,
-       .window_is_asked_for = true,
+       .window_needs_flag = true,
        .tied = true,
        .kv_heads = 4,
        .padding = 128004,
@@ -119,7 +119,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .modules = {.after_attention = "post_self_attn_layernorm", .after_mlp = "post_mlp_layernorm"},
        .mlp = MlpKind::gated_joined,
        .query_bias = {"attention_bias", true},
-       .turning = Turning::neighbours,
+       .turning = RotaryLayout::neighbours,
        .partial_rotary = true,
        .head_width = 128,
        .kv_heads = 2,
@@ -133,7 +133,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .output_bias = kAttentionBias,
        .parallel = kAlways,
        .shared_norm = true,
-       .turning = Turning::neighbours_in_float,
+       .turning = RotaryLayout::neighbours_in_float,
        .turns_in_windows_only = true,
        .windowed = true,
        .window_pattern = 4,
@@ -144,7 +144,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .modules = {.query_norm = "q_layernorm", .key_norm = "k_layernorm"},
        .fields = {.epsilon = "layer_norm_eps", .mlp_output_dropout = "hidden_dropout"},
        .norm = NormKind::layer,
-       .query_norm = QueryNorm::each_head,
+       .query_norm = QueryKeyNorm::each_head,
        .each_head_normed = {"qk_layernorm", false},
        .query_bias = {"use_qkv_bias", false},
        .parallel = {"use_parallel_residual", false},
@@ -186,7 +186,7 @@ const std::vector<TransformersFamily>& transformers_families() {
                   .attention_output_dropout = "hidden_dropout",
                   .mlp_output_dropout = "hidden_dropout"},
        .norm = NormKind::layer,
-       .projections = Projections::joined_by_head,
+       .projections = QkvLayout::joined_by_head,
        .mlp = MlpKind::plain,
        .query_bias = {"attention_bias", true},
        .output_bias = {"attention_bias", true},
@@ -222,7 +222,7 @@ const std::vector<TransformersFamily>& transformers_families() {
                   .attention_output_dropout = "resid_pdrop",
                   .mlp_output_dropout = "resid_pdrop"},
        .norm = NormKind::layer,
-       .projections = Projections::joined,
+       .projections = QkvLayout::joined,
        .mlp = MlpKind::plain,
        .query_bias = kAlways,
        .output_bias = kAlways,
@@ -247,15 +247,15 @@ const std::vector<TransformersFamily>& transformers_families() {
        .class_prefix = "Qwen2Moe",
        .experts = {.width = "moe_intermediate_size", .shared = true},
        .query_bias = {"qkv_bias", true},
-       .window_is_asked_for = true,
+       .window_needs_flag = true,
        .kv_heads = 16},
       {.model_type = "qwen3_moe",
        .class_prefix = "Qwen3Moe",
-       .query_norm = QueryNorm::per_head,
+       .query_norm = QueryKeyNorm::per_head,
        .experts = {.width = "moe_intermediate_size"},
        .query_bias = kAttentionBias,
        .output_bias = kAttentionBias,
-       .window_is_asked_for = true,
+       .window_needs_flag = true,
        .kv_heads = 4},
   };
   return families;

@@ -18,18 +18,18 @@ enum class NormKind {
   layer_in_float,       // cast(weight · (x - mean) / deviation), without bias
 };
 // Norm of queries and keys before the rotary embedding.
-enum class QueryNorm { none, per_head, per_transposed_head, each_head, whole };
-enum class Projections {
+enum class QueryKeyNorm { none, per_head, per_transposed_head, each_head, whole };
+enum class QkvLayout {
   apart,           // q_proj, k_proj, v_proj
   joined,          // one layer: all queries, then keys, then values
   joined_by_head,  // one layer: query, key, value of the first head, then of the next
 };
 enum class MlpKind { gated, gated_joined, plain };
 // Pairs of head elements that the rotary embedding rotates together: half a head apart, or adjacent.
-enum class Turning { halves, halves_in_float, neighbours, neighbours_in_float };
+enum class RotaryLayout { halves, halves_in_float, neighbours, neighbours_in_float };
 
 // Module names in transformers; "" if the family has no such module.
-struct FamilyModules {
+struct FamilyModuleNames {
   std::string_view model_class = "ForCausalLM", layer_class = "DecoderLayer";
   std::string_view base = "model", embedding = "embed_tokens", layers = "layers", last_norm = "norm";
   std::string_view before_attention = "input_layernorm", after_attention = "", before_mlp = "post_attention_layernorm",
@@ -41,7 +41,7 @@ struct FamilyModules {
 };
 
 // Field names in config.json; "" if there is none.
-struct FieldNames {
+struct ConfigFieldNames {
   const char* hidden = "hidden_size";
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
@@ -59,12 +59,12 @@ struct FieldNames {
 };
 
 // A boolean field of the config with its default; without a field, `otherwise` holds for the whole family.
-struct Choice {
+struct ConfigFlag {
   const char* field = "";
   bool otherwise = false;
 };
 
-struct ExpertNames {
+struct ExpertModuleNames {
   const char* width = "";                                                   // name of the field; "": no experts
   std::string_view stored = "mlp";                                          // module name in weight files
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";  // names there, per expert
@@ -75,29 +75,29 @@ struct ExpertNames {
 struct TransformersFamily {
   std::string_view model_type;
   std::string_view class_prefix;  // of classes, for example "Llama" in LlamaModel
-  FamilyModules modules = {};
-  FieldNames fields = {};
+  FamilyModuleNames modules = {};
+  ConfigFieldNames fields = {};
   NormKind norm = NormKind::rms;
-  QueryNorm query_norm = QueryNorm::none;
-  Choice each_head_normed = {};  // whether QueryNorm::each_head is active
-  Projections projections = Projections::apart;
+  QueryKeyNorm query_norm = QueryKeyNorm::none;
+  ConfigFlag each_head_normed = {};  // whether QueryKeyNorm::each_head is active
+  QkvLayout projections = QkvLayout::apart;
   MlpKind mlp = MlpKind::gated;
-  ExpertNames experts = {};
-  Choice query_bias = {}, output_bias = {}, mlp_bias = {};
-  Choice parallel = {};             // attention and MLP read the same input
+  ExpertModuleNames experts = {};
+  ConfigFlag query_bias = {}, output_bias = {}, mlp_bias = {};
+  ConfigFlag parallel = {};         // attention and MLP read the same input
   bool shared_norm = false;         // if parallel: one norm for both
   bool transposed_weights = false;  // Conv1D instead of Linear
   bool softmax_in_float = true;     // of eager attention
   bool scaled_embedding = false;    // by sqrt(hidden_size)
   bool multipliers = false;         // for embedding, attention, residuals, logits
   bool capped_logits = false;       // final_logit_softcapping, query_pre_attn_scalar
-  Turning turning = Turning::halves;
+  RotaryLayout turning = RotaryLayout::halves;
   bool partial_rotary = false;         // the rest of a head is not rotated
   bool skips_rotary = false;           // no_rope_layers
   bool turns_in_windows_only = false;  // only layers with a window are rotated (layer_types)
   bool rotary_by_layer_type = false;   // two tables
   bool windowed = false;               // sliding_window alone turns windows on
-  bool window_is_asked_for = false;    // use_sliding_window turns windows on
+  bool window_needs_flag = false;      // use_sliding_window turns windows on
   int64_t window_pattern = 0;          // every n-th layer has no window, without layer_types
   bool padded = true;                  // the embedding of pad_token_id gets no gradient
   // Defaults of the family for missing fields.

@@ -12,10 +12,10 @@ using nlohmann::json;
 
 class RotaryReader {
  public:
-  RotaryReader(TransformersFields& fields, const json& scaling, const std::string& path, int64_t head_width)
+  RotaryReader(TransformersConfigReader& fields, const json& scaling, const std::string& path, int64_t head_width)
       : fields_(fields), scaling_(scaling, path), head_width_(head_width) {}
 
-  Rotary read(const char* theta_field, double theta) {
+  RotaryConfig read(const char* theta_field, double theta) {
     std::string kind = "default";
     scaling_.read("type", kind);
     scaling_.read("rope_type", kind);
@@ -131,7 +131,7 @@ class RotaryReader {
   std::vector<double> read_factors(const char* field) {
     std::vector<double> factors;
     for (const json& factor : scaling_.array(field)) {
-      if (!factor.is_number() || !(factor.get<double>() >= kLeastNumber && factor.get<double>() <= kMostNumber))
+      if (!factor.is_number() || !(factor.get<double>() >= kMinNumber && factor.get<double>() <= kMaxNumber))
         throw UsageError(scaling_.path(field) + " must be numbers of more than 0, up to 1e60");
       factors.push_back(factor.get<double>());
     }
@@ -141,10 +141,10 @@ class RotaryReader {
     return factors;
   }
 
-  TransformersFields& fields_;
-  JsonObject scaling_;
+  TransformersConfigReader& fields_;
+  JsonObjectReader scaling_;
   int64_t head_width_;
-  Rotary rotary_;
+  RotaryConfig rotary_;
 };
 
 const json& object_or_none(const json& objects, const char* field) {
@@ -154,17 +154,17 @@ const json& object_or_none(const json& objects, const char* field) {
 
 // Older configs have one field for layers with windows (rope_local_base_freq). For the other layers they have the
 // fields of all families.
-std::vector<Rotary> read_by_layer_type(TransformersFields& fields, int64_t head_width) {
+std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, int64_t head_width) {
   constexpr const char* kWindows = "sliding_attention";
   constexpr const char* kFull = "full_attention";
   constexpr double kThetaInWindows = 10000.0;
   const bool now = fields.has("rope_parameters");
   const json none = json::object();
   const json& tables = now ? fields["rope_parameters"] : none;
-  const JsonObject whole(tables, fields.name() + "." + (now ? "rope_parameters" : "rope_scaling"));
+  const JsonObjectReader whole(tables, fields.name() + "." + (now ? "rope_parameters" : "rope_scaling"));
   const json& old = fields.has("rope_scaling") ? fields["rope_scaling"] : none;
   const std::string in_full = now ? whole.path(kFull) : fields.name() + ".rope_scaling";
-  std::vector<Rotary> result;
+  std::vector<RotaryConfig> result;
   result.push_back(RotaryReader(fields, now ? object_or_none(tables, kFull) : old, in_full, head_width)
                        .read(fields.family().fields.rope_theta, fields.family().rope_theta));
   result.push_back(RotaryReader(fields, object_or_none(tables, kWindows), whole.path(kWindows), head_width)
@@ -176,7 +176,7 @@ std::vector<Rotary> read_by_layer_type(TransformersFields& fields, int64_t head_
 
 }  // namespace
 
-std::vector<Rotary> read_rotary(TransformersFields& fields, int64_t head_width) {
+std::vector<RotaryConfig> read_rotary(TransformersConfigReader& fields, int64_t head_width) {
   if (fields.family().rotary_by_layer_type) return read_by_layer_type(fields, head_width);
   const char* const field = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const json none = json::object();

@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "core/model/transformers/transformers_fields.h"
+#include "core/model/transformers/transformers_config_reader.h"
 
 namespace memtune::model {
 
 enum class RotaryKind { plain, linear, llama3, dynamic, yarn, longrope };
 
-struct Rotary {
+struct RotaryConfig {
   std::string name;  // layer type, if a model has two tables
   RotaryKind kind = RotaryKind::plain;
   double theta = 0;
@@ -28,6 +28,6 @@ struct Rotary {
 };
 
 // One table, or one per layer type. Throws UsageError like parse_transformers_config().
-std::vector<Rotary> read_rotary(TransformersFields& fields, int64_t head_width);
+std::vector<RotaryConfig> read_rotary(TransformersConfigReader& fields, int64_t head_width);
 
 }  // namespace memtune::model

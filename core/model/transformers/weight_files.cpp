@@ -6,8 +6,8 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json_object_reader.h"
 #include "core/base/open_file.h"
-#include "core/base/json_object.h"
 
 namespace memtune::model {
 

@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "core/base/builtin_profile.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/json_object_reader.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/base/json_object.h"
-#include "core/base/profile.h"
 
 namespace memtune::plan {
 namespace {
@@ -22,25 +22,25 @@ using Basis = MachineProfile::Basis;
 
 constexpr int kMachineVersion = 1;
 constexpr char kMachines[] = "machines";
-constexpr int64_t kMostMachineBytes = int64_t{1} << 50;
-constexpr double kLeastRate = 1e-6, kMostRate = 1e9;
-constexpr int64_t kMostFileBytes = int64_t{1} << 20;
+constexpr int64_t kMaxMachineBytes = int64_t{1} << 50;
+constexpr double kMinRate = 1e-6, kMaxRate = 1e9;
+constexpr int64_t kMaxFileBytes = int64_t{1} << 20;
 
 // Names must be printable single lines, because tables and look-ups use them.
 void check_line(const std::string& path, const std::string& text) {
   if (trim(text).empty() || printable_line(text) != text) throw UsageError(path + " must be a line of text");
 }
 
-void read_rate(JsonObject& object, const char* key, double& out) {
+void read_rate(JsonObjectReader& object, const char* key, double& out) {
   if (object.find(key) == nullptr) return;
   object.read(key, out);
-  if (!(out >= kLeastRate && out <= kMostRate))
+  if (!(out >= kMinRate && out <= kMaxRate))
     throw UsageError(object.path(key) + " must be a rate from 1e-6 to 1e9, not " + json(out).dump());
 }
 
 std::map<std::string, double> read_tflops(const json& value, const std::string& path) {
   std::map<std::string, double> tflops;
-  JsonObject object(value, path);
+  JsonObjectReader object(value, path);
   for (const std::string_view name : kArithmetic) {
     const std::string key(name);
     if (object.find(key.c_str()) != nullptr) read_rate(object, key.c_str(), tflops[key]);
@@ -52,7 +52,7 @@ std::map<std::string, double> read_tflops(const json& value, const std::string& 
 
 std::map<std::string, std::string> read_sources(const json& value, const std::string& path) {
   std::map<std::string, std::string> sources;
-  JsonObject object(value, path);
+  JsonObjectReader object(value, path);
   for (const auto& [field, source] : value.items()) {
     check_line(path, field);
     object.read(field.c_str(), sources[field]);
@@ -69,7 +69,7 @@ Basis read_basis(const std::string& path, const std::string& text) {
 
 MachineProfile read(const json& value, const std::string& path) {
   MachineProfile machine;
-  JsonObject object(value, path);
+  JsonObjectReader object(value, path);
   object.require({"version", "name", "basis", "memory_bytes", "tflops", "memory_gb_per_s"});
   int version = kMachineVersion;
   object.read("version", version, kMachineVersion, kMachineVersion);
@@ -82,21 +82,21 @@ MachineProfile read(const json& value, const std::string& path) {
   object.read("basis", basis);
   machine.basis = read_basis(object.path("basis"), basis);
   object.read("emulated", machine.emulated);
-  object.read("memory_bytes", machine.memory_bytes, 1, kMostMachineBytes);
+  object.read("memory_bytes", machine.memory_bytes, 1, kMaxMachineBytes);
   machine.tflops = read_tflops(*object.find("tflops"), object.path("tflops"));
   read_rate(object, "memory_gb_per_s", machine.memory_gb_per_s);
   read_rate(object, "link_out_gb_per_s", machine.link_out_gb_per_s);
   read_rate(object, "link_in_gb_per_s", machine.link_in_gb_per_s);
   read_rate(object, "disk_write_gb_per_s", machine.disk_write_gb_per_s);
   read_rate(object, "disk_read_gb_per_s", machine.disk_read_gb_per_s);
-  object.read("host_memory_bytes", machine.host_memory_bytes, 1, kMostMachineBytes);
+  object.read("host_memory_bytes", machine.host_memory_bytes, 1, kMaxMachineBytes);
   if (const json* sources = object.find("sources")) machine.sources = read_sources(*sources, object.path("sources"));
   object.finish();
   return machine;
 }
 
 MachineProfile read_machine_file(const std::filesystem::path& path) {
-  return parse_machine_profile(path.filename().string(), read_file(path, system_files(), kMostFileBytes));
+  return parse_machine_profile(path.filename().string(), read_file(path, system_files(), kMaxFileBytes));
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ MachineProfile parse_machine_profile(const std::string& name, std::string_view t
 
 std::vector<std::string> machine_names() {
   std::vector<std::string> names;
-  for (const Profile& profile : profiles())
+  for (const BuiltinProfile& profile : profiles())
     if (profile.kind == kMachines) names.emplace_back(profile.name);
   return names;
 }

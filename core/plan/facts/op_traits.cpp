@@ -165,8 +165,8 @@ Table make_table() {
   for (const char* name :
        {"batch_norm", "instance_norm", "native_batch_norm", "_batch_norm_impl_index", "cudnn_batch_norm",
         "miopen_batch_norm", "batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"})
-    table.at(name).moves_statistics = {3, 4};
-  table.at("batch_norm_update_stats").moves_statistics = {1, 2};
+    table.at(name).updates_statistics = {3, 4};
+  table.at("batch_norm_update_stats").updates_statistics = {1, 2};
   for (auto& [name, traits] : table) {
     traits.transposed = traits.op_class == OpClass::convolution && name.find("transpose") != std::string::npos;
     if (traits.op_class == OpClass::convolution || name == "linear" || name == "linear_4bit" || name == "linear_8bit" ||
@@ -208,7 +208,9 @@ OpClass parse_op_class(const std::string& name) {
   return found == kClassNames.end() ? OpClass::unknown : static_cast<OpClass>(found - kClassNames.begin());
 }
 
-std::string_view bare(std::string_view op) { return op.starts_with("aten::") ? op.substr(6) : op; }
+std::string strip_op_namespace(std::string_view op) {
+  return std::string(op.starts_with("aten::") ? op.substr(6) : op);
+}
 
 const OpTraits& traits_of(std::string_view op) {
   static const Table table = make_table();

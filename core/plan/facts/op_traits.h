@@ -35,11 +35,11 @@ OpClass parse_op_class(const std::string& name);  // unknown if `name` names no 
 
 struct OpTraits {
   OpClass op_class = OpClass::unknown;
-  bool random = false;                // may draw from the random generator
-  std::vector<int> moves_statistics;  // running statistics: arguments written without a mark in the schema
-  int data = 0;                       // index of the argument that the weight is applied to
-  int weight = -1;                    // index of the weight argument; -1: none
-  bool transposed = false;            // a transposed convolution
+  bool random = false;                  // may draw from the random generator
+  std::vector<int> updates_statistics;  // running statistics: arguments written without a mark in the schema
+  int data = 0;                         // index of the argument that the weight is applied to
+  int weight = -1;                      // index of the weight argument; -1: none
+  bool transposed = false;              // a transposed convolution
 };
 
 const OpTraits& traits_of(std::string_view op);
@@ -51,6 +51,6 @@ bool is_matmul(OpClass op_class);
 bool is_cheap(OpClass op_class);
 
 // Removes "aten::", so that "softmax" and "aten::softmax" name the same op.
-std::string_view bare(std::string_view op);
+std::string strip_op_namespace(std::string_view op);
 
 }  // namespace memtune::plan

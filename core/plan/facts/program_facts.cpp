@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/json_object.h"
+#include "core/base/json_object_reader.h"
 
 namespace memtune::plan {
 namespace {
@@ -37,7 +37,7 @@ void check_count(const std::string& path, size_t count, const OpFacts& op) {
                      std::to_string(count));
 }
 
-void read_measured(JsonObject& object, OpFacts& op, BoundedSum& made) {
+void read_measured(JsonObjectReader& object, OpFacts& op, BoundedSum& made) {
   object.read("output_bytes", op.output_bytes, 0);
   object.read("output_saved", op.output_saved);
   object.read("private_bytes", op.private_bytes, 0);
@@ -53,7 +53,7 @@ void read_measured(JsonObject& object, OpFacts& op, BoundedSum& made) {
 OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& facts, BoundedSum& made) {
   OpFacts op;
   const int last_value = static_cast<int>(facts.owner.size()) - 1;
-  JsonObject object(json, path);
+  JsonObjectReader object(json, path);
   object.require({"name"});
   object.read("name", op.name);
   object.read("region", op.region);
@@ -74,7 +74,7 @@ OpFacts read_op(const json& json, const std::string& path, const ProgramFacts& f
 
 BlockFacts read_block(const json& json, const std::string& path) {
   BlockFacts block;
-  JsonObject object(json, path);
+  JsonObjectReader object(json, path);
   object.require({"region"});
   object.read("region", block.region);
   return block;
@@ -111,7 +111,7 @@ void to_json(json& out, const ProgramFacts& facts) {
 // strategies can use them without checks of their own.
 void from_json(const json& json, ProgramFacts& facts) {
   facts = {};
-  JsonObject object(json, "facts");
+  JsonObjectReader object(json, "facts");
   object.require({"kind", "ops", "blocks", "owner"});
   object.read("kind", facts.kind);
   object.read("owner", facts.owner, -1, static_cast<int>(object.array("ops").size()) - 1);
@@ -120,11 +120,11 @@ void from_json(const json& json, ProgramFacts& facts) {
   BoundedSum made;
   for (const auto& op : object.array("ops"))
     facts.ops.push_back(read_op(op, object.path("ops", facts.ops.size()), facts, made));
-  object.read("parameters", facts.parameters, 0, kMostBytes);
-  object.read("parameter_bytes", facts.parameter_bytes, 0, kMostBytes);
+  object.read("parameters", facts.parameters, 0, kMaxBytes);
+  object.read("parameter_bytes", facts.parameter_bytes, 0, kMaxBytes);
   facts.trained_bytes = facts.parameter_bytes;  // default for files written before adapters were supported
   object.read("trained_bytes", facts.trained_bytes, 0, facts.parameter_bytes);
-  object.read("trained_embeddings", facts.trained_embeddings, 0, kMostBytes);
+  object.read("trained_embeddings", facts.trained_embeddings, 0, kMaxBytes);
   object.read("notes", facts.notes);
 }
 

@@ -7,10 +7,10 @@
 #include "core/base/bounds.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/record/trace/private_output.h"
+#include "core/base/json_object_reader.h"
 #include "core/base/text.h"
-#include "core/base/json_object.h"
 #include "core/base/vocabulary.h"
+#include "core/record/trace/private_save.h"
 
 namespace memtune::plan {
 namespace {
@@ -18,12 +18,12 @@ namespace {
 using nlohmann::json;
 
 constexpr int kCostsVersion = 2, kShardedVersion = 3;
-constexpr int kMostRanks = 1 << 20;
-constexpr int kMostRuns = 1 << 24;
-constexpr int kMostPasses = 1 << 20;
-constexpr int64_t kMostMadeBytes = int64_t{1} << 46;  // created by one micro-batch, 64 TiB; also the limit for gathers
-constexpr int kDeepestValues = 10'000;                // values in a chain; recomputation recurses that deep
-constexpr double kLeastStepMs = 1e-6, kMostMs = 1e9, kMostGbPerS = 1e6, kMostRatio = 1e6;
+constexpr int kMaxRanks = 1 << 20;
+constexpr int kMaxRuns = 1 << 24;
+constexpr int kMaxPasses = 1 << 20;
+constexpr int64_t kMaxMadeBytes = int64_t{1} << 46;  // created by one micro-batch, 64 TiB; also the limit for gathers
+constexpr int kDeepestValues = 10'000;               // values in a chain; recomputation recurses that deep
+constexpr double kMinStepMs = 1e-6, kMaxMs = 1e9, kMaxGbPerS = 1e6, kMaxRatio = 1e6;
 
 // A table as rows of numbers in the order of `columns`, because there are thousands of entries.
 json rows_json(const json& columns, const json& rows) { return {{"columns", columns}, {"rows", rows}}; }
@@ -36,9 +36,9 @@ class Row {
       throw UsageError(path_ + " must be a list of " + std::to_string(columns));
   }
   double ms() {
-    return named([&] { return number(next(), 0, kMostMs); });
+    return named([&] { return number(next(), 0, kMaxMs); });
   }
-  int64_t bytes() { return integer(0, kMostBytes); }
+  int64_t bytes() { return integer(0, kMaxBytes); }
   // For a column whose sum is bounded.
   int64_t bytes(BoundedSum& sum) {
     const int64_t one = bytes();
@@ -77,11 +77,11 @@ class Row {
   size_t column_ = 0;
 };
 
-const json& rows_of(JsonObject& costs, const char* key, size_t columns) {
+const json& rows_of(JsonObjectReader& costs, const char* key, size_t columns) {
   const json* table = costs.find(key);
   if (table == nullptr) throw UsageError(costs.path(key) + " is missing");
   if (!table->is_object() || !table->contains("rows") || !(*table)["rows"].is_array() ||
-      (*table)["rows"].size() > size_t{kMostRuns})
+      (*table)["rows"].size() > size_t{kMaxRuns})
     throw UsageError(costs.path(key) + " must be a table with rows");
   const json names = table->value("columns", json::array());
   if (names.size() != columns) throw UsageError(costs.path(key) + ".columns must be " + std::to_string(columns));
@@ -135,15 +135,15 @@ json sharding_json(const StepCosts& costs) {
 }
 
 void read_sharding(const json& json, StepCosts& costs) {
-  JsonObject object(json, "costs.sharding");
+  JsonObjectReader object(json, "costs.sharding");
   StepCosts::Sharding& sharding = costs.sharding;
-  object.read("ranks", sharding.ranks, 1, kMostRanks);
+  object.read("ranks", sharding.ranks, 1, kMaxRanks);
   object.read("rank", sharding.rank, 0, sharding.ranks - 1);
   object.read("reshard", sharding.reshard);
   if (std::ranges::count(kReshard, sharding.reshard) == 0)
     throw UsageError(unknown_name("costs.sharding.reshard", sharding.reshard, kReshard));
-  object.read("forward_wait_ms", sharding.forward_wait_ms, 0, kMostMs);
-  BoundedSum gathered(kMostMadeBytes);
+  object.read("forward_wait_ms", sharding.forward_wait_ms, 0, kMaxMs);
+  BoundedSum gathered(kMaxMadeBytes);
   for (const auto& cells : rows_of(object, "units", kUnitColumns.size())) {
     Row row(cells, "costs.sharding.units", kUnitColumns.size());
     StepCosts::Unit& unit = sharding.units.emplace_back();
@@ -208,44 +208,45 @@ void to_json(json& json, const StepCosts& costs) {
 }
 
 void from_json(const json& json, StepCosts& costs) {
-  JsonObject object(json, "costs");
+  JsonObjectReader object(json, "costs");
   int version = 0;
   object.require({"version"});
   object.read("version", version, kCostsVersion, kShardedVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
-  object.read("start_bytes", costs.start_bytes, 0, kMostBytes);
-  object.read("step_ms", costs.step_ms, kLeastStepMs, kMostMs);
-  object.read("rerun_ms", costs.rerun_ms, 0, kMostMs);
-  object.read("before_ms", costs.before_ms, 0, kMostMs);
-  object.read("before_peak_bytes", costs.before_peak_bytes, 0, kMostBytes);
-  object.read("after_ms", costs.after_ms, 0, kMostMs);
-  object.read("after_peak_bytes", costs.after_peak_bytes, 0, kMostBytes);
-  object.read("passes", costs.passes, 1, kMostPasses);
-  object.read("rerun_ratio", costs.rerun_ratio, 0, kMostRatio);
-  object.read("out_gb_per_s", costs.out_gb_per_s, 0, kMostGbPerS);
-  object.read("in_gb_per_s", costs.in_gb_per_s, 0, kMostGbPerS);
-  object.read("disk_write_gb_per_s", costs.disk_write_gb_per_s, 0, kMostGbPerS);
-  object.read("disk_read_gb_per_s", costs.disk_read_gb_per_s, 0, kMostGbPerS);
+  object.read("start_bytes", costs.start_bytes, 0, kMaxBytes);
+  object.read("step_ms", costs.step_ms, kMinStepMs, kMaxMs);
+  object.read("rerun_ms", costs.rerun_ms, 0, kMaxMs);
+  object.read("before_ms", costs.before_ms, 0, kMaxMs);
+  object.read("before_peak_bytes", costs.before_peak_bytes, 0, kMaxBytes);
+  object.read("after_ms", costs.after_ms, 0, kMaxMs);
+  object.read("after_peak_bytes", costs.after_peak_bytes, 0, kMaxBytes);
+  object.read("passes", costs.passes, 1, kMaxPasses);
+  object.read("rerun_ratio", costs.rerun_ratio, 0, kMaxRatio);
+  object.read("out_gb_per_s", costs.out_gb_per_s, 0, kMaxGbPerS);
+  object.read("in_gb_per_s", costs.in_gb_per_s, 0, kMaxGbPerS);
+  object.read("disk_write_gb_per_s", costs.disk_write_gb_per_s, 0, kMaxGbPerS);
+  object.read("disk_read_gb_per_s", costs.disk_read_gb_per_s, 0, kMaxGbPerS);
   object.read("copy_slowdown", costs.copy_slowdown, 0, 1);
   if (const auto* plan = object.find("plan")) costs.plan = plan->get<Plan>();
-  if (costs.plan.moves()) throw UsageError("costs.plan moves values: of such a step no other can be worked out");
+  if (costs.plan.offloads_activations())
+    throw UsageError("costs.plan moves values: of such a step no other can be worked out");
   const auto& values = rows_of(object, "values", kValueColumns.size());
   const auto& runs = rows_of(object, "runs", kRunColumns.size());
   const auto& saved = rows_of(object, "saved", kSavedColumns.size());
   const auto& moments = rows_of(object, "moments", kMomentColumns.size());
-  BoundedSum made(kMostMadeBytes);
+  BoundedSum made(kMaxMadeBytes);
   for (const auto& cells : values) {
     Row row(cells, "costs.values", kValueColumns.size());
     StepCosts::Value& value = costs.values.emplace_back();
     value.run = row.index(runs.size(), -1);
-    value.output = static_cast<int>(row.integer(kPrivate, kMostRuns));
+    value.output = static_cast<int>(row.integer(kPrivateSave, kMaxRuns));
     value.bytes = row.bytes(made);
     value.cast_of = row.index(values.size(), StepCosts::kNoCast);
   }
   for (const auto& cells : runs) {
     Row row(cells, "costs.runs", kRunColumns.size());
     StepCosts::Run& run = costs.runs.emplace_back();
-    run.op = static_cast<int>(row.integer(0, kMostRuns));
+    run.op = static_cast<int>(row.integer(0, kMaxRuns));
     run.ms = row.ms();
     run.host_ms = row.ms();
     run.before_bytes = row.bytes();
@@ -273,7 +274,7 @@ void from_json(const json& json, StepCosts& costs) {
     moment.peak_bytes = row.bytes();
   }
   object.read("gradient_bytes", costs.gradient_bytes, 0);
-  if (std::ranges::any_of(costs.gradient_bytes, [](int64_t bytes) { return bytes > kMostBytes; }))
+  if (std::ranges::any_of(costs.gradient_bytes, [](int64_t bytes) { return bytes > kMaxBytes; }))
     throw UsageError("costs.gradient_bytes has more than any machine");
   if (!costs.gradient_bytes.empty() && costs.gradient_bytes.size() != moments.size() + 1)
     throw UsageError("costs.gradient_bytes must be " + std::to_string(moments.size() + 1) + ", or none");

@@ -71,7 +71,8 @@ struct StepCosts {
     bool operator==(const Moment&) const = default;
   };
 
-  // For parameters sharded over ranks (FSDP): a unit is gathered as a whole. schedule::UnitSchedule determines when.
+  // For parameters sharded over ranks (FSDP): a unit is gathered as a whole. schedule::UnitGatherSchedule determines
+  // when.
   struct Unit {
     std::string name;
     int64_t bytes = 0;     // when gathered

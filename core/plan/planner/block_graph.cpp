@@ -4,17 +4,17 @@
 #include <map>
 #include <tuple>
 
-#include "core/record/trace/private_output.h"
 #include "core/plan/rules/op_class.h"
+#include "core/record/trace/private_save.h"
 
 namespace memtune::planner {
 namespace {
 
+using plan::MemoryGraph;
+using plan::MemoryNode;
 using plan::OpFacts;
 using plan::ProgramFacts;
 using plan::StepCosts;
-using plan::Memory;
-using plan::MemoryGraph;
 
 // Costs of an op from StepCosts, summed over its runs.
 struct OpCost {
@@ -32,7 +32,7 @@ std::vector<OpCost> op_costs(const ProgramFacts& facts, const StepCosts& costs) 
     by_op[run.op].writes_outside |= run.writes_outside;
   }
   for (const StepCosts::Value& value : costs.values) {
-    if (value.run < 0 || value.output != kPrivate) continue;
+    if (value.run < 0 || value.output != kPrivateSave) continue;
     OpCost& cost = by_op[costs.runs[value.run].op];
     (value.cast_of == StepCosts::kNoCast        ? cost.other_private_bytes
      : value.cast_of == StepCosts::kCastOfOther ? cost.parameter_cast_bytes
@@ -72,7 +72,7 @@ class Maker {
   }
 
  private:
-  const Memory& at(int memory) const { return graph_.memories()[memory]; }
+  const MemoryNode& at(int memory) const { return graph_.memories()[memory]; }
 
   int unit(int op) const {
     const OpFacts& fact = facts_.ops[op];
@@ -91,34 +91,34 @@ class Maker {
   }
 
   void make(int unit) {
-    std::vector<BlockMemory>& memories = graphs_[unit].memories;
+    std::vector<BlockMemoryNode>& memories = graphs_[unit].memories;
     for (const int memory : own_[unit]) {
       here_[memory] = static_cast<int>(memories.size());
       memories.push_back(own(memory));
     }
     for (size_t i = 0; i < own_[unit].size(); ++i) link(unit, static_cast<int>(i));
-    for (const BlockMemory& memory : memories) here_[memory.number] = -1;
+    for (const BlockMemoryNode& memory : memories) here_[memory.number] = -1;
   }
 
-  BlockMemory own(int memory) const {
-    BlockMemory own{.number = memory, .bytes = at(memory).bytes, .wanted = at(memory).saved};
-    own.movable_bytes = movable_bytes(memory);
-    own.can_be_remade = can_be_remade(memory);
+  BlockMemoryNode own(int memory) const {
+    BlockMemoryNode own{.number = memory, .bytes = at(memory).bytes, .wanted = at(memory).saved};
+    own.offloadable_bytes = offloadable_bytes(memory);
+    own.can_recompute = can_recompute(memory);
     own.first_user = own.last_user = position_[at(memory).op];
     if (!readers_[memory].empty() && !leaves(memory)) own.last_user = position_[readers_[memory].back()];
     return own;
   }
 
-  int64_t movable_bytes(int memory) const {
+  int64_t offloadable_bytes(int memory) const {
     const OpCost& cost = costs_[at(memory).op];
-    const int64_t stays = at(memory).output == kPrivate ? cost.parameter_cast_bytes : 0;
+    const int64_t stays = at(memory).output == kPrivateSave ? cost.parameter_cast_bytes : 0;
     return std::max<int64_t>(0, at(memory).bytes - stays);
   }
 
   // Sets the inputs and ops that recompute a memory.
   void link(int unit, int index) {
     const int memory = graphs_[unit].memories[index].number;
-    if (!graphs_[unit].memories[index].can_be_remade) return;
+    if (!graphs_[unit].memories[index].can_recompute) return;
     std::vector<int> inputs, reruns;
     for (const int input : graph_.made_from(at(memory))) inputs.push_back(find(unit, input));
     if (is_cast(memory)) {
@@ -158,7 +158,7 @@ class Maker {
   // A matmul's private tensors are casts of its inputs. For other ops see the costs.
   bool is_cast(int memory) const {
     const OpCost& cost = costs_[at(memory).op];
-    if (at(memory).output != kPrivate || !cost.casts()) return false;
+    if (at(memory).output != kPrivateSave || !cost.casts()) return false;
     return cost.cast_bytes + cost.parameter_cast_bytes > 0 || plan::is_matmul(facts_.ops[at(memory).op]);
   }
 
@@ -167,10 +167,10 @@ class Maker {
     return bytes_per_ms_ > 0 ? 3 * static_cast<double>(at(memory).bytes) / bytes_per_ms_ : 0;
   }
 
-  bool can_be_remade(int memory) const {
-    const Memory& made = at(memory);
+  bool can_recompute(int memory) const {
+    const MemoryNode& made = at(memory);
     if (leaves(memory) || made.crosses) return false;
-    if (made.output == kPrivate && (made.bytes < saved_min_bytes_ || facts_.ops[made.op].in_place)) return false;
+    if (made.output == kPrivateSave && (made.bytes < saved_min_bytes_ || facts_.ops[made.op].in_place)) return false;
     const auto can_rerun = [&](int op) { return this->can_rerun(op, memory); };
     return can_rerun(made.op) && std::all_of(made.writers.begin(), made.writers.end(), can_rerun);
   }
@@ -196,15 +196,16 @@ class Maker {
   std::vector<std::vector<int>> own_;      // by block: memories
 };
 
-auto form(const BlockMemory& m) {
-  return std::tie(m.bytes, m.movable_bytes, m.wanted, m.can_be_remade, m.inputs, m.reruns, m.first_user, m.last_user);
+auto form(const BlockMemoryNode& m) {
+  return std::tie(m.bytes, m.offloadable_bytes, m.wanted, m.can_recompute, m.inputs, m.reruns, m.first_user,
+                  m.last_user);
 }
 
 }  // namespace
 
-bool BlockGraph::like(const BlockGraph& other) const {
+bool BlockGraph::has_same_structure(const BlockGraph& other) const {
   return std::equal(memories.begin(), memories.end(), other.memories.begin(), other.memories.end(),
-                    [](const BlockMemory& a, const BlockMemory& b) { return form(a) == form(b); }) &&
+                    [](const BlockMemoryNode& a, const BlockMemoryNode& b) { return form(a) == form(b); }) &&
          std::equal(ops.begin(), ops.end(), other.ops.begin(), other.ops.end(),
                     [](const BlockOp& a, const BlockOp& b) { return a.name == b.name; });
 }

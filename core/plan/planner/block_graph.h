@@ -16,16 +16,16 @@
 
 namespace memtune::planner {
 
-struct BlockMemory {
-  int number = 0;                // index into MemoryGraph::memories()
-  int64_t bytes = 0;             // cost of keeping it
-  int64_t movable_bytes = 0;     // part that can be offloaded; autocast copies of weights cannot
-  bool wanted = false;           // backward needs it
-  bool can_be_remade = false;    // by `reruns`, from `inputs`
-  std::vector<int> inputs = {};  // memories
-  std::vector<int> reruns = {};  // ops
-  int first_user = 0;            // op whose backward may need it last
-  int last_user = 0;             // op whose backward needs it first
+struct BlockMemoryNode {
+  int number = 0;                 // index into MemoryGraph::memories()
+  int64_t bytes = 0;              // cost of keeping it
+  int64_t offloadable_bytes = 0;  // part that can be offloaded; autocast copies of weights cannot
+  bool wanted = false;            // backward needs it
+  bool can_recompute = false;     // by `reruns`, from `inputs`
+  std::vector<int> inputs = {};   // memories
+  std::vector<int> reruns = {};   // ops
+  int first_user = 0;             // op whose backward may need it last
+  int last_user = 0;              // op whose backward needs it first
 };
 
 struct BlockOp {
@@ -34,10 +34,10 @@ struct BlockOp {
 };
 
 struct BlockGraph {
-  std::vector<BlockMemory> memories;
+  std::vector<BlockMemoryNode> memories;
   std::vector<BlockOp> ops;  // in order; then casts, which replace the op that saved an autocast copy
 
-  bool like(const BlockGraph& other) const;  // in all but numbers and ms
+  bool has_same_structure(const BlockGraph& other) const;  // in all but numbers and ms
 };
 
 // One graph per block, in order, with one before them and one after them for ops outside of blocks. `facts` must be

@@ -5,24 +5,24 @@
 #include <tuple>
 #include <utility>
 
-#include "core/plan/rules/draft.h"
 #include "core/plan/planner/block_graph.h"
 #include "core/plan/planner/option_selection.h"
 #include "core/plan/planner/recompute_sets.h"
+#include "core/plan/rules/plan_draft.h"
 
 namespace memtune::planner {
 namespace {
 
-using plan::Place;
-using plan::ProgramFacts;
 using plan::MemoryGraph;
+using plan::ProgramFacts;
+using plan::TensorPlacement;
 
 constexpr int kMoveSteps = 5;  // from nothing offloaded to everything
 
 // Goes through backward op by op. A recomputed memory exists from its first use to its last.
-class RemadeWalk {
+class RecomputeWalk {
  public:
-  RemadeWalk(const BlockGraph& block, const RecomputeSet& set)
+  RecomputeWalk(const BlockGraph& block, const RecomputeSet& set)
       : block_(block), set_(set), made_(block.memories.size()), uses_(block.memories.size()) {}
 
   int64_t peak_bytes() {
@@ -35,23 +35,23 @@ class RemadeWalk {
   int count() const { return static_cast<int>(block_.memories.size()); }
 
   void count_uses(int index) {
-    if (!set_.remade[index]) return;
+    if (!set_.recomputed[index]) return;
     uses_[index] += block_.memories[index].wanted;
     for (const int input : block_.memories[index].inputs) ++uses_[input];
   }
 
   void backward(int op) {
     for (int memory = 0; memory < count(); ++memory)
-      if (set_.remade[memory] && block_.memories[memory].wanted && block_.memories[memory].last_user == op)
+      if (set_.recomputed[memory] && block_.memories[memory].wanted && block_.memories[memory].last_user == op)
         make(memory);
     for (int memory = 0; memory < count(); ++memory)
-      if (set_.remade[memory] && block_.memories[memory].wanted && block_.memories[memory].first_user == op)
+      if (set_.recomputed[memory] && block_.memories[memory].wanted && block_.memories[memory].first_user == op)
         end(memory);
   }
 
   void make(int index) {
-    if (!set_.remade[index] || std::exchange(made_[index], true)) return;
-    const BlockMemory& memory = block_.memories[index];
+    if (!set_.recomputed[index] || std::exchange(made_[index], true)) return;
+    const BlockMemoryNode& memory = block_.memories[index];
     for (const int input : memory.inputs) make(input);
     alive_ += memory.bytes;
     peak_ = std::max(peak_, alive_);
@@ -59,7 +59,7 @@ class RemadeWalk {
   }
 
   void end(int index) {
-    if (set_.remade[index] && --uses_[index] == 0) alive_ -= block_.memories[index].bytes;
+    if (set_.recomputed[index] && --uses_[index] == 0) alive_ -= block_.memories[index].bytes;
   }
 
   const BlockGraph& block_;
@@ -72,7 +72,7 @@ class RemadeWalk {
 // Makes the options of one block; memories have the numbers of its BlockGraph.
 class OptionMaker {
  public:
-  OptionMaker(const BlockGraph& block, const OptionLimits& limits)
+  OptionMaker(const BlockGraph& block, const BlockOptionLimits& limits)
       : block_(block), limits_(limits), sets_(recompute_sets(block)), dearness_(block.memories.size()) {
     for (size_t set = 0; set < sets_.size(); ++set)
       for (size_t memory = 0; memory < dearness_.size(); ++memory)
@@ -96,8 +96,8 @@ class OptionMaker {
     return memories;
   }
 
-  int64_t bytes(int memory) const { return block_.memories[memory].movable_bytes; }
-  bool moves(int memory) const { return bytes(memory) > 0 && bytes(memory) >= limits_.move_min_bytes; }
+  int64_t bytes(int memory) const { return block_.memories[memory].offloadable_bytes; }
+  bool moves(int memory) const { return bytes(memory) > 0 && bytes(memory) >= limits_.offload_min_bytes; }
 
   void add_options(const RecomputeSet& set, std::vector<BlockOption>& options) const {
     const std::vector<int> movable = this->movable(set);
@@ -107,25 +107,25 @@ class OptionMaker {
     options.push_back(option);
     int step = 1;
     for (const int memory : movable) {
-      option.places.push_back({memory, Place::host});
+      option.places.push_back({memory, TensorPlacement::host});
       option.resident_bytes -= bytes(memory);
-      option.moved_bytes += bytes(memory);
-      if (option.moved_bytes * kMoveSteps < step * all) continue;
+      option.offloaded_bytes += bytes(memory);
+      if (option.offloaded_bytes * kMoveSteps < step * all) continue;
       options.push_back(option);
-      step = static_cast<int>(option.moved_bytes * kMoveSteps / all) + 1;
+      step = static_cast<int>(option.offloaded_bytes * kMoveSteps / all) + 1;
     }
   }
 
   BlockOption nothing_moved(const RecomputeSet& set) const {
     BlockOption option{.resident_bytes = set.bytes, .recompute_ms = set.ms};
-    option.recompute_peak_bytes = RemadeWalk(block_, set).peak_bytes();
-    for (int memory = 0; memory < static_cast<int>(set.remade.size()); ++memory)
-      if (set.remade[memory]) option.places.push_back({memory, Place::recompute});
+    option.recompute_peak_bytes = RecomputeWalk(block_, set).peak_bytes();
+    for (int memory = 0; memory < static_cast<int>(set.recomputed.size()); ++memory)
+      if (set.recomputed[memory]) option.places.push_back({memory, TensorPlacement::recompute});
     return option;
   }
 
   const BlockGraph& block_;
-  const OptionLimits& limits_;
+  const BlockOptionLimits& limits_;
   std::vector<RecomputeSet> sets_;  // most bytes first
   std::vector<int> dearness_;       // by memory: the last of sets_ that keeps it
 };
@@ -133,7 +133,7 @@ class OptionMaker {
 // Keeps everything, for ops that get no other option.
 BlockOption nothing_placed(const BlockGraph& block) {
   BlockOption option;
-  for (const BlockMemory& memory : block.memories) option.resident_bytes += memory.wanted ? memory.bytes : 0;
+  for (const BlockMemoryNode& memory : block.memories) option.resident_bytes += memory.wanted ? memory.bytes : 0;
   return option;
 }
 
@@ -141,7 +141,8 @@ BlockOption nothing_placed(const BlockGraph& block) {
 std::vector<int> structures(const std::vector<BlockGraph>& blocks) {
   std::vector<int> of_block, first;
   for (int block = 0; block < static_cast<int>(blocks.size()); ++block) {
-    const auto known = std::find_if(first.begin(), first.end(), [&](int b) { return blocks[b].like(blocks[block]); });
+    const auto known =
+        std::find_if(first.begin(), first.end(), [&](int b) { return blocks[b].has_same_structure(blocks[block]); });
     of_block.push_back(static_cast<int>(known - first.begin()));
     if (known == first.end()) first.push_back(block);
   }
@@ -167,30 +168,30 @@ BlockGraph representative(const std::vector<BlockGraph>& blocks, const std::vect
 void add_disk_options(std::vector<BlockOption>& options) {
   const size_t count = options.size();
   for (size_t i = 0; i < count; ++i) {
-    if (options[i].moved_bytes == 0) continue;
+    if (options[i].offloaded_bytes == 0) continue;
     BlockOption& option = options.emplace_back(BlockOption(options[i]));
-    option.disk_bytes = option.moved_bytes;
-    for (PlacedMemory& placed : option.places)
-      if (placed.place == Place::host) placed.place = Place::disk;
+    option.disk_bytes = option.offloaded_bytes;
+    for (MemoryPlacement& placed : option.places)
+      if (placed.place == TensorPlacement::host) placed.place = TensorPlacement::disk;
   }
 }
 
 std::vector<BlockOption> translated(std::vector<BlockOption> options, const BlockGraph& block) {
   for (BlockOption& option : options)
-    for (PlacedMemory& placed : option.places) placed.memory = block.memories[placed.memory].number;
+    for (MemoryPlacement& placed : option.places) placed.memory = block.memories[placed.memory].number;
   return options;
 }
 
 }  // namespace
 
-std::vector<BlockChoices> block_options(const ProgramFacts& facts, const MemoryGraph& graph,
-                                        const plan::StepCosts& costs, const OptionLimits& limits) {
+std::vector<BlockOptionSet> block_options(const ProgramFacts& facts, const MemoryGraph& graph,
+                                          const plan::StepCosts& costs, const BlockOptionLimits& limits) {
   const std::vector<BlockGraph> blocks = block_graphs(facts, graph, costs, limits.saved_min_bytes);
   const std::vector<int> structure = structures(blocks);
   std::map<int, std::vector<BlockOption>> options;  // by structure
-  std::vector<BlockChoices> choices;
+  std::vector<BlockOptionSet> choices;
   for (int i = 0; i < static_cast<int>(blocks.size()); ++i) {
-    BlockChoices& choice = choices.emplace_back(BlockChoices{.block = i - 1, .structure = structure[i]});
+    BlockOptionSet& choice = choices.emplace_back(BlockOptionSet{.block = i - 1, .structure = structure[i]});
     const bool outside = i == 0 || i + 1 == static_cast<int>(blocks.size());
     if (outside && !limits.outside) {
       choice.options = {nothing_placed(blocks[i])};
@@ -207,15 +208,15 @@ std::vector<BlockChoices> block_options(const ProgramFacts& facts, const MemoryG
 }
 
 plan::Plan plan_of_options(std::span<const BlockOption> chosen, const ProgramFacts& facts, const MemoryGraph& graph,
-                             const OptionLimits& limits, std::string name) {
-  plan::Draft draft(facts);
+                           const BlockOptionLimits& limits, std::string name) {
+  plan::PlanDraft draft(facts);
   for (const BlockOption& option : chosen)
-    for (const PlacedMemory& placed : option.places) draft.fill(graph.memories()[placed.memory], placed.place);
+    for (const MemoryPlacement& placed : option.places) draft.fill(graph.memories()[placed.memory], placed.place);
   plan::Plan plan;
   plan.strategy = std::move(name);
   plan.placements = draft.placements();
   plan.saved_min_bytes = limits.saved_min_bytes;
-  plan.transfer.min_bytes = limits.move_min_bytes;
+  plan.transfer.min_bytes = limits.offload_min_bytes;
   return plan;
 }
 

@@ -12,37 +12,37 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/strategy/plan.h"
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/facts/step_costs.h"
 #include "core/plan/rules/memory_graph.h"
+#include "core/plan/strategy/plan.h"
 
 namespace memtune::planner {
 
-struct PlacedMemory {
+struct MemoryPlacement {
   int memory = 0;  // index into MemoryGraph::memories()
-  plan::Place place = plan::Place::keep;
-  bool operator==(const PlacedMemory&) const = default;
+  plan::TensorPlacement place = plan::TensorPlacement::keep;
+  bool operator==(const MemoryPlacement&) const = default;
 };
 
 struct BlockOption {
-  std::vector<PlacedMemory> places = {};  // all that are not keep
-  int64_t resident_bytes = 0;             // stay on the device
-  int64_t moved_bytes = 0;
+  std::vector<MemoryPlacement> places = {};  // all that are not keep
+  int64_t resident_bytes = 0;                // stay on the device
+  int64_t offloaded_bytes = 0;
   int64_t disk_bytes = 0;            // part of moved_bytes that may spill to disk
   double recompute_ms = 0;           // each op counts once
   int64_t recompute_peak_bytes = 0;  // estimate of recomputed bytes alive together, as if every reader saved them
 };
 
-struct OptionLimits {
-  int64_t move_min_bytes = plan::TransferSettings().min_bytes;  // smaller memories are not offloaded
-  int64_t saved_min_bytes = plan::Plan().saved_min_bytes;       // smaller private tensors always stay
-  int most = 12;                                                  // options per block; at least 2
+struct BlockOptionLimits {
+  int64_t offload_min_bytes = plan::TransferSettings().min_bytes;  // smaller memories are not offloaded
+  int64_t saved_min_bytes = plan::Plan().saved_min_bytes;          // smaller private tensors always stay
+  int most = 12;                                                   // options per block; at least 2
   bool disk = false;     // offloaded bytes may spill to disk: all of a block's, or none
   bool outside = false;  // ops outside of blocks get options too; else they keep everything
 };
 
-struct BlockChoices {
+struct BlockOptionSet {
   int block = 0;      // -1: ops before and between the blocks; number of blocks: ops after them
   int structure = 0;  // blocks with the same number have the same options
   // Most resident bytes first; the first keeps everything. Options with the disk come last.
@@ -51,11 +51,11 @@ struct BlockChoices {
 
 // In the order of the forward, with an entry before the blocks and one after them. `facts` must be measured; `graph`
 // and `costs` are of the same program.
-std::vector<BlockChoices> block_options(const plan::ProgramFacts& facts, const plan::MemoryGraph& graph,
-                                        const plan::StepCosts& costs, const OptionLimits& limits);
+std::vector<BlockOptionSet> block_options(const plan::ProgramFacts& facts, const plan::MemoryGraph& graph,
+                                          const plan::StepCosts& costs, const BlockOptionLimits& limits);
 
 // Returns the plan that applies these options; what no option names is kept.
 plan::Plan plan_of_options(std::span<const BlockOption> chosen, const plan::ProgramFacts& facts,
-                             const plan::MemoryGraph& graph, const OptionLimits& limits, std::string name);
+                           const plan::MemoryGraph& graph, const BlockOptionLimits& limits, std::string name);
 
 }  // namespace memtune::planner

@@ -39,7 +39,8 @@ class ChainWalk {
     return chain_.write_bytes_per_ms > 0 ? static_cast<double>(bytes) / chain_.write_bytes_per_ms : 0;
   }
   double back_ms(const ChainOption& option) const {
-    const double copy = option.moved_bytes > 0 ? static_cast<double>(option.moved_bytes) / chain_.in_bytes_per_ms : 0;
+    const double copy =
+        option.offloaded_bytes > 0 ? static_cast<double>(option.offloaded_bytes) / chain_.in_bytes_per_ms : 0;
     const double read = option.disk_bytes > 0 ? static_cast<double>(option.disk_bytes) / chain_.read_bytes_per_ms : 0;
     return std::max(copy, read);
   }
@@ -79,7 +80,7 @@ class ChainWalk {
     cost_.forward_wait_ms += wait;
     cost_.ms += wait + chain_.blocks[i].forward_ms;
     run(chain_.blocks[i].forward_ms);
-    leaving_ += static_cast<double>(option.moved_bytes);
+    leaving_ += static_cast<double>(option.offloaded_bytes);
     writing_ms_ += write_ms(option.disk_bytes);
     resident_ += static_cast<double>(option.resident_bytes);
   }
@@ -90,7 +91,7 @@ class ChainWalk {
     // The copy back began with the backward of the next block.
     const double late = std::max(0.0, back_ms(option) - behind_ms_);
     run(late);
-    const double next = i > 0 ? static_cast<double>(chosen(chain_, choice_, i - 1).moved_bytes) : 0;
+    const double next = i > 0 ? static_cast<double>(chosen(chain_, choice_, i - 1).offloaded_bytes) : 0;
     const double bytes = static_cast<double>(option.backward_peak_bytes) + next;
     const double wait = make_room(bytes);
     if (!cost_.fits) return;

@@ -19,13 +19,13 @@ namespace memtune::planner {
 
 struct ChainOption {
   int64_t resident_bytes = 0;      // on the device between its forward and its backward
-  int64_t moved_bytes = 0;         // copied out after its forward and back before its backward
+  int64_t offloaded_bytes = 0;     // copied out after its forward and back before its backward
   double recompute_ms = 0;         // added to its backward
   int64_t forward_peak_bytes = 0;  // peak while its forward runs, its own values included
   // Peak while its backward runs, on top of the resident bytes of the blocks before it. Includes what was copied back.
   int64_t backward_peak_bytes = 0;
   int64_t disk_bytes = 0;  // part of moved_bytes that is written to disk
-  int64_t host_bytes() const { return moved_bytes - disk_bytes; }
+  int64_t host_bytes() const { return offloaded_bytes - disk_bytes; }
 };
 
 struct ChainBlock {

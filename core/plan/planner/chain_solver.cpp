@@ -4,9 +4,9 @@
 #include <limits>
 #include <tuple>
 
-#include "core/plan/planner/chain_bound.h"
-#include "core/plan/planner/chain_labels.h"
-#include "core/plan/planner/chain_reduced.h"
+#include "core/plan/planner/chain_label_search.h"
+#include "core/plan/planner/chain_lower_bound.h"
+#include "core/plan/planner/pruned_chain.h"
 
 namespace memtune::planner {
 namespace {
@@ -33,11 +33,11 @@ class ChoicePool {
   bool may_take(double least_ms) const { return plans_.size() < most_ || least_ms * (1 - kMargin) <= worst_ms_; }
 
   // Sorts, drops duplicates, and keeps the best `most`.
-  const std::vector<ChainPlan>& tidy() {
-    std::ranges::sort(plans_, [](const ChainPlan& a, const ChainPlan& b) {
+  const std::vector<ChainSolution>& tidy() {
+    std::ranges::sort(plans_, [](const ChainSolution& a, const ChainSolution& b) {
       return std::tie(a.cost.ms, a.choice) < std::tie(b.cost.ms, b.choice);
     });
-    const auto is_same = [](const ChainPlan& a, const ChainPlan& b) { return a.choice == b.choice; };
+    const auto is_same = [](const ChainSolution& a, const ChainSolution& b) { return a.choice == b.choice; };
     plans_.erase(std::unique(plans_.begin(), plans_.end(), is_same), plans_.end());
     if (plans_.size() > most_) plans_.resize(most_);
     if (!plans_.empty()) worst_ms_ = plans_.back().cost.ms;
@@ -49,13 +49,13 @@ class ChoicePool {
  private:
   const Chain& chain_;
   size_t most_;
-  std::vector<ChainPlan> plans_;
+  std::vector<ChainSolution> plans_;
   double worst_ms_ = std::numeric_limits<double>::infinity();
 };
 
 class ChainSearch {
  public:
-  ChainSearch(const Chain& chain, size_t most, const ChainEffort& effort)
+  ChainSearch(const Chain& chain, size_t most, const ChainSearchEffort& effort)
       : reduced_(chain), pool_(reduced_.chain(), most), most_(most), effort_(effort) {}
 
   void run() {
@@ -65,7 +65,7 @@ class ChainSearch {
       lower_ms_ = 0;
       return;
     }
-    ChainBound bound(reduced_);
+    ChainLowerBound bound(reduced_);
     find(bound, first_labels());
     bound.raise(std::min(pool_.best_ms(), 2 * bound.root_ms()), effort_.steps);
     find(bound, first_labels());
@@ -77,9 +77,9 @@ class ChainSearch {
     lower_ms_ = std::min(proven_ms, pool_.best_ms()) * (1 - kMargin);
   }
 
-  std::vector<ChainPlan> plans() {
-    std::vector<ChainPlan> plans = pool_.tidy();
-    for (ChainPlan& plan : plans) plan.choice = reduced_.original(plan.choice);
+  std::vector<ChainSolution> plans() {
+    std::vector<ChainSolution> plans = pool_.tidy();
+    for (ChainSolution& plan : plans) plan.choice = reduced_.original(plan.choice);
     return plans;
   }
   double lower_ms() const { return lower_ms_; }
@@ -96,9 +96,9 @@ class ChainSearch {
   size_t first_labels() const { return std::min(kFirstLabels, most_labels() / 4); }
 
   // Returns the least time that a dropped choice may take.
-  double find(const ChainBound& bound, size_t cap) {
+  double find(const ChainLowerBound& bound, size_t cap) {
     const double best_ms = pool_.best_ms();
-    LabelSearch search(reduced_, bound, best_ms * (1 + (most_ > 1 ? 2e-3 : -kMargin)), cap);
+    ChainLabelSearch search(reduced_, bound, best_ms * (1 + (most_ > 1 ? 2e-3 : -kMargin)), cap);
     for (const std::vector<int>& choice : search.run()) pool_.add(choice);
     return search.dropped_ms();
   }
@@ -146,22 +146,22 @@ class ChainSearch {
     return reduced_.options(block)[static_cast<size_t>(option)].recompute_ms;
   }
 
-  ReducedChain reduced_;
+  PrunedChain reduced_;
   ChoicePool pool_;
   size_t most_;
-  ChainEffort effort_;
+  ChainSearchEffort effort_;
   double unhindered_ms_ = 0;  // of the choice being changed, without waits
   double lower_ms_ = std::numeric_limits<double>::infinity();
 };
 
 }  // namespace
 
-std::optional<ChainPlan> solve(const Chain& chain) {
-  const std::vector<ChainPlan> plans = solve_best(chain, 1);
+std::optional<ChainSolution> solve(const Chain& chain) {
+  const std::vector<ChainSolution> plans = solve_best(chain, 1);
   return plans.empty() ? std::nullopt : std::optional(plans.front());
 }
 
-std::vector<ChainPlan> solve_best(const Chain& chain, size_t most, const ChainEffort& effort) {
+std::vector<ChainSolution> solve_best(const Chain& chain, size_t most, const ChainSearchEffort& effort) {
   ChainSearch search(chain, most, effort);
   search.run();
   return search.plans();
@@ -173,13 +173,13 @@ double lower_bound_ms(const Chain& chain) {
   return search.lower_ms();
 }
 
-std::optional<int64_t> least_budget(const Chain& chain) { return ReducedChain(chain).least_budget(); }
+std::optional<int64_t> least_budget(const Chain& chain) { return PrunedChain(chain).least_budget(); }
 
 std::optional<double> saved_ms(const Chain& chain, int64_t step_bytes) {
-  const std::optional<ChainPlan> before = solve(chain);
+  const std::optional<ChainSolution> before = solve(chain);
   Chain more = chain;
   more.budget_bytes += step_bytes;
-  const std::optional<ChainPlan> after = solve(more);
+  const std::optional<ChainSolution> after = solve(more);
   if (!before || !after) return std::nullopt;
   return before->cost.ms - after->cost.ms;
 }

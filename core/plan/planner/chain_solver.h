@@ -16,22 +16,22 @@
 namespace memtune::planner {
 
 // Search effort. A caller that scores the choices with a better model needs good choices, not proofs.
-struct ChainEffort {
+struct ChainSearchEffort {
   size_t labels = 320'000;  // kept, of all blocks together; twice as many with a host limit
   bool pairs = true;        // also change two blocks at once, in what was found
   int steps = 1000;         // of the ascent to a better bound
 };
 
-struct ChainPlan {
+struct ChainSolution {
   std::vector<int> choice;  // one option per block
   ChainCost cost;           // by simulate()
 };
 
 // The fastest choice that fits; nothing if none does.
-std::optional<ChainPlan> solve(const Chain& chain);
+std::optional<ChainSolution> solve(const Chain& chain);
 
 // The best `most` different choices found, fastest first; empty if none fits.
-std::vector<ChainPlan> solve_best(const Chain& chain, size_t most, const ChainEffort& effort = {});
+std::vector<ChainSolution> solve_best(const Chain& chain, size_t most, const ChainSearchEffort& effort = {});
 
 // No choice that fits is faster; infinity if none fits. Takes as long as solve().
 double lower_bound_ms(const Chain& chain);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/plan/planner/step_beside.h"
-#include "core/plan/planner/step_playback.h"
+#include "core/plan/planner/step_simulator.h"
+#include "core/plan/planner/unmodelled_memory.h"
 
 namespace memtune::planner {
 namespace {
@@ -44,17 +44,17 @@ Growing find_growing(const ProgramFacts& facts, const StepCosts& costs) {
 }
 
 // Bytes held by the values in each later step.
-StepBeside held_by(const ProgramFacts& facts, const StepCosts& costs, const StepBeside& beside) {
+UnmodelledMemory held_by(const ProgramFacts& facts, const StepCosts& costs, const UnmodelledMemory& unmodelled) {
   constexpr int kSteps = 2;
-  const StepTables tables(facts, costs);
+  const StepSimulationTables tables(facts, costs);
   const plan::Plan keeps;
-  BlockCache cache(costs.grain_bytes);
-  StepBeside held;
+  SimulatedCachingAllocator cache(costs.grain_bytes);
+  UnmodelledMemory held;
   for (int step = 0; step < kSteps; ++step) {
-    schedule::LearnedSchedule schedule;
-    StepPlayback playback(tables, costs, beside, keeps, schedule, cache);
-    playback.play();
-    held = playback.held();
+    schedule::LearnedOffloadSchedule schedule;
+    StepSimulator simulator(tables, costs, unmodelled, keeps, schedule, cache);
+    simulator.simulate_step();
+    held = simulator.held();
   }
   return held;
 }
@@ -66,22 +66,22 @@ struct Lasting {
 
 // If gradients were not recorded, takes the least unmodelled memory from a moment to the end. That counts them too
 // early.
-std::vector<int64_t> lasting_at_most(const StepCosts& costs, const StepBeside& beside) {
-  std::vector<int64_t> lasting(costs.moments.size() + 1, std::max(costs.start_bytes, beside.after_peak_bytes));
+std::vector<int64_t> lasting_at_most(const StepCosts& costs, const UnmodelledMemory& unmodelled) {
+  std::vector<int64_t> lasting(costs.moments.size() + 1, std::max(costs.start_bytes, unmodelled.after_peak_bytes));
   for (size_t i = costs.moments.size(); i-- > 0;)
-    lasting[i] = std::max(costs.start_bytes, std::min(lasting[i + 1], beside.moments[i].before_bytes));
+    lasting[i] = std::max(costs.start_bytes, std::min(lasting[i + 1], unmodelled.moments[i].before_bytes));
   for (size_t i = 0; i < costs.gradient_bytes.size(); ++i) lasting[i] = costs.start_bytes + costs.gradient_bytes[i];
   return lasting;
 }
 
 // A gradient becomes that of the parameter when backward of its op has freed its saved tensors: by the next unpack.
-std::vector<Lasting> find_lasting(const StepCosts& costs, const StepBeside& beside) {
-  const std::vector<int64_t> most = lasting_at_most(costs, beside);
+std::vector<Lasting> find_lasting(const StepCosts& costs, const UnmodelledMemory& unmodelled) {
+  const std::vector<int64_t> most = lasting_at_most(costs, unmodelled);
   std::vector<Lasting> lasting(costs.moments.size());
   int64_t next = most.back();
   for (size_t i = costs.moments.size(); i-- > 0;) {
     const bool unpacks = costs.moments[i].kind == StepCosts::Moment::Kind::unpack;
-    const StepBeside::Entry& there = beside.moments[i];
+    const UnmodelledMemory::Entry& there = unmodelled.moments[i];
     lasting[i] = {std::min(unpacks ? most[i] : next, there.before_bytes), std::min(next, there.peak_bytes)};
     if (unpacks) next = most[i];
   }
@@ -91,28 +91,29 @@ std::vector<Lasting> find_lasting(const StepCosts& costs, const StepBeside& besi
 }  // namespace
 
 StepCosts fixed_costs(const ProgramFacts& facts, const StepCosts& costs) {
-  const StepTables tables(facts, costs);
-  const StepBeside beside = find_beside(tables, costs);
+  const StepSimulationTables tables(facts, costs);
+  const UnmodelledMemory unmodelled = find_unmodelled_memory(tables, costs);
   const Growing growing = find_growing(facts, costs);
   StepCosts fixed = costs;
   fixed.step_ms = fixed.before_ms = fixed.rerun_ms = 0;
   fixed.after_ms = tables.scale * costs.after_ms;
   for (size_t i = 0; i < fixed.values.size(); ++i)
     if (growing.values[i]) fixed.values[i].bytes = 0;
-  const StepBeside held = held_by(facts, fixed, beside);
+  const UnmodelledMemory held = held_by(facts, fixed, unmodelled);
   for (size_t i = 0; i < fixed.runs.size(); ++i) {
     StepCosts::Run& run = fixed.runs[i];
     run.ms = run.host_ms = 0;
-    run.before_bytes = beside.runs[i].before_bytes + held.runs[i].before_bytes;
+    run.before_bytes = unmodelled.runs[i].before_bytes + held.runs[i].before_bytes;
     if (!growing.runs[i]) continue;
     run.own_bytes = 0;
     for (const int value : run.makes) run.own_bytes += fixed.values[value].bytes;
   }
-  const std::vector<Lasting> lasting = find_lasting(costs, beside);
-  fixed.before_peak_bytes = std::min(lasting.front().before_bytes, beside.before_peak_bytes) + held.before_peak_bytes;
+  const std::vector<Lasting> lasting = find_lasting(costs, unmodelled);
+  fixed.before_peak_bytes =
+      std::min(lasting.front().before_bytes, unmodelled.before_peak_bytes) + held.before_peak_bytes;
   for (size_t i = 0; i < fixed.moments.size(); ++i) {
     StepCosts::Moment& moment = fixed.moments[i];
-    const StepBeside::Entry& there = held.moments[i];
+    const UnmodelledMemory::Entry& there = held.moments[i];
     moment.ms = moment.host_ms = 0;
     moment.before_bytes = lasting[i].before_bytes +
                           (moment.kind == StepCosts::Moment::Kind::unpack ? there.peak_bytes : there.before_bytes);

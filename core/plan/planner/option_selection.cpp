@@ -12,10 +12,10 @@ namespace {
 
 constexpr double kNearlyEqual = 0.005;  // of the block's bytes and ms
 constexpr double kWorthwhile = 0.002;   // gain, as a share of the cost of a block
-constexpr double kLeastCost = 0.01;     // added to each cost, so that cheap options compare like the rest
+constexpr double kMinCost = 0.01;       // added to each cost, so that cheap options compare like the rest
 
 auto by_resident(const BlockOption& option) {
-  return std::tuple(-option.resident_bytes, option.moved_bytes, option.recompute_ms);
+  return std::tuple(-option.resident_bytes, option.offloaded_bytes, option.recompute_ms);
 }
 
 class Selection {
@@ -40,9 +40,9 @@ class Selection {
 
   // The fastest, the smallest, and the smallest that offloads nothing.
   void take_extremes() {
-    take_least([](const BlockOption& o) { return std::tuple(o.recompute_ms, o.moved_bytes); });
+    take_least([](const BlockOption& o) { return std::tuple(o.recompute_ms, o.offloaded_bytes); });
     take_least([](const BlockOption& o) { return std::tuple(o.resident_bytes, o.recompute_ms); });
-    take_least([](const BlockOption& o) { return std::tuple(o.moved_bytes, o.resident_bytes); });
+    take_least([](const BlockOption& o) { return std::tuple(o.offloaded_bytes, o.resident_bytes); });
   }
 
   template <class Rank>
@@ -58,7 +58,7 @@ class Selection {
   bool near(const BlockOption& a, const BlockOption& b) const {
     const auto close = [](double x, double y, double whole) { return std::abs(x - y) <= kNearlyEqual * whole; };
     return close(static_cast<double>(a.resident_bytes), static_cast<double>(b.resident_bytes), most_bytes_) &&
-           close(static_cast<double>(a.moved_bytes), static_cast<double>(b.moved_bytes), most_bytes_) &&
+           close(static_cast<double>(a.offloaded_bytes), static_cast<double>(b.offloaded_bytes), most_bytes_) &&
            close(a.recompute_ms, b.recompute_ms, most_ms_);
   }
 
@@ -86,8 +86,8 @@ class Selection {
   double cost(const BlockOption& option, size_t price) const {
     const auto [resident, moved] = prices_[price];
     const double bytes =
-        resident * static_cast<double>(option.resident_bytes) + moved * static_cast<double>(option.moved_bytes);
-    return kLeastCost + option.recompute_ms / most_ms_ + bytes / most_bytes_;
+        resident * static_cast<double>(option.resident_bytes) + moved * static_cast<double>(option.offloaded_bytes);
+    return kMinCost + option.recompute_ms / most_ms_ + bytes / most_bytes_;
   }
 
   void lower(std::vector<double>& costs, const BlockOption& option) const {
@@ -110,8 +110,8 @@ class Selection {
   }
 
   double distance(const BlockOption& a, const BlockOption& b) const {
-    const double bytes =
-        static_cast<double>(std::abs(a.resident_bytes - b.resident_bytes) + std::abs(a.moved_bytes - b.moved_bytes));
+    const double bytes = static_cast<double>(std::abs(a.resident_bytes - b.resident_bytes) +
+                                             std::abs(a.offloaded_bytes - b.offloaded_bytes));
     return bytes / most_bytes_ + std::abs(a.recompute_ms - b.recompute_ms) / most_ms_;
   }
 

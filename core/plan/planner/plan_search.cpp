@@ -17,8 +17,8 @@ constexpr double kNear = 0.002;           // of the budget: a peak this near use
 constexpr double kCopyTax = 0.01;         // stands for StepCosts::copy_slowdown if that was not measured
 constexpr double kGood = 1.0005;          // of the lower bound: fast enough, the search ends
 constexpr int kTries = 3;                 // of a change that fails, in parts that are alike; then it is skipped
-constexpr int64_t kStaging = 4, kLeastStaging = 64 << 20;  // host memory that stages writes: a fraction; least bytes
-constexpr ChainEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
+constexpr int64_t kStaging = 4, kMinStaging = 64 << 20;  // host memory that stages writes: a fraction; least bytes
+constexpr ChainSearchEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
 
 }  // namespace
 
@@ -51,10 +51,10 @@ PlanSearch::Choice PlanSearch::smallest() {
   score_alike();
   for (Chain& chain : chains()) {
     chain.budget_bytes = least_budget(chain).value_or(0);
-    for (const ChainPlan& plan : solve_best(chain, kScored, kEffort)) score(plan.choice);
+    for (const ChainSolution& plan : solve_best(chain, kScored, kEffort)) score(plan.choice);
   }
   const auto least = std::ranges::min_element(scores_, {}, [this](const Scored& scored) {
-    return std::pair(!limits_.kept_by(scored.second), scored.second.peak_bytes);
+    return std::pair(!limits_.satisfied_by(scored.second), scored.second.peak_bytes);
   });
   return least->first;
 }
@@ -75,7 +75,7 @@ const StepPrediction& PlanSearch::score(const Choice& choice) {
 }
 
 void PlanSearch::take_better(const Scored& scored) {
-  if (limits_.kept_by(scored.second) && (!best_ || faster(scored.second, best_->second))) best_ = &scored;
+  if (limits_.satisfied_by(scored.second) && (!best_ || faster(scored.second, best_->second))) best_ = &scored;
 }
 
 // Overlapped copies still slow compute down a little. If two plans are equally fast, the one that copies less is
@@ -119,7 +119,7 @@ std::vector<Chain> PlanSearch::chains() const {
   if (!planner_.limits_.disk) chains.pop_back();
   if (chains.size() == 1) return chains;
   chains[1].staging_bytes =
-      std::min(std::max(limits_.host_budget_bytes / kStaging, kLeastStaging), limits_.host_budget_bytes);
+      std::min(std::max(limits_.host_budget_bytes / kStaging, kMinStaging), limits_.host_budget_bytes);
   chains[1].host_budget_bytes = std::max<int64_t>(1, limits_.host_budget_bytes - chains[1].staging_bytes);
   return chains;
 }
@@ -134,9 +134,9 @@ void PlanSearch::score_chain(Chain chain) {
       if (!least || i > 0) return;
       chain.budget_bytes = *least;
     }
-    const std::vector<ChainPlan> plans = solve_best(chain, kScored, kEffort);
+    const std::vector<ChainSolution> plans = solve_best(chain, kScored, kEffort);
     if (plans.empty()) return;
-    for (const ChainPlan& plan : plans) score(plan.choice);
+    for (const ChainSolution& plan : plans) score(plan.choice);
     const int64_t more = score(plans.front().choice).peak_bytes - limits_.budget_bytes;
     if (std::abs(static_cast<double>(more)) < kNear * static_cast<double>(limits_.budget_bytes)) return;
     chain.budget_bytes -= more;
@@ -149,7 +149,7 @@ bool PlanSearch::may_be_faster(size_t part, int option) const {
   const BlockOption &now = option_of(part, best_->first[part]), &then = option_of(part, option);
   if (then.recompute_ms < now.recompute_ms) return true;
   if (then.disk_bytes < now.disk_bytes) return best_->second.disk_read_bytes + best_->second.disk_write_bytes > 0;
-  return then.moved_bytes < now.moved_bytes &&
+  return then.offloaded_bytes < now.offloaded_bytes &&
          (best_->second.wait_ms > 0 || planner_.costs_.copy_slowdown > 0 || then.recompute_ms == now.recompute_ms);
 }
 
@@ -203,7 +203,7 @@ void PlanSearch::change_pairs() {
 void PlanSearch::change_pair(size_t faster, size_t other, std::map<std::pair<Change, Change>, int>& useless) {
   const auto resident = [this](size_t part, int option) { return option_of(part, option).resident_bytes; };
   const auto in_host = [this](size_t part, int option) {
-    return option_of(part, option).moved_bytes - option_of(part, option).disk_bytes;
+    return option_of(part, option).offloaded_bytes - option_of(part, option).disk_bytes;
   };
   const auto gives_up = [&](int option) {
     const int now = best_->first[other];

@@ -49,10 +49,10 @@ class PlanSearch {
     return planner_.parts_[part].options[static_cast<size_t>(option)];
   }
   int options(size_t part) const { return static_cast<int>(planner_.parts_[part].options.size()); }
-  bool may_score() const { return scored_ < kMostScores; }
+  bool may_score() const { return scored_ < kMaxScores; }
   bool is_good() const;
 
-  static constexpr size_t kMostScores = 1500;  // predictions of the model in one search
+  static constexpr size_t kMaxScores = 1500;  // predictions of the model in one search
 
   const Planner& planner_;
   Planner::Scores& scores_;

@@ -55,11 +55,11 @@ constexpr int kRungs = 8;
 
 }  // namespace
 
-StepTiers tiers(const PlanLimits& limits, bool disk, const StepCosts& costs) {
+OffloadTierLimits tiers(const PlanLimits& limits, bool disk, const StepCosts& costs) {
   return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0};
 }
 
-std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, PlanLimits limit) {
+std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, PlanLimits limit) {
   std::vector<PlanLimits> limits;
   least_bytes = std::min(least_bytes, most_bytes);
   for (int i = 0; i < kRungs; ++i) {
@@ -70,7 +70,7 @@ std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, PlanLimit
   return limits;
 }
 
-Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const StepTiers& tiers)
+Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const OffloadTierLimits& tiers)
     : facts_(facts),
       graph_(facts),
       costs_(std::move(costs)),
@@ -78,7 +78,7 @@ Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const StepTie
       out_gb_per_s_(costs_.out_gb_per_s),
       in_gb_per_s_(costs_.in_gb_per_s),
       model_(std::in_place, facts_, costs_),
-      bound_(std::in_place, model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes) {
+      bound_(std::in_place, model_->tables(), costs_, model_->unmodelled(), limits_.offload_min_bytes) {
   limits_.outside = true;
   limits_.disk = tiers_.disk && tiers_.host_budget_bytes > 0;
   parts_ = block_options(facts_, graph_, costs_, limits_);
@@ -88,7 +88,7 @@ void Planner::scale_link(double factor) {
   costs_.out_gb_per_s = factor * out_gb_per_s_;
   costs_.in_gb_per_s = factor * in_gb_per_s_;
   model_.emplace(facts_, costs_);
-  bound_.emplace(model_->tables(), costs_, model_->unmodelled(), limits_.move_min_bytes);
+  bound_.emplace(model_->tables(), costs_, model_->unmodelled(), limits_.offload_min_bytes);
   scores_.clear();
 }
 
@@ -110,8 +110,8 @@ Chain Planner::make_chain() const {
     ChainBlock& block = chain.blocks.emplace_back(ChainBlock{part.forward_ms, part.backward_ms, {}});
     for (const BlockOption& option : parts_[i].options)
       block.options.push_back({.resident_bytes = std::max<int64_t>(0, grown - (kept - option.resident_bytes)),
-                               .moved_bytes = option.moved_bytes,
-                               .recompute_ms = option.recompute_ms + slowdown_ms * double(option.moved_bytes),
+                               .offloaded_bytes = option.offloaded_bytes,
+                               .recompute_ms = option.recompute_ms + slowdown_ms * double(option.offloaded_bytes),
                                .forward_peak_bytes = std::max<int64_t>(0, part.forward_bytes - part.before_bytes),
                                .backward_peak_bytes = std::max<int64_t>(0, part.backward_bytes - part.before_bytes),
                                .disk_bytes = option.disk_bytes});
@@ -131,7 +131,7 @@ const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const
   return found->second;
 }
 
-PlannedStep Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const {
+PredictedPlan Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const {
   return {make_plan(choice, name), score(choice), choice, least_ms(limits).value_or(0)};
 }
 
@@ -142,12 +142,12 @@ std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
   return bound_->least_ms(limits.budget_bytes, endless ? 0 : room);
 }
 
-std::optional<PlannedStep> Planner::plan(const PlanLimits& limits, const std::string& name) const {
+std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::string& name) const {
   const auto choice = PlanSearch(*this, limits, scores_).fastest();
   return choice ? std::optional(planned(*choice, limits, name)) : std::nullopt;
 }
 
-PlannedStep Planner::least_memory(PlanLimits limits, const std::string& name) const {
+PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) const {
   limits.budget_bytes = std::numeric_limits<int64_t>::max();
   const Choice smallest = PlanSearch(*this, limits, scores_).smallest();
   limits.budget_bytes = score(smallest).peak_bytes;
@@ -180,17 +180,19 @@ void Planner::search(std::span<const PlanLimits> limits, const std::function<voi
 
 // A search for one budget may find a better plan for another budget. Each budget therefore takes the best plan of all
 // searches. None is slower than the next tighter one, whose plan fits it too.
-std::vector<std::optional<PlannedStep>> Planner::ladder(std::span<const PlanLimits> limits, const NamePlan& name,
-                                                        const std::function<void(size_t)>& begin) const {
+std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const PlanLimits> limits,
+                                                                const NamePlan& name,
+                                                                const std::function<void(size_t)>& begin) const {
   search(limits, begin);
   std::vector<size_t> upwards(limits.size());
   std::iota(upwards.begin(), upwards.end(), size_t{0});
   std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
-  std::vector<std::optional<PlannedStep>> plans(limits.size());
+  std::vector<std::optional<PredictedPlan>> plans(limits.size());
   std::optional<Choice> below;
   for (const size_t i : upwards) {
     std::optional<Choice> best = PlanSearch(*this, limits[i], scores_).best_known();
-    if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].kept_by(score(*below))) best = below;
+    if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].satisfied_by(score(*below)))
+      best = below;
     if (best) plans[i] = planned(*best, limits[i], name(limits[i]));
     below = best;
   }

@@ -1,13 +1,13 @@
 // Finds the fastest plan that fits a memory budget, by simulation from the costs that one trial recorded.
 //
-//   options of each block ──> chain, label programme ──> choices, best first ──> StepModel: time and peak of each
+//   options of each block ──> chain, label programme ──> choices, best first ──> StepPredictor: time and peak of each
 //                                    ^                                                        │
 //                                    └──── the chain's budget, until the peaks agree <────────┘
 //
 // The chain is fast and rough; the model is exact and slower. The model scores the choices that the chain finds. The
-// best one is then improved block by block, until it is near the bound of StepBound. Scores are kept, and a search for
-// another budget starts with them. A search takes about a second for 48 blocks. Several budgets are searched in
-// parallel.
+// best one is then improved block by block, until it is near the bound of StepTimeLowerBound. Scores are kept, and a
+// search for another budget starts with them. A search takes about a second for 48 blocks. Several budgets are searched
+// in parallel.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@
 #include "core/plan/planner/block_options.h"
 #include "core/plan/planner/chain.h"
 #include "core/plan/planner/plan_reasons.h"
-#include "core/plan/planner/step_bound.h"
-#include "core/plan/planner/step_model.h"
+#include "core/plan/planner/step_predictor.h"
+#include "core/plan/planner/step_time_lower_bound.h"
 
 namespace memtune::planner {
 
-struct PlannedStep {
+struct PredictedPlan {
   plan::Plan plan;
   StepPrediction predicted;
   std::vector<int> choice = {};  // an option of each part
-  double least_ms = 0;           // no plan within the limits is predicted to be faster: StepBound
+  double least_ms = 0;           // no plan within the limits is predicted to be faster: StepTimeLowerBound
 };
 
 struct PlanLimits {
@@ -38,18 +38,18 @@ struct PlanLimits {
   int64_t host_budget_bytes = 0;  // 0: no limit
   int64_t disk_budget_bytes = 0;  // 0: no limit
 
-  bool kept_by(const StepPrediction& step) const {
+  bool satisfied_by(const StepPrediction& step) const {
     return step.peak_bytes <= budget_bytes && (host_budget_bytes == 0 || step.host_peak_bytes <= host_budget_bytes) &&
            (disk_budget_bytes == 0 || step.disk_peak_bytes <= disk_budget_bytes);
   }
 };
 
 // Where a step under `limits` may offload to. The disk counts only if `disk` is true and its speed is known.
-StepTiers tiers(const PlanLimits& limits, bool disk, const plan::StepCosts& costs);
+OffloadTierLimits tiers(const PlanLimits& limits, bool disk, const plan::StepCosts& costs);
 
 // Limits with budgets in equal steps from `most_bytes` (everything kept) down to `least_bytes`. Duplicates are dropped.
 // If most_bytes < least_bytes, there is one, with `most_bytes`. Other limits are copied from `limit`.
-std::vector<PlanLimits> rungs(int64_t most_bytes, int64_t least_bytes, PlanLimits limit);
+std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, PlanLimits limit);
 
 class Planner {
  public:
@@ -57,36 +57,36 @@ class Planner {
 
   // `costs` were recorded from the program of `facts`, which must outlive the planner. `tiers`: of the steps to plan;
   // the disk is used only if host memory has a budget.
-  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const StepTiers& tiers = {});
+  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const OffloadTierLimits& tiers = {});
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
   StepPrediction predict(const plan::Plan& plan) const { return model_->predict(plan, tiers_); }
   // Returns nothing if no plan that was found fits the limits. `name`: of the plan.
-  std::optional<PlannedStep> plan(const PlanLimits& limits, const std::string& name) const;
+  std::optional<PredictedPlan> plan(const PlanLimits& limits, const std::string& name) const;
   // The plan with the lowest peak allocated of those found that fit all other limits.
-  PlannedStep least_memory(PlanLimits limits, const std::string& name) const;
+  PredictedPlan least_memory(PlanLimits limits, const std::string& name) const;
   // One plan for each of several limits, in any order. No plan is slower than that of tighter limits. `begin` is called
   // before the wait for each search, with the number of searches that have ended.
-  std::vector<std::optional<PlannedStep>> ladder(std::span<const PlanLimits> limits, const NamePlan& name,
-                                                 const std::function<void(size_t)>& begin = {}) const;
+  std::vector<std::optional<PredictedPlan>> plan_budgets(std::span<const PlanLimits> limits, const NamePlan& name,
+                                                         const std::function<void(size_t)>& begin = {}) const;
 
   // `step` must come from this planner.
-  PlanReasons reasons(const PlannedStep& step) const;
+  PlanReasons reasons(const PredictedPlan& step) const;
 
   // Sets the PCIe bandwidth to `factor` times the recorded one and drops all scores.
   void scale_link(double factor);
 
  private:
   friend class PlanSearch;
-  friend class ReasonFinder;
+  friend class PlanReasonFinder;
   using Choice = std::vector<int>;  // an option of each of `parts_`
   using Scores = std::map<Choice, StepPrediction>;
 
   const StepPrediction& score(const Choice& choice, Scores& scores) const;
   const StepPrediction& score(const Choice& choice) const { return score(choice, scores_); }
   void search(std::span<const PlanLimits> limits, const std::function<void(size_t)>& begin) const;
-  PlannedStep planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const;
+  PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const;
   std::optional<double> least_ms(const PlanLimits& limits) const;
   Chain make_chain() const;
   plan::Plan make_plan(const Choice& choice, const std::string& name) const;
@@ -94,12 +94,12 @@ class Planner {
   const plan::ProgramFacts& facts_;
   const plan::MemoryGraph graph_;
   plan::StepCosts costs_;
-  const StepTiers tiers_;
+  const OffloadTierLimits tiers_;
   const double out_gb_per_s_, in_gb_per_s_;  // as recorded
-  std::optional<StepModel> model_;
-  OptionLimits limits_;
-  std::optional<StepBound> bound_;
-  std::vector<BlockChoices> parts_;  // before the blocks, the blocks, after them
+  std::optional<StepPredictor> model_;
+  BlockOptionLimits limits_;
+  std::optional<StepTimeLowerBound> bound_;
+  std::vector<BlockOptionSet> parts_;  // before the blocks, the blocks, after them
   mutable Scores scores_;
 };
 

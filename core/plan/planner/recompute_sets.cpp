@@ -11,13 +11,13 @@ namespace {
 using plan::MinCut;
 
 // The sum of two scaled costs, times a weight, fits in 60 bits.
-constexpr int64_t kMostUnits = int64_t{1} << 28;
+constexpr int64_t kMaxUnits = int64_t{1} << 28;
 
 // Scales `amounts` to whole numbers, whose sum is not far above kMostUnits.
 std::vector<int64_t> scaled(const std::vector<double>& amounts) {
   double sum = 0;
   for (const double amount : amounts) sum += amount;
-  const double unit = std::max(1.0, sum / kMostUnits);
+  const double unit = std::max(1.0, sum / kMaxUnits);
   std::vector<int64_t> units;
   for (const double amount : amounts) units.push_back(std::llround(amount / unit));
   return units;
@@ -27,14 +27,14 @@ class PriceSweep {
  public:
   explicit PriceSweep(const BlockGraph& block) : block_(block) {
     std::vector<double> bytes, ns;
-    for (const BlockMemory& memory : block.memories) bytes.push_back(static_cast<double>(memory.bytes));
+    for (const BlockMemoryNode& memory : block.memories) bytes.push_back(static_cast<double>(memory.bytes));
     for (const BlockOp& op : block.ops) ns.push_back(std::max(0.0, op.ms) * 1e6);
     bytes_ = scaled(bytes);
     time_ = scaled(ns);
   }
 
   std::vector<RecomputeSet> sweep() {
-    constexpr int64_t kMore = 2 * kMostUnits;  // more than any sum of amounts
+    constexpr int64_t kMore = 2 * kMaxUnits;  // more than any sum of amounts
     const Point fastest = solve(1, kMore), smallest = solve(kMore, 1);
     points_.push_back(fastest);
     if (smallest.bytes < fastest.bytes) {
@@ -64,7 +64,7 @@ class PriceSweep {
 
   // Two nodes per memory, one per op. The source side has what is available, what is recomputed, and the ops that run.
   int there(int memory) const { return 2 * memory; }
-  int remade(int memory) const { return 2 * memory + 1; }
+  int recomputed(int memory) const { return 2 * memory + 1; }
   int rerun(int op) const { return 2 * static_cast<int>(block_.memories.size()) + op; }
   int source() const { return rerun(static_cast<int>(block_.ops.size())); }
   int sink() const { return source() + 1; }
@@ -78,12 +78,12 @@ class PriceSweep {
   }
 
   void add_edges(int index, int64_t price, MinCut& cut) const {
-    const BlockMemory& memory = block_.memories[index];
+    const BlockMemoryNode& memory = block_.memories[index];
     if (memory.wanted) cut.add_edge(source(), there(index), MinCut::kNever);
-    if (!memory.can_be_remade) return cut.add_edge(there(index), sink(), price * bytes_[index]);
-    cut.add_edge(there(index), remade(index), price * bytes_[index]);
-    for (const int input : memory.inputs) cut.add_edge(remade(index), there(input), MinCut::kNever);
-    for (const int op : memory.reruns) cut.add_edge(remade(index), rerun(op), MinCut::kNever);
+    if (!memory.can_recompute) return cut.add_edge(there(index), sink(), price * bytes_[index]);
+    cut.add_edge(there(index), recomputed(index), price * bytes_[index]);
+    for (const int input : memory.inputs) cut.add_edge(recomputed(index), there(input), MinCut::kNever);
+    for (const int op : memory.reruns) cut.add_edge(recomputed(index), rerun(op), MinCut::kNever);
   }
 
   // Follows only what leads to a wanted memory: what costs nothing may be on either side of the cut.
@@ -99,15 +99,15 @@ class PriceSweep {
   }
 
   void visit(int index, const MinCut& cut, Point& point, std::vector<int>& queue, std::vector<bool>& reruns) const {
-    const BlockMemory& memory = block_.memories[index];
-    if (point.set.kept[index] || point.set.remade[index]) return;
-    if (!memory.can_be_remade || cut.on_sink_side(remade(index))) {
+    const BlockMemoryNode& memory = block_.memories[index];
+    if (point.set.kept[index] || point.set.recomputed[index]) return;
+    if (!memory.can_recompute || cut.on_sink_side(recomputed(index))) {
       point.set.kept[index] = true;
       point.set.bytes += memory.bytes;
       point.bytes += bytes_[index];
       return;
     }
-    point.set.remade[index] = true;
+    point.set.recomputed[index] = true;
     queue.insert(queue.end(), memory.inputs.begin(), memory.inputs.end());
     for (const int op : memory.reruns) {
       if (reruns[op]) continue;

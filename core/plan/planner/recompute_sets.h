@@ -11,9 +11,9 @@
 namespace memtune::planner {
 
 struct RecomputeSet {
-  std::vector<bool> remade, kept;  // by memory of the block; neither: not needed
-  int64_t bytes = 0;               // kept
-  double ms = 0;                   // of recomputation, each op once
+  std::vector<bool> recomputed, kept;  // by memory of the block; neither: not needed
+  int64_t bytes = 0;                   // kept
+  double ms = 0;                       // of recomputation, each op once
 };
 
 // Most bytes first.

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/record/trace/private_output.h"
 #include "core/base/text.h"
+#include "core/record/trace/private_save.h"
 
 namespace memtune::planner {
 namespace {
@@ -15,7 +15,7 @@ using plan::OpFacts;
 using plan::StepCosts;
 
 constexpr double kFlopsPerMs = 1e9;  // at 1 TFLOP/s
-constexpr double kMostFlops = 1e24;
+constexpr double kMaxFlops = 1e24;
 constexpr double kBackward = 2;  // gradients of both operands
 
 bool multiplies(const OpFacts& op) {
@@ -44,7 +44,7 @@ double rate(const MachineProfile& machine, std::string name) {
 }
 
 // A file may contain any number.
-double known_flops(const OpFacts& op) { return op.flops > 0 && op.flops < kMostFlops ? op.flops : 0; }
+double known_flops(const OpFacts& op) { return op.flops > 0 && op.flops < kMaxFlops ? op.flops : 0; }
 
 int width(const std::string& dtype) { return dtype == "float64" ? 8 : dtype == "float32" ? 4 : 2; }
 
@@ -52,15 +52,15 @@ double bytes_of(const StepCosts& costs, const std::vector<int>& values, bool out
   double bytes = 0;
   for (const int value : values) {
     const StepCosts::Value& one = costs.values[static_cast<size_t>(value)];
-    if (one.output != kPrivate || !outputs_only) bytes += static_cast<double>(one.bytes);
+    if (one.output != kPrivateSave || !outputs_only) bytes += static_cast<double>(one.bytes);
   }
   return bytes;
 }
 
 // An operand of a matmul that is not a value is a parameter. For matrices M by K, K by N and M by N, the product of the
 // element counts is the square of the multiply-adds.
-double parameter_bytes(const plan::ProgramFacts& facts, const StepCosts& costs, const StepCosts::Run& run,
-                       double flops, int width) {
+double parameter_bytes(const plan::ProgramFacts& facts, const StepCosts& costs, const StepCosts::Run& run, double flops,
+                       int width) {
   if (facts.ops[static_cast<size_t>(run.op)].op_class != OpClass::matmul || run.reads.size() != 1) return 0;
   const double read = bytes_of(costs, run.reads) / width, made = bytes_of(costs, run.makes, true) / width;
   if (read == 0 || made == 0) return 0;
@@ -74,7 +74,7 @@ double moved_bytes(const StepCosts& costs, const StepCosts::Run& run) {
 
 }  // namespace
 
-Roof& Roof::operator+=(const Roof& other) {
+RooflineTime& RooflineTime::operator+=(const RooflineTime& other) {
   from_ms += other.from_ms;
   to_ms += other.to_ms;
   return *this;
@@ -85,14 +85,14 @@ Roofline::Roofline(const plan::ProgramFacts& facts, const StepCosts& costs, cons
     : memory_{1 / (plan::kBytesPerMs * from.memory_gb_per_s), 1 / (plan::kBytesPerMs * to.memory_gb_per_s)} {
   std::vector<int> times(facts.ops.size());  // facts sum up an op's runs
   for (const StepCosts::Run& run : costs.runs) ++times[static_cast<size_t>(run.op)];
-  Roof unsaved;
+  RooflineTime unsaved;
   for (const StepCosts::Run& run : costs.runs) {
     const OpFacts& op = facts.ops[static_cast<size_t>(run.op)];
     const double flops = known_flops(op) / times[static_cast<size_t>(run.op)];
     const std::string& own = op.dtype.empty() ? dtype : op.dtype;
     unknown_.push_back(multiplies(op) && flops == 0);
     by_arithmetic_.push_back(false);
-    Roof roof;
+    RooflineTime roof;
     if (!multiplies(op)) {
       arithmetic_.push_back(plain_ratio(from, to, memory_ratio()));
       roof = moved(moved_bytes(costs, run));

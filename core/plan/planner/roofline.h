@@ -15,9 +15,9 @@
 namespace memtune::planner {
 
 // Milliseconds on the machine that measured, and on the other.
-struct Roof {
+struct RooflineTime {
   double from_ms = 0, to_ms = 0;
-  Roof& operator+=(const Roof& other);
+  RooflineTime& operator+=(const RooflineTime& other);
 };
 
 class Roofline {
@@ -26,8 +26,8 @@ class Roofline {
   Roofline(const plan::ProgramFacts& facts, const plan::StepCosts& costs, const plan::MachineProfile& from,
            const plan::MachineProfile& to, const std::string& dtype);
 
-  const Roof& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
-  const Roof& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
+  const RooflineTime& forward(int run) const { return forward_[static_cast<size_t>(run)]; }
+  const RooflineTime& backward(int run) const { return backward_[static_cast<size_t>(run)]; }
 
   // Time on the other machine divided by that on this one, if only arithmetic, or only memory, is the bound.
   double arithmetic_ratio(int run) const { return arithmetic_[static_cast<size_t>(run)]; }
@@ -36,11 +36,11 @@ class Roofline {
   // Whether it multiplies an unknown amount; it then has no roofline.
   bool unknown(int run) const { return unknown_[static_cast<size_t>(run)]; }
 
-  Roof moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
+  RooflineTime moved(double bytes) const { return {memory_.from_ms * bytes, memory_.to_ms * bytes}; }
 
  private:
-  Roof memory_;  // per byte
-  std::vector<Roof> forward_, backward_;
+  RooflineTime memory_;  // per byte
+  std::vector<RooflineTime> forward_, backward_;
   std::vector<double> arithmetic_;
   std::vector<bool> by_arithmetic_, unknown_;
 };

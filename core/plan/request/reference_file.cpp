@@ -54,12 +54,12 @@ ReferenceGradient gradient_from(const json& entry) {
           from_hex(entry.at("noise"))};
 }
 
-Reference reference_from(const json& directory) {
-  Reference reference{directory.at("strategy"),
-                      from_hex(directory.at("loss")),
-                      from_hex(directory.at("loss_noise")),
-                      from_hex(directory.at("relative_noise")),
-                      {}};
+BaselineReference reference_from(const json& directory) {
+  BaselineReference reference{directory.at("strategy"),
+                              from_hex(directory.at("loss")),
+                              from_hex(directory.at("loss_noise")),
+                              from_hex(directory.at("relative_noise")),
+                              {}};
   for (const json& entry : directory.at("gradients")) reference.gradients.push_back(gradient_from(entry));
   return reference;
 }
@@ -106,7 +106,7 @@ void begin_reference(std::ostream& file) {
   file.write(nothing, sizeof nothing);
 }
 
-void finish_reference(std::ostream& file, const Reference& reference) {
+void finish_reference(std::ostream& file, const BaselineReference& reference) {
   json gradients = json::array();
   for (const ReferenceGradient& gradient : reference.gradients) gradients.push_back(to_json(gradient));
   const json directory = {{"strategy", reference.strategy},
@@ -123,7 +123,7 @@ void finish_reference(std::ostream& file, const Reference& reference) {
   file.write(reinterpret_cast<const char*>(&head), sizeof head);
 }
 
-Reference read_reference(const std::filesystem::path& path) {
+BaselineReference read_reference(const std::filesystem::path& path) {
   const InputFile file(path);
   const Head head = read_head(file, path);
   const auto size = static_cast<uint64_t>(file.size());
@@ -132,7 +132,7 @@ Reference read_reference(const std::filesystem::path& path) {
   file.read(text.data(), static_cast<int64_t>(text.size()), static_cast<int64_t>(head.directory));
   if (checksum_of(text) != head.checksum) refuse_reference(path, "a damaged reference file");
   try {
-    Reference reference = reference_from(parse_json(text));
+    BaselineReference reference = reference_from(parse_json(text));
     if (fill(reference.gradients, head.directory - kFirstGradient)) return reference;
   } catch (const json::exception&) {
   }
@@ -140,7 +140,7 @@ Reference read_reference(const std::filesystem::path& path) {
 }
 
 bool is_whole_reference(const std::filesystem::path& path) try {
-  const Reference reference = read_reference(path);
+  const BaselineReference reference = read_reference(path);
   const InputFile file(path);
   return std::ranges::all_of(reference.gradients, [&](const ReferenceGradient& gradient) {
     return !gradient.defined || is_whole(file, gradient);

@@ -26,7 +26,7 @@ struct ReferenceGradient {
   double noise = 0;
 };
 
-struct Reference {
+struct BaselineReference {
   std::string strategy;
   double loss = 0, loss_noise = 0;
   double relative_noise = 0;  // median of noise / largest element, over gradients that varied; 0: none varied
@@ -38,10 +38,10 @@ inline constexpr uint64_t kFirstGradient = 24;  // offset of the first gradient
 // Writes an empty header; the caller appends the gradients.
 void begin_reference(std::ostream& file);
 // Appends the directory and writes the header. The caller checks the stream for errors.
-void finish_reference(std::ostream& file, const Reference& reference);
+void finish_reference(std::ostream& file, const BaselineReference& reference);
 
 // Throws UsageError, with advice, for other files, another version or damage.
-Reference read_reference(const std::filesystem::path& path);
+BaselineReference read_reference(const std::filesystem::path& path);
 
 // Whether directory and gradients match their checksums. Reads the whole file.
 bool is_whole_reference(const std::filesystem::path& path);

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/base/text.h"
-#include "core/base/json_object.h"
+#include "core/base/json_object_reader.h"
 #include "core/base/loss_implementation.h"
+#include "core/base/text.h"
 #include "core/base/vocabulary.h"
 
 namespace memtune::plan {
@@ -15,8 +15,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMostTrialSteps = 1'000'000, kMostTrialRanks = 1 << 20;
-constexpr int64_t kMostTimeoutMs = int64_t{366} * 86'400'000;  // a year
+constexpr int kMaxTrialSteps = 1'000'000, kMaxTrialRanks = 1 << 20;
+constexpr int64_t kMaxTimeoutMs = int64_t{366} * 86'400'000;  // a year
 
 void check_name(const std::string& kind, const std::string& text, const std::vector<std::string>& known) {
   for (const std::string& name : known)
@@ -32,7 +32,7 @@ void check_range(const std::string& what, int64_t value, int64_t least, int64_t 
 }
 
 void check_finite(const std::string& what, double value) {
-  if (!(value >= 0 && value <= kMostNumber))
+  if (!(value >= 0 && value <= kMaxNumber))
     throw UsageError(what + " must be a finite number of at least 0, not " + std::to_string(value));
 }
 
@@ -78,9 +78,9 @@ json model_json(const ModelSource& model) {
 
 // Refuses flags that are not supported with several ranks.
 void check_ranks(const TrainingSettings& training) {
-  check_range("ranks", training.ranks, 1, kMostTrialRanks);
+  check_range("ranks", training.ranks, 1, kMaxTrialRanks);
   check_name("reshard", training.reshard, kReshard);
-  check_range("rank timeout", training.rank_timeout_ms, 1, kMostTimeoutMs);
+  check_range("rank timeout", training.rank_timeout_ms, 1, kMaxTimeoutMs);
   check_floating(training.shard_dtype);
   check_floating(training.reduce_dtype);
   const auto needs_ranks = [&](bool asked, const std::string& flag) {
@@ -105,7 +105,7 @@ void check_ranks(const TrainingSettings& training) {
 
 ModelSource read_model(const json& json, const std::string& path) {
   ModelSource model;
-  JsonObject object(json, path);
+  JsonObjectReader object(json, path);
   object.read("path", model.path);
   object.read("profile", model.profile);
   object.read("arguments", model.arguments);
@@ -154,7 +154,7 @@ json training_json(const TrainingSettings& training) {
 
 TrainingSettings read_training(const json& json, const std::string& path) {
   TrainingSettings training;
-  JsonObject object(json, path);
+  JsonObjectReader object(json, path);
   object.read("loss", training.loss);
   object.read("loss_impl", training.loss_impl);
   object.read("output", training.output);
@@ -203,7 +203,7 @@ void check_training(const TrainingSettings& training) {
   check_name("optimizer", training.optimizer, kOptimizers);
   check_finite("learning rate", training.learning_rate);
   check_finite("the norm that gradients are clipped to", training.max_grad_norm);
-  check_range("accumulate", training.accumulate, 1, kMostTrialSteps);
+  check_range("accumulate", training.accumulate, 1, kMaxTrialSteps);
   if (training.optimizer_in_backward && (training.accumulate > 1 || training.max_grad_norm > 0))
     throw UsageError(
         "--optimizer-in-backward frees each gradient at once: neither --accumulate nor --max-grad-norm, which "
@@ -213,14 +213,14 @@ void check_training(const TrainingSettings& training) {
   if (!training.load_in.empty()) check_name("load-in", training.load_in, kQuantizations);
   if (!training.load_in.empty() && training.lora.empty())
     throw UsageError("--load-in goes with --lora: quantized weights are not trained");
-  check_range("steps", training.steps, 1, kMostTrialSteps);
-  check_range("warmup", training.warmup, 0, kMostTrialSteps);
-  check_range("traced steps", training.traced_steps, 0, kMostTrialSteps);
-  check_range("memory cap", training.memory_cap_bytes, 0, kMostBytes);
-  check_range("batch", training.batch, 0, kMostCount);
-  check_range("sequence", training.sequence, 0, kMostCount);
-  check_range("host budget", training.host_budget_bytes, 0, kMostBytes);
-  check_range("disk budget", training.disk_budget_bytes, 0, kMostBytes);
+  check_range("steps", training.steps, 1, kMaxTrialSteps);
+  check_range("warmup", training.warmup, 0, kMaxTrialSteps);
+  check_range("traced steps", training.traced_steps, 0, kMaxTrialSteps);
+  check_range("memory cap", training.memory_cap_bytes, 0, kMaxBytes);
+  check_range("batch", training.batch, 0, kMaxCount);
+  check_range("sequence", training.sequence, 0, kMaxCount);
+  check_range("host budget", training.host_budget_bytes, 0, kMaxBytes);
+  check_range("disk budget", training.disk_budget_bytes, 0, kMaxBytes);
   check_device(training.device);
   check_ranks(training);
 }
@@ -246,7 +246,7 @@ void to_json(json& out, const TrialRequest& request) {
 void from_json(const json& json, TrialRequest& request) {
   request = {};
   std::vector<std::string> inputs;
-  JsonObject object(json, "request");
+  JsonObjectReader object(json, "request");
   object.require({"model", "training"});
   request.model = read_model(*object.find("model"), object.path("model"));
   object.read("inputs", inputs);

@@ -8,11 +8,10 @@
 namespace memtune::plan {
 namespace {
 
-
 class CheapRule {
  public:
   CheapRule(const std::vector<bool>& covered, const ProgramFacts& facts, const MemoryGraph& graph,
-            int64_t saved_min_bytes, Draft& draft)
+            int64_t saved_min_bytes, PlanDraft& draft)
       : covered_(covered), facts_(facts), graph_(graph), saved_min_bytes_(saved_min_bytes), draft_(draft) {}
 
   void place() {
@@ -20,9 +19,9 @@ class CheapRule {
     MinCut cut(2 * count + 2);
     for (int memory = 0; memory < count; ++memory) add_edges(memory, cut);
     cut.solve(source(), sink());
-    std::vector<bool> remade(count);
+    std::vector<bool> recomputed(count);
     for (int memory = 0; memory < count; ++memory)
-      if (is_wanted(memory)) recompute(memory, cut, remade);
+      if (is_wanted(memory)) recompute(memory, cut, recomputed);
   }
 
  private:
@@ -40,12 +39,12 @@ class CheapRule {
 
   bool is_wanted(int memory) const { return graph_.memories()[memory].saved && covers(maker(memory)); }
 
-  bool stays_so_far(const Memory& memory) const { return draft_.place(memory) == Place::keep; }
+  bool stays_so_far(const MemoryNode& memory) const { return draft_.place(memory) == TensorPlacement::keep; }
 
-  bool can_be_remade(int index) const {
-    const Memory& memory = graph_.memories()[index];
+  bool can_recompute(int index) const {
+    const MemoryNode& memory = graph_.memories()[index];
     if (!covers(maker(index)) || !stays_so_far(memory) || memory.crosses) return false;
-    if (memory.output == kPrivate)
+    if (memory.output == kPrivateSave)
       return private_is_cheap(maker(index)) && memory.bytes >= saved_min_bytes_ && reads_what_stays(memory.op, index);
     const auto can_rerun = [&](int op) { return is_cheap(facts_.ops[op]) && reads_what_stays(op, index); };
     return can_rerun(memory.op) && std::all_of(memory.writers.begin(), memory.writers.end(), can_rerun);
@@ -61,7 +60,7 @@ class CheapRule {
 
   // A memory that stays in any case, or that another rule has placed, costs nothing.
   int64_t cost(int index) const {
-    const Memory& memory = graph_.memories()[index];
+    const MemoryNode& memory = graph_.memories()[index];
     const bool there = !covers(maker(index)) && memory.saved;
     return there || !stays_so_far(memory) ? 0 : memory.bytes;
   }
@@ -69,20 +68,20 @@ class CheapRule {
   void add_edges(int memory, MinCut& cut) const {
     cut.add_edge(before(memory), after(memory), cost(memory));
     if (is_wanted(memory)) cut.add_edge(after(memory), sink(), MinCut::kNever);
-    if (!can_be_remade(memory)) return cut.add_edge(source(), before(memory), MinCut::kNever);
+    if (!can_recompute(memory)) return cut.add_edge(source(), before(memory), MinCut::kNever);
     for (const int input : graph_.made_from(graph_.memories()[memory]))
       cut.add_edge(after(input), before(memory), MinCut::kNever);
   }
 
   // Recomputes only memories on a path to a wanted one. Any other would hold its inputs for nothing.
-  void recompute(int wanted, const MinCut& cut, std::vector<bool>& remade) {
+  void recompute(int wanted, const MinCut& cut, std::vector<bool>& recomputed) {
     std::vector<int> queue = {wanted};
     for (size_t i = 0; i < queue.size(); ++i) {
       const int memory = queue[i];
-      if (!cut.on_sink_side(before(memory)) || remade[memory]) continue;
-      remade[memory] = true;
-      const Memory& made = graph_.memories()[memory];
-      draft_.fill(made, Place::recompute);
+      if (!cut.on_sink_side(before(memory)) || recomputed[memory]) continue;
+      recomputed[memory] = true;
+      const MemoryNode& made = graph_.memories()[memory];
+      draft_.fill(made, TensorPlacement::recompute);
       for (const int input : graph_.made_from(made)) queue.push_back(input);
     }
   }
@@ -91,13 +90,13 @@ class CheapRule {
   const ProgramFacts& facts_;
   const MemoryGraph& graph_;
   int64_t saved_min_bytes_;
-  Draft& draft_;
+  PlanDraft& draft_;
 };
 
 }  // namespace
 
 void place_cheap(const std::vector<bool>& covered, const ProgramFacts& facts, const MemoryGraph& graph,
-                 int64_t saved_min_bytes, Draft& draft) {
+                 int64_t saved_min_bytes, PlanDraft& draft) {
   CheapRule(covered, facts, graph, saved_min_bytes, draft).place();
 }
 

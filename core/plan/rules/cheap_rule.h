@@ -13,13 +13,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan/rules/draft.h"
+#include "core/plan/rules/plan_draft.h"
 
 namespace memtune::plan {
 
 // Places activations of the `covered` blocks (one flag per block). `facts` and `graph` must be measured. Private
 // tensors smaller than `saved_min_bytes` are always kept.
 void place_cheap(const std::vector<bool>& covered, const ProgramFacts& facts, const MemoryGraph& graph,
-                 int64_t saved_min_bytes, Draft& draft);
+                 int64_t saved_min_bytes, PlanDraft& draft);
 
 }  // namespace memtune::plan

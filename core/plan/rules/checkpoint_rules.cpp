@@ -13,7 +13,6 @@
 namespace memtune::plan {
 namespace {
 
-
 // Readers and writers of each memory, through any view; indexed by ProgramFacts::owner.
 class Readers {
  public:
@@ -67,12 +66,12 @@ class SaveList {
     static const std::set<std::string> classes = {"attention", "matmul", "matmul-all"};
     std::set<std::string> ops;
     for (const OpFacts& op : facts.ops)
-      if (op.block != kOutside && makes_memory(op)) ops.insert(bare(op.name));
+      if (op.block != kOutside && makes_memory(op)) ops.insert(strip_op_namespace(op.name));
     for (const std::string& name : names) {
       if (classes.count(name))
         classes_.insert(name);
-      else if (ops.count(bare(name)))
-        ops_.insert(bare(name));
+      else if (ops.count(strip_op_namespace(name)))
+        ops_.insert(strip_op_namespace(name));
       else
         refuse(name, classes, ops);
     }
@@ -83,15 +82,15 @@ class SaveList {
     const bool of_class = (is_matmul(op) && classes_.count("matmul-all")) ||
                           (is_matmul(op) && classes_.count("matmul") && matmul % 2 == 0) ||
                           (is_attention(op) && classes_.count("attention"));
-    return of_class || ops_.count(bare(op.name));
+    return of_class || ops_.count(strip_op_namespace(op.name));
   }
 
  private:
   [[noreturn]] static void refuse(const std::string& name, const std::set<std::string>& classes,
                                   const std::set<std::string>& ops) {
     std::vector<std::string> known(ops.begin(), ops.end());
-    if (name == bare(name)) known.insert(known.begin(), classes.begin(), classes.end());
-    throw UsageError("checkpoint:op: save: " + unknown_name("op", bare(name), known));
+    if (name == strip_op_namespace(name)) known.insert(known.begin(), classes.begin(), classes.end());
+    throw UsageError("checkpoint:op: save: " + unknown_name("op", strip_op_namespace(name), known));
   }
 
   std::set<std::string> classes_;
@@ -102,23 +101,23 @@ class SaveList {
 std::vector<bool> covered_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const BlockRanges& blocks = part.blocks();
   const bool first = part.info().preset && part.info().preset->layers_first;
-  const int64_t every = part.has(Parameter::every) ? part.count(Parameter::every) : part.every();
+  const int64_t every = part.has(StrategyParameter::every) ? part.count(StrategyParameter::every) : part.every();
   std::vector<bool> covered(facts.blocks.size());
   int64_t named = 0;
   for (size_t i = 0; i < covered.size(); ++i)
-    if (blocks.contains(static_cast<int>(i)) && (!first || static_cast<int>(i) < part.count(Parameter::layers)))
+    if (blocks.contains(static_cast<int>(i)) && (!first || static_cast<int>(i) < part.count(StrategyParameter::layers)))
       covered[i] = named++ % every == 0;
   return covered;
 }
 
 int segment_of(const StrategyPart& part) {
-  if (part.info().preset) return part.info().preset->layers_together ? part.count(Parameter::layers) : 1;
-  return part.has(Parameter::segment) ? part.count(Parameter::segment) : 1;
+  if (part.info().preset) return part.info().preset->layers_together ? part.count(StrategyParameter::layers) : 1;
+  return part.has(StrategyParameter::segment) ? part.count(StrategyParameter::segment) : 1;
 }
 
 class Checkpoint {
  public:
-  Checkpoint(const StrategyPart& part, const ProgramFacts& facts, Draft& draft)
+  Checkpoint(const StrategyPart& part, const ProgramFacts& facts, PlanDraft& draft)
       : facts_(facts),
         covered_(covered_blocks(part, facts)),
         segment_(segment_of(part)),
@@ -127,20 +126,21 @@ class Checkpoint {
 
   const std::vector<bool>& covered() const { return covered_; }
 
-  void place_inputs(Place place) {
+  void place_inputs(TensorPlacement place) {
     const auto counts = [this](int block) { return covers(block) && !inside(block); };
     for (size_t i = 0; i < facts_.ops.size(); ++i)
       if (makes_values(facts_.ops[i]) && readers_.elsewhere(static_cast<int>(i), counts))
-        draft_.fill(static_cast<int>(i), place, Place::keep);
+        draft_.fill(static_cast<int>(i), place, TensorPlacement::keep);
   }
 
-  void hand_over(const Handed& handed) {
-    const int end = static_cast<int>(facts_.blocks.size()) - handed.keep_last;
+  void hand_over(const CheckpointInputPolicy& input_policy) {
+    const int end = static_cast<int>(facts_.blocks.size()) - input_policy.keep_last;
     for (size_t i = 0; i < facts_.ops.size(); ++i) {
       if (!makes_values(facts_.ops[i])) continue;
       std::set<int> takers = readers_.blocks_of(static_cast<int>(i));
       std::erase_if(takers, [this](int block) { return !covers(block) || inside(block); });
-      if (takers.size() == 1 && *takers.begin() < end) draft_.fill(static_cast<int>(i), Place::host, Place::keep);
+      if (takers.size() == 1 && *takers.begin() < end)
+        draft_.fill(static_cast<int>(i), TensorPlacement::host, TensorPlacement::keep);
     }
   }
 
@@ -158,7 +158,8 @@ class Checkpoint {
       const bool saved = saves(op, matmul) || (op.in_place && saved_owners.count(owner));
       if (saved) saved_owners.insert(owner);
       const bool stays = saved || readers_.elsewhere(static_cast<int>(i), [this](int block) { return !inside(block); });
-      draft_.fill(static_cast<int>(i), stays ? Place::keep : Place::recompute, saved ? Place::keep : Place::recompute);
+      draft_.fill(static_cast<int>(i), stays ? TensorPlacement::keep : TensorPlacement::recompute,
+                  saved ? TensorPlacement::keep : TensorPlacement::recompute);
     }
   }
 
@@ -177,7 +178,7 @@ class Checkpoint {
   std::vector<bool> covered_;
   int segment_;
   Readers readers_;
-  Draft& draft_;
+  PlanDraft& draft_;
 };
 
 // Counts linear layers by the ops that the dispatcher sees and keeps every other one. Keeps other expensive ops.
@@ -185,8 +186,9 @@ class EveryOtherLinear {
  public:
   bool operator()(const OpFacts& op, int) {
     if (std::exchange(block_, op.block) != op.block) linear_ = 0;
-    if (bare(op.name) == "linear" || bare(op.name) == "mm") return linear_++ % 2 == 0;
-    return is_matmul(op) || is_attention(op) || bare(op.name) == "max" || bare(op.name) == "topk";
+    if (strip_op_namespace(op.name) == "linear" || strip_op_namespace(op.name) == "mm") return linear_++ % 2 == 0;
+    return is_matmul(op) || is_attention(op) || strip_op_namespace(op.name) == "max" ||
+           strip_op_namespace(op.name) == "topk";
   }
 
  private:
@@ -195,7 +197,7 @@ class EveryOtherLinear {
 
 void check_numbers_of_blocks(const StrategyPart& part, const ProgramFacts& facts) {
   const auto blocks = static_cast<int64_t>(facts.blocks.size());
-  for (const Parameter parameter : {Parameter::every, Parameter::layers})
+  for (const StrategyParameter parameter : {StrategyParameter::every, StrategyParameter::layers})
     if (part.has(parameter) && part.count(parameter) > blocks)
       throw UsageError(std::string(part.info().name) + ": " + part.setting(parameter) +
                        " must be at most the number of blocks, " + std::to_string(blocks));
@@ -207,18 +209,19 @@ void check_numbers_of_blocks(const StrategyPart& part, const ProgramFacts& facts
 }  // namespace
 
 void place_checkpoint(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph,
-                      int64_t saved_min_bytes, Handed handed, Draft& draft) {
+                      int64_t saved_min_bytes, CheckpointInputPolicy input_policy, PlanDraft& draft) {
   check_numbers_of_blocks(part, facts);
   Checkpoint checkpoint(part, facts, draft);
-  const Place inputs = part.has(Parameter::inputs) ? part.place(Parameter::inputs) : Place::keep;
-  if (inputs != Place::keep)
+  const TensorPlacement inputs =
+      part.has(StrategyParameter::inputs) ? part.place(StrategyParameter::inputs) : TensorPlacement::keep;
+  if (inputs != TensorPlacement::keep)
     checkpoint.place_inputs(inputs);
-  else if (handed.moves)
-    checkpoint.hand_over(handed);
+  else if (input_policy.offloads_activations)
+    checkpoint.hand_over(input_policy);
   if (part.info().preset && part.info().preset->every_linear)
     checkpoint.recompute(EveryOtherLinear());
   else if (part.kind() == StrategyKind::checkpoint_op)
-    checkpoint.recompute([save = SaveList(part.names(Parameter::save), facts)](const OpFacts& op, int matmul) {
+    checkpoint.recompute([save = SaveList(part.names(StrategyParameter::save), facts)](const OpFacts& op, int matmul) {
       return save.has(op, matmul);
     });
   else if (part.kind() != StrategyKind::checkpoint_cheap)

@@ -7,7 +7,6 @@
 namespace memtune::plan {
 namespace {
 
-
 void add_once(std::vector<int>& list, const std::vector<int>& more) {
   for (const int one : more)
     if (std::find(list.begin(), list.end(), one) == list.end()) list.push_back(one);
@@ -36,7 +35,7 @@ const std::vector<int>& MemoryGraph::shown_by(int value) const {
   return shown_[value].empty() && owner >= 0 ? shown_by_owner_[owner] : shown_[value];
 }
 
-std::vector<int> MemoryGraph::made_from(const Memory& memory) const {
+std::vector<int> MemoryGraph::made_from(const MemoryNode& memory) const {
   std::vector<int> inputs = reads_[memory.op];
   for (const int writer : memory.writers) add_once(inputs, reads_[writer]);
   std::erase_if(inputs, [&](int input) { return &memories_[input] == &memory; });
@@ -55,7 +54,7 @@ void MemoryGraph::make(int op) {
   for (size_t i = 0; i < fact.outputs.size(); ++i) show(op, i);
   if (fact.in_place) write(op);
   if (fact.private_bytes > 0 && makes_values(fact))
-    add({.op = op, .output = kPrivate, .bytes = fact.private_bytes, .saved = true});
+    add({.op = op, .output = kPrivateSave, .bytes = fact.private_bytes, .saved = true});
 }
 
 // Records the memory that an output refers to: a new one or an existing one.
@@ -77,7 +76,7 @@ void MemoryGraph::write(int op) {
     for (const int memory : shown_by(output)) add_once(memories_[memory].writers, {op});
 }
 
-int MemoryGraph::add(const Memory& memory) {
+int MemoryGraph::add(const MemoryNode& memory) {
   memories_.push_back(memory);
   return static_cast<int>(memories_.size()) - 1;
 }

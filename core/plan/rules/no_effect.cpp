@@ -4,43 +4,42 @@
 #include <optional>
 
 #include "core/base/bytes.h"
-#include "core/plan/rules/draft.h"
+#include "core/plan/rules/plan_draft.h"
 #include "core/plan/rules/strategy.h"
 
 namespace memtune::plan {
 namespace {
 
-
 constexpr int64_t kLeastMin = 1024, kMinStep = 4;
 
-bool is_away(Place place) { return place == Place::host || place == Place::disk; }
+bool is_offloaded(TensorPlacement place) { return place == TensorPlacement::host || place == TensorPlacement::disk; }
 
 // Place by memory of the graph; keep where backward does not need the memory. The engine does not offload memories
 // smaller than `min`.
-std::vector<Place> effects(const Plan& plan, int64_t min, const MemoryGraph& graph,
-                           const ProgramFacts& facts) {
-  const Draft draft(facts, plan);
+std::vector<TensorPlacement> effects(const Plan& plan, int64_t min, const MemoryGraph& graph,
+                                     const ProgramFacts& facts) {
+  const PlanDraft draft(facts, plan);
   const std::vector<bool> needed = needed_in_backward(graph, draft);
-  std::vector<Place> places(needed.size(), Place::keep);
+  std::vector<TensorPlacement> places(needed.size(), TensorPlacement::keep);
   for (size_t i = 0; i < needed.size(); ++i) {
-    const Memory& memory = graph.memories()[i];
-    const Place place = draft.place(memory);
-    if (needed[i] && !(is_away(place) && memory.bytes < min)) places[i] = place;
+    const MemoryNode& memory = graph.memories()[i];
+    const TensorPlacement place = draft.place(memory);
+    if (needed[i] && !(is_offloaded(place) && memory.bytes < min)) places[i] = place;
   }
   return places;
 }
 
 int64_t moved(const Plan& plan, int64_t min, const ProgramFacts& facts) {
   const MemoryGraph graph(facts);
-  const std::vector<Place> places = effects(plan, min, graph, facts);
+  const std::vector<TensorPlacement> places = effects(plan, min, graph, facts);
   int64_t bytes = 0;
   for (size_t i = 0; i < places.size(); ++i)
-    if (is_away(places[i])) bytes += graph.memories()[i].bytes;
+    if (is_offloaded(places[i])) bytes += graph.memories()[i].bytes;
   return bytes;
 }
 
 int64_t moved_with(const Strategy& strategy, int64_t min, const ProgramFacts& facts) {
-  return moved(make_plan(strategy.with(Parameter::min, std::to_string(min)), facts), min, facts);
+  return moved(make_plan(strategy.with(StrategyParameter::min, std::to_string(min)), facts), min, facts);
 }
 
 // "min=64KiB would move 11 MiB": the largest `min` tried that offloads at least half of what can be offloaded.
@@ -50,23 +49,23 @@ std::string smaller_min(const Strategy& strategy, int64_t min, const ProgramFact
   do {
     min = std::max<int64_t>(1, min / kMinStep);
   } while (min > kLeastMin && 2 * moved_with(strategy, min, facts) < all);
-  const Strategy smaller = strategy.with(Parameter::min, std::to_string(min));
+  const Strategy smaller = strategy.with(StrategyParameter::min, std::to_string(min));
   const StrategyPart& part = *std::ranges::find_if(smaller.parts(), &StrategyPart::is_offload);
-  return part.setting(Parameter::min) + " would move " + format_bytes(moved_with(strategy, min, facts));
+  return part.setting(StrategyParameter::min) + " would move " + format_bytes(moved_with(strategy, min, facts));
 }
 
 std::string of_small_values(const Strategy& strategy, const ProgramFacts& facts) {
   const auto& parts = strategy.parts();
   const auto part = std::ranges::find_if(parts, &StrategyPart::is_offload);
-  if (part == parts.end() || !part->has(Parameter::min) || part->bytes(Parameter::min) <= 1) return "";
-  const std::string smaller = smaller_min(strategy, part->bytes(Parameter::min), facts);
-  return smaller.empty() ? "" : "every value is below " + part->setting(Parameter::min) + "; " + smaller;
+  if (part == parts.end() || !part->has(StrategyParameter::min) || part->bytes(StrategyParameter::min) <= 1) return "";
+  const std::string smaller = smaller_min(strategy, part->bytes(StrategyParameter::min), facts);
+  return smaller.empty() ? "" : "every value is below " + part->setting(StrategyParameter::min) + "; " + smaller;
 }
 
 // For offloaded checkpoint inputs and for plan files, whose strategies have no parameter `min`.
 std::string of_small_values(const Plan& plan, const ProgramFacts& facts) {
   const int64_t min = plan.transfer.min_bytes;
-  if (!plan.moves() || min <= 1 || moved(plan, min, facts) > 0) return "";
+  if (!plan.offloads_activations() || min <= 1 || moved(plan, min, facts) > 0) return "";
   const int64_t bytes = moved(plan, 1, facts);
   if (bytes == 0) return "";
   return "every value to offload is below its plan's min_bytes of " + format_bytes(min) +
@@ -78,13 +77,13 @@ bool same_effect(const Strategy& a, const Strategy& b, const MemoryGraph& graph,
   const auto saves = [](const Plan& plan) {
     std::vector<int> ops;
     for (const OpPlacement& op : plan.placements)
-      if (op.saves != Place::keep) ops.push_back(op.op);
+      if (op.saves != TensorPlacement::keep) ops.push_back(op.op);
     return ops;
   };
-  const std::vector<Place> effect = effects(of_a, of_a.transfer.min_bytes, graph, facts);
-  const bool moves = std::ranges::any_of(effect, is_away) || !saves(of_a).empty();
+  const std::vector<TensorPlacement> effect = effects(of_a, of_a.transfer.min_bytes, graph, facts);
+  const bool offloads_activations = std::ranges::any_of(effect, is_offloaded) || !saves(of_a).empty();
   return effect == effects(of_b, of_b.transfer.min_bytes, graph, facts) && saves(of_a) == saves(of_b) &&
-         of_a.nested == of_b.nested && (!moves || of_a.transfer == of_b.transfer);
+         of_a.nested == of_b.nested && (!offloads_activations || of_a.transfer == of_b.transfer);
 }
 
 }  // namespace

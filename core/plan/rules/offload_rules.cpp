@@ -12,7 +12,6 @@
 namespace memtune::plan {
 namespace {
 
-
 bool is_group(const StrategyPart& part) { return part.kind() == StrategyKind::offload_group; }
 
 // Ops whose activations a part offloads.
@@ -20,9 +19,9 @@ class Reach {
  public:
   Reach(const StrategyPart& part, const ProgramFacts& facts)
       : blocks_(part.blocks()),
-        end_(static_cast<int>(facts.blocks.size()) - part.count(Parameter::keep_last)),
+        end_(static_cast<int>(facts.blocks.size()) - part.count(StrategyParameter::keep_last)),
         outside_(blocks_.all() && !is_group(part)),
-        head_(part.has(Parameter::head) && part.word(Parameter::head) == "move") {}
+        head_(part.has(StrategyParameter::head) && part.word(StrategyParameter::head) == "move") {}
 
   bool has(const OpFacts& op) const {
     if (!makes_values(op)) return false;
@@ -49,7 +48,7 @@ class Kinds {
       of_op_.emplace_back(name, seen[{op.block, name}]++);
     }
   }
-  Kind of(const Memory& memory) const {
+  Kind of(const MemoryNode& memory) const {
     const auto& [name, number] = of_op_[memory.op];
     return {name, number, memory.output};
   }
@@ -60,10 +59,10 @@ class Kinds {
 
 class Share {
  public:
-  Share(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft)
-      : tier_(part.place(Parameter::tier)),
-        fraction_(part.share(Parameter::fraction)),
-        min_bytes_(part.bytes(Parameter::min)),
+  Share(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, PlanDraft& draft)
+      : tier_(part.place(StrategyParameter::tier)),
+        fraction_(part.share(StrategyParameter::fraction)),
+        min_bytes_(part.bytes(StrategyParameter::min)),
         facts_(facts),
         graph_(graph),
         draft_(draft),
@@ -81,15 +80,16 @@ class Share {
   }
 
  private:
-  const Memory& at(int memory) const { return graph_.memories()[memory]; }
+  const MemoryNode& at(int memory) const { return graph_.memories()[memory]; }
   // If nothing was measured, all memories count the same.
   double size(int memory) const { return graph_.measured() ? static_cast<double>(at(memory).bytes) : 1; }
 
-  bool stays(int memory) const { return needed_[memory] && draft_.place(at(memory)) != Place::recompute; }
+  bool stays(int memory) const { return needed_[memory] && draft_.place(at(memory)) != TensorPlacement::recompute; }
 
   bool is_candidate(int memory, const Reach& reach) const {
     const bool large = !graph_.measured() || at(memory).bytes >= min_bytes_;
-    return large && needed_[memory] && reach.has(facts_.ops[at(memory).op]) && draft_.place(at(memory)) == Place::keep;
+    return large && needed_[memory] && reach.has(facts_.ops[at(memory).op]) &&
+           draft_.place(at(memory)) == TensorPlacement::keep;
   }
 
   // Flops needed to recompute `memory` from the other memories that stay.
@@ -132,12 +132,12 @@ class Share {
     return candidates;
   }
 
-  Place tier_;
+  TensorPlacement tier_;
   double fraction_;
   int64_t min_bytes_;
   const ProgramFacts& facts_;
   const MemoryGraph& graph_;
-  Draft& draft_;
+  PlanDraft& draft_;
   std::vector<bool> needed_;
 };
 
@@ -145,15 +145,15 @@ class Share {
 // loss is not part of the model.
 class Hooked {
  public:
-  Hooked(const Preset& preset, const ProgramFacts& facts)
+  Hooked(const EnginePreset& preset, const ProgramFacts& facts)
       : hooks_(preset.hooks), end_(static_cast<int>(facts.blocks.size()) - preset.keep_last) {
     for (const OpFacts& op : facts.ops)
       if (op.after_blocks && is_matmul(op) && !is_loss(op)) output_ = &op;
   }
 
   bool has(const OpFacts& op) const {
-    if (hooks_ == Hooks::blocks) return op.block != kOutside && op.block < end_;
-    return !is_output(op) && (hooks_ == Hooks::step || !is_loss(op));
+    if (hooks_ == HookCoverage::blocks) return op.block != kOutside && op.block < end_;
+    return !is_output(op) && (hooks_ == HookCoverage::step || !is_loss(op));
   }
 
  private:
@@ -162,21 +162,21 @@ class Hooked {
     return &op == output_ || (output_ && op.after_blocks && !output_->region.empty() && op.region == output_->region);
   }
 
-  Hooks hooks_;
+  HookCoverage hooks_;
   int end_;  // first of the last blocks, whose tensors stay
   const OpFacts* output_ = nullptr;
 };
 
-void send_saves(const Preset& preset, const ProgramFacts& facts, Draft& draft) {
+void offload_saves(const EnginePreset& preset, const ProgramFacts& facts, PlanDraft& draft) {
   const Hooked hooked(preset, facts);
   for (size_t i = 0; i < facts.ops.size(); ++i)
-    if (makes_values(facts.ops[i]) && hooked.has(facts.ops[i])) draft.send_saves(static_cast<int>(i));
+    if (makes_values(facts.ops[i]) && hooked.has(facts.ops[i])) draft.offload_saves(static_cast<int>(i));
 }
 
 void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
   const size_t blocks = facts.blocks.size();
-  if (part.count(Parameter::keep_last) > static_cast<int>(blocks))
-    throw UsageError(std::string(part.info().name) + ": " + part.setting(Parameter::keep_last) +
+  if (part.count(StrategyParameter::keep_last) > static_cast<int>(blocks))
+    throw UsageError(std::string(part.info().name) + ": " + part.setting(StrategyParameter::keep_last) +
                      " must be at most the number of blocks, " + std::to_string(blocks));
 }
 
@@ -185,24 +185,24 @@ void check_keep_last(const StrategyPart& part, const ProgramFacts& facts) {
 TransferSettings transfer_settings(const StrategyPart& part) {
   if (part.info().preset) return part.info().preset->transfer;
   TransferSettings transfer;
-  transfer.pinned = part.word(Parameter::memory) == "pinned";
+  transfer.pinned = part.word(StrategyParameter::memory) == "pinned";
   transfer.side_stream = part.kind() != StrategyKind::offload_sync;
-  transfer.min_bytes = part.bytes(Parameter::min);
-  if (part.has(Parameter::stash)) transfer.stash_bytes = part.bytes(Parameter::stash);
-  transfer.prefetch_bytes = part.kind() == StrategyKind::offload_stream ? part.bytes(Parameter::prefetch) : 0;
+  transfer.min_bytes = part.bytes(StrategyParameter::min);
+  if (part.has(StrategyParameter::stash)) transfer.stash_bytes = part.bytes(StrategyParameter::stash);
+  transfer.prefetch_bytes = part.kind() == StrategyKind::offload_stream ? part.bytes(StrategyParameter::prefetch) : 0;
   if (!is_group(part)) return transfer;
-  transfer.schedule = Schedule::block;
-  transfer.groups_in_flight = part.count(Parameter::in_flight);
-  transfer.prefetch_blocks = part.count(Parameter::prefetch);
+  transfer.schedule = OffloadGranularity::block;
+  transfer.groups_in_flight = part.count(StrategyParameter::in_flight);
+  transfer.prefetch_blocks = part.count(StrategyParameter::prefetch);
   return transfer;
 }
 
-void place_offload(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {
-  if (part.info().preset) return send_saves(*part.info().preset, facts, draft);
+void place_offload(const StrategyPart& part, const ProgramFacts& facts, const MemoryGraph& graph, PlanDraft& draft) {
+  if (part.info().preset) return offload_saves(*part.info().preset, facts, draft);
   check_keep_last(part, facts);
   const Reach reach(part, facts);
-  if (part.share(Parameter::fraction) < 1) return Share(part, facts, graph, draft).place(reach);
-  const Place tier = part.place(Parameter::tier);
+  if (part.share(StrategyParameter::fraction) < 1) return Share(part, facts, graph, draft).place(reach);
+  const TensorPlacement tier = part.place(StrategyParameter::tier);
   for (size_t i = 0; i < facts.ops.size(); ++i)
     if (reach.has(facts.ops[i])) draft.fill(static_cast<int>(i), tier, tier);
 }

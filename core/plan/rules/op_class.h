@@ -1,8 +1,6 @@
 // Classification of ops for the rules that write plans.
 #pragma once
 
-#include <string>
-
 #include "core/plan/facts/program_facts.h"
 
 namespace memtune::plan {
@@ -20,8 +18,5 @@ bool is_cheap(const OpFacts& op);
 bool is_matmul(const OpFacts& op);  // includes convolutions
 bool is_attention(const OpFacts& op);
 bool is_norm(const OpFacts& op);
-
-// Op name without "aten::".
-std::string bare(const std::string& name);
 
 }  // namespace memtune::plan

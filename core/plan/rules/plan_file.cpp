@@ -6,15 +6,15 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
+#include "core/base/json_object_reader.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/base/json_object.h"
 #include "core/plan/rules/plan_check.h"
-#include "core/plan/strategy/plan_reader.h"
-#include "core/plan/rules/draft.h"
+#include "core/plan/rules/plan_draft.h"
 #include "core/plan/rules/rule_scope.h"
 #include "core/plan/rules/strategy.h"
+#include "core/plan/strategy/plan_reader.h"
 
 namespace memtune::plan {
 namespace {
@@ -24,7 +24,7 @@ using nlohmann::json;
 constexpr int kVersion = 1;
 
 json parse_text(const std::string& text) try {
-  return parse_json(text, EqualKeys::refused);
+  return parse_json(text, DuplicateKeyPolicy::refused);
 } catch (const json::parse_error& error) {
   const size_t end = std::min(error.byte, text.size());
   const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
@@ -41,7 +41,7 @@ auto within(const std::string& where, const Action& action) try {
   throw UsageError(where + error.what());
 }
 
-std::optional<Place> read_place(JsonObject& object, const char* key) {
+std::optional<TensorPlacement> read_place(JsonObjectReader& object, const char* key) {
   std::string text;
   object.read(key, text);
   if (text.empty()) return std::nullopt;
@@ -51,7 +51,7 @@ std::optional<Place> read_place(JsonObject& object, const char* key) {
 PlanRule read_rule(const json& value, const std::string& path) {
   PlanRule rule;
   std::string blocks;
-  JsonObject object(value, path);
+  JsonObjectReader object(value, path);
   object.read("blocks", blocks);
   object.read("region", rule.region);
   object.read("op", rule.op);
@@ -71,15 +71,14 @@ PlanRule read_rule(const json& value, const std::string& path) {
 // Tables show the name next to strategies, and file names contain it.
 void check_name(const std::string& path, const std::string& name) {
   if (trim(name).empty() || printable_line(name) != name) throw UsageError(path + " must be a line of text");
-  if (Strategy::of_name(name))
-    throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
+  if (Strategy::of_name(name)) throw UsageError(path + ": '" + name + "' is a strategy's; give the plan another name");
 }
 
-void apply(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph, Draft& draft) {
-  for (const Selected& one : select(rule, facts, graph)) {
-    if (rule.saved) draft.set(one.op, kPrivate, *rule.saved);
+void apply(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph, PlanDraft& draft) {
+  for (const SelectedValue& one : select(rule, facts, graph)) {
+    if (rule.saved) draft.set(one.op, kPrivateSave, *rule.saved);
     if (!rule.outputs) continue;
-    if (one.output == Selected::kAll)
+    if (one.output == SelectedValue::kAll)
       draft.set_outputs(one.op, *rule.outputs);
     else
       draft.set(one.op, one.output, *rule.outputs);
@@ -95,7 +94,7 @@ PlanFile::PlanFile(const std::filesystem::path& path) : file_(path.filename().st
 
 void PlanFile::read(const std::string& text) {
   json value = parse_text(text);
-  JsonObject object(value, "plan");
+  JsonObjectReader object(value, "plan");
   object.require({"version"});
   int version = kVersion;
   object.read("version", version, kVersion, kVersion);
@@ -121,9 +120,9 @@ void PlanFile::read(const std::string& text) {
 }
 
 bool PlanFile::uses_disk() const {
-  if (whole_) return whole_->places(Place::disk);
+  if (whole_) return whole_->places(TensorPlacement::disk);
   return strategy_.uses_disk() || std::any_of(rules_.begin(), rules_.end(), [](const PlanRule& rule) {
-           return rule.outputs == Place::disk || rule.saved == Place::disk;
+           return rule.outputs == TensorPlacement::disk || rule.saved == TensorPlacement::disk;
          });
 }
 
@@ -140,7 +139,7 @@ Plan PlanFile::make_plan(const ProgramFacts& facts) const {
 Plan PlanFile::follow_rules(const ProgramFacts& facts) const {
   Plan plan = within(file_ + ": plan.strategy: ", [&] { return plan::make_plan(strategy_, facts); });
   const MemoryGraph graph(facts);
-  Draft draft(facts, plan);
+  PlanDraft draft(facts, plan);
   for (size_t i = 0; i < rules_.size(); ++i)
     within(file_ + ": plan.rules[" + std::to_string(i) + "].", [&] { apply(rules_[i], facts, graph, draft); });
   plan.placements = draft.placements();

@@ -15,19 +15,19 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/strategy/plan.h"
 #include "core/plan/facts/program_facts.h"
+#include "core/plan/strategy/plan.h"
 #include "core/plan/strategy/strategy.h"
 
 namespace memtune::plan {
 
 // Places the values that match all of its selectors.
 struct PlanRule {
-  BlockRanges blocks;  // with inputs_of: blocks of the ops that read the values
-  std::string region;          // glob of module paths, submodules included; "": any
-  std::string op;              // "linear", "aten::linear", or a class: matmul, attention, norm, cheap; "": any
-  std::string inputs_of;       // glob as `region`: values that it reads and does not create; "": any
-  std::optional<Place> outputs, saved;
+  BlockRanges blocks;     // with inputs_of: blocks of the ops that read the values
+  std::string region;     // glob of module paths, submodules included; "": any
+  std::string op;         // "linear", "aten::linear", or a class: matmul, attention, norm, cheap; "": any
+  std::string inputs_of;  // glob as `region`: values that it reads and does not create; "": any
+  std::optional<TensorPlacement> outputs, saved;
 };
 
 class PlanFile {

@@ -1,15 +1,15 @@
 #include "core/plan/rules/plan_summary.h"
 
-#include "core/plan/rules/draft.h"
 #include "core/plan/rules/op_class.h"
+#include "core/plan/rules/plan_draft.h"
 
 namespace memtune::plan {
 namespace {
 
-using Sums = std::array<PlaceSum, 4>;
+using Sums = std::array<PlacementTotals, 4>;
 
-void add(const Memory& memory, Place place, Sums& sums) {
-  PlaceSum& sum = sums[static_cast<size_t>(place)];
+void add(const MemoryNode& memory, TensorPlacement place, Sums& sums) {
+  PlacementTotals& sum = sums[static_cast<size_t>(place)];
   ++sum.values;
   sum.bytes += memory.bytes;
 }
@@ -22,15 +22,15 @@ std::string range(size_t first, size_t last) {
 
 PlanSummary summarize(const Plan& plan, const ProgramFacts& facts) {
   const MemoryGraph graph(facts);
-  const Draft draft(facts, plan);
+  const PlanDraft draft(facts, plan);
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   Sums before{}, behind{}, all{};
   std::vector<Sums> blocks(facts.blocks.size());
   for (size_t i = 0; i < needed.size(); ++i) {
     if (!needed[i]) continue;
-    const Memory& memory = graph.memories()[i];
+    const MemoryNode& memory = graph.memories()[i];
     const OpFacts& op = facts.ops[memory.op];
-    const Place place = draft.place(memory);
+    const TensorPlacement place = draft.place(memory);
     add(memory, place, all);
     add(memory, place, op.block != kOutside ? blocks[op.block] : op.after_blocks ? behind : before);
   }

@@ -6,27 +6,27 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/strategy/plan.h"
 #include "core/plan/facts/program_facts.h"
+#include "core/plan/strategy/plan.h"
 
 namespace memtune::plan {
 
-struct PlaceSum {
+struct PlacementTotals {
   int values = 0;
   int64_t bytes = 0;
-  bool operator==(const PlaceSum&) const = default;
+  bool operator==(const PlacementTotals&) const = default;
 };
 
 // Activations that backward needs. Recomputed ones count with the bytes they would take.
-struct SummaryRow {
-  std::string blocks;            // "0-3" (neighbours with equal sums share a row), "before", "behind"
-  std::array<PlaceSum, 4> sums;  // indexed by Place
+struct BlockRangeSummary {
+  std::string blocks;                   // "0-3" (neighbours with equal sums share a row), "before", "behind"
+  std::array<PlacementTotals, 4> sums;  // indexed by Place
 };
 
 struct PlanSummary {
   bool measured = false;  // if false, all values count, and bytes are unknown
-  std::vector<SummaryRow> rows;
-  SummaryRow total;
+  std::vector<BlockRangeSummary> rows;
+  BlockRangeSummary total;
 };
 
 PlanSummary summarize(const Plan& plan, const ProgramFacts& facts);

@@ -12,7 +12,6 @@
 namespace memtune::plan {
 namespace {
 
-
 const std::map<std::string, std::function<bool(const OpFacts&)>>& classes() {
   static const std::map<std::string, std::function<bool(const OpFacts&)>> classes = {
       {"attention", is_attention},
@@ -24,18 +23,18 @@ const std::map<std::string, std::function<bool(const OpFacts&)>>& classes() {
 
 bool is_op(const std::string& name, const OpFacts& op) {
   const auto of_class = classes().find(name);
-  return of_class == classes().end() ? bare(op.name) == bare(name) : of_class->second(op);
+  return of_class == classes().end() ? strip_op_namespace(op.name) == strip_op_namespace(name) : of_class->second(op);
 }
 
 // Throws for an unknown name, with the nearest known one and as many known names as a line has room for.
 [[noreturn]] void refuse(const std::string& field, const std::string& what, const std::string& text,
                          const std::set<std::string>& known) {
-  constexpr size_t kMost = 12;
+  constexpr size_t kMax = 12;
   const std::vector<std::string> names(known.begin(), known.end());
   const std::string near = nearest(text, names);
-  const auto shown = std::span(names).first(std::min(kMost, names.size()));
+  const auto shown = std::span(names).first(std::min(kMax, names.size()));
   throw UsageError(field + ": " + what + " '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
-                   " Known: " + (names.empty() ? "none" : join(shown, ", ")) + (names.size() > kMost ? ", ..." : ""));
+                   " Known: " + (names.empty() ? "none" : join(shown, ", ")) + (names.size() > kMax ? ", ..." : ""));
 }
 
 // "layers.*.mlp.w1" and all modules that contain it.
@@ -49,7 +48,7 @@ void add_regions(const std::string& region, std::set<std::string>& regions) {
 
 std::set<std::string> names_of(const std::vector<int>& ops, const ProgramFacts& facts) {
   std::set<std::string> names;
-  for (const int op : ops) names.insert(bare(facts.ops[op].name));
+  for (const int op : ops) names.insert(strip_op_namespace(facts.ops[op].name));
   for (const auto& [name, is_one] : classes())
     if (std::any_of(ops.begin(), ops.end(), [&, &is_one = is_one](int op) { return is_one(facts.ops[op]); }))
       names.insert(name);
@@ -61,7 +60,7 @@ class Scope {
   Scope(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph)
       : rule_(rule), facts_(facts), graph_(graph) {}
 
-  std::vector<Selected> select() const {
+  std::vector<SelectedValue> select() const {
     try {
       rule_.blocks.check(facts_.blocks.size());
     } catch (const UsageError& error) {
@@ -71,15 +70,15 @@ class Scope {
   }
 
  private:
-  std::vector<Selected> select_ops() const {
-    std::vector<Selected> selected;
+  std::vector<SelectedValue> select_ops() const {
+    std::vector<SelectedValue> selected;
     for (const int op : of_name(of_region(in_blocks(all(), "region"), "region", rule_.region)))
-      selected.push_back({op, Selected::kAll});
+      selected.push_back({op, SelectedValue::kAll});
     return selected;
   }
 
   // Values that ops of the region read and that other ops created.
-  std::vector<Selected> select_inputs() const {
+  std::vector<SelectedValue> select_inputs() const {
     std::vector<int> taken, makers;
     for (const int taker : in_blocks(of_region(all(), "inputs_of", rule_.inputs_of), "inputs_of"))
       for (const int memory : graph_.read_by(taker)) {
@@ -89,9 +88,9 @@ class Scope {
       }
     if (taken.empty()) throw UsageError("inputs_of: '" + rule_.inputs_of + "' takes nothing that an op made");
     makers = of_name(of_region(makers, "region", rule_.region));
-    std::vector<Selected> selected;
+    std::vector<SelectedValue> selected;
     for (const int index : taken) {
-      const Memory& memory = graph_.memories()[index];
+      const MemoryNode& memory = graph_.memories()[index];
       if (std::find(makers.begin(), makers.end(), memory.op) == makers.end()) continue;
       selected.push_back({memory.op, memory.output});
       for (const int writer : memory.writers) selected.push_back({writer, 0});
@@ -151,7 +150,7 @@ std::string matched_region(const std::string& glob, const std::string& region) {
   return glob_match(glob, path) ? path : "";
 }
 
-std::vector<Selected> select(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph) {
+std::vector<SelectedValue> select(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph) {
   return Scope(rule, facts, graph).select();
 }
 

@@ -6,14 +6,14 @@
 
 namespace memtune::plan {
 
-struct Selected {
+struct SelectedValue {
   int op = 0;
   int output = 0;  // or kAll
   static constexpr int kAll = -2;
 };
 
 // Returns at least one. Throws UsageError, beginning with the rule's field, for what the program does not have.
-std::vector<Selected> select(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph);
+std::vector<SelectedValue> select(const PlanRule& rule, const ProgramFacts& facts, const MemoryGraph& graph);
 
 // The prefix of `region` that matches the glob: "layers.*.mlp" finds "layers.3.mlp" in "layers.3.mlp.w1". "": no match.
 std::string matched_region(const std::string& glob, const std::string& region);

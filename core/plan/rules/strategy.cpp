@@ -9,10 +9,9 @@
 namespace memtune::plan {
 namespace {
 
-
 // Checkpoints and offload groups consist of blocks.
 bool needs_blocks(const StrategyPart& part) {
-  if (part.info().preset && part.info().preset->hooks == Hooks::blocks) return true;
+  if (part.info().preset && part.info().preset->hooks == HookCoverage::blocks) return true;
   return part.is_checkpoint() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
 }
 
@@ -34,16 +33,16 @@ void take_settings(const Strategy& strategy, Plan& plan) {
     if (part.info().preset && part.is_checkpoint()) plan.transfer = part.info().preset->transfer;
   const auto offload = std::ranges::find_if(strategy.parts(), &StrategyPart::is_offload);
   if (offload == strategy.parts().end()) return;
-  const bool whole_blocks = plan.transfer.habits.whole_blocks;
+  const bool whole_blocks = plan.transfer.compatibility.whole_blocks;
   plan.transfer = transfer_settings(*offload);
-  plan.transfer.habits.whole_blocks = whole_blocks;
+  plan.transfer.compatibility.whole_blocks = whole_blocks;
   plan.saved_min_bytes = plan.transfer.min_bytes;
 }
 
 // A preset's engine offloads inputs that checkpoints keep in the same way as all saved tensors.
-Handed handed_over(const Strategy& strategy) {
+CheckpointInputPolicy handed_over(const Strategy& strategy) {
   for (const StrategyPart& part : strategy.parts())
-    if (const Preset* preset = part.info().preset; preset && (preset->inputs || part.is_offload()))
+    if (const EnginePreset* preset = part.info().preset; preset && (preset->inputs || part.is_offload()))
       return {true, preset->keep_last};
   return {};
 }
@@ -52,7 +51,7 @@ Handed handed_over(const Strategy& strategy) {
 
 Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
   const MemoryGraph graph(facts);
-  Draft draft(facts);
+  PlanDraft draft(facts);
   Plan plan;
   plan.strategy = to_string(strategy);
   take_settings(strategy, plan);
@@ -65,7 +64,7 @@ Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
       place_offload(part, facts, graph, draft);
   }
   plan.nested = std::ranges::any_of(strategy.parts(), [](const StrategyPart& part) {
-    return part.has(Parameter::segment) && part.count(Parameter::segment) > 1;
+    return part.has(StrategyParameter::segment) && part.count(StrategyParameter::segment) > 1;
   });
   plan.placements = draft.placements();
   return plan;

@@ -13,9 +13,9 @@ constexpr int kLast = std::numeric_limits<int>::max();
 
 // Returns -1 if `text` is no block number.
 int parse_block(const std::string& text) {
-  constexpr size_t kMostDigits = 6;
+  constexpr size_t kMaxDigits = 6;
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  return digits && text.size() <= kMostDigits ? std::stoi(text) : -1;
+  return digits && text.size() <= kMaxDigits ? std::stoi(text) : -1;
 }
 
 }  // namespace

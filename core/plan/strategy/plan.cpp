@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json_object_reader.h"
 #include "core/base/text.h"
-#include "core/base/json_object.h"
 #include "core/plan/strategy/plan_reader.h"
 
 namespace memtune::plan {
@@ -27,11 +27,11 @@ const std::vector<std::string>& schedule_names() {
 }
 
 // `path` names the field in messages.
-Schedule read_schedule(const std::string& text, const std::string& path) {
+OffloadGranularity read_schedule(const std::string& text, const std::string& path) {
   const auto& names = schedule_names();
   const auto name = std::find(names.begin(), names.end(), text);
   if (name == names.end()) throw UsageError(path + ": " + unknown_name("schedule", text, names));
-  return static_cast<Schedule>(name - names.begin());
+  return static_cast<OffloadGranularity>(name - names.begin());
 }
 
 const std::vector<std::string>& repeats_names() {
@@ -39,58 +39,59 @@ const std::vector<std::string>& repeats_names() {
   return names;
 }
 
-Repeats read_repeats(const std::string& text, const std::string& path) {
+DuplicatePolicy read_repeats(const std::string& text, const std::string& path) {
   const auto& names = repeats_names();
   const auto name = std::find(names.begin(), names.end(), text);
   if (name == names.end()) throw UsageError(path + ": " + unknown_name("word", text, names));
-  return static_cast<Repeats>(name - names.begin());
+  return static_cast<DuplicatePolicy>(name - names.begin());
 }
 
 // Fields with default values are left out.
 json placement_json(const OpPlacement& placement) {
   json outputs = json::array();
-  for (Place place : placement.outputs) outputs.push_back(to_string(place));
+  for (TensorPlacement place : placement.outputs) outputs.push_back(to_string(place));
   json json = {
       {"op", placement.op}, {"name", placement.name}, {"outputs", outputs}, {"saved", to_string(placement.saved)}};
-  if (placement.saves != Place::keep) json["saves"] = to_string(placement.saves);
+  if (placement.saves != TensorPlacement::keep) json["saves"] = to_string(placement.saves);
   return json;
 }
 
-json habits_json(const Habits& habits) {
-  return {{"learns", habits.learns},
-          {"prefetch_ops", habits.prefetch_ops},
-          {"stash_saves", habits.stash_saves},
-          {"counts_all", habits.counts_all},
-          {"empties_stash", habits.empties_stash},
-          {"one_stream", habits.one_stream},
-          {"host_waits", habits.host_waits},
-          {"power_of_two", habits.power_of_two},
-          {"parameter_views", habits.parameter_views},
-          {"flat_broadcasts", habits.flat_broadcasts},
-          {"whole_blocks", habits.whole_blocks},
-          {"repeats", to_string(habits.repeats)}};
+json compatibility_json(const EngineCompatibilityFlags& compatibility) {
+  return {{"learns", compatibility.learns},
+          {"prefetch_ops", compatibility.prefetch_ops},
+          {"stash_saves", compatibility.stash_saves},
+          {"counts_all", compatibility.counts_all},
+          {"empties_stash", compatibility.empties_stash},
+          {"one_stream", compatibility.one_stream},
+          {"host_waits", compatibility.host_waits},
+          {"power_of_two", compatibility.power_of_two},
+          {"parameter_views", compatibility.parameter_views},
+          {"flat_broadcasts", compatibility.flat_broadcasts},
+          {"whole_blocks", compatibility.whole_blocks},
+          {"repeats", to_string(compatibility.repeats)}};
 }
 
-void read_habits(const json& json, const std::string& path, Habits& habits, Unknown unknown) {
-  std::string repeats = to_string(habits.repeats);
-  JsonObject object(json, path);
-  object.read("learns", habits.learns);
-  object.read("prefetch_ops", habits.prefetch_ops, 0, 1);
-  object.read("stash_saves", habits.stash_saves, 0);
-  object.read("counts_all", habits.counts_all);
-  object.read("empties_stash", habits.empties_stash);
-  object.read("one_stream", habits.one_stream);
-  object.read("host_waits", habits.host_waits);
-  object.read("power_of_two", habits.power_of_two);
-  object.read("parameter_views", habits.parameter_views);
-  object.read("flat_broadcasts", habits.flat_broadcasts);
-  object.read("whole_blocks", habits.whole_blocks);
+void read_compatibility(const json& json, const std::string& path, EngineCompatibilityFlags& compatibility,
+                        UnknownFieldPolicy unknown) {
+  std::string repeats = to_string(compatibility.repeats);
+  JsonObjectReader object(json, path);
+  object.read("learns", compatibility.learns);
+  object.read("prefetch_ops", compatibility.prefetch_ops, 0, 1);
+  object.read("stash_saves", compatibility.stash_saves, 0);
+  object.read("counts_all", compatibility.counts_all);
+  object.read("empties_stash", compatibility.empties_stash);
+  object.read("one_stream", compatibility.one_stream);
+  object.read("host_waits", compatibility.host_waits);
+  object.read("power_of_two", compatibility.power_of_two);
+  object.read("parameter_views", compatibility.parameter_views);
+  object.read("flat_broadcasts", compatibility.flat_broadcasts);
+  object.read("whole_blocks", compatibility.whole_blocks);
   object.read("repeats", repeats);
   object.finish(unknown);
-  habits.repeats = read_repeats(repeats, object.path("repeats"));
+  compatibility.repeats = read_repeats(repeats, object.path("repeats"));
 }
 
-Place read_place(const std::string& text, const std::string& path) {
+TensorPlacement read_place(const std::string& text, const std::string& path) {
   try {
     return parse_place(text);
   } catch (const UsageError& error) {
@@ -98,11 +99,11 @@ Place read_place(const std::string& text, const std::string& path) {
   }
 }
 
-OpPlacement read_placement(const json& json, const std::string& path, Unknown unknown) {
+OpPlacement read_placement(const json& json, const std::string& path, UnknownFieldPolicy unknown) {
   OpPlacement placement;
   std::vector<std::string> outputs;
   std::string saved = to_string(placement.saved), saves = to_string(placement.saves);
-  JsonObject object(json, path);
+  JsonObjectReader object(json, path);
   object.require({"op"});
   object.read("op", placement.op, 0);
   object.read("name", placement.name);
@@ -114,13 +115,13 @@ OpPlacement read_placement(const json& json, const std::string& path, Unknown un
     placement.outputs.push_back(read_place(output, object.path("outputs", placement.outputs.size())));
   placement.saved = read_place(saved, object.path("saved"));
   placement.saves = read_place(saves, object.path("saves"));
-  if (placement.saves != Place::keep && placement.saves != Place::host)
+  if (placement.saves != TensorPlacement::keep && placement.saves != TensorPlacement::host)
     throw UsageError(object.path("saves") + " must be keep or host");
   return placement;
 }
 
 // Refuses two placements of one op, because they could contradict each other.
-void check_unique(const std::vector<OpPlacement>& placements, const JsonObject& object) {
+void check_unique(const std::vector<OpPlacement>& placements, const JsonObjectReader& object) {
   std::vector<int> seen;
   for (const OpPlacement& placement : placements) seen.push_back(placement.op);
   std::sort(seen.begin(), seen.end());
@@ -129,30 +130,31 @@ void check_unique(const std::vector<OpPlacement>& placements, const JsonObject& 
     throw UsageError(object.path("placements") + " has op " + std::to_string(*twice) + " twice; one placement an op");
 }
 
-void read_fields(const json& json, const std::string& path, TransferSettings& transfer, Unknown unknown) {
+void read_fields(const json& json, const std::string& path, TransferSettings& transfer, UnknownFieldPolicy unknown) {
   std::string schedule = to_string(transfer.schedule);
-  JsonObject object(json, path);
+  JsonObjectReader object(json, path);
   object.read("pinned", transfer.pinned);
   object.read("side_stream", transfer.side_stream);
-  object.read("min_bytes", transfer.min_bytes, 0, kMostBytes);
-  object.read("stash_bytes", transfer.stash_bytes, 0, kMostBytes);
-  object.read("prefetch_bytes", transfer.prefetch_bytes, 0, kMostBytes);
+  object.read("min_bytes", transfer.min_bytes, 0, kMaxBytes);
+  object.read("stash_bytes", transfer.stash_bytes, 0, kMaxBytes);
+  object.read("prefetch_bytes", transfer.prefetch_bytes, 0, kMaxBytes);
   object.read("schedule", schedule);
   object.read("groups_in_flight", transfer.groups_in_flight, 1);
   object.read("prefetch_blocks", transfer.prefetch_blocks, 0);
-  if (const auto* habits = object.find("habits")) read_habits(*habits, object.path("habits"), transfer.habits, unknown);
+  if (const auto* compatibility = object.find("habits"))
+    read_compatibility(*compatibility, object.path("habits"), transfer.compatibility, unknown);
   object.finish(unknown);
   transfer.schedule = read_schedule(schedule, object.path("schedule"));
 }
 
-Plan read_fields(const json& json, Unknown unknown) {
+Plan read_fields(const json& json, UnknownFieldPolicy unknown) {
   Plan plan;
   int version = kPlanVersion;
-  JsonObject object(json, "plan");
+  JsonObjectReader object(json, "plan");
   object.require({"version", "placements"});
   object.read("version", version, kPlanVersion, kPlanVersion);
   object.read("strategy", plan.strategy);
-  object.read("saved_min_bytes", plan.saved_min_bytes, 0, kMostBytes);
+  object.read("saved_min_bytes", plan.saved_min_bytes, 0, kMaxBytes);
   object.read("nested", plan.nested);
   if (const auto* transfer = object.find("transfer"))
     read_fields(*transfer, object.path("transfer"), plan.transfer, unknown);
@@ -165,20 +167,20 @@ Plan read_fields(const json& json, Unknown unknown) {
 
 }  // namespace
 
-std::string to_string(Place place) { return place_names().at(static_cast<size_t>(place)); }
+std::string to_string(TensorPlacement place) { return place_names().at(static_cast<size_t>(place)); }
 
-Place parse_place(const std::string& text) {
+TensorPlacement parse_place(const std::string& text) {
   const auto& names = place_names();
   const auto name = std::find(names.begin(), names.end(), text);
   if (name == names.end()) throw UsageError(unknown_name("place", text, names));
-  return static_cast<Place>(name - names.begin());
+  return static_cast<TensorPlacement>(name - names.begin());
 }
 
-std::string to_string(Schedule schedule) { return schedule_names().at(static_cast<size_t>(schedule)); }
+std::string to_string(OffloadGranularity schedule) { return schedule_names().at(static_cast<size_t>(schedule)); }
 
-std::string to_string(Repeats repeats) { return repeats_names().at(static_cast<size_t>(repeats)); }
+std::string to_string(DuplicatePolicy repeats) { return repeats_names().at(static_cast<size_t>(repeats)); }
 
-bool Plan::places(Place place) const {
+bool Plan::places(TensorPlacement place) const {
   return std::any_of(placements.begin(), placements.end(), [&](const OpPlacement& placement) {
     const auto& outputs = placement.outputs;
     return placement.saved == place || placement.saves == place ||
@@ -187,11 +189,11 @@ bool Plan::places(Place place) const {
 }
 
 bool Plan::keeps_everything() const {
-  return !places(Place::recompute) && !places(Place::host) && !places(Place::disk);
+  return !places(TensorPlacement::recompute) && !places(TensorPlacement::host) && !places(TensorPlacement::disk);
 }
 
 void read_transfer(const json& json, const std::string& path, TransferSettings& transfer) {
-  read_fields(json, path, transfer, Unknown::refused);
+  read_fields(json, path, transfer, UnknownFieldPolicy::refused);
 }
 
 void to_json(json& out, const Plan& plan) {
@@ -211,11 +213,12 @@ void to_json(json& out, const Plan& plan) {
            {"groups_in_flight", plan.transfer.groups_in_flight},
            {"prefetch_blocks", plan.transfer.prefetch_blocks}}},
          {"placements", placements}};
-  if (plan.transfer.habits != Habits{}) out["transfer"]["habits"] = habits_json(plan.transfer.habits);
+  if (plan.transfer.compatibility != EngineCompatibilityFlags{})
+    out["transfer"]["habits"] = compatibility_json(plan.transfer.compatibility);
 }
 
-void from_json(const json& json, Plan& plan) { plan = read_fields(json, Unknown::passed_over); }
+void from_json(const json& json, Plan& plan) { plan = read_fields(json, UnknownFieldPolicy::passed_over); }
 
-Plan read_plan_strictly(const json& json) { return read_fields(json, Unknown::refused); }
+Plan read_plan_strictly(const json& json) { return read_fields(json, UnknownFieldPolicy::refused); }
 
 }  // namespace memtune::plan

@@ -9,45 +9,46 @@
 
 namespace memtune::plan {
 
-enum class Place {
+enum class TensorPlacement {
   keep,       // stays on the device
   recompute,  // freed after forward and recomputed from what is still resident
   host,       // offloaded to the CPU, reloaded before its use
   disk,       // as host; the part above the host budget is offloaded to the scratch file
 };
-std::string to_string(Place place);
-Place parse_place(const std::string& text);  // throws UsageError with the valid names
+std::string to_string(TensorPlacement place);
+TensorPlacement parse_place(const std::string& text);  // throws UsageError with the valid names
 
 // Placement of one op's activations. `op` is its number in ProgramFacts::ops, in program order.
 struct OpPlacement {
   int op = 0;
-  std::string name;            // "layers.0.attn/aten::linear", for readers; compared with the program at loading
-  std::vector<Place> outputs;  // one per output; missing entries mean keep
-  Place saved = Place::keep;   // tensors the op saves only for its own backward (log-sum-exp, dropout mask)
+  std::string name;  // "layers.0.attn/aten::linear", for readers; compared with the program at loading
+  std::vector<TensorPlacement> outputs;  // one per output; missing entries mean keep
+  TensorPlacement saved =
+      TensorPlacement::keep;  // tensors the op saves only for its own backward (log-sum-exp, dropout mask)
   // host: each saved tensor of the op is copied on its own, as saved-tensor hooks would do it, whatever the place of
   // its activation. Does not apply to recomputed ops.
-  Place saves = Place::keep;
+  TensorPlacement saves = TensorPlacement::keep;
   bool operator==(const OpPlacement&) const = default;
 };
 
 // When offload copies start.
-enum class Schedule {
+enum class OffloadGranularity {
   value,  // each activation as soon as it was saved
   block,  // the activations of a block together, at the block's end
 };
-std::string to_string(Schedule schedule);
+std::string to_string(OffloadGranularity schedule);
 
 // Handling of tensors of OpPlacement::saves that share bytes with another saved tensor.
-enum class Repeats {
+enum class DuplicatePolicy {
   move,   // every one is offloaded
   stay,   // if an earlier offload copy is still running, the tensor stays on the device
   share,  // equal views within a block are offloaded once
 };
-std::string to_string(Repeats repeats);
+std::string to_string(DuplicatePolicy repeats);
 
 // Engine compatibility flags: where other programs' engines differ from memtune's own. Each is independent of the
 // others. See config/preset.h.
-struct Habits {
+struct EngineCompatibilityFlags {
   bool learns = true;            // learns the copy schedule in one step; false: fixed by the flags below
   int prefetch_ops = 0;          // if not learns: reload what this many ops ahead of backward saved, 0 or 1
   int stash_saves = 0;           // > 0: a source stays until this many more tensors were offloaded, of any size
@@ -59,8 +60,8 @@ struct Habits {
   bool parameter_views = false;  // OpPlacement::saves: offloads views of parameters too, for example transposed weights
   bool flat_broadcasts = false;  // OpPlacement::saves: offloads the storage of a tensor with zero strides
   bool whole_blocks = false;     // backward recomputes every op of a block, needed or not
-  Repeats repeats = Repeats::move;
-  bool operator==(const Habits&) const = default;
+  DuplicatePolicy repeats = DuplicatePolicy::move;
+  bool operator==(const EngineCompatibilityFlags&) const = default;
 };
 
 // Settings of the copies between device and host. Sizes are in bytes.
@@ -70,10 +71,10 @@ struct TransferSettings {
   int64_t min_bytes = 1 << 20;  // smaller storages stay on the device
   int64_t stash_bytes = int64_t{8} << 30;  // sources kept on the device during their offload copy, as the peak permits
   int64_t prefetch_bytes = int64_t{1} << 30;  // reloads issued ahead of the activation in use; 0: no prefetch
-  Schedule schedule = Schedule::value;
+  OffloadGranularity schedule = OffloadGranularity::value;
   int groups_in_flight = 1;  // Schedule::block: blocks whose sources may stay during their offload copies
   int prefetch_blocks = 1;   // Schedule::block: blocks reloaded ahead of the one backward is in
-  Habits habits;
+  EngineCompatibilityFlags compatibility;
   bool operator==(const TransferSettings&) const = default;
 };
 
@@ -86,8 +87,8 @@ struct Plan {
   bool nested = false;
   TransferSettings transfer;
 
-  bool places(Place place) const;  // whether any activation has this place
-  bool moves() const { return places(Place::host) || places(Place::disk); }
+  bool places(TensorPlacement place) const;  // whether any activation has this place
+  bool offloads_activations() const { return places(TensorPlacement::host) || places(TensorPlacement::disk); }
   // Every activation stays on the device, so no hooks are needed.
   bool keeps_everything() const;
   bool operator==(const Plan&) const = default;

@@ -58,9 +58,9 @@ StrategyPart parse_head(const std::string& head) {
   return StrategyPart(find_strategy(head));
 }
 
-const ParameterInfo& find_parameter(const StrategyInfo& info, const std::string& name) {
+const StrategyParameterInfo& find_parameter(const StrategyInfo& info, const std::string& name) {
   std::vector<std::string> known;
-  for (const ParameterInfo& parameter : info.parameters) {
+  for (const StrategyParameterInfo& parameter : info.parameters) {
     if (parameter.name == name) return parameter;
     known.emplace_back(parameter.name);
   }
@@ -70,12 +70,12 @@ const ParameterInfo& find_parameter(const StrategyInfo& info, const std::string&
 }
 
 // Parses one "key=value"; `given` holds the keys before it.
-void parse_parameter(const std::string& text, StrategyPart& part, std::vector<Parameter>& given) {
+void parse_parameter(const std::string& text, StrategyPart& part, std::vector<StrategyParameter>& given) {
   const std::string strategy(part.info().name);
   const size_t equals = text.find('=');
   const std::string name = trim(text.substr(0, equals));
   if (name.empty()) throw UsageError(strategy + ": '" + text + "' names no parameter; write key=value");
-  const ParameterInfo& info = find_parameter(part.info(), name);
+  const StrategyParameterInfo& info = find_parameter(part.info(), name);
   if (equals == std::string::npos)
     throw UsageError(strategy + ": " + name + " needs a value: " + name + "=" + std::string(info.default_value));
   if (std::ranges::count(given, info.parameter) > 0) throw UsageError(strategy + ": " + name + " is given twice");
@@ -86,7 +86,7 @@ void parse_parameter(const std::string& text, StrategyPart& part, std::vector<Pa
 StrategyPart parse_part(const std::string& text) {
   const std::vector<std::string> pieces = split(text, ',');
   StrategyPart part = parse_head(trim(pieces[0]));
-  std::vector<Parameter> given;
+  std::vector<StrategyParameter> given;
   for (size_t i = 1; i < pieces.size(); ++i) parse_parameter(trim(pieces[i]), part, given);
   return part;
 }
@@ -96,7 +96,7 @@ void check_same_transfers(const StrategyPart& a, const StrategyPart& b) {
   const std::string name(a.info().name);
   if (&a.info() != &b.info())
     throw UsageError(name + " and " + std::string(b.info().name) + " exclude each other: a plan copies in one way");
-  for (const ParameterInfo& info : a.info().parameters) {
+  for (const StrategyParameterInfo& info : a.info().parameters) {
     if (!info.schedules || a.text(info.parameter) == b.text(info.parameter)) continue;
     throw UsageError(name + ": " + std::string(info.name) + " must be the same in every part, not " +
                      a.text(info.parameter) + " and " + b.text(info.parameter));
@@ -115,11 +115,11 @@ void check_together(const StrategyPart& a, const StrategyPart& b) {
 
 // For a part that offloads its inputs.
 StrategyPart with_inputs_kept(StrategyPart part) {
-  if (part.has(Parameter::inputs)) {
-    part.set(Parameter::inputs, "keep");
+  if (part.has(StrategyParameter::inputs)) {
+    part.set(StrategyParameter::inputs, "keep");
     return part;
   }
-  const int every = part.has(Parameter::every) ? part.count(Parameter::every) : 1;
+  const int every = part.has(StrategyParameter::every) ? part.count(StrategyParameter::every) : 1;
   return StrategyPart(find_strategy(every > 1 ? StrategyKind::checkpoint_every : StrategyKind::checkpoint_full), every);
 }
 
@@ -150,21 +150,25 @@ bool Strategy::offloads() const { return std::ranges::any_of(parts_, &StrategyPa
 
 bool Strategy::recomputes() const { return std::ranges::any_of(parts_, &StrategyPart::is_checkpoint); }
 
-bool Strategy::moves() const { return offloads() || std::ranges::any_of(parts_, &StrategyPart::moves_inputs); }
+bool Strategy::offloads_activations() const {
+  return offloads() || std::ranges::any_of(parts_, &StrategyPart::offloads_inputs);
+}
 
 bool Strategy::uses_disk() const {
   return std::ranges::any_of(parts_, [](const StrategyPart& part) {
-    return std::ranges::any_of(std::vector{Parameter::inputs, Parameter::tier}, [&](Parameter parameter) {
-      return part.has(parameter) && part.place(parameter) == Place::disk;
-    });
+    return std::ranges::any_of(std::vector{StrategyParameter::inputs, StrategyParameter::tier},
+                               [&](StrategyParameter parameter) {
+                                 return part.has(parameter) && part.place(parameter) == TensorPlacement::disk;
+                               });
   });
 }
 
-Strategy Strategy::with(Parameter parameter, const std::string& value) const {
+Strategy Strategy::with(StrategyParameter parameter, const std::string& value) const {
   return with(parameter, [&](const StrategyPart&) { return value; });
 }
 
-Strategy Strategy::with(Parameter parameter, const std::function<std::string(const StrategyPart& part)>& value) const {
+Strategy Strategy::with(StrategyParameter parameter,
+                        const std::function<std::string(const StrategyPart& part)>& value) const {
   std::vector<StrategyPart> parts = parts_;
   for (StrategyPart& part : parts)
     if (part.has(parameter)) part.set(parameter, value(part));
@@ -180,7 +184,7 @@ Strategy Strategy::without(bool (StrategyPart::*is_left_out)() const) const {
 Strategy Strategy::without_offload() const {
   Strategy left = without(&StrategyPart::is_offload);
   for (StrategyPart& part : left.parts_)
-    if (part.moves_inputs()) part = with_inputs_kept(part);
+    if (part.offloads_inputs()) part = with_inputs_kept(part);
   return left;
 }
 
@@ -194,7 +198,7 @@ std::vector<Strategy> Strategy::with_one_less() const {
     if (!parts.empty()) less.push_back(Strategy(std::move(parts)));
   }
   for (size_t i = 0; i < parts_.size(); ++i) {
-    if (!parts_[i].moves_inputs()) continue;
+    if (!parts_[i].offloads_inputs()) continue;
     std::vector<StrategyPart> parts = parts_;
     parts[i] = with_inputs_kept(parts[i]);
     less.push_back(Strategy(std::move(parts)));
@@ -207,7 +211,7 @@ Strategy Strategy::with(StrategyKind from, StrategyKind to, int64_t every) const
   for (StrategyPart& part : parts) {
     if (part.kind() != from) continue;
     StrategyPart other(find_strategy(to), every);
-    for (const Parameter parameter : part.changed())
+    for (const StrategyParameter parameter : part.changed())
       if (other.has(parameter)) other.set(parameter, part.text(parameter));
     part = other;
   }

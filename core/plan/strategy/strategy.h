@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "core/plan/strategy/block_ranges.h"
+#include "core/plan/strategy/engine_preset.h"
 #include "core/plan/strategy/plan.h"
-#include "core/plan/strategy/preset.h"
 
 namespace memtune::plan {
 
@@ -40,7 +40,7 @@ enum class StrategyKind {
   offload_preset,
 };
 
-enum class Parameter {
+enum class StrategyParameter {
   inputs,
   save,
   segment,
@@ -59,25 +59,25 @@ enum class Parameter {
 };
 
 // Type of a parameter's value.
-enum class Form { words, names, share, count, positive, bytes, blocks };
+enum class ParameterType { words, names, share, count, positive, bytes, blocks };
 
-struct ParameterInfo {
-  Parameter parameter;
+struct StrategyParameterInfo {
+  StrategyParameter parameter;
   std::string_view name;  // "inputs"
-  Form form;
+  ParameterType form;
   std::string_view words;          // "keep | host | disk"; "" for other forms
   std::string_view default_value;  // "keep"
   std::string_view help;
   bool schedules = false;  // about how copies run: must be equal in all parts, because a plan has one TransferSettings
 };
-std::string_view values_text(const ParameterInfo& info);  // valid values, for people: "a number from 0 to 1"
+std::string_view values_text(const StrategyParameterInfo& info);  // valid values, for people: "a number from 0 to 1"
 
 struct StrategyInfo {
   StrategyKind kind;
-  std::string_view name;                      // "checkpoint:full", "checkpoint:every=n"
-  std::string_view help;                      // one line
-  std::span<const ParameterInfo> parameters;  // in printing order
-  const Preset* preset = nullptr;             // not null: an engine of another program
+  std::string_view name;                              // "checkpoint:full", "checkpoint:every=n"
+  std::string_view help;                              // one line
+  std::span<const StrategyParameterInfo> parameters;  // in printing order
+  const EnginePreset* preset = nullptr;               // not null: an engine of another program
 };
 std::span<const StrategyInfo> strategies();
 
@@ -94,29 +94,29 @@ class StrategyPart {
   int64_t every() const { return every_; }  // n of checkpoint:every=n, else 1
   bool is_checkpoint() const;
   bool is_offload() const;
-  bool moves_inputs() const;  // a checkpoint that offloads its blocks' inputs to the CPU or disk
+  bool offloads_inputs() const;  // a checkpoint that offloads its blocks' inputs to the CPU or disk
 
-  bool has(Parameter parameter) const;
+  bool has(StrategyParameter parameter) const;
   // The part must have the parameter, with a value of that form.
-  const std::string& word(Parameter parameter) const { return std::get<std::string>(value(parameter)); }
-  Place place(Parameter parameter) const { return parse_place(word(parameter)); }
-  const std::vector<std::string>& names(Parameter parameter) const;
-  double share(Parameter parameter) const { return std::get<double>(value(parameter)); }
-  int count(Parameter parameter) const { return static_cast<int>(bytes(parameter)); }
-  int64_t bytes(Parameter parameter) const { return std::get<int64_t>(value(parameter)); }
-  const BlockRanges& blocks() const;               // all if the part has no parameter `blocks`
-  std::string text(Parameter parameter) const;     // in printed form
-  std::string setting(Parameter parameter) const;  // "fraction=0.4"
-  std::vector<Parameter> changed() const;          // parameters whose value is not the default
+  const std::string& word(StrategyParameter parameter) const { return std::get<std::string>(value(parameter)); }
+  TensorPlacement place(StrategyParameter parameter) const { return parse_place(word(parameter)); }
+  const std::vector<std::string>& names(StrategyParameter parameter) const;
+  double share(StrategyParameter parameter) const { return std::get<double>(value(parameter)); }
+  int count(StrategyParameter parameter) const { return static_cast<int>(bytes(parameter)); }
+  int64_t bytes(StrategyParameter parameter) const { return std::get<int64_t>(value(parameter)); }
+  const BlockRanges& blocks() const;                       // all if the part has no parameter `blocks`
+  std::string text(StrategyParameter parameter) const;     // in printed form
+  std::string setting(StrategyParameter parameter) const;  // "fraction=0.4"
+  std::vector<StrategyParameter> changed() const;          // parameters whose value is not the default
 
   // Throws UsageError like Strategy::parse().
-  void set(Parameter parameter, const std::string& text);
+  void set(StrategyParameter parameter, const std::string& text);
 
   bool operator==(const StrategyPart& other) const;
 
  private:
-  const Value& value(Parameter parameter) const;
-  size_t index(Parameter parameter) const;
+  const Value& value(StrategyParameter parameter) const;
+  size_t index(StrategyParameter parameter) const;
 
   const StrategyInfo* info_;
   int64_t every_;
@@ -139,12 +139,12 @@ class Strategy {
   bool is_none() const;
   bool offloads() const;
   bool recomputes() const;
-  bool moves() const;      // may offload activations to the CPU or disk
-  bool uses_disk() const;  // may offload activations to disk
+  bool offloads_activations() const;  // may offload activations to the CPU or disk
+  bool uses_disk() const;             // may offload activations to disk
 
   // Copy with one parameter changed in each part that has it. Throws UsageError like parse().
-  Strategy with(Parameter parameter, const std::string& value) const;
-  Strategy with(Parameter parameter, const std::function<std::string(const StrategyPart& part)>& value) const;
+  Strategy with(StrategyParameter parameter, const std::string& value) const;
+  Strategy with(StrategyParameter parameter, const std::function<std::string(const StrategyPart& part)>& value) const;
   // Copies without offloading, or without recomputation; `none` if no part is left. without_offload() replaces presets
   // that offload checkpoint inputs by memtune's own checkpoints. without_recompute() requires checkpoints that keep
   // their inputs on the device.

@@ -9,16 +9,16 @@
 namespace memtune::plan {
 namespace {
 
-constexpr int64_t kMostCount = 1'000'000;
+constexpr int64_t kMaxCount = 1'000'000;
 
-std::string parse_word(const ParameterInfo& info, const std::string& text) {
+std::string parse_word(const StrategyParameterInfo& info, const std::string& text) {
   for (const std::string& word : split(info.words, '|'))
     if (text == trim(word)) return text;
   throw UsageError("'" + text + "' is not one of " + std::string(info.words));
 }
 
 // Sorted: classes of ops in this order, then op names. No repeats.
-std::vector<std::string> parse_names(const ParameterInfo& info, const std::string& text) {
+std::vector<std::string> parse_names(const StrategyParameterInfo& info, const std::string& text) {
   std::vector<std::string> names;
   for (const std::string& name : split(text, '+')) names.push_back(trim(name));
   if (std::ranges::count(names, "") > 0)
@@ -33,27 +33,28 @@ std::vector<std::string> parse_names(const ParameterInfo& info, const std::strin
 }
 
 template <typename Parse>
-auto parse_within(const ParameterInfo& info, const std::string& text, double least, double most, const Parse& parse) {
+auto parse_within(const StrategyParameterInfo& info, const std::string& text, double least, double most,
+                  const Parse& parse) {
   bool too_many = false;
   try {
     const auto number = parse(text, "");
     if (number >= least && number <= most) return number;
-    too_many = number > most && most == kMostCount;
+    too_many = number > most && most == kMaxCount;
   } catch (const UsageError&) {  // the message below says more
   }
-  if (too_many) throw UsageError("'" + text + "' is more than " + std::to_string(kMostCount));
+  if (too_many) throw UsageError("'" + text + "' is more than " + std::to_string(kMaxCount));
   throw UsageError("'" + text + "' is not " + std::string(values_text(info)));
 }
 
-Value parse_value(const ParameterInfo& info, const std::string& text) {
+Value parse_value(const StrategyParameterInfo& info, const std::string& text) {
   switch (info.form) {
-    case Form::words: return parse_word(info, text);
-    case Form::names: return parse_names(info, text);
-    case Form::share: return parse_within(info, text, 0, 1, parse_number) + 0.0;  // turns -0 into 0
-    case Form::count: return parse_within(info, text, 0, kMostCount, parse_integer);
-    case Form::positive: return parse_within(info, text, 1, kMostCount, parse_integer);
-    case Form::bytes: return parse_bytes(text);
-    case Form::blocks: return BlockRanges(text);
+    case ParameterType::words: return parse_word(info, text);
+    case ParameterType::names: return parse_names(info, text);
+    case ParameterType::share: return parse_within(info, text, 0, 1, parse_number) + 0.0;  // turns -0 into 0
+    case ParameterType::count: return parse_within(info, text, 0, kMaxCount, parse_integer);
+    case ParameterType::positive: return parse_within(info, text, 1, kMaxCount, parse_integer);
+    case ParameterType::bytes: return parse_bytes(text);
+    case ParameterType::blocks: return BlockRanges(text);
   }
   return text;
 }
@@ -74,69 +75,69 @@ std::string share_text(double share) {
 }
 
 struct Text {
-  Form form;
+  ParameterType form;
   std::string operator()(const std::string& word) const { return word; }
   std::string operator()(const std::vector<std::string>& names) const { return join(names, "+"); }
   std::string operator()(double share) const { return share_text(share); }
   std::string operator()(int64_t number) const {
-    return form == Form::bytes ? exact_bytes(number) : std::to_string(number);
+    return form == ParameterType::bytes ? exact_bytes(number) : std::to_string(number);
   }
   std::string operator()(const BlockRanges& blocks) const { return to_string(blocks); }
 };
 
-Value default_value(const ParameterInfo& info) { return parse_value(info, std::string(info.default_value)); }
+Value default_value(const StrategyParameterInfo& info) { return parse_value(info, std::string(info.default_value)); }
 
 }  // namespace
 
 StrategyPart::StrategyPart(const StrategyInfo& info, int64_t every) : info_(&info), every_(every) {
-  for (const ParameterInfo& parameter : info.parameters) values_.push_back(default_value(parameter));
+  for (const StrategyParameterInfo& parameter : info.parameters) values_.push_back(default_value(parameter));
 }
 
 bool StrategyPart::is_checkpoint() const { return info_->name.starts_with("checkpoint:"); }
 
 bool StrategyPart::is_offload() const { return info_->name.starts_with("offload:"); }
 
-bool StrategyPart::moves_inputs() const {
+bool StrategyPart::offloads_inputs() const {
   if (info_->preset) return info_->preset->inputs;
-  return has(Parameter::inputs) && place(Parameter::inputs) != Place::keep;
+  return has(StrategyParameter::inputs) && place(StrategyParameter::inputs) != TensorPlacement::keep;
 }
 
-size_t StrategyPart::index(Parameter parameter) const {
-  return static_cast<size_t>(std::ranges::find(info_->parameters, parameter, &ParameterInfo::parameter) -
+size_t StrategyPart::index(StrategyParameter parameter) const {
+  return static_cast<size_t>(std::ranges::find(info_->parameters, parameter, &StrategyParameterInfo::parameter) -
                              info_->parameters.begin());
 }
 
-bool StrategyPart::has(Parameter parameter) const { return index(parameter) < values_.size(); }
+bool StrategyPart::has(StrategyParameter parameter) const { return index(parameter) < values_.size(); }
 
-const Value& StrategyPart::value(Parameter parameter) const { return values_.at(index(parameter)); }
+const Value& StrategyPart::value(StrategyParameter parameter) const { return values_.at(index(parameter)); }
 
-const std::vector<std::string>& StrategyPart::names(Parameter parameter) const {
+const std::vector<std::string>& StrategyPart::names(StrategyParameter parameter) const {
   return std::get<std::vector<std::string>>(value(parameter));
 }
 
 const BlockRanges& StrategyPart::blocks() const {
   static const BlockRanges all("all");
-  return has(Parameter::blocks) ? std::get<BlockRanges>(value(Parameter::blocks)) : all;
+  return has(StrategyParameter::blocks) ? std::get<BlockRanges>(value(StrategyParameter::blocks)) : all;
 }
 
-std::string StrategyPart::text(Parameter parameter) const {
+std::string StrategyPart::text(StrategyParameter parameter) const {
   return std::visit(Text{info_->parameters[index(parameter)].form}, value(parameter));
 }
 
-std::string StrategyPart::setting(Parameter parameter) const {
+std::string StrategyPart::setting(StrategyParameter parameter) const {
   const std::string value = text(parameter);
   return std::string(info_->parameters[index(parameter)].name) + "=" + value;
 }
 
-std::vector<Parameter> StrategyPart::changed() const {
-  std::vector<Parameter> changed;
+std::vector<StrategyParameter> StrategyPart::changed() const {
+  std::vector<StrategyParameter> changed;
   for (size_t i = 0; i < values_.size(); ++i)
     if (values_[i] != default_value(info_->parameters[i])) changed.push_back(info_->parameters[i].parameter);
   return changed;
 }
 
-void StrategyPart::set(Parameter parameter, const std::string& text) {
-  const ParameterInfo& info = info_->parameters[index(parameter)];
+void StrategyPart::set(StrategyParameter parameter, const std::string& text) {
+  const StrategyParameterInfo& info = info_->parameters[index(parameter)];
   try {
     values_[index(parameter)] = parse_value(info, text);
   } catch (const UsageError& error) {
@@ -151,7 +152,7 @@ bool StrategyPart::operator==(const StrategyPart& other) const {
 std::string to_string(const StrategyPart& part) {
   std::string text(part.info().name);
   if (part.kind() == StrategyKind::checkpoint_every) text = "checkpoint:every=" + std::to_string(part.every());
-  for (const Parameter parameter : part.changed()) text += "," + part.setting(parameter);
+  for (const StrategyParameter parameter : part.changed()) text += "," + part.setting(parameter);
   return text;
 }
 

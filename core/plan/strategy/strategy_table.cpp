@@ -3,80 +3,102 @@
 namespace memtune::plan {
 namespace {
 
-using enum Form;
+using enum ParameterType;
 
-constexpr ParameterInfo kInputs = {Parameter::inputs,    "inputs", words,
-                                   "keep | host | disk", "keep",   "where the inputs of checkpointed blocks wait"};
-constexpr ParameterInfo kSave = {
-    Parameter::save,
+constexpr StrategyParameterInfo kInputs = {
+    StrategyParameter::inputs, "inputs", words,
+    "keep | host | disk",      "keep",   "where the inputs of checkpointed blocks wait"};
+constexpr StrategyParameterInfo kSave = {
+    StrategyParameter::save,
     "save",
     names,
     "",
     "matmul+attention",
     "ops whose outputs stay; matmul is every other one of a block, matmul-all is all of them"};
-constexpr ParameterInfo kBlocks = {
-    Parameter::blocks, "blocks", blocks, "", "all", "which blocks, counted from 0; 20- is to the last"};
-constexpr ParameterInfo kSegment = {Parameter::segment,
-                                    "segment",
-                                    positive,
-                                    "",
-                                    "1",
-                                    "nested: of so many blocks in a row only the first's inputs stay"};
+constexpr StrategyParameterInfo kBlocks = {
+    StrategyParameter::blocks, "blocks", blocks, "", "all", "which blocks, counted from 0; 20- is to the last"};
+constexpr StrategyParameterInfo kSegment = {StrategyParameter::segment,
+                                            "segment",
+                                            positive,
+                                            "",
+                                            "1",
+                                            "nested: of so many blocks in a row only the first's inputs stay"};
 
-constexpr ParameterInfo kTier = {Parameter::tier, "tier", words,
-                                 "host | disk",   "host", "disk: what the host budget has no room for waits there"};
-constexpr ParameterInfo kMemory = {Parameter::memory,
-                                   "memory",
-                                   words,
-                                   "pinned | pageable",
-                                   "pinned",
-                                   "of the host; pageable leaves it to the system, and copies hold the host up",
-                                   true};
-constexpr ParameterInfo kFraction = {Parameter::fraction,
-                                     "fraction",
-                                     share,
-                                     "",
-                                     "1",
-                                     "how much of the bytes moves; what takes longest to recompute for its size first"};
-constexpr ParameterInfo kMin = {Parameter::min, "min", bytes, "", "1MiB", "smaller tensors stay on the device", true};
-constexpr ParameterInfo kHead = {Parameter::head, "head", words,
-                                 "keep | move",   "keep", "what comes behind the last block: norm, output, loss"};
-constexpr ParameterInfo kStash = {
-    Parameter::stash,
+constexpr StrategyParameterInfo kTier = {
+    StrategyParameter::tier, "tier", words,
+    "host | disk",           "host", "disk: what the host budget has no room for waits there"};
+constexpr StrategyParameterInfo kMemory = {StrategyParameter::memory,
+                                           "memory",
+                                           words,
+                                           "pinned | pageable",
+                                           "pinned",
+                                           "of the host; pageable leaves it to the system, and copies hold the host up",
+                                           true};
+constexpr StrategyParameterInfo kFraction = {
+    StrategyParameter::fraction,
+    "fraction",
+    share,
+    "",
+    "1",
+    "how much of the bytes moves; what takes longest to recompute for its size first"};
+constexpr StrategyParameterInfo kMin = {
+    StrategyParameter::min, "min", bytes, "", "1MiB", "smaller tensors stay on the device", true};
+constexpr StrategyParameterInfo kHead = {
+    StrategyParameter::head, "head", words,
+    "keep | move",           "keep", "what comes behind the last block: norm, output, loss"};
+constexpr StrategyParameterInfo kStash = {
+    StrategyParameter::stash,
     "stash",
     bytes,
     "",
     "8GiB",
     "sources kept on the device while their copies out run, as far as the step's peak allows",
     true};
-constexpr ParameterInfo kPrefetch = {
-    Parameter::prefetch, "prefetch", bytes, "", "1GiB", "copied back ahead of the value that backward is at", true};
-constexpr ParameterInfo kKeepNone = {
-    Parameter::keep_last, "keep_last", count, "", "0", "the values of that many last blocks stay"};
-constexpr ParameterInfo kKeepOne = {
-    Parameter::keep_last, "keep_last", count, "", "1", "the values of that many last blocks stay"};
-constexpr ParameterInfo kInFlight = {
-    Parameter::in_flight, "in_flight", positive, "", "1", "blocks whose sources wait for their copies out", true};
-constexpr ParameterInfo kPrefetchBlocks = {
-    Parameter::prefetch, "prefetch", count, "", "1", "blocks copied back ahead of the one backward is in", true};
+constexpr StrategyParameterInfo kPrefetch = {StrategyParameter::prefetch,
+                                             "prefetch",
+                                             bytes,
+                                             "",
+                                             "1GiB",
+                                             "copied back ahead of the value that backward is at",
+                                             true};
+constexpr StrategyParameterInfo kKeepNone = {
+    StrategyParameter::keep_last, "keep_last", count, "", "0", "the values of that many last blocks stay"};
+constexpr StrategyParameterInfo kKeepOne = {
+    StrategyParameter::keep_last, "keep_last", count, "", "1", "the values of that many last blocks stay"};
+constexpr StrategyParameterInfo kInFlight = {StrategyParameter::in_flight,
+                                             "in_flight",
+                                             positive,
+                                             "",
+                                             "1",
+                                             "blocks whose sources wait for their copies out",
+                                             true};
+constexpr StrategyParameterInfo kPrefetchBlocks = {StrategyParameter::prefetch,
+                                                   "prefetch",
+                                                   count,
+                                                   "",
+                                                   "1",
+                                                   "blocks copied back ahead of the one backward is in",
+                                                   true};
 
-constexpr ParameterInfo kEveryNth = {
-    Parameter::every, "every", positive, "", "1", "only every n-th block, from the first on"};
-constexpr ParameterInfo kLayers = {
-    Parameter::layers, "layers", positive, "", "1", "blocks that one checkpoint has, as recompute_num_layers"};
-constexpr ParameterInfo kFirstLayers = {
-    Parameter::layers, "layers", positive, "", "1", "blocks that are checkpointed, as recompute_num_layers"};
+constexpr StrategyParameterInfo kEveryNth = {
+    StrategyParameter::every, "every", positive, "", "1", "only every n-th block, from the first on"};
+constexpr StrategyParameterInfo kLayers = {
+    StrategyParameter::layers, "layers", positive, "", "1", "blocks that one checkpoint has, as recompute_num_layers"};
+constexpr StrategyParameterInfo kFirstLayers = {
+    StrategyParameter::layers, "layers", positive, "", "1", "blocks that are checkpointed, as recompute_num_layers"};
 
-constexpr ParameterInfo kFull[] = {kInputs, kSegment, kBlocks};
-constexpr ParameterInfo kOp[] = {kSave, kInputs, kBlocks};
-constexpr ParameterInfo kCheckpoint[] = {kInputs, kBlocks};
-constexpr ParameterInfo kSync[] = {kTier, kMemory, kFraction, kMin, kKeepNone, kBlocks, kHead};
-constexpr ParameterInfo kStream[] = {kTier, kMemory, kFraction, kStash, kMin, kPrefetch, kKeepNone, kBlocks, kHead};
-constexpr ParameterInfo kGroup[] = {kTier, kMemory, kFraction, kInFlight, kMin, kPrefetchBlocks, kKeepOne, kBlocks};
+constexpr StrategyParameterInfo kFull[] = {kInputs, kSegment, kBlocks};
+constexpr StrategyParameterInfo kOp[] = {kSave, kInputs, kBlocks};
+constexpr StrategyParameterInfo kCheckpoint[] = {kInputs, kBlocks};
+constexpr StrategyParameterInfo kSync[] = {kTier, kMemory, kFraction, kMin, kKeepNone, kBlocks, kHead};
+constexpr StrategyParameterInfo kStream[] = {kTier,     kMemory,   kFraction, kStash, kMin,
+                                             kPrefetch, kKeepNone, kBlocks,   kHead};
+constexpr StrategyParameterInfo kGroup[] = {kTier, kMemory,         kFraction, kInFlight,
+                                            kMin,  kPrefetchBlocks, kKeepOne,  kBlocks};
 
-constexpr ParameterInfo kHf[] = {kEveryNth};
-constexpr ParameterInfo kUniform[] = {kLayers};
-constexpr ParameterInfo kBlock[] = {kFirstLayers};
+constexpr StrategyParameterInfo kHf[] = {kEveryNth};
+constexpr StrategyParameterInfo kUniform[] = {kLayers};
+constexpr StrategyParameterInfo kBlock[] = {kFirstLayers};
 
 constexpr StrategyInfo kStrategies[] = {
     {StrategyKind::none, "none", "keep everything: the baseline", {}},
@@ -150,7 +172,7 @@ constexpr StrategyInfo kStrategies[] = {
 
 std::span<const StrategyInfo> strategies() { return kStrategies; }
 
-std::string_view values_text(const ParameterInfo& info) {
+std::string_view values_text(const StrategyParameterInfo& info) {
   switch (info.form) {
     case words: return info.words;
     case names: return "matmul, matmul-all, attention or op names, with + between";

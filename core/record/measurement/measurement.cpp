@@ -54,7 +54,7 @@ void fields(StepTime& time, Visit visit) {
 }
 
 template <typename Visit>
-void fields(Round& round, Visit visit) {
+void fields(RoundMeasurement& round, Visit visit) {
   visit("step_ms", round.step_ms);
   visit("base", round.base);
   visit("base_ms", round.base_ms);
@@ -66,14 +66,14 @@ void fields(Round& round, Visit visit) {
 }
 
 template <typename Visit>
-void fields(Peak& peak, Visit visit) {
+void fields(PeakMemory& peak, Visit visit) {
   visit("allocated", peak.allocated);
   visit("reserved", peak.reserved);
   visit("device", peak.device);
 }
 
 template <typename Visit>
-void fields(TransferFigures& transfer, Visit visit) {
+void fields(TransferStats& transfer, Visit visit) {
   visit("out_bytes", transfer.out_bytes);
   visit("in_bytes", transfer.in_bytes);
   visit("disk_write_bytes", transfer.disk_write_bytes);
@@ -87,7 +87,7 @@ void fields(TransferFigures& transfer, Visit visit) {
 }
 
 template <typename Visit>
-void fields(Communication& communication, Visit visit) {
+void fields(CommunicationStats& communication, Visit visit) {
   visit("gathered_bytes", communication.gathered_bytes);
   visit("reduced_bytes", communication.reduced_bytes);
   visit("exposed_ms", communication.exposed_ms);
@@ -95,14 +95,14 @@ void fields(Communication& communication, Visit visit) {
 }
 
 template <typename Visit>
-void fields(Stalls& stalls, Visit visit) {
+void fields(StallTimes& stalls, Visit visit) {
   visit("room_ms", stalls.room_ms);
   visit("disk_ms", stalls.disk_ms);
   visit("copy_ms", stalls.copy_ms);
 }
 
 template <typename Visit>
-void fields(Gradients& gradients, Visit visit) {
+void fields(GradientComparison& gradients, Visit visit) {
   visit("compared", gradients.compared);
   visit("equal", gradients.equal);
   visit("max_abs_difference", gradients.max_abs_difference);
@@ -111,7 +111,7 @@ void fields(Gradients& gradients, Visit visit) {
 }
 
 template <typename Visit>
-void fields(Losses& losses, Visit visit) {
+void fields(LossComparison& losses, Visit visit) {
   visit("compared", losses.compared);
   visit("changed", losses.changed);
   visit("step", losses.step);
@@ -122,7 +122,7 @@ void fields(Losses& losses, Visit visit) {
 }
 
 template <typename Visit>
-void fields(RankShare& share, Visit visit) {
+void fields(RankMeasurement& share, Visit visit) {
   visit("rank", share.rank);
   visit("step_ms", share.step_ms);
   visit("peak_bytes", share.peak_bytes);
@@ -173,7 +173,7 @@ Json encode(int64_t value) { return value; }
 Json encode(Outcome outcome) { return to_string(outcome); }
 
 // JSON has no NaN: null stands for numbers that are not finite or exceed what readers accept.
-Json encode(double value) { return std::abs(value) <= kMostNumber ? Json(value) : Json(nullptr); }
+Json encode(double value) { return std::abs(value) <= kMaxNumber ? Json(value) : Json(nullptr); }
 
 Json encode(std::optional<int64_t> value) { return value ? Json(*value) : Json(nullptr); }
 
@@ -230,7 +230,7 @@ bool is_figure(std::string_view key) {
   return std::ranges::find(kOfModel, key) == std::end(kOfModel);
 }
 
-bool is_beyond(const double value) { return std::abs(value) > kMostFigure; }
+bool is_beyond(const double value) { return std::abs(value) > kMaxFigure; }
 bool is_beyond(const std::vector<double>& values) {
   return std::ranges::any_of(values, [](double value) { return is_beyond(value); });
 }

@@ -38,7 +38,7 @@ double spread(const StepTime& time);  // (max - min) / median of the samples
 bool is_noisy(const StepTime& time);  // spread() above 0.05
 
 // A trial's part of one round. In a round all trials run in turn.
-struct Round {
+struct RoundMeasurement {
   StepTime step_ms;
   std::string base;           // strategy that others are compared with; "": none worked so far
   double base_ms = 0;         // median step of the base in this round
@@ -49,7 +49,7 @@ struct Round {
   std::vector<double> loss;   // as Measurement::loss
 };
 
-struct Peak {
+struct PeakMemory {
   int64_t allocated = 0;  // bytes held by tensors, peak of the measured steps
   int64_t reserved = 0;   // bytes that the allocator holds of the device; on CPU equal to allocated
   int64_t device = 0;     // bytes used on the whole device by all processes; for a command: by its own processes,
@@ -57,7 +57,7 @@ struct Peak {
 };
 
 // Copies of a step. hidden: share of copy time that overlaps kernels; exposed_ms: copy time without kernels, per step.
-struct TransferFigures {
+struct TransferStats {
   int64_t out_bytes = 0, in_bytes = 0;                // per step
   int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // the part that was written to or read from the scratch file
   double hidden = 0, exposed_ms = 0;
@@ -66,20 +66,20 @@ struct TransferFigures {
 };
 
 // Collectives of a step, for a model sharded over ranks.
-struct Communication {
+struct CommunicationStats {
   int64_t gathered_bytes = 0, reduced_bytes = 0;  // of whole units
   double exposed_ms = 0;                          // compute waited for them; for commands: no kernel ran meanwhile
   double collectives_ms = 0;                      // device time in traced steps
 };
 
 // Time per step in which an engine blocked host or compute, by cause. Measured in the traced steps.
-struct Stalls {
+struct StallTimes {
   double room_ms = 0;  // host memory was full: the host waited for a write to disk
   double disk_ms = 0;  // the host waited for a read
   double copy_ms = 0;  // compute waited for a copy
 };
 
-struct Gradients {
+struct GradientComparison {
   bool compared = false;  // false: no reference to compare with (the reference itself, or it failed)
   bool equal = false;     // bit for bit
   double max_abs_difference = 0;
@@ -88,7 +88,7 @@ struct Gradients {
 };
 
 // Losses of a training command's first steps, compared with those of the base variant (core/answer/result/losses.h).
-struct Losses {
+struct LossComparison {
   bool compared = false;  // false: the base variant itself, or nothing to compare with
   bool changed = false;   // by more than the noise of the base's runs and rounding
   int64_t step = 0;       // the first changed step, else the one closest to the limit
@@ -99,10 +99,10 @@ struct Losses {
 };
 
 // Results of one of several ranks.
-struct RankShare {
+struct RankMeasurement {
   int64_t rank = 0;
   StepTime step_ms;
-  Peak peak_bytes;
+  PeakMemory peak_bytes;
   double optimizer_ms = 0;
   std::vector<double> loss;
   double exposed_communication_ms = 0;
@@ -115,32 +115,32 @@ struct Measurement {
   std::string equal_to;   // strategy or variant that it equals, if not known from counters; see effect.h
   std::string no_effect;  // which part had no effect, and why: one line; "" if all had one
   StepTime step_ms;       // over all rounds
-  std::vector<Round> rounds;
+  std::vector<RoundMeasurement> rounds;
   bool noisy = false;
-  Peak peak_bytes;
+  PeakMemory peak_bytes;
   int64_t floor_bytes = 0;      // allocated before a step: parameters, optimizer state, inputs
   int64_t host_bytes = 0;       // taken from the system by the engines
   int64_t host_peak_bytes = 0;  // peak of the part in use
   int64_t disk_peak_bytes = 0;  // peak of the scratch file's part in use
   double samples_per_s = 0;
   double tokens_per_s = 0;  // 0 if the model has no sequence dimension
-  TransferFigures transfer;
-  Communication communication;
-  Stalls stalls;
+  TransferStats transfer;
+  CommunicationStats communication;
+  StallTimes stalls;
   int64_t recomputed_ops = 0;               // per step
   std::optional<int64_t> recomputed_bytes;  // size of their results, per step; nothing: not counted
   double engine_ms = 0;                     // host time of the engines per step, without recomputed ops
   double recompute_ms = 0;                  // device time per step, measured in traced steps
   std::vector<double> loss;                 // [0]: of the untouched model; then one per measured step
-  Gradients gradients;
-  Losses losses;
-  double optimizer_ms = 0;       // of the updates of one step; 0: not measured
-  std::vector<RankShare> ranks;  // if several; the members above are then the slowest and highest
-  double profiler_overhead = 0;  // traced step / measured step - 1
-  std::string dtype;             // least precise dtype that a command computed in, "bfloat16"; "": not known
-  bool emulated = false;         // the CPU emulated the device
-  std::string device;            // "NVIDIA H200"
-  std::string plan, trace;       // relative to the run directory
+  GradientComparison gradients;
+  LossComparison losses;
+  double optimizer_ms = 0;             // of the updates of one step; 0: not measured
+  std::vector<RankMeasurement> ranks;  // if several; the members above are then the slowest and highest
+  double profiler_overhead = 0;        // traced step / measured step - 1
+  std::string dtype;                   // least precise dtype that a command computed in, "bfloat16"; "": not known
+  bool emulated = false;               // the CPU emulated the device
+  std::string device;                  // "NVIDIA H200"
+  std::string plan, trace;             // relative to the run directory
 };
 
 void to_json(nlohmann::json& json, const Measurement& measurement);

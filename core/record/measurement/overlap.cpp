@@ -2,19 +2,19 @@
 
 #include <algorithm>
 
-#include "core/record/trace/occupation.h"
+#include "core/record/trace/step_time_breakdown.h"
 
 namespace memtune::result {
 namespace {
 
-using trace::Event;
 using trace::EventKind;
 using trace::Intervals;
 using trace::Trace;
+using trace::TraceEvent;
 
 int64_t bytes_of(const Trace& trace, EventKind kind) {
   int64_t bytes = 0;
-  for (const Event& event : trace.events) bytes += event.kind == kind && trace.counts(event) ? event.bytes : 0;
+  for (const TraceEvent& event : trace.events) bytes += event.kind == kind && trace.counts(event) ? event.bytes : 0;
   return bytes;
 }
 
@@ -26,7 +26,7 @@ double rate(int64_t bytes, const Intervals& copies) {
 
 }  // namespace
 
-TransferFigures measure_overlap(const Trace& trace, int steps) {
+TransferStats measure_overlap(const Trace& trace, int steps) {
   const Intervals kernels = time_of_kinds(trace, {EventKind::kernel, EventKind::memset});
   const Intervals out = time_of_kinds(trace, {EventKind::copy_out}), in = time_of_kinds(trace, {EventKind::copy_in});
   const Intervals copies = time_of_kinds(trace, {EventKind::copy_out, EventKind::copy_in});
@@ -34,7 +34,7 @@ TransferFigures measure_overlap(const Trace& trace, int steps) {
   const int64_t copy_ns = total(copies), hidden_ns = total(intersect(copies, kernels));
   steps = std::max(steps, 1);
 
-  TransferFigures transfer;
+  TransferStats transfer;
   transfer.out_bytes = out_bytes / steps;
   transfer.in_bytes = in_bytes / steps;
   transfer.hidden = copy_ns > 0 ? static_cast<double>(hidden_ns) / static_cast<double>(copy_ns) : 0;
@@ -44,11 +44,11 @@ TransferFigures measure_overlap(const Trace& trace, int steps) {
   return transfer;
 }
 
-Communication measure_collectives(const Trace& trace, int steps) {
+CommunicationStats measure_collectives(const Trace& trace, int steps) {
   const Intervals kernels = time_of_kinds(trace, {EventKind::kernel, EventKind::memset});
   const Intervals collectives = time_of_kinds(trace, {EventKind::collective});
   const double per_step = 1e6 * std::max(steps, 1);
-  Communication communication;
+  CommunicationStats communication;
   communication.collectives_ms = static_cast<double>(total(collectives)) / per_step;
   communication.exposed_ms = static_cast<double>(total(subtract(collectives, kernels))) / per_step;
   return communication;

@@ -4,14 +4,14 @@
 #pragma once
 
 #include "core/record/measurement/measurement.h"
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::result {
 
 // Fills bytes, hidden, exposed_ms and rates, per step over `steps` traced steps. PCIe bandwidth stays 0.
-TransferFigures measure_overlap(const trace::Trace& trace, int steps);
+TransferStats measure_overlap(const trace::Trace& trace, int steps);
 
 // For collectives, with C their union: collectives_ms = |C|, exposed_ms = |C \ K|, per step.
-Communication measure_collectives(const trace::Trace& trace, int steps);
+CommunicationStats measure_collectives(const trace::Trace& trace, int steps);
 
 }  // namespace memtune::result

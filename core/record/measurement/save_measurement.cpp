@@ -14,15 +14,15 @@ using nlohmann::json;
 
 constexpr size_t kEnoughSteps = 3;  // a median of fewer steps is unreliable
 
-template <typename Figure>
-double median_of(const std::vector<ObservedSave>& saves, Figure figure) {
+template <typename Metric>
+double median_of(const std::vector<ObservedSave>& saves, Metric metric) {
   std::vector<double> values;
-  for (const ObservedSave& save : saves) values.push_back(std::invoke(figure, save));
+  for (const ObservedSave& save : saves) values.push_back(std::invoke(metric, save));
   return summarize(std::move(values)).median;
 }
 
 // Steps that had a save running during their whole time.
-std::vector<double> steps_beside(const std::vector<ObservedSave>& saves) {
+std::vector<double> steps_with_save(const std::vector<ObservedSave>& saves) {
   std::vector<double> steps;
   for (const ObservedSave& save : saves)
     if (!save.steps_ms.empty()) steps.insert(steps.end(), save.steps_ms.begin(), save.steps_ms.end() - 1);
@@ -58,8 +58,8 @@ void summarize(const std::vector<ObservedSave>& saves, const std::vector<double>
   to.total_ms = median_of(later, &ObservedSave::total_ms);
   to.step_ms = summarize(steps_alone_ms).median;
   to.slowed_ms = median_of(later, [&](const ObservedSave& save) { return slowed_ms(save, to.step_ms); });
-  const std::vector<double> beside = steps_beside(saves.size() > 1 ? later : std::vector<ObservedSave>());
-  to.steps_beside = static_cast<int64_t>(beside.size());
+  const std::vector<double> beside = steps_with_save(saves.size() > 1 ? later : std::vector<ObservedSave>());
+  to.steps_with_save = static_cast<int64_t>(beside.size());
   to.no_slowdown = why_no_slowdown(steps_alone_ms.size(), beside.size());
   if (to.no_slowdown.empty() && to.step_ms > 0) to.slowdown = summarize(beside).median / to.step_ms;
 }
@@ -80,7 +80,7 @@ void to_json(json& out, const SaveMeasurement& m) {
          {"slowdown", m.slowdown ? json(*m.slowdown) : json(nullptr)},
          {"no_slowdown", m.no_slowdown},
          {"slowed_ms", m.slowed_ms},
-         {"steps_beside", m.steps_beside},
+         {"steps_beside", m.steps_with_save},
          {"load_ms", m.load_ms},
          {"host_bytes", m.host_bytes}};
 }
@@ -91,20 +91,20 @@ void from_json(const json& in, SaveMeasurement& m) {
   m.outcome = parse_outcome(in.at("outcome"));
   m.reason = in.at("reason");
   m.saves = whole_at(in, "saves", 0);
-  m.bytes = whole_at(in, "bytes", 0, kMostBytes);
-  m.first_blocked_ms = number_at(in, "first_blocked_ms", 0, kMostFigure);
-  m.first_durable_ms = number_at(in, "first_durable_ms", 0, kMostFigure);
-  m.blocked_ms = number_at(in, "blocked_ms", 0, kMostFigure);
-  m.most_blocked_ms = number_at(in, "most_blocked_ms", 0, kMostFigure);
-  m.durable_ms = number_at(in, "durable_ms", 0, kMostFigure);
-  m.total_ms = number_at(in, "total_ms", 0, kMostFigure);
-  m.step_ms = number_at(in, "step_ms", 0, kMostFigure);
-  if (!in.at("slowdown").is_null()) m.slowdown = number_at(in, "slowdown", 0, kMostFigure);
+  m.bytes = whole_at(in, "bytes", 0, kMaxBytes);
+  m.first_blocked_ms = number_at(in, "first_blocked_ms", 0, kMaxFigure);
+  m.first_durable_ms = number_at(in, "first_durable_ms", 0, kMaxFigure);
+  m.blocked_ms = number_at(in, "blocked_ms", 0, kMaxFigure);
+  m.most_blocked_ms = number_at(in, "most_blocked_ms", 0, kMaxFigure);
+  m.durable_ms = number_at(in, "durable_ms", 0, kMaxFigure);
+  m.total_ms = number_at(in, "total_ms", 0, kMaxFigure);
+  m.step_ms = number_at(in, "step_ms", 0, kMaxFigure);
+  if (!in.at("slowdown").is_null()) m.slowdown = number_at(in, "slowdown", 0, kMaxFigure);
   m.no_slowdown = in.at("no_slowdown");
-  m.slowed_ms = number_at(in, "slowed_ms", 0, kMostFigure);
-  m.steps_beside = whole_at(in, "steps_beside", 0);
-  m.load_ms = number_at(in, "load_ms", 0, kMostFigure);
-  m.host_bytes = whole_at(in, "host_bytes", 0, kMostBytes);
+  m.slowed_ms = number_at(in, "slowed_ms", 0, kMaxFigure);
+  m.steps_with_save = whole_at(in, "steps_beside", 0);
+  m.load_ms = number_at(in, "load_ms", 0, kMaxFigure);
+  m.host_bytes = whole_at(in, "host_bytes", 0, kMaxBytes);
 }
 
 }  // namespace memtune::result

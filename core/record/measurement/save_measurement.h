@@ -27,10 +27,10 @@ struct SaveMeasurement {
   double step_ms = 0;                             // median of steps without a concurrent save
   std::optional<double> slowdown = std::nullopt;  // median step during a save / step_ms
   std::string no_slowdown = "";                   // why slowdown is not known; "": it is known
-  double slowed_ms = 0;      // median extra time of the steps until the save's end, without blocked_ms
-  int64_t steps_beside = 0;  // steps with a save running from start to end
-  double load_ms = 0;        // time to load a state, checks included
-  int64_t host_bytes = 0;    // peak host memory of saves
+  double slowed_ms = 0;         // median extra time of the steps until the save's end, without blocked_ms
+  int64_t steps_with_save = 0;  // steps with a save running from start to end
+  double load_ms = 0;           // time to load a state, checks included
+  int64_t host_bytes = 0;       // peak host memory of saves
 };
 
 // One save, observed between steps.

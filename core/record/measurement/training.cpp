@@ -9,14 +9,14 @@ namespace memtune::result {
 
 using nlohmann::json;
 
-void to_json(json& out, const SavedStep& save) {
+void to_json(json& out, const SaveResult& save) {
   out = {{"step", save.step}, {"blocked_ms", save.blocked_ms}, {"durable_ms", save.durable_ms}, {"bytes", save.bytes}};
   if (!save.error.empty()) out["error"] = save.error;
 }
 
-void from_json(const json& in, SavedStep& save) {
-  save = {whole_at(in, "step", 0), number_at(in, "blocked_ms", 0, kMostFigure),
-          number_at(in, "durable_ms", 0, kMostFigure), whole_at(in, "bytes", 0, kMostBytes), in.value("error", "")};
+void from_json(const json& in, SaveResult& save) {
+  save = {whole_at(in, "step", 0), number_at(in, "blocked_ms", 0, kMaxFigure),
+          number_at(in, "durable_ms", 0, kMaxFigure), whole_at(in, "bytes", 0, kMaxBytes), in.value("error", "")};
 }
 
 void to_json(json& out, const TrainingResult& training) {
@@ -39,17 +39,17 @@ void from_json(const json& in, TrainingResult& training) {
   training.device = in.at("device");
   training.first_step = whole_at(in, "first_step", 0);
   for (const json& loss : in.at("loss")) training.loss.push_back(number_or_nan(loss));
-  training.saves = in.at("saves").get<std::vector<SavedStep>>();
+  training.saves = in.at("saves").get<std::vector<SaveResult>>();
   try {
-    for (const json& time : in.at("times_ms")) training.times_ms.push_back(number(time, 0, kMostFigure));
+    for (const json& time : in.at("times_ms")) training.times_ms.push_back(number(time, 0, kMaxFigure));
   } catch (const json::exception& why) {
     throw UsageError(std::string("times_ms: ") + why.what());
   }
-  training.step_ms = number_at(in, "step_ms", 0, kMostFigure);
-  training.save_host_bytes = whole_at(in, "save_host_bytes", 0, kMostBytes);
-  training.save_prepare_ms = number_at(in, "save_prepare_ms", 0, kMostFigure);
-  training.samples_per_s = number_at(in, "samples_per_s", 0, kMostFigure);
-  training.tokens_per_s = number_at(in, "tokens_per_s", 0, kMostFigure);
+  training.step_ms = number_at(in, "step_ms", 0, kMaxFigure);
+  training.save_host_bytes = whole_at(in, "save_host_bytes", 0, kMaxBytes);
+  training.save_prepare_ms = number_at(in, "save_prepare_ms", 0, kMaxFigure);
+  training.samples_per_s = number_at(in, "samples_per_s", 0, kMaxFigure);
+  training.tokens_per_s = number_at(in, "tokens_per_s", 0, kMaxFigure);
   training.deterministic = in.at("deterministic");
   training.stopped = in.at("stopped");
 }

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <type_traits>
 
+#include "core/base/confined_file_system.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/base/own_folder.h"
 #include "core/record/trace/bounds.h"
 #include "core/record/trace/version2.h"
 
@@ -29,7 +29,7 @@ constexpr std::string_view kMagic = "MTTRACE";  // followed by the version up to
 constexpr int kVersion = 4;
 constexpr size_t kRecordBytes = size_t{1} << 20;  // limit at which a record is closed
 
-constexpr int64_t kMostTraceBytes = int64_t{8} << 30;
+constexpr int64_t kMaxTraceBytes = int64_t{8} << 30;
 
 enum class Record : uint8_t { header = 1, names, events, memory, end, owned };
 
@@ -75,7 +75,7 @@ void write_header(std::string& file, const Trace& trace) {
                       {"reason", value.reason},
                       {"bytes", value.bytes},
                       {"block", value.block}});
-  for (const Owner& owner : trace.owners)
+  for (const MemoryOwner& owner : trace.owners)
     owners.push_back({{"kind", to_string(owner.kind)}, {"name", owner.name}, {"block", owner.block}});
   const Json header = {{"version", kVersion},
                        {"origin", trace.origin},
@@ -98,7 +98,7 @@ void put_item(std::string& bytes, const std::string& name) {
   bytes += name;
 }
 
-void put_item(std::string& bytes, const Event& event) {
+void put_item(std::string& bytes, const TraceEvent& event) {
   put(bytes, event.kind);
   put(bytes, event.track);
   put(bytes, event.name);
@@ -118,7 +118,7 @@ void put_item(std::string& bytes, const MemorySample& sample) {
   put(bytes, sample.allocated_bytes);
 }
 
-void put_item(std::string& bytes, const OwnedSample& sample) {
+void put_item(std::string& bytes, const OwnerMemorySample& sample) {
   put(bytes, sample.time_ns);
   put(bytes, sample.owner);
   put(bytes, sample.bytes);
@@ -162,7 +162,7 @@ void check_time(int64_t ns) {
 }
 
 void check_bytes(int64_t bytes) {
-  if (bytes < -kMostHeldBytes || bytes > kMostHeldBytes) throw Damaged{};
+  if (bytes < -kMaxHeldBytes || bytes > kMaxHeldBytes) throw Damaged{};
 }
 
 template <typename Enum>
@@ -222,9 +222,9 @@ class Reader {
     header.at("strategy").get_to(trace_.strategy);
     header.at("device").get_to(trace_.device);
     trace_.lost_records = whole_at(header, "lost_records", 0);
-    trace_.budget_bytes = whole_at(header, "budget_bytes", 0, kMostBytes);
+    trace_.budget_bytes = whole_at(header, "budget_bytes", 0, kMaxBytes);
     version_ == 2 ? read_header_2(header, trace_) : read_tables(header);
-    if (trace_.owners.size() > kMostOwners) throw Damaged{};
+    if (trace_.owners.size() > kMaxOwners) throw Damaged{};
     BoundedSum values;
     for (const TracedValue& value : trace_.values)
       if (!values.add(value.bytes)) throw Damaged{};
@@ -233,7 +233,7 @@ class Reader {
   void read_tables(const Json& header) {
     header.at("origin").get_to(trace_.origin);
     if (header.contains("measured_rank")) trace_.measured_rank = whole_int_at(header, "measured_rank");
-    if (header.contains("start_ns")) trace_.start_ns = whole_at(header, "start_ns", 0, kFarthestNs);
+    if (header.contains("start_ns")) trace_.start_ns = whole_at(header, "start_ns", 0, kMaxAbsTimeNs);
     for (const Json& track : header.at("tracks"))
       trace_.tracks.push_back({known(parse_track_role(track.at("role").get_ref<const std::string&>())),
                                whole_int_at(track, "stream"), whole_int_at(track, "rank")});
@@ -266,7 +266,7 @@ class Reader {
     name = payload.take(size);
   }
 
-  void get_item(Cursor& payload, Event& event) {
+  void get_item(Cursor& payload, TraceEvent& event) {
     get_enum(payload, EventKind::collective, event.kind);
     payload.get(event.track);
     payload.get(event.name);
@@ -283,7 +283,7 @@ class Reader {
   }
 
   // Reports sum over events, so the sums are bounded.
-  void check_sums(const Event& event) {
+  void check_sums(const TraceEvent& event) {
     check_time(event.start_ns);
     check_time(event.end_ns);
     if (!bytes_.add(event.bytes) || !durations_ns_[event.kind].add(std::max<int64_t>(0, event.end_ns - event.start_ns)))
@@ -297,7 +297,7 @@ class Reader {
     value = number == 0 ? ValueId() : ValueId(number - 1);
   }
 
-  static void get_types(Cursor& payload, Event& event) {
+  static void get_types(Cursor& payload, TraceEvent& event) {
     get_enum(payload, RegionKind::head, event.region.kind);
     get_enum(payload, Pass::optimizer, event.region.pass);
     payload.get(event.region.block);
@@ -313,7 +313,7 @@ class Reader {
     check_time(sample.time_ns);
   }
 
-  void get_item(Cursor& payload, OwnedSample& sample) const {
+  void get_item(Cursor& payload, OwnerMemorySample& sample) const {
     payload.get(sample.time_ns);
     payload.get(sample.owner);
     payload.get(sample.bytes);
@@ -324,9 +324,9 @@ class Reader {
 
   const int version_;
   Trace& trace_;
-  BoundedSum bytes_{kMostCopiedBytes};  // sum over the events so far
+  BoundedSum bytes_{kMaxCopiedBytes};  // sum over the events so far
   struct Duration : BoundedSum {
-    Duration() : BoundedSum(kMostDurationNs) {}
+    Duration() : BoundedSum(kMaxDurationNs) {}
   };
   std::map<EventKind, Duration> durations_ns_;
 };
@@ -347,11 +347,11 @@ int version_of(Cursor& file) {
   return digit - '0';
 }
 
-ReadTrace read_content(std::string_view content) {
+TraceReadResult read_content(std::string_view content) {
   Cursor file(content);
   const int version = version_of(file);
   const auto here = [&] { return static_cast<int64_t>(content.size() - file.left()); };
-  ReadTrace read;
+  TraceReadResult read;
   Reader reader(version, read.trace);
   int64_t record_at = here();
   try {
@@ -377,9 +377,9 @@ void write_trace(const std::filesystem::path& path, const Trace& trace, FileSyst
   write_file(path, file, system);
 }
 
-ReadTrace read_trace(const std::filesystem::path& path) try {
-  OwnFolder folder(path.has_parent_path() ? path.parent_path() : ".");
-  return read_content(read_file(path, folder, kMostTraceBytes));
+TraceReadResult read_trace(const std::filesystem::path& path) try {
+  ConfinedFileSystem folder(path.has_parent_path() ? path.parent_path() : ".");
+  return read_content(read_file(path, folder, kMaxTraceBytes));
 } catch (const UsageError& error) {
   throw UsageError("'" + path.string() + "' " + error.what());
 }

@@ -59,14 +59,14 @@ std::string to_string(Pass pass);
 
 inline constexpr int32_t kNoBlock = -1;
 
-struct Region {
+struct TraceRegion {
   RegionKind kind = RegionKind::none;
   Pass pass = Pass::forward;
   int32_t block = kNoBlock;  // index in model order
 
-  static Region phase(Pass pass) { return {RegionKind::phase, pass, kNoBlock}; }
-  static Region of_block(int32_t block, Pass pass = Pass::forward) { return {RegionKind::block, pass, block}; }
-  auto operator<=>(const Region&) const = default;
+  static TraceRegion phase(Pass pass) { return {RegionKind::phase, pass, kNoBlock}; }
+  static TraceRegion of_block(int32_t block, Pass pass = Pass::forward) { return {RegionKind::block, pass, block}; }
+  auto operator<=>(const TraceRegion&) const = default;
 };
 
 // Owners of device memory, in stacking order of charts: long-lived first.
@@ -75,7 +75,7 @@ enum class OwnerKind : uint8_t {
   optimizer,
   gradients,
   inputs,      // inputs and buffers
-  ahead,       // reloaded, not used yet
+  prefetched,  // reloaded, not used yet
   block,       // activations of a block
   outside,     // activations of no block
   work_space,  // memory of ops without an owner; in charts only

@@ -16,7 +16,7 @@ void add_rank(const Trace& from, int32_t rank, int64_t shift_ns, Trace& to, int6
     tracks.push_back(to.track(track));
   }
   for (const std::string& name : from.names) names.push_back(to.name(name));
-  for (Event event : from.events) {
+  for (TraceEvent event : from.events) {
     if (event.end_ns <= since_ns) continue;
     if (!is_trace_time(event.start_ns + shift_ns) || !is_trace_time(event.end_ns + shift_ns)) {
       ++lost;
@@ -29,7 +29,7 @@ void add_rank(const Trace& from, int32_t rank, int64_t shift_ns, Trace& to, int6
     event.value = {};
     to.events.push_back(event);
   }
-  to.lost_records = std::min(to.lost_records + lost, kMostCount);
+  to.lost_records = std::min(to.lost_records + lost, kMaxCount);
 }
 
 }  // namespace memtune::trace

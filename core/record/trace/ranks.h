@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::trace {
 

@@ -47,12 +47,12 @@ Track track_of(const std::string& name, bool device) {
 }
 
 // Fixed owners have known names. All others are blocks, in the model's order.
-std::vector<Owner> owners_of(const std::vector<std::string>& names) {
+std::vector<MemoryOwner> owners_of(const std::vector<std::string>& names) {
   static const std::map<std::string, OwnerKind> kFixed = {
-      {"parameters", OwnerKind::parameters},     {"optimizer", OwnerKind::optimizer},
-      {"inputs and buffers", OwnerKind::inputs}, {"gradients", OwnerKind::gradients},
-      {"copied back ahead", OwnerKind::ahead},   {"outside of blocks", OwnerKind::outside}};
-  std::vector<Owner> owners;
+      {"parameters", OwnerKind::parameters},        {"optimizer", OwnerKind::optimizer},
+      {"inputs and buffers", OwnerKind::inputs},    {"gradients", OwnerKind::gradients},
+      {"copied back ahead", OwnerKind::prefetched}, {"outside of blocks", OwnerKind::outside}};
+  std::vector<MemoryOwner> owners;
   int32_t block = 0;
   for (const std::string& name : names) {
     const auto fixed = kFixed.find(name);
@@ -66,7 +66,7 @@ std::vector<Owner> owners_of(const std::vector<std::string>& names) {
 
 std::map<std::string, int32_t> blocks_of(const Trace& trace) {
   std::map<std::string, int32_t> blocks;
-  for (const Owner& owner : trace.owners)
+  for (const MemoryOwner& owner : trace.owners)
     if (owner.kind == OwnerKind::block) blocks.emplace(owner.name, owner.block);
   return blocks;
 }
@@ -77,11 +77,11 @@ int32_t block_of(const std::map<std::string, int32_t>& blocks, const std::string
 }
 
 // Parses names such as "layers.3 backward".
-Region region_of(const std::map<std::string, int32_t>& blocks, std::string name) {
+TraceRegion region_of(const std::map<std::string, int32_t>& blocks, std::string name) {
   if (name == "step") return {RegionKind::step, Pass::forward, kNoBlock};
   for (const Pass pass : {Pass::forward, Pass::backward, Pass::optimizer})
-    if (name == to_string(pass)) return Region::phase(pass);
-  Region region;
+    if (name == to_string(pass)) return TraceRegion::phase(pass);
+  TraceRegion region;
   for (const Pass pass : {Pass::backward, Pass::recompute}) {
     const std::string ending = " " + to_string(pass);
     if (!name.ends_with(ending)) continue;
@@ -120,9 +120,9 @@ void read_header_2(const Json& header, Trace& trace) {
 
 void derive_types(Trace& trace) {
   const std::map<std::string, int32_t> blocks = blocks_of(trace);
-  std::vector<Region> regions;
+  std::vector<TraceRegion> regions;
   for (const std::string& name : trace.names) regions.push_back(region_of(blocks, name));
-  for (Event& event : trace.events) {
+  for (TraceEvent& event : trace.events) {
     if (event.kind == EventKind::region) event.region = regions[event.name];
     if (event.kind == EventKind::copy_out || event.kind == EventKind::copy_in)
       event.pageable = trace.names[event.name].ends_with(", pageable");

@@ -7,21 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "core/sweep/commands/command_order.h"
+#include "core/sweep/commands/command_variant_order.h"
 #include "core/sweep/directory/command_variants.h"
 #include "core/sweep/loop/sweep.h"
 
 namespace memtune::sweep {
 
 // Chooses the variants that run next, by name; an empty list ends the sweep. `tried`: all trials so far. The function
-// may add variants and notes to the sweep. If it returns none, all variants run in the order of CommandOrder.
-using ChooseVariants =
-    std::function<std::optional<std::vector<std::string>>(std::span<const TrialState> tried, CommandSweep& sweep)>;
+// may add variants and notes to the sweep. If it returns none, all variants run in the order of CommandVariantOrder.
+using ChooseVariants = std::function<std::optional<std::vector<std::string>>(std::span<const TrialState> tried,
+                                                                             CommandSweepRecord& sweep)>;
 
-struct CommandSweepSettings : LoopSettings {
-  CommandSweep sweep;
-  std::vector<NativeFigures> native;  // to order the variants by
-  ChooseVariants choose;              // empty: all variants run
+struct CommandSweepSettings : SweepLoopSettings {
+  CommandSweepRecord sweep;
+  std::vector<EngineTrialResult> native;  // to order the variants by
+  ChooseVariants choose;                  // empty: all variants run
 };
 
 // Throws UsageError if a program does not exist, IoError for the run directory. A variant that fails is a row of the

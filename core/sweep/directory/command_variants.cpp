@@ -13,8 +13,8 @@
 namespace memtune::sweep {
 namespace {
 
-constexpr size_t kMostVariants = 1000;
-constexpr int kMostVariantSteps = 1'000'000;
+constexpr size_t kMaxVariants = 1000;
+constexpr int kMaxVariantSteps = 1'000'000;
 
 bool is_name(std::string_view text) {
   return !text.empty() && (std::isalpha(static_cast<unsigned char>(text[0])) || text[0] == '_') &&
@@ -68,8 +68,8 @@ std::vector<Values> combinations(const std::vector<VariantAxis>& axes) {
       for (const std::string& value : axis.values)
         longer.push_back(before), longer.back().emplace_back(axis.name, value);
     all = std::move(longer);
-    if (all.size() > kMostVariants)
-      throw UsageError("--try: these are more than " + std::to_string(kMostVariants) + " combinations");
+    if (all.size() > kMaxVariants)
+      throw UsageError("--try: these are more than " + std::to_string(kMaxVariants) + " combinations");
   }
   return all;
 }
@@ -133,9 +133,9 @@ std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, 
   for (const CommandVariant& variant : all)
     if (!names.insert(variant.name).second)
       throw UsageError("two variants have the name '" + variant.name + "': their values have commas and names in them");
-  if (all.size() > kMostVariants)
+  if (all.size() > kMaxVariants)
     throw UsageError("these are " + std::to_string(all.size()) + " variants; more than " +
-                     std::to_string(kMostVariants) + " are not tried in one sweep");
+                     std::to_string(kMaxVariants) + " are not tried in one sweep");
   return all;
 }
 
@@ -155,7 +155,7 @@ std::vector<std::string> with_config(const CommandVariant& variant, const std::s
   return words;
 }
 
-void to_json(nlohmann::json& json, const CommandSweep& sweep) {
+void to_json(nlohmann::json& json, const CommandSweepRecord& sweep) {
   nlohmann::json variants = nlohmann::json::array(), skipped = nlohmann::json::array();
   for (const CommandVariant& each : sweep.variants)
     variants.push_back(
@@ -173,7 +173,7 @@ void to_json(nlohmann::json& json, const CommandSweep& sweep) {
           {"notes", sweep.notes}};
 }
 
-void from_json(const nlohmann::json& json, CommandSweep& sweep) {
+void from_json(const nlohmann::json& json, CommandSweepRecord& sweep) {
   sweep.command = json.at("command");
   sweep.trainer = json.at("trainer");
   for (const nlohmann::json& each : json.at("variants")) {
@@ -181,9 +181,9 @@ void from_json(const nlohmann::json& json, CommandSweep& sweep) {
     sweep.variants.back().planned = each.value("planned", false);
   }
   for (const nlohmann::json& each : json.at("skipped")) sweep.skipped.push_back({each.at("name"), each.at("reason")});
-  sweep.warmup = whole_int_at(json, "warmup", 0, kMostVariantSteps);
-  sweep.steps = whole_int_at(json, "steps", 0, kMostVariantSteps);
-  sweep.memory_cap_bytes = whole_at(json, "memory_cap_bytes", 0, kMostBytes);
+  sweep.warmup = whole_int_at(json, "warmup", 0, kMaxVariantSteps);
+  sweep.steps = whole_int_at(json, "steps", 0, kMaxVariantSteps);
+  sweep.memory_cap_bytes = whole_at(json, "memory_cap_bytes", 0, kMaxBytes);
   sweep.native = json.value("native", "");
   sweep.no_plan = json.value("no_plan", "");
   sweep.notes = json.value("notes", std::vector<std::string>());

@@ -30,7 +30,7 @@ struct SkippedVariant {
 };
 
 // Stored in sweep.json.
-struct CommandSweep {
+struct CommandSweepRecord {
   std::vector<std::string> command;      // as typed, with its placeholders
   std::string trainer;                   // "": none
   std::vector<CommandVariant> variants;  // the first is the baseline
@@ -41,8 +41,8 @@ struct CommandSweep {
   std::string no_plan = {};             // why no variant runs under a plan, if one was looked for
   std::vector<std::string> notes = {};  // for the user
 };
-void to_json(nlohmann::json& json, const CommandSweep& sweep);  // leaves out the content of files
-void from_json(const nlohmann::json& json, CommandSweep& sweep);
+void to_json(nlohmann::json& json, const CommandSweepRecord& sweep);  // leaves out the content of files
+void from_json(const nlohmann::json& json, CommandSweepRecord& sweep);
 
 // An axis of --try, "batch=4;8": a placeholder and the values for it.
 struct VariantAxis {

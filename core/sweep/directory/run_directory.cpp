@@ -27,7 +27,7 @@ using nlohmann::json;
 constexpr int kFormat = 2;       // for sweeps of commands, which format 1 does not have
 constexpr int kModelFormat = 1;  // for sweeps of models
 
-constexpr int kMostTrials = 1'000'000'000;  // keeps folder numbers far from overflow
+constexpr int kMaxTrials = 1'000'000'000;  // keeps folder numbers far from overflow
 
 // Reasons quote logs, which may not be UTF-8.
 std::string to_text(const json& value) { return value.dump(1, '\t', false, json::error_handler_t::replace) + "\n"; }
@@ -57,7 +57,7 @@ TrialSpec spec_from_json(const json& value) {
     throw UsageError("'" + spec.folder + "' is no folder of a trial");
   if (value.contains("saves")) value.at("saves").get_to(spec.saves);
   if (value.contains("notes")) value.at("notes").get_to(spec.notes);
-  if (value.contains("predicted")) spec.predicted = value.at("predicted").get<result::Predicted>();
+  if (value.contains("predicted")) spec.predicted = value.at("predicted").get<result::TrialPrediction>();
   return spec;
 }
 
@@ -65,10 +65,10 @@ TrialSpec spec_from_json(const json& value) {
 void refuse_later_format(const json& value, const std::filesystem::path& path) {
   const int format = value.contains("format") ? whole_int_at(value, "format") : 1;
   if (format <= kFormat) return;
-  throw NewerFormat(path.string() + " has format " + std::to_string(format) + ", of memtune " +
-                    value.value("version", "of a later version") +
-                    "; this is memtune " MEMTUNE_VERSION ", which reads formats up to " + std::to_string(kFormat) +
-                    ": open it with that version, or sweep into another folder with --out");
+  throw NewerFormatError(path.string() + " has format " + std::to_string(format) + ", of memtune " +
+                         value.value("version", "of a later version") +
+                         "; this is memtune " MEMTUNE_VERSION ", which reads formats up to " + std::to_string(kFormat) +
+                         ": open it with that version, or sweep into another folder with --out");
 }
 
 SweepRecord record_from_json(const json& value) {
@@ -76,16 +76,16 @@ SweepRecord record_from_json(const json& value) {
   record.model = value.at("model");
   record.machine = value.at("machine");
   if (value.contains("command")) {
-    record.command = value.at("command").get<CommandSweep>();
+    record.command = value.at("command").get<CommandSweepRecord>();
   } else {
     record.request = value.at("request").get<plan::TrialRequest>();
     record.facts = {value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"), {}};
   }
-  if (value.contains("origin")) record.origin = value.at("origin").get<trace::Origin>();
-  record.budget_bytes = whole_at(value, "budget_bytes", 0, kMostBytes);
+  if (value.contains("origin")) record.origin = value.at("origin").get<trace::Provenance>();
+  record.budget_bytes = whole_at(value, "budget_bytes", 0, kMaxBytes);
   record.goal = result::parse_goal(value.at("goal"));
   if (value.contains("global_batch")) record.global_batch = whole_at(value, "global_batch", 0);
-  if (value.contains("mtbf_s")) record.mtbf_s = number_at(value, "mtbf_s", 0, kMostFigure);
+  if (value.contains("mtbf_s")) record.mtbf_s = number_at(value, "mtbf_s", 0, kMaxFigure);
   if (value.contains("keep_last")) record.keep_last = whole_at(value, "keep_last", 0);
   if (value.contains("frontiers")) value.at("frontiers").get_to(record.frontiers);
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
@@ -112,7 +112,7 @@ bool has_its_check(json& value) {
 int number_of(const std::string& name) {
   int number = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  return error == std::errc() && number > 0 && number < kMostTrials ? number : 0;
+  return error == std::errc() && number > 0 && number < kMaxTrials ? number : 0;
 }
 
 // True for files that memtune writes in a run directory. While being written, a file is NAME.tmp.PROCESS[.NUMBER].
@@ -192,7 +192,7 @@ void RunDirectory::remove_temporaries() const {
 }
 
 // Folders that contain other files are not removed.
-void RunDirectory::remove_looks() const {
+void RunDirectory::remove_inspections() const {
   for (const std::filesystem::path& look : folders_in(root_ / "inspect")) {
     for (const char* name : {"request.json", "facts.json", "log.txt"}) files_->unlink(look / name);
     files_->remove_folder(look);
@@ -237,7 +237,7 @@ SweepRecord RunDirectory::read_record() const {
     const json value = parse_json(read_file(path, *files_));
     refuse_later_format(value, path);
     return record_from_json(value);
-  } catch (const NewerFormat&) {
+  } catch (const NewerFormatError&) {
     throw;
   } catch (const std::exception& error) {
     throw UsageError(path.string() + " is damaged (" + error.what() + "); the same sweep again mends it");
@@ -279,7 +279,7 @@ bool is_trial_folder(const std::string& folder) {
 }
 
 std::optional<plan::Plan> read_plan(const std::filesystem::path& path) try {
-  OwnFolder folder(path.parent_path());
+  ConfinedFileSystem folder(path.parent_path());
   return parse_json(read_file(path, folder)).get<plan::Plan>();
 } catch (const std::exception&) {
   return {};

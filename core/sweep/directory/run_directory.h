@@ -21,12 +21,12 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/own_folder.h"
-#include "core/plan/request/trial_request.h"
 #include "core/answer/report/report.h"
-#include "core/record/measurement/predicted.h"
 #include "core/answer/result/recommend.h"
+#include "core/base/confined_file_system.h"
+#include "core/base/error.h"
+#include "core/plan/request/trial_request.h"
+#include "core/record/measurement/trial_prediction.h"
 #include "core/sweep/directory/command_variants.h"
 #include "core/sweep/trials/trial_process.h"
 
@@ -37,55 +37,55 @@ struct TrialSpec {
   std::string strategy;
   std::optional<int64_t> batch, sequence;  // set only for an axis
   std::string key;
-  std::string folder;                               // relative to the run directory
-  std::vector<result::SaveMeasurement> saves = {};  // under its plan, or by the command itself, if measured
-  std::vector<std::string> notes = {};              // for the user
-  std::optional<result::Predicted> predicted = {};  // made before it ran
+  std::string folder;                                     // relative to the run directory
+  std::vector<result::SaveMeasurement> saves = {};        // under its plan, or by the command itself, if measured
+  std::vector<std::string> notes = {};                    // for the user
+  std::optional<result::TrialPrediction> predicted = {};  // made before it ran
 };
 
 // Content of sweep.json.
 struct SweepRecord {
   std::string model;  // for messages: "model.pt", "small (profile)"
   std::string machine;
-  std::optional<CommandSweep> command;  // set for sweeps of a command, which have no request and no facts
-  plan::TrialRequest request;         // the part that all trials share
-  ModelFacts facts;                     // at the first setting
-  trace::Origin origin;                 // of the run that measured last; empty in older files
+  std::optional<CommandSweepRecord> command;  // set for sweeps of a command, which have no request and no facts
+  plan::TrialRequest request;                 // the part that all trials share
+  InspectedModel facts;                       // at the first setting
+  trace::Provenance origin;                   // of the run that measured last; empty in older files
   std::vector<TrialSpec> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::Goal goal = result::Goal::throughput;
   int64_t global_batch = 0;  // samples per step, reached by gradient accumulation; 0: a step is one batch
   double mtbf_s = 0;         // mean time between failures of the job; 0: not given
   int64_t keep_last = 0;     // saved states that the training keeps; 0: all
-  std::vector<result::Frontier> frontiers = {};  // one for each setting with plans
+  std::vector<result::PredictedFrontier> frontiers = {};  // one for each setting with plans
 };
 
 // The folder was written by a later memtune and must not be overwritten.
-class NewerFormat : public UsageError {
+class NewerFormatError : public UsageError {
   using UsageError::UsageError;
 };
 
 class RunDirectory {
  public:
   explicit RunDirectory(std::filesystem::path root, FileSystem& below = system_files())
-      : root_(std::move(root)), files_(std::make_shared<OwnFolder>(root_, below)) {}
+      : root_(std::move(root)), files_(std::make_shared<ConfinedFileSystem>(root_, below)) {}
 
   std::filesystem::path operator/(const std::filesystem::path& relative) const { return root_ / relative; }
   const std::filesystem::path& root() const { return root_; }
 
   // For files beneath root(), by their whole path.
-  OwnFolder& files() const { return *files_; }
+  ConfinedFileSystem& files() const { return *files_; }
 
-  // Throws NewerFormat if a later memtune wrote the sweep, UsageError if sweep.json is not memtune's.
+  // Throws NewerFormatError if a later memtune wrote the sweep, UsageError if sweep.json is not memtune's.
   void check_format() const;
 
   // Removes temporary files of killed processes.
   void remove_temporaries() const;
   // Removes the files of model inspections, and the folder if nothing else is in it. No other process may use it.
-  void remove_looks() const;
+  void remove_inspections() const;
 
   void write_record(const SweepRecord& record) const;
-  // Throws UsageError if there is no sweep or its sweep.json is damaged, NewerFormat for a later version.
+  // Throws UsageError if there is no sweep or its sweep.json is damaged, NewerFormatError for a later version.
   SweepRecord read_record() const;
 
   void write_measurement(const std::string& folder, const result::Measurement& measurement) const;
@@ -97,7 +97,7 @@ class RunDirectory {
 
  private:
   std::filesystem::path root_;
-  std::shared_ptr<OwnFolder> files_;  // copies share it
+  std::shared_ptr<ConfinedFileSystem> files_;  // copies share it
 };
 
 // True for "trials/NAME" only. Folders from a journal or sweep.json are checked with it.

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "core/answer/result/effect.h"
+#include "core/answer/result/loss_comparison.h"
 #include "core/base/bytes.h"
 #include "core/base/text.h"
-#include "core/answer/result/effect.h"
-#include "core/answer/result/losses.h"
+#include "core/sweep/directory/command_notes.h"
 #include "core/sweep/directory/run_directory.h"
-#include "core/sweep/directory/trial_commands.h"
 
 namespace memtune::sweep {
 namespace {
@@ -43,7 +43,7 @@ std::string steps_text(int steps, int warmup, size_t most_rounds) {
   return text(steps, "measured") + " after " + text(warmup, "warm-up") + rounds;
 }
 
-std::string settings_line(const CommandSweep& command, size_t most_rounds) {
+std::string settings_line(const CommandSweepRecord& command, size_t most_rounds) {
   return (command.trainer.empty() ? "" : command.trainer + ", ") +
          (command.memory_cap_bytes > 0 ? "memory cap " + format_bytes(command.memory_cap_bytes) + ", " : "") +
          steps_text(command.steps, command.warmup, most_rounds);
@@ -86,10 +86,10 @@ void put_sharding(const plan::TrainingSettings& training, report::Report& report
 
 // The strategy whose gradients are the reference.
 std::string reference_of(const report::Report& report) {
-  for (const result::Row& row : report.rows) {
+  for (const result::TrialRow& row : report.rows) {
     if (!row.measurement.gradients.against.empty()) return row.measurement.gradients.against;
   }
-  for (const result::Row& row : report.rows) {
+  for (const result::TrialRow& row : report.rows) {
     if (usable(row.measurement)) return row.measurement.strategy;
   }
   return "none";
@@ -110,10 +110,10 @@ std::vector<std::string> notes_of(const std::vector<TrialSpec>& trials) {
   return lines;
 }
 
-void find_effects(const CommandSweep& sweep, report::Report& report) {
+void find_effects(const CommandSweepRecord& sweep, report::Report& report) {
   if (has_resident_peaks(report)) return;
   std::vector<std::string> likes;
-  for (const result::Row& row : report.rows) {
+  for (const result::TrialRow& row : report.rows) {
     const auto variant = std::ranges::find(sweep.variants, row.measurement.strategy, &CommandVariant::name);
     likes.push_back(variant == sweep.variants.end() || variant->planned ? "" : variant->like);
   }
@@ -122,13 +122,13 @@ void find_effects(const CommandSweep& sweep, report::Report& report) {
 
 // Adds the command and the files of each row, and compares its losses with those of the baseline.
 void add_command(const RunDirectory& directory, const SweepRecord& record, report::Report& report) {
-  const CommandSweep& sweep = *record.command;
+  const CommandSweepRecord& sweep = *record.command;
   report.planned = !sweep.native.empty();
   report.trainer = sweep.trainer;
   report.no_plan = sweep.no_plan;
   report.notes.insert(report.notes.end(), sweep.notes.begin(), sweep.notes.end());
   for (size_t i = 0; i < report.rows.size(); ++i) {
-    result::Row& row = report.rows[i];
+    result::TrialRow& row = report.rows[i];
     const std::string& name = row.measurement.strategy;
     const auto trial = std::ranges::find(record.trials, name, &TrialSpec::strategy);
     const auto variant = std::ranges::find(sweep.variants, name, &CommandVariant::name);
@@ -138,13 +138,13 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
       row.config = (directory / trial->folder / config_file(*variant)).string();
     if (!row.command.empty() && variant->planned) row.python = (directory / trial->folder / kPlanFile).string();
     row.base = variant == sweep.variants.begin();
-    const result::Row* base = report::reference_row(report, row);
+    const result::TrialRow* base = report::reference_row(report, row);
     if (base && base != &row && worked(row))
       row.measurement.losses = result::compare_losses(row.measurement, base->measurement);
   }
   find_effects(sweep, report);
   for (const SkippedVariant& skipped : sweep.skipped) {
-    result::Row& row = report.rows.emplace_back();
+    result::TrialRow& row = report.rows.emplace_back();
     row.measurement.strategy = skipped.name;
     row.measurement.outcome = result::Outcome::skipped;
     row.measurement.reason = skipped.reason;
@@ -153,7 +153,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
 
 // "" if all trials were reached.
 std::string not_reached(const SweepRecord& record, const report::Report& report) {
-  const auto count = std::ranges::count_if(report.rows, [&](const result::Row& row) {
+  const auto count = std::ranges::count_if(report.rows, [&](const result::TrialRow& row) {
     return row.measurement.outcome == result::Outcome::skipped &&
            std::ranges::find(record.trials, row.measurement.strategy, &TrialSpec::strategy) != record.trials.end();
   });
@@ -190,7 +190,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
     }
   }
   size_t most_rounds = 0;
-  for (const result::Row& row : report.rows) most_rounds = std::max(most_rounds, row.measurement.rounds.size());
+  for (const result::TrialRow& row : report.rows) most_rounds = std::max(most_rounds, row.measurement.rounds.size());
   report.settings = settings_line(record, most_rounds);
   const size_t missing = record.trials.size() - report.rows.size();
   if (missing > 0) {
@@ -198,7 +198,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
                            " trials have not run; the same sweep again goes on where it stopped");
   }
   for (std::string& note : notes_of(record.trials)) report.notes.push_back(std::move(note));
-  tell_commands(directory, report);
+  add_command_notes(directory, report);
   report.reference = reference_of(report);
   if (record.command) add_command(directory, record, report);
   report.recommendation = recommend(report.rows, record.budget_bytes, record.goal);

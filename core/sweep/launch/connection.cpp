@@ -30,26 +30,26 @@ std::string words_of(int error) {
 
 }  // namespace
 
-Connection::Connection(Descriptor socket, milliseconds patience) : socket_(std::move(socket)), patience_(patience) {}
+Connection::Connection(FileDescriptor socket, milliseconds timeout) : socket_(std::move(socket)), timeout_(timeout) {}
 
 void Connection::send(const nlohmann::json& message) {
   const std::string line = print_json(message) + "\n";
-  const auto end = Clock::now() + patience_;
+  const auto end = Clock::now() + timeout_;
   for (size_t sent = 0; sent < line.size();) {
     const ssize_t count = ::send(socket_.get(), line.data() + sent, line.size() - sent, MSG_NOSIGNAL);
     if (count > 0) {
       sent += static_cast<size_t>(count);
     } else if (errno != EAGAIN && errno != EINTR) {
-      throw PeerLost(words_of(errno));
+      throw PeerLostError(words_of(errno));
     } else if (Clock::now() >= end) {
-      throw PeerLost("it takes nothing any more");
+      throw PeerLostError("it takes nothing any more");
     } else {
-      become_ready(socket_.get(), POLLOUT, std::chrono::duration_cast<milliseconds>(end - Clock::now()));
+      wait_until_ready(socket_.get(), POLLOUT, std::chrono::duration_cast<milliseconds>(end - Clock::now()));
     }
   }
 }
 
-bool Connection::takes_more() const { return become_ready(socket_.get(), POLLOUT, milliseconds(0)); }
+bool Connection::is_writable() const { return wait_until_ready(socket_.get(), POLLOUT, milliseconds(0)); }
 
 // Reads only until one message is complete. The rest stays in the socket buffer, so that the sender is slowed down.
 void Connection::take() {
@@ -78,26 +78,26 @@ bool Connection::next(nlohmann::json& message) {
   try {
     message = parse_json(lines_.front());
   } catch (const nlohmann::json::exception&) {
-    throw PeerLost("it says what makes no sense");
+    throw PeerLostError("it says what makes no sense");
   }
   lines_.pop_front();
-  if (!message.is_object()) throw PeerLost("it says what makes no sense");
+  if (!message.is_object()) throw PeerLostError("it says what makes no sense");
   return true;
 }
 
 bool Connection::receive(nlohmann::json& message) {
   take();
   if (next(message)) return true;
-  if (!lost_.empty()) throw PeerLost(lost_);
+  if (!lost_.empty()) throw PeerLostError(lost_);
   return false;
 }
 
-bool Connection::receive(nlohmann::json& message, milliseconds patience) {
-  const auto end = Clock::now() + patience;
+bool Connection::receive(nlohmann::json& message, milliseconds timeout) {
+  const auto end = Clock::now() + timeout;
   while (!receive(message)) {
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
     if (left <= milliseconds(0)) return false;
-    become_ready(socket_.get(), POLLIN, left);
+    wait_until_ready(socket_.get(), POLLIN, left);
   }
   return true;
 }

@@ -12,32 +12,32 @@
 namespace memtune::launch {
 
 // The peer closed the connection, sent something invalid, or accepted no data until the timeout.
-class PeerLost : public Error {
+class PeerLostError : public Error {
  public:
   using Error::Error;
 };
 
 class Connection {
  public:
-  // `socket`: connected and non-blocking. `patience`: timeout of send().
-  Connection(Descriptor socket, std::chrono::milliseconds patience);
+  // `socket`: connected and non-blocking. `timeout`: timeout of send().
+  Connection(FileDescriptor socket, std::chrono::milliseconds timeout);
 
-  void send(const nlohmann::json& message);  // throws PeerLost
-  // Returns false if no complete message has arrived yet. Does not block. Throws PeerLost if the connection is lost and
-  // all messages were received.
+  void send(const nlohmann::json& message);  // throws PeerLostError
+  // Returns false if no complete message has arrived yet. Does not block. Throws PeerLostError if the connection is
+  // lost and all messages were received.
   bool receive(nlohmann::json& message);
-  // Waits for a message up to `patience`; otherwise as above.
-  bool receive(nlohmann::json& message, std::chrono::milliseconds patience);
+  // Waits for a message up to `timeout`; otherwise as above.
+  bool receive(nlohmann::json& message, std::chrono::milliseconds timeout);
 
-  bool takes_more() const;  // true if send() would not block now
+  bool is_writable() const;  // true if send() would not block now
   int socket() const { return socket_.get(); }
 
  private:
   void take();
   bool next(nlohmann::json& message);
 
-  Descriptor socket_;
-  std::chrono::milliseconds patience_;
+  FileDescriptor socket_;
+  std::chrono::milliseconds timeout_;
   std::string buffer_;
   std::deque<std::string> lines_;
   std::string lost_;  // the reason; "" while connected

@@ -10,7 +10,7 @@
 namespace memtune::launch {
 namespace {
 
-constexpr size_t kLongestName = 255, kMostDigits = 9;
+constexpr size_t kLongestName = 255, kMaxDigits = 9;
 
 [[noreturn]] void refuse(const std::string& kind, std::string_view text) {
   throw UsageError("'" + std::string(text.substr(0, 200)) + "' is no list of " + kind);
@@ -48,7 +48,7 @@ std::optional<std::vector<std::string>> expand_range(std::string_view text) {
   const std::string_view first = text.substr(0, dash);
   const std::optional<int> from = number(first);
   const std::optional<int> to = dash == std::string_view::npos ? from : number(text.substr(dash + 1));
-  if (!from || !to || *to < *from || static_cast<size_t>(*to - *from) >= kMostHosts || first.size() > kMostDigits)
+  if (!from || !to || *to < *from || static_cast<size_t>(*to - *from) >= kMaxHosts || first.size() > kMaxDigits)
     return {};
   std::vector<std::string> numbers;
   for (int i = *from; i <= *to; ++i) {
@@ -71,7 +71,7 @@ std::optional<std::vector<std::string>> expand_name(std::string_view text) {
       const size_t close = text.find(']');
       for (const std::string& range : split(text.substr(1, close - 1), ',')) {
         const auto numbers = expand_range(range);
-        if (!numbers || ends.size() + numbers->size() > kMostHosts) return {};
+        if (!numbers || ends.size() + numbers->size() > kMaxHosts) return {};
         ends.insert(ends.end(), numbers->begin(), numbers->end());
       }
       text.remove_prefix(close + 1);
@@ -81,7 +81,7 @@ std::optional<std::vector<std::string>> expand_name(std::string_view text) {
       ends.emplace_back(plain);
       text.remove_prefix(plain.size());
     }
-    if (names.size() * ends.size() > kMostHosts || names.back().size() + ends.back().size() > kLongestName) return {};
+    if (names.size() * ends.size() > kMaxHosts || names.back().size() + ends.back().size() > kLongestName) return {};
     std::vector<std::string> longer;
     for (const std::string& name : names)
       for (const std::string& end : ends) longer.push_back(name + end);
@@ -99,7 +99,7 @@ std::vector<std::string> expand_hosts(std::string_view text) {
   if (!parts) refuse("hosts", text);
   for (const std::string_view part : *parts) {
     const auto names = expand_name(part);
-    if (!names || hosts.size() + names->size() > kMostHosts) refuse("hosts", text);
+    if (!names || hosts.size() + names->size() > kMaxHosts) refuse("hosts", text);
     hosts.insert(hosts.end(), names->begin(), names->end());
   }
   return hosts;
@@ -114,7 +114,7 @@ std::vector<int> expand_counts(std::string_view text) {
     if (open != std::string::npos)
       times =
           part.ends_with(')') ? number(std::string_view(part).substr(open + 2, part.size() - open - 3)) : std::nullopt;
-    if (!count || !times || counts.size() + static_cast<size_t>(*times) > kMostHosts) refuse("counts", text);
+    if (!count || !times || counts.size() + static_cast<size_t>(*times) > kMaxHosts) refuse("counts", text);
     counts.insert(counts.end(), static_cast<size_t>(*times), *count);
   }
   return counts;

@@ -9,7 +9,7 @@
 
 namespace memtune::launch {
 
-inline constexpr size_t kMostHosts = 1 << 16;
+inline constexpr size_t kMaxHosts = 1 << 16;
 
 // In the order of the list. Throws UsageError, with the text, if it is invalid or has more than kMostHosts entries.
 std::vector<std::string> expand_hosts(std::string_view text);

@@ -40,14 +40,14 @@ void watch(int socket) {
 }
 
 // Non-blocking connect, so that a machine that does not answer cannot exceed the timeout.
-Descriptor try_connect(const addrinfo& to, milliseconds patience) {
-  Descriptor socket(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
-  if (socket.get() < 0) return Descriptor();
+FileDescriptor try_connect(const addrinfo& to, milliseconds timeout) {
+  FileDescriptor socket(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
+  if (socket.get() < 0) return FileDescriptor();
   if (::connect(socket.get(), to.ai_addr, to.ai_addrlen) != 0) {
     int error = errno;
     socklen_t size = sizeof error;
-    if (error != EINPROGRESS || !become_ready(socket.get(), POLLOUT, patience)) return Descriptor();
-    if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return Descriptor();
+    if (error != EINPROGRESS || !wait_until_ready(socket.get(), POLLOUT, timeout)) return FileDescriptor();
+    if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error != 0) return FileDescriptor();
   }
   watch(socket.get());
   return socket;
@@ -89,12 +89,12 @@ int listen_at(int family, Address& address) {
 
 }  // namespace
 
-bool become_ready(int socket, short events, milliseconds patience) {
+bool wait_until_ready(int socket, short events, milliseconds timeout) {
   pollfd waiting{socket, events, 0};
-  return ::poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, patience.count()))) > 0;
+  return ::poll(&waiting, 1, static_cast<int>(std::max<int64_t>(0, timeout.count()))) > 0;
 }
 
-Listener::Listener(bool loopback_only, int port) {
+TcpListener::TcpListener(bool loopback_only, int port) {
   sockaddr_in6 six{};
   six.sin6_family = AF_INET6;
   six.sin6_addr = in6addr_any;
@@ -106,7 +106,7 @@ Listener::Listener(bool loopback_only, int port) {
   int socket = loopback_only ? -1 : listen_at(AF_INET6, six);
   if (socket < 0 && (loopback_only || errno != EADDRINUSE)) socket = listen_at(AF_INET, four);
   if (socket < 0) throw system_error("cannot listen at port " + std::to_string(port), errno);
-  socket_ = Descriptor(socket);
+  socket_ = FileDescriptor(socket);
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
   ::getsockname(socket, reinterpret_cast<sockaddr*>(&bound), &size);
@@ -114,25 +114,25 @@ Listener::Listener(bool loopback_only, int port) {
                                             : reinterpret_cast<sockaddr_in&>(bound).sin_port);
 }
 
-Descriptor Listener::accept(milliseconds patience) const {
-  if (!become_ready(socket_.get(), POLLIN, patience)) return Descriptor();
-  Descriptor socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+FileDescriptor TcpListener::accept(milliseconds timeout) const {
+  if (!wait_until_ready(socket_.get(), POLLIN, timeout)) return FileDescriptor();
+  FileDescriptor socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (socket.get() >= 0) watch(socket.get());
   return socket;
 }
 
-Descriptor connect(const std::string& host, int port, milliseconds patience) {
-  const auto end = Clock::now() + patience;
+FileDescriptor connect(const std::string& host, int port, milliseconds timeout) {
+  const auto end = Clock::now() + timeout;
   while (true) {
     int error = 0;
     const Addresses found = look_up(host, port, error);
     for (const addrinfo* address = found.get(); address; address = address->ai_next) {
-      Descriptor socket = try_connect(*address, left_until(end));
+      FileDescriptor socket = try_connect(*address, left_until(end));
       if (socket.get() >= 0) return socket;
     }
     if (Clock::now() >= end) {
       if (!found) throw UsageError("the machine of rank 0, '" + host + "', is unknown here: " + ::gai_strerror(error));
-      return Descriptor();
+      return FileDescriptor();
     }
     std::this_thread::sleep_for(std::min(kAgain, left_until(end)));
   }
@@ -142,12 +142,13 @@ std::string address_towards(const std::string& host, int port) {
   int error = 0;
   const Addresses found = look_up(host, port, error);
   if (!found) return "";
-  const Descriptor socket(::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP));  // connect sends nothing
+  const FileDescriptor socket(
+      ::socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP));  // connect sends nothing
   if (socket.get() < 0 || ::connect(socket.get(), found->ai_addr, found->ai_addrlen) != 0) return "";
-  return own_address(socket.get());
+  return local_address(socket.get());
 }
 
-std::string own_address(int socket) {
+std::string local_address(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   return ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) == 0 ? numeric(address, size) : "";

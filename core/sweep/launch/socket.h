@@ -9,33 +9,33 @@
 namespace memtune::launch {
 
 // Listening socket, either on loopback only or on all addresses of this machine.
-class Listener {
+class TcpListener {
  public:
   // `port` 0: the system picks a free one. Throws IoError with the port number.
-  Listener(bool loopback_only, int port);
+  TcpListener(bool loopback_only, int port);
   int port() const { return port_; }
   int descriptor() const { return socket_.get(); }
-  // Returns a descriptor of -1 if no connection arrives within `patience`.
-  Descriptor accept(std::chrono::milliseconds patience) const;
+  // Returns a descriptor of -1 if no connection arrives within `timeout`.
+  FileDescriptor accept(std::chrono::milliseconds timeout) const;
 
  private:
-  Descriptor socket_;
+  FileDescriptor socket_;
   int port_ = 0;
 };
 
-// Retries until a process listens there. Returns a descriptor of -1 after `patience`. Throws UsageError if the host
+// Retries until a process listens there. Returns a descriptor of -1 after `timeout`. Throws UsageError if the host
 // name cannot be resolved in that time.
-Descriptor connect(const std::string& host, int port, std::chrono::milliseconds patience);
+FileDescriptor connect(const std::string& host, int port, std::chrono::milliseconds timeout);
 
 // The local address from which this machine would connect to `host`, numeric; "" if unknown.
 std::string address_towards(const std::string& host, int port);
 // Addresses of the two ends of a connection, numeric; "" if the socket is not connected.
-std::string own_address(int socket);
+std::string local_address(int socket);
 std::string peer_address(int socket);
 bool is_loopback(const std::string& address);  // e.g. "127.0.1.1", "::1", "localhost"
 
-// Waits until one of `events` (as in poll) is ready. Returns false after `patience`.
-bool become_ready(int socket, short events, std::chrono::milliseconds patience);
+// Waits until one of `events` (as in poll) is ready. Returns false after `timeout`.
+bool wait_until_ready(int socket, short events, std::chrono::milliseconds timeout);
 
 // "?" if unknown.
 std::string host_name();

@@ -14,15 +14,15 @@ namespace {
 
 using nlohmann::json;
 
-std::optional<ModelFacts> read(const std::filesystem::path& path, FileSystem& files) try {
+std::optional<InspectedModel> read(const std::filesystem::path& path, FileSystem& files) try {
   const json value = parse_json(read_file(path, files));
-  return ModelFacts{value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"),
-                    value.at("origin").get<trace::Origin>()};
+  return InspectedModel{value.at("facts").get<plan::ProgramFacts>(), value.at("inputs"), value.at("loss"),
+                        value.at("origin").get<trace::Provenance>()};
 } catch (const std::exception&) {  // missing or damaged: the model is inspected again
   return {};
 }
 
-void write(const std::filesystem::path& path, const ModelFacts& facts, FileSystem& files) {
+void write(const std::filesystem::path& path, const InspectedModel& facts, FileSystem& files) {
   const json value = {
       {"facts", facts.program}, {"inputs", facts.inputs}, {"loss", facts.loss}, {"origin", facts.origin}};
   write_file(path, value.dump(1, '\t', false, json::error_handler_t::replace) + "\n", files);
@@ -31,14 +31,14 @@ void write(const std::filesystem::path& path, const ModelFacts& facts, FileSyste
 }  // namespace
 
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
-                    std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress) {
+                    std::chrono::milliseconds limit, const std::function<void(const TrialProgress&)>& progress) {
   const std::filesystem::path folder = std::filesystem::absolute(directory / "inspect" / key.substr(0, 8));
-  if (std::optional<ModelFacts> known = read(folder / "facts.json", directory.files())) return std::move(*known);
+  if (std::optional<InspectedModel> known = read(folder / "facts.json", directory.files())) return std::move(*known);
   make_folders(folder, directory.files());
   write_file(folder / "request.json", json(request).dump(1, '\t') + "\n", directory.files());
   TrialAnswer answer = run_trial_process(
       {{"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress, &directory.files()});
-  if (const auto* facts = std::get_if<ModelFacts>(&answer)) write(folder / "facts.json", *facts, directory.files());
+  if (const auto* facts = std::get_if<InspectedModel>(&answer)) write(folder / "facts.json", *facts, directory.files());
   return answer;
 }
 
@@ -59,7 +59,7 @@ int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramF
   return state_of_all_ranks(training, facts) / training.ranks;
 }
 
-void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts) {
+void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const InspectedModel& facts) {
   const int64_t parameters = facts.program.parameter_bytes / training.ranks;
   for (const auto& [flag, bytes] :
        {std::pair("--memory-cap: ", training.memory_cap_bytes), std::pair("--budget: ", budget_bytes)})

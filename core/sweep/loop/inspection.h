@@ -12,15 +12,15 @@
 
 namespace memtune::sweep {
 
-// Returns ModelFacts, or why there are none. `key`: of the setting. Request, log and facts are kept in inspect/<key> of
-// the directory.
+// Returns InspectedModel, or why there are none. `key`: of the setting. Request, log and facts are kept in
+// inspect/<key> of the directory.
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
-                    std::chrono::milliseconds limit, const std::function<void(const Phase&)>& progress);
+                    std::chrono::milliseconds limit, const std::function<void(const TrialProgress&)>& progress);
 
 // Bytes per rank of parameters, gradients and optimizer state.
 int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramFacts& facts);
 
 // Throws UsageError if the memory cap or the budget is less than the parameters alone.
-void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const ModelFacts& facts);
+void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, const InspectedModel& facts);
 
 }  // namespace memtune::sweep

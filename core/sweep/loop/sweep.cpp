@@ -5,11 +5,11 @@
 
 #include "core/base/error.h"
 #include "core/measure/process/interrupt.h"
-#include "core/sweep/proposals/candidates.h"
 #include "core/sweep/loop/command_line.h"
-#include "core/sweep/loop/loop.h"
-#include "core/sweep/loop/plan_trials.h"
-#include "core/sweep/loop/save_trials.h"
+#include "core/sweep/loop/plan_sweep_backend.h"
+#include "core/sweep/loop/save_mode_trials.h"
+#include "core/sweep/loop/sweep_loop.h"
+#include "core/sweep/proposals/candidates.h"
 
 namespace memtune::sweep {
 namespace {
@@ -26,8 +26,8 @@ Candidates candidates(const SweepSettings& settings) {
 }
 
 // Measures saves of the recommended trial. Returns false if a signal arrived.
-bool measure_saves(SaveTrials saves, const PlanTrials& plans, SweepResult& result) {
-  for (const result::Row& row : result.report.rows)
+bool measure_saves(SaveModeTrials saves, const PlanSweepBackend& plans, SweepResult& result) {
+  for (const result::TrialRow& row : result.report.rows)
     for (TrialSpec& trial : result.record.trials)
       if (row.recommended && row.measurement.strategy == trial.strategy && row.batch == trial.batch &&
           row.sequence == trial.sequence)
@@ -37,33 +37,34 @@ bool measure_saves(SaveTrials saves, const PlanTrials& plans, SweepResult& resul
 
 }  // namespace
 
-bool stands(Outcome outcome, Reuse reuse) {
-  if (outcome == Outcome::ok) return reuse != Reuse::nothing;
-  return reuse == Reuse::finished && !may_pass(outcome);
+bool may_reuse(Outcome outcome, ReusePolicy reuse) {
+  if (outcome == Outcome::ok) return reuse != ReusePolicy::nothing;
+  return reuse == ReusePolicy::finished && !may_pass(outcome);
 }
 
-std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepListener& listener) {
+std::optional<InspectedModel> inspect_model(const SweepSettings& settings, SweepListener& listener) {
   const process::InterruptScope interrupts;
   const Candidates tried = candidates(settings);
-  OpenDirectory open(settings.directory, files_of(settings));
+  LockedRunDirectory open(settings.directory, files_of(settings));
   SweepRecord record;
-  const MakeProposer nothing;
-  return PlanTrials(settings, tried, listener, open.directory(), record, nothing).look();
+  const TrialProposerFactory nothing;
+  return PlanSweepBackend(settings, tried, listener, open.directory(), record, nothing).look();
 }
 
-SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener, const MakeProposer& make_proposer) {
+SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
+                      const TrialProposerFactory& make_proposer) {
   const process::InterruptScope interrupts;
   const Candidates tried = candidates(settings);
-  OpenDirectory open(settings.directory, files_of(settings));
+  LockedRunDirectory open(settings.directory, files_of(settings));
   SweepResult result;
-  PlanTrials plans(settings, tried, listener, open.directory(), result.record, make_proposer);
-  Loop loop(settings, listener, open, plans, result.record);
+  PlanSweepBackend plans(settings, tried, listener, open.directory(), result.record, make_proposer);
+  SweepLoop loop(settings, listener, open, plans, result.record);
   result.interrupted = !loop.run();
   if (settings.dry_run || result.record.trials.empty()) return result;
   result.report = make_report(open.directory(), result.record);
   if (result.interrupted || settings.save_modes.empty()) return result;
   result.interrupted =
-      !measure_saves(SaveTrials(settings, listener, open, loop.journal(), result.record), plans, result);
+      !measure_saves(SaveModeTrials(settings, listener, open, loop.journal(), result.record), plans, result);
   result.report = make_report(open.directory(), result.record);
   return result;
 }

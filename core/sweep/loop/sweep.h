@@ -11,20 +11,20 @@
 
 #include "core/plan/rules/plan_file.h"
 #include "core/sweep/directory/run_directory.h"
-#include "core/sweep/proposals/proposer.h"
+#include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {
 
-class Followers;
+class WorkerGroup;
 
 // Which results of earlier runs in the directory are reused for the same trial: finished ones, successful ones, or
 // none.
-enum class Reuse { finished, worked, nothing };
+enum class ReusePolicy { finished, worked, nothing };
 // True if a trial with this outcome need not run again.
-bool stands(result::Outcome outcome, Reuse reuse);
+bool may_reuse(result::Outcome outcome, ReusePolicy reuse);
 
 // Settings of all kinds of sweeps.
-struct LoopSettings {
+struct SweepLoopSettings {
   std::string model;         // for messages: "model.pt", "small (profile)", the command
   int64_t budget_bytes = 0;  // 0: the memory cap, if there is one
   result::Goal goal = result::Goal::throughput;
@@ -32,13 +32,13 @@ struct LoopSettings {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // of a trial
   std::chrono::milliseconds time_limit{0};                    // of this whole run of memtune; 0: none
   int rounds = 3;                                             // each trial runs once in a round; at least 1
-  Reuse reuse = Reuse::finished;
+  ReusePolicy reuse = ReusePolicy::finished;
   bool dry_run = false;            // list the trials only
   FileSystem* files = nullptr;     // for the directory; nullptr: the real one
   std::vector<std::string> notes;  // for the listener, once the settings are accepted
 };
 
-struct SweepSettings : LoopSettings {
+struct SweepSettings : SweepLoopSettings {
   plan::TrialRequest request;  // model, inputs and training settings; the rest is set for each trial
   std::vector<std::string> strategies;
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
@@ -48,7 +48,7 @@ struct SweepSettings : LoopSettings {
   std::vector<std::string> save_modes;  // measured under the recommended plan
   double mtbf_s = 0;                    // mean time between failures of the job; 0: not given
   int64_t keep_last = 0;                // saved states that the training keeps; 0: all
-  Followers* followers = nullptr;       // the other ranks, if a launcher started them
+  WorkerGroup* workers = nullptr;       // the other ranks, if a launcher started them
 };
 
 // Receives the events of a running sweep. Every call must return soon.
@@ -56,7 +56,7 @@ class SweepListener {
  public:
   virtual ~SweepListener() = default;
   virtual void noted(const std::string& /*note*/) {}
-  virtual void inspecting(const Phase&) {}
+  virtual void inspecting(const TrialProgress&) {}
   // Called after each proposal: all trials so far, how many of them are reused, and how many processes are still to
   // run.
   virtual void planned(const std::vector<TrialSpec>& /*trials*/, size_t /*reused*/, size_t /*runs*/) {}
@@ -64,7 +64,7 @@ class SweepListener {
   // are.
   virtual void planning(size_t /*budget*/, size_t /*budgets*/) {}
   virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
-  virtual void phase(const Phase&) {}
+  virtual void phase(const TrialProgress&) {}
   virtual void ended(const result::Measurement& /*of all rounds so far*/) {}
   virtual void save_started(const std::string& /*mode*/, size_t /*remaining, with this one*/) {}
   virtual void save_ended(const result::SaveMeasurement&) {}
@@ -78,11 +78,11 @@ struct SweepResult {
 
 // Facts of the model, from an earlier sweep in the directory or by inspecting it. None after a signal. Throws like
 // run_sweep.
-std::optional<ModelFacts> look_at_model(const SweepSettings& settings, SweepListener& listener);
+std::optional<InspectedModel> inspect_model(const SweepSettings& settings, SweepListener& listener);
 
 // Throws UsageError for errors of the user (all bad strategies at once, before any trial), IoError for the run
 // directory, Error if the model cannot be inspected. A trial that fails is a row, not an exception.
 SweepResult run_sweep(const SweepSettings& settings, SweepListener& listener,
-                      const MakeProposer& make_proposer = propose_all);
+                      const TrialProposerFactory& make_proposer = propose_all);
 
 }  // namespace memtune::sweep

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/file.h"
-#include "core/plan/request/run_request.h"
 #include "core/measure/process/interrupt.h"
+#include "core/plan/request/training_run_request.h"
 #include "core/sweep/proposals/candidates.h"
 #include "core/sweep/ranks/rank_trials.h"
 
@@ -17,8 +17,8 @@ namespace fs = std::filesystem;
 constexpr std::chrono::hours kLimit{24 * 365 * 10};  // of a run: effectively none
 constexpr std::chrono::minutes kGrace{30};           // to save after a signal; a second signal ends it at once
 
-plan::RunRequest request_of(const RunSettings& settings, const plan::ProgramFacts& facts) {
-  plan::RunRequest request;
+plan::TrainingRunRequest request_of(const TrainingRunSettings& settings, const plan::ProgramFacts& facts) {
+  plan::TrainingRunRequest request;
   request.trial = settings.sweep.request;
   const auto one = [](const std::vector<int64_t>& axis, int64_t otherwise) {
     return axis.empty() ? otherwise : axis.front();
@@ -39,13 +39,13 @@ plan::RunRequest request_of(const RunSettings& settings, const plan::ProgramFact
 
 }  // namespace
 
-TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
+TrialAnswer train(const TrainingRunSettings& settings, SweepListener& listener) {
   SweepSettings look = settings.sweep;
   // So that a run to a later step reuses the inspection.
   look.request.training.steps = plan::TrainingSettings().steps;
-  const std::optional<ModelFacts> facts = look_at_model(look, listener);
-  if (!facts) return Failure{result::Outcome::interrupted, "stopped before the first step"};
-  plan::RunRequest request = request_of(settings, facts->program);
+  const std::optional<InspectedModel> facts = inspect_model(look, listener);
+  if (!facts) return ProcessFailure{result::Outcome::interrupted, "stopped before the first step"};
+  plan::TrainingRunRequest request = request_of(settings, facts->program);
   for (const auto& notes : {settings.sweep.notes, facts->program.notes})
     for (const std::string& note : notes) listener.noted(note);
   process::InterruptScope interrupts;
@@ -55,11 +55,11 @@ TrialAnswer train(const RunSettings& settings, SweepListener& listener) {
   const FileLock lock(folder / "lock", directory.files());
   request.folder = folder.string();
   write_file(folder / "run.json", nlohmann::json(request).dump(1, '\t') + "\n", directory.files());
-  TrialCommand command{{"train", (folder / "run.json").string()},
-                       folder / "log.txt",
-                       kLimit,
-                       [&](const Phase& phase) { listener.phase(phase); },
-                       &directory.files()};
+  TrialProcessSettings command{{"train", (folder / "run.json").string()},
+                               folder / "log.txt",
+                               kLimit,
+                               [&](const TrialProgress& phase) { listener.phase(phase); },
+                               &directory.files()};
   command.grace = kGrace;
   return run_ranks(request, folder, "run.json", command, directory.files());
 }

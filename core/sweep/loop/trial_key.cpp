@@ -6,13 +6,13 @@
 #include <system_error>
 #include <thread>
 
+#include "core/base/device/cuda_module.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/model/adapter/lora.h"
-#include "core/model/transformers/weight_files.h"
-#include "core/base/device/cuda_module.h"
 #include "core/measure/process/interrupt.h"
+#include "core/model/adapter/lora_config.h"
+#include "core/model/transformers/weight_files.h"
 
 namespace memtune::sweep {
 namespace {
@@ -65,7 +65,7 @@ TrialKeys::TrialKeys(const plan::TrialRequest& request, const std::filesystem::p
     for (const auto& weights : model::weight_files(request.model.path)) model_ += hash_file(weights);
   for (const std::string& library : request.model.libraries) model_ += hash_file(library);
   if (request.training.lora.empty()) return;
-  const model::Lora lora = model::parse_lora(request.training.lora);
+  const model::LoraConfig lora = model::parse_lora(request.training.lora);
   for (const auto& file : {lora.file, lora.weights})
     if (!file.empty()) model_ += hash_file(file);
 }

@@ -6,14 +6,14 @@
 #include <set>
 #include <utility>
 
+#include "core/answer/result/ranking.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/answer/result/ranking.h"
-#include "core/record/measurement/row.h"
-#include "core/sweep/proposals/proposer.h"
+#include "core/record/measurement/trial_row.h"
 #include "core/sweep/proposals/recorded_costs.h"
+#include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {
 namespace {
@@ -24,15 +24,15 @@ using result::Measurement;
 constexpr char kNone[] = "none";
 constexpr double kGain = 0.99;    // a batch gains if it needs less than this fraction of another's time per sample
 constexpr int64_t kFurthest = 4;  // largest second recorded batch, as a multiple of the first
-constexpr size_t kFirst = 3, kMost = 6;  // batches that are run: at first, and in all
+constexpr size_t kFirst = 3, kMax = 6;  // batches that are run: at first, and in all
 
 std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch); }
 
 // The search at one sequence length.
 class BatchSearch {
  public:
-  BatchSearch(const Candidates& candidates, const std::vector<Setting>& settings, size_t first,
-              const planner::PlanLimits& limits, const StepSize& size, bool disk)
+  BatchSearch(const Candidates& candidates, const std::vector<SweepPoint>& settings, size_t first,
+              const planner::PlanLimits& limits, const GlobalBatchSize& size, bool disk)
       : candidates_(candidates),
         settings_(settings),
         first_(first),
@@ -41,9 +41,9 @@ class BatchSearch {
         limits_(limits),
         size_(size),
         batches_(size.batches()),
-        paper_(size, limits, disk) {}
+        predictor_(size, limits, disk) {}
 
-  std::vector<Proposal> next(std::span<const Tried> tried) {
+  std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) {
     proposals_.clear();
     tried_ = tried;
     if (recording_)
@@ -63,13 +63,14 @@ class BatchSearch {
     int64_t batch = 0;
   };
 
-  const Tried* find(const std::string& name, int64_t batch) const {
-    const auto found = std::ranges::find_if(
-        tried_, [&](const Tried& one) { return one.name == name && is_mine(one) && batch_of(one) == batch; });
+  const FinishedProposal* find(const std::string& name, int64_t batch) const {
+    const auto found = std::ranges::find_if(tried_, [&](const FinishedProposal& one) {
+      return one.name == name && is_mine(one) && batch_of(one) == batch;
+    });
     return found == tried_.end() ? nullptr : &*found;
   }
-  bool is_mine(const Tried& one) const { return settings_[one.setting].sequence == sequence_; }
-  int64_t batch_of(const Tried& one) const { return *settings_[one.setting].batch; }
+  bool is_mine(const FinishedProposal& one) const { return settings_[one.setting].sequence == sequence_; }
+  int64_t batch_of(const FinishedProposal& one) const { return *settings_[one.setting].batch; }
 
   std::optional<plan::Plan> plan_of(const std::string& name) const {
     for (const Candidate& candidate : candidates_.all())
@@ -94,7 +95,7 @@ class BatchSearch {
 
   void begin() {
     const Recording recording = *std::exchange(recording_, std::nullopt);
-    const Tried* source = find(recording.name, recording.batch);
+    const FinishedProposal* source = find(recording.name, recording.batch);
     if (!source) return end(batch_text(recording.batch) + " was not run, so there is nothing to plan from");
     if (!worked(source->measurement)) return begin_smaller(recording, source->measurement);
     if (recorded_.empty()) program_ = settings_[source->setting].facts.program;
@@ -103,12 +104,12 @@ class BatchSearch {
       return end("what a step of " + source->name +
                  " costs is not known, or steps run other ops: there is nothing to plan from");
     recorded_.push_back(recording.batch);
-    paper_.add({recording.batch, *costs}, program_);
+    predictor_.add({recording.batch, *costs}, program_);
     const auto second = recorded_.size() == 1 ? second_batch(source->measurement, costs->start_bytes) : std::nullopt;
     if (second) return record(recording.name, *second);
     if (recorded_.size() == 1)
       only_recorded("there is no larger one");
-    else if (!paper_.tells_of_others())
+    else if (!predictor_.can_extrapolate())
       only_recorded("the one runs other ops than the other");
     begin_proving();
   }
@@ -116,8 +117,8 @@ class BatchSearch {
   void begin_smaller(const Recording& recording, const Measurement& measured) {
     const std::string what =
         recording.name + " ended in " + to_string(measured.outcome) + " with " + batch_text(recording.batch);
-    if (lacks_memory(measured) && recording.name == kNone && plan_of(kOfEveryTrainer))
-      return record(kOfEveryTrainer, recording.batch);
+    if (ended_out_of_memory(measured) && recording.name == kNone && plan_of(kCommonStrategy))
+      return record(kCommonStrategy, recording.batch);
     if (recorded_.empty() && recording.batch > batches_.front()) return record(kNone, batches_.front());
     if (recorded_.empty()) return end(what + ": there is nothing to plan from");
     only_recorded(what);
@@ -152,26 +153,26 @@ class BatchSearch {
   // Predicts ascending batches, as long as a batch gains over half of it.
   void begin_proving() {
     for (const int64_t batch : batches_) {
-      const BatchPaper::Page* page = paper_.page(batch);
-      if (page && !page->step) {
+      const BatchPredictor::BatchPrediction* prediction = predictor_.prediction(batch);
+      if (prediction && !prediction->step) {
         notes_.push_back(batch_text(batch) + " and larger ones are not run: no plan keeps " +
                          format_bytes(limits_.budget_bytes) + " on paper, the least takes " +
-                         format_bytes(paper_.least_bytes(batch)));
+                         format_bytes(predictor_.least_bytes(batch)));
         break;
       }
-      if (!page) continue;
-      const bool gained = std::ranges::all_of(pages_, [&](const BatchPaper::Page* other) {
-        return other->batch * 2 > batch || page->sample_ms < kGain * other->sample_ms;
+      if (!prediction) continue;
+      const bool gained = std::ranges::all_of(pages_, [&](const BatchPredictor::BatchPrediction* other) {
+        return other->batch * 2 > batch || prediction->sample_ms < kGain * other->sample_ms;
       });
-      pages_.push_back(page);
+      pages_.push_back(prediction);
       if (gained) continue;
       notes_.push_back("larger ones than " + batch_text(batch) +
                        " are not looked at: on paper it gains nothing over half of it");
       break;
     }
     if (pages_.empty()) return end("no batch is left to try");
-    std::vector<const BatchPaper::Page*> ranked = pages_;
-    std::ranges::stable_sort(ranked, {}, &BatchPaper::Page::sample_ms);
+    std::vector<const BatchPredictor::BatchPrediction*> ranked = pages_;
+    std::ranges::stable_sort(ranked, {}, &BatchPredictor::BatchPrediction::sample_ms);
     for (size_t i = 0; i < std::min(ranked.size(), kFirst); ++i) run(ranked[i]->batch);
     if (proposals_.empty()) prove();  // all of them were run as recordings
   }
@@ -180,13 +181,13 @@ class BatchSearch {
 
   // Proposes the best plan of the batch, and checkpoint:full to compare its gradients with, unless `none` ran there.
   void run(int64_t batch) {
-    const planner::PlannedStep& step = *paper_.page(batch)->step;
+    const planner::PredictedPlan& step = *predictor_.prediction(batch)->step;
     ran_.insert(batch);
-    const auto rival = plan_of(kOfEveryTrainer);
+    const auto rival = plan_of(kCommonStrategy);
     if (step.plan.strategy != kNone && rival && !find(kNone, batch)) {
-      const StepPrediction other = paper_.predict(batch, *rival);
-      if (limits_.kept_by(other))
-        propose(kOfEveryTrainer, batch, *rival,
+      const StepPrediction other = predictor_.predict(batch, *rival);
+      if (limits_.satisfied_by(other))
+        propose(kCommonStrategy, batch, *rival,
                 {other.step_ms, other.peak_bytes, 0, other.host_peak_bytes, other.disk_peak_bytes});
     }
     propose(step.plan.strategy, batch, step.plan,
@@ -194,7 +195,8 @@ class BatchSearch {
              step.predicted.disk_peak_bytes});
   }
 
-  void propose(const std::string& name, int64_t batch, const plan::Plan& plan, const result::Predicted& predicted) {
+  void propose(const std::string& name, int64_t batch, const plan::Plan& plan,
+               const result::TrialPrediction& predicted) {
     if (!find(name, batch)) proposals_.push_back({name, first_, plan, predicted, false, batch});
   }
 
@@ -205,7 +207,7 @@ class BatchSearch {
   // Time per sample of the fastest trial at that batch that fits; infinity if there is none.
   double measured_ms(int64_t batch) const {
     double best = std::numeric_limits<double>::infinity();
-    for (const Tried& one : tried_)
+    for (const FinishedProposal& one : tried_)
       if (is_mine(one) && batch_of(one) == batch && fits(one.measurement))
         best = std::min(best, size_.sample_ms(batch, one.measurement.step_ms.median));
     return best;
@@ -220,17 +222,17 @@ class BatchSearch {
 
   // Corrects the prediction once, by what the plan's trial measured.
   void correct(int64_t batch) {
-    const Tried* tried = find(paper_.page(batch)->step->plan.strategy, batch);
+    const FinishedProposal* tried = find(predictor_.prediction(batch)->step->plan.strategy, batch);
     if (!tried) return;
     const Measurement& measured = tried->measurement;
-    if (fits(measured) || (!worked(measured) && !lacks_memory(measured))) return;
+    if (fits(measured) || (!worked(measured) && !ended_out_of_memory(measured))) return;
     corrected_.insert(batch);
-    if (paper_.correct(batch, worked(measured) ? measured.peak_bytes.allocated : 0)) run(batch);
+    if (predictor_.correct(batch, worked(measured) ? measured.peak_bytes.allocated : 0)) run(batch);
   }
 
   // Runs a neighbour while the best batch is the largest (and gains over half of it) or the smallest that ran.
   void climb() {
-    if (ran_.size() >= kMost) return;
+    if (ran_.size() >= kMax) return;
     const int64_t best = *std::ranges::min_element(ran_, {}, [this](int64_t batch) { return measured_ms(batch); });
     const int64_t largest = *ran_.rbegin(), smallest = *ran_.begin();
     const auto half = std::ranges::find_if(ran_.rbegin(), ran_.rend(), [&](int64_t b) { return 2 * b <= best; });
@@ -244,51 +246,52 @@ class BatchSearch {
   void run_neighbour(int64_t batch, int step) {
     const auto at = std::ranges::find(batches_, batch);
     if (step < 0 ? at == batches_.begin() : std::next(at) == batches_.end()) return;
-    const BatchPaper::Page* page = paper_.page(*(at + step));
-    if (page && page->step) run(page->batch);
+    const BatchPredictor::BatchPrediction* prediction = predictor_.prediction(*(at + step));
+    if (prediction && prediction->step) run(prediction->batch);
   }
 
   void finish() {
     ended_ = true;
     std::vector<std::string> left;
-    for (const BatchPaper::Page* page : pages_)
-      if (!ran_.contains(page->batch)) left.push_back(batch_text(page->batch) + " " + ms_text(page->sample_ms));
+    for (const BatchPredictor::BatchPrediction* prediction : pages_)
+      if (!ran_.contains(prediction->batch))
+        left.push_back(batch_text(prediction->batch) + " " + ms_text(prediction->sample_ms));
     if (!left.empty()) notes_.push_back("not run, for what a sample takes on paper: " + join(left, ", "));
   }
 
   const Candidates& candidates_;
-  const std::vector<Setting>& settings_;
+  const std::vector<SweepPoint>& settings_;
   const size_t first_;
   plan::ProgramFacts program_;  // of the first recorded batch
   const std::optional<int64_t> sequence_;
   const planner::PlanLimits limits_;
-  const StepSize size_;
+  const GlobalBatchSize size_;
   const std::vector<int64_t> batches_;
-  BatchPaper paper_;
-  std::span<const Tried> tried_;
+  BatchPredictor predictor_;
+  std::span<const FinishedProposal> tried_;
   std::optional<Recording> recording_;  // the one that runs now
   std::vector<int64_t> recorded_;
-  std::vector<const BatchPaper::Page*> pages_;  // predicted batches that fit, ascending
+  std::vector<const BatchPredictor::BatchPrediction*> pages_;  // predicted batches that fit, ascending
   std::set<int64_t> ran_, corrected_;
   bool ended_ = false;
-  std::vector<Proposal> proposals_;
+  std::vector<TrialProposal> proposals_;
   std::vector<std::string> notes_;
 };
 
-class BatchProposer : public Proposer {
+class BatchProposer : public TrialProposer {
  public:
-  BatchProposer(const Candidates& candidates, const std::vector<Setting>& settings, const planner::PlanLimits& limits,
-                const StepSize& size, bool disk) {
+  BatchProposer(const Candidates& candidates, const std::vector<SweepPoint>& settings,
+                const planner::PlanLimits& limits, const GlobalBatchSize& size, bool disk) {
     for (size_t i = 0; i < settings.size(); ++i) {
       searches_.emplace_back(candidates, settings, i, limits, size, disk);
       whose_.push_back(settings.size() == 1 ? "" : result::axes_text({}, settings[i].sequence) + ": ");
     }
   }
 
-  std::vector<Proposal> next(std::span<const Tried> tried) override {
-    std::vector<Proposal> proposals;
+  std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
+    std::vector<TrialProposal> proposals;
     for (BatchSearch& search : searches_)
-      for (Proposal& proposal : search.next(tried)) proposals.push_back(std::move(proposal));
+      for (TrialProposal& proposal : search.next(tried)) proposals.push_back(std::move(proposal));
     return proposals;
   }
 
@@ -306,13 +309,13 @@ class BatchProposer : public Proposer {
 
 }  // namespace
 
-int64_t first_recorded(const StepSize& size) {
+int64_t first_recorded(const GlobalBatchSize& size) {
   const std::vector<int64_t> batches = size.batches();
   return batches[batches.size() > 2 ? 1 : 0];
 }
 
-MakeProposer propose_batches(const planner::PlanLimits& limits, const StepSize& size, bool disk) {
-  return [=](const Candidates& candidates, const std::vector<Setting>& settings) {
+TrialProposerFactory propose_batches(const planner::PlanLimits& limits, const GlobalBatchSize& size, bool disk) {
+  return [=](const Candidates& candidates, const std::vector<SweepPoint>& settings) {
     return std::make_unique<BatchProposer>(candidates, settings, limits, size, disk);
   };
 }

@@ -17,9 +17,9 @@ struct Search {
   size_t unknown_end = 0;        // settings from here on do not fit
 };
 
-class LargestBatch : public Proposer {
+class LargestBatch : public TrialProposer {
  public:
-  LargestBatch(const Candidates& candidates, const std::vector<Setting>& settings, int64_t budget_bytes)
+  LargestBatch(const Candidates& candidates, const std::vector<SweepPoint>& settings, int64_t budget_bytes)
       : settings_(settings), budget_bytes_(budget_bytes) {
     std::map<std::optional<int64_t>, std::vector<size_t>> by_sequence;
     for (size_t i = 0; i < settings.size(); ++i) by_sequence[settings[i].sequence].push_back(i);
@@ -29,9 +29,9 @@ class LargestBatch : public Proposer {
     }
   }
 
-  std::vector<Proposal> next(std::span<const Tried> tried) override {
+  std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
     for (; seen_ < tried.size(); ++seen_) learn(tried[seen_]);
-    std::vector<Proposal> proposals;
+    std::vector<TrialProposal> proposals;
     for (const Search& search : searches_)
       if (search.fitting < search.unknown_end) {
         const size_t setting = search.settings[(search.fitting + search.unknown_end) / 2];
@@ -40,12 +40,12 @@ class LargestBatch : public Proposer {
         proposals.push_back({search.candidate->name(), setting, std::move(plan), {}, baseline});
       }
     // Trials of a setting stay together, the baseline first.
-    std::ranges::stable_sort(proposals, {}, &Proposal::setting);
+    std::ranges::stable_sort(proposals, {}, &TrialProposal::setting);
     return proposals;
   }
 
  private:
-  void learn(const Tried& tried) {
+  void learn(const FinishedProposal& tried) {
     for (Search& search : searches_) {
       if (search.candidate->name() != tried.name) continue;
       const auto found = std::ranges::find(search.settings, tried.setting);
@@ -66,7 +66,7 @@ class LargestBatch : public Proposer {
     return m.outcome != Outcome::nan && m.outcome != Outcome::mismatch;
   }
 
-  const std::vector<Setting>& settings_;
+  const std::vector<SweepPoint>& settings_;
   const int64_t budget_bytes_;
   std::vector<Search> searches_;
   size_t seen_ = 0;
@@ -74,8 +74,8 @@ class LargestBatch : public Proposer {
 
 }  // namespace
 
-MakeProposer propose_largest_batches(int64_t budget_bytes) {
-  return [budget_bytes](const Candidates& candidates, const std::vector<Setting>& settings) {
+TrialProposerFactory propose_largest_batches(int64_t budget_bytes) {
+  return [budget_bytes](const Candidates& candidates, const std::vector<SweepPoint>& settings) {
     return std::make_unique<LargestBatch>(candidates, settings, budget_bytes);
   };
 }

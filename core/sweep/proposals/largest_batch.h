@@ -2,12 +2,12 @@
 // step is a trial. It assumes that a larger batch needs at least as much memory.
 #pragma once
 
-#include "core/sweep/proposals/proposer.h"
+#include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {
 
 // `budget_bytes` of peak allocated memory; 0: the device, or the memory cap, is the limit.
-MakeProposer propose_largest_batches(int64_t budget_bytes);
+TrialProposerFactory propose_largest_batches(int64_t budget_bytes);
 
 // All divisors of `samples`, ascending: the batches that can make up a step of so many samples.
 std::vector<int64_t> divisors(int64_t samples);

@@ -4,22 +4,22 @@
 #include <cmath>
 #include <utility>
 
+#include "core/answer/result/ranking.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/plan/strategy/preset.h"
 #include "core/plan/planner/planner.h"
-#include "core/answer/result/ranking.h"
-#include "core/record/measurement/row.h"
-#include "core/sweep/proposals/proposer.h"
+#include "core/plan/strategy/engine_preset.h"
+#include "core/record/measurement/trial_row.h"
 #include "core/sweep/proposals/recorded_costs.h"
+#include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {
 namespace {
 
-using planner::PlannedStep;
 using planner::Planner;
+using planner::PredictedPlan;
 using planner::StepPrediction;
 using result::Measurement;
 
@@ -30,11 +30,11 @@ constexpr double kSlowestLink = 0.3;  // least factor on the copy bandwidth
 // Largest relative difference between the recorded and the measured peak of the baseline.
 constexpr double kSameStep = 0.02;
 
-result::Predicted predicted(const StepPrediction& step) {
+result::TrialPrediction predicted(const StepPrediction& step) {
   return {step.step_ms, step.peak_bytes, 0, step.host_peak_bytes, step.disk_peak_bytes};
 }
-result::Predicted predicted(const PlannedStep& step) {
-  result::Predicted told = predicted(step.predicted);
+result::TrialPrediction predicted(const PredictedPlan& step) {
+  result::TrialPrediction told = predicted(step.predicted);
   told.least_ms = step.least_ms;
   return told;
 }
@@ -42,8 +42,8 @@ result::Predicted predicted(const PlannedStep& step) {
 // The search for the plan of one setting.
 class SettingSearch {
  public:
-  SettingSearch(const Candidates& candidates, const Setting& setting, size_t index, const planner::PlanLimits& limits,
-                bool disk)
+  SettingSearch(const Candidates& candidates, const SweepPoint& setting, size_t index,
+                const planner::PlanLimits& limits, bool disk)
       : candidates_(candidates),
         program_(setting.facts.program),
         index_(index),
@@ -51,10 +51,10 @@ class SettingSearch {
         limits_(limits),
         goal_bytes_(limits.budget_bytes) {}
 
-  std::vector<Proposal> next(std::span<const Tried> tried) {
+  std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) {
     proposals_.clear();
-    std::vector<const Tried*> mine;
-    for (const Tried& one : tried)
+    std::vector<const FinishedProposal*> mine;
+    for (const FinishedProposal& one : tried)
       if (one.setting == index_) mine.push_back(&one);
     if (mine.empty())
       first();
@@ -68,14 +68,15 @@ class SettingSearch {
   std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
   // By the current predictions.
-  const std::vector<result::Predicted>& frontier(const Proposer::Begin& begin) {
+  const std::vector<result::TrialPrediction>& frontier(const TrialProposer::Begin& begin) {
     if (!planner_ || !frontier_.empty()) return frontier_;
     const int64_t least = planner_->least_memory(limits_, "").predicted.peak_bytes;
-    const auto rungs = planner::rungs(planner_->predict({}).peak_bytes, least, limits_);
+    const auto budget_ladder = planner::budget_ladder(planner_->predict({}).peak_bytes, least, limits_);
     const auto unnamed = [](const planner::PlanLimits&) { return ""; };
-    for (const auto& step : planner_->ladder(rungs, unnamed, [&](size_t i) { begin(i + 1, rungs.size()); }))
+    for (const auto& step :
+         planner_->plan_budgets(budget_ladder, unnamed, [&](size_t i) { begin(i + 1, budget_ladder.size()); }))
       if (step) frontier_.push_back(predicted(*step));
-    std::ranges::sort(frontier_, {}, &result::Predicted::peak_bytes);
+    std::ranges::sort(frontier_, {}, &result::TrialPrediction::peak_bytes);
     const auto same = [](const auto& a, const auto& b) { return a.peak_bytes == b.peak_bytes; };
     frontier_.erase(std::unique(frontier_.begin(), frontier_.end(), same), frontier_.end());
     return frontier_;
@@ -88,7 +89,7 @@ class SettingSearch {
     StepPrediction step;  // predicted
   };
 
-  void propose(const PlannedStep& step) {
+  void propose(const PredictedPlan& step) {
     planned_.push_back(step);
     proposals_.push_back({step.plan.strategy, index_, step.plan, predicted(step)});
   }
@@ -115,7 +116,7 @@ class SettingSearch {
     proposals_.push_back({name, index_, plan, {}, true});
   }
 
-  void begin(const Tried& source) {
+  void begin(const FinishedProposal& source) {
     const Measurement& measured = source.measurement;
     const bool is_baseline = source.name == candidates_.all().front().name();
     if (!worked(measured)) return begin_smaller(source, is_baseline);
@@ -139,10 +140,11 @@ class SettingSearch {
   }
 
   // If the baseline runs out of memory, checkpoint:full may fit, and its step costs serve as well.
-  void begin_smaller(const Tried& source, bool is_baseline) {
+  void begin_smaller(const FinishedProposal& source, bool is_baseline) {
     failed_ += source.name + " ended in " + to_string(source.measurement.outcome);
-    const auto smaller = std::ranges::find(strategies_, kOfEveryTrainer, &Strategy::name);
-    if (!is_baseline || !lacks_memory(source.measurement) || smaller == strategies_.end()) return try_all(failed_);
+    const auto smaller = std::ranges::find(strategies_, kCommonStrategy, &Strategy::name);
+    if (!is_baseline || !ended_out_of_memory(source.measurement) || smaller == strategies_.end())
+      return try_all(failed_);
     failed_ += ", ";
     record(smaller->name, smaller->plan);
   }
@@ -167,7 +169,7 @@ class SettingSearch {
     if (planned) propose(*planned);
     propose_rivals();
     if (planned) return;
-    const PlannedStep least = planner_->least_memory(limits_, "plan:least");
+    const PredictedPlan least = planner_->least_memory(limits_, "plan:least");
     notes_.push_back("no plan keeps " + format_bytes(limits_.budget_bytes) + " on paper; the least takes " +
                      format_bytes(least.predicted.peak_bytes));
     if (!least.plan.placements.empty()) propose(least);
@@ -181,12 +183,12 @@ class SettingSearch {
     std::vector<std::string> too_large, too_slow;
     for (Strategy& strategy : strategies_) {
       if (strategy.name == source_.name) continue;  // has run
-      if (plan::has_habits(strategy.plan)) {
+      if (plan::has_compatibility_flags(strategy.plan)) {
         proposals_.push_back({strategy.name, index_, strategy.plan, {}});
         continue;
       }
       strategy.step = planner_->predict(strategy.plan);
-      if (limits_.kept_by(strategy.step))
+      if (limits_.satisfied_by(strategy.step))
         rivals.push_back(strategy);
       else
         too_large.push_back(strategy.name + " " + format_bytes(strategy.step.peak_bytes));
@@ -194,7 +196,7 @@ class SettingSearch {
     std::ranges::stable_sort(rivals, {}, [](const Strategy& rival) { return rival.step.step_ms; });
     const auto still = std::ranges::find(rivals, 0, [](const Strategy& rival) { return rival.step.out_bytes; });
     for (auto rival = rivals.begin(); rival != rivals.end(); ++rival)
-      if (rival == rivals.begin() || rival == still || rival->name == kOfEveryTrainer)
+      if (rival == rivals.begin() || rival == still || rival->name == kCommonStrategy)
         propose(*rival);
       else
         too_slow.push_back(rival->name + " " + ms_text(rival->step.step_ms));
@@ -204,13 +206,14 @@ class SettingSearch {
   }
 
   // Corrects the prediction by what the last plan measured.
-  void correct(const std::vector<const Tried*>& tried) {
+  void correct(const std::vector<const FinishedProposal*>& tried) {
     if (planned_.empty()) return;
-    const PlannedStep last = planned_.back();
-    const auto found = std::ranges::find_if(tried, [&](const Tried* one) { return one->name == last.plan.strategy; });
+    const PredictedPlan last = planned_.back();
+    const auto found =
+        std::ranges::find_if(tried, [&](const FinishedProposal* one) { return one->name == last.plan.strategy; });
     if (found == tried.end()) return;
     const Measurement& measured = (*found)->measurement;
-    if (!worked(measured) && !lacks_memory(measured)) return;
+    if (!worked(measured) && !ended_out_of_memory(measured)) return;
     ++corrections_;
     const bool broke = !worked(measured) || measured.peak_bytes.allocated > limits_.budget_bytes;
     if (broke) goal_bytes_ = goal_behind(last, measured);
@@ -227,7 +230,7 @@ class SettingSearch {
   }
 
   // A plan that ran out of memory does not show by how much: the next budget is halfway to a peak that fits.
-  int64_t goal_behind(const PlannedStep& last, const Measurement& measured) const {
+  int64_t goal_behind(const PredictedPlan& last, const Measurement& measured) const {
     if (!worked(measured))
       return last.predicted.peak_bytes - std::max<int64_t>(1, (last.predicted.peak_bytes - least_bytes_) / 2);
     return goal_bytes_ - std::max<int64_t>(1, measured.peak_bytes.allocated - last.predicted.peak_bytes);
@@ -260,26 +263,26 @@ class SettingSearch {
   Strategy source_;     // whose step costs are recorded
   std::string failed_;  // what was tried first and failed, for the notes
   std::unique_ptr<Planner> planner_;
-  std::vector<PlannedStep> planned_;
-  std::vector<result::Predicted> frontier_;  // empty: not computed, or outdated
+  std::vector<PredictedPlan> planned_;
+  std::vector<result::TrialPrediction> frontier_;  // empty: not computed, or outdated
   int corrections_ = 0;
   bool ended_ = false;  // no plan will be computed
-  std::vector<Proposal> proposals_;
+  std::vector<TrialProposal> proposals_;
   std::vector<std::string> notes_;
 };
 
-class PlanProposer : public Proposer {
+class PlanProposer : public TrialProposer {
  public:
-  PlanProposer(const Candidates& candidates, const std::vector<Setting>& settings, const planner::PlanLimits& limits,
+  PlanProposer(const Candidates& candidates, const std::vector<SweepPoint>& settings, const planner::PlanLimits& limits,
                bool disk)
       : settings_(settings) {
     for (size_t i = 0; i < settings.size(); ++i) searches_.emplace_back(candidates, settings[i], i, limits, disk);
   }
 
-  std::vector<Proposal> next(std::span<const Tried> tried) override {
-    std::vector<Proposal> proposals;
+  std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
+    std::vector<TrialProposal> proposals;
     for (SettingSearch& search : searches_)
-      for (Proposal& proposal : search.next(tried)) proposals.push_back(std::move(proposal));
+      for (TrialProposal& proposal : search.next(tried)) proposals.push_back(std::move(proposal));
     return proposals;
   }
 
@@ -290,7 +293,7 @@ class PlanProposer : public Proposer {
     return notes;
   }
 
-  std::vector<result::Predicted> frontier(size_t setting, const Begin& begin) override {
+  std::vector<result::TrialPrediction> frontier(size_t setting, const Begin& begin) override {
     return searches_.at(setting).frontier(begin);
   }
 
@@ -301,14 +304,14 @@ class PlanProposer : public Proposer {
     return result::axes_text(settings_[setting].batch, settings_[setting].sequence) + ": ";
   }
 
-  const std::vector<Setting>& settings_;
+  const std::vector<SweepPoint>& settings_;
   std::vector<SettingSearch> searches_;
 };
 
 }  // namespace
 
-MakeProposer propose_plans(const planner::PlanLimits& limits, bool disk) {
-  return [=](const Candidates& candidates, const std::vector<Setting>& settings) {
+TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk) {
+  return [=](const Candidates& candidates, const std::vector<SweepPoint>& settings) {
     return std::make_unique<PlanProposer>(candidates, settings, limits, disk);
   };
 }

@@ -14,13 +14,13 @@
 #include <cstdint>
 
 #include "core/plan/planner/planner.h"
-#include "core/sweep/proposals/proposer.h"
+#include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {
 
 // `limits`: budgets of peak allocated device memory and of host memory; `host_budget_bytes` 0: none. The candidates are
 // the strategies that are compared with the plan. If neither the baseline nor checkpoint:full yields step costs, all of
 // them run. `disk`: a scratch folder is set, so plans may offload to disk.
-MakeProposer propose_plans(const planner::PlanLimits& limits, bool disk);
+TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk);
 
 }  // namespace memtune::sweep

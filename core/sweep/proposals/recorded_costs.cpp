@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/base/confined_file_system.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
-#include "core/base/own_folder.h"
+#include "core/plan/planner/costs_without_recompute.h"
+#include "core/plan/planner/step_predictor.h"
 #include "core/plan/rules/plan_check.h"
-#include "core/plan/planner/kept_costs.h"
-#include "core/plan/planner/step_model.h"
 #include "core/sweep/ranks/rank_trials.h"
 
 namespace memtune::sweep {
@@ -29,8 +29,8 @@ bool make_sense(const plan::StepCosts& costs, const plan::ProgramFacts& program)
 }  // namespace
 
 std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder,
-                                            const plan::ProgramFacts& program) try {
-  OwnFolder folder(trial_folder);
+                                          const plan::ProgramFacts& program) try {
+  ConfinedFileSystem folder(trial_folder);
   const std::filesystem::path file = trial_folder / "costs.json";
   std::optional<plan::StepCosts> most;
   int64_t most_bytes = -1;
@@ -39,8 +39,8 @@ std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_fol
     if (!make_sense(costs, program) || costs.sharding.rank != rank) return {};
     if (rank == 0) ranks = costs.sharding.ranks;
     if (costs.sharding.ranks != ranks) return {};
-    plan::StepCosts kept = planner::kept_costs(program, costs);
-    const int64_t bytes = planner::StepModel(program, kept).predict({}).peak_bytes;
+    plan::StepCosts kept = planner::costs_without_recompute(program, costs);
+    const int64_t bytes = planner::StepPredictor(program, kept).predict({}).peak_bytes;
     if (bytes <= most_bytes) continue;
     most_bytes = bytes;
     most = std::move(kept);

@@ -8,11 +8,11 @@
 #include <thread>
 
 #include "core/base/file.h"
-#include "core/base/private_folder.h"
+#include "core/base/temporary_folder.h"
 #include "core/sweep/launch/socket.h"
-#include "core/sweep/ranks/followers.h"
 #include "core/sweep/ranks/rank_traces.h"
-#include "core/sweep/trials/started_trial.h"
+#include "core/sweep/ranks/worker_group.h"
+#include "core/sweep/trials/local_rank_process.h"
 #include "core/sweep/trials/trial_group.h"
 
 namespace memtune::sweep {
@@ -29,59 +29,59 @@ fs::path of_rank(const fs::path& path, int rank) {
 // Starts rank 0 here and the other ranks on the workers. They rendezvous at a store of rank 0, which listens on
 // `listener`.
 template <class Request>
-TrialAnswer run_followed(const plan::TrialRequest& request, const fs::path& path, const TrialCommand& command,
-                         FileSystem& files, Followers& followers, const Request& request_of) {
-  followers.check();
-  const launch::Listener listener(launch::is_loopback(followers.address(0)), 0);
+TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& path, const TrialProcessSettings& command,
+                           FileSystem& files, WorkerGroup& workers, const Request& request_of) {
+  workers.check();
+  const launch::TcpListener listener(launch::is_loopback(workers.address(0)), 0);
   const bool fresh = !request.reference.empty() && !fs::exists(request.reference);
-  std::vector<std::unique_ptr<RankTrial>> trials;
-  for (int rank = 0; rank < followers.size(); ++rank) {
+  std::vector<std::unique_ptr<RankProcess>> trials;
+  for (int rank = 0; rank < workers.size(); ++rank) {
     plan::TrialRequest own = request;
     own.rank = rank;
-    own.rendezvous = "tcp://" + followers.address(0) + ":" + std::to_string(listener.port());
-    own.address = followers.address(rank);
+    own.rendezvous = "tcp://" + workers.address(0) + ":" + std::to_string(listener.port());
+    own.address = workers.address(rank);
     if (rank == 0) own.training.device = device_of_rank(request.training.device, 0);
     if (rank > 0) {
       const fs::path costs = request.costs.empty() ? "" : costs_of_rank(request.costs, rank);
-      trials.push_back(followers.start(rank,
-                                       {{"kind", command.arguments.front()},
-                                        {"request", request_of(own)},
-                                        {"limit_ms", command.limit.count()},
-                                        {"grace_ms", command.grace.count()},
-                                        {"fresh", fresh}},
-                                       {of_rank(command.log, rank), costs}, files));
+      trials.push_back(workers.start(rank,
+                                     {{"kind", command.arguments.front()},
+                                      {"request", request_of(own)},
+                                      {"limit_ms", command.limit.count()},
+                                      {"grace_ms", command.grace.count()},
+                                      {"fresh", fresh}},
+                                     {of_rank(command.log, rank), costs}, files));
       continue;
     }
     const fs::path own_path = of_rank(path, rank);
     write_file(own_path, request_of(own).dump(1, '\t') + "\n", files);
-    TrialCommand each = command;
+    TrialProcessSettings each = command;
     each.arguments.back() = own_path.string();
     each.rendezvous = listener.descriptor();
-    each.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / followers.on_this_machine());
-    trials.push_back(std::make_unique<StartedTrial>(each));
+    each.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / workers.on_this_machine());
+    trials.push_back(std::make_unique<LocalRankProcess>(each));
   }
   TrialAnswer answer = run_trial_group(trials);
-  const auto* failure = std::get_if<Failure>(&answer);
+  const auto* failure = std::get_if<ProcessFailure>(&answer);
   // After a signal the workers may be gone too, which is no error.
   const bool stopped = failure && failure->outcome == result::Outcome::interrupted;
-  if (!stopped) followers.check();
+  if (!stopped) workers.check();
   return answer;
 }
 
 template <class Request>
-TrialAnswer run_each(const plan::TrialRequest& request, const fs::path& path, const TrialCommand& command,
-                     FileSystem& files, Followers* followers, const Request& request_of) {
+TrialAnswer run_each(const plan::TrialRequest& request, const fs::path& path, const TrialProcessSettings& command,
+                     FileSystem& files, WorkerGroup* workers, const Request& request_of) {
   const int ranks = request.training.ranks;
   if (ranks == 1) return run_trial_process(command);
-  if (followers) return run_followed(request, path, command, files, *followers, request_of);
-  const PrivateFolder meeting("ranks");
+  if (workers) return run_on_workers(request, path, command, files, *workers, request_of);
+  const TemporaryFolder rendezvous_folder("ranks");
   const std::vector<std::string> references = references_of(request, nullptr);
-  std::vector<std::unique_ptr<RankTrial>> trials;
+  std::vector<std::unique_ptr<RankProcess>> trials;
   std::vector<fs::path> traces;
   for (int rank = 0; rank < ranks; ++rank) {
     plan::TrialRequest own = request;
     own.rank = rank;
-    own.rendezvous = (meeting.path() / "meeting").string();
+    own.rendezvous = (rendezvous_folder.path() / "meeting").string();
     own.training.device = device_of_rank(request.training.device, rank);
     if (!request.reference.empty()) own.reference = references[static_cast<size_t>(rank)];
     if (!request.trace.empty())
@@ -89,14 +89,14 @@ TrialAnswer run_each(const plan::TrialRequest& request, const fs::path& path, co
     if (!request.costs.empty()) own.costs = costs_of_rank(request.costs, rank).string();
     const fs::path own_path = of_rank(path, rank);
     write_file(own_path, request_of(own).dump(1, '\t') + "\n", files);
-    TrialCommand each = command;
+    TrialProcessSettings each = command;
     each.arguments.back() = own_path.string();
     each.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / ranks);
     if (rank > 0) {
       each.log = of_rank(command.log, rank);
       each.progress = {};
     }
-    trials.push_back(std::make_unique<StartedTrial>(each));
+    trials.push_back(std::make_unique<LocalRankProcess>(each));
   }
   TrialAnswer answer = run_trial_group(trials);
   if (!traces.empty()) merge_rank_traces(traces, files);
@@ -112,9 +112,9 @@ std::string device_of_rank(const std::string& device, int local_rank) {
   return "cuda:" + std::to_string(one ? 0 : local_rank);
 }
 
-std::vector<std::string> references_of(const plan::TrialRequest& request, const Followers* followers) {
+std::vector<std::string> references_of(const plan::TrialRequest& request, const WorkerGroup* workers) {
   std::vector<std::string> references = {request.reference};
-  if (followers) return references;
+  if (workers) return references;
   for (int rank = 1; rank < request.training.ranks; ++rank)
     references.push_back(of_rank(request.reference, rank).string());
   return references;
@@ -123,15 +123,15 @@ std::vector<std::string> references_of(const plan::TrialRequest& request, const 
 fs::path costs_of_rank(const fs::path& costs, int rank) { return rank == 0 ? costs : of_rank(costs, rank); }
 
 TrialAnswer run_ranks(const plan::TrialRequest& request, const fs::path& folder, const std::string& name,
-                      const TrialCommand& command, FileSystem& files, Followers* followers) {
-  return run_each(request, folder / name, command, files, followers,
+                      const TrialProcessSettings& command, FileSystem& files, WorkerGroup* workers) {
+  return run_each(request, folder / name, command, files, workers,
                   [](const plan::TrialRequest& own) { return json(own); });
 }
 
-TrialAnswer run_ranks(const plan::RunRequest& request, const fs::path& folder, const std::string& name,
-                      const TrialCommand& command, FileSystem& files, Followers* followers) {
-  return run_each(request.trial, folder / name, command, files, followers, [&](const plan::TrialRequest& own) {
-    plan::RunRequest of_rank = request;
+TrialAnswer run_ranks(const plan::TrainingRunRequest& request, const fs::path& folder, const std::string& name,
+                      const TrialProcessSettings& command, FileSystem& files, WorkerGroup* workers) {
+  return run_each(request.trial, folder / name, command, files, workers, [&](const plan::TrialRequest& own) {
+    plan::TrainingRunRequest of_rank = request;
     of_rank.trial = own;
     return json(of_rank);
   });

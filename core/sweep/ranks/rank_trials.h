@@ -6,17 +6,17 @@
 #include <vector>
 
 #include "core/base/file_system.h"
-#include "core/plan/request/run_request.h"
+#include "core/plan/request/training_run_request.h"
 #include "core/plan/request/trial_request.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::sweep {
 
-class Followers;
+class WorkerGroup;
 
 // Files with the loss and the gradients that the local ranks compare theirs with, by rank; the first is the request's.
-// With `followers` only the first: each worker has its own.
-std::vector<std::string> references_of(const plan::TrialRequest& request, const Followers* followers);
+// With `workers` only the first: each worker has its own.
+std::vector<std::string> references_of(const plan::TrialRequest& request, const WorkerGroup* workers);
 
 // CUDA device of a rank: its number among the ranks of this machine. If CUDA_VISIBLE_DEVICES leaves this process one
 // device, as a launcher may set it for each rank, it is device 0.
@@ -27,11 +27,12 @@ std::filesystem::path costs_of_rank(const std::filesystem::path& costs, int rank
 
 // Runs `request`, stored in `folder` as `name`, on as many ranks as its training has. Each rank runs `command` with a
 // request of its own. Traces of local ranks are merged; the logs of ranks other than 0 are separate files in the same
-// folder. `followers`: the other ranks if a launcher started them; nullptr: all ranks start here.
+// folder. `workers`: the other ranks if a launcher started them; nullptr: all ranks start here.
 TrialAnswer run_ranks(const plan::TrialRequest& request, const std::filesystem::path& folder, const std::string& name,
-                      const TrialCommand& command, FileSystem& files, Followers* followers = nullptr);
+                      const TrialProcessSettings& command, FileSystem& files, WorkerGroup* workers = nullptr);
 // The same for a training run with saves.
-TrialAnswer run_ranks(const plan::RunRequest& request, const std::filesystem::path& folder, const std::string& name,
-                      const TrialCommand& command, FileSystem& files, Followers* followers = nullptr);
+TrialAnswer run_ranks(const plan::TrainingRunRequest& request, const std::filesystem::path& folder,
+                      const std::string& name, const TrialProcessSettings& command, FileSystem& files,
+                      WorkerGroup* workers = nullptr);
 
 }  // namespace memtune::sweep

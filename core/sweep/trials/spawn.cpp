@@ -12,17 +12,17 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/plan/request/trial_protocol.h"
 #include "core/measure/process/child.h"
+#include "core/plan/request/trial_protocol.h"
 
 namespace memtune::sweep {
 namespace {
 
 // A copy above the fixed descriptors of the child, in case this process was started without some of those.
-Descriptor high_copy(int file) {
+FileDescriptor high_copy(int file) {
   const int copy = ::fcntl(file, F_DUPFD_CLOEXEC, plan::kRendezvousDescriptor + 1);
   if (copy < 0) throw system_error("cannot copy a descriptor", errno);
-  return Descriptor(copy);
+  return FileDescriptor(copy);
 }
 
 rlim_t memory_of_the_machine() {
@@ -56,7 +56,7 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != child.parent) ::_exit(1);  // the parent died before prctl
   ::setpgid(0, 0);
-  process::forget_signals();
+  process::reset_signals();
   lower_limit(RLIMIT_CORE, 0);
   lower_limit(RLIMIT_DATA, child.memory);
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -64,7 +64,7 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
                       ::dup2(child.log, STDERR_FILENO) >= 0 && ::dup2(child.frames, plan::kFrameDescriptor) >= 0 &&
                       (child.rendezvous < 0 || ::dup2(child.rendezvous, plan::kRendezvousDescriptor) >= 0);
   if (placed) ::execve(child.program, child.arguments, child.environment);
-  process::tell(child.trouble, errno);
+  process::write_value(child.trouble, errno);
   ::_exit(1);
 }
 
@@ -72,12 +72,13 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
 
 pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames,
             int rendezvous) {
-  const Descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (nothing.get() < 0) throw system_error("cannot open /dev/null", errno);
   process::Pipe trouble;
   trouble.write = high_copy(trouble.write.get());
-  const Descriptor high_nothing = high_copy(nothing.get()), high_log = high_copy(log), high_frames = high_copy(frames),
-                   high_rendezvous = rendezvous < 0 ? Descriptor() : high_copy(rendezvous);
+  const FileDescriptor high_nothing = high_copy(nothing.get()), high_log = high_copy(log),
+                       high_frames = high_copy(frames),
+                       high_rendezvous = rendezvous < 0 ? FileDescriptor() : high_copy(rendezvous);
   const std::vector<char*> arguments = process::c_strings(command), variables = process::c_strings(environment);
   const Child child{
       command.front().c_str(), arguments.data(),      variables.data(),    high_nothing.get(), high_log.get(),
@@ -85,8 +86,8 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> environme
   const pid_t pid = ::fork();
   if (pid == 0) become_trial(child);
   if (pid < 0) throw system_error("cannot run " + command.front(), errno);
-  ::setpgid(pid, pid);           // before anything signals the group
-  trouble.write = Descriptor();  // only the child has it now, so exec closes it
+  ::setpgid(pid, pid);               // before anything signals the group
+  trouble.write = FileDescriptor();  // only the child has it now, so exec closes it
   int error = 0;
   if (!process::receive(trouble.read.get(), error)) return pid;
   ::waitpid(pid, nullptr, 0);

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "core/answer/result/merge_ranks.h"
 #include "core/base/text.h"
-#include "core/answer/result/of_all_ranks.h"
 
 namespace memtune::sweep {
 namespace {
@@ -16,9 +16,9 @@ using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kGroupTick{20};  // to poll all ranks once
-constexpr milliseconds kLeastTick{1};   // to poll one rank
+constexpr milliseconds kMinTick{1};     // to poll one rank
 // From the first failure, for the others to report what they wait for.
-constexpr milliseconds kOthersLastWords{1000};
+constexpr milliseconds kOthersDrainTime{1000};
 
 bool worked(const TrialAnswer& answer) {
   if (std::holds_alternative<result::TrainingResult>(answer)) return true;
@@ -32,17 +32,18 @@ std::string rank_text(size_t rank) { return "rank " + std::to_string(rank); }
 
 class TrialGroup {
  public:
-  explicit TrialGroup(const std::vector<std::unique_ptr<RankTrial>>& ranks) : trials_(ranks), answers_(ranks.size()) {}
+  explicit TrialGroup(const std::vector<std::unique_ptr<RankProcess>>& ranks)
+      : trials_(ranks), answers_(ranks.size()) {}
 
   TrialAnswer run() {
-    const milliseconds tick = std::max(kLeastTick, kGroupTick / static_cast<int64_t>(trials_.size()));
+    const milliseconds tick = std::max(kMinTick, kGroupTick / static_cast<int64_t>(trials_.size()));
     while (order_.size() < trials_.size()) {
       for (size_t i = 0; i < trials_.size(); ++i)
-        if (!answers_[i] && !trials_[i]->turn(tick)) note_end(i);
-      if (failed_ && Clock::now() >= *failed_ + kOthersLastWords)
+        if (!answers_[i] && !trials_[i]->poll_output(tick)) note_end(i);
+      if (failed_ && Clock::now() >= *failed_ + kOthersDrainTime)
         for (const auto& trial : trials_) trial->end();
     }
-    return judge();
+    return evaluate();
   }
 
  private:
@@ -52,13 +53,14 @@ class TrialGroup {
     if (!failed_ && !worked(*answers_[rank])) failed_ = Clock::now();
   }
 
-  TrialAnswer judge() const {
+  TrialAnswer evaluate() const {
     // A failed save fails on all ranks.
-    if (const auto all = all_of<result::SaveMeasurement>()) return result::of_all_ranks(*all);
+    if (const auto all = all_of<result::SaveMeasurement>()) return result::merge_ranks(*all);
     if (!failed_) return of_all();
     for (const size_t rank : order_) {
       const TrialAnswer& answer = *answers_[rank];
-      if (std::holds_alternative<RankProblem>(answer) || worked(answer) || trials_[rank]->ended_by_others()) continue;
+      if (std::holds_alternative<RankFailure>(answer) || worked(answer) || trials_[rank]->stopped_by_other_rank())
+        continue;
       return of_rank(rank, answer);
     }
     return of_missing();
@@ -75,9 +77,9 @@ class TrialGroup {
   }
 
   TrialAnswer of_all() const {
-    if (const auto all = all_of<result::Measurement>()) return result::of_all_ranks(*all);
-    if (const auto all = all_of<result::TrainingResult>()) return result::of_all_ranks(*all);
-    return Failure{Outcome::error, "the ranks gave different kinds of answers"};
+    if (const auto all = all_of<result::Measurement>()) return result::merge_ranks(*all);
+    if (const auto all = all_of<result::TrainingResult>()) return result::merge_ranks(*all);
+    return ProcessFailure{Outcome::error, "the ranks gave different kinds of answers"};
   }
 
   TrialAnswer of_rank(size_t rank, TrialAnswer answer) const {
@@ -85,10 +87,11 @@ class TrialGroup {
       measurement->reason = rank_text(rank) + ": " + measurement->reason;
     if (auto* saves = std::get_if<result::SaveMeasurement>(&answer))
       saves->reason = rank_text(rank) + ": " + saves->reason;
-    if (auto* problem = std::get_if<UsageProblem>(&answer);
-        problem && !std::holds_alternative<UsageProblem>(*answers_.front()))
+    if (auto* problem = std::get_if<ReportedUsageError>(&answer);
+        problem && !std::holds_alternative<ReportedUsageError>(*answers_.front()))
       problem->message = rank_text(rank) + ": " + problem->message;
-    if (auto* failure = std::get_if<Failure>(&answer)) failure->reason = rank_text(rank) + ": " + failure->reason;
+    if (auto* failure = std::get_if<ProcessFailure>(&answer))
+      failure->reason = rank_text(rank) + ": " + failure->reason;
     return answer;
   }
 
@@ -97,20 +100,20 @@ class TrialGroup {
     std::vector<std::string> missing, waited;
     bool timed_out = false;
     for (size_t i = 0; i < trials_.size(); ++i) {
-      if (trials_[i]->ended_by_others()) missing.push_back(rank_text(i));
-      const auto* problem = std::get_if<RankProblem>(&*answers_[i]);
+      if (trials_[i]->stopped_by_other_rank()) missing.push_back(rank_text(i));
+      const auto* problem = std::get_if<RankFailure>(&*answers_[i]);
       if (problem && problem->timed_out) timed_out = true;
       if (problem) waited.push_back(problem->message);
     }
-    const Phase& phase = trials_[order_.front()]->phase();
+    const TrialProgress& phase = trials_[order_.front()]->phase();
     std::string reason = missing.empty() ? "" : join(missing, ", ") + " did not come: ";
     reason += waited.empty() ? "the ranks ended" : waited.front();
     if (!phase.name.empty()) reason += ", in phase " + phase.name;
     if (phase.steps > 0) reason += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);
-    return Failure{timed_out ? Outcome::timeout : Outcome::error, reason};
+    return ProcessFailure{timed_out ? Outcome::timeout : Outcome::error, reason};
   }
 
-  const std::vector<std::unique_ptr<RankTrial>>& trials_;
+  const std::vector<std::unique_ptr<RankProcess>>& trials_;
   std::vector<std::optional<TrialAnswer>> answers_;
   std::vector<size_t> order_;  // ranks, in the order they ended
   std::optional<Clock::time_point> failed_;
@@ -118,6 +121,6 @@ class TrialGroup {
 
 }  // namespace
 
-TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankTrial>>& ranks) { return TrialGroup(ranks).run(); }
+TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankProcess>>& ranks) { return TrialGroup(ranks).run(); }
 
 }  // namespace memtune::sweep

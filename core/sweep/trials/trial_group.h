@@ -5,12 +5,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/sweep/trials/rank_trial.h"
+#include "core/sweep/trials/rank_process.h"
 
 namespace memtune::sweep {
 
 // `ranks` in order. Merges the measurements, training results or save figures of all ranks (result::of_all_ranks). If
 // the ranks could not finish, returns the failure and names the rank.
-TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankTrial>>& ranks);
+TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankProcess>>& ranks);
 
 }  // namespace memtune::sweep

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/sweep/trials/started_trial.h"
+#include "core/sweep/trials/local_rank_process.h"
 
 namespace memtune::sweep {
 namespace {
@@ -29,9 +29,9 @@ std::filesystem::path find_trial_program() {
                    "; build with MEMTUNE_TORCH=ON or set MEMTUNE_TRIAL to its path");
 }
 
-TrialAnswer run_trial_process(const TrialCommand& command) {
-  StartedTrial trial(command);
-  while (trial.turn(kTick)) {
+TrialAnswer run_trial_process(const TrialProcessSettings& command) {
+  LocalRankProcess trial(command);
+  while (trial.poll_output(kTick)) {
   }
   return trial.answer();
 }

@@ -18,55 +18,55 @@
 #include "core/record/measurement/measurement.h"
 #include "core/record/measurement/save_measurement.h"
 #include "core/record/measurement/training.h"
-#include "core/record/trace/origin.h"
+#include "core/record/trace/provenance.h"
 
 namespace memtune::sweep {
 
 // Progress of the trial: "measure", step 2 of 5. `steps` is 0 if the phase has none.
-struct Phase {
+struct TrialProgress {
   std::string name;
   int step = 0, steps = 0;
   std::string note = {};  // for the user; "": none
 };
 
-struct ModelFacts {
+struct InspectedModel {
   plan::ProgramFacts program;
   std::vector<std::string> inputs;  // as specs, with guessed shapes filled in
   std::string loss;
-  trace::Origin origin;  // versions and machine of the process that inspected the model
+  trace::Provenance origin;  // versions and machine of the process that inspected the model
 };
 
-struct DoctorCheck {
+struct ReceivedDoctorCheck {
   std::string name, status, detail, fix;  // status: ok | warn | fail
 };
 
 // A mistake of the user, in the trial's words.
-struct UsageProblem {
+struct ReportedUsageError {
   std::string message;
 };
 
 // A rank could not continue without another rank.
-struct RankProblem {
+struct RankFailure {
   bool timed_out = false;  // it waited too long; else the other has ended
   std::string message;     // what it waited for
 };
 
 // The text that rank 0 published in the store of torchrun's agent.
-struct Announcement {
+struct RendezvousEntry {
   std::string text;
 };
 
-using process::Failure;  // the process ended without an answer
+using process::ProcessFailure;  // the process ended without an answer
 
-using TrialAnswer =
-    std::variant<ModelFacts, result::Measurement, result::TrainingResult, result::SaveMeasurement,
-                 std::vector<DoctorCheck>, plan::MachineProfile, UsageProblem, RankProblem, Announcement, Failure>;
+using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::TrainingResult, result::SaveMeasurement,
+                                 std::vector<ReceivedDoctorCheck>, plan::MachineProfile, ReportedUsageError,
+                                 RankFailure, RendezvousEntry, ProcessFailure>;
 
-struct TrialCommand {
+struct TrialProcessSettings {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
   std::filesystem::path log;                                  // for stdout and stderr; replaced. "": none
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then SIGTERM, `grace`, SIGKILL to the whole group
-  std::function<void(const Phase&)> progress;                 // may be empty
+  std::function<void(const TrialProgress&)> progress;         // may be empty
   FileSystem* files = nullptr;                                // for the log; nullptr: the real one
   std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
   int threads = 0;      // of OpenMP, unless OMP_NUM_THREADS is set; 0: its default
@@ -78,6 +78,6 @@ struct TrialCommand {
 std::filesystem::path find_trial_program();
 
 // Waits for the trial to end. Throws IoError if it cannot be started.
-TrialAnswer run_trial_process(const TrialCommand& command);
+TrialAnswer run_trial_process(const TrialProcessSettings& command);
 
 }  // namespace memtune::sweep

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "core/base/profile.h"
+#include "core/base/builtin_profile.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/engine/optimizer/optimizer.h"
-#include "core/measure/trial/session.h"
+#include "core/measure/trial/model_session.h"
 #include "core/plan/rules/strategy.h"
 
 using namespace memtune;
@@ -23,10 +23,10 @@ Run train(const std::string& strategy) {
   request.model.profile = find_profile("models", "tiny").json;
   request.inputs = {plan::parse_input_spec("input_ids:int64[8,64]<256")};
   request.training.loss = "causal_lm";
-  trial::Session session(request);
+  trial::ModelSession session(request);
   session.survey();  // the bytes of values, by which strategies decide
   const plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
-  step::Executor executor(session.program(), session.facts(), plan, session.device());
+  step::PlanExecutor executor(session.program(), session.facts(), plan, session.device());
 
   std::vector<at::Tensor> parameters;
   for (const auto& [name, tensor] : session.parameters()) parameters.push_back(tensor);

@@ -36,7 +36,7 @@ TEST_CASE("a trial that is far slower than most does not flatten the others, unl
   ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.points.back().beyond);
   CHECK(plot.most_time < 400);
-  for (result::Row& row : report.rows) row.recommended = false;
+  for (result::TrialRow& row : report.rows) row.recommended = false;
   report.rows[2].recommended = true;
   plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK_FALSE(plot.points.back().beyond);
@@ -151,7 +151,7 @@ TEST_CASE("where the plot counts samples the frontier does too") {
   report.rows[3].batch = 8;
   report.frontiers = {{4, {}, {{320, 10 * kGiB}, {275, 20 * kGiB}}}};
   const auto plot = result::pareto_plot_of(report.rows, 0, report.frontiers);
-  const result::Ranking ranking{std::span<const result::Row>(report.rows)};
+  const result::Ranking ranking{std::span<const result::TrialRow>(report.rows)};
   REQUIRE(plot.frontiers.size() == 1);
   CHECK(plot.frontiers[0][1].time == doctest::Approx(ranking.time(report.rows[4])));
 }

@@ -49,7 +49,7 @@ TEST_CASE("whatever a person or a model calls something cannot become markup") {
   report.notes = {nasty};
   report.recommendation.reason = nasty;
   report.findings.push_back({findings::Severity::problem, "rule", nasty, nasty, 0, 0, 0, {}});
-  for (result::Row& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
+  for (result::TrialRow& row : report.rows) row.measurement.strategy = row.measurement.reason = nasty;
   trace::Trace trace = test::made_up_trace("mixed", 2, 1);
   trace.owners[0].name = trace.names[0] = nasty;
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
@@ -153,7 +153,7 @@ TEST_CASE("a curve's caption names the tensors that lie there at its peak") {
 TEST_CASE("the figures of each rank are there, folded") {
   Report report = report::sample_report();
   CHECK(html(report, {}).find("Each rank") == std::string::npos);
-  auto chosen = std::ranges::find_if(report.rows, &result::Row::recommended);
+  auto chosen = std::ranges::find_if(report.rows, &result::TrialRow::recommended);
   chosen->measurement.ranks = {{0, result::summarize({240}), {report::kGiB, 0, 0}, 3.5, {}},
                                {1, result::summarize({250}), {2 * report::kGiB, 0, 0}, 4.5, {}}};
   const std::string page = html(report, {});

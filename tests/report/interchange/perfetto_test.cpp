@@ -8,8 +8,8 @@
 
 using namespace memtune;
 using nlohmann::json;
-using trace::Event;
 using trace::EventKind;
+using trace::TraceEvent;
 
 namespace {
 
@@ -31,7 +31,7 @@ std::map<int, std::string> thread_names(const trace::Trace& trace) {
   return names;
 }
 
-trace::Trace one_track(std::vector<Event> events) {
+trace::Trace one_track(std::vector<TraceEvent> events) {
   trace::Trace trace;
   trace.device = "NVIDIA H200";
   trace.tracks = {{trace::TrackRole::compute}};
@@ -64,7 +64,7 @@ TEST_CASE("a copy that took no time has no rate") {
 }
 
 TEST_CASE("every kind has a category that viewers know") {
-  std::vector<Event> events;
+  std::vector<TraceEvent> events;
   for (EventKind kind : {EventKind::kernel, EventKind::copy_out, EventKind::copy_in, EventKind::copy_device,
                          EventKind::memset, EventKind::wait, EventKind::op, EventKind::region, EventKind::disk_write,
                          EventKind::disk_read, EventKind::collective}) {

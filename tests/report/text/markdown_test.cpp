@@ -68,7 +68,7 @@ memtune 0.1.0
 TEST_CASE("the recommended's line tells the ratio that the table has, which is of rounds where trials took turns") {
   Report report = report::sample_report();
   for (const double base_ms : {200.0, 220.0}) {
-    result::Round round;
+    result::RoundMeasurement round;
     round.base = "none";
     round.base_ms = base_ms;
     round.step_ms.median = 1.5 * base_ms;

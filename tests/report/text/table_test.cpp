@@ -110,7 +110,7 @@ TEST_CASE("no line is wider than the terminal") {
 TEST_CASE("a name brings no line of its own and turns none around") {
   const auto with = [](const std::string& end) {
     Report report = sample_report();
-    for (result::Row& row : report.rows) row.measurement.strategy += end;
+    for (result::TrialRow& row : report.rows) row.measurement.strategy += end;
     return table(report, {false, 200});
   };
   const auto lines = [](const std::string& text) { return std::count(text.begin(), text.end(), '\n'); };
@@ -152,7 +152,8 @@ TEST_CASE("more memory than the reference is a plus, not a saving") {
 
 TEST_CASE("tokens a second replace samples when every trial has them") {
   Report report = sample_report();
-  for (memtune::result::Row& row : report.rows) row.measurement.tokens_per_s = row.measurement.samples_per_s * 4096;
+  for (memtune::result::TrialRow& row : report.rows)
+    row.measurement.tokens_per_s = row.measurement.samples_per_s * 4096;
   CHECK(has(table(report, {false, 140}), "  tokens/s  "));
   report.rows[3].measurement.tokens_per_s = 0;
   CHECK(has(table(report, {false, 140}), "  samples/s  "));
@@ -259,7 +260,7 @@ TEST_CASE("an empty report says so") { CHECK(table(Report{}) == " no trials\n");
 
 TEST_CASE("the gradients of a trial alone were compared with nothing, and are not called a reference") {
   Report report = report::sample_report();
-  std::erase_if(report.rows, [&](const result::Row& row) { return row.measurement.strategy != report.reference; });
+  std::erase_if(report.rows, [&](const result::TrialRow& row) { return row.measurement.strategy != report.reference; });
   REQUIRE(report.rows.size() == 1);
   const std::string text = report::table(report, {false, 120});
   CHECK(text.find("not compared") != std::string::npos);

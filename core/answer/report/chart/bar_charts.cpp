@@ -3,47 +3,47 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/bytes.h"
-#include "core/base/layout.h"
 #include "core/answer/report/chart/chart.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/ranking.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
 
 namespace memtune::report {
 namespace {
 
 using result::Measurement;
-using result::Row;
-using result::TransferFigures;
+using result::TransferStats;
+using result::TrialRow;
 
 constexpr double kRow = 24, kBar = 12, kTop = 28, kLabels = 216;
 constexpr int kLabelCharacters = 30;
 
-std::vector<const Row*> rows_with(const Report& report, bool (*wanted)(const Measurement&)) {
-  std::vector<const Row*> rows;
-  for (const Row* row : ranked(report.rows)) {
+std::vector<const TrialRow*> rows_with(const Report& report, bool (*wanted)(const Measurement&)) {
+  std::vector<const TrialRow*> rows;
+  for (const TrialRow* row : ranked(report.rows)) {
     if (worked(*row) && wanted(row->measurement)) rows.push_back(row);
   }
   return rows;
 }
 
-Frame frame_for(size_t rows, double left, double right) {
+ChartFrame frame_for(size_t rows, double left, double right) {
   return {left, kTop, right, kTop + kRow * static_cast<double>(rows)};
 }
 
 double middle_of(size_t row) { return kTop + kRow * (static_cast<double>(row) + 0.5); }
 
-void put_names(Svg& svg, const std::vector<const Row*>& rows) {
+void put_names(SvgWriter& svg, const std::vector<const TrialRow*>& rows) {
   for (size_t i = 0; i < rows.size(); ++i) {
-    svg.text({kLabels - 8, middle_of(i) + 4}, shorten(label(*rows[i]), kLabelCharacters), Anchor::end,
+    svg.text({kLabels - 8, middle_of(i) + 4}, shorten(label(*rows[i]), kLabelCharacters), TextAnchor::end,
              rows[i]->recommended ? "label strong" : "label");
   }
 }
 
 // Upper end of the axis. Bars over twice the median are cut, because they would flatten the others.
-double longest_bar(const std::vector<const Row*>& rows) {
+double longest_bar(const std::vector<const TrialRow*>& rows) {
   std::vector<double> times;
-  for (const Row* row : rows)
+  for (const TrialRow* row : rows)
     times.push_back(std::max({row->measurement.step_ms.high, row->measurement.step_ms.median, 1e-9}));
   std::sort(times.begin(), times.end());
   const double limit = 2 * times[times.size() / 2];
@@ -51,7 +51,7 @@ double longest_bar(const std::vector<const Row*>& rows) {
   return times.back() * 1.02;
 }
 
-void put_step(Svg& svg, const Scale& x, double middle, const Row& row) {
+void put_step(SvgWriter& svg, const AxisScale& x, double middle, const TrialRow& row) {
   const result::StepTime& time = row.measurement.step_ms;
   const bool cut = time.median > x.high;
   const double end = x(std::min(time.median, x.high));
@@ -63,11 +63,12 @@ void put_step(Svg& svg, const Scale& x, double middle, const Row& row) {
     svg.line({low, middle}, {high, middle}, "interval");
     for (double at : {low, high}) svg.line({at, middle - 4}, {at, middle + 4}, "interval");
   }
-  svg.text({kChartWidth - 96, middle + 4}, (cut ? "→ " : "") + fixed(time.median, 1) + half, Anchor::start, "label");
+  svg.text({kChartWidth - 96, middle + 4}, (cut ? "→ " : "") + fixed(time.median, 1) + half, TextAnchor::start,
+           "label");
 }
 
 // Time per step in which copies ran. If all of it was hidden, it is estimated from bytes and rates.
-double copy_ms(const TransferFigures& t) {
+double copy_ms(const TransferStats& t) {
   if (t.hidden < 0.999) return t.exposed_ms / (1 - t.hidden);
   const auto ms = [](int64_t bytes, double gb_per_s) {
     return gb_per_s > 0 ? static_cast<double>(bytes) / gb_per_s / 1e6 : 0;
@@ -75,14 +76,14 @@ double copy_ms(const TransferFigures& t) {
   return std::max(ms(t.out_bytes, t.out_gb_per_s), ms(t.in_bytes, t.in_gb_per_s));
 }
 
-void put_copy_time(Svg& svg, const Scale& x, double middle, const TransferFigures& t) {
+void put_copy_time(SvgWriter& svg, const AxisScale& x, double middle, const TransferStats& t) {
   const double hidden_ms = std::max(0.0, copy_ms(t) - t.exposed_ms);
   svg.bar({x.from, middle - kBar / 2}, x(hidden_ms) - x.from, kBar, "s2", "hidden " + fixed(hidden_ms, 1) + " ms");
   svg.bar({x(hidden_ms), middle - kBar / 2}, x(t.exposed_ms) - x.from, kBar, "s5",
           "exposed " + fixed(t.exposed_ms, 1) + " ms");
 }
 
-void put_bytes(Svg& svg, const Scale& x, double middle, const TransferFigures& t) {
+void put_bytes(SvgWriter& svg, const AxisScale& x, double middle, const TransferStats& t) {
   const struct {
     int64_t bytes;
     const char *style, *name;
@@ -103,9 +104,9 @@ void put_bytes(Svg& svg, const Scale& x, double middle, const TransferFigures& t
 std::string step_chart(const Report& report) {
   const auto rows = rows_with(report, [](const Measurement& m) { return m.step_ms.median > 0; });
   if (rows.empty()) return "";
-  const Frame frame = frame_for(rows.size(), kLabels, kChartWidth - 108);
-  Svg svg(kChartWidth, static_cast<int>(frame.bottom) + 42, "Step time of every trial");
-  const Scale x{0, longest_bar(rows), frame.left, frame.right};
+  const ChartFrame frame = frame_for(rows.size(), kLabels, kChartWidth - 108);
+  SvgWriter svg(kChartWidth, static_cast<int>(frame.bottom) + 42, "Step time of every trial");
+  const AxisScale x{0, longest_bar(rows), frame.left, frame.right};
   put_x_axis(svg, frame, x, "step ms, with the 95 % interval of the median");
   put_names(svg, rows);
   for (size_t i = 0; i < rows.size(); ++i) put_step(svg, x, middle_of(i), *rows[i]);
@@ -118,20 +119,20 @@ std::string overlap_chart(const Report& report) {
   if (rows.empty()) return "";
   double most_ms = 0, most_bytes = 0;
   bool disk = false;
-  for (const Row* row : rows) {
-    const TransferFigures& t = row->measurement.transfer;
+  for (const TrialRow* row : rows) {
+    const TransferStats& t = row->measurement.transfer;
     most_ms = std::max(most_ms, copy_ms(t));
     most_bytes = std::max(most_bytes, static_cast<double>(std::max(t.out_bytes, t.in_bytes)));
     disk |= t.disk_write_bytes + t.disk_read_bytes > 0;
   }
   const ByteUnit unit = unit_for(static_cast<int64_t>(most_bytes));
   const double middle = (kLabels + kChartWidth - 16) / 2 + 40;
-  const Frame times = frame_for(rows.size(), kLabels, middle - 40);
-  const Frame sizes = frame_for(rows.size(), middle, kChartWidth - 16);
-  Svg svg(kChartWidth, static_cast<int>(times.bottom) + (disk ? 86 : 68),
-          "Copies between device and host: time hidden, bytes moved");
-  const Scale ms{0, std::max(most_ms, 1e-3) * 1.04, times.left, times.right};
-  const Scale bytes{0, most_bytes * 1.04, sizes.left, sizes.right};
+  const ChartFrame times = frame_for(rows.size(), kLabels, middle - 40);
+  const ChartFrame sizes = frame_for(rows.size(), middle, kChartWidth - 16);
+  SvgWriter svg(kChartWidth, static_cast<int>(times.bottom) + (disk ? 86 : 68),
+                "Copies between device and host: time hidden, bytes moved");
+  const AxisScale ms{0, std::max(most_ms, 1e-3) * 1.04, times.left, times.right};
+  const AxisScale bytes{0, most_bytes * 1.04, sizes.left, sizes.right};
   put_x_axis(svg, times, ms, "copy ms a step");
   put_x_axis(svg, sizes, {0, bytes.high / unit.bytes, sizes.left, sizes.right}, std::string(unit.name) + " a step");
   put_names(svg, rows);

@@ -4,29 +4,29 @@
 
 namespace memtune::report {
 
-void put_x_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::string& title) {
+void put_x_axis(SvgWriter& svg, const ChartFrame& frame, const AxisScale& scale, const std::string& title) {
   constexpr double kTick = 34;  // room for a number and a gap
-  const Ticks ticks =
+  const AxisTicks ticks =
       round_ticks(scale.low, scale.high, std::clamp(static_cast<int>((frame.right - frame.left) / kTick), 3, 9));
   for (double value : ticks.values) {
     svg.line({scale(value), frame.top}, {scale(value), frame.bottom}, "grid");
-    svg.text({scale(value), frame.bottom + 16}, ticks.text(value), Anchor::middle, "tick");
+    svg.text({scale(value), frame.bottom + 16}, ticks.text(value), TextAnchor::middle, "tick");
   }
   svg.line({frame.left, frame.bottom}, {frame.right, frame.bottom}, "axis");
-  svg.text({frame.right, frame.bottom + 34}, title, Anchor::end, "name");
+  svg.text({frame.right, frame.bottom + 34}, title, TextAnchor::end, "name");
 }
 
-void put_y_axis(Svg& svg, const Frame& frame, const Scale& scale, const std::string& title) {
-  const Ticks ticks = round_ticks(scale.low, scale.high, 7);
+void put_y_axis(SvgWriter& svg, const ChartFrame& frame, const AxisScale& scale, const std::string& title) {
+  const AxisTicks ticks = round_ticks(scale.low, scale.high, 7);
   for (double value : ticks.values) {
     svg.line({frame.left, scale(value)}, {frame.right, scale(value)}, "grid");
-    svg.text({frame.left - 8, scale(value) + 4}, ticks.text(value), Anchor::end, "tick");
+    svg.text({frame.left - 8, scale(value) + 4}, ticks.text(value), TextAnchor::end, "tick");
   }
   svg.line({frame.left, frame.top}, {frame.left, frame.bottom}, "axis");
-  svg.text({8, frame.top - 12}, title, Anchor::start, "name");
+  svg.text({8, frame.top - 12}, title, TextAnchor::start, "name");
 }
 
-double put_legend(Svg& svg, Point at, double right, const std::vector<LegendEntry>& entries) {
+double put_legend(SvgWriter& svg, Point at, double right, const std::vector<LegendEntry>& entries) {
   constexpr double kSquare = 11, kGap = 18, kLine = 18;
   Point next = at;
   for (const LegendEntry& entry : entries) {

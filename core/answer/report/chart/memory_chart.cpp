@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <map>
 
+#include "core/answer/report/chart/chart.h"
+#include "core/answer/report/chart/stacked_memory_series.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/answer/report/chart/chart.h"
-#include "core/answer/report/chart/memory_stack.h"
-#include "core/record/trace/held_values.h"
+#include "core/record/trace/resident_values.h"
 
 namespace memtune::report {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 using trace::OwnerKind;
 
 constexpr int kPlotHeight = 340, kLegend = 64;
-constexpr size_t kMostTensors = 4;
+constexpr size_t kMaxTensors = 4;
 
 const char* style_of(OwnerKind kind) {
   switch (kind) {
@@ -24,7 +24,7 @@ const char* style_of(OwnerKind kind) {
     case OwnerKind::optimizer: return "s3";
     case OwnerKind::gradients: return "s5";
     case OwnerKind::inputs: return "s6";
-    case OwnerKind::ahead: return "s4";
+    case OwnerKind::prefetched: return "s4";
     case OwnerKind::block: return "s2";
     case OwnerKind::outside: return "s1";
     case OwnerKind::work_space: return "s7";
@@ -33,7 +33,7 @@ const char* style_of(OwnerKind kind) {
 }
 
 // "layers.3" -> "layers": texts add up all blocks.
-std::string family(const Band& band) {
+std::string family(const MemoryBand& band) {
   const std::string name = trace::family(band.owner);
   if (band.owner.kind != OwnerKind::block) return name;
   const std::string shared = name.substr(0, name.find_last_not_of("*.") + 1);
@@ -41,10 +41,10 @@ std::string family(const Band& band) {
 }
 
 // One entry for all blocks: "layers.0 to layers.15".
-std::vector<LegendEntry> legend_of(const MemoryStack& stack) {
+std::vector<LegendEntry> legend_of(const StackedMemorySeries& stack) {
   std::vector<LegendEntry> entries;
   std::map<std::string, std::pair<size_t, std::string>> blocks;  // index of its entry, name of its first block
-  for (const Band& band : stack.bands) {
+  for (const MemoryBand& band : stack.bands) {
     const auto found = blocks.find(family(band));
     if (band.owner.kind == OwnerKind::block && found != blocks.end()) {
       entries[found->second.first].text = found->second.second + " to " + band.owner.name;
@@ -58,7 +58,7 @@ std::vector<LegendEntry> legend_of(const MemoryStack& stack) {
 
 class MemoryChart {
  public:
-  MemoryChart(const trace::Trace& trace, const MemoryStack& stack, int64_t top_bytes)
+  MemoryChart(const trace::Trace& trace, const StackedMemorySeries& stack, int64_t top_bytes)
       : stack_(stack), svg_(kChartWidth, kPlotHeight + kLegend, "Memory over time, by who holds it") {
     frame_.bottom = kPlotHeight - 44;
     const int64_t top = std::max({top_bytes, stack.peak_bytes, trace.budget_bytes});
@@ -98,7 +98,7 @@ class MemoryChart {
     return points;
   }
 
-  void put_band(const Band& band, size_t index, std::vector<int64_t>& below) {
+  void put_band(const MemoryBand& band, size_t index, std::vector<int64_t>& below) {
     std::vector<Point> outline = steps(below);
     for (size_t i = 0; i < below.size(); ++i) below[i] += band.bytes[i];
     const std::vector<Point> upper = steps(below);
@@ -111,7 +111,7 @@ class MemoryChart {
 
   void put_budget() {
     svg_.line({frame_.left, y_(budget_)}, {frame_.right, y_(budget_)}, "budget");
-    svg_.text({frame_.right - 4, y_(budget_) - 5}, "budget", Anchor::end, "warn halo-text");
+    svg_.text({frame_.right - 4, y_(budget_) - 5}, "budget", TextAnchor::end, "warn halo-text");
   }
 
   void put_peak() {
@@ -122,27 +122,27 @@ class MemoryChart {
     const bool right_half = x > (frame_.left + frame_.right) / 2;
     const std::string text =
         "peak " + format_bytes(stack_.peak_bytes) + (stack_.phase.empty() ? "" : ", ") + shorten(stack_.phase, 40);
-    svg_.text({x + (right_half ? -9 : 9), y - 6}, text, right_half ? Anchor::end : Anchor::start,
+    svg_.text({x + (right_half ? -9 : 9), y - 6}, text, right_half ? TextAnchor::end : TextAnchor::start,
               "label strong halo-text");
   }
 
-  const MemoryStack& stack_;
-  Svg svg_;
-  Frame frame_;
+  const StackedMemorySeries& stack_;
+  SvgWriter svg_;
+  ChartFrame frame_;
   ByteUnit unit_{"GiB", 1};
-  Scale x_, y_;
+  AxisScale x_, y_;
   double budget_ = 0;
 };
 
 }  // namespace
 
 std::string memory_chart(const trace::Trace& trace, int64_t top_bytes) {
-  const MemoryStack stack = stack_memory(trace, kChartWidth - 80);
+  const StackedMemorySeries stack = stack_memory(trace, kChartWidth - 80);
   return stack.empty() ? "" : MemoryChart(trace, stack, top_bytes).draw();
 }
 
 std::string peak_text(const trace::Trace& trace) {
-  const MemoryStack stack = stack_memory(trace, 1);
+  const StackedMemorySeries stack = stack_memory(trace, 1);
   if (stack.empty()) return "";
   std::map<std::string, int64_t> held;
   for (size_t i = 0; i < stack.bands.size(); ++i) held[family(stack.bands[i])] += stack.at_peak[i];
@@ -157,11 +157,11 @@ std::string peak_text(const trace::Trace& trace) {
 }
 
 std::string tensors_text(const trace::Trace& trace) {
-  const MemoryStack stack = stack_memory(trace, 1);
+  const StackedMemorySeries stack = stack_memory(trace, 1);
   std::vector<std::string> parts;
   if (stack.empty()) return "";
-  for (const trace::HeldValues& held : trace::held_values(trace, stack.peak_ns)) {
-    if (parts.size() == kMostTensors) break;
+  for (const trace::ResidentValueGroup& held : trace::held_values(trace, stack.peak_ns)) {
+    if (parts.size() == kMaxTensors) break;
     const std::string count = held.count > 1 ? " (" + std::to_string(held.count) + ")" : "";
     parts.push_back(held.name + count + " " + format_bytes(held.bytes));
   }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::report {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/layout.h"
 #include "core/answer/report/chart/chart.h"
-#include "core/answer/report/chart/label_places.h"
+#include "core/answer/report/chart/label_placer.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/pareto.h"
+#include "core/base/layout.h"
 
 namespace memtune::report {
 namespace {
@@ -60,7 +60,7 @@ class ParetoChart {
     const std::vector<Point> line = {{x_(plot_.budget), frame_.top}, {x_(plot_.budget), frame_.bottom}};
     svg_.path(line, "budget");
     lines_.push_back(line);
-    svg_.text({x_(plot_.budget) + 5, frame_.bottom - 6}, "budget", Anchor::start, "warn");
+    svg_.text({x_(plot_.budget) + 5, frame_.bottom - 6}, "budget", TextAnchor::start, "warn");
   }
 
   // Drawn in steps: no trial is both faster and smaller than these points.
@@ -127,27 +127,27 @@ class ParetoChart {
   void put_labels() {
     std::vector<Point> points;
     for (const ParetoPoint& point : plot_.points) points.push_back(place(point));
-    LabelPlaces places({frame_.left + 2, frame_.top - 4, frame_.right + 14, frame_.bottom - 2}, points, lines_);
+    LabelPlacer places({frame_.left + 2, frame_.top - 4, frame_.right + 14, frame_.bottom - 2}, points, lines_);
     for (const ParetoPoint* point : by_importance()) {
       std::string text = shorten(label(*point->row), 46);
       if (point->beyond) text += " " + fixed(point->time, 0) + " " + plot_.time_unit;
       const Point at = place(*point);
       const auto found = places.take(at, text_width(text) * (point->row->recommended ? 1.15 : 1));  // bold is wider
       if (!found) continue;
-      if (found->away) svg_.line(at, edge_towards(found->box, at), "leader");
-      svg_.text(found->baseline, text, Anchor::start,
+      if (found->needs_leader_line) svg_.line(at, edge_towards(found->box, at), "leader");
+      svg_.text(found->baseline, text, TextAnchor::start,
                 point->row->recommended ? "label strong halo-text" : "label halo-text");
     }
   }
 
-  static Point edge_towards(const Box& box, Point point) {
+  static Point edge_towards(const LabelBox& box, Point point) {
     return {box.left > point.x ? box.left - 2 : box.right + 2, (box.top + box.bottom) / 2};
   }
 
   const ParetoPlot& plot_;
-  Svg svg_;
-  Frame frame_;
-  Scale x_, y_;
+  SvgWriter svg_;
+  ChartFrame frame_;
+  AxisScale x_, y_;
   std::vector<std::vector<Point>> lines_;  // labels avoid these
 };
 

@@ -2,30 +2,30 @@
 
 #include <algorithm>
 
-#include "core/base/bytes.h"
-#include "core/base/layout.h"
-#include "core/base/text.h"
+#include "core/answer/report/alternatives.h"
 #include "core/answer/report/chart/bar_charts.h"
 #include "core/answer/report/chart/memory_chart.h"
 #include "core/answer/report/chart/pareto_chart.h"
-#include "core/answer/report/chart/svg.h"
+#include "core/answer/report/chart/svg_writer.h"
 #include "core/answer/report/explanation.h"
-#include "core/answer/report/gain.h"
 #include "core/answer/report/html/html_style.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/ranks.h"
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
-#include "core/answer/report/ways.h"
+#include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/ranking.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
 
 namespace memtune::report {
 namespace {
 
-using result::Row;
+using result::TrialRow;
 
-const char* class_of(Paint paint) {
+const char* class_of(TextStyle paint) {
   static constexpr const char* kClasses[] = {"", "strong", "dim", "good", "bad", "doubtful"};  // in the order of Paint
   return kClasses[static_cast<int>(paint)];
 }
@@ -83,29 +83,30 @@ class Page {
   void close_section() { text_ += "</section>\n"; }
 
   void put_advice() {
-    const Verdict said = verdict(report_);
+    const RecommendationText said = verdict(report_);
     if (said.head.empty()) return;
     open_section(said.head, said.good ? "advice" : "advice none");
     text_ += "<p>" + escape(said.text) + "</p>\n";
-    for (const Way& way : ways(report_)) text_ += "<p><b>" + escape(way.head) + ":</b> " + escape(way.text) + "</p>\n";
+    for (const AnswerAlternative& alternative : alternatives(report_))
+      text_ += "<p><b>" + escape(alternative.head) + ":</b> " + escape(alternative.text) + "</p>\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "<p><b>Gained:</b> " + escape(gained) + "</p>\n";
     if (const std::string more = more_memory_text(report_); !more.empty())
       text_ += "<p><b>More memory:</b> " + escape(more) + "</p>\n";
     if (const std::string told = predictions_text(report_); !told.empty())
       text_ += "<p><b>Predicted:</b> " + escape(told) + "</p>\n";
-    for (const Row& row : report_.rows) {
+    for (const TrialRow& row : report_.rows) {
       if (row.recommended) put_figures(row);
     }
     close_section();
   }
 
-  void put_figures(const Row& row) {
+  void put_figures(const TrialRow& row) {
     const result::Measurement& m = row.measurement;
     text_ += "<div class=\"figures\">";
     put_figure(fixed(m.step_ms.median, 1) + " ms", "a step");
     put_figure(format_bytes(m.peak_bytes.allocated), "at the peak");
-    const Row* base = reference_row(report_, row);
+    const TrialRow* base = reference_row(report_, row);
     if (base && base != &row && base->measurement.step_ms.median > 0 && base->measurement.peak_bytes.allocated > 0) {
       const std::string of = "of " + report_.reference;
       put_figure(fixed(result::Ranking(report_.rows).ratio(row, *base).value, 2) + " ×", "the time " + of);
@@ -118,22 +119,22 @@ class Page {
     text_ += "</div>\n";
   }
 
-  void put_figure(const std::string& figure, const std::string& what) {
-    text_ += "<span><b>" + escape(figure) + "</b>" + escape(what) + "</span>";
+  void put_figure(const std::string& metric, const std::string& what) {
+    text_ += "<span><b>" + escape(metric) + "</b>" + escape(what) + "</span>";
   }
 
   void put_table() {
     open_section("Trials");
-    std::vector<const Row*> fine, failed;
-    for (const Row* row : ranked(report_.rows)) (worked(*row) ? fine : failed).push_back(row);
+    std::vector<const TrialRow*> fine, failed;
+    for (const TrialRow* row : ranked(report_.rows)) (worked(*row) ? fine : failed).push_back(row);
     if (fine.empty() && failed.empty()) text_ += "<p>There are no trials.</p>\n";
     if (!fine.empty()) put_worked(fine);
     if (!failed.empty()) put_failed(failed);
     close_section();
   }
 
-  void put_worked(const std::vector<const Row*>& rows) {
-    const std::vector<Column> columns = make_columns(report_, rows);
+  void put_worked(const std::vector<const TrialRow*>& rows) {
+    const std::vector<TableColumn> columns = make_columns(report_, rows);
     put_columns(columns, rows);
     if (const std::vector<std::string> parts = legend(report_); !parts.empty())
       text_ += "<p class=\"soft\">" + escape(join(parts, "; ")) + "</p>\n";
@@ -143,7 +144,7 @@ class Page {
 
   // Collapsed by default: there may be many ranks.
   void put_ranks() {
-    const Row* row = rank_row(report_);
+    const TrialRow* row = rank_row(report_);
     if (!row) return;
     text_ += "<details><summary>Each rank of " + escape(row->measurement.strategy) + "</summary>\n";
     put_columns(rank_columns(report_), {});
@@ -151,48 +152,48 @@ class Page {
   }
 
   // `rows`: the trials of the cells; empty if the cells are not trials.
-  void put_columns(const std::vector<Column>& columns, const std::vector<const Row*>& rows) {
+  void put_columns(const std::vector<TableColumn>& columns, const std::vector<const TrialRow*>& rows) {
     text_ += "<div class=\"wide\"><table class=\"trials\">\n<thead><tr>";
-    for (const Column& column : columns)
+    for (const TableColumn& column : columns)
       text_ += std::string("<th") + (column.words ? " class=\"words\"" : "") +
                (column.meaning.empty() ? "" : " title=\"" + escape(column.meaning) + "\"") + ">" +
                escape(trim(column.head)) + "</th>";
     text_ += "</tr></thead>\n<tbody>\n";
     for (size_t i = 0; i < columns.front().cells.size(); ++i) {
       text_ += !rows.empty() && rows[i]->recommended ? "<tr class=\"chosen\">" : "<tr>";
-      for (const Column& column : columns) put_cell(column.cells[i], column.words);
+      for (const TableColumn& column : columns) put_cell(column.cells[i], column.words);
       text_ += "</tr>\n";
     }
     text_ += "</tbody></table></div>\n";
   }
 
-  void put_meanings(const std::vector<Column>& columns) {
+  void put_meanings(const std::vector<TableColumn>& columns) {
     text_ += "<details class=\"soft\"><summary>What the columns mean</summary>\n<dl>\n";
     put_terms(meanings(columns));
     text_ += "</dl></details>\n";
   }
 
-  void put_cell(const Cell& cell, bool words) {
+  void put_cell(const TableCell& cell, bool words) {
     const std::string style = trim(std::string(words ? "words " : "") + class_of(cell.paint));
     text_ += (style.empty() ? "<td>" : "<td class=\"" + style + "\">") +
              (words ? breakable(cell.text) : escape(cell.text)) + "</td>";
   }
 
-  void put_failed(const std::vector<const Row*>& rows) {
+  void put_failed(const std::vector<const TrialRow*>& rows) {
     text_ += "<h3 style=\"margin-top:16px\">Did not work</h3>\n<div class=\"wide\"><table>\n";
-    for (const Row* row : rows)
+    for (const TrialRow* row : rows)
       text_ += "<tr><td class=\"words bad\">✗ " + breakable(row->measurement.strategy) + "</td><td class=\"reason\">" +
                escape(failure_text(*row)) + "</td></tr>\n";
     text_ += "</table></div>\n";
   }
 
   void put_saving() {
-    const Row* row = saving_row(report_);
+    const TrialRow* row = saving_row(report_);
     if (!row) return;
     open_section("Saving the training's state");
     const std::string advice = saving_advice(*row, report_.mtbf_s);
     if (!advice.empty()) text_ += "<p>" + escape(advice) + "</p>\n";
-    const std::vector<Column> columns = saving_columns(*row, report_.mtbf_s);
+    const std::vector<TableColumn> columns = saving_columns(*row, report_.mtbf_s);
     if (!columns.empty()) put_columns(columns, {}), put_meanings(columns);
     for (const std::string& line : saving_failures(*row)) text_ += "<p class=\"bad\">✗ " + escape(line) + "</p>\n";
     close_section();
@@ -265,8 +266,9 @@ class Page {
     close_section();
   }
 
-  void put_terms(const std::vector<Term>& terms) {
-    for (const Term& each : terms) text_ += "<dt>" + escape(each.term) + "</dt><dd>" + escape(each.text) + "</dd>\n";
+  void put_terms(const std::vector<GlossaryTerm>& terms) {
+    for (const GlossaryTerm& each : terms)
+      text_ += "<dt>" + escape(each.term) + "</dt><dd>" + escape(each.text) + "</dd>\n";
   }
 
   void put_method() {

@@ -6,13 +6,13 @@
 #include <string>
 
 #include "core/answer/report/report.h"
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::report {
 
 // A trial whose memory is shown over time. The caller owns both; they outlive the call.
 struct TracedTrial {
-  const result::Row* row = nullptr;
+  const result::TrialRow* row = nullptr;
   const trace::Trace* trace = nullptr;
 };
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/answer/report/interchange/pickle_writer.h"
 #include "core/base/utf8.h"
-#include "core/answer/report/interchange/pickle.h"
 
 namespace memtune::report {
 namespace {
@@ -17,7 +17,7 @@ struct Block {
 };
 
 // The viewer colors by category and has few colors, so all blocks share one.
-std::string category_of(const trace::Owner& owner) {
+std::string category_of(const trace::MemoryOwner& owner) {
   return owner.kind == trace::OwnerKind::block ? "activations" : owner.name;
 }
 
@@ -67,14 +67,14 @@ class Pile {
 class SavedNames {
  public:
   explicit SavedNames(const trace::Trace& trace) : trace_(trace) {
-    for (const trace::Event& event : trace.events) {
+    for (const trace::TraceEvent& event : trace.events) {
       if (event.kind == trace::EventKind::save && event.value) saves_.push_back(&event);
     }
     std::stable_sort(saves_.begin(), saves_.end(),
                      [](const auto* a, const auto* b) { return a->start_ns < b->start_ns; });
   }
 
-  std::string name(const trace::Owner& owner, int64_t bytes, int64_t time_ns) {
+  std::string name(const trace::MemoryOwner& owner, int64_t bytes, int64_t time_ns) {
     for (; next_ < saves_.size() && saves_[next_]->start_ns <= time_ns; ++next_) {
       const trace::TracedValue& value = trace_.value(saves_[next_]->value);
       latest_[{value.block, value.bytes}] = &value;
@@ -85,7 +85,7 @@ class SavedNames {
 
  private:
   const trace::Trace& trace_;
-  std::vector<const trace::Event*> saves_;
+  std::vector<const trace::TraceEvent*> saves_;
   size_t next_ = 0;
   std::map<std::pair<int32_t, int64_t>, const trace::TracedValue*> latest_;
 };
@@ -247,13 +247,13 @@ class Snapshot {
   }
 
   const trace::Trace& trace_;
-  std::vector<trace::Owner> owners_;
+  std::vector<trace::MemoryOwner> owners_;
   SavedNames names_;
   std::vector<int64_t> wanted_;
   std::vector<Pile> piles_;
   std::vector<Entry> entries_;
   std::vector<int64_t> addresses_;
-  Pickle pickle_;
+  PickleWriter pickle_;
 };
 
 }  // namespace

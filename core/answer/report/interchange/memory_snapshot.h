@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::report {
 

@@ -26,7 +26,7 @@ bool is_moment(trace::EventKind kind) { return kind == trace::EventKind::save ||
 // The currently open slices of one viewer track, outermost first.
 class OpenSlices {
  public:
-  bool take(const trace::Event& event) {
+  bool take(const trace::TraceEvent& event) {
     while (!open_.empty() && open_.back() <= event.start_ns) open_.pop_back();
     if (!open_.empty() && open_.back() < event.end_ns) return false;  // would end after its enclosing slice
     open_.push_back(event.end_ns);
@@ -56,7 +56,7 @@ class Writer {
     put_trips();
     for (const trace::MemorySample& sample : trace_.memory)
       put_counter("allocated bytes", sample.time_ns, sample.allocated_bytes);
-    for (const trace::OwnedSample& sample : trace_.owned)
+    for (const trace::OwnerMemorySample& sample : trace_.owned)
       put_counter("bytes of " + trace_.owners[sample.owner].name, sample.time_ns, sample.bytes);
     put_records();
     return std::move(text_) + "\n]}\n";
@@ -79,7 +79,7 @@ class Writer {
 
   std::string origin() const {
     std::string text;
-    const trace::Origin& from = trace_.origin;
+    const trace::Provenance& from = trace_.origin;
     for (const auto& [name, value] : {std::pair("written", &from.written),
                                       {"command", &from.command},
                                       {"model", &from.model},
@@ -118,7 +118,7 @@ class Writer {
   int process_of(const trace::Track& track) const {
     return (on_device(track.role) ? kDeviceProcess : kHostProcess) + 2 * ranks_.at(track.rank);
   }
-  int process_of(const trace::Event& event) const { return process_of(trace_.tracks[event.track]); }
+  int process_of(const trace::TraceEvent& event) const { return process_of(trace_.tracks[event.track]); }
 
   // Indices in order of time; at equal starts the longer event first, because it is the outer one.
   std::vector<size_t> events_of_track(uint32_t track) const {
@@ -127,7 +127,7 @@ class Writer {
       if (trace_.events[i].track == track) indices.push_back(i);
     }
     std::stable_sort(indices.begin(), indices.end(), [&](size_t a, size_t b) {
-      const trace::Event &x = trace_.events[a], &y = trace_.events[b];
+      const trace::TraceEvent &x = trace_.events[a], &y = trace_.events[b];
       return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.end_ns > y.end_ns;
     });
     return indices;
@@ -147,7 +147,7 @@ class Writer {
     const int32_t number = trace_.tracks[track].stream;
     const int64_t stream = number >= 0 ? number : threads.front();
     for (size_t index : indices) {
-      const trace::Event& event = trace_.events[index];
+      const trace::TraceEvent& event = trace_.events[index];
       size_t i = 0;
       while (!is_moment(event.kind) && !open[i].take(event)) {
         if (++i < open.size()) continue;
@@ -159,7 +159,7 @@ class Writer {
     }
   }
 
-  void put_event(const trace::Event& event, int thread, int64_t stream) {
+  void put_event(const trace::TraceEvent& event, int thread, int64_t stream) {
     const bool step = event.region.kind == trace::RegionKind::step;
     const std::string name =
         step ? "step #" + std::to_string(steps_[trace_.tracks[event.track].rank]++) : slice_name(trace_, event);
@@ -177,13 +177,13 @@ class Writer {
     std::iota(order.begin(), order.end(), size_t{0});
     std::erase_if(order, [&](size_t i) { return !trace_.events[i].value; });
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      const trace::Event &x = trace_.events[a], &y = trace_.events[b];
+      const trace::TraceEvent &x = trace_.events[a], &y = trace_.events[b];
       return x.value != y.value ? x.value < y.value : x.start_ns < y.start_ns;
     });
     const size_t none = trace_.events.size();
     size_t last = none;
     for (size_t i = 0; i < order.size(); ++i) {
-      const trace::Event& event = trace_.events[order[i]];
+      const trace::TraceEvent& event = trace_.events[order[i]];
       const bool begins = event.kind == trace::EventKind::save || event.kind == trace::EventKind::copy_out ||
                           (i > 0 && trace_.events[order[i - 1]].value != event.value);
       if (begins) last = none;
@@ -194,7 +194,7 @@ class Writer {
   }
 
   void put_arrow(size_t from, size_t to) {
-    const trace::Event &first = trace_.events[from], &second = trace_.events[to];
+    const trace::TraceEvent &first = trace_.events[from], &second = trace_.events[to];
     const std::string what = R"("cat":"value","name":)" + quoted(trace_.value(first.value).name) + R"(,"id":)" +
                              std::to_string(++arrows_) + ",";
     record(first.start_ns, "s", what + place(process_of(first), threads_of_[from]));

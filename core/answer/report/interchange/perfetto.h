@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::report {
 

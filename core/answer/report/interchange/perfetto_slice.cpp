@@ -13,7 +13,7 @@ bool is_copy(trace::EventKind kind) {
          kind == trace::EventKind::copy_device;
 }
 
-std::string copy_name(const trace::Event& event) {
+std::string copy_name(const trace::TraceEvent& event) {
   const std::string host = event.pageable ? "Pageable" : "Pinned";
   if (event.kind == trace::EventKind::copy_out) return "Memcpy DtoH (Device -> " + host + ")";
   if (event.kind == trace::EventKind::copy_in) return "Memcpy HtoD (" + host + " -> Device)";
@@ -49,7 +49,7 @@ void put_value(const trace::TracedValue& value, Arguments& arguments) {
 
 std::string quoted(const std::string& text) { return print_json(text); }
 
-const char* slice_category(const trace::Event& event) {
+const char* slice_category(const trace::TraceEvent& event) {
   switch (event.kind) {
     case trace::EventKind::kernel:
     case trace::EventKind::collective: return "kernel";
@@ -68,7 +68,7 @@ const char* slice_category(const trace::Event& event) {
   return "user_annotation";
 }
 
-std::string slice_name(const trace::Trace& trace, const trace::Event& event) {
+std::string slice_name(const trace::Trace& trace, const trace::TraceEvent& event) {
   const std::string name = event.name < trace.names.size() ? trace.names[event.name] : to_string(event.kind);
   if (is_copy(event.kind)) return copy_name(event);
   if (event.kind == trace::EventKind::memset) return "Memset (Device)";
@@ -77,7 +77,7 @@ std::string slice_name(const trace::Trace& trace, const trace::Event& event) {
   return name;
 }
 
-std::string slice_arguments(const trace::Trace& trace, const trace::Event& event, int64_t stream) {
+std::string slice_arguments(const trace::Trace& trace, const trace::TraceEvent& event, int64_t stream) {
   Arguments arguments;
   if (on_stream(event.kind)) {
     arguments.put("device", 0);

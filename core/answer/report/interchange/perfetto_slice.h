@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/record/trace/event.h"
+#include "core/record/trace/trace_event.h"
 
 namespace memtune::report {
 
@@ -13,12 +13,12 @@ namespace memtune::report {
 std::string quoted(const std::string& text);
 
 // "kernel", "gpu_memcpy", "gpu_memset", "cpu_op", "user_annotation"; "value" and "disk" exist only in memtune.
-const char* slice_category(const trace::Event& event);
+const char* slice_category(const trace::TraceEvent& event);
 
 // "Memcpy DtoH (Device -> Pinned)" for a copy; the event's own name otherwise.
-std::string slice_name(const trace::Trace& trace, const trace::Event& event);
+std::string slice_name(const trace::Trace& trace, const trace::TraceEvent& event);
 
 // The members of "args": device, stream, correlation, bytes, rate, and the saved tensor of the event.
-std::string slice_arguments(const trace::Trace& trace, const trace::Event& event, int64_t stream);
+std::string slice_arguments(const trace::Trace& trace, const trace::TraceEvent& event, int64_t stream);
 
 }  // namespace memtune::report

@@ -5,46 +5,48 @@
 #include <cstdio>
 #include <limits>
 
-#include "core/base/layout.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/effect.h"
-#include "core/answer/result/figures.h"
+#include "core/answer/result/metrics.h"
 #include "core/answer/result/ranking.h"
+#include "core/base/layout.h"
 
 namespace memtune::report {
 namespace {
 
-using result::FigureColumn;
 using result::kNothing;
-using result::Predicted;
-using result::Row;
+using result::MetricColumn;
+using result::TrialPrediction;
+using result::TrialRow;
 
 class Columns {
  public:
-  Columns(const Report& report, std::span<const Row* const> rows) : report_(report), rows_(rows), ranking_(rows) {}
+  Columns(const Report& report, std::span<const TrialRow* const> rows) : report_(report), rows_(rows), ranking_(rows) {}
 
-  std::vector<Column> make() {
-    add(" ", Column::kAlways, true, [](const Row& row) {
-      return row.recommended ? Cell{"*", Paint::good} : row.pareto ? Cell{"•", Paint::bold} : Cell{""};
+  std::vector<TableColumn> make() {
+    add(" ", TableColumn::kAlways, true, [](const TrialRow& row) {
+      return row.recommended ? TableCell{"*", TextStyle::good}
+             : row.pareto    ? TableCell{"•", TextStyle::bold}
+                             : TableCell{""};
     });
-    add("strategy", Column::kAlways, true, [](const Row& row) {
-      const Paint paint = did_less(row.measurement) ? Paint::dim : Paint::plain;
-      return Cell{shown_name(row), row.recommended ? Paint::good : paint};
+    add("strategy", TableColumn::kAlways, true, [](const TrialRow& row) {
+      const TextStyle paint = has_ineffective_part(row.measurement) ? TextStyle::dim : TextStyle::plain;
+      return TableCell{display_name(row), row.recommended ? TextStyle::good : paint};
     });
-    auto axis = [](std::optional<int64_t> value) { return Cell{value ? std::to_string(*value) : kNothing}; };
-    add("batch", Column::kAlways, false, [&](const Row& row) {
-      Cell cell = axis(row.batch);
+    auto axis = [](std::optional<int64_t> value) { return TableCell{value ? std::to_string(*value) : kNothing}; };
+    add("batch", TableColumn::kAlways, false, [&](const TrialRow& row) {
+      TableCell cell = axis(row.batch);
       if (row.passes > 1) cell.text += " × " + std::to_string(row.passes);
       return cell;
     });
-    add("seq", Column::kAlways, false, [&](const Row& row) { return axis(row.sequence); });
+    add("seq", TableColumn::kAlways, false, [&](const TrialRow& row) { return axis(row.sequence); });
     add_time();
     add_memory();
-    add_figure(result::figure("hidden"), 4, "share of the copies' time in which the device computed");
-    add_figure(result::figure("exposed_ms"), 3, "the copies' time a step in which it did not");
-    add_figure(result::figure("exposed_communication_ms"), 3, "time a step that a rank stood for collectives, at most");
-    add_figure(result::rate_figure(rows_), 2);
-    add_figure(result::figure("optimizer_ms"), 1);
+    add_figure(result::metric("hidden"), 4, "share of the copies' time in which the device computed");
+    add_figure(result::metric("exposed_ms"), 3, "the copies' time a step in which it did not");
+    add_figure(result::metric("exposed_communication_ms"), 3, "time a step that a rank stood for collectives, at most");
+    add_figure(result::rate_metric(rows_), 2);
+    add_figure(result::metric("optimizer_ms"), 1);
     if (is_of_commands(report_))
       add_losses();
     else
@@ -55,159 +57,160 @@ class Columns {
  private:
   void add_gradients() {
     add(
-        "gradients", 6, true, [&](const Row& row) { return gradients(row); },
+        "gradients", 6, true, [&](const TrialRow& row) { return gradients(row); },
         "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, where " +
             report_.reference + "'s own runs differ as much");
   }
 
   void add_losses() {
     add(
-        "losses", 6, true, [&](const Row& row) { return losses(row); },
+        "losses", 6, true, [&](const TrialRow& row) { return losses(row); },
         "of the first steps, compared with those of " + report_.reference +
             "; ≈ no further from them than rounding and its own runs explain");
   }
 
   template <typename Make>
   void add(std::string head, int importance, bool words, Make make, std::string meaning = "") {
-    Column column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2, std::move(meaning)};
-    for (const Row* row : rows_) column.cells.push_back(make(*row));
-    auto known = [](const Cell& cell) { return cell.text != kNothing; };
+    TableColumn column{std::move(head), importance, words, {}, columns_.size() < 2 ? 1 : 2, std::move(meaning)};
+    for (const TrialRow* row : rows_) column.cells.push_back(make(*row));
+    auto known = [](const TableCell& cell) { return cell.text != kNothing; };
     if (std::any_of(column.cells.begin(), column.cells.end(), known)) columns_.push_back(std::move(column));
   }
 
-  void add_figure(const result::Figure& figure, int importance, const char* meaning = "") {
-    const FigureColumn column(figure, rows_);
+  void add_figure(const result::Metric& metric, int importance, const char* meaning = "") {
+    const MetricColumn column(metric, rows_);
     add(
-        column.head(), importance, false, [&](const Row& row) { return Cell{column.text(row.measurement)}; }, meaning);
+        column.head(), importance, false, [&](const TrialRow& row) { return TableCell{column.text(row.measurement)}; },
+        meaning);
   }
 
   void add_time() {
-    const FigureColumn step(result::figure("step_ms"), rows_);
-    auto half_interval = [&](const Row& row) {
+    const MetricColumn step(result::metric("step_ms"), rows_);
+    auto half_interval = [&](const TrialRow& row) {
       return step.text((row.measurement.step_ms.high - row.measurement.step_ms.low) / 2);
     };
     int width = 0;
-    for (const Row* row : rows_) width = std::max(width, display_width(half_interval(*row)));
+    for (const TrialRow* row : rows_) width = std::max(width, display_width(half_interval(*row)));
     add(
-        step.head(), Column::kAlways, false,
-        [&](const Row& row) {
-          return Cell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
-                      row.measurement.noisy ? Paint::doubtful : Paint::plain};
+        step.head(), TableColumn::kAlways, false,
+        [&](const TrialRow& row) {
+          return TableCell{step.text(step.value(row.measurement)) + " ± " + pad_left(half_interval(row), width),
+                           row.measurement.noisy ? TextStyle::doubtful : TextStyle::plain};
         },
         "median ± half of its 95 % interval");
     add_time_for_work();
     add(
-        "× " + reference_label(report_), 7, false, [&](const Row& row) { return ratio(row); },
-        (is_of_commands(report_) && ranking_.work() != result::Work::step ? "time for the same work over "
-                                                                          : "step time over ") +
+        "× " + reference_label(report_), 7, false, [&](const TrialRow& row) { return ratio(row); },
+        (is_of_commands(report_) && ranking_.work() != result::WorkUnit::step ? "time for the same work over "
+                                                                              : "step time over ") +
             report_.reference + "'s" +
             (std::ranges::any_of(rows_, &has_interval) ? "; ± half of the 95 % interval over the rounds" : ""));
     add_predicted(
-        "predicted ms", 5, step, [](const Predicted& predicted) { return predicted.step_ms; }, result::step_error,
+        "predicted ms", 5, step, [](const TrialPrediction& predicted) { return predicted.step_ms; }, result::step_error,
         "step time as it was predicted before the trial ran, and by how much that was more than measured");
   }
 
   template <typename Get>
-  void add_predicted(const std::string& head, int importance, const FigureColumn& column, Get get,
-                     std::optional<double> (*error_of)(const Row&), const std::string& meaning) {
-    const auto error = [&](const Row& row) {
+  void add_predicted(const std::string& head, int importance, const MetricColumn& column, Get get,
+                     std::optional<double> (*error_of)(const TrialRow&), const std::string& meaning) {
+    const auto error = [&](const TrialRow& row) {
       const auto share = error_of(row);
       return share ? signed_percent(*share) : "";
     };
     int width = 0;
-    for (const Row* row : rows_) width = std::max(width, display_width(error(*row)));
+    for (const TrialRow* row : rows_) width = std::max(width, display_width(error(*row)));
     add(
         head, importance, false,
-        [&](const Row& row) {
-          if (!row.predicted) return Cell{kNothing};
+        [&](const TrialRow& row) {
+          if (!row.predicted) return TableCell{kNothing};
           const double value = column.in_unit(static_cast<double>(get(*row.predicted)));
-          return Cell{column.text(value) + " " + pad_left(error(row), width)};
+          return TableCell{column.text(value) + " " + pad_left(error(row), width)};
         },
         meaning);
   }
 
   // Adds the sort key of the rows, if that is not the step time.
   void add_time_for_work() {
-    if (ranking_.work() == result::Work::step) return;
+    if (ranking_.work() == result::WorkUnit::step) return;
     double least = std::numeric_limits<double>::infinity();
-    for (const Row* row : rows_) least = std::min(least, ranking_.time(*row));
+    for (const TrialRow* row : rows_) least = std::min(least, ranking_.time(*row));
     add(
-        ranking_.title(), Column::kAlways, false,
-        [&](const Row& row) { return Cell{fixed(ranking_.time(row), digits_for(least))}; },
+        ranking_.title(), TableColumn::kAlways, false,
+        [&](const TrialRow& row) { return TableCell{fixed(ranking_.time(row), digits_for(least))}; },
         "time for the same work, which rows are sorted by");
   }
 
-  static bool has_interval(const Row* row) { return row->measurement.rounds.size() > 1; }
+  static bool has_interval(const TrialRow* row) { return row->measurement.rounds.size() > 1; }
 
-  Cell ratio(const Row& row) const {
-    const Row* base = reference_row(report_, row);
+  TableCell ratio(const TrialRow& row) const {
+    const TrialRow* base = reference_row(report_, row);
     if (!base || base->measurement.step_ms.median <= 0) return {kNothing};
-    const result::Ratio ratio = ranking_.ratio(row, *base);
+    const result::RatioEstimate ratio = ranking_.ratio(row, *base);
     const double half = (ratio.high - ratio.low) / 2;
     if (!has_interval(&row) || base == &row) return {fixed(ratio.value, 2)};
     return {fixed(ratio.value, 2) + " ± " + (half < 1 ? fixed(half, 2) : ">1")};
   }
 
   void add_memory() {
-    const FigureColumn peak(result::figure("peak_allocated_bytes"), rows_);
+    const MetricColumn peak(result::metric("peak_allocated_bytes"), rows_);
     add(
-        peak.head(), Column::kAlways, false,
-        [&](const Row& row) { return Cell{peak.text(peak.value(row.measurement))}; },
+        peak.head(), TableColumn::kAlways, false,
+        [&](const TrialRow& row) { return TableCell{peak.text(peak.value(row.measurement))}; },
         has_resident_peaks(report_) ? "the most resident memory of a process" : "the most that tensors held at once");
     add(
         std::string("−") + peak.byte_unit(), 5, false,
-        [&](const Row& row) {
-          const Row* base = reference_row(report_, row);
-          if (!base || base == &row) return Cell{kNothing};
+        [&](const TrialRow& row) {
+          const TrialRow* base = reference_row(report_, row);
+          if (!base || base == &row) return TableCell{kNothing};
           const double saved = peak.value(base->measurement) - peak.value(row.measurement);
           const std::string size = peak.text(std::abs(saved));
-          return Cell{(saved < 0 && size != "0.00" ? "+" : "") + size};
+          return TableCell{(saved < 0 && size != "0.00" ? "+" : "") + size};
         },
         "below " + report_.reference + "'s peak");
     add_predicted(
         std::string("predicted ") + peak.byte_unit(), 4, peak,
-        [](const Predicted& predicted) { return predicted.peak_bytes; }, result::peak_error,
+        [](const TrialPrediction& predicted) { return predicted.peak_bytes; }, result::peak_error,
         "peak as it was predicted, likewise");
   }
 
-  Cell gradients(const Row& row) const {
-    const result::Gradients& gradients = row.measurement.gradients;
+  TableCell gradients(const TrialRow& row) const {
+    const result::GradientComparison& gradients = row.measurement.gradients;
     // A single trial is not a reference: nothing was compared with it.
-    const auto compared = [](const Row* each) { return each->measurement.gradients.compared; };
+    const auto compared = [](const TrialRow* each) { return each->measurement.gradients.compared; };
     if (row.measurement.strategy == report_.reference)
-      return {std::ranges::any_of(rows_, compared) ? "reference" : "not compared", Paint::dim};
+      return {std::ranges::any_of(rows_, compared) ? "reference" : "not compared", TextStyle::dim};
     if (!gradients.compared) return {kNothing};
     if (gradients.equal) return {"equal"};
     char text[48];
     std::snprintf(text, sizeof text, "≈ %.1e", gradients.max_abs_difference);
-    return {text, Paint::doubtful};
+    return {text, TextStyle::doubtful};
   }
 
-  Cell losses(const Row& row) const {
-    const result::Losses& losses = row.measurement.losses;
-    const auto compared = [](const Row* each) { return each->measurement.losses.compared; };
+  TableCell losses(const TrialRow& row) const {
+    const result::LossComparison& losses = row.measurement.losses;
+    const auto compared = [](const TrialRow* each) { return each->measurement.losses.compared; };
     if (row.measurement.strategy == report_.reference)
-      return {std::ranges::any_of(rows_, compared) ? "reference" : kNothing, Paint::dim};
+      return {std::ranges::any_of(rows_, compared) ? "reference" : kNothing, TextStyle::dim};
     if (!losses.compared) return {kNothing};
-    if (losses.changed) return {"changed", Paint::bad};
+    if (losses.changed) return {"changed", TextStyle::bad};
     return {losses.loss == losses.expected ? "equal" : "≈"};
   }
 
   const Report& report_;
-  std::span<const Row* const> rows_;
+  std::span<const TrialRow* const> rows_;
   result::Ranking ranking_;
-  std::vector<Column> columns_;
+  std::vector<TableColumn> columns_;
 };
 
 }  // namespace
 
-int Column::width() const {
+int TableColumn::width() const {
   int width = display_width(head);
-  for (const Cell& cell : cells) width = std::max(width, display_width(cell.text));
+  for (const TableCell& cell : cells) width = std::max(width, display_width(cell.text));
   return width;
 }
 
-std::vector<Column> make_columns(const Report& report, std::span<const result::Row* const> rows) {
+std::vector<TableColumn> make_columns(const Report& report, std::span<const result::TrialRow* const> rows) {
   return Columns(report, rows).make();
 }
 
@@ -215,21 +218,21 @@ std::string reference_label(const Report& report) {
   return display_width(report.reference) <= 8 ? report.reference : "ref";
 }
 
-std::vector<std::string> drop_to_fit(std::vector<Column>& columns, int width) {
+std::vector<std::string> drop_to_fit(std::vector<TableColumn>& columns, int width) {
   std::vector<std::string> heads;
-  auto less = [](const Column& a, const Column& b) { return a.importance < b.importance; };
+  auto less = [](const TableColumn& a, const TableColumn& b) { return a.importance < b.importance; };
   while (line_width(columns) > width) {
     auto least = std::min_element(columns.begin(), columns.end(), less);
-    if (least == columns.end() || least->importance == Column::kAlways) break;
+    if (least == columns.end() || least->importance == TableColumn::kAlways) break;
     heads.push_back(least->head);
     columns.erase(least);
   }
   return heads;
 }
 
-int line_width(const std::vector<Column>& columns) {
+int line_width(const std::vector<TableColumn>& columns) {
   int width = 0;
-  for (const Column& column : columns) width += column.gap + column.width();
+  for (const TableColumn& column : columns) width += column.gap + column.width();
   return width;
 }
 

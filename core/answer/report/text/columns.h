@@ -10,24 +10,24 @@
 namespace memtune::report {
 
 // The meaning of a text, shown by ANSI colors in a terminal.
-enum class Paint { plain, bold, dim, good, bad, doubtful };
+enum class TextStyle { plain, bold, dim, good, bad, doubtful };
 
-struct Cell {
+struct TableCell {
   std::string text;
-  Paint paint = Paint::plain;
+  TextStyle paint = TextStyle::plain;
 };
 
-inline std::string painted(const std::string& text, Paint paint, bool color) {
+inline std::string painted(const std::string& text, TextStyle paint, bool color) {
   constexpr const char* kCodes[] = {"", "1", "2", "1;32", "31", "33"};  // in the order of Paint
-  if (!color || paint == Paint::plain || text.empty()) return text;
+  if (!color || paint == TextStyle::plain || text.empty()) return text;
   return std::string("\x1b[") + kCodes[static_cast<int>(paint)] + "m" + text + "\x1b[0m";
 }
 
-struct Column {
+struct TableColumn {
   std::string head;
   int importance = 0;  // columns of least importance are dropped first; kAlways: never
   bool words = false;  // left-aligned
-  std::vector<Cell> cells;
+  std::vector<TableCell> cells;
   int gap = 2;          // blanks before the column
   std::string meaning;  // explains the head; "" if that is clear
 
@@ -36,13 +36,13 @@ struct Column {
 };
 
 // One cell per row. Columns without any figure (transfers if nothing was copied) are left out.
-std::vector<Column> make_columns(const Report& report, std::span<const result::Row* const> rows);
+std::vector<TableColumn> make_columns(const Report& report, std::span<const result::TrialRow* const> rows);
 
 // The reference's name in column heads: the strategy if short, otherwise "ref".
 std::string reference_label(const Report& report);
 
 // Drops columns until a line is at most `width` wide or only kAlways columns remain. Returns the dropped heads.
-std::vector<std::string> drop_to_fit(std::vector<Column>& columns, int width);
-int line_width(const std::vector<Column>& columns);
+std::vector<std::string> drop_to_fit(std::vector<TableColumn>& columns, int width);
+int line_width(const std::vector<TableColumn>& columns);
 
 }  // namespace memtune::report

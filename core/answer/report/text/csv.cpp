@@ -5,13 +5,13 @@
 
 #include "core/answer/report/prediction.h"
 #include "core/answer/result/effect.h"
-#include "core/answer/result/figures.h"
+#include "core/answer/result/metrics.h"
 
 namespace memtune::report {
 namespace {
 
-using result::Figure;
-using result::Row;
+using result::Metric;
+using result::TrialRow;
 
 // A spreadsheet would evaluate such text as a formula.
 bool is_formula(const std::string& text) {
@@ -60,9 +60,9 @@ constexpr std::string_view kBeforeNoisy = "step_ms_high";
 
 std::string header(bool predicted) {
   std::string text = "strategy,batch,sequence,outcome,reason";
-  for (const Figure& figure : result::figures()) {
-    text += std::string(",") + figure.key;
-    if (figure.key == kBeforeNoisy) text += ",noisy";
+  for (const Metric& metric : result::metrics()) {
+    text += std::string(",") + metric.key;
+    if (metric.key == kBeforeNoisy) text += ",noisy";
   }
   return text +
          ",loss,gradients_equal,gradients_max_abs_difference,losses_changed,pareto,recommended,device,emulated,written,"
@@ -73,13 +73,13 @@ std::string header(bool predicted) {
 }
 
 void put_figures(Line& line, const result::Measurement& m) {
-  for (const Figure& figure : result::figures()) {
-    const double value = figure.get(m);
-    if (result::is_whole(figure.unit))
+  for (const Metric& metric : result::metrics()) {
+    const double value = metric.get(m);
+    if (result::is_whole(metric.unit))
       line.measured(m, static_cast<int64_t>(value));
     else
       line.measured(m, value);
-    if (figure.key == kBeforeNoisy) line.flag(m.noisy);
+    if (metric.key == kBeforeNoisy) line.flag(m.noisy);
   }
 }
 
@@ -95,7 +95,7 @@ void put_equality(Line& line, const result::Measurement& m) {
   m.losses.compared ? line.flag(m.losses.changed) : line.empty();
 }
 
-void put_predicted(Line& line, const Row& row) {
+void put_predicted(Line& line, const TrialRow& row) {
   const auto error = [&](std::optional<double> share) { share ? line.number(*share) : line.empty(); };
   row.predicted ? line.number(row.predicted->step_ms) : line.empty();
   row.predicted ? line.number(row.predicted->peak_bytes) : line.empty();
@@ -103,7 +103,7 @@ void put_predicted(Line& line, const Row& row) {
   error(peak_error(row));
 }
 
-std::string csv_line(const Row& row, const trace::Origin& origin, bool predicted) {
+std::string csv_line(const TrialRow& row, const trace::Provenance& origin, bool predicted) {
   const result::Measurement& m = row.measurement;
   Line line;
   line.text(m.strategy);
@@ -131,7 +131,7 @@ std::string csv(const Report& report) {
   const bool predicted = has_predictions(report);
   std::string text = header(predicted);
   const Report shown = printable(report);
-  for (const Row& row : shown.rows) text += csv_line(row, shown.origin, predicted);
+  for (const TrialRow& row : shown.rows) text += csv_line(row, shown.origin, predicted);
   return text;
 }
 

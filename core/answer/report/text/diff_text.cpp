@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/answer/report/words.h"
+#include "core/answer/result/metrics.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
-#include "core/answer/report/words.h"
-#include "core/answer/result/figures.h"
 
 namespace memtune::report {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using result::DiffRow;
 using result::kNothing;
 using result::Measurement;
-using result::Row;
+using result::TrialRow;
 
 // " +2.1 %"; "" if A is 0.
 std::string percent(double a, double b) { return a <= 0 ? "" : " " + signed_percent(b / a - 1); }
@@ -25,7 +25,7 @@ std::string arrow(double a, double b, int digits) { return fixed(a, digits) + " 
 std::string passes_text(int64_t passes) { return std::to_string(passes) + (passes == 1 ? " pass" : " passes"); }
 
 // Other differences of two trials that worked: steps, loss, gradients.
-std::string differences(const Row& row_a, const Row& row_b) {
+std::string differences(const TrialRow& row_a, const TrialRow& row_b) {
   const Measurement &a = row_a.measurement, &b = row_b.measurement;
   std::vector<std::string> parts;
   if (row_a.passes != row_b.passes)
@@ -45,8 +45,8 @@ std::string differences(const Row& row_a, const Row& row_b) {
 // Both sweeps share one unit and the number of digits that the smallest figure needs.
 class DiffCells {
  public:
-  explicit DiffCells(const std::vector<const Row*>& rows)
-      : step_(result::figure("step_ms"), rows), peak_(result::figure("peak_allocated_bytes"), rows) {}
+  explicit DiffCells(const std::vector<const TrialRow*>& rows)
+      : step_(result::metric("step_ms"), rows), peak_(result::metric("peak_allocated_bytes"), rows) {}
 
   std::vector<std::string> heads() const { return {"strategy", step_.head(), peak_.head(), "hidden %", ""}; }
 
@@ -58,15 +58,15 @@ class DiffCells {
   }
 
  private:
-  static std::string change(const result::FigureColumn& figure, const Measurement& a, const Measurement& b) {
-    return figure.text(a) + " → " + figure.text(b) + percent(figure.value(a), figure.value(b));
+  static std::string change(const result::MetricColumn& metric, const Measurement& a, const Measurement& b) {
+    return metric.text(a) + " → " + metric.text(b) + percent(metric.value(a), metric.value(b));
   }
 
-  result::FigureColumn step_, peak_;
+  result::MetricColumn step_, peak_;
 };
 
-std::vector<const Row*> rows_of(const std::vector<DiffRow>& diff) {
-  std::vector<const Row*> rows;
+std::vector<const TrialRow*> rows_of(const std::vector<DiffRow>& diff) {
+  std::vector<const TrialRow*> rows;
   for (const DiffRow& row : diff) {
     if (row.worked_in_both()) rows.insert(rows.end(), {row.a, row.b});
   }
@@ -87,7 +87,7 @@ void drop_hidden(std::vector<std::vector<std::string>>& lines) {
 std::string instead(const DiffRow& row) {
   if (!row.b) return "only in A";
   if (!row.a) return "only in B";
-  const auto ended = [](const Row& side) {
+  const auto ended = [](const TrialRow& side) {
     const Measurement& m = side.measurement;
     return to_string(m.outcome) +
            (m.reason.empty() || m.outcome == result::Outcome::ok ? "" : ": " + printable_line(m.reason));
@@ -95,7 +95,7 @@ std::string instead(const DiffRow& row) {
   return "A " + ended(*row.a) + "; B " + ended(*row.b);
 }
 
-nlohmann::json side(const Row* row) {
+nlohmann::json side(const TrialRow* row) {
   if (!row) return nullptr;
   nlohmann::json json = row->measurement;
   if (row->predicted) json["predicted"] = *row->predicted;
@@ -132,7 +132,7 @@ std::string diff_table(const std::vector<result::DiffRow>& rows) {
 std::string diff_json(const std::vector<result::DiffRow>& rows) {
   nlohmann::json trials = nlohmann::json::array();
   for (const DiffRow& row : rows) {
-    const Row& any = row.any();
+    const TrialRow& any = row.any();
     nlohmann::json trial = {{"strategy", any.measurement.strategy},
                             {"in", row.in_both() ? "both"
                                    : row.a       ? "a"

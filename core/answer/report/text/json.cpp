@@ -2,20 +2,20 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.h"
-#include "core/base/json.h"
-#include "core/answer/report/gain.h"
+#include "core/answer/report/alternatives.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/saving.h"
-#include "core/answer/report/ways.h"
+#include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/effect.h"
 #include "core/answer/result/save_interval.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
 
 namespace memtune::report {
 namespace {
 
-using result::Row;
+using result::TrialRow;
 
 void put_axes(nlohmann::json& json, std::optional<int64_t> batch, std::optional<int64_t> sequence) {
   if (batch) json["batch"] = *batch;
@@ -27,17 +27,17 @@ void read_axes(const nlohmann::json& json, std::optional<int64_t>& batch, std::o
   if (json.contains("sequence")) sequence = whole_at(json, "sequence", 0);
 }
 
-nlohmann::json predicted(const Row& row) {
+nlohmann::json predicted(const TrialRow& row) {
   nlohmann::json json = *row.predicted;
   if (const auto error = step_error(row)) json["step_error"] = *error;
   if (const auto error = peak_error(row)) json["peak_error"] = *error;
   return json;
 }
 
-nlohmann::json trial(const Row& row) {
+nlohmann::json trial(const TrialRow& row) {
   nlohmann::json json = row.measurement;
   json["no_effect"] = effect_text(row.measurement);
-  json["equal_to"] = did_less(row.measurement) ? effective_strategy(row.measurement) : "";
+  json["equal_to"] = has_ineffective_part(row.measurement) ? effective_strategy(row.measurement) : "";
   json["pareto"] = row.pareto;
   json["recommended"] = row.recommended;
   put_axes(json, row.batch, row.sequence);
@@ -54,19 +54,19 @@ void put_ways(const Report& report, nlohmann::json& json) {
   json["trainer"] = report.trainer;
   if (!report.no_plan.empty()) json["no_plan"] = report.no_plan;
   json["ways"] = nlohmann::json::array();
-  for (const Way& way : ways(report)) {
-    nlohmann::json& each = json["ways"].emplace_back(
-        nlohmann::json{{"by", way.by_plan ? "python" : "keys"}, {"fits", way.fits}, {"text", way.text}});
-    if (!way.row) continue;
-    each["strategy"] = way.row->measurement.strategy;
-    each["step_ms"] = way.row->measurement.step_ms.median;
-    each["peak_bytes"] = peak(*way.row);
+  for (const AnswerAlternative& alternative : alternatives(report)) {
+    nlohmann::json& each = json["ways"].emplace_back(nlohmann::json{
+        {"by", alternative.by_plan ? "python" : "keys"}, {"fits", alternative.fits}, {"text", alternative.text}});
+    if (!alternative.row) continue;
+    each["strategy"] = alternative.row->measurement.strategy;
+    each["step_ms"] = alternative.row->measurement.step_ms.median;
+    each["peak_bytes"] = peak(*alternative.row);
   }
 }
 
 // The advice on saving, if saves were measured and a failure rate is given.
 std::optional<nlohmann::json> saving(const Report& report) {
-  const Row* row = saving_row(report);
+  const TrialRow* row = saving_row(report);
   if (!row || report.mtbf_s <= 0) return {};
   const auto advice = result::advise(row->saves, row->measurement.step_ms.median, report.mtbf_s);
   if (!advice) return {};
@@ -78,12 +78,12 @@ std::optional<nlohmann::json> saving(const Report& report) {
 }
 
 nlohmann::json finding(const findings::Finding& finding) {
-  const findings::Evidence& evidence = finding.evidence;
+  const findings::TraceSpan& evidence = finding.evidence;
   return {{"severity", to_string(finding.severity)},
           {"rule", finding.rule},
           {"what", finding.what},
           {"advice", finding.advice},
-          {"instead", finding.instead},
+          {"instead", finding.alternative_strategy},
           {"ms_per_step", finding.ms_per_step},
           {"bytes", finding.bytes},
           {"evidence",
@@ -98,7 +98,7 @@ nlohmann::json finding(const findings::Finding& finding) {
 
 std::string to_json_text(const Report& report) {
   nlohmann::json trials = nlohmann::json::array();
-  for (const Row& row : report.rows) trials.push_back(trial(row));
+  for (const TrialRow& row : report.rows) trials.push_back(trial(row));
   nlohmann::json findings = nlohmann::json::array();
   for (const findings::Finding& each : report.findings) findings.push_back(finding(each));
   const result::Recommendation& advice = report.recommendation;
@@ -110,7 +110,7 @@ std::string to_json_text(const Report& report) {
                               {"time_ratio_low", gained->time.low},
                               {"time_ratio_high", gained->time.high},
                               {"peak_bytes", gained->peak_bytes}};
-  if (const auto price = price_of_more(report))
+  if (const auto price = benefit_of_more_memory(report))
     recommendation.update({{"next_gib_ms", price->ms_per_gib},
                            {"next_gib_strategy", price->row->measurement.strategy},
                            {"next_gib_peak_bytes", peak(*price->row)}});
@@ -139,13 +139,14 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   const nlohmann::json json = parse_json(text);
   Report report;
   for (const nlohmann::json& trial : json.at("trials")) {
-    Row row{trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
+    TrialRow row{
+        trial.get<result::Measurement>(), trial.value("pareto", false), trial.value("recommended", false), {}, {}};
     read_axes(trial, row.batch, row.sequence);
     if (trial.contains("passes")) row.passes = whole_at(trial, "passes", 1);
     row.command = trial.value("command", std::vector<std::string>());
     row.config = trial.value("config", "");
     row.python = trial.value("python", "");
-    if (trial.contains("predicted")) row.predicted = trial.at("predicted").get<result::Predicted>();
+    if (trial.contains("predicted")) row.predicted = trial.at("predicted").get<result::TrialPrediction>();
     report.rows.push_back(std::move(row));
   }
   const nlohmann::json& advice = json.at("recommendation");
@@ -156,7 +157,7 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   if (json.contains("global_batch")) report.global_batch = whole_at(json, "global_batch", 0);
   report.device = json.value("device", "");
   report.settings = json.value("settings", "");
-  if (json.contains("origin")) report.origin = json.at("origin").get<trace::Origin>();
+  if (json.contains("origin")) report.origin = json.at("origin").get<trace::Provenance>();
   report.reference = json.value("reference", "none");
   report.emulated = json.value("emulated", false);
   if (json.contains("frontiers")) json.at("frontiers").get_to(report.frontiers);

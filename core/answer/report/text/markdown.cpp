@@ -3,20 +3,20 @@
 #include <algorithm>
 #include <cctype>
 
-#include "core/base/text.h"
+#include "core/answer/report/alternatives.h"
 #include "core/answer/report/explanation.h"
-#include "core/answer/report/gain.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
-#include "core/answer/report/ways.h"
+#include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/ranking.h"
+#include "core/base/text.h"
 
 namespace memtune::report {
 namespace {
 
-using result::Row;
+using result::TrialRow;
 
 // Whether `text[i]` starts a list, rule or heading at the beginning of a line: "- ", "1. ", "---", "===".
 bool begins_block(const std::string& text, size_t i) {
@@ -52,9 +52,9 @@ std::string plain(const std::string& untrimmed) {
 std::string table_line(const std::vector<std::string>& cells) { return "| " + join(cells, " | ") + " |\n"; }
 
 // A cell's text in bold if it is good. A lone '*' is a mark, not bold text.
-std::string cell_text(const Cell& cell) {
+std::string cell_text(const TableCell& cell) {
   const std::string text = plain(cell.text);
-  return cell.paint == Paint::good && cell.text != "*" ? "**" + text + "**" : text;
+  return cell.paint == TextStyle::good && cell.text != "*" ? "**" + text + "**" : text;
 }
 
 std::string list_of(const std::vector<std::string>& lines) {
@@ -63,9 +63,9 @@ std::string list_of(const std::vector<std::string>& lines) {
   return text;
 }
 
-std::string list_of(const std::vector<Term>& terms) {
+std::string list_of(const std::vector<GlossaryTerm>& terms) {
   std::vector<std::string> lines;
-  for (const Term& each : terms) lines.push_back("**" + plain(each.term) + "**: " + plain(each.text));
+  for (const GlossaryTerm& each : terms) lines.push_back("**" + plain(each.term) + "**: " + plain(each.text));
   return list_of(lines);
 }
 
@@ -87,7 +87,7 @@ std::string code(const std::string& text) {
 class Markdown {
  public:
   explicit Markdown(const Report& report) : report_(report) {
-    for (const Row* row : ranked(report.rows)) (worked(*row) ? fine_ : failed_).push_back(row);
+    for (const TrialRow* row : ranked(report.rows)) (worked(*row) ? fine_ : failed_).push_back(row);
   }
 
   std::string write() {
@@ -111,48 +111,49 @@ class Markdown {
   }
 
   void put_verdict() {
-    const Verdict said = verdict(report_);
+    const RecommendationText said = verdict(report_);
     if (!said.head.empty()) text_ += "\n**" + said.head + ":** " + plain(said.text) + "\n";
-    for (const Way& way : ways(report_)) text_ += "\n**" + plain(way.head) + ":** " + plain(way.text) + "\n";
+    for (const AnswerAlternative& alternative : alternatives(report_))
+      text_ += "\n**" + plain(alternative.head) + ":** " + plain(alternative.text) + "\n";
     if (const std::string gained = gain_text(report_); !gained.empty())
       text_ += "\n**Gained:** " + plain(gained) + "\n";
     if (const std::string more = more_memory_text(report_); !more.empty())
       text_ += "\n**More memory:** " + plain(more) + "\n";
     if (const std::string told = predictions_text(report_); !told.empty())
       text_ += "\n**Predicted:** " + plain(told) + "\n";
-    for (const Row* row : fine_) {
+    for (const TrialRow* row : fine_) {
       if (row->recommended) text_ += "\n" + plain(headline(report_, *row)) + "\n";
     }
   }
 
   void put_table() {
-    const std::vector<Column> columns = make_columns(report_, fine_);
+    const std::vector<TableColumn> columns = make_columns(report_, fine_);
     put_columns(columns);
     const std::vector<std::string> marks = legend(report_);
     if (!marks.empty()) text_ += "\n" + plain(join(marks, "; ")) + "\n";
     text_ += details("What the columns mean", list_of(meanings(columns)));
   }
 
-  void put_columns(const std::vector<Column>& columns) {
+  void put_columns(const std::vector<TableColumn>& columns) {
     std::vector<std::string> heads, rules;
-    for (const Column& column : columns) {
+    for (const TableColumn& column : columns) {
       heads.push_back(plain(column.head));
       rules.push_back(column.words ? ":--" : "--:");
     }
     text_ += "\n" + table_line(heads) + table_line(rules);
     for (size_t i = 0; i < columns.front().cells.size(); ++i) {
       std::vector<std::string> cells;
-      for (const Column& column : columns) cells.push_back(cell_text(column.cells[i]));
+      for (const TableColumn& column : columns) cells.push_back(cell_text(column.cells[i]));
       text_ += table_line(cells);
     }
   }
 
   void put_saving() {
-    const Row* row = saving_row(report_);
+    const TrialRow* row = saving_row(report_);
     if (!row) return;
     const std::string advice = saving_advice(*row, report_.mtbf_s);
     if (!advice.empty()) text_ += "\n**Saving:** " + plain(advice) + "\n";
-    const std::vector<Column> columns = saving_columns(*row, report_.mtbf_s);
+    const std::vector<TableColumn> columns = saving_columns(*row, report_.mtbf_s);
     if (!columns.empty()) put_columns(columns);
     std::vector<std::string> lines;
     for (const std::string& line : saving_failures(*row)) lines.push_back("✗ " + plain(line));
@@ -168,7 +169,7 @@ class Markdown {
 
   void put_failed() {
     std::vector<std::string> lines;
-    for (const Row* row : failed_)
+    for (const TrialRow* row : failed_)
       lines.push_back("✗ " + plain(row->measurement.strategy) + ": " + plain(failure_text(*row)));
     if (!lines.empty()) text_ += details("Did not work (" + std::to_string(lines.size()) + ")", list_of(lines));
   }
@@ -188,7 +189,7 @@ class Markdown {
   }
 
   const Report& report_;
-  std::vector<const Row*> fine_, failed_;
+  std::vector<const TrialRow*> fine_, failed_;
   std::string text_;
 };
 

@@ -4,21 +4,21 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "core/base/layout.h"
-#include "core/base/text.h"
-#include "core/answer/report/chart/svg.h"
+#include "core/answer/report/chart/svg_writer.h"
 #include "core/answer/report/text/columns.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/pareto.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
 
 namespace memtune::report {
 namespace {
 
 using result::ParetoPlot;
 using result::ParetoPoint;
-using result::Row;
+using result::TrialRow;
 
-constexpr int kMostWidth = 160, kLeastWidth = 40, kRows = 18, kMargin = 9;  // characters
+constexpr int kMaxWidth = 160, kMinWidth = 40, kRows = 18, kMargin = 9;  // characters
 
 // U+2800 plus the dots of a cell, two wide and four high, as bits.
 std::string braille(int dots) {
@@ -38,7 +38,7 @@ class Canvas {
   }
 
   // Sets the mark in the free cell nearest to (x, y).
-  void mark(int x, int y, Cell cell) {
+  void mark(int x, int y, TableCell cell) {
     int best = -1, best_distance = 1 << 30;
     for (int row = 0; row < height_; ++row) {
       for (int column = 0; column < width_; ++column) {
@@ -57,7 +57,7 @@ class Canvas {
       if (!marks_[i].text.empty())
         text += painted(marks_[i].text, marks_[i].paint, color);
       else
-        text += dots_[i] ? painted(braille(dots_[i]), Paint::dim, color) : " ";
+        text += dots_[i] ? painted(braille(dots_[i]), TextStyle::dim, color) : " ";
     }
     return text;
   }
@@ -65,7 +65,7 @@ class Canvas {
  private:
   int width_, height_;
   std::vector<int> dots_;
-  std::vector<Cell> marks_;
+  std::vector<TableCell> marks_;
 };
 
 class Plot {
@@ -73,7 +73,7 @@ class Plot {
   Plot(const ParetoPlot& plot, TableStyle style)
       : plot_(plot),
         style_(style),
-        width_(std::clamp(style.width, kLeastWidth, kMostWidth) - kMargin - 2),
+        width_(std::clamp(style.width, kMinWidth, kMaxWidth) - kMargin - 2),
         canvas_(width_, kRows) {}
 
   std::string print() {
@@ -88,8 +88,8 @@ class Plot {
   }
 
  private:
-  double x_of(double peak) const { return Scale{plot_.least_peak, plot_.most_peak, 0, width_ - 1.0}(peak); }
-  double y_of(double time) const { return Scale{plot_.least_time, plot_.most_time, kRows - 1.0, 0}(time); }
+  double x_of(double peak) const { return AxisScale{plot_.least_peak, plot_.most_peak, 0, width_ - 1.0}(peak); }
+  double y_of(double time) const { return AxisScale{plot_.least_time, plot_.most_time, kRows - 1.0, 0}(time); }
   double y_of(const ParetoPoint& point) const { return point.beyond ? 0 : y_of(point.time); }
 
   static std::string letter(size_t index) {
@@ -97,8 +97,8 @@ class Plot {
     return std::string(1, static_cast<char>(index < 26 ? 'a' + index : 'A' + index - 26));
   }
 
-  static Paint paint_of(const Row& row) {
-    return row.recommended ? Paint::good : row.pareto ? Paint::bold : Paint::plain;
+  static TextStyle paint_of(const TrialRow& row) {
+    return row.recommended ? TextStyle::good : row.pareto ? TextStyle::bold : TextStyle::plain;
   }
 
   // The front has steps, drawn in dots.
@@ -120,7 +120,7 @@ class Plot {
     }
     for (const ParetoPoint& point : frontier)
       canvas_.mark(static_cast<int>(std::lround(x_of(point.peak))), static_cast<int>(std::lround(y_of(point))),
-                   {"◇", Paint::dim});
+                   {"◇", TextStyle::dim});
   }
   int dot_x(const ParetoPoint& point) const { return static_cast<int>(std::lround(2 * x_of(point.peak))); }
   int dot_y(const ParetoPoint& point) const { return static_cast<int>(std::lround(4 * y_of(point) + 1.5)); }
@@ -135,7 +135,7 @@ class Plot {
 
   void put_row(int row) {
     std::string number;
-    const Ticks ticks = round_ticks(plot_.least_time, plot_.most_time, 6);
+    const AxisTicks ticks = round_ticks(plot_.least_time, plot_.most_time, 6);
     for (double value : ticks.values) {
       if (std::lround(y_of(value)) == row) number = ticks.text(value);
     }
@@ -145,7 +145,7 @@ class Plot {
   }
 
   void put_foot() {
-    const Ticks ticks = round_ticks(plot_.least_peak, plot_.most_peak, std::max(2, width_ / 10));
+    const AxisTicks ticks = round_ticks(plot_.least_peak, plot_.most_peak, std::max(2, width_ / 10));
     std::string rule, numbers(static_cast<size_t>(width_ + kMargin + 2), ' ');
     for (int x = 0; x < width_; ++x) {
       const auto here = std::find_if(ticks.values.begin(), ticks.values.end(),
@@ -166,7 +166,7 @@ class Plot {
     constexpr int kFigures = 32;  // width of a line without the name
     int names = 0;
     for (const ParetoPoint& point : plot_.points) names = std::max(names, display_width(label(*point.row)));
-    names = std::min(names, std::clamp(style_.width, kLeastWidth, kMostWidth) - kFigures);
+    names = std::min(names, std::clamp(style_.width, kMinWidth, kMaxWidth) - kFigures);
     for (size_t i = 0; i < plot_.points.size(); ++i) {
       const ParetoPoint& point = plot_.points[i];
       const std::string mark = point.row->recommended ? "*" : point.row->pareto ? "•" : " ";
@@ -196,7 +196,7 @@ std::string pareto_plot(const Report& any, TableStyle style) {
   std::string text = Plot(plot, style).print();
   const std::vector<std::string> marks = legend(report);
   if (!marks.empty()) text += "\n";
-  for (const std::string& line : wrap(join(marks, "; "), std::clamp(style.width, kLeastWidth, kMostWidth) - 1))
+  for (const std::string& line : wrap(join(marks, "; "), std::clamp(style.width, kMinWidth, kMaxWidth) - 1))
     text += " " + line + "\n";
   return text;
 }

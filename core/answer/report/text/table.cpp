@@ -2,23 +2,23 @@
 
 #include <algorithm>
 
-#include "core/base/layout.h"
-#include "core/base/text.h"
+#include "core/answer/report/alternatives.h"
 #include "core/answer/report/explanation.h"
-#include "core/answer/report/gain.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/ranks.h"
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
-#include "core/answer/report/ways.h"
+#include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/ranking.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
 
 namespace memtune::report {
 namespace {
 
 using result::Measurement;
-using result::Row;
+using result::TrialRow;
 
 constexpr const char* kIndent = " ";
 constexpr size_t kFindingsShown = 3;
@@ -27,19 +27,19 @@ constexpr int kProseWidth = 110;  // longer lines are hard to read, even in a wi
 class Table {
  public:
   Table(const Report& report, TableStyle style) : report_(report), style_(style) {
-    for (const Row* row : ranked(report.rows)) {
+    for (const TrialRow* row : ranked(report.rows)) {
       (worked(*row) ? worked_ : failed_).push_back(row);
-      strategy_width_ = std::max(strategy_width_, display_width(shown_name(*row)));
+      strategy_width_ = std::max(strategy_width_, display_width(display_name(*row)));
     }
   }
 
   std::string print() {
     for (const std::string& line : warnings(report_))
-      put_text(std::string(kIndent) + "Warning: ", line, Paint::doubtful);
+      put_text(std::string(kIndent) + "Warning: ", line, TextStyle::doubtful);
     put_title();
     if (report_.rows.empty()) text_ += std::string(kIndent) + "no trials\n";
     if (!worked_.empty()) put_worked();
-    for (const Row* row : failed_) put_failed(*row);
+    for (const TrialRow* row : failed_) put_failed(*row);
     put_ranks();
     put_legend();
     put_recommendation();
@@ -51,10 +51,13 @@ class Table {
   }
 
  private:
-  std::string painted(const std::string& text, Paint paint) const { return report::painted(text, paint, style_.color); }
+  std::string painted(const std::string& text, TextStyle paint) const {
+    return report::painted(text, paint, style_.color);
+  }
 
   // Wraps prose after `lead` and indents its further lines by the width of `lead`.
-  void put_text(const std::string& lead, const std::string& text, Paint lead_paint, Paint paint = Paint::plain) {
+  void put_text(const std::string& lead, const std::string& text, TextStyle lead_paint,
+                TextStyle paint = TextStyle::plain) {
     int lead_width = display_width(lead);
     std::string before = painted(lead, lead_paint);
     for (const std::string& line : wrap(text, std::max(24, std::min(style_.width, kProseWidth) - lead_width))) {
@@ -66,34 +69,34 @@ class Table {
   void put_title() {
     const std::string title =
         report_.model + (report_.model.empty() || report_.device.empty() ? "" : " · ") + device_text(report_);
-    if (!title.empty()) put_text(kIndent, title, Paint::plain, Paint::bold);
-    if (!report_.settings.empty()) put_text(kIndent, report_.settings, Paint::plain, Paint::dim);
+    if (!title.empty()) put_text(kIndent, title, TextStyle::plain, TextStyle::bold);
+    if (!report_.settings.empty()) put_text(kIndent, report_.settings, TextStyle::plain, TextStyle::dim);
     if (!title.empty() || !report_.settings.empty()) text_ += "\n";
   }
 
   void put_worked() {
-    std::vector<Column> columns = make_columns(report_, worked_);
+    std::vector<TableColumn> columns = make_columns(report_, worked_);
     columns[1].head = pad_right("strategy", strategy_width_);  // as wide as in the lines of failed trials
     left_out_ = drop_to_fit(columns, style_.width);
-    for (const Column& column : columns) {
+    for (const TableColumn& column : columns) {
       if (!column.words && !column.meaning.empty()) meanings_.push_back(trim(column.head) + ": " + column.meaning);
     }
     put_columns(columns);
     if (!failed_.empty()) put_rule(line_width(columns) - 1);
   }
 
-  void put_columns(const std::vector<Column>& columns) {
-    put_line(columns, [](const Column& column) { return Cell{column.head, Paint::bold}; });
+  void put_columns(const std::vector<TableColumn>& columns) {
+    put_line(columns, [](const TableColumn& column) { return TableCell{column.head, TextStyle::bold}; });
     put_rule(line_width(columns) - 1);
     for (size_t i = 0; i < columns.front().cells.size(); ++i)
-      put_line(columns, [i](const Column& column) { return column.cells[i]; });
+      put_line(columns, [i](const TableColumn& column) { return column.cells[i]; });
   }
 
   template <typename CellOf>
-  void put_line(const std::vector<Column>& columns, CellOf cell_of) {
+  void put_line(const std::vector<TableColumn>& columns, CellOf cell_of) {
     std::string line;
-    for (const Column& column : columns) {
-      Cell cell = cell_of(column);
+    for (const TableColumn& column : columns) {
+      TableCell cell = cell_of(column);
       std::string blanks(column.width() - display_width(cell.text), ' ');
       std::string text = painted(cell.text, cell.paint);
       line += std::string(column.gap, ' ') + (column.words ? text + blanks : blanks + text);
@@ -104,18 +107,18 @@ class Table {
   void put_rule(int width) {
     std::string rule;
     for (int i = 0; i < width; ++i) rule += "─";
-    text_ += kIndent + painted(rule, Paint::dim) + "\n";
+    text_ += kIndent + painted(rule, TextStyle::dim) + "\n";
   }
 
-  void put_failed(const Row& row) {
+  void put_failed(const TrialRow& row) {
     const Measurement& m = row.measurement;
     const bool skipped = m.outcome == result::Outcome::skipped;
     put_text(kIndent + ((skipped ? "– " : "✗ ") + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row),
-             skipped ? Paint::dim : Paint::bad);
+             skipped ? TextStyle::dim : TextStyle::bad);
   }
 
   void put_ranks() {
-    const std::vector<Column> columns = rank_columns(report_);
+    const std::vector<TableColumn> columns = rank_columns(report_);
     if (columns.empty()) return;
     text_ += "\n";
     put_columns(columns);
@@ -124,63 +127,65 @@ class Table {
   void put_legend() {
     const std::vector<std::string> parts = legend(report_);
     if (!parts.empty() || !meanings_.empty() || !left_out_.empty()) text_ += "\n";
-    if (!parts.empty()) put_text(kIndent, join(parts, "; "), Paint::plain, Paint::dim);
-    if (!meanings_.empty()) put_text(kIndent, join(meanings_, "; "), Paint::plain, Paint::dim);
+    if (!parts.empty()) put_text(kIndent, join(parts, "; "), TextStyle::plain, TextStyle::dim);
+    if (!meanings_.empty()) put_text(kIndent, join(meanings_, "; "), TextStyle::plain, TextStyle::dim);
     if (left_out_.empty()) return;
     put_text(kIndent, "no room at " + std::to_string(style_.width) + " columns for " + join(left_out_, ", "),
-             Paint::plain, Paint::dim);
+             TextStyle::plain, TextStyle::dim);
   }
 
   void put_recommendation() {
-    const Verdict said = verdict(report_);
+    const RecommendationText said = verdict(report_);
     if (said.head.empty()) return;
     text_ += "\n";
-    put_text(" " + said.head + ": ", said.text, said.good ? Paint::good : Paint::bad);
-    for (const Way& way : ways(report_)) put_text(" " + way.head + ": ", way.text, way.fits ? Paint::good : Paint::bad);
-    if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, Paint::good);
+    put_text(" " + said.head + ": ", said.text, said.good ? TextStyle::good : TextStyle::bad);
+    for (const AnswerAlternative& alternative : alternatives(report_))
+      put_text(" " + alternative.head + ": ", alternative.text, alternative.fits ? TextStyle::good : TextStyle::bad);
+    if (const std::string gained = gain_text(report_); !gained.empty()) put_text(" Gained: ", gained, TextStyle::good);
     if (const std::string more = more_memory_text(report_); !more.empty())
-      put_text(" More memory: ", more, Paint::bold);
-    if (const std::string told = predictions_text(report_); !told.empty()) put_text(" Predicted: ", told, Paint::bold);
+      put_text(" More memory: ", more, TextStyle::bold);
+    if (const std::string told = predictions_text(report_); !told.empty())
+      put_text(" Predicted: ", told, TextStyle::bold);
   }
 
   void put_saving() {
-    const Row* row = saving_row(report_);
+    const TrialRow* row = saving_row(report_);
     if (!row) return;
     text_ += "\n";
-    const std::vector<Column> columns = saving_columns(*row, report_.mtbf_s);
+    const std::vector<TableColumn> columns = saving_columns(*row, report_.mtbf_s);
     if (!columns.empty()) put_columns(columns);
-    for (const std::string& line : saving_failures(*row)) put_text(kIndent + std::string("✗ "), line, Paint::bad);
+    for (const std::string& line : saving_failures(*row)) put_text(kIndent + std::string("✗ "), line, TextStyle::bad);
     std::vector<std::string> terms;
-    for (const Term& each : meanings(columns)) terms.push_back(each.term + ": " + each.text);
-    if (!terms.empty()) put_text(kIndent, join(terms, "; "), Paint::plain, Paint::dim);
+    for (const GlossaryTerm& each : meanings(columns)) terms.push_back(each.term + ": " + each.text);
+    if (!terms.empty()) put_text(kIndent, join(terms, "; "), TextStyle::plain, TextStyle::dim);
     const std::string advice = saving_advice(*row, report_.mtbf_s);
-    if (!advice.empty()) text_ += "\n", put_text(" Saving: ", advice, Paint::good);
+    if (!advice.empty()) text_ += "\n", put_text(" Saving: ", advice, TextStyle::good);
   }
 
   void put_findings() {
     const size_t shown = std::min(report_.findings.size(), kFindingsShown);
     if (shown > 0) text_ += "\n";
     for (size_t i = 0; i < shown; ++i)
-      put_text(i == 0 ? " Findings: " : "           ", sentence(report_.findings[i]), Paint::bold);
+      put_text(i == 0 ? " Findings: " : "           ", sentence(report_.findings[i]), TextStyle::bold);
   }
 
   void put_notes() {
     const std::vector<std::string> lines = notes(report_);
     if (!lines.empty()) text_ += "\n";
-    for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, Paint::dim);
+    for (const std::string& line : lines) put_text(std::string(kIndent) + "note: ", line, TextStyle::dim);
   }
 
   void put_origin() {
     std::vector<std::string> parts;
-    for (const Term& each : circumstances(report_.origin)) parts.push_back(each.text);
+    for (const GlossaryTerm& each : circumstances(report_.origin)) parts.push_back(each.text);
     if (!parts.empty() || !report_.origin.command.empty()) text_ += "\n";
-    if (!parts.empty()) put_text(kIndent, join(parts, " · "), Paint::plain, Paint::dim);
-    if (!report_.origin.command.empty()) put_text(" $ ", report_.origin.command, Paint::dim, Paint::dim);
+    if (!parts.empty()) put_text(kIndent, join(parts, " · "), TextStyle::plain, TextStyle::dim);
+    if (!report_.origin.command.empty()) put_text(" $ ", report_.origin.command, TextStyle::dim, TextStyle::dim);
   }
 
   const Report& report_;
   TableStyle style_;
-  std::vector<const Row*> worked_, failed_;
+  std::vector<const TrialRow*> worked_, failed_;
   std::vector<std::string> meanings_;  // of the columns
   std::vector<std::string> left_out_;  // heads of columns dropped for lack of width
   int strategy_width_ = 0;

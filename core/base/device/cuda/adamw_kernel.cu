@@ -48,13 +48,13 @@ __device__ float part_of(float number, float inverse) {
   return isnan(part) ? 0 : fminf(fmaxf(part, -1), 1);
 }
 
-__device__ void unpack(const BlockMoment& moment, const Map& map, int64_t begin, int64_t left, float (&to)[kEach]) {
+__device__ void unpack(const QuantizedMoment& moment, const Map& map, int64_t begin, int64_t left, float (&to)[kEach]) {
   const Several<uint8_t> bytes = read(moment.bytes + begin, left);
   const float largest = moment.largest[begin / kNumbers];
   for (int i = 0; i < kEach; ++i) to[i] = i < left ? map.values[bytes.numbers[i]] * largest : 0;
 }
 
-__device__ void pack(const float (&from)[kEach], const BlockMoment& moment, const Map& map, int64_t begin,
+__device__ void pack(const float (&from)[kEach], const QuantizedMoment& moment, const Map& map, int64_t begin,
                      int64_t left) {
   float largest = 0;
   for (int i = 0; i < kEach; ++i)
@@ -67,7 +67,7 @@ __device__ void pack(const float (&from)[kEach], const BlockMoment& moment, cons
   write(moment.bytes + begin, bytes, left);
 }
 
-__device__ float moved(float value, float slope, float& first, float& second, const BlockAdamWStep& step) {
+__device__ float moved(float value, float slope, float& first, float& second, const QuantizedAdamWArguments& step) {
   first = fmaf(step.weight1, slope, first * step.beta1);
   second = fmaf(step.weight2, slope * slope, second * step.beta2);
   const float divisor = sqrtf(second) * step.root + step.epsilon;
@@ -75,7 +75,7 @@ __device__ float moved(float value, float slope, float& first, float& second, co
 }
 
 template <typename T>
-__global__ void __launch_bounds__(kWarp* kWarps) update(const BlockAdamWStep step) {
+__global__ void __launch_bounds__(kWarp* kWarps) update(const QuantizedAdamWArguments step) {
   __shared__ Map with_sign, without_sign;
   load(with_sign, step.first.map);
   load(without_sign, step.second.map);
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kWarp* kWarps) update(const BlockAdamWStep ste
 }
 
 template <typename T>
-void launch(const BlockAdamWStep& step, int processors, cudaStream_t stream) {
+void launch(const QuantizedAdamWArguments& step, int processors, cudaStream_t stream) {
   constexpr int64_t kOfBlock = int64_t{kWarps} * kNumbers;
   if (step.count == 0) return;
   const int64_t blocks =
@@ -111,11 +111,11 @@ void launch(const BlockAdamWStep& step, int processors, cudaStream_t stream) {
 
 }  // namespace
 
-void launch_step_adamw(const BlockAdamWStep& step, int processors, cudaStream_t stream) {
+void launch_step_adamw(const QuantizedAdamWArguments& step, int processors, cudaStream_t stream) {
   switch (step.type) {
-    case Number::float32: return launch<float>(step, processors, stream);
-    case Number::float16: return launch<__half>(step, processors, stream);
-    case Number::bfloat16: return launch<__nv_bfloat16>(step, processors, stream);
+    case KernelDtype::float32: return launch<float>(step, processors, stream);
+    case KernelDtype::float16: return launch<__half>(step, processors, stream);
+    case KernelDtype::bfloat16: return launch<__nv_bfloat16>(step, processors, stream);
   }
 }
 

@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "core/base/bytes.h"
-#include "core/base/error.h"
 #include "core/base/device/cuda/cuda_check.h"
 #include "core/base/device/cuda/cuda_event.h"
 #include "core/base/device/device.h"
-#include "core/base/device/ordinary_slab.h"
+#include "core/base/device/pageable_slab.h"
 #include "core/base/device/stream_order.h"
+#include "core/base/error.h"
 
 namespace memtune::device {
 namespace {
@@ -51,7 +51,7 @@ class EventPool {
     free_.pop_back();
     return event;
   }
-  void give_back(cudaEvent_t event) {
+  void deallocate(cudaEvent_t event) {
     std::lock_guard lock(mutex_);
     free_.push_back(event);
   }
@@ -62,16 +62,16 @@ class EventPool {
   std::vector<cudaEvent_t> free_;
 };
 
-class CudaEvent final : public Event {
+class CudaEvent final : public StreamEvent {
  public:
   CudaEvent(std::shared_ptr<EventPool> pool, cudaStream_t stream, StreamOrder& order)
       : pool_(std::move(pool)), event_(pool_->take()), point_(order.record(stream)) {
     const cudaError_t status = cudaEventRecord(event_, stream);
-    if (status != cudaSuccess) pool_->give_back(event_);
+    if (status != cudaSuccess) pool_->deallocate(event_);
     check_cuda(status, "cudaEventRecord");
   }
   // Streams that already wait for the event are not affected when it is recorded again.
-  ~CudaEvent() override { pool_->give_back(event_); }
+  ~CudaEvent() override { pool_->deallocate(event_); }
   CudaEvent(const CudaEvent&) = delete;
   CudaEvent& operator=(const CudaEvent&) = delete;
 
@@ -85,10 +85,10 @@ class CudaEvent final : public Event {
     return true;
   }
   void synchronize() override { check_cuda(cudaEventSynchronize(event_), "cudaEventSynchronize"); }
-  bool implies(const Event& other) const override {
+  bool implies(const StreamEvent& other) const override {
     return point_.implies(static_cast<const CudaEvent&>(other).point_);
   }
-  double ms_since(const Event& earlier) const override {
+  double ms_since(const StreamEvent& earlier) const override {
     float ms = 0;
     check_cuda(cudaEventElapsedTime(&ms, static_cast<const CudaEvent&>(earlier).event_, event_),
                "cudaEventElapsedTime");
@@ -144,8 +144,8 @@ class PinnedSlab final : public HostSlab {
     const cudaError_t status = cudaHostAlloc(&block_, static_cast<size_t>(bytes) + kPage, cudaHostAllocDefault);
     if (status != cudaSuccess) {
       (void)cudaGetLastError();
-      throw OutOfHostMemory("page-locked host memory of " + format_bytes(bytes) +
-                            " cannot be had: " + cudaGetErrorString(status));
+      throw OutOfHostMemoryError("page-locked host memory of " + format_bytes(bytes) +
+                                 " cannot be had: " + cudaGetErrorString(status));
     }
     const auto address = reinterpret_cast<uintptr_t>(block_);
     data_ = static_cast<char*>(block_) + (kPage - address % kPage) % kPage;
@@ -224,16 +224,16 @@ class CudaDevice final : public Device {
   int64_t total_bytes() const override { return total_bytes_; }
 
   std::unique_ptr<HostSlab> allocate_host(int64_t bytes, bool pinned = true) override {
-    if (!pinned) return std::make_unique<OrdinarySlab>(bytes);
+    if (!pinned) return std::make_unique<PageableSlab>(bytes);
     return std::make_unique<PinnedSlab>(bytes, numa_node_);
   }
 
-  void copy(void* to, const void* from, int64_t bytes, Direction direction, Stream stream) override {
+  void copy(void* to, const void* from, int64_t bytes, CopyDirection direction, Stream stream) override {
     if (bytes == 0) return;
-    const auto kind = direction == Direction::to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
+    const auto kind = direction == CopyDirection::to_host ? cudaMemcpyDeviceToHost : cudaMemcpyHostToDevice;
     check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, handle(stream)), "cudaMemcpyAsync");
   }
-  void copy_batch(std::span<const Copy> copies, Direction direction, Stream stream) override {
+  void copy_batch(std::span<const Copy> copies, CopyDirection direction, Stream stream) override {
     if (copies.size() > 1 && batches_.enqueue(copies, handle(stream))) return;
     for (const Copy& each : copies) copy(each.to, each.from, each.bytes, direction, stream);
   }
@@ -244,13 +244,13 @@ class CudaDevice final : public Device {
   void wait(Stream stream, const EventPtr& event) override {
     const auto& cuda_event = static_cast<const CudaEvent&>(*event);
     const cudaStream_t by = handle(stream);
-    if (order_.stands_behind(by, cuda_event.point())) return;
+    if (order_.is_ordered_after(by, cuda_event.point())) return;
     check_cuda(cudaStreamWaitEvent(by, cuda_event.handle(), 0), "cudaStreamWaitEvent");
-    order_.waited(by, cuda_event.point());
+    order_.note_wait(by, cuda_event.point());
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
-  MemoryUse memory() const override {
+  AllocatorStats memory() const override {
     constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
     const auto stats = allocator::getDeviceStats(index_);
     const auto& allocated = stats.allocated_bytes[kAll];
@@ -307,7 +307,7 @@ void require_device(int index) {
 
 }  // namespace
 
-cudaEvent_t handle_of(const Event& event) { return static_cast<const CudaEvent&>(event).handle(); }
+cudaEvent_t handle_of(const StreamEvent& event) { return static_cast<const CudaEvent&>(event).handle(); }
 
 }  // namespace memtune::device
 

@@ -7,6 +7,6 @@
 
 namespace memtune::device {
 
-cudaEvent_t handle_of(const Event& event);  // valid while `event` exists
+cudaEvent_t handle_of(const StreamEvent& event);  // valid while `event` exists
 
 }  // namespace memtune::device

@@ -12,12 +12,12 @@ cudaStream_t stream_of(int device) {
   return c10::cuda::getCurrentCUDAStream(static_cast<c10::DeviceIndex>(device)).stream();
 }
 
-void unpack_nf4(const Nf4Numbers& from, void* to, Number type, int device) {
+void unpack_nf4(const Nf4WeightPointers& from, void* to, KernelDtype type, int device) {
   const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
   launch_unpack_nf4(from, to, type, stream_of(device));
 }
 
-void step_adamw(const BlockAdamWStep& step, int device) {
+void step_adamw(const QuantizedAdamWArguments& step, int device) {
   const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
   int processors = 0;
   check_cuda(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
@@ -27,7 +27,7 @@ void step_adamw(const BlockAdamWStep& step, int device) {
 }  // namespace
 }  // namespace memtune::device
 
-extern "C" __attribute__((visibility("default"))) const memtune::device::CudaKernels* memtune_cuda_kernels() {
-  static const memtune::device::CudaKernels kernels = {memtune::device::unpack_nf4, memtune::device::step_adamw};
+extern "C" __attribute__((visibility("default"))) const memtune::device::CudaKernelTable* memtune_cuda_kernels() {
+  static const memtune::device::CudaKernelTable kernels = {memtune::device::unpack_nf4, memtune::device::step_adamw};
   return &kernels;
 }

@@ -7,7 +7,7 @@
 
 namespace memtune::device {
 
-void launch_unpack_nf4(const Nf4Numbers& from, void* to, Number type, cudaStream_t stream);
-void launch_step_adamw(const BlockAdamWStep& step, int processors, cudaStream_t stream);
+void launch_unpack_nf4(const Nf4WeightPointers& from, void* to, KernelDtype type, cudaStream_t stream);
+void launch_step_adamw(const QuantizedAdamWArguments& step, int processors, cudaStream_t stream);
 
 }  // namespace memtune::device

@@ -10,7 +10,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kBlock = 64, kBlockOfLargest = 256;
 
-__device__ float largest_of(const Nf4Numbers& from, int64_t block) {
+__device__ float largest_of(const Nf4WeightPointers& from, int64_t block) {
   if (from.largest) return from.largest[block];
   return from.map[from.largest_in_bytes[block]] * from.largest_of_largest[block / kBlockOfLargest] + *from.mean;
 }
@@ -29,7 +29,7 @@ __device__ Pairs read_pairs(const uint8_t* from, int64_t left) {
 }
 
 template <typename T>
-__global__ void unpack(const Nf4Numbers from, T* to) {
+__global__ void unpack(const Nf4WeightPointers from, T* to) {
   __shared__ float code[16];
   if (threadIdx.x < 16) code[threadIdx.x] = from.code[threadIdx.x];
   __syncthreads();
@@ -47,7 +47,7 @@ __global__ void unpack(const Nf4Numbers from, T* to) {
 }
 
 template <typename T>
-void launch(const Nf4Numbers& from, void* to, cudaStream_t stream) {
+void launch(const Nf4WeightPointers& from, void* to, cudaStream_t stream) {
   constexpr int64_t kOfBlock = int64_t{kThreads} * kEach;
   if (from.count == 0) return;
   const auto blocks = static_cast<unsigned>((from.count + kOfBlock - 1) / kOfBlock);
@@ -57,11 +57,11 @@ void launch(const Nf4Numbers& from, void* to, cudaStream_t stream) {
 
 }  // namespace
 
-void launch_unpack_nf4(const Nf4Numbers& from, void* to, Number type, cudaStream_t stream) {
+void launch_unpack_nf4(const Nf4WeightPointers& from, void* to, KernelDtype type, cudaStream_t stream) {
   switch (type) {
-    case Number::float32: return launch<float>(from, to, stream);
-    case Number::float16: return launch<__half>(from, to, stream);
-    case Number::bfloat16: return launch<__nv_bfloat16>(from, to, stream);
+    case KernelDtype::float32: return launch<float>(from, to, stream);
+    case KernelDtype::float16: return launch<__half>(from, to, stream);
+    case KernelDtype::bfloat16: return launch<__nv_bfloat16>(from, to, stream);
   }
 }
 

@@ -26,7 +26,7 @@ void release(void* data) {
   int64_t bytes = 0;
   std::memcpy(&bytes, block, sizeof bytes);
   c10::free_cpu(block);
-  counter.give_back(bytes);
+  counter.deallocate(bytes);
 }
 
 [[noreturn]] void refuse(int64_t bytes) {
@@ -38,8 +38,8 @@ void release(void* data) {
 // Not the emulated cap: the machine itself has no more memory.
 [[noreturn]] void refuse_of_host(int64_t bytes) {
   const std::string limit = memory_limit();
-  throw OutOfHostMemory("out of host memory: tried to allocate " + format_bytes(bytes) + " with " +
-                        format_bytes(counter.allocated()) + " allocated" + (limit.empty() ? "" : "; " + limit));
+  throw OutOfHostMemoryError("out of host memory: tried to allocate " + format_bytes(bytes) + " with " +
+                             format_bytes(counter.allocated()) + " allocated" + (limit.empty() ? "" : "; " + limit));
 }
 
 class CountingAllocator final : public c10::Allocator {
@@ -52,7 +52,7 @@ class CountingAllocator final : public c10::Allocator {
     try {
       block = static_cast<char*>(c10::alloc_cpu(size + kHeader));
     } catch (const c10::Error&) {
-      counter.give_back(bytes);
+      counter.deallocate(bytes);
       refuse_of_host(bytes);
     }
     std::memcpy(block, &bytes, sizeof bytes);

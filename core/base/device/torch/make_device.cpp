@@ -5,17 +5,17 @@
 
 #include <mutex>
 
-#include "core/base/error.h"
-#include "core/base/text.h"
 #include "core/base/device/cpu_device.h"
 #include "core/base/device/cuda_module.h"
 #include "core/base/device/torch/cpu_allocator.h"
+#include "core/base/error.h"
+#include "core/base/text.h"
 
 namespace memtune::device {
 namespace {
 
 constexpr int kCpu = -1;
-constexpr int kMostDevices = 64;  // LibTorch's own limit is not higher
+constexpr int kMaxDevices = 64;  // LibTorch's own limit is not higher
 
 // "cpu": kCpu; "cuda", "cuda:N": the index.
 int parse_device(const std::string& name) {
@@ -23,7 +23,7 @@ int parse_device(const std::string& name) {
   if (name == "cuda") return 0;
   if (name.rfind("cuda:", 0) == 0) {
     const int64_t index = parse_integer(name.substr(5), "device '" + name + "'");
-    if (index >= 0 && index < kMostDevices) return static_cast<int>(index);
+    if (index >= 0 && index < kMaxDevices) return static_cast<int>(index);
   }
   static const std::string known[] = {"cpu", "cuda", "cuda:0"};
   throw UsageError(unknown_name("device", name, known));

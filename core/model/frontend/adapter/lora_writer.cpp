@@ -8,8 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/model/frontend/adapter/linear_layers.h"
-#include "core/model/frontend/adapter/lora_factors.h"
+#include "core/model/frontend/adapter/adapter_weights.h"
+#include "core/model/frontend/adapter/linear_layer_index.h"
 #include "core/model/frontend/emitter.h"
 
 namespace memtune::frontend {
@@ -30,7 +30,7 @@ bool is_meta(const program::Program& program) {
 
 class LoraWriter {
  public:
-  LoraWriter(program::Program& program, const model::Lora& lora, int64_t seed)
+  LoraWriter(program::Program& program, const model::LoraConfig& lora, int64_t seed)
       : program_(program), lora_(lora), layers_(program), emit_(program), factors_(lora, seed, is_meta(program)) {}
 
   void write() {
@@ -63,7 +63,7 @@ class LoraWriter {
     const program::Slot result = op.outputs[0];
     const Value x{op.inputs[layer.input()]};
     Value y = emit_.keep_aside(std::move(op));
-    if (layer.form == LinearForm::in_4_bits) y = emit_.op("aten::clone", "", {y});
+    if (layer.form == LinearWeightFormat::in_4_bits) y = emit_.op("aten::clone", "", {y});
     const auto [down, up] = factors(layer.path, layer.weight, kLinearFactors, layer.rows, layer.columns);
     Value z = emit_.op("aten::to", "dtype", {x, layer.quantized() ? without_autocast(down, x) : dtype_of(down)});
     if (lora_.dropout > 0) z = emit_.op("aten::dropout", "", {z, lora_.dropout, true});
@@ -76,7 +76,7 @@ class LoraWriter {
     } else {
       add_in_type_of(y, z);
     }
-    emit_.stand_for(result);
+    emit_.bind_result(result);
   }
 
   // peft applies neither dropout nor a cast here.
@@ -86,7 +86,7 @@ class LoraWriter {
       throw UsageError("--lora: '" + layer.path + "' is a " + region.type +
                        "; of embeddings only plain ones get adapters");
     const program::Slot result = op.outputs[0];
-    std::vector<Argument> arguments;
+    std::vector<OpArgument> arguments;
     for (const program::Slot input : op.inputs) arguments.emplace_back(Value{input});
     const Value y = emit_.keep_aside(std::move(op));
     const auto [down, up] =
@@ -96,7 +96,7 @@ class LoraWriter {
     Value z = emit_.op("aten::embedding", "", std::move(arguments));
     z = emit_.op("aten::matmul", "", {z, turned});
     add_in_type_of(y, emit_.op("aten::mul", "Scalar", {z, lora_.scale_of(layer.path)}));
-    emit_.stand_for(result);
+    emit_.bind_result(result);
   }
 
   void add_in_type_of(Value y, Value z) {
@@ -128,11 +128,11 @@ class LoraWriter {
   }
 
   // A layer that runs twice has one pair of factors.
-  std::pair<Value, Value> factors(const std::string& path, const at::Tensor& weight, const FactorNames& names,
+  std::pair<Value, Value> factors(const std::string& path, const at::Tensor& weight, const LoraFactorNames& names,
                                   int64_t rows, int64_t columns) {
     const auto known = adapted_.find(path);
     if (known != adapted_.end()) return known->second;
-    if (weight.is_floating_point()) factors_.take_saved(path + ".weight", weight);
+    if (weight.is_floating_point()) factors_.load_saved(path + ".weight", weight);
     const int64_t rank = lora_.rank_of(path);
     const auto options = at::TensorOptions(adapter_type(weight)).device(weight.device());
     const auto add = [&](const char* which, at::IntArrayRef shape) {
@@ -147,7 +147,7 @@ class LoraWriter {
     std::vector<std::string> without;
     for (const std::string& name : lora_.targets.names)
       if (!std::ranges::any_of(adapted_, [&](const auto& pair) {
-            return model::ModuleNames{{name}, {}}.has(pair.first);
+            return model::ModuleSelector{{name}, {}}.has(pair.first);
           }))
         without.push_back(name);
     if (!adapted_.empty() && (without.empty() || !lora_.file.empty())) return note(without);
@@ -181,21 +181,21 @@ class LoraWriter {
   }
 
   void train(const std::string& name, at::Tensor& parameter) {
-    factors_.take_saved(name, parameter);
+    factors_.load_saved(name, parameter);
     parameter.requires_grad_();
   }
 
   program::Program& program_;
-  const model::Lora& lora_;
-  LinearLayers layers_;
+  const model::LoraConfig& lora_;
+  LinearLayerIndex layers_;
   Emitter emit_;
-  LoraFactors factors_;
+  AdapterWeights factors_;
   std::map<std::string, std::pair<Value, Value>> adapted_;  // by path of the layer
 };
 
 }  // namespace
 
-void add_lora(program::Program& program, const model::Lora& lora, int64_t seed) {
+void add_lora(program::Program& program, const model::LoraConfig& lora, int64_t seed) {
   LoraWriter(program, lora, seed).write();
 }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/model/frontend/adapter/linear_layers.h"
+#include "core/model/frontend/adapter/linear_layer_index.h"
 #include "core/model/frontend/emitter.h"
 #include "core/model/program/op_schema.h"
 #include "core/model/quantized/int8.h"
@@ -22,12 +22,12 @@ namespace {
 
 using program::Op;
 using program::Program;
-using quantized::Magnitudes;
+using quantized::AbsmaxFormat;
 
 constexpr char kEightBits[] = "8bit";
 
-Magnitudes magnitudes_of(const std::string& load_in) {
-  return load_in == "4bit" ? Magnitudes::quantized : Magnitudes::plain;
+AbsmaxFormat magnitudes_of(const std::string& load_in) {
+  return load_in == "4bit" ? AbsmaxFormat::quantized : AbsmaxFormat::plain;
 }
 
 bool can_be_packed(const at::Tensor& weight) {
@@ -43,7 +43,7 @@ class Quantizer {
   void quantize(Op& op, const LinearLayer& layer) {
     const auto [known, is_new] = packed_.try_emplace(layer.path);
     if (is_new) known->second = pack(layer);
-    const bool transposed = layer.form == LinearForm::transposed;
+    const bool transposed = layer.form == LinearWeightFormat::transposed;
     const size_t bias = transposed ? 0 : 2;
     std::vector<program::Slot> arguments = {op.inputs[layer.input()], op.inputs[transposed ? 2 : 1]};
     for (const Value argument : known->second) arguments.push_back(argument.slot);
@@ -55,12 +55,12 @@ class Quantizer {
  private:
   // Returns the operator's arguments between weight and bias.
   Values pack(const LinearLayer& layer) {
-    const at::Tensor weight = layer.form == LinearForm::transposed ? layer.weight.t() : layer.weight;
+    const at::Tensor weight = layer.form == LinearWeightFormat::transposed ? layer.weight.t() : layer.weight;
     return load_in_ == kEightBits ? pack_8bit(layer, weight) : pack_4bit(layer, weight);
   }
 
   Values pack_4bit(const LinearLayer& layer, const at::Tensor& weight) {
-    const quantized::Nf4 packed = quantized::pack_nf4(weight, magnitudes_of(load_in_));
+    const quantized::Nf4Weight packed = quantized::pack_nf4(weight, magnitudes_of(load_in_));
     const std::string name = hold(layer, packed.bytes);
     const auto beside = [&](const char* suffix, const at::Tensor& tensor) {
       return tensor.defined() ? emit_.parameter(name + suffix, tensor) : emit_.constant({});
@@ -70,7 +70,7 @@ class Quantizer {
   }
 
   Values pack_8bit(const LinearLayer& layer, const at::Tensor& weight) {
-    const quantized::Int8 packed = quantized::pack_int8(weight);
+    const quantized::Int8Weight packed = quantized::pack_int8(weight);
     const std::string name = hold(layer, packed.numbers);
     return {emit_.parameter(name.substr(0, name.rfind('.') + 1) + "SCB", packed.largest)};
   }
@@ -96,7 +96,7 @@ class Quantizer {
     op.handle = handle;
     op.run = [handle](program::Stack& stack) { handle.callBoxed(stack); };
     op.writes.clear();
-    op.hands_on.clear();
+    op.may_alias_outputs.clear();
     program::describe(op, handle.schema());
   }
 
@@ -106,13 +106,13 @@ class Quantizer {
   std::map<std::string, Values> packed_;  // by path of the layer
 };
 
-bool takes(const LinearLayers& layers, const LinearLayer& layer) {
+bool takes(const LinearLayerIndex& layers, const LinearLayer& layer) {
   return !layer.quantized() && can_be_packed(layer.weight) && !layers.is_read_elsewhere(layer.weight);
 }
 
 using Found = std::vector<std::pair<Op*, LinearLayer>>;
 
-void find(const LinearLayers& layers, program::Body& body, Found& found) {
+void find(const LinearLayerIndex& layers, program::Body& body, Found& found) {
   for (Op& op : body.ops) {
     for (program::Body& inner : op.bodies) find(layers, inner, found);
     if (auto layer = layers.find(op); layer && !layer->is_head && takes(layers, *layer))
@@ -137,7 +137,7 @@ class AsWritten {
     const size_t before = std::exchange(last_, program.body.ops.size());
     if (before >= program.body.ops.size()) return;
     Op& linear = program.body.ops[before];
-    const LinearLayers layers(program);
+    const LinearLayerIndex layers(program);
     const auto layer = layers.find(linear);
     if (layer && takes(layers, *layer)) Quantizer(program, load_in_).quantize(linear, *layer);
   }
@@ -151,7 +151,7 @@ class AsWritten {
 
 void quantize(Program& program, const std::string& load_in) {
   Found found;
-  find(LinearLayers(program), program.body, found);
+  find(LinearLayerIndex(program), program.body, found);
   Quantizer quantizer(program, load_in);
   for (auto& [op, layer] : found) quantizer.quantize(*op, std::exchange(layer, {}));
   if (!is_quantized(program.body))

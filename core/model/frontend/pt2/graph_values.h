@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/model/pt2/pt2_graph.h"
 #include "core/model/frontend/emitter.h"
+#include "core/model/pt2/pt2_graph.h"
 
 namespace memtune::frontend {
 
@@ -32,11 +32,11 @@ class GraphValues {
   Values plain_list(const model::Pt2Argument& given);  // each element
 
  private:
-  Value element(const model::Pt2Argument& given, const model::Pt2Element& element);
-  c10::IValue constant(const model::Pt2Argument& given, const model::Pt2Element& element) const;
+  Value element(const model::Pt2Argument& given, const model::Pt2ArgumentElement& element);
+  c10::IValue constant(const model::Pt2Argument& given, const model::Pt2ArgumentElement& element) const;
   Value list(const model::Pt2Argument& given, const c10::TypePtr& element_type, int64_t count);
   Value tensor(const model::Pt2Argument& given);
-  Value real(const model::Pt2Argument& given, const model::Pt2Element& element);
+  Value real(const model::Pt2Argument& given, const model::Pt2ArgumentElement& element);
 
   Emitter& emit_;
   c10::Device device_;

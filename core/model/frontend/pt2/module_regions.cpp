@@ -8,14 +8,14 @@ void ModuleRegions::enter(Emitter& emit, const std::string& stack) {
   const auto known = known_.find(stack);
   const int region = known != known_.end() ? known->second : find(emit, stack);
   known_.emplace(stack, region);
-  if (region >= 0) emit.go_to(region);
+  if (region >= 0) emit.set_region(region);
 }
 
 // Returns -1 if the stack names no module.
 int ModuleRegions::find(Emitter& emit, const std::string& stack) {
   int region = -1;
   std::string keys = "keys";
-  for (const model::Pt2Module& module : model::module_stack(stack)) {
+  for (const model::Pt2ModuleStackEntry& module : model::module_stack(stack)) {
     if (module.path.empty()) {
       program_.regions[0].type = module.type;
       region = 0;

@@ -4,22 +4,22 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
-#include "core/model/frontend/pt2/graph_writer.h"
+#include "core/model/frontend/pt2/graph_lowering.h"
 
 namespace memtune::frontend {
 namespace {
 
-using model::Pt2Answer;
 using model::Pt2Argument;
+using model::Pt2ArgumentKind;
 using model::Pt2Input;
-using model::Pt2Kind;
+using model::Pt2OutputSpec;
 using model::Pt2Program;
-using program::Answer;
+using program::ModelOutput;
 using program::Program;
 
 class ProgramWriter {
  public:
-  ProgramWriter(const Pt2Program& exported, const ExportedWeights& weights, const Source& source)
+  ProgramWriter(const Pt2Program& exported, const ExportedWeights& weights, const LoweringOptions& source)
       : exported_(exported), weights_(weights), given_(source.model.arguments), nodes_(program_, source) {}
 
   Program write() {
@@ -54,10 +54,10 @@ class ProgramWriter {
       case Pt2Input::Role::constant: return bind(nodes_.emit().buffer(input.tensor, weights_.find(input.tensor)));
       case Pt2Input::Role::person: break;
     }
-    const Pt2Kind kind = input.argument.kind;
-    if (input.argument.is_list || kind == Pt2Kind::other || kind == Pt2Kind::graph)
+    const Pt2ArgumentKind kind = input.argument.kind;
+    if (input.argument.is_list || kind == Pt2ArgumentKind::other || kind == Pt2ArgumentKind::graph)
       throw UsageError("its forward takes what is neither a tensor nor a number");
-    if (kind != Pt2Kind::tensor) return write_number(input);
+    if (kind != Pt2ArgumentKind::tensor) return write_number(input);
     bind(nodes_.emit().input(value_of(input)));
     program_.inputs.back().described = input.described;
   }
@@ -74,16 +74,16 @@ class ProgramWriter {
     nodes_.values().bind(value_of(input), nodes_.emit().constant(number));
   }
 
-  Answer answer(const Pt2Answer& form) {
-    Answer answer;
+  ModelOutput answer(const Pt2OutputSpec& form) {
+    ModelOutput answer;
     if (form.is_leaf) answer = leaf(exported_.outputs.at(leaves_++));
-    for (const Pt2Answer& part : form.parts) answer.elements.push_back(this->answer(part));
+    for (const Pt2OutputSpec& part : form.parts) answer.elements.push_back(this->answer(part));
     answer.name = form.name;
     return answer;
   }
 
-  Answer leaf(const Pt2Argument& output) {
-    const bool is_tensor = output.kind == Pt2Kind::tensor;
+  ModelOutput leaf(const Pt2Argument& output) {
+    const bool is_tensor = output.kind == Pt2ArgumentKind::tensor;
     const c10::TypePtr type = is_tensor ? c10::TypePtr(c10::TensorType::get()) : c10::TypePtr(c10::AnyType::get());
     return {nodes_.values().plain(output).slot, type, {}};
   }
@@ -92,13 +92,13 @@ class ProgramWriter {
   const ExportedWeights& weights_;
   const std::vector<std::string>& given_;  // numbers, "steps=3"
   Program program_;
-  GraphWriter nodes_;
+  GraphLowering nodes_;
   size_t leaves_ = 0;  // of the output, written so far
 };
 
 }  // namespace
 
-Program write_program(const Pt2Program& exported, const ExportedWeights& weights, const Source& source) {
+Program write_program(const Pt2Program& exported, const ExportedWeights& weights, const LoweringOptions& source) {
   return ProgramWriter(exported, weights, source).write();
 }
 

@@ -1,15 +1,15 @@
 // Converts an exported program to a Program: inputs, state, graph and output.
 #pragma once
 
-#include "core/model/pt2/pt2_program.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/pt2/exported_weights.h"
+#include "core/model/pt2/pt2_program.h"
 
 namespace memtune::frontend {
 
 // Writes for the source's device. Inputs that are numbers get the source's values. Throws UsageError without the
 // model's path.
 program::Program write_program(const model::Pt2Program& exported, const ExportedWeights& weights,
-                               const Source& source);
+                               const LoweringOptions& source);
 
 }  // namespace memtune::frontend

@@ -1,36 +1,36 @@
 #include "core/model/frontend/pt2/pt2_front_end.h"
 
-#include "core/model/pt2/pt2_archive.h"
 #include "core/model/frontend/dtype.h"
+#include "core/model/frontend/generated_mask.h"
 #include "core/model/frontend/library.h"
-#include "core/model/frontend/made_mask.h"
 #include "core/model/frontend/pt2/exported_weights.h"
 #include "core/model/frontend/pt2/program_writer.h"
 #include "core/model/frontend/pt2/training_mode.h"
+#include "core/model/pt2/pt2_archive.h"
 
 namespace memtune::frontend {
 namespace {
 
 const char* const kFixedByExport = "exported: dropout, branches and batch-norm mode are fixed as they were recorded";
 
-void check_is_trainable(const Source& source, const program::State& state) {
+void check_is_trainable(const LoweringOptions& source, const program::ModelState& state) {
   bool trains = false;
   for (const auto& [name, parameter] : state.parameters) {
     trains |= parameter.requires_grad();
     if (!source.dtype.empty() && parameter.is_floating_point() && name_of(parameter.scalar_type()) != source.dtype)
       model::refuse_model(source.model.path, "--dtype " + source.dtype +
-                                                  ": an exported program keeps the dtypes it has; "
-                                                  "'" +
-                                                  name + "' is " + name_of(parameter.scalar_type()) +
-                                                  ". Export model.to(torch." + source.dtype +
-                                                  "), or train under --autocast");
+                                                 ": an exported program keeps the dtypes it has; "
+                                                 "'" +
+                                                 name + "' is " + name_of(parameter.scalar_type()) +
+                                                 ". Export model.to(torch." + source.dtype +
+                                                 "), or train under --autocast");
   }
   if (state.parameters.empty()) model::refuse_model(source.model.path, "it has no parameters");
   if (!trains)
     model::refuse_model(source.model.path, "none of its parameters requires grad, so there is nothing to train");
 }
 
-program::Program lower_archive(const Source& source) {
+program::Program lower_archive(const LoweringOptions& source) {
   const model::Pt2Archive archive(source.model.path);
   const model::Pt2Program exported = model::read_pt2_program(archive);
   const ExportedWeights weights(archive, exported.tensors, source.device);
@@ -41,7 +41,7 @@ program::Program lower_archive(const Source& source) {
 
 }  // namespace
 
-program::Program Pt2FrontEnd::lower(const Source& source) const {
+program::Program Pt2FrontEnd::lower(const LoweringOptions& source) const {
   load_libraries(source.model.libraries);
   program::Program program;
   try {
@@ -51,7 +51,7 @@ program::Program Pt2FrontEnd::lower(const Source& source) const {
   }
   check_is_trainable(source, program.state);
   program.notes.emplace_back(kFixedByExport);
-  for (const std::string& note : {note_on_evaluation(program), note_on_made_mask(program)})
+  for (const std::string& note : {note_on_evaluation(program), note_on_generated_mask(program)})
     if (!note.empty()) program.notes.push_back(note);
   return program;
 }

@@ -7,8 +7,8 @@ namespace memtune::frontend {
 
 class Pt2FrontEnd final : public FrontEnd {
  public:
-  bool claims(const Probe& probe) const override { return probe.file.exported; }
-  program::Program lower(const Source& source) const override;
+  bool claims(const ModelProbe& probe) const override { return probe.file.exported; }
+  program::Program lower(const LoweringOptions& source) const override;
 };
 
 }  // namespace memtune::frontend

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/model/frontend/torchscript/arguments.h"
 #include "core/model/frontend/torchscript/constants.h"
-#include "core/model/frontend/torchscript/known.h"
+#include "core/model/frontend/torchscript/lowered_value.h"
 #include "core/model/program/interpreter.h"
 
 namespace memtune::frontend {
@@ -17,7 +17,7 @@ namespace {
 
 namespace jit = torch::jit;
 namespace attr = c10::attr;
-using program::Answer;
+using program::ModelOutput;
 
 UsageError refused(const jit::Node* node, const std::string& why) {
   std::string where = source_of(node);
@@ -30,7 +30,7 @@ class Lowering {
   Lowering(Emitter& emit, c10::Device device) : emit_(emit), device_(device) {}
 
   // Inlines `function`'s graph at the emitter's position and returns its outputs.
-  std::vector<Known> inline_graph(jit::Function& function, const std::vector<Known>& arguments) {
+  std::vector<LoweredValue> inline_graph(jit::Function& function, const std::vector<LoweredValue>& arguments) {
     auto* graph_function = jit::tryToGraphFunction(function);
     if (!graph_function) throw UsageError("cannot run " + function.name() + ": it has no TorchScript body");
     graph_function->ensure_defined();
@@ -43,10 +43,10 @@ class Lowering {
     return gather(graph->outputs());
   }
 
-  Answer answer_of(const Known& known, const c10::TypePtr& type) {
+  ModelOutput answer_of(const LoweredValue& known, const c10::TypePtr& type) {
     auto* tuple = std::get_if<TupleRef>(&known.what);
     if (!tuple) return {value_of(known, nullptr).slot, type, {}};
-    Answer answer{-1, type, {}};
+    ModelOutput answer{-1, type, {}};
     auto types = type->containedTypes();
     for (size_t i = 0; i < tuple->elements.size(); ++i)
       answer.elements.push_back(answer_of(tuple->elements[i], types.at(i)));
@@ -55,17 +55,17 @@ class Lowering {
 
  private:
   // The run-time value of `known`; packs a tuple into one.
-  Value value_of(const Known& known, const jit::Node* user) {
+  Value value_of(const LoweredValue& known, const jit::Node* user) {
     if (auto* value = std::get_if<Value>(&known.what)) return *value;
     if (auto* module = std::get_if<ModuleRef>(&known.what)) return emit_.constant(c10::IValue(module->object));
     auto* tuple = std::get_if<TupleRef>(&known.what);
     if (!tuple) throw user ? refused(user, "a function is used as a value") : UsageError("the model answers with code");
     Values elements;
-    for (const Known& element : tuple->elements) elements.push_back(value_of(element, user));
+    for (const LoweredValue& element : tuple->elements) elements.push_back(value_of(element, user));
     return emit_.tuple(elements);
   }
 
-  const Known& input(const jit::Node* node, size_t i) const { return known_.at(node->input(i)); }
+  const LoweredValue& input(const jit::Node* node, size_t i) const { return known_.at(node->input(i)); }
 
   Value value(const jit::Node* node, size_t i) { return value_of(input(node, i), node); }
 
@@ -76,23 +76,23 @@ class Lowering {
   }
 
   template <typename Range>
-  std::vector<Known> gather(const Range& range) const {
-    std::vector<Known> result;
+  std::vector<LoweredValue> gather(const Range& range) const {
+    std::vector<LoweredValue> result;
     for (auto* value : range) result.push_back(known_.at(value));
     return result;
   }
 
-  void know(const jit::Value* value, Known known) { known_.insert_or_assign(value, std::move(known)); }
+  void know(const jit::Value* value, LoweredValue known) { known_.insert_or_assign(value, std::move(known)); }
 
-  void bind(const jit::Node* node, std::vector<Known> results) {
+  void bind(const jit::Node* node, std::vector<LoweredValue> results) {
     for (size_t i = 0; i < node->outputs().size(); ++i) know(node->output(i), std::move(results.at(i)));
   }
 
   void bind(const jit::Node* node, const Values& results) {
-    for (size_t i = 0; i < node->outputs().size(); ++i) know(node->output(i), Known{results.at(i)});
+    for (size_t i = 0; i < node->outputs().size(); ++i) know(node->output(i), LoweredValue{results.at(i)});
   }
 
-  void bind(const jit::Node* node, Value result) { know(node->output(), Known{result}); }
+  void bind(const jit::Node* node, Value result) { know(node->output(), LoweredValue{result}); }
 
   void lower_nodes(const jit::Block* block) {
     for (const jit::Node* node : block->nodes()) {
@@ -114,7 +114,7 @@ class Lowering {
       case c10::aten::wait:
       case prim::unchecked_cast: know(node->output(), input(node, 0)); return;
       case c10::aten::warn: return;
-      case prim::TupleConstruct: know(node->output(), Known{TupleRef{gather(node->inputs())}}); return;
+      case prim::TupleConstruct: know(node->output(), LoweredValue{TupleRef{gather(node->inputs())}}); return;
       case prim::TupleUnpack: return lower_tuple_unpack(node);
       case prim::TupleIndex: return lower_tuple_index(node);
       case prim::TupleSlice: return lower_tuple_slice(node);
@@ -136,7 +136,7 @@ class Lowering {
   void lower_constant(const jit::Node* node) {
     const jit::Value* value = node->output();
     if (value->type()->kind() == c10::TypeKind::FunctionType) {
-      know(value, Known{FunctionRef{value->type()->expectRef<c10::FunctionType>().function()}});
+      know(value, LoweredValue{FunctionRef{value->type()->expectRef<c10::FunctionType>().function()}});
       return;
     }
     auto constant_value = jit::toIValue(value);
@@ -151,7 +151,7 @@ class Lowering {
     c10::IValue held = module->object->getAttr(name);
     if (!held.isModule()) return bind(node, emit_.attribute(module->object, name));
     std::string path = module->path.empty() ? name : module->path + "." + name;
-    know(node->output(), Known{ModuleRef{held.toObject(), path}});
+    know(node->output(), LoweredValue{ModuleRef{held.toObject(), path}});
   }
 
   void lower_set_attribute(const jit::Node* node) {
@@ -221,14 +221,14 @@ class Lowering {
       return bind(node, emit_.constant(c10::IValue()));
     }
     auto arguments = gather(node->inputs());
-    const Known none{emit_.constant(c10::IValue())};
+    const LoweredValue none{emit_.constant(c10::IValue())};
     arguments.insert(arguments.end(), 3, none);
     bind(node, inline_graph(method(node, "__exit__", "context manager"), arguments));
   }
 
   void lower_tuple_unpack(const jit::Node* node) {
     if (auto* tuple = std::get_if<TupleRef>(&input(node, 0).what))
-      return bind(node, std::vector<Known>(tuple->elements));
+      return bind(node, std::vector<LoweredValue>(tuple->elements));
     bind(node, emit_.unpack_tuple(value(node, 0), node->outputs().size()));
   }
 
@@ -250,7 +250,7 @@ class Lowering {
   }
 
   Values lower_body(const jit::Block* block, const jit::Node* owner, const Values& inputs) {
-    for (size_t i = 0; i < inputs.size(); ++i) know(block->inputs()[i], Known{inputs[i]});
+    for (size_t i = 0; i < inputs.size(); ++i) know(block->inputs()[i], LoweredValue{inputs[i]});
     lower_nodes(block);
     Values results;
     for (auto* value : block->outputs()) results.push_back(value_of(known_.at(value), owner));
@@ -273,7 +273,7 @@ class Lowering {
   void lower_raise(const jit::Node* node) {
     const auto run = [where = source_of(node)](program::Stack& stack) {
       const std::string text = stack.at(0).isString() ? stack.at(0).toStringRef() : "";
-      throw program::Raised("it raises '" + text + "'" + (where.empty() ? "" : " at " + where));
+      throw program::ModelRaisedError("it raises '" + text + "'" + (where.empty() ? "" : " at " + where));
     };
     emit_.call({node->kind().toQualString(), nullptr, run}, values(node), 0);
   }
@@ -300,14 +300,14 @@ class Lowering {
 
   Emitter& emit_;
   c10::Device device_;
-  std::unordered_map<const jit::Value*, Known> known_;
+  std::unordered_map<const jit::Value*, LoweredValue> known_;
 };
 
 bool may_be_missing(const c10::Argument& argument) {
   return argument.default_value() && argument.default_value()->isNone();
 }
 
-void add_state(const jit::Module& module, program::State& state) {
+void add_state(const jit::Module& module, program::ModelState& state) {
   std::unordered_map<const void*, std::string> seen;
   for (const auto& parameter : module.named_parameters()) {
     auto [known, is_new] = seen.emplace(parameter.value.unsafeGetTensorImpl(), parameter.name);
@@ -329,12 +329,13 @@ program::Program lower_module(const jit::Module& module, c10::Device device, con
   auto& forward = module.get_method("forward").function();
   const auto& arguments = forward.getSchema().arguments();
   check_arguments(forward.getSchema(), given);
-  std::vector<Known> known = {Known{ModuleRef{module._ivalue(), ""}}};
+  std::vector<LoweredValue> known = {LoweredValue{ModuleRef{module._ivalue(), ""}}};
   for (size_t i = 1; i < arguments.size(); ++i)
-    known.push_back(Known{takes_tensor(arguments[i]) ? emit.input(arguments[i].name(), may_be_missing(arguments[i]))
-                                                     : emit.constant(value_of(arguments[i], given))});
+    known.push_back(LoweredValue{takes_tensor(arguments[i])
+                                     ? emit.input(arguments[i].name(), may_be_missing(arguments[i]))
+                                     : emit.constant(value_of(arguments[i], given))});
   Lowering lowering(emit, device);
-  const Known output = lowering.inline_graph(forward, known).at(0);
+  const LoweredValue output = lowering.inline_graph(forward, known).at(0);
   program.answer = lowering.answer_of(output, jit::toGraphFunction(forward).graph()->outputs()[0]->type());
   return program;
 }

@@ -7,7 +7,7 @@
 
 #include "core/base/open_file.h"
 #include "core/model/frontend/dtype.h"
-#include "core/model/frontend/torchscript/refused_ops.h"
+#include "core/model/frontend/torchscript/refused_ops_scope.h"
 #include "core/model/program/first_line.h"
 
 namespace memtune::frontend {
@@ -20,7 +20,7 @@ Module load_file(const std::string& path) {
   try {
     return torch::jit::load(path, c10::Device(c10::kCPU));
   } catch (const std::exception& error) {
-    if (const std::string op = RefusedOps::named_in(error.what()); !op.empty())
+    if (const std::string op = RefusedOpsScope::named_in(error.what()); !op.empty())
       model::refuse_model(
           path, "it uses " + op +
                     ", which reaches beyond a training step (files, processes, the network): if you trust whoever made "
@@ -28,7 +28,7 @@ Module load_file(const std::string& path) {
     const std::string why = program::first_line(error);
     const bool unknown_op = std::string(error.what()).find("Unknown builtin op") != std::string::npos;
     model::refuse_model(path, "LibTorch cannot load it: " + why +
-                                   (unknown_op ? "; operators of other libraries come with --library FILE.so" : ""));
+                                  (unknown_op ? "; operators of other libraries come with --library FILE.so" : ""));
   }
 }
 
@@ -58,7 +58,7 @@ void move_tensors(Module& module, c10::Device device, std::optional<at::ScalarTy
 
 }  // namespace
 
-Module load_module(const Source& source) {
+Module load_module(const LoweringOptions& source) {
   Module module = load_file(source.model.path);
   check_is_trainable(source.model.path, module);
   std::optional<at::ScalarType> type;

@@ -2,11 +2,11 @@
 
 #include <optional>
 
+#include "core/model/frontend/generated_mask.h"
 #include "core/model/frontend/library.h"
-#include "core/model/frontend/made_mask.h"
 #include "core/model/frontend/torchscript/lowering.h"
 #include "core/model/frontend/torchscript/module_file.h"
-#include "core/model/frontend/torchscript/refused_ops.h"
+#include "core/model/frontend/torchscript/refused_ops_scope.h"
 
 namespace memtune::frontend {
 namespace {
@@ -16,18 +16,18 @@ const char* const kCastsOfTrace = "traced: casts to a dtype that were recorded s
 
 }  // namespace
 
-bool TorchScriptFrontEnd::claims(const Probe& probe) const {
-  return !probe.has_config() && !probe.file.exported && probe.file.instead.empty();
+bool TorchScriptFrontEnd::claims(const ModelProbe& probe) const {
+  return !probe.has_config() && !probe.file.exported && probe.file.unusable_reason.empty();
 }
 
-program::Program TorchScriptFrontEnd::lower(const Source& source) const {
+program::Program TorchScriptFrontEnd::lower(const LoweringOptions& source) const {
   load_libraries(source.model.libraries);  // first, because these operators may reach outside too
-  std::optional<RefusedOps> refused;
+  std::optional<RefusedOpsScope> refused;
   if (!source.model.trusted) refused.emplace();
   const torch::jit::Module module = load_module(source);
   program::Program program = lower_module(module, source.device, source.model.arguments);
   program.kind = was_traced(module) ? "traced" : "scripted";
-  if (const std::string note = note_on_made_mask(program); !note.empty()) program.notes.push_back(note);
+  if (const std::string note = note_on_generated_mask(program); !note.empty()) program.notes.push_back(note);
   if (program.kind == "scripted") {
     if (const std::string note = note_on_evaluation(module); !note.empty()) program.notes.push_back(note);
     return program;

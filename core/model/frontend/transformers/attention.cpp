@@ -9,22 +9,22 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::Projections;
-using model::QueryNorm;
+using model::QkvLayout;
+using model::QueryKeyNorm;
 
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 class AttentionWriter {
  public:
-  AttentionWriter(Parts& parts, std::string path)
+  AttentionWriter(DecoderBuilder& parts, std::string path)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), family_(parts.family()), path_(std::move(path)) {}
 
-  Value write(Value x, const std::optional<std::pair<Value, Value>>& turn, const Seen& seen) {
+  Value write(Value x, const std::optional<std::pair<Value, Value>>& turn, const AttentionVisibility& seen) {
     const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
     auto [q, k, v] = projected(x);
     if (turn) {
       const std::pair<Value, Value> by = {unsqueezed(turn->first), unsqueezed(turn->second)};
-      std::tie(q, k) = write_turned(parts_, q, k, by);
+      std::tie(q, k) = apply_rotary(parts_, q, k, by);
     }
     const Value joined = parts_.reshaped(attended(q, k, v, seen), parts_.shape({-1}));
     const Value out = parts_.linear(joined, in(family_.modules.output), config_.heads * config_.head_width,
@@ -33,23 +33,23 @@ class AttentionWriter {
   }
 
  private:
-  Value attended(Value q, Value k, Value v, const Seen& seen) {
-    const Attention how = parts_.setting().attention;
-    if (how == Attention::flash_varlen) return flash(q, k, v, seen);
-    const Value o = how == Attention::eager ? eager(q, repeated(k), repeated(v), *seen.mask)
-                    : seen.mask             ? masked(q, repeated(k), repeated(v), *seen.mask)
-                                            : causal(q, k, v);
+  Value attended(Value q, Value k, Value v, const AttentionVisibility& seen) {
+    const AttentionImplementation how = parts_.setting().attention;
+    if (how == AttentionImplementation::flash_varlen) return flash(q, k, v, seen);
+    const Value o = how == AttentionImplementation::eager ? eager(q, repeated(k), repeated(v), *seen.mask)
+                    : seen.mask                           ? masked(q, repeated(k), repeated(v), *seen.mask)
+                                                          : causal(q, k, v);
     return emit_.op("aten::contiguous", "", {transposed(o)});
   }
 
   // The kernel's window does not count the query itself.
-  Value flash(Value q, Value k, Value v, const Seen& seen) {
+  Value flash(Value q, Value k, Value v, const AttentionVisibility& seen) {
     const auto in_rows = [&](Value x, int64_t heads) {
       const Value by_token = transposed(parts_.setting().autocast ? parts_.cast(x, *parts_.setting().autocast) : x);
       return emit_.op("aten::reshape", "", {by_token, std::vector<int64_t>{-1, heads, config_.head_width}});
     };
     const int64_t sequence = parts_.setting().sequence;
-    const Argument longest = sequence > 0 ? Argument(sequence) : Argument(parts_.length());
+    const OpArgument longest = sequence > 0 ? OpArgument(sequence) : OpArgument(parts_.length());
     const IValue window = seen.window > 0 ? IValue(seen.window - 1) : IValue();
     const Value queries = in_rows(q, config_.heads), keys = in_rows(k, config_.kv_heads);
     const Value values = in_rows(v, config_.kv_heads);
@@ -99,10 +99,11 @@ class AttentionWriter {
   Value unsqueezed(Value x) { return emit_.op("aten::unsqueeze", "", {x, 1}); }
 
   std::array<Value, 3> projected(Value x) {
-    if (family_.projections == Projections::joined) return joined(x);
-    if (family_.projections == Projections::joined_by_head) return joined_by_head(x);
-    const bool late = family_.query_norm == QueryNorm::whole || family_.query_norm == QueryNorm::per_transposed_head ||
-                      family_.query_norm == QueryNorm::each_head;
+    if (family_.projections == QkvLayout::joined) return joined(x);
+    if (family_.projections == QkvLayout::joined_by_head) return joined_by_head(x);
+    const bool late = family_.query_norm == QueryKeyNorm::whole ||
+                      family_.query_norm == QueryKeyNorm::per_transposed_head ||
+                      family_.query_norm == QueryKeyNorm::each_head;
     return late ? projected_then_normed(x) : normed_one_by_one(x);
   }
 
@@ -122,7 +123,7 @@ class AttentionWriter {
   }
 
   std::array<Value, 3> projected_then_normed(Value x) {
-    if (family_.query_norm == QueryNorm::whole) return normed_whole(x);
+    if (family_.query_norm == QueryKeyNorm::whole) return normed_whole(x);
     Value q = heads(projection(x, "q_proj", config_.heads));
     Value k = heads(projection(x, "k_proj", config_.kv_heads));
     const Value v = heads(projection(x, "v_proj", config_.kv_heads));
@@ -134,7 +135,7 @@ class AttentionWriter {
   }
 
   Value normed_heads(Value x, const std::string& path, int64_t count) {
-    if (family_.query_norm == QueryNorm::per_transposed_head) return parts_.norm(x, path, config_.head_width);
+    if (family_.query_norm == QueryKeyNorm::per_transposed_head) return parts_.norm(x, path, config_.head_width);
     const Emitter::InRegion region(emit_, path, parts_.type("LayerNormPerHead"));
     Values each = emit_.unpack_list(emit_.op("aten::split", "Tensor", {x, 1, 1}), count);
     for (int64_t i = 0; i < count; ++i)
@@ -181,7 +182,7 @@ class AttentionWriter {
   Value viewed(Value x) { return emit_.op("aten::view", "", {x, parts_.shape({-1, config_.head_width})}); }
   Value heads(Value x) { return transposed(viewed(x)); }  // [batch, heads, length, width]
 
-  Parts& parts_;
+  DecoderBuilder& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::TransformersFamily& family_;
@@ -190,8 +191,8 @@ class AttentionWriter {
 
 }  // namespace
 
-Value write_attention(Parts& parts, Value x, const std::string& path,
-                      const std::optional<std::pair<Value, Value>>& turn, const Seen& seen) {
+Value write_attention(DecoderBuilder& parts, Value x, const std::string& path,
+                      const std::optional<std::pair<Value, Value>>& turn, const AttentionVisibility& seen) {
   return AttentionWriter(parts, path).write(x, turn, seen);
 }
 

@@ -6,19 +6,19 @@
 #include <string>
 #include <utility>
 
-#include "core/model/frontend/transformers/parts.h"
+#include "core/model/frontend/transformers/decoder_builder.h"
 
 namespace memtune::frontend {
 
 // The keys that queries see.
-struct Seen {
+struct AttentionVisibility {
   std::optional<Value> mask;  // attention_mask.h; nullopt: all keys before the query
   std::optional<Value> ends;  // flash-varlen: int32 [documents + 1], start of each document over all rows, and the end
   int64_t window = 0;         // flash-varlen: window size; 0: none
 };
 
 // `turn`: cosine and sine; nullopt for layers without rotary embedding.
-Value write_attention(Parts& parts, Value x, const std::string& path,
-                      const std::optional<std::pair<Value, Value>>& turn, const Seen& seen);
+Value write_attention(DecoderBuilder& parts, Value x, const std::string& path,
+                      const std::optional<std::pair<Value, Value>>& turn, const AttentionVisibility& seen);
 
 }  // namespace memtune::frontend

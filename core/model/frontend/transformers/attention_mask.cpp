@@ -17,13 +17,14 @@ double least(at::ScalarType dtype) {
 
 }  // namespace
 
-AttentionMasks::AttentionMasks(Parts& parts, const std::optional<Value>& documents, const std::optional<Value>& padding)
+AttentionMasks::AttentionMasks(DecoderBuilder& parts, const std::optional<Value>& documents,
+                               const std::optional<Value>& padding)
     : parts_(parts), emit_(parts.emit()), documents_(documents), padding_(padding) {}
 
 std::optional<Value> AttentionMasks::of(int64_t window) {
   const auto [found, first] = masks_.try_emplace(window);
   if (!first) return found->second;
-  const bool eager = parts_.setting().attention == Attention::eager;
+  const bool eager = parts_.setting().attention == AttentionImplementation::eager;
   if (!eager && window == 0 && !documents_ && !padding_) return {};
   const Emitter::InRegion region(emit_, "mask", "mask");
   Value mask = seen(window);

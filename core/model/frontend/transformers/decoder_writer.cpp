@@ -7,8 +7,8 @@
 
 #include "core/model/frontend/transformers/attention.h"
 #include "core/model/frontend/transformers/attention_mask.h"
+#include "core/model/frontend/transformers/decoder_builder.h"
 #include "core/model/frontend/transformers/mlp.h"
-#include "core/model/frontend/transformers/parts.h"
 #include "core/model/frontend/transformers/rotary.h"
 
 namespace memtune::frontend {
@@ -17,7 +17,7 @@ namespace {
 class DecoderWriter {
  public:
   DecoderWriter(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
-                at::TensorOptions options, const DecoderSetting& setting)
+                at::TensorOptions options, const DecoderOptions& setting)
       : parts_(program, config, weights, options, setting),
         emit_(parts_.emit()),
         config_(config),
@@ -32,7 +32,7 @@ class DecoderWriter {
     const Value batch = emit_.op("aten::size", "int", {ids, 0});
     parts_.set_size(batch, emit_.op("aten::size", "int", {ids, 1}));
     const at::Tensor table =
-        weights_.make(embedding_path() + ".weight", {config_.vocabulary, config_.hidden}, Filling::noise);
+        weights_.make(embedding_path() + ".weight", {config_.vocabulary, config_.hidden}, WeightInit::noise);
     const Value x = body(ids, table);
     emit_.answer(logits(x, table));
   }
@@ -49,7 +49,7 @@ class DecoderWriter {
     masks_.emplace(parts_, documents_, padding_);
     if (config_.positions > 0) x = parts_.plus(x, embedded_positions(position));
     x = parts_.dropped(x, config_.embedding_dropout);
-    for (const model::Rotary& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, position));
+    for (const model::RotaryConfig& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, position));
     for (int64_t i = 0; i < config_.layers; ++i) x = layer(x, i);
     return parts_.norm(x, base(family_.modules.last_norm), config_.hidden);
   }
@@ -67,7 +67,8 @@ class DecoderWriter {
 
   Value embedded_positions(Value position) {
     const Emitter::InRegion region(emit_, base("wpe"), "Embedding");
-    const Value table = parts_.parameter(base("wpe") + ".weight", {config_.positions, config_.hidden}, Filling::noise);
+    const Value table =
+        parts_.parameter(base("wpe") + ".weight", {config_.positions, config_.hidden}, WeightInit::noise);
     return emit_.op("aten::embedding", "", {table, position, -1, false, false});
   }
 
@@ -87,7 +88,7 @@ class DecoderWriter {
 
   Value head(Value x) {
     const Emitter::InRegion region(emit_, "lm_head", "Linear");
-    const Value weight = parts_.parameter("lm_head.weight", {config_.vocabulary, config_.hidden}, Filling::noise);
+    const Value weight = parts_.parameter("lm_head.weight", {config_.vocabulary, config_.hidden}, WeightInit::noise);
     return emit_.op("aten::linear", "", {x, weight});
   }
 
@@ -117,9 +118,11 @@ class DecoderWriter {
                            table < 0 ? std::nullopt : std::optional(turns_[table]), seen(window(index)));
   }
 
-  bool is_flash() const { return parts_.setting().attention == Attention::flash_varlen; }
+  bool is_flash() const { return parts_.setting().attention == AttentionImplementation::flash_varlen; }
 
-  Seen seen(int64_t window) { return is_flash() ? Seen{{}, ends_, window} : Seen{masks_->of(window), {}, 0}; }
+  AttentionVisibility seen(int64_t window) {
+    return is_flash() ? AttentionVisibility{{}, ends_, window} : AttentionVisibility{masks_->of(window), {}, 0};
+  }
 
   // The layer's window; 0 if the sequence does not reach beyond it.
   int64_t window(int64_t index) const {
@@ -136,7 +139,7 @@ class DecoderWriter {
     return parts_.plus(x, family_.multipliers ? parts_.times(y, config_.residual_multiplier) : y);
   }
 
-  Parts parts_;
+  DecoderBuilder parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::TransformersFamily& family_;
@@ -150,7 +153,7 @@ class DecoderWriter {
 }  // namespace
 
 void write_decoder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
-                   at::TensorOptions options, const DecoderSetting& setting) {
+                   at::TensorOptions options, const DecoderOptions& setting) {
   const auto& family = config.family;
   program.regions.push_back({"", std::string(family.class_prefix) + std::string(family.modules.model_class), -1});
   DecoderWriter(program, config, weights, options, setting).write();

@@ -2,15 +2,15 @@
 // needed, position_ids (packed rows), cu_seq_lens_q (flash-varlen) and attention_mask (padding).
 #pragma once
 
-#include "core/model/transformers/transformers_config.h"
-#include "core/model/frontend/transformers/parts.h"
+#include "core/model/frontend/transformers/decoder_builder.h"
 #include "core/model/frontend/transformers/weights.h"
 #include "core/model/program/program.h"
+#include "core/model/transformers/transformers_config.h"
 
 namespace memtune::frontend {
 
 // Throws UsageError if a weight is missing.
 void write_decoder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
-                   at::TensorOptions options, const DecoderSetting& setting);
+                   at::TensorOptions options, const DecoderOptions& setting);
 
 }  // namespace memtune::frontend

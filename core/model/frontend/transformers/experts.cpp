@@ -10,7 +10,7 @@ using c10::IValue;
 // Sorts tokens by expert and computes two grouped products over all experts: transformers' "grouped_mm".
 class ExpertsWriter {
  public:
-  ExpertsWriter(Parts& parts, std::string path)
+  ExpertsWriter(DecoderBuilder& parts, std::string path)
       : parts_(parts),
         emit_(parts.emit()),
         config_(parts.config()),
@@ -41,7 +41,7 @@ class ExpertsWriter {
   Routed routed(Value rows) {
     const std::string path = path_ + ".gate";
     const Emitter::InRegion region(emit_, path, parts_.type("TopKRouter"));
-    const Value weight = parts_.parameter(path + ".weight", {experts_.count, config_.hidden}, Filling::noise);
+    const Value weight = parts_.parameter(path + ".weight", {experts_.count, config_.hidden}, WeightInit::noise);
     const Value logits = emit_.op("aten::linear", "", {rows, weight});
     const bool in_float = parts_.family().experts.always_normed;
     const Value odds = in_float ? emit_.op("aten::softmax", "int", {parts_.cast(logits, at::kFloat), -1})
@@ -109,15 +109,17 @@ class ExpertsWriter {
     return parts_.cast(sum, parts_.dtype());
   }
 
-  Parts& parts_;
+  DecoderBuilder& parts_;
   Emitter& emit_;
   const model::TransformersConfig& config_;
-  const model::Experts& experts_;
+  const model::MoeConfig& experts_;
   std::string path_;
 };
 
 }  // namespace
 
-Value write_experts(Parts& parts, Value x, const std::string& path) { return ExpertsWriter(parts, path).write(x); }
+Value write_experts(DecoderBuilder& parts, Value x, const std::string& path) {
+  return ExpertsWriter(parts, path).write(x);
+}
 
 }  // namespace memtune::frontend

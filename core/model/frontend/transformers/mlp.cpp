@@ -4,7 +4,7 @@ namespace memtune::frontend {
 
 using model::MlpKind;
 
-Value write_mlp(Parts& parts, Value x, const std::string& path, int64_t width) {
+Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t width) {
   const model::TransformersConfig& config = parts.config();
   const model::TransformersFamily& family = parts.family();
   Emitter& emit = parts.emit();

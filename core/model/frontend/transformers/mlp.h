@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "core/model/frontend/transformers/parts.h"
+#include "core/model/frontend/transformers/decoder_builder.h"
 
 namespace memtune::frontend {
 
-Value write_mlp(Parts& parts, Value x, const std::string& path, int64_t width);
+Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t width);
 
 // A router, the experts that it chooses for each token, and the shared expert if the family has one.
-Value write_experts(Parts& parts, Value x, const std::string& path);
+Value write_experts(DecoderBuilder& parts, Value x, const std::string& path);
 
 }  // namespace memtune::frontend

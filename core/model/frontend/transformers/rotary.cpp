@@ -8,7 +8,7 @@ namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
-using model::Turning;
+using model::RotaryLayout;
 
 constexpr int64_t kToEnd = std::numeric_limits<int64_t>::max();
 
@@ -22,14 +22,14 @@ Value slice(Emitter& emit, Value x, int64_t begin, int64_t end, int64_t step = 1
 
 Value doubled(Emitter& emit, Value x) { return emit.op("aten::repeat_interleave", "self_int", {x, 2, -1}); }
 
-bool of_neighbours(Turning turning) {
-  return turning == Turning::neighbours || turning == Turning::neighbours_in_float;
+bool of_neighbours(RotaryLayout turning) {
+  return turning == RotaryLayout::neighbours || turning == RotaryLayout::neighbours_in_float;
 }
 
 class Turner {
  public:
-  Turner(Parts& parts, std::pair<Value, Value> turn) : parts_(parts), emit_(parts.emit()), turn_(turn) {
-    if (parts_.family().turning != Turning::neighbours) return;
+  Turner(DecoderBuilder& parts, std::pair<Value, Value> turn) : parts_(parts), emit_(parts.emit()), turn_(turn) {
+    if (parts_.family().turning != RotaryLayout::neighbours) return;
     const int64_t width = parts_.config().rotary[0].width;
     turn_.first = doubled(emit_, slice(emit_, turn.first, 0, width / 2));
     turn_.second = doubled(emit_, slice(emit_, turn.second, 0, width / 2));
@@ -53,12 +53,12 @@ class Turner {
     return emit_.op("aten::flatten", "using_ints", {emit_.op("aten::stack", "", {pair, -1}), -2});
   }
 
-  Parts& parts_;
+  DecoderBuilder& parts_;
   Emitter& emit_;
   std::pair<Value, Value> turn_;
 };
 
-Value angles(Parts& parts, const model::Rotary& rotary, Value positions) {
+Value angles(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value positions) {
   Emitter& emit = parts.emit();
   const std::string name = rotary.name.empty() ? "inv_freq" : rotary.name + "_inv_freq";
   const std::string path = std::string(parts.family().modules.base) + ".rotary_emb." + name;
@@ -67,19 +67,19 @@ Value angles(Parts& parts, const model::Rotary& rotary, Value positions) {
   const Value wide = emit.op("aten::expand", "", {row, std::vector<int64_t>{1, -1, 1}});
   const Value at = parts.cast(emit.op("aten::unsqueeze", "", {positions, 1}), at::kFloat);
   const Value angle = emit.op("aten::transpose", "int", {emit.op("aten::matmul", "", {wide, at}), 1, 2});
-  const bool interleaved = parts.family().turning == Turning::neighbours_in_float;
+  const bool interleaved = parts.family().turning == RotaryLayout::neighbours_in_float;
   return interleaved ? doubled(emit, angle) : cat(emit, angle, angle);
 }
 
 }  // namespace
 
-Value write_positions(Parts& parts) {
+Value write_positions(DecoderBuilder& parts) {
   Emitter& emit = parts.emit();
   const Value counted = emit.op("aten::arange", "", {parts.length(), IValue(), IValue(), parts.device(), false});
   return emit.op("aten::unsqueeze", "", {emit.op("aten::add", "Scalar", {counted, 0}), 0});
 }
 
-std::pair<Value, Value> write_rotary(Parts& parts, const model::Rotary& rotary, Value positions) {
+std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value positions) {
   Emitter& emit = parts.emit();
   const std::string path = std::string(parts.family().modules.base) + ".rotary_emb";
   const Emitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
@@ -92,7 +92,7 @@ std::pair<Value, Value> write_rotary(Parts& parts, const model::Rotary& rotary, 
   Value cosine = parts.times(emit.op("aten::cos", "", {angle}), rotary.scale);
   Value sine = parts.times(emit.op("aten::sin", "", {angle}), rotary.scale);
   emit.leave();
-  if (parts.family().turning != Turning::halves_in_float) {
+  if (parts.family().turning != RotaryLayout::halves_in_float) {
     cosine = parts.cast(cosine, parts.dtype());
     sine = parts.cast(sine, parts.dtype());
   }
@@ -100,17 +100,17 @@ std::pair<Value, Value> write_rotary(Parts& parts, const model::Rotary& rotary, 
   return {cosine, sine};
 }
 
-std::pair<Value, Value> write_turned(Parts& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
+std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
   Emitter& emit = parts.emit();
-  const Turning turning = parts.family().turning;
-  if (turning == Turning::neighbours_in_float) {
+  const RotaryLayout turning = parts.family().turning;
+  if (turning == RotaryLayout::neighbours_in_float) {
     queries = parts.cast(queries, at::kFloat);
     keys = parts.cast(keys, at::kFloat);
   }
   Turner turner(parts, turn);
   if (!parts.family().partial_rotary) {
     const Value q = turner.turned(queries), k = turner.turned(keys);
-    if (turning == Turning::halves) return {q, k};
+    if (turning == RotaryLayout::halves) return {q, k};
     const Value cast_q = parts.cast(q, parts.dtype());
     return {cast_q, parts.cast(k, parts.dtype())};
   }

@@ -3,23 +3,23 @@
 
 #include <utility>
 
+#include "core/model/frontend/transformers/decoder_builder.h"
 #include "core/model/transformers/transformers_config.h"
-#include "core/model/frontend/transformers/parts.h"
 
 namespace memtune::frontend {
 
 // Float32 [width / 2], where width is the rotated part of a head.
-at::Tensor rotary_frequencies(const model::Rotary& rotary);
+at::Tensor rotary_frequencies(const model::RotaryConfig& rotary);
 
 // Emits the positions of a sequence, [1, length].
-Value write_positions(Parts& parts);
+Value write_positions(DecoderBuilder& parts);
 
 // Cosine and sine of each position, [1, length, width]. Float32 for families that rotate in float32, else the model's
 // dtype. Computed without autograd and autocast.
-std::pair<Value, Value> write_rotary(Parts& parts, const model::Rotary& rotary, Value positions);
+std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value positions);
 
 // Rotates the rotary part of queries and keys, [batch, heads, length, width of a head]. Cosine and sine are [1, 1,
 // length, width].
-std::pair<Value, Value> write_turned(Parts& parts, Value queries, Value keys, std::pair<Value, Value> turn);
+std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value keys, std::pair<Value, Value> turn);
 
 }  // namespace memtune::frontend

@@ -9,12 +9,12 @@
 namespace memtune::frontend {
 namespace {
 
-using model::Rotary;
+using model::RotaryConfig;
 using model::RotaryKind;
 
-at::Tensor exponents(const Rotary& rotary) { return at::arange(0, rotary.width, 2, at::kFloat) / rotary.width; }
+at::Tensor exponents(const RotaryConfig& rotary) { return at::arange(0, rotary.width, 2, at::kFloat) / rotary.width; }
 
-at::Tensor llama3(const Rotary& rotary, const at::Tensor& plain) {
+at::Tensor llama3(const RotaryConfig& rotary, const at::Tensor& plain) {
   const double positions = rotary.trained_positions, low = rotary.low_frequency, high = rotary.high_frequency;
   const at::Tensor wave = plain.reciprocal() * (2 * std::numbers::pi);
   const at::Tensor slowed = at::where(wave > positions / low, plain / rotary.factor, plain);
@@ -24,7 +24,7 @@ at::Tensor llama3(const Rotary& rotary, const at::Tensor& plain) {
 }
 
 // Divides low frequencies by the factor and keeps high ones, with a linear ramp in between.
-at::Tensor yarn(const Rotary& rotary) {
+at::Tensor yarn(const RotaryConfig& rotary) {
   const auto width = static_cast<double>(rotary.width);
   const auto pair_that_turns = [&](double times) {
     return width * std::log(rotary.trained_positions / (times * 2 * std::numbers::pi)) / (2 * std::log(rotary.theta));
@@ -43,14 +43,14 @@ at::Tensor yarn(const Rotary& rotary) {
   return (waves * rotary.factor).reciprocal() * (1 - kept) + waves.reciprocal() * kept;
 }
 
-at::Tensor longrope(const Rotary& rotary) {
+at::Tensor longrope(const RotaryConfig& rotary) {
   const at::Tensor factors = at::tensor(rotary.factors, at::kFloat);
   return (factors * at::pow(rotary.theta, exponents(rotary))).reciprocal();
 }
 
 }  // namespace
 
-at::Tensor rotary_frequencies(const Rotary& rotary) {
+at::Tensor rotary_frequencies(const RotaryConfig& rotary) {
   if (rotary.kind == RotaryKind::yarn) return yarn(rotary);
   if (rotary.kind == RotaryKind::longrope) return longrope(rotary);
   const at::Tensor plain = at::pow(rotary.theta, exponents(rotary)).reciprocal();

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/model/source/model_profile.h"
-#include "core/model/transformers/weight_files.h"
 #include "core/model/frontend/adapter/quantizer.h"
 #include "core/model/frontend/dtype.h"
 #include "core/model/frontend/safetensors.h"
 #include "core/model/frontend/transformers/decoder_writer.h"
 #include "core/model/safetensors/reader.h"
+#include "core/model/source/builtin_model.h"
+#include "core/model/transformers/weight_files.h"
 
 namespace memtune::frontend {
 
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kWidestHead = 256;  // of flash attention
 
 // Without a known sequence no window mask is emitted, so the program supports only sequences within the windows.
-int64_t longest(const model::TransformersConfig& config, const DecoderSetting& setting) {
+int64_t longest(const model::TransformersConfig& config, const DecoderOptions& setting) {
   int64_t least = config.longest;
   if (setting.masked() || setting.sequence > 0) return least;
   for (const int64_t window : config.windows)
@@ -40,16 +40,16 @@ DescribedModel describe_model(const plan::ModelSource& model) {
   return {model::read_transformers_config(path), model::weight_files(path)};
 }
 
-DecoderSetting setting_of(const Source& source) {
+DecoderOptions setting_of(const LoweringOptions& source) {
   if (source.pack && source.padded)
     throw UsageError("--pack and an attention_mask exclude each other: a packed row has no padding");
-  DecoderSetting setting{parse_attention(source.attention), source.pack, source.padded, source.sequence, {}};
+  DecoderOptions setting{parse_attention(source.attention), source.pack, source.padded, source.sequence, {}};
   if (!source.autocast.empty()) setting.autocast = scalar_type(source.autocast);
   return setting;
 }
 
 // Throws UsageError for what the flash-varlen kernel does not support.
-void check_flash(const model::TransformersConfig& config, const DecoderSetting& setting, at::ScalarType dtype) {
+void check_flash(const model::TransformersConfig& config, const DecoderOptions& setting, at::ScalarType dtype) {
   const std::string flag = "--attention flash-varlen ";
   if (!setting.packed) throw UsageError(flag + "goes with --pack: it takes the lengths of a packed row's documents");
   const at::ScalarType type = setting.autocast.value_or(dtype);
@@ -65,29 +65,29 @@ void check_flash(const model::TransformersConfig& config, const DecoderSetting& 
 // file.
 at::ScalarType stored_type(const std::vector<std::filesystem::path>& files) {
   if (files.empty()) return at::kFloat;
-  std::vector<safetensors::Entry> entries = safetensors::Reader(files.front()).entries();
-  std::ranges::sort(entries, {}, &safetensors::Entry::name);
-  for (const safetensors::Entry& entry : entries)
+  std::vector<safetensors::TensorEntry> entries = safetensors::Reader(files.front()).entries();
+  std::ranges::sort(entries, {}, &safetensors::TensorEntry::name);
+  for (const safetensors::TensorEntry& entry : entries)
     if (const at::ScalarType type = scalar_type(entry.dtype); at::isFloatingType(type)) return type;
   return at::kFloat;
 }
 
-at::ScalarType type_of_weights(const Source& source, const DescribedModel& model) {
+at::ScalarType type_of_weights(const LoweringOptions& source, const DescribedModel& model) {
   const std::string& asked = source.dtype.empty() ? model.config.dtype : source.dtype;
   return asked.empty() ? stored_type(model.weights) : weight_type(asked);
 }
 
 }  // namespace
 
-program::Program TransformersFrontEnd::lower(const Source& source) const {
+program::Program TransformersFrontEnd::lower(const LoweringOptions& source) const {
   const DescribedModel model = describe_model(source.model);
   const model::TransformersConfig& config = model.config;
   const auto options = at::TensorOptions(type_of_weights(source, model));
   TransformersWeights weights(model.weights, config, options.device(source.device), source.seed);
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
-  const DecoderSetting setting = setting_of(source);
-  if (setting.attention == Attention::flash_varlen)
+  const DecoderOptions setting = setting_of(source);
+  if (setting.attention == AttentionImplementation::flash_varlen)
     check_flash(config, setting, c10::typeMetaToScalarType(options.dtype()));
   program.longest = longest(config, setting);
   if (!source.load_in.empty()) program.as_written = quantize_as_written(source.load_in);

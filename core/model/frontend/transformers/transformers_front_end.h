@@ -8,8 +8,8 @@ namespace memtune::frontend {
 
 class TransformersFrontEnd final : public FrontEnd {
  public:
-  bool claims(const Probe& probe) const override { return probe.has_config(); }
-  program::Program lower(const Source& source) const override;
+  bool claims(const ModelProbe& probe) const override { return probe.has_config(); }
+  program::Program lower(const LoweringOptions& source) const override;
 };
 
 }  // namespace memtune::frontend

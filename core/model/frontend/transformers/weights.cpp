@@ -20,7 +20,7 @@ TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path
     : options_(options), deviation_(config.weight_deviation), seed_(seed) {
   for (const auto& path : files) {
     files_.push_back(std::make_unique<safetensors::Reader>(path));
-    for (const safetensors::Entry& entry : files_.back()->entries())
+    for (const safetensors::TensorEntry& entry : files_.back()->entries())
       places_[entry.name] = {files_.back().get(), &entry};
   }
   const model::TransformersFamily& family = config.family;
@@ -29,13 +29,13 @@ TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path
               {".mlp.", c10::str(".", family.experts.stored, ".")}};
 }
 
-at::Tensor TransformersWeights::make(const std::string& name, at::IntArrayRef shape, Filling filling) {
-  return (files_.empty() ? made_up(shape, filling) : read(name, shape)).requires_grad_();
+at::Tensor TransformersWeights::make(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
+  return (files_.empty() ? synthetic(shape, filling) : read(name, shape)).requires_grad_();
 }
 
 at::Tensor TransformersWeights::make_stacked(const std::string& name, at::IntArrayRef shape,
                                              const std::vector<std::string_view>& parts) {
-  if (files_.empty() || find(name)) return make(name, shape, Filling::noise);
+  if (files_.empty() || find(name)) return make(name, shape, WeightInit::noise);
   at::Tensor all = at::empty(shape, options_);
   const std::string path = name.substr(0, name.rfind('.'));
   const int64_t rows = shape[1] / static_cast<int64_t>(parts.size());
@@ -64,7 +64,7 @@ const TransformersWeights::Place& TransformersWeights::place_of(const std::strin
 }
 
 at::Tensor TransformersWeights::read(const Place& place, const std::string& name, at::IntArrayRef shape) {
-  const safetensors::Entry& entry = *place.entry;
+  const safetensors::TensorEntry& entry = *place.entry;
   if (at::IntArrayRef(entry.shape) != shape)
     throw UsageError("'" + name + "' of the model's safetensors files is " + c10::str(at::IntArrayRef(entry.shape)) +
                      ", by its config " + c10::str(shape));
@@ -75,10 +75,10 @@ at::Tensor TransformersWeights::read(const Place& place, const std::string& name
   return tensor.to(options_);
 }
 
-at::Tensor TransformersWeights::made_up(at::IntArrayRef shape, Filling filling) {
+at::Tensor TransformersWeights::synthetic(at::IntArrayRef shape, WeightInit filling) {
   if (options_.device().is_meta()) return at::empty(shape, options_);
-  if (filling == Filling::zeros) return at::zeros(shape, options_);
-  if (filling == Filling::ones) return at::ones(shape, options_);
+  if (filling == WeightInit::zeros) return at::zeros(shape, options_);
+  if (filling == WeightInit::ones) return at::ones(shape, options_);
   if (!noise_.defined()) {
     at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU).clone();
     generator.set_current_seed(static_cast<uint64_t>(seed_));

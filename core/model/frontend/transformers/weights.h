@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/model/transformers/transformers_config.h"
 #include "core/model/safetensors/reader.h"
+#include "core/model/transformers/transformers_config.h"
 
 namespace memtune::frontend {
 
-enum class Filling { noise, zeros, ones };  // initial values of synthetic weights
+enum class WeightInit { noise, zeros, ones };  // initial values of synthetic weights
 
 class TransformersWeights {
  public:
@@ -29,7 +29,7 @@ class TransformersWeights {
                       at::TensorOptions options, int64_t seed);
 
   // Returns a parameter. Throws UsageError if there are files and they lack it or have another shape.
-  at::Tensor make(const std::string& name, at::IntArrayRef shape, Filling filling);
+  at::Tensor make(const std::string& name, at::IntArrayRef shape, WeightInit filling);
 
   // The same for the matrices of all experts, [experts, out, in]. If the files store each expert on its own, as
   // "<path>.<expert>.<part>.weight", they are stacked. `parts` are concatenated along `out`.
@@ -41,14 +41,14 @@ class TransformersWeights {
  private:
   struct Place {
     const safetensors::Reader* file = nullptr;
-    const safetensors::Entry* entry = nullptr;
+    const safetensors::TensorEntry* entry = nullptr;
   };
 
   const Place* find(const std::string& name);
   const Place& place_of(const std::string& name);
   at::Tensor read(const Place& place, const std::string& name, at::IntArrayRef shape);
   at::Tensor read(const std::string& name, at::IntArrayRef shape) { return read(place_of(name), name, shape); }
-  at::Tensor made_up(at::IntArrayRef shape, Filling filling);
+  at::Tensor synthetic(at::IntArrayRef shape, WeightInit filling);
 
   std::vector<std::unique_ptr<safetensors::Reader>> files_;
   std::map<std::string, Place> places_;                       // by name in the files

@@ -1,0 +1,125 @@
+#include "cli/plan_answer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/plan_reasons_text.h"
+#include "cli/plan_table.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/utf8.h"
+
+namespace memtune::cli {
+namespace {
+
+using nlohmann::json;
+
+// The rung with the next larger budget, in any order; nullptr: none.
+const BudgetPlan* above(const BudgetPlan& rung, const std::vector<BudgetPlan>& budget_ladder) {
+  const BudgetPlan* found = nullptr;
+  for (const BudgetPlan& other : budget_ladder)
+    if (other.budget_bytes > rung.budget_bytes && (!found || other.budget_bytes < found->budget_bytes)) found = &other;
+  return found;
+}
+
+// ms saved per additional GiB, from this rung to the next one. None if this is the highest, or needs no more memory
+// above.
+std::optional<double> price(const BudgetPlan& rung, const std::vector<BudgetPlan>& budget_ladder) {
+  const BudgetPlan* more = above(rung, budget_ladder);
+  if (!rung.step || !more || !more->step) return {};
+  const planner::StepPrediction &here = rung.step->predicted, &there = more->step->predicted;
+  const double gib = double(there.peak_bytes - here.peak_bytes) / double(1 << 30);
+  return gib > 0 ? std::optional((here.step_ms - there.step_ms) / gib) : std::nullopt;
+}
+
+std::string cells(const BudgetPlan& rung, const PlanAnswer& answer) {
+  if (!rung.step)
+    return pad_left(format_bytes(rung.budget_bytes), 12) + "  no plan keeps it; the least takes " +
+           format_bytes(answer.least_bytes);
+  const planner::StepPrediction& step = rung.step->predicted;
+  return pad_left(format_bytes(rung.budget_bytes), 12) + pad_left(fixed(step.step_ms, 1), 11) +
+         pad_left(fixed(rung.step->least_ms, 1), 10) + pad_left(fixed(step.step_ms / answer.none_ms, 3), 9) +
+         pad_left(format_bytes(step.peak_bytes), 13) + pad_left(fixed(step.recompute_ms, 1), 14) +
+         pad_left(format_bytes(step.out_bytes), 13);
+}
+
+std::string table(const PlanAnswer& answer) {
+  const bool ranged =
+      std::ranges::any_of(answer.budget_ladder, [](const BudgetPlan& rung) { return rung.range.has_value(); });
+  const bool on_disk = std::ranges::any_of(answer.budget_ladder, [](const BudgetPlan& rung) {
+    return rung.step && rung.step->predicted.disk_peak_bytes > 0;
+  });
+  std::string text =
+      printable_line(answer.title) + ", on paper: a step of none takes " + ms_text(answer.none_ms) +
+      (answer.strategy == "none" ? "" : ", worked out from " + answer.strategy) + "\n\n" +
+      "      budget    step ms  least ms   × none         peak  recompute ms        moved   ms a GiB more" +
+      (ranged ? "              from, to" : "") + (on_disk ? "      on disk" : "") + "\n";
+  for (const BudgetPlan& rung : answer.budget_ladder) {
+    const auto saved = price(rung, answer.budget_ladder);
+    const std::optional<StepRange>& range = rung.range;
+    text += cells(rung, answer);
+    const bool more = range || (on_disk && rung.step);
+    if (saved || more) text += pad_left(saved ? fixed(*saved, 2) : "", 16);
+    if (range) text += pad_left(fixed(range->from_ms, 1) + " to " + fixed(range->to_ms, 1), 22);
+    if (on_disk && rung.step) text += pad_left(format_bytes(rung.step->predicted.disk_peak_bytes), 13);
+    text += "\n";
+  }
+  return text + "\n least ms: no plan that keeps the budget takes less on paper\n";
+}
+
+json predicted(const BudgetPlan& rung) {
+  const planner::StepPrediction& step = rung.step->predicted;
+  json told = {{"step_ms", step.step_ms},
+               {"least_ms", rung.step->least_ms},
+               {"peak_bytes", step.peak_bytes},
+               {"recompute_ms", step.recompute_ms},
+               {"out_bytes", step.out_bytes},
+               {"in_bytes", step.in_bytes},
+               {"wait_ms", step.wait_ms},
+               {"host_peak_bytes", step.host_peak_bytes},
+               {"disk_write_bytes", step.disk_write_bytes},
+               {"disk_read_bytes", step.disk_read_bytes},
+               {"disk_peak_bytes", step.disk_peak_bytes}};
+  if (rung.range) told.update({{"step_ms_from", rung.range->from_ms}, {"step_ms_to", rung.range->to_ms}});
+  return told;
+}
+
+}  // namespace
+
+result::TrialPrediction BudgetPlan::predicted() const {
+  return {step->predicted.step_ms, step->predicted.peak_bytes, step->least_ms};
+}
+
+std::string to_text(const PlanAnswer& answer, const plan::ProgramFacts& program, int width) {
+  std::string text = table(answer);
+  for (const BudgetPlan& rung : answer.budget_ladder) {
+    if (!rung.reasons) continue;
+    const std::string title = answer.budget_ladder.size() > 1 ? "why, under " + format_bytes(rung.budget_bytes) : "why";
+    text += "\n " + title + "\n" + reasons_text(*rung.reasons, rung.budget_bytes, width);
+  }
+  if (answer.budget_ladder.size() == 1 && answer.budget_ladder.front().step)
+    text += "\n" + summary_table(plan::summarize(answer.budget_ladder.front().step->plan, program));
+  for (const std::string& note : answer.notes) {
+    text += "\n";
+    for (const std::string& line : wrap(note, width - 1)) text += " " + line + "\n";
+  }
+  return printable(text);  // the run may be untrusted
+}
+
+json to_json(const PlanAnswer& answer) {
+  json list = json::array();
+  for (const BudgetPlan& rung : answer.budget_ladder) {
+    json one = {{"budget_bytes", rung.budget_bytes}, {"fits", rung.step.has_value()}};
+    if (rung.step) one["predicted"] = predicted(rung);
+    if (rung.reasons) one["reasons"] = reasons_json(*rung.reasons);
+    list.push_back(one);
+  }
+  return {{"model", answer.title},
+          {"recorded", answer.strategy},
+          {"none_ms", answer.none_ms},
+          {"least_bytes", answer.least_bytes},
+          {"plans", list},
+          {"notes", answer.notes}};
+}
+
+}  // namespace memtune::cli

@@ -1,0 +1,203 @@
+#include "cli/predicted_plans.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/app.h"
+#include "cli/finished_run.h"
+#include "cli/flags.h"
+#include "cli/other_batch.h"
+#include "cli/plan_answer.h"
+#include "cli/progress.h"
+#include "core/answer/report/text/pareto_plot.h"
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/plan/planner/planner.h"
+#include "core/sweep/proposals/recorded_costs.h"
+
+namespace memtune::cli {
+namespace {
+
+using nlohmann::json;
+using planner::PlanLimits;
+using planner::Planner;
+
+struct Source {
+  sweep::RunDirectory directory;
+  plan::ProgramFacts program;
+  plan::StepCosts costs;
+  sweep::SweepRecord record;
+  sweep::TrialSpec trial;  // whose step was recorded
+  std::string title;
+  report::Report report;  // of the run
+  std::string device;     // it was measured on; "": unknown
+  bool emulated = false;  // emulated by the CPU
+};
+
+// Reads the first trial of the run that recorded the costs of its step.
+Source read_source(const std::string& path) {
+  const sweep::RunDirectory directory(path);
+  const sweep::SweepRecord record = directory.read_record();
+  if (record.command)
+    throw UsageError("'" + path + "' is a sweep of a command: memtune cannot give it plans of its own");
+  for (const sweep::TrialSpec& trial : record.trials) {
+    const sweep::TrialSpec& first = record.trials.front();  // facts are only known for these settings
+    if (trial.batch != first.batch || trial.sequence != first.sequence) continue;
+    if (const auto costs = sweep::read_costs(directory / trial.folder, record.facts.program)) {
+      const auto measured = directory.read_measurement(trial.folder);
+      std::string title = record.model + (measured ? " · " + measured->device : "");
+      if (trial.sequence) title += ", sequence " + std::to_string(*trial.sequence);
+      return {directory,
+              record.facts.program,
+              *costs,
+              record,
+              trial,
+              title,
+              sweep::make_report(directory, record),
+              measured ? measured->device : "",
+              measured && measured->emulated};
+    }
+  }
+  throw UsageError("no trial in '" + path +
+                   "' has recorded what its step costs; memtune sweep --strategy none with another "
+                   "--out does, of a model whose steps run the same ops, and sweep --budget where none does not fit");
+}
+
+std::vector<PlanLimits> limits_of(const PlanFromRunFlags& flags, int64_t most, int64_t least) {
+  PlanLimits limit;
+  if (!flags.host_budget.empty()) limit.host_budget_bytes = bytes_flag("--host-budget", flags.host_budget);
+  if (!flags.disk_budget.empty()) limit.disk_budget_bytes = bytes_flag("--disk-budget", flags.disk_budget);
+  std::vector<PlanLimits> limits;
+  for (const std::string& text : flags.budgets) {
+    limits.push_back(limit);
+    limits.back().budget_bytes = bytes_flag("--budget", text);
+  }
+  return limits.empty() ? planner::budget_ladder(most, least, limit) : limits;
+}
+
+std::string name_of(const PlanLimits& limits) { return "plan:" + format_bytes(limits.budget_bytes); }
+
+void check(const PlanFromRunFlags& flags) {
+  if (!flags.output.empty() && flags.budgets.size() != 1)
+    throw UsageError("--write writes one plan: it goes with one --budget");
+  if (flags.machine.machine.empty() && !flags.machine.from.empty())
+    throw UsageError("--from-machine says which machine measured: it goes with --machine, the one to plan for");
+  check_outputs("--write", flags.output, "--json", flags.json);
+}
+
+// Plots the plans together with the run's measurements.
+std::string plot(const Source& source, const PlanAnswer& answer, const ConsoleFlags& console) {
+  report::Report report = source.report;
+  report.frontiers = {{source.trial.batch, source.trial.sequence, {}}};
+  for (const BudgetPlan& rung : answer.budget_ladder)
+    if (rung.step) report.frontiers.front().plans.push_back(rung.predicted());
+  std::ranges::sort(report.frontiers.front().plans, {}, &result::TrialPrediction::peak_bytes);
+  return "\n" + report::pareto_plot(report, table_style(console));
+}
+
+// Replaces the costs of `source` by those of another batch; nullptr if the batch is the run's own.
+std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRunFlags& flags) {
+  if (flags.batch.empty()) {
+    if (source.trial.batch) source.title += ", batch " + std::to_string(*source.trial.batch);
+    return {};
+  }
+  const auto limits = flags.budgets.size() == 1 ? std::optional(limits_of(flags, 0, 0).front()) : std::nullopt;
+  const RecordedBatches recorded(source.directory, source.record, source.trial, source.costs);
+  auto other = std::make_unique<OtherBatch>(recorded, flags.batch, limits);
+  source.program = other->program();
+  source.costs = other->costs().likely;
+  source.title += ", " + other->title();
+  return other;
+}
+
+// Replaces the costs of `source` by those of another machine; nullptr if the machine is the run's own.
+std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* batch, const MachineFlags& flags) {
+  if (flags.machine.empty()) return {};
+  if (source.costs.sharded())
+    throw UsageError("--machine: the run was of " + std::to_string(source.costs.sharding.ranks) +
+                     " ranks, and no machine tells what gathers take on it");
+  const auto costs = batch ? batch->costs() : planner::ExtrapolatedCosts{source.costs, source.costs, source.costs};
+  auto other = std::make_unique<OtherMachine>(flags, source.program, costs, source.record.request.training,
+                                              source.device, source.emulated);
+  source.costs = other->costs();
+  source.title += ", " + other->title();
+  return other;
+}
+
+// The range of a plan's step time; null if no uncertainty is known.
+using RangeOf = std::function<StepRange(const plan::Plan&)>;
+
+RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachine* machine) {
+  if (machine) return [machine](const plan::Plan& plan) { return machine->range(plan); };
+  if (!batch || batch->costs().least == batch->costs().most) return {};
+  const auto model = [&](const plan::StepCosts& costs) {
+    return std::make_shared<const planner::StepPredictor>(source.program, costs);
+  };
+  return [least = model(batch->costs().least), most = model(batch->costs().most)](const plan::Plan& plan) {
+    return StepRange{least->predict(plan).step_ms, most->predict(plan).step_ms};
+  };
+}
+
+PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMachine* other,
+                    const PlanFromRunFlags& flags) {
+  const RangeOf range = range_of(source, batch, other);
+  Progress progress(flags.console);
+  progress.planning(0, 0);
+  const PlanLimits first = limits_of(flags, 0, 0).front();  // reports errors in the limits at once
+  const Planner planner(source.program, source.costs, planner::tiers(first, /*disk=*/true, source.costs));
+  PlanAnswer answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
+  if (first.host_budget_bytes > 0 && source.costs.disk_write_gb_per_s <= 0)
+    answer.notes.push_back(
+        "the disk's speed is not known, so nothing goes there: memtune sweep with --scratch measures "
+        "it beside the step, memtune doctor --probe --scratch for --machine");
+  answer.least_bytes = planner.least_memory(first, "least").predicted.peak_bytes;
+  const int64_t most = planner.predict({}).peak_bytes;
+  const auto limits = limits_of(flags, other ? std::min(most, other->memory_bytes()) : most, answer.least_bytes);
+  const auto plans = planner.plan_budgets(limits, name_of, [&](size_t i) { progress.planning(i + 1, limits.size()); });
+  for (size_t i = 0; i < limits.size(); ++i) {
+    BudgetPlan& rung = answer.budget_ladder.emplace_back(BudgetPlan{limits[i].budget_bytes, plans[i], {}, {}});
+    if (rung.step && !flags.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
+    if (rung.step && range) rung.range = range(rung.step->plan);
+  }
+  if (batch) std::ranges::copy(batch->notes(), std::back_inserter(answer.notes));
+  if (other) {
+    std::vector<int64_t> budgets;
+    for (const PlanLimits& one : limits) budgets.push_back(one.budget_bytes);
+    const std::vector<std::string> notes = other->notes(budgets);
+    answer.notes.insert(answer.notes.end(), notes.begin(), notes.end());
+  }
+  return answer;
+}
+
+}  // namespace
+
+int predict_plans(const PlanFromRunFlags& flags) {
+  check(flags);
+  Source source = read_source(flags.run);
+  const auto batch = other_batch(source, flags);
+  const auto other = other_machine(source, batch.get(), flags.machine);
+  const PlanAnswer answer = work_out(source, batch.get(), other.get(), flags);
+  const auto fits = [](const BudgetPlan& rung) { return rung.step.has_value(); };
+  const bool any_fits = std::ranges::any_of(answer.budget_ladder, fits);
+  if (!flags.output.empty() && any_fits)
+    write_output(flags.output, print_json(json(answer.budget_ladder.front().step->plan), 2) + "\n");
+  if (!flags.json.empty()) {
+    json whole = to_json(answer);
+    if (other) whole["machines"] = other->to_json();
+    if (batch) whole["batches"] = batch->to_json();
+    write_output(flags.json, print_json(whole, 2) + "\n");
+  }
+  if (flags.json.empty() && flags.output != "-") {
+    std::string text = to_text(answer, source.program, table_style(flags.console).width);
+    if (flags.budgets.empty() && !other && !batch) text += plot(source, answer, flags.console);
+    write_output("-", text);
+  }
+  return any_fits ? kDone : kFailed;
+}
+
+}  // namespace memtune::cli

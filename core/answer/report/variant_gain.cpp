@@ -1,0 +1,70 @@
+#include "core/answer/report/variant_gain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "core/answer/result/ranking.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+
+namespace memtune::report {
+namespace {
+
+using result::TrialRow;
+
+const TrialRow* recommended(const Report& report) {
+  const auto found = std::ranges::find_if(report.rows, &TrialRow::recommended);
+  return found == report.rows.end() || found->command.empty() ? nullptr : &*found;
+}
+
+// The user's own variant, even if it failed.
+const TrialRow* own(const Report& report) {
+  const auto found = std::ranges::find_if(report.rows, &TrialRow::base);
+  return found == report.rows.end() ? nullptr : &*found;
+}
+
+const char* per_work(result::WorkUnit work) {
+  return work == result::WorkUnit::step ? "a step" : work == result::WorkUnit::sample ? "a sample" : "a token";
+}
+
+std::string time_text(const Report& report, const VariantGain& gain) {
+  const std::string than = gain.over->measurement.strategy;
+  const double percent = 100 * std::abs(1 - gain.time.value);
+  if ((gain.time.low <= 1 && gain.time.high >= 1) || percent < 0.05)
+    return "is as fast as " + than + " within the noise";
+  return "takes " + fixed(percent, percent < 10 ? 1 : 0) + " % " + (gain.time.value < 1 ? "less" : "more") + " time " +
+         per_work(result::Ranking(report.rows).work()) + " than " + than;
+}
+
+std::string peak_change_text(int64_t more) {
+  if (more == 0) return "the same peak";
+  return format_bytes(std::abs(more)) + (more < 0 ? " less" : " more") + " at the peak";
+}
+
+std::string what_is_gained(const Report& report, const TrialRow& row, const TrialRow& base) {
+  const std::string& name = row.measurement.strategy;
+  if (&row == &base) return "nothing that was tried is a better choice than " + name;
+  if (const auto over = gain(report))
+    return name + " " + time_text(report, *over) + ", with " + peak_change_text(over->peak_bytes);
+  return name + " works, and " + base.measurement.strategy + " ended in " + to_string(base.measurement.outcome);
+}
+
+}  // namespace
+
+std::optional<VariantGain> gain(const Report& report) {
+  const TrialRow* row = recommended(report);
+  const TrialRow* base = own(report);
+  if (!row || !base || row == base || !result::usable(base->measurement)) return {};
+  return VariantGain{base, result::Ranking(report.rows).ratio(*row, *base), result::peak(*row) - result::peak(*base)};
+}
+
+std::string gain_text(const Report& report) {
+  const TrialRow* row = recommended(report);
+  const TrialRow* base = own(report);
+  if (!row || !base || report.rows.size() < 2) return "";
+  return what_is_gained(report, *row, *base) + (row->python.empty() ? "" : "; its plan is " + row->python) +
+         (row->config.empty() || row == base ? "" : "; its config is " + row->config);
+}
+
+}  // namespace memtune::report

@@ -1,0 +1,33 @@
+#include "core/answer/result/extra_memory_benefit.h"
+
+#include "core/answer/result/effect.h"
+#include "core/answer/result/ranking.h"
+
+namespace memtune::result {
+namespace {
+
+constexpr double kGiB = 1 << 30;
+
+ExtraMemoryBenefit price_of(const TrialRow& row, const TrialRow& chosen, const Ranking& ranking) {
+  const double share = 1 - ranking.time(row) / ranking.time(chosen);
+  const double saved_ms = share * chosen.measurement.step_ms.median;
+  return {&row, saved_ms, saved_ms / (static_cast<double>(peak(row) - peak(chosen)) / kGiB)};
+}
+
+}  // namespace
+
+std::optional<ExtraMemoryBenefit> benefit_of_more_memory(std::span<const TrialRow> rows, const TrialRow& chosen,
+                                                         int64_t budget_bytes) {
+  if (budget_bytes <= 0 || peak(chosen) > budget_bytes) return {};
+  const Ranking ranking(rows);
+  std::optional<ExtraMemoryBenefit> best;
+  for (const TrialRow* row : choices(rows)) {
+    if (!same_axes(*row, chosen) || peak(*row) <= budget_bytes) continue;
+    if (!ranking.faster(*row, chosen) || ranking.equally_fast(*row, chosen)) continue;
+    const ExtraMemoryBenefit price = price_of(*row, chosen, ranking);
+    if (!best || price.ms_per_gib > best->ms_per_gib) best = price;
+  }
+  return best;
+}
+
+}  // namespace memtune::result

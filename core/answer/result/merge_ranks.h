@@ -1,0 +1,23 @@
+// Merges the results of the ranks of one training.
+#pragma once
+
+#include <span>
+
+#include "core/record/measurement/measurement.h"
+#include "core/record/measurement/save_measurement.h"
+#include "core/record/measurement/training.h"
+
+namespace memtune::result {
+
+// `ranks` is indexed by rank and not empty. Takes the slowest rank's step time, the maximum of each peak, the sum of
+// samples and the mean of losses; values per rank are in Measurement::ranks. Gradients are equal if they are on all
+// ranks. If a rank is not ok, the result is not ok, and the reason names the rank.
+Measurement merge_ranks(std::span<const Measurement> ranks);
+
+// Takes the slowest rank's times, the maximum of host memory and the sum of bytes. A save that failed on one rank has
+// failed. Losses are equal on all ranks already.
+TrainingResult merge_ranks(std::span<const TrainingResult> ranks);
+// Merges save measurements in the same way.
+SaveMeasurement merge_ranks(std::span<const SaveMeasurement> ranks);
+
+}  // namespace memtune::result

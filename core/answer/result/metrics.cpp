@@ -1,0 +1,127 @@
+#include "core/answer/result/metrics.h"
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "core/base/layout.h"
+
+namespace memtune::result {
+namespace {
+
+template <auto Member>
+double of(const Measurement& m) {
+  return static_cast<double>(m.*Member);
+}
+
+template <auto Part, auto Member>
+double within(const Measurement& m) {
+  return static_cast<double>(m.*Part.*Member);
+}
+
+template <auto Get>
+bool positive(const Measurement& m) {
+  return Get(m) > 0;
+}
+
+bool offloads_activations(const Measurement& m) { return m.transfer.out_bytes + m.transfer.in_bytes > 0; }
+
+// Known if above 0.
+template <auto Get>
+constexpr Metric plain(const char* key, const char* head, MetricUnit unit, int digits) {
+  return {key, head, unit, digits, Get, positive<Get>};
+}
+
+// Known if the trial copies activations.
+template <auto Get>
+constexpr Metric of_copies(const char* key, const char* head, MetricUnit unit, int digits) {
+  return {key, head, unit, digits, Get, offloads_activations};
+}
+
+using M = Measurement;
+using T = TransferStats;
+using C = CommunicationStats;
+constexpr int kForLeast = Metric::kForLeast;
+
+constexpr Metric kFigures[] = {
+    plain<within<&M::step_ms, &StepTime::median>>("step_ms", "step ms", MetricUnit::ms, kForLeast),
+    plain<within<&M::step_ms, &StepTime::low>>("step_ms_low", "step ms, low", MetricUnit::ms, kForLeast),
+    plain<within<&M::step_ms, &StepTime::high>>("step_ms_high", "step ms, high", MetricUnit::ms, kForLeast),
+    plain<within<&M::peak_bytes, &PeakMemory::allocated>>("peak_allocated_bytes", "peak", MetricUnit::bytes, 2),
+    plain<within<&M::peak_bytes, &PeakMemory::reserved>>("peak_reserved_bytes", "reserved", MetricUnit::bytes, 2),
+    plain<within<&M::peak_bytes, &PeakMemory::device>>("peak_device_bytes", "device", MetricUnit::bytes, 2),
+    plain<of<&M::floor_bytes>>("floor_bytes", "before a step", MetricUnit::bytes, 2),
+    plain<of<&M::host_bytes>>("host_bytes", "host", MetricUnit::bytes, 2),
+    plain<of<&M::samples_per_s>>("samples_per_s", "samples/s", MetricUnit::per_second, kForLeast),
+    plain<of<&M::tokens_per_s>>("tokens_per_s", "tokens/s", MetricUnit::per_second, kForLeast),
+    of_copies<within<&M::transfer, &T::out_bytes>>("out_bytes", "out", MetricUnit::bytes, 2),
+    of_copies<within<&M::transfer, &T::in_bytes>>("in_bytes", "in", MetricUnit::bytes, 2),
+    of_copies<within<&M::transfer, &T::hidden>>("hidden", "hidden", MetricUnit::share, 0),
+    of_copies<within<&M::transfer, &T::exposed_ms>>("exposed_ms", "exposed ms", MetricUnit::ms, 1),
+    of_copies<within<&M::transfer, &T::out_gb_per_s>>("out_gb_per_s", "out GB/s", MetricUnit::gb_per_second, 1),
+    of_copies<within<&M::transfer, &T::in_gb_per_s>>("in_gb_per_s", "in GB/s", MetricUnit::gb_per_second, 1),
+    plain<within<&M::communication, &C::gathered_bytes>>("gathered_bytes", "gathered", MetricUnit::bytes, 2),
+    plain<within<&M::communication, &C::reduced_bytes>>("reduced_bytes", "reduced", MetricUnit::bytes, 2),
+    plain<within<&M::communication, &C::exposed_ms>>("exposed_communication_ms", "exposed comm. ms", MetricUnit::ms, 1),
+    plain<within<&M::communication, &C::collectives_ms>>("collectives_ms", "collectives ms", MetricUnit::ms, 1),
+    plain<of<&M::recomputed_ops>>("recomputed_ops", "recomputed", MetricUnit::count, 0),
+    plain<of<&M::optimizer_ms>>("optimizer_ms", "optimizer ms", MetricUnit::ms, 2),
+};
+
+double largest(const Metric& metric, std::span<const TrialRow* const> rows) {
+  double most = 0;
+  for (const TrialRow* row : rows) most = std::max(most, metric.get(row->measurement));
+  return most;
+}
+
+double least(const Metric& metric, std::span<const TrialRow* const> rows) {
+  double least = std::numeric_limits<double>::infinity();
+  for (const TrialRow* row : rows) least = std::min(least, metric.get(row->measurement));
+  return least;
+}
+
+}  // namespace
+
+bool is_whole(MetricUnit unit) { return unit == MetricUnit::bytes || unit == MetricUnit::count; }
+
+std::span<const Metric> metrics() { return kFigures; }
+
+const Metric& metric(std::string_view key) {
+  const auto found = std::ranges::find(kFigures, key, &Metric::key);
+  if (found == std::end(kFigures)) throw std::out_of_range("no figure " + std::string(key));
+  return *found;
+}
+
+const Metric& rate_metric(std::span<const TrialRow* const> rows) {
+  const Metric& tokens = metric("tokens_per_s");
+  const bool all = std::ranges::all_of(rows, [&](const TrialRow* row) { return tokens.known(row->measurement); });
+  return all ? tokens : metric("samples_per_s");
+}
+
+MetricColumn::MetricColumn(const Metric& metric, std::span<const TrialRow* const> rows)
+    : metric_(metric), digits_(metric.digits) {
+  if (metric.unit == MetricUnit::bytes) {
+    const ByteUnit unit = unit_for(static_cast<int64_t>(largest(metric, rows)));
+    byte_unit_ = unit.name;
+    scale_ = 1 / unit.bytes;
+  }
+  if (metric.unit == MetricUnit::share) scale_ = 100;
+  if (digits_ != Metric::kForLeast) return;
+  digits_ =
+      metric.unit == MetricUnit::per_second ? (least(metric, rows) >= 100 ? 0 : 2) : digits_for(least(metric, rows));
+}
+
+std::string MetricColumn::head() const {
+  if (metric_.unit == MetricUnit::bytes) return std::string(metric_.head) + " " + byte_unit_;
+  return metric_.unit == MetricUnit::share ? std::string(metric_.head) + " %" : metric_.head;
+}
+
+double MetricColumn::in_unit(double raw) const { return raw * scale_; }
+
+double MetricColumn::value(const Measurement& m) const { return in_unit(metric_.get(m)); }
+
+std::string MetricColumn::text(const Measurement& m) const { return metric_.known(m) ? text(value(m)) : kNothing; }
+
+std::string MetricColumn::text(double value) const { return fixed(value, digits_); }
+
+}  // namespace memtune::result

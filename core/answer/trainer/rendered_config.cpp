@@ -1,0 +1,88 @@
+#include "core/answer/trainer/rendered_config.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/answer/trainer/key_lines.h"
+#include "core/base/json.h"
+#include "core/base/text.h"
+
+namespace memtune::trainer {
+namespace {
+
+using nlohmann::json;
+
+// Without the user's config, a removed top-level key is written with its default, because the config may set it. Nested
+// keys are omitted, because their mapping is replaced whole.
+Changes stated(const Changes& changes, const UserSettings& own) {
+  Changes all = changes;
+  for (auto& [key, value] : all)
+    if (!value && key.find('.') == std::string::npos) value = print_json(own.fallback(key));
+  return all;
+}
+
+std::string in_python(const json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  return value.is_null() ? "None" : print_json(value);
+}
+
+std::vector<std::string> program_lines(const TrainerProfile& profile, const Changes& changes) {
+  std::vector<std::string> lines;
+  for (const auto& [key, value] : changes) {
+    if (!value) continue;
+    const json wanted = parse_json(*value);
+    const auto known = wanted.is_string() && profile.settings.contains(key)
+                           ? profile.program.find(wanted.get<std::string>())
+                           : profile.program.end();
+    const bool imported = known != profile.program.end() && known->second.ends_with(')');
+    if (imported) {
+      const size_t hole = profile.import.find('{');
+      lines.insert(lines.begin(), profile.import.substr(0, hole) + split(known->second, '.').front());
+    }
+    lines.push_back("config." + key + " = " + (known == profile.program.end() ? in_python(wanted) : known->second));
+  }
+  return lines;
+}
+
+std::vector<std::string> flag_lines(const UserSettings& own, const Changes& changes) {
+  std::vector<std::string> lines;
+  for (const std::string& word : own.arguments(changes)) {
+    if (word.starts_with("--") || lines.empty())
+      lines.push_back(word);
+    else
+      lines.back() += " " + word;
+  }
+  return lines;
+}
+
+std::string text_of(const std::vector<std::string>& comments, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : comments) text += line + "\n";
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+}  // namespace
+
+RenderedConfig render_config(const ResolvedTrainer& trainer, const UserSettings& own, const Changes& changes,
+                             const std::vector<std::string>& comments) {
+  const TrainerProfile& profile = trainer.profile;
+  if (!profile.program.empty()) return {text_of(comments, program_lines(profile, changes))};
+  if (profile.forms.empty()) return {text_of(comments, flag_lines(own, changes))};
+  if (own.has_config()) {
+    const std::string text = own.with(changes);
+    std::vector<Path> paths;
+    for (const auto& change : changes)
+      if (own.form() == "yaml")
+        paths.push_back({own.path_of(change.first).front()});
+      else if (change.second)
+        paths.push_back(own.path_of(change.first));
+    return own.form() == "json" ? RenderedConfig{text, false} : RenderedConfig{with_comments(text, comments, paths)};
+  }
+  const std::string& form = profile.forms.front();
+  const UserSettings empty(profile, form == "json" ? "{}" : "", "keys." + form, {}, trainer.releases);
+  const std::string text = empty.with(form == "json" ? changes : stated(changes, empty));
+  if (form == "json") return {print_json(parse_json(text), 2) + "\n", false};
+  return {text_of(comments, {}) + text};
+}
+
+}  // namespace memtune::trainer

@@ -1,0 +1,21 @@
+// Writes settings in the form of a trainer's config: into the user's own, or as a new text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/answer/trainer/trainers.h"
+#include "core/answer/trainer/user_settings.h"
+
+namespace memtune::trainer {
+
+struct RenderedConfig {
+  std::string text;
+  bool takes_comments = true;
+};
+
+// Throws UsageError like UserSettings::with().
+RenderedConfig render_config(const ResolvedTrainer& trainer, const UserSettings& own, const Changes& changes,
+                             const std::vector<std::string>& comments);
+
+}  // namespace memtune::trainer

@@ -1,0 +1,52 @@
+// Translates between memtune's strategies and a trainer's keys, in both directions. Both use the same data,
+// TrainerProfile::strategies.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/answer/trainer/user_settings.h"
+#include "core/plan/strategy/strategy.h"
+
+namespace memtune::trainer {
+
+struct TrainerKeys {
+  Changes changes;
+  std::vector<std::string> notes;  // notes for the user
+};
+
+// The strategy that a config amounts to.
+struct EquivalentStrategy {
+  std::string strategy;            // canonical
+  bool nearly = false;             // similar, but peak and time differ
+  std::vector<std::string> notes;  // why it is only similar, and other notes
+};
+
+class StrategyTranslator {
+ public:
+  // The references must outlive this object. `blocks` of the model; 0: unknown.
+  StrategyTranslator(const TrainerProfile& profile, const UserSettings& own,
+                     const std::map<std::string, std::string>& releases, int blocks = 0)
+      : profile_(profile), own_(own), releases_(releases), blocks_(blocks) {}
+
+  // The keys that amount to exactly `strategy` and that the trainer accepts together with the user's config. None if
+  // there are no such keys; `why` is then the reason, or "" if it is unknown.
+  std::optional<TrainerKeys> keys_of(const plan::Strategy& strategy, std::string& why) const;
+  // The strategy of the user's settings with `changes` applied; none if no strategy of memtune matches.
+  std::optional<EquivalentStrategy> meaning(const Changes& changes = {}) const;
+  // Whether any of these keys belongs to a strategy.
+  bool is_about(const Changes& changes) const;
+
+ private:
+  bool takes(TrainerKeys& keys, std::string& why) const;
+  bool may_hold(const ExclusionRule& rule, const Changes& changes) const;
+
+  const TrainerProfile& profile_;
+  const UserSettings& own_;
+  const std::map<std::string, std::string>& releases_;
+  int blocks_;
+};
+
+}  // namespace memtune::trainer

@@ -1,0 +1,204 @@
+#include "core/answer/trainer/trainer_profile.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "core/base/builtin_profile.h"
+#include "core/base/json.h"
+#include "core/base/json_object_reader.h"
+#include "core/base/text.h"
+
+namespace memtune::trainer {
+namespace {
+
+using nlohmann::json;
+
+std::map<std::string, std::string> read_texts(JsonObjectReader& object, const char* key) {
+  std::map<std::string, std::string> texts;
+  if (const json* found = object.find(key))
+    for (const auto& [name, text] : found->items()) texts[name] = text.get<std::string>();
+  return texts;
+}
+
+ReleaseRange read_range(const json& json, const std::string& path) {
+  JsonObjectReader object(json, path);
+  ReleaseRange range;
+  object.read("package", range.package);
+  object.read("since", range.since);
+  object.read("before", range.before);
+  object.require({"package"});
+  object.finish();
+  return range;
+}
+
+SettingKeyInfo read_key(const json& json, const std::string& path) {
+  JsonObjectReader object(json, path);
+  SettingKeyInfo setting;
+  object.read("kinds", setting.kinds);
+  object.require({"kinds"});
+  if (const auto* fallback = object.find("default")) setting.fallback = print_json(*fallback);
+  object.finish();
+  return setting;
+}
+
+AxisOption read_choice(const json& json, const std::string& path, const std::vector<std::string>& keys) {
+  JsonObjectReader object(json, path);
+  AxisOption choice;
+  object.read("name", choice.name);
+  object.require({"name", "set"});
+  for (const std::string& key : keys) choice.changes[key] = std::nullopt;
+  for (const auto& [key, value] : object.find("set")->items()) choice.changes[key] = print_json(value);
+  if (const auto* range = object.find("range")) choice.range = read_range(*range, object.path("range"));
+  object.finish();
+  return choice;
+}
+
+SettingAxis read_axis(const json& json, const std::string& path) {
+  JsonObjectReader object(json, path);
+  SettingAxis axis;
+  std::string name;
+  std::vector<std::string> keys;
+  object.read("name", name);
+  object.read("allow", axis.allow);
+  object.read("keys", keys);
+  for (const auto& choice : object.array("choices"))
+    axis.choices.push_back(read_choice(choice, object.path("choices", axis.choices.size()), keys));
+  object.require({"name", "choices"});
+  object.finish();
+  return axis;
+}
+
+KeyRename read_rename(const json& json, const std::string& path) {
+  JsonObjectReader object(json, path);
+  KeyRename rename;
+  object.read("from", rename.from);
+  object.read("to", rename.to);
+  object.require({"from", "to", "range"});
+  rename.range = read_range(*object.find("range"), object.path("range"));
+  object.finish();
+  return rename;
+}
+
+std::map<std::string, JsonText> read_values(JsonObjectReader& object, const char* key) {
+  std::map<std::string, JsonText> values;
+  if (const json* found = object.find(key))
+    for (const auto& [name, value] : found->items()) values[name] = print_json(value);
+  return values;
+}
+
+std::map<std::string, std::vector<std::string>> read_lists(JsonObjectReader& object, const char* key) {
+  std::map<std::string, std::vector<std::string>> lists;
+  if (const json* found = object.find(key))
+    for (const auto& [name, list] : found->items()) lists[name] = list.get<std::vector<std::string>>();
+  return lists;
+}
+
+ExclusionRule read_rule(const json& json, const std::string& path) {
+  JsonObjectReader object(json, path);
+  ExclusionRule rule;
+  object.read("reason", rule.reason);
+  object.read("note", rule.note);
+  object.require({"when", "reason"});
+  rule.when = read_values(object, "when");
+  object.finish();
+  return rule;
+}
+
+StrategyMapping read_expression(const json& json, const std::string& path) {
+  JsonObjectReader object(json, path);
+  StrategyMapping expression;
+  object.read("strategy", expression.strategy);
+  object.read("divides", expression.divides);
+  object.read("read", expression.read);
+  object.read("nearly", expression.nearly);
+  object.read("stated", expression.stated);
+  object.read("notes", expression.notes);
+  object.require({"strategy", "set"});
+  expression.set = read_values(object, "set");
+  expression.also = read_values(object, "also");
+  expression.when = read_values(object, "when");
+  if (const auto* range = object.find("range")) expression.range = read_range(*range, object.path("range"));
+  object.finish();
+  return expression;
+}
+
+ShardingKeys read_sharding(const json& json, const std::string& path) {
+  JsonObjectReader object(json, path);
+  ShardingKeys sharding;
+  object.read("notes", sharding.notes);
+  object.require({"set"});
+  sharding.set = read_values(object, "set");
+  object.finish();
+  return sharding;
+}
+
+void read_batch(const json& json, const std::string& path, TrainerProfile& profile) {
+  JsonObjectReader object(json, path);
+  object.read("micro", profile.micro_batch);
+  object.read("accumulation", profile.accumulation);
+  object.require({"micro", "accumulation"});
+  object.finish();
+}
+
+std::vector<int> parts_of(const std::string& release) {
+  std::vector<int> parts;
+  for (const std::string& part : split(release, '.')) parts.push_back(std::atoi(part.c_str()));
+  while (!parts.empty() && parts.back() == 0) parts.pop_back();
+  return parts;
+}
+
+}  // namespace
+
+TrainerProfile read_space_profile(const std::string& trainer) {
+  const json text = parse_json_object(trainer, find_profile("trainers", trainer).json);
+  JsonObjectReader object(text, trainer);
+  TrainerProfile profile;
+  std::string description;
+  object.read("description", description);
+  object.read("forms", profile.forms);
+  object.read("argument", profile.argument);
+  object.read("removal", profile.removal);
+  object.read("dotted_arguments", profile.dotted);
+  object.read("combinations", profile.combinations);
+  profile.arguments = read_texts(object, "arguments");
+  profile.program = read_texts(object, "program");
+  profile.names = read_lists(object, "names");
+  profile.closed = read_lists(object, "closed");
+  object.read("import", profile.import);
+  object.read("loss", profile.loss);
+  profile.releases = read_texts(object, "releases");
+  object.require({"settings", "axes"});
+  for (const auto& [key, setting] : object.find("settings")->items())
+    profile.settings[key] = read_key(setting, object.path("settings") + "." + key);
+  for (const json& rename : object.array("renames"))
+    profile.renames.push_back(read_rename(rename, object.path("renames", profile.renames.size())));
+  for (const json& axis : object.array("axes"))
+    profile.axes.push_back(read_axis(axis, object.path("axes", profile.axes.size())));
+  for (const json& rule : object.array("rules"))
+    profile.rules.push_back(read_rule(rule, object.path("rules", profile.rules.size())));
+  for (const json& expression : object.array("strategies"))
+    profile.strategies.push_back(read_expression(expression, object.path("strategies", profile.strategies.size())));
+  if (const json* sharding = object.find("sharding"))
+    for (const auto& [reshard, how] : sharding->items())
+      profile.sharding[reshard] = read_sharding(how, object.path("sharding") + "." + reshard);
+  if (const json* batch = object.find("batch")) read_batch(*batch, object.path("batch"), profile);
+  object.finish();
+  return profile;
+}
+
+bool matches(const json& value, const json& wanted) {
+  if (wanted.is_array())
+    return value == wanted || std::ranges::any_of(wanted, [&](const json& one) { return matches(value, one); });
+  if (!wanted.is_object()) return value == wanted;
+  if (wanted.contains("not")) return !matches(value, wanted["not"]);
+  return !value.is_null() && print_json(value).find(wanted.at("has").get<std::string>()) != std::string::npos;
+}
+
+bool in_range(const ReleaseRange& range, const std::map<std::string, std::string>& releases) {
+  const std::vector<int> here = parts_of(releases.at(range.package));
+  return (range.since.empty() || here >= parts_of(range.since)) &&
+         (range.before.empty() || here < parts_of(range.before));
+}
+
+}  // namespace memtune::trainer

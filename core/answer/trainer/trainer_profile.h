@@ -1,0 +1,108 @@
+// The data of profiles/trainers/<name>.json: a trainer's memory settings and their effects. docs/extend.md explains the
+// fields.
+#pragma once
+
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memtune::trainer {
+
+using Path = std::vector<std::string>;  // keys from outer to inner
+using JsonText = std::string;           // a value as print_json() writes it
+
+// The kinds of value that the trainer accepts for a key, and its default.
+struct SettingKeyInfo {
+  std::vector<std::string> kinds;
+  JsonText fallback = "null";
+};
+
+// Releases of a package from `since` on and before `before`; "": no bound.
+struct ReleaseRange {
+  std::string package, since, before;
+};
+
+using Changes = std::map<std::string, std::optional<JsonText>>;  // none: remove the key
+
+struct AxisOption {
+  std::string name;
+  Changes changes;
+  std::optional<ReleaseRange> range;
+};
+
+// One setting with several choices. A choice removes those keys of its axis that it does not set.
+struct SettingAxis {
+  std::string allow;  // permission that the user must give; "": none
+  std::vector<AxisOption> choices;
+};
+
+struct KeyRename {
+  std::string from, to;
+  ReleaseRange range;
+};
+
+// Key (or "$command", "$name") -> a value, a list of allowed values, {"not": value} or {"has": text}.
+using Conditions = std::map<std::string, JsonText>;
+
+// A config that meets all conditions is not run. With `note` it runs, with a warning that it does something else than
+// it seems to.
+struct ExclusionRule {
+  Conditions when;
+  std::string reason;
+  bool note = false;
+};
+
+// The keys of one of memtune's strategies, for both directions: they are written for the strategy, and a config with
+// them amounts to it.
+struct StrategyMapping {
+  std::string strategy;  // canonical; a placeholder "{n}", "{n-1}" or "{names}" takes its value from the keys
+  Conditions set;        // values that a config has; null: the key is absent. Plain values are also written
+  std::map<std::string, JsonText> also;  // written too, but not required in a config
+  Conditions when;                       // conditions on other keys
+  std::optional<ReleaseRange> range;
+  bool divides = false;  // n must divide the number of blocks, otherwise the trainer chooses other blocks
+  bool read = false;     // only read, never written
+  bool nearly = false;   // a config with these keys is only similar
+  bool stated = false;   // matches only if the config or command sets one of the keys
+  std::vector<std::string> notes;
+};
+
+// The keys for one way of sharding parameters.
+struct ShardingKeys {
+  std::map<std::string, JsonText> set;
+  std::vector<std::string> notes;
+};
+
+struct TrainerProfile {
+  std::vector<std::string> forms;  // of its config: "yaml", "json", "toml"; empty: only arguments
+  std::string argument;            // "--{key} {value}"; "": no arguments
+  std::string removal;             // "~{key}": removes a key of the config; "": the key is set to its default
+  std::map<std::string, std::string> arguments;  // for keys with another form of argument
+  bool dotted = false;  // nested keys are arguments of their own; otherwise a mapping is one value
+  std::map<std::string, std::string> releases;
+  std::map<std::string, SettingKeyInfo> settings;  // by dotted path
+  std::vector<KeyRename> renames;
+  std::vector<SettingAxis> axes;
+  std::string micro_batch, accumulation;                   // keys; both may be ""
+  std::vector<StrategyMapping> strategies;                 // the first match counts
+  std::map<std::string, ShardingKeys> sharding;            // by the words of --reshard
+  std::map<std::string, std::vector<std::string>> names;   // words of memtune's save= -> the trainer's words
+  std::map<std::string, std::vector<std::string>> closed;  // mappings that only allow `settings` and these keys
+  std::map<std::string, std::string> program;              // if the config is a program: value -> its code
+  std::string import;                                      // the import line for that code
+  std::string loss;                                        // how the trainer's loss differs from memtune's
+  std::vector<std::string> combinations;
+  std::vector<ExclusionRule> rules;
+};
+
+// Throws UsageError for an unknown trainer, with the nearest name.
+TrainerProfile read_space_profile(const std::string& trainer);
+
+// `wanted` is a value, a list of allowed values, {"not": ...} or {"has": text}.
+bool matches(const nlohmann::json& value, const nlohmann::json& wanted);
+
+bool in_range(const ReleaseRange& range, const std::map<std::string, std::string>& releases);
+
+}  // namespace memtune::trainer

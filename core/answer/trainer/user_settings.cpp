@@ -1,0 +1,311 @@
+#include "core/answer/trainer/user_settings.h"
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "core/answer/trainer/flow_text.h"
+#include "core/answer/trainer/toml_text.h"
+#include "core/answer/trainer/yaml_text.h"
+#include "core/base/bytes.h"
+#include "core/base/error.h"
+#include "core/base/json.h"
+#include "core/base/json_object_reader.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+
+namespace memtune::trainer {
+namespace {
+
+using nlohmann::json;
+
+const json kUnset(json::value_t::discarded);
+
+constexpr size_t kMaxConfigBytes = size_t{16} << 20;  // about 1000 times the size of a long config
+
+const json& member(const json& value, std::span<const std::string> path) {
+  const json* at = &value;
+  for (const std::string& key : path) {
+    if (!at->is_object() || !at->contains(key)) return kUnset;
+    at = &(*at)[key];
+  }
+  return *at;
+}
+
+std::string form_of(const std::string& name) {
+  const size_t dot = name.rfind('.');
+  const std::string ending = dot == std::string::npos ? "" : name.substr(dot + 1);
+  return ending == "yml" ? "yaml" : ending;
+}
+
+// The settings among the words of a command: "--key value", "--key=value", "key=value". "-" is accepted for "_".
+std::map<std::string, JsonText> settings_in(const std::vector<std::string>& words, const std::string& argument) {
+  std::map<std::string, JsonText> found;
+  const bool dashes = argument.starts_with("--");
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (argument.empty() || (dashes && !words[i].starts_with("--"))) continue;
+    std::string word = dashes ? words[i].substr(2) : words[i];
+    const size_t equals = word.find('=');
+    if (!dashes && equals == std::string::npos) continue;
+    std::string key = word.substr(0, equals);
+    if (dashes) std::ranges::replace(key, '-', '_');
+    const bool behind = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    found[key] = print_json(equals != std::string::npos ? read_value(word.substr(equals + 1))
+                            : behind                    ? read_value(words[i + 1])
+                                                        : json(true));
+  }
+  return found;
+}
+
+bool is_of(const json& value, const std::string& kind) {
+  if (kind == "bool") return value.is_boolean();
+  if (kind == "int") return value.is_number_integer();
+  if (kind == "number") return value.is_number();
+  if (kind == "mapping") return value.is_object();
+  if (kind == "list") return value.is_array();
+  return kind == "text" ? value.is_string() : value == json(kind);  // otherwise one fixed word
+}
+
+std::string in_words(const std::string& kind) {
+  if (kind == "bool") return "true or false";
+  if (kind == "int") return "a whole number";
+  if (kind == "number" || kind == "mapping" || kind == "list") return "a " + kind;
+  return kind == "text" ? "text" : "'" + kind + "'";
+}
+
+std::string argument_text(const json& value) {
+  if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
+  return value.is_string() ? value.get<std::string>() : print_json(value);
+}
+
+void replace(std::string& text, const std::string& what, const std::string& with) {
+  if (const size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), with);
+}
+
+std::string special_argument(std::string form, const json& value) {
+  replace(form, "{no}", value == json(false) ? "no-" : "");
+  replace(form, "{value}", argument_text(value));
+  return form;
+}
+
+// Reads flags with special forms. "--compile.enable" and "--compile.no-enable" take no value;
+// "activation-checkpoint:full" is a single word.
+void take_flags(std::vector<std::string>& words, const std::map<std::string, std::string>& arguments,
+                std::map<std::string, JsonText>& found) {
+  for (const auto& [key, form] : arguments)
+    for (const bool value : {false, true})
+      if (std::erase(words, special_argument(form, value)) > 0) found[key] = print_json(json(value));
+  for (const auto& [key, form] : arguments)
+    for (const std::string& word : words)
+      if (const std::string before = form.substr(0, form.find('{')); !form.starts_with('-') && word.starts_with(before))
+        found[key] = print_json(json(word.substr(before.size())));
+}
+
+}  // namespace
+
+struct UserSettings::Parsed {
+  std::optional<json> config, whole;  // of JSON and TOML; config and command
+  std::optional<YamlValues> yaml;
+  std::map<std::string, json> command;
+};
+
+UserSettings::~UserSettings() = default;
+
+UserSettings::UserSettings(const TrainerProfile& profile, std::string text, std::string name,
+                           std::vector<std::string> command, const std::map<std::string, std::string>& releases,
+                           Absent absent)
+    : profile_(profile),
+      text_(std::move(text)),
+      name_(std::move(name)),
+      command_line_(join(command, " ")),
+      form_(form_of(name_)),
+      parsed_(std::make_unique<Parsed>()) {
+  if (text_.size() > kMaxConfigBytes)
+    throw UsageError(name_ + " is larger than " + format_bytes(kMaxConfigBytes) + ": that is no config of a trainer");
+  if (name_.empty() && profile.argument.empty() && absent == Absent::refused)
+    throw UsageError("this trainer takes its settings from a config: --config FILE, with {config} in the command");
+  if (!name_.empty() && profile.forms.empty())
+    throw UsageError(
+        "this trainer has no config file that memtune changes: its settings are arguments ({args} in a command), or "
+        "lines of a program");
+  if (!name_.empty() && std::ranges::count(profile.forms, form_) == 0)
+    throw UsageError(name_ + ": a config of this trainer is a file ending in ." + join(profile.forms, " or ."));
+  if (text_.find('\0') != std::string::npos) throw UsageError(name_ + " has a zero byte: it is no UTF-8 text");
+  take_flags(command, profile.arguments, command_);
+  command_.merge(settings_in(command, profile.argument));
+  for (const auto& [key, value] : command_) parsed_->command[key] = parse_json(value);
+  if (form_ == "json") whole_config();
+  choose_names(releases);
+}
+
+// A renamed key has the name that the config uses, otherwise the release's name.
+void UserSettings::choose_names(const std::map<std::string, std::string>& releases) {
+  for (const KeyRename& rename : profile_.renames) {
+    const bool is_new = !own(rename.to).is_discarded();
+    if (is_new || (own(rename.from).is_discarded() && in_range(rename.range, releases)))
+      names_[rename.from] = rename.to;
+  }
+}
+
+Path UserSettings::path_of(const std::string& key) const {
+  Path path = split(key, '.');
+  if (const auto renamed = names_.find(path.front()); renamed != names_.end()) path.front() = renamed->second;
+  return path;
+}
+
+const json& UserSettings::whole_config() const {
+  std::optional<json>& config = parsed_->config;
+  if (!config) config = form_ == "json" ? parse_json_object(name_, text_) : read_whole_toml(text_, name_);
+  return *config;
+}
+
+const json& UserSettings::in_config(const std::string& key) const {
+  if (name_.empty()) return kUnset;
+  const Path path = path_of(key);
+  if (form_ == "json") return member(whole_config(), path);
+  if (form_ == "toml") {
+    const json* const found = find_in_toml(whole_config(), path, name_);
+    return found ? *found : kUnset;
+  }
+  if (!parsed_->yaml) parsed_->yaml.emplace(text_, name_);
+  const json* const top = parsed_->yaml->find(path.front());
+  return top ? member(*top, std::span(path).subspan(1)) : kUnset;
+}
+
+const json& UserSettings::whole() const {
+  if (parsed_->whole) return *parsed_->whole;
+  json all = form_ == "json" || form_ == "toml" ? whole_config() : json::object();
+  if (form_ == "yaml") {
+    if (!parsed_->yaml) parsed_->yaml.emplace(text_, name_);
+    for (const std::string& key : parsed_->yaml->keys()) all[key] = *parsed_->yaml->find(key);
+  }
+  for (const auto& [key, value] : parsed_->command) all[key] = value;
+  return parsed_->whole.emplace(std::move(all));
+}
+
+const json& UserSettings::own(const std::string& key) const {
+  const Path path = path_of(key);
+  const std::map<std::string, json>& command = parsed_->command;
+  if (const auto whole = command.find(join(path, ".")); whole != command.end()) return whole->second;
+  if (const auto outer = command.find(path.front()); outer != command.end())
+    return member(outer->second, std::span(path).subspan(1));
+  return in_config(key);
+}
+
+bool UserSettings::is_user_set(const std::string& key) const {
+  const json& value = own(key);
+  return !value.is_discarded() && !value.is_null();
+}
+
+bool UserSettings::is_in_command(const std::string& key) const {
+  const Path path = path_of(key);
+  return command_.contains(path.front()) || command_.contains(join(path, "."));
+}
+
+// False for what YAML marks by its first letter (alias, anchor, tag, multi-line text, unmatched brackets) and for
+// "${key}", a reference.
+bool UserSettings::is_read(const std::string& key) const {
+  const json& value = own(key);
+  const std::string* const text = value.get_ptr<const std::string*>();
+  return !text || text->empty() || std::string_view("$&*!|>[{").find(text->front()) == std::string_view::npos;
+}
+
+void UserSettings::refuse_merges() const {
+  if (form_ == "yaml" && whole().contains("<<"))
+    throw UsageError(name_ + ": what '<<' merges in is not read: write it out");
+}
+
+std::vector<UserSettings::WrongKind> UserSettings::wrong_kinds() const {
+  std::vector<WrongKind> wrong;
+  for (const auto& [key, setting] : profile_.settings) {
+    const json& value = own(key);
+    if (value.is_discarded() || value.is_null() || !is_read(key)) continue;
+    if (std::ranges::any_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) continue;
+    std::vector<std::string> kinds;
+    for (const std::string& kind : setting.kinds) kinds.push_back(in_words(kind));
+    wrong.push_back(
+        {key, join(path_of(key), ".") + " must be " + join(kinds, " or ") + ", not " + shorten(print_json(value), 60)});
+  }
+  return wrong;
+}
+
+void UserSettings::check_kinds() const {
+  const std::vector<WrongKind> wrong = wrong_kinds();
+  if (!wrong.empty())
+    throw UsageError((name_.empty() ? std::string("the command") : name_) + ": " + wrong.front().text);
+}
+
+json UserSettings::fallback(const std::string& key) const {
+  const auto setting = profile_.settings.find(key);
+  return setting == profile_.settings.end() ? json() : parse_json(setting->second.fallback);
+}
+
+json UserSettings::value(const std::string& key, const Changes& changes) const {
+  if (key == "$command") return command_line_.empty() ? json() : json(command_line_);
+  if (const auto changed = changes.find(key); changed != changes.end())
+    return changed->second ? parse_json(*changed->second) : fallback(key);
+  const json& value = own(key);
+  return value.is_discarded() || value.is_null() ? fallback(key) : value;
+}
+
+std::string UserSettings::with(const Changes& changes) const {
+  if (name_.empty()) return "";
+  std::string text = text_;
+  for (const auto& [key, change] : changes) {
+    const Path path = path_of(key);
+    const std::optional<json> value = change ? std::optional(parse_json(*change)) : std::nullopt;
+    text = form_ == "json"   ? put_in_flow(text, path, value, true)
+           : form_ == "toml" ? put_in_toml(text, path, value, name_)
+                             : put_in_yaml(text, path, value, name_);
+  }
+  return text;
+}
+
+void UserSettings::add_argument(const std::string& key, const json& value, std::vector<std::string>& to) const {
+  const auto special = profile_.arguments.find(key);
+  if (special != profile_.arguments.end()) {
+    for (const std::string& word : split(special_argument(special->second, value), ' ')) to.push_back(word);
+    return;
+  }
+  for (std::string word : split(value.is_discarded() ? profile_.removal : profile_.argument, ' ')) {
+    replace(word, "{key}", key);
+    replace(word, "{value}", argument_text(value));
+    to.push_back(word);
+  }
+}
+
+// A mapping that is one argument is written whole, including the user's other members.
+std::vector<std::string> UserSettings::arguments(const Changes& changes) const {
+  std::map<std::string, json> whole;
+  for (const auto& [key, value] : changes) {
+    const Path path = path_of(key);
+    if (!value && own(key).is_discarded()) continue;
+    if (profile_.dotted || path.size() == 1) {
+      const bool out = !value && !profile_.removal.empty();
+      whole[join(path, ".")] = value ? parse_json(*value) : out ? kUnset : this->value(key, changes);
+      continue;
+    }
+    if (!whole.contains(path.front())) {
+      const json outer = own(split(key, '.').front());
+      whole[path.front()] = outer.is_object() ? outer : json::object();
+    }
+    if (value)
+      whole[path.front()][path[1]] = parse_json(*value);
+    else
+      whole[path.front()].erase(path[1]);
+  }
+  std::vector<std::string> words;
+  if (profile_.argument.empty()) return words;
+  for (const bool command : {false, true})  // subcommands of the trainer come after all options
+    for (const auto& [key, value] : whole) {
+      const auto form = profile_.arguments.find(key);
+      if (command == (form != profile_.arguments.end() && !form->second.starts_with('-')))
+        add_argument(key, value, words);
+    }
+  return words;
+}
+
+}  // namespace memtune::trainer

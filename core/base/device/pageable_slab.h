@@ -1,0 +1,32 @@
+// Host memory from the system: page-aligned, not page-locked.
+#pragma once
+
+#include <cstdlib>
+
+#include "core/base/bytes.h"
+#include "core/base/device/device.h"
+#include "core/base/error.h"
+
+namespace memtune::device {
+
+class PageableSlab final : public HostSlab {
+ public:
+  explicit PageableSlab(int64_t bytes) : bytes_(bytes) {
+    const size_t rounded = (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
+    data_ = static_cast<char*>(std::aligned_alloc(kPage, rounded));
+    if (data_ == nullptr) throw OutOfHostMemoryError("the system refuses " + format_bytes(bytes) + " of host memory");
+  }
+  ~PageableSlab() override { std::free(data_); }
+  PageableSlab(const PageableSlab&) = delete;
+  PageableSlab& operator=(const PageableSlab&) = delete;
+
+  char* data() override { return data_; }
+  int64_t bytes() const override { return bytes_; }
+
+ private:
+  static constexpr size_t kPage = 4096;
+  char* data_ = nullptr;
+  int64_t bytes_;
+};
+
+}  // namespace memtune::device

@@ -1,0 +1,266 @@
+#include "core/engine/step/step_cost_recorder.h"
+
+#include <algorithm>
+#include <unordered_set>
+#include <utility>
+
+#include "core/record/trace/private_save.h"
+
+namespace memtune::step {
+namespace {
+
+using autograd::SavedStorage;
+using autograd::SavedStoragePtr;
+using plan::StepCosts;
+using Kind = StepCosts::Moment::Kind;
+
+constexpr int64_t kCudaGrain = 512;
+
+double ms_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
+  return std::chrono::duration<double, std::milli>(to - from).count();
+}
+
+}  // namespace
+
+void StepCostRecorder::begin_step() {
+  device_.reset_peak();
+  start_bytes_ = device_.memory().allocated;
+}
+
+// With gradient accumulation, only the last micro-batch is recorded.
+void StepCostRecorder::begin_pass() {
+  const int passes = part_ == Part::backward ? now_.costs.passes + 1 : 1;
+  now_ = {};
+  last_is_read_ = false;
+  units_.clear();
+  now_.costs.passes = passes;
+  now_.costs.start_bytes = start_bytes_;
+  now_.costs.grain_bytes = device_.emulated() ? 1 : kCudaGrain;
+  now_.costs.plan = plan_;
+  forget();
+  ended_early_.clear();
+  part_ = Part::forward;
+  device_.reset_peak();
+}
+
+void StepCostRecorder::begin_run(const RunningOp& op, const SavedStorageTable& values) {
+  StepCosts::Run run;
+  run.op = op.op().id;
+  run.before_bytes = device_.memory().allocated;
+  run.writes_outside = op.writes_outside();
+  for (const RunningOp::Storage storage : op.read()) {
+    const SavedStoragePtr value = values.find(storage);
+    const int id = value ? id_of(value.get()) : private_id(storage);
+    if (id >= 0 && std::ranges::count(run.reads, id) == 0) run.reads.push_back(id);
+  }
+  for (const RunningOp::Written& written : op.written())
+    if (const int id = id_of(written.value.get()); id >= 0) run.writes.push_back(id);
+  run.units = std::exchange(units_, {});
+  now_.costs.runs.push_back(std::move(run));
+  now_.runs.push_back(mark());
+  now_.run_wait_ms.push_back(0);
+  device_.reset_peak();
+}
+
+void StepCostRecorder::end_run() {
+  StepCosts::Run& run = now_.costs.runs.back();
+  run.own_bytes = std::max<int64_t>(0, device_.memory().peak_allocated - run.before_bytes);
+}
+
+int StepCostRecorder::id_of(const SavedStorage* value) const {
+  const auto found = values_.find(value);
+  return found == values_.end() ? -1 : found->second;
+}
+
+int StepCostRecorder::private_id(const c10::StorageImpl* storage) const {
+  const auto found = privates_.find(storage);
+  return found == privates_.end() ? -1 : found->second.id;
+}
+
+int StepCostRecorder::add_value(int output, int64_t bytes, bool outside) {
+  const auto id = static_cast<int>(now_.costs.values.size());
+  const auto run = static_cast<int>(now_.costs.runs.size()) - 1;
+  now_.costs.values.push_back({outside ? -1 : run, output, bytes});
+  if (!outside) now_.costs.runs.back().makes.push_back(id);
+  return id;
+}
+
+// A private tensor is reported before it may become a value.
+void StepCostRecorder::made(const SavedStoragePtr& value, const at::Storage& storage) {
+  const trace::ValueKey key = value->key();
+  const int known = key.output == kPrivateSave ? private_id(storage.unsafeGetStorageImpl()) : -1;
+  values_[value.get()] = known >= 0 ? known : add_value(key.output, key.bytes, key.op < 0);
+  known_.push_back(value);
+}
+
+void StepCostRecorder::saved(const SavedTensorHandle& tensor, const SavedStorage& value) {
+  if (const int id = id_of(&value); id >= 0) add_saved(tensor, id);
+}
+
+void StepCostRecorder::saved_private(const SavedTensorHandle& tensor, const at::Storage& storage) {
+  const c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
+  const auto [found, is_new] = privates_.try_emplace(key, Private{storage.getWeakStorageImpl(), 0});
+  if (is_new) found->second.id = add_value(kPrivateSave, static_cast<int64_t>(storage.nbytes()), false);
+  add_saved(tensor, found->second.id);
+}
+
+void StepCostRecorder::cast(const at::Storage& storage, const SavedStoragePtr& source) {
+  const int of = id_of(source.get());
+  now_.costs.values[private_id(storage.unsafeGetStorageImpl())].cast_of = of < 0 ? StepCosts::kCastOfOther : of;
+}
+
+void StepCostRecorder::add_saved(const SavedTensorHandle& tensor, int value) {
+  const auto id = static_cast<int>(now_.costs.saved.size());
+  if (!tensors_.try_emplace(&tensor, id).second) return;
+  now_.costs.saved.push_back({value, static_cast<int>(now_.costs.runs.size()) - 1});
+  now_.costs.runs.back().saves.push_back(id);
+}
+
+void StepCostRecorder::end_forward() {
+  part_ = Part::backward;
+  privates_.clear();
+  now_.runs.push_back(mark());
+  device_.reset_peak();
+  for (const int saved : ended_early_) {
+    see_peak();
+    add_moment(Kind::end, saved);
+  }
+}
+
+// The peak since the previous entry belongs to that entry.
+void StepCostRecorder::see_peak() {
+  last_peak() = device_.memory().peak_allocated;
+  device_.reset_peak();
+}
+
+int64_t& StepCostRecorder::last_peak() {
+  StepCosts& costs = now_.costs;
+  if (last_is_read_) return costs.sharding.reads.back().peak_bytes;
+  return costs.moments.empty() ? costs.before_peak_bytes : costs.moments.back().peak_bytes;
+}
+
+void StepCostRecorder::before_read(const std::vector<int>& units) {
+  if (part_ == Part::forward) units_ = units;
+  if (part_ == Part::backward) {
+    see_peak();
+    now_.costs.sharding.reads.push_back({.moment = static_cast<int>(now_.costs.moments.size()), .units = units});
+    last_is_read_ = true;
+  }
+  read_began_ = Clock::now();
+}
+
+// Units are freed before others are gathered, so memory during a read is never above that before or after it.
+void StepCostRecorder::after_read() {
+  const double waited_ms = ms_between(read_began_, Clock::now());
+  if (part_ == Part::forward && !now_.run_wait_ms.empty()) now_.run_wait_ms.back() += waited_ms;
+  if (part_ != Part::backward) return;
+  StepCosts::UnitRead& read = now_.costs.sharding.reads.back();
+  read.wait_ms = waited_ms;
+  read.before_bytes = read.peak_bytes = device_.memory().allocated;
+  now_.unpack_wait_ms.back() += waited_ms;
+  device_.reset_peak();
+}
+
+// Gradients may be views of one storage, which counts once.
+void StepCostRecorder::see_gradients() {
+  if (parameters_.empty()) return;
+  const int64_t grain = now_.costs.grain_bytes;
+  std::unordered_set<const c10::StorageImpl*> seen;
+  int64_t bytes = 0;
+  for (const at::Tensor& parameter : parameters_) {
+    const at::Tensor& gradient = parameter.grad();
+    if (!gradient.defined() || !gradient.has_storage()) continue;
+    if (seen.insert(gradient.storage().unsafeGetStorageImpl()).second)
+      bytes += (static_cast<int64_t>(gradient.storage().nbytes()) + grain - 1) / grain * grain;
+  }
+  now_.costs.gradient_bytes.push_back(bytes);
+}
+
+void StepCostRecorder::add_moment(Kind kind, int saved) {
+  const int64_t allocated = device_.memory().allocated;
+  see_gradients();
+  now_.costs.moments.push_back({kind, saved, 0, 0, allocated, allocated});
+  last_is_read_ = false;
+  if (kind == Kind::unpack) now_.unpack_wait_ms.push_back(0);
+}
+
+void StepCostRecorder::unpack_began(const SavedTensorHandle& tensor) {
+  if (part_ != Part::backward || !tensors_.contains(&tensor)) return;
+  see_peak();
+  now_.unpack_began.push_back(mark());
+}
+
+void StepCostRecorder::unpack_ended(const SavedTensorHandle& tensor) {
+  const auto found = tensors_.find(&tensor);
+  if (part_ != Part::backward || found == tensors_.end()) return;
+  now_.unpack_ended.push_back(reruns_ ? mark() : now_.unpack_began.back());
+  add_moment(Kind::unpack, found->second);
+  if (reruns_) device_.reset_peak();
+}
+
+void StepCostRecorder::release_began(const SavedTensorHandle& tensor) {
+  const auto found = tensors_.find(&tensor);
+  if (found == tensors_.end()) return;
+  if (part_ == Part::forward) ended_early_.push_back(found->second);
+  if (part_ == Part::backward) {
+    see_peak();
+    add_moment(Kind::end, found->second);
+    ending_ = true;
+  }
+  tensors_.erase(found);  // another tensor may reuse its address
+}
+
+void StepCostRecorder::release_ended() {
+  if (std::exchange(ending_, false)) device_.reset_peak();
+}
+
+void StepCostRecorder::end_backward() {
+  if (part_ != Part::backward) return;
+  see_peak();
+  see_gradients();
+  now_.unpack_began.push_back(mark());
+  part_ = Part::behind;
+}
+
+void StepCostRecorder::end_step() {
+  if (part_ != Part::behind) return;
+  now_.end = mark();
+  device_.synchronize();
+  now_.costs.after_peak_bytes = device_.memory().peak_allocated;
+  take_times(now_);
+  steps_.push_back(std::move(now_.costs));
+  part_ = Part::none;
+  now_ = {};
+  forget();
+}
+
+void StepCostRecorder::forget() {
+  values_.clear();
+  known_.clear();
+  privates_.clear();
+  tensors_.clear();
+}
+
+void StepCostRecorder::take_times(Step& step) {
+  const auto ms = [](const Mark& from, const Mark& to) { return to.event->ms_since(*from.event); };
+  const auto without = [](double wait_ms, double of_ms) { return std::max(0.0, of_ms - wait_ms); };
+  for (size_t i = 0; i < step.costs.runs.size(); ++i) {
+    const double wait_ms = step.run_wait_ms[i];
+    step.costs.runs[i].ms = without(wait_ms, ms(step.runs[i], step.runs[i + 1]));
+    step.costs.runs[i].host_ms = without(wait_ms, ms_between(step.runs[i].host, step.runs[i + 1].host));
+    step.costs.sharding.forward_wait_ms += wait_ms;
+  }
+  size_t i = 0;
+  for (StepCosts::Moment& moment : step.costs.moments) {
+    if (moment.kind != Kind::unpack) continue;
+    const double wait_ms = step.unpack_wait_ms[i + 1];
+    moment.ms = without(wait_ms, ms(step.unpack_ended[i], step.unpack_began[i + 1]));
+    moment.host_ms = without(wait_ms, ms_between(step.unpack_ended[i].host, step.unpack_began[i + 1].host));
+    step.costs.rerun_ms += ms(step.unpack_began[i], step.unpack_ended[i]);
+    ++i;
+  }
+  step.costs.before_ms = without(step.unpack_wait_ms.front(), ms(step.runs.back(), step.unpack_began.front()));
+  step.costs.after_ms = ms(step.unpack_began.back(), step.end);
+}
+
+}  // namespace memtune::step

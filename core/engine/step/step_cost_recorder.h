@@ -1,0 +1,113 @@
+// Records what a step costs, per op and per saved tensor, as plan::StepCosts for the planner. The executor reports
+// the events, under a plan that offloads nothing. The caller marks where a step begins and ends. Time of recomputation
+// between the request for a saved tensor and its arrival is recorded separately. Memory of recomputation is not
+// recorded.
+//
+//   recorder.begin_step();  forward and backward of each micro-batch;  recorder.end_backward();  optimizer;  device is
+//   idle; recorder.end_step();                     ... a few times ...                  recorder.costs()
+//
+// Each op costs two timed events and a reset of the device's peak. Thread: the training thread.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/device/device.h"
+#include "core/engine/step/running_op.h"
+#include "core/engine/step/saved_tensor_handle.h"
+#include "core/plan/facts/step_costs.h"
+
+namespace memtune::step {
+
+class StepCostRecorder {
+ public:
+  // `plan`: the plan that the executor runs. `parameters`: trained parameters, whose gradient bytes are recorded;
+  // empty: none.
+  StepCostRecorder(device::Device& device, plan::Plan plan, std::vector<at::Tensor> parameters)
+      : device_(device),
+        plan_(std::move(plan)),
+        parameters_(std::move(parameters)),
+        reruns_(plan_.places(plan::TensorPlacement::recompute)) {}
+
+  void begin_step();
+  void end_backward();
+  void end_step();
+
+  // Called by the executor: around the forward and each of its ops, and for each new value.
+  void begin_pass();
+  void end_forward();
+  void begin_run(const RunningOp& op, const SavedStorageTable& values);
+  void end_run();
+  void made(const autograd::SavedStoragePtr& value, const at::Storage& storage);
+  // Called by the executor for each saved tensor: a view of a value, or the running op's private tensor. If a tensor is
+  // reported twice, the first report counts.
+  void saved(const SavedTensorHandle& tensor, const autograd::SavedStorage& value);
+  void saved_private(const SavedTensorHandle& tensor, const at::Storage& storage);
+  void cast(const at::Storage& storage, const autograd::SavedStoragePtr& source);  // source null: of a parameter
+  // Called by the executor during the life of a saved tensor.
+  void unpack_began(const SavedTensorHandle& tensor);   // before it is reloaded or recomputed
+  void unpack_ended(const SavedTensorHandle& tensor);   // it is on the device now
+  void release_began(const SavedTensorHandle& tensor);  // before its bytes are released
+  void release_ended();                                 // after its bytes are released
+  // Called by the gathers of sharded parameters: around gathering the units that a forward op or backward node is about
+  // to read.
+  void before_read(const std::vector<int>& units);
+  void after_read();
+
+  // Medians of times and maxima of memory over the recorded steps. Empty if there are none or they did not run the same
+  // ops.
+  std::optional<plan::StepCosts> costs() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Mark {  // a boundary between entries
+    device::EventPtr event;
+    Clock::time_point host;
+  };
+  struct Step {
+    plan::StepCosts costs;
+    std::vector<Mark> runs;                        // one per entry, and the end of the last entry
+    std::vector<Mark> unpack_began, unpack_ended;  // one per unpack; `unpack_began` also has the end of backward
+    // Host time spent waiting for gathers: after the start of each run; before the first unpack and after each unpack.
+    std::vector<double> run_wait_ms, unpack_wait_ms = {0};
+    Mark end;
+  };
+  struct Private {
+    c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // weak reference: the address is not reused
+    int id;
+  };
+
+  Mark mark() { return {device_.record_timed(device::Stream::compute), Clock::now()}; }
+  void forget();
+  void see_peak();
+  int64_t& last_peak();
+  void see_gradients();
+  void add_moment(plan::StepCosts::Moment::Kind kind, int saved);
+  void add_saved(const SavedTensorHandle& tensor, int value);
+  int add_value(int output, int64_t bytes, bool outside);
+  int id_of(const autograd::SavedStorage* value) const;  // -1: none
+  int private_id(const c10::StorageImpl* storage) const;
+  static void take_times(Step& step);
+
+  device::Device& device_;
+  const plan::Plan plan_;
+  const std::vector<at::Tensor> parameters_;
+  const bool reruns_;
+  Step now_;
+  enum class Part { none, forward, backward, behind } part_ = Part::none;
+  std::unordered_map<const autograd::SavedStorage*, int> values_;
+  std::vector<std::weak_ptr<autograd::SavedStorage>> known_;       // weak references: the addresses are not reused
+  std::unordered_map<const c10::StorageImpl*, Private> privates_;  // of this forward
+  std::unordered_map<const SavedTensorHandle*, int> tensors_;
+  bool last_is_read_ = false;  // the last entry of backward is a read of units
+  std::vector<int> units_;     // units that the next op reads
+  Clock::time_point read_began_;
+  bool ending_ = false;           // the last moment is an end whose bytes are not released yet
+  std::vector<int> ended_early_;  // indices into `saved` of tensors that ended during forward
+  int64_t start_bytes_ = 0;
+  std::vector<plan::StepCosts> steps_;
+};
+
+}  // namespace memtune::step

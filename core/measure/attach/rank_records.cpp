@@ -1,0 +1,160 @@
+#include "core/measure/attach/rank_records.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <map>
+
+namespace memtune::attach {
+namespace {
+
+using result::Measurement;
+
+// Step times by step number. Steps that include a save count only if there are no others.
+std::map<int64_t, double> times_of(const TrainingProcessRecords& rank, StepPhase phase) {
+  std::map<int64_t, double> alone, all;
+  for (const StepRecord& step : rank.steps) {
+    if (step.phase != phase || !step.ms) continue;
+    all[step.number] = *step.ms;
+    if (step.save_ms == 0) alone[step.number] = *step.ms;
+  }
+  return alone.empty() ? all : alone;
+}
+
+std::vector<double> values_of(const std::map<int64_t, double>& times) {
+  std::vector<double> values;
+  for (const auto& [number, ms] : times) values.push_back(ms);
+  return values;
+}
+
+// For each step that all ranks took, the time of the slowest rank.
+std::vector<double> slowest_times(const RankRecords& team, StepPhase phase) {
+  std::map<int64_t, double> slowest = times_of(*team.ranks.front(), phase);
+  for (const TrainingProcessRecords* rank : team.ranks) {
+    const std::map<int64_t, double> times = times_of(*rank, phase);
+    std::erase_if(slowest, [&](const auto& step) { return !times.contains(step.first); });
+    for (auto& [number, ms] : slowest) ms = std::max(ms, times.at(number));
+  }
+  return values_of(slowest);
+}
+
+double optimizer_ms(const TrainingProcessRecords& rank) {
+  std::vector<double> times;
+  for (const StepRecord& step : rank.steps)
+    if (step.phase == StepPhase::measured && step.optimizer_ms && !step.skipped) times.push_back(*step.optimizer_ms);
+  return times.empty() ? 0 : median_of(times);
+}
+
+result::PeakMemory peak_of(const TrainingProcessRecords& rank) {
+  result::PeakMemory peak;
+  for (const StepRecord& step : rank.steps) {
+    if (step.phase > StepPhase::measured) continue;
+    peak.allocated = std::max(peak.allocated, step.allocated_bytes);
+    peak.reserved = std::max(peak.reserved, step.reserved_bytes);
+    peak.device = std::max(peak.device, step.device_bytes);
+  }
+  return peak;
+}
+
+// The loss whose gradient the step applies: the sum over its micro-batches.
+double loss_of(const StepRecord& step) {
+  double sum = 0;
+  for (const double loss : step.losses) sum += loss;
+  return sum;
+}
+
+std::vector<double> losses_of(const TrainingProcessRecords& rank) {
+  std::vector<double> losses;
+  for (const StepRecord& step : rank.steps)
+    if (!step.losses.empty()) losses.push_back(loss_of(step));
+  return losses;
+}
+
+result::RankMeasurement share_of(const TrainingProcessRecords& rank) {
+  return {rank.rank, result::summarize(values_of(times_of(rank, StepPhase::measured))), peak_of(rank),
+          optimizer_ms(rank), losses_of(rank)};
+}
+
+std::string processor() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+  return "CPU (" + std::to_string(cores) + (cores == 1 ? " core)" : " cores)");
+}
+
+std::string device_of(const RankRecords& team) {
+  if (!team.ranks.front()->cuda) return processor();
+  const std::string count = team.ranks.size() > 1 ? std::to_string(team.ranks.size()) + " × " : "";
+  return count + team.ranks.front()->device;
+}
+
+}  // namespace
+
+double median_of(std::vector<double> values) { return result::summarize(std::move(values)).median; }
+
+RankRecords rank_records_of(std::span<const TrainingProcessRecords> processes) {
+  RankRecords team;
+  for (const TrainingProcessRecords& process : processes) {
+    if (process.steps.empty()) continue;
+    const auto same = std::ranges::find(team.ranks, process.rank, &TrainingProcessRecords::rank);
+    if (same == team.ranks.end()) {
+      team.ranks.push_back(&process);
+      continue;
+    }
+    ++team.ignored;
+    if (process.done && !(*same)->done) *same = &process;
+  }
+  std::ranges::sort(team.ranks, {}, &TrainingProcessRecords::rank);
+  return team;
+}
+
+void fill_measurement(const RankRecords& team, Measurement& to) {
+  if (team.ranks.empty()) return;
+  to.step_ms = result::summarize(slowest_times(team, StepPhase::measured));
+  to.noisy = result::is_noisy(to.step_ms);
+  for (const TrainingProcessRecords* rank : team.ranks) {
+    const result::RankMeasurement share = share_of(*rank);
+    to.peak_bytes.allocated = std::max(to.peak_bytes.allocated, share.peak_bytes.allocated);
+    to.peak_bytes.reserved = std::max(to.peak_bytes.reserved, share.peak_bytes.reserved);
+    to.peak_bytes.device = std::max(to.peak_bytes.device, share.peak_bytes.device);
+    to.optimizer_ms = std::max(to.optimizer_ms, share.optimizer_ms);
+    if (team.ranks.size() > 1) to.ranks.push_back(share);
+  }
+  to.loss = losses_of(*team.ranks.front());
+  to.device = device_of(team);
+  to.dtype = team.ranks.front()->dtype;
+  const double traced_ms = median_of(slowest_times(team, StepPhase::traced));
+  if (traced_ms > 0 && to.step_ms.median > 0) to.profiler_overhead = traced_ms / to.step_ms.median - 1;
+}
+
+const TrainingProcessRecords& slowest_rank(const RankRecords& team) {
+  const auto time = [](const TrainingProcessRecords* rank) {
+    return median_of(values_of(times_of(*rank, StepPhase::measured)));
+  };
+  return **std::ranges::max_element(team.ranks, {}, time);
+}
+
+std::vector<result::SaveMeasurement> save_figures(const RankRecords& team, const Measurement& measurement) {
+  if (team.ranks.empty() || team.ranks.front()->saves.empty()) return {};
+  std::map<int64_t, SaveRecord> states;  // files of one step are one state
+  for (const SaveRecord& save : team.ranks.front()->saves) {
+    states[save.step].ms += save.ms;
+    states[save.step].bytes += save.bytes;
+  }
+  result::SaveMeasurement figures;
+  figures.mode = "own";
+  figures.saves = static_cast<int64_t>(states.size());
+  figures.first_blocked_ms = states.begin()->second.ms;
+  std::vector<double> blocked;
+  for (const auto& [step, state] : states) {
+    blocked.push_back(state.ms);
+    figures.bytes = std::max(figures.bytes, state.bytes);
+  }
+  figures.blocked_ms = median_of(blocked);
+  figures.most_blocked_ms = *std::ranges::max_element(blocked);
+  figures.step_ms = measurement.step_ms.median;
+  figures.no_slowdown = "the command's own saves are seen, not what they do to later steps";
+  return {figures};
+}
+
+}  // namespace memtune::attach

@@ -1,0 +1,209 @@
+#include "core/measure/attach/supervisor.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/measure/attach/descendants.h"
+#include "core/measure/process/child.h"
+
+namespace memtune::attach {
+namespace {
+
+using process::c_strings;
+using process::Pipe;
+using process::receive;
+using process::write_value;
+
+constexpr char kAsk = 't', kEnd = 'k';
+constexpr int kTries = 5000, kBetweenTries_us = 2000;  // a process in a system call may take seconds to die
+constexpr int kTriesOfGuardian = kTries + 1000;
+
+// Message of the supervisor: why the command could not be started, or how it ended.
+struct Word {
+  int error = 0, status = 0;
+};
+
+struct Child {
+  char* const* arguments;
+  char* const* environment;
+  int log, trouble;
+};
+
+[[noreturn]] void become_command(const Child& child) {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if another process kills the supervisor
+  ::setpgid(0, 0);
+  process::reset_signals();
+  const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  const bool placed = nothing >= 0 && ::dup2(nothing, STDIN_FILENO) >= 0 && ::dup2(child.log, STDOUT_FILENO) >= 0 &&
+                      ::dup2(child.log, STDERR_FILENO) >= 0;
+  if (placed) ::execvpe(child.arguments[0], child.arguments, child.environment);
+  write_value(child.trouble, errno);
+  ::_exit(127);
+}
+
+// Returns 0 if the command runs, else errno.
+int start(Child child, pid_t& pid) {
+  Pipe trouble;
+  child.trouble = trouble.write.get();
+  pid = ::fork();
+  if (pid == 0) become_command(child);
+  if (pid < 0) return errno;
+  trouble.write = FileDescriptor();
+  int error = 0;
+  return receive(trouble.read.get(), error) ? error : 0;
+}
+
+// Sends SIGKILL until no descendant is left. It looks twice each time: one look can miss a process whose parent ends
+// meanwhile.
+template <class Reap>
+void end_descendants(pid_t of, Reap reap) {
+  for (int tries = 0; tries < kTries && signal_descendants(SIGKILL, of) + signal_descendants(SIGKILL, of) > 0;
+       ++tries) {
+    ::usleep(kBetweenTries_us);
+    reap();
+  }
+}
+
+// Returns false if the supervisor was stopped or does not end, because the command can signal it.
+bool ends_by_itself(pid_t supervisor) {
+  for (int tries = 0; tries < kTriesOfGuardian; ++tries) {
+    int status = 0;
+    const pid_t changed = ::waitpid(supervisor, &status, WNOHANG | WUNTRACED);
+    if (changed != 0 && !(changed < 0 && errno == EINTR)) return changed < 0 || !WIFSTOPPED(status);
+    ::usleep(kBetweenTries_us);
+  }
+  return false;
+}
+
+// Receives the supervisor's first message. If the command stops the supervisor before that, SIGCONT resumes it. Returns
+// false if it ended without a message, or was stopped too often.
+bool hear_first(int told, pid_t supervisor, Word& word) {
+  constexpr int kMaxStops = 1000, kBetweenLooks_ms = 2;
+  for (int stops = 0; stops < kMaxStops;) {
+    pollfd waiting{told, POLLIN, 0};
+    if (::poll(&waiting, 1, kBetweenLooks_ms) > 0) return receive(told, word);
+    int status = 0;
+    if (::waitpid(supervisor, &status, WNOHANG | WUNTRACED) != supervisor || !WIFSTOPPED(status)) continue;
+    ::kill(supervisor, SIGCONT);
+    ++stops;
+  }
+  end_descendants(supervisor, [] {});
+  ::kill(supervisor, SIGKILL);
+  word.error = ECANCELED;
+  return false;
+}
+
+// The supervisor process.
+class Subreaper {
+ public:
+  Subreaper(int orders, int told) : command_pipe_(orders), status_pipe_(told) {
+    ::setpgid(0, 0);  // Ctrl-C is only for memtune
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGQUIT}) ::signal(signal, SIG_IGN);
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    ::sigprocmask(SIG_BLOCK, &children, nullptr);
+    ended_ = FileDescriptor(::signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+
+  void watch(const Child& child) {
+    if (const int error = start(child, command_)) {
+      write_value(status_pipe_, Word{error, 0});
+      return;
+    }
+    write_value(status_pipe_, Word{});
+    for (char order = 0; order != kEnd;) {
+      pollfd waiting[] = {{command_pipe_, POLLIN, 0}, {ended_.get(), POLLIN, 0}};
+      ::poll(waiting, 2, -1);
+      signalfd_siginfo info;
+      while (::read(ended_.get(), &info, sizeof info) > 0) {
+      }
+      reap();
+      if (waiting[0].revents == 0) continue;
+      if (!receive(command_pipe_, order)) order = kEnd, alone_ = true;
+      if (order == kAsk) signal_descendants(SIGTERM);
+    }
+    end_descendants(::getpid(), [this] { reap(); });
+  }
+  bool alone() const { return alone_; }
+
+ private:
+  void reap() {
+    int status = 0;
+    for (pid_t pid; (pid = ::waitpid(-1, &status, WNOHANG)) > 0;)
+      if (pid == command_) write_value(status_pipe_, Word{0, status});
+  }
+
+  int command_pipe_, status_pipe_;
+  FileDescriptor ended_;
+  pid_t command_ = -1;
+  bool alone_ = false;
+};
+
+}  // namespace
+
+Supervisor::Supervisor(const std::vector<std::string>& command, const std::vector<std::string>& environment, int log,
+                       const std::filesystem::path& folder) {
+  Pipe orders, told;
+  const std::vector<char*> arguments = c_strings(command), variables = c_strings(environment);
+  pid_ = ::fork();
+  if (pid_ < 0) throw system_error("cannot run " + command.front(), errno);
+  if (pid_ == 0) {
+    orders.write = FileDescriptor();
+    told.read = FileDescriptor();
+    Subreaper between(orders.read.get(), told.write.get());
+    between.watch({arguments.data(), variables.data(), log, -1});
+    std::error_code ignored;
+    if (between.alone()) std::filesystem::remove_all(folder, ignored);
+    ::_exit(0);
+  }
+  command_pipe_ = std::move(orders.write);
+  status_pipe_ = std::move(told.read);
+  told.write = FileDescriptor();
+  Word word;
+  if (hear_first(status_pipe_.get(), pid_, word) && word.error == 0) return;
+  ::waitpid(pid_, nullptr, 0);
+  pid_ = -1;
+  throw UsageError("cannot run '" + command.front() + "': " + std::strerror(word.error));
+}
+
+Supervisor::~Supervisor() { end(); }
+
+std::optional<int> Supervisor::status() {
+  pollfd waiting{status_pipe_.get(), POLLIN, 0};
+  if (!status_ && status_pipe_.get() >= 0 && ::poll(&waiting, 1, 0) > 0) read_status();
+  return status_;
+}
+
+void Supervisor::read_status() {
+  Word word;
+  // Without a message the supervisor was killed, and the command with it.
+  status_ = receive(status_pipe_.get(), word) ? word.status : SIGKILL;
+  status_pipe_ = FileDescriptor();
+}
+
+void Supervisor::terminate() { write_value(command_pipe_.get(), kAsk); }
+
+void Supervisor::end() {
+  if (pid_ < 0) return;
+  write_value(command_pipe_.get(), kEnd);
+  if (!ends_by_itself(pid_)) {
+    end_descendants(pid_, [] {});  // orphans belong to the supervisor while it lives
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+  }
+  pid_ = -1;
+  if (!status_ && status_pipe_.get() >= 0) read_status();
+}
+
+}  // namespace memtune::attach

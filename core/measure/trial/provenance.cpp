@@ -1,0 +1,38 @@
+#include "core/measure/trial/provenance.h"
+
+#include <torch/headeronly/version.h>
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "core/base/text.h"
+#include "core/measure/profiler/doctor.h"
+
+namespace memtune::trial {
+namespace {
+
+// "AMD EPYC 9654 96-Core Processor, 192 cores"
+std::string machine() {
+  const std::string cores = std::to_string(std::thread::hardware_concurrency()) + " cores";
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(':');
+    if (line.starts_with("model name") && colon != std::string::npos)
+      return trim(line.substr(colon + 1)) + ", " + cores;
+  }
+  return cores;
+}
+
+std::string model(const plan::ModelSource& source) {
+  return source.path.empty() ? "a built-in profile" : std::filesystem::path(source.path).filename().string();
+}
+
+}  // namespace
+
+trace::Provenance find_provenance(const plan::TrialRequest& request) {
+  return {trace::utc_now(),           request.command, model(request.model), MEMTUNE_VERSION, TORCH_VERSION,
+          profiler::driver_release(), machine()};
+}
+
+}  // namespace memtune::trial

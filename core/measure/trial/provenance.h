@@ -1,0 +1,12 @@
+// The origin of a trial's trace, for its header: command, model, versions and machine.
+#pragma once
+
+#include "core/plan/request/trial_request.h"
+#include "core/record/trace/trace_event.h"
+
+namespace memtune::trial {
+
+// Unknown fields stay empty.
+trace::Provenance find_provenance(const plan::TrialRequest& request);
+
+}  // namespace memtune::trial

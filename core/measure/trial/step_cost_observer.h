@@ -1,0 +1,81 @@
+// Reports to a cost recorder where the recorded steps begin and end, and how long they gather parameters.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "core/engine/shard/sharded_parameters.h"
+#include "core/engine/step/plan_executor.h"
+#include "core/engine/step/step_cost_recorder.h"
+#include "core/measure/trial/step_runner.h"
+
+namespace memtune::trial {
+
+class StepCostObserver final : public StepObserver, shard::UnitGatherObserver {
+ public:
+  // Executor and sharded parameters outlive it. The executor is of that plan, which offloads nothing. `parameters`:
+  // those whose gradients are counted. `sharded` null: the model is not sharded.
+  StepCostObserver(device::Device& device, step::PlanExecutor& executor, const plan::Plan& plan,
+                   std::vector<at::Tensor> parameters, shard::ShardedParameters* sharded)
+      : recorder_(device, plan, std::move(parameters)), executor_(executor), parameters_(sharded) {
+    executor_.set_cost_recorder(&recorder_);
+    if (!parameters_) return;
+    parameters_->set_watcher(this);
+    gather_ms_.resize(parameters_->unit_sizes().size());
+  }
+  ~StepCostObserver() override {
+    executor_.set_cost_recorder(nullptr);
+    if (parameters_) parameters_->set_watcher(nullptr);
+  }
+  StepCostObserver(const StepCostObserver&) = delete;
+  StepCostObserver& operator=(const StepCostObserver&) = delete;
+
+  void begin_forward() override { recorder_.begin_step(); }
+  void begin_optimizer() override { recorder_.end_backward(); }
+  void end_step() override {
+    recorder_.end_step();
+    note_gathers();
+  }
+  void begin_timing() override {}
+
+  std::optional<plan::StepCosts> costs() const {
+    std::optional<plan::StepCosts> costs = recorder_.costs();
+    if (costs && parameters_)
+      for (const auto& [name, bytes] : parameters_->unit_sizes())
+        costs->sharding.units.push_back({name, bytes, median(gather_ms_[costs->sharding.units.size()])});
+    return costs;
+  }
+
+ private:
+  void before_read(const std::vector<int>& units) override { recorder_.before_read(units); }
+  void after_read() override { recorder_.after_read(); }
+  void gathered(int unit, std::vector<shard::PendingCollectivePtr> by) override {
+    gathers_.emplace_back(unit, std::move(by));
+  }
+
+  // The rows of a unit are gathered in parallel, so the longest counts.
+  void note_gathers() {
+    for (const auto& [unit, by] : gathers_) {
+      std::chrono::nanoseconds took{0};
+      for (const auto& each : by) took = std::max(took, each->took());
+      if (took.count() > 0) gather_ms_[unit].push_back(std::chrono::duration<double, std::milli>(took).count());
+    }
+    gathers_.clear();
+  }
+
+  static double median(std::vector<double> samples) {
+    if (samples.empty()) return 0;
+    std::ranges::sort(samples);
+    return samples[samples.size() / 2];
+  }
+
+  step::StepCostRecorder recorder_;
+  step::PlanExecutor& executor_;
+  shard::ShardedParameters* parameters_;
+  std::vector<std::pair<int, std::vector<shard::PendingCollectivePtr>>> gathers_;  // of this step
+  std::vector<std::vector<double>> gather_ms_;                                     // by unit
+};
+
+}  // namespace memtune::trial

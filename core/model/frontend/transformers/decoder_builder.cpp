@@ -1,0 +1,114 @@
+#include "core/model/frontend/transformers/decoder_builder.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace memtune::frontend {
+
+using c10::IValue;
+using model::NormKind;
+
+DecoderBuilder::DecoderBuilder(program::Program& program, const model::TransformersConfig& config,
+                               TransformersWeights& weights, at::TensorOptions options, const DecoderOptions& setting)
+    : emit_(program),
+      config_(config),
+      weights_(weights),
+      setting_(setting),
+      dtype_(c10::typeMetaToScalarType(options.dtype())),
+      device_(options.device()) {}
+
+Value DecoderBuilder::shape(const std::vector<int64_t>& rest) {
+  Values sizes = {batch_, length_};
+  for (const int64_t size : rest) sizes.push_back(emit_.constant(size));
+  return emit_.list(c10::ListType::ofInts(), sizes);
+}
+
+Value DecoderBuilder::parameter(const std::string& path, at::IntArrayRef shape, WeightInit filling) {
+  return emit_.parameter(path, weights_.make(path, shape, filling));
+}
+
+Value DecoderBuilder::expert_weights(const std::string& path, std::string_view name, at::IntArrayRef shape) {
+  const model::ExpertModuleNames& names = family().experts;
+  const std::vector<std::string_view> stored =
+      name == "down_proj" ? std::vector{names.down} : std::vector{names.gate, names.up};
+  const std::string whole = path + "." + std::string(name);
+  return emit_.parameter(whole, weights_.make_stacked(whole, shape, stored));
+}
+
+Value DecoderBuilder::linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias) {
+  if (family().transposed_weights) return transposed_linear(x, path, in, out);
+  const Emitter::InRegion region(emit_, path, "Linear");
+  const Value weight = parameter(path + ".weight", {out, in}, WeightInit::noise);
+  if (!bias) return emit_.op("aten::linear", "", {x, weight});
+  return emit_.op("aten::linear", "", {x, weight, parameter(path + ".bias", {out}, WeightInit::zeros)});
+}
+
+Value DecoderBuilder::transposed_linear(Value x, const std::string& path, int64_t in, int64_t out) {
+  const Emitter::InRegion region(emit_, path, "Conv1D");
+  const Value weight = parameter(path + ".weight", {in, out}, WeightInit::noise);
+  const Value bias = parameter(path + ".bias", {out}, WeightInit::zeros);
+  return emit_.op("aten::view", "", {emit_.op("aten::addmm", "", {bias, rows(x, in), weight}), shape({out})});
+}
+
+Value DecoderBuilder::norm(Value x, const std::string& path, int64_t width) {
+  if (family().norm == NormKind::layer) return layer_norm(x, path, width, /*bias=*/true);
+  return family().norm == NormKind::layer_in_float ? layer_norm_in_float(x, path, width) : rms_norm(x, path, width);
+}
+
+Value DecoderBuilder::layer_norm(Value x, const std::string& path, int64_t width, bool bias) {
+  const Emitter::InRegion region(emit_, path, "LayerNorm");
+  const Value weight = parameter(path + ".weight", {width}, WeightInit::ones);
+  const OpArgument added =
+      bias ? OpArgument(parameter(path + ".bias", {width}, WeightInit::zeros)) : OpArgument(IValue());
+  return emit_.op("aten::layer_norm", "", {x, std::vector<int64_t>{width}, weight, added, config_.epsilon, true});
+}
+
+Value DecoderBuilder::layer_norm_in_float(Value x, const std::string& path, int64_t width) {
+  const Emitter::InRegion region(emit_, path, type("LayerNorm"));
+  const Value weight = parameter(path + ".weight", {width}, WeightInit::ones);
+  const Value in_float = cast(x, at::kFloat);
+  const auto mean = [&](Value of) { return emit_.op("aten::mean", "dim", {of, std::vector<int64_t>{-1}, true}); };
+  const auto less = [&](Value of, Value by) { return emit_.op("aten::sub", "Tensor", {of, by}); };
+  const Value middle = mean(in_float);
+  const Value variance = mean(emit_.op("aten::pow", "Tensor_Scalar", {less(in_float, middle), 2}));
+  const Value centred = less(in_float, middle);
+  const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {variance, config_.epsilon})});
+  const Value normed = multiply(centred, root);
+  return cast(multiply(cast(weight, at::kFloat), normed), dtype_);
+}
+
+Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width) {
+  const Emitter::InRegion region(emit_, path, type("RMSNorm"));
+  const NormKind kind = family().norm;
+  const bool plus_one = kind == NormKind::rms_plus_one;
+  const Value weight = parameter(path + ".weight", {width}, plus_one ? WeightInit::zeros : WeightInit::ones);
+  const Value in_float = cast(x, at::kFloat);
+  const Value square = emit_.op("aten::pow", "Tensor_Scalar", {in_float, 2});
+  const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
+  const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, config_.epsilon})});
+  const Value normed = multiply(in_float, root);
+  if (kind == NormKind::rms) return multiply(weight, cast(normed, dtype_));
+  if (!plus_one) return cast(multiply(weight, normed), dtype_);
+  const Value scale = emit_.op("aten::add", "Scalar", {cast(weight, at::kFloat), 1.0});
+  return emit_.op("aten::type_as", "", {multiply(normed, scale), x});
+}
+
+Value DecoderBuilder::activated(Value x) {
+  if (config_.activation == "silu") return emit_.op("aten::silu", "", {x});
+  if (config_.activation == "relu") return emit_.op("aten::relu", "", {x});
+  if (config_.activation == "gelu_new") return gelu_new(x);
+  return emit_.op("aten::gelu", "", {x, std::string(config_.activation == "gelu" ? "none" : "tanh")});
+}
+
+Value DecoderBuilder::gelu_new(Value x) {
+  const Value half = times(x, 0.5);
+  const Value cube = times(emit_.op("aten::pow", "Tensor_Scalar", {x, 3.0}), 0.044715);
+  const Value inner = times(plus(x, cube), std::sqrt(2 * std::numbers::inv_pi));
+  return multiply(half, emit_.op("aten::add", "Scalar", {emit_.op("aten::tanh", "", {inner}), 1.0}));
+}
+
+Value DecoderBuilder::dropped(Value x, double part) {
+  return part > 0 ? emit_.op("aten::dropout", "", {x, part, true}) : x;
+}
+
+}  // namespace memtune::frontend

@@ -1,0 +1,84 @@
+#include "core/model/transformers/transformers_config_reader.h"
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace memtune::model {
+namespace {
+
+using nlohmann::json;
+
+// Removes null fields, recursively.
+json without_nulls(const json& object) {
+  json kept = json::object();
+  for (const auto& [key, value] : object.items())
+    if (!value.is_null()) kept[key] = value.is_object() ? without_nulls(value) : value;
+  return kept;
+}
+
+// Multimodal models nest the config of their text model.
+std::string way_out(const json& known) {
+  if (known.contains("text_config") && known["text_config"].is_object())
+    if (const json& text = known["text_config"]; text.contains("model_type") && text["model_type"].is_string())
+      if (find_transformers_family(text["model_type"].get<std::string>()))
+        return ". Its text_config, as a config.json of its own, is known";
+  return ". Others are exported: docs/export.md shows how";
+}
+
+const TransformersFamily* family_of(const std::string& name, JsonObjectReader& object, const json& fields) {
+  object.require({"model_type"});
+  std::string type;
+  object.read("model_type", type);
+  if (const TransformersFamily* family = find_transformers_family(type)) return family;
+  std::vector<std::string> known;
+  for (const TransformersFamily& family : transformers_families()) known.emplace_back(family.model_type);
+  throw UsageError(name + ": " + unknown_name("model_type", type, known) + way_out(fields));
+}
+
+}  // namespace
+
+TransformersConfigReader::TransformersConfigReader(std::string name, const json& given)
+    : name_(std::move(name)),
+      given_(given),
+      known_(std::make_unique<const json>(without_nulls(given))),
+      object_(*known_, name_),
+      family_(family_of(name_, object_, *known_)) {}
+
+TransformersConfigReader::~TransformersConfigReader() = default;
+
+bool TransformersConfigReader::has(const char* field) const { return known_->contains(field); }
+
+const json& TransformersConfigReader::operator[](const char* field) const { return known_->at(field); }
+
+bool TransformersConfigReader::was_null(const char* field) const {
+  return given_.contains(field) && given_.at(field).is_null();
+}
+
+int64_t TransformersConfigReader::size(const char* field, int64_t most) {
+  int64_t value = 0;
+  object_.require({field});
+  object_.read(field, value, 1, most);
+  return value;
+}
+
+bool TransformersConfigReader::chosen(const ConfigFlag& choice) {
+  bool value = choice.otherwise;
+  if (*choice.field) object_.read(choice.field, value);
+  return value;
+}
+
+double TransformersConfigReader::dropout(const char* field) {
+  if (!*field) return 0;
+  double part = family_->dropout;
+  object_.read(field, part);
+  if (!(part >= 0 && part < 1)) refuse(field, "must be from 0 to below 1");
+  return part;
+}
+
+void TransformersConfigReader::refuse(const std::string& field, const std::string& why) const {
+  throw UsageError(name_ + "." + field + ": " + why);
+}
+
+}  // namespace memtune::model

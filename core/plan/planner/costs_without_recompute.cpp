@@ -1,0 +1,88 @@
+#include "core/plan/planner/costs_without_recompute.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/plan/planner/step_simulator.h"
+
+namespace memtune::planner {
+namespace {
+
+using plan::StepCosts;
+
+// Allocated memory is never negative, even if a file contains such numbers.
+int64_t sum(int64_t unmodelled, int64_t held) { return std::max<int64_t>(0, unmodelled + held); }
+
+void keep_bytes(const UnmodelledMemory& unmodelled, const UnmodelledMemory& held, StepCosts& costs) {
+  for (size_t i = 0; i < costs.runs.size(); ++i)
+    costs.runs[i].before_bytes = sum(unmodelled.runs[i].before_bytes, held.runs[i].before_bytes);
+  for (size_t i = 0; i < costs.moments.size(); ++i) {
+    StepCosts::Moment& moment = costs.moments[i];
+    moment.before_bytes = sum(unmodelled.moments[i].before_bytes, held.moments[i].before_bytes);
+    moment.peak_bytes = sum(unmodelled.moments[i].peak_bytes, held.moments[i].peak_bytes);
+  }
+  for (size_t i = 0; i < costs.sharding.reads.size(); ++i) {
+    StepCosts::UnitRead& read = costs.sharding.reads[i];
+    read.before_bytes = sum(unmodelled.reads[i].before_bytes, held.reads[i].before_bytes);
+    read.peak_bytes = sum(unmodelled.reads[i].peak_bytes, held.reads[i].peak_bytes);
+  }
+  costs.before_peak_bytes = sum(unmodelled.before_peak_bytes, held.before_peak_bytes);
+  costs.after_peak_bytes = sum(unmodelled.after_peak_bytes, held.after_peak_bytes);
+}
+
+// Calls `see` after each of two simulated steps; the second is like all later ones.
+template <class See>
+void simulate_twice(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled, const StepCosts& costs,
+                    const plan::Plan& plan, See see) {
+  schedule::LearnedOffloadSchedule schedule;
+  SimulatedCachingAllocator cache(costs.grain_bytes);
+  StepSimulator::StepState before;
+  for (int step = 0; step < 2; ++step) {
+    StepSimulator simulator(tables, costs, unmodelled, plan, schedule, cache, {}, before);
+    simulator.simulate_step();
+    before = simulator.next_step_state();
+    see(simulator);
+  }
+}
+
+struct Recorded {
+  double rerun_ms = 0, gather_wait_ms = 0, wait_in_reruns_ms = 0;
+};
+
+Recorded simulate_recorded(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
+                           const StepCosts& costs) {
+  Recorded recorded;
+  simulate_twice(tables, unmodelled, costs, costs.plan, [&](const StepSimulator& step) {
+    const GatherSimulator& gathers = step.gathers();
+    recorded = {step.values().rerun_ms(), gathers.waited_ms(), gathers.waited_in_reruns_ms()};
+  });
+  return recorded;
+}
+
+UnmodelledMemory all_held(const StepSimulationTables& tables, const UnmodelledMemory& unmodelled,
+                          const StepCosts& costs) {
+  UnmodelledMemory held;
+  simulate_twice(tables, unmodelled, costs, {}, [&](const StepSimulator& step) { held = step.held(); });
+  return held;
+}
+
+}  // namespace
+
+StepCosts costs_without_recompute(const plan::ProgramFacts& facts, StepCosts costs) {
+  if (costs.plan.keeps_everything()) return costs;
+  const StepSimulationTables tables(facts, costs);
+  const UnmodelledMemory unmodelled = find_unmodelled_memory(tables, costs);
+  const Recorded recorded = simulate_recorded(tables, unmodelled, costs);
+  const UnmodelledMemory kept = all_held(tables, unmodelled, costs);
+  keep_bytes(unmodelled, kept, costs);
+  const double rerun_ms = tables.scale * costs.rerun_ms;  // as recorded, waits for gathers included
+  if (recorded.rerun_ms > 0)
+    costs.rerun_ratio *= std::max(0.0, rerun_ms - recorded.wait_in_reruns_ms) / recorded.rerun_ms;
+  const double other_waits_ms = recorded.gather_wait_ms - recorded.wait_in_reruns_ms;
+  costs.step_ms -= costs.passes * (rerun_ms + other_waits_ms - kept.gather_wait_ms);
+  costs.rerun_ms = 0;
+  costs.plan = {};
+  return costs;
+}
+
+}  // namespace memtune::planner

@@ -1,0 +1,90 @@
+#include "core/plan/planner/simulated_caching_allocator.h"
+
+#include <algorithm>
+
+#include "core/base/bytes.h"
+
+namespace memtune::planner {
+namespace {
+
+constexpr int64_t kMinLargeAlloc = 10 << 20, kLargeBuffer = 20 << 20, kRoundLarge = 2 << 20;
+
+}  // namespace
+
+SimulatedCachingAllocator::Block SimulatedCachingAllocator::take(int64_t bytes) {
+  const int64_t asked = round_up(bytes, grain_bytes_);
+  if (grain_bytes_ == 1 || asked <= kSmallSize) return {asked};
+  const auto found = std::lower_bound(free_.begin(), free_.end(), Free{.bytes = asked});
+  const int piece = found != free_.end() ? found->piece : take_segment(asked);
+  if (found != free_.end()) free_.erase(found);
+  pieces_[piece].is_free = false;
+  if (pieces_[piece].bytes - asked > kSmallSize) cut(piece, asked);
+  return {pieces_[piece].bytes, piece};
+}
+
+int SimulatedCachingAllocator::take_segment(int64_t bytes) {
+  const int64_t segment = bytes < kMinLargeAlloc ? kLargeBuffer : round_up(bytes, kRoundLarge);
+  const int piece = new_piece({.address = next_address_, .bytes = segment});
+  next_address_ += static_cast<uint64_t>(segment);
+  reserved_bytes_ += static_cast<uint64_t>(segment);
+  return piece;
+}
+
+void SimulatedCachingAllocator::cut(int piece, int64_t bytes) {
+  const Piece whole = pieces_[piece];
+  const int rest = new_piece({whole.address + static_cast<uint64_t>(bytes), whole.bytes - bytes, piece, whole.behind});
+  if (whole.behind != kNone) pieces_[whole.behind].before = rest;
+  pieces_[piece].bytes = bytes;
+  pieces_[piece].behind = rest;
+  insert(rest);
+}
+
+void SimulatedCachingAllocator::deallocate(const Block& block) {
+  if (block.piece == kNone) return;
+  int piece = block.piece;
+  if (const int behind = pieces_[piece].behind; behind != kNone && pieces_[behind].is_free) join(piece, behind);
+  if (const int before = pieces_[piece].before; before != kNone && pieces_[before].is_free) {
+    erase(before);
+    join(before, piece);
+    piece = before;
+  }
+  insert(piece);
+}
+
+// Taking and returning a free block that is large enough changes nothing.
+void SimulatedCachingAllocator::pass(int64_t bytes) {
+  if (grain_bytes_ == 1 || bytes <= kSmallSize) return;
+  if (free_.empty() || free_.back().bytes < round_up(bytes, grain_bytes_)) deallocate(take(bytes));
+}
+
+// Merges `behind` into `piece`; its number is reused.
+void SimulatedCachingAllocator::join(int piece, int behind) {
+  if (pieces_[behind].is_free) erase(behind);
+  pieces_[piece].bytes += pieces_[behind].bytes;
+  pieces_[piece].behind = pieces_[behind].behind;
+  if (pieces_[piece].behind != kNone) pieces_[pieces_[piece].behind].before = piece;
+  unused_.push_back(behind);
+}
+
+int SimulatedCachingAllocator::new_piece(const Piece& piece) {
+  if (unused_.empty()) {
+    pieces_.push_back(piece);
+    return static_cast<int>(pieces_.size()) - 1;
+  }
+  const int number = unused_.back();
+  unused_.pop_back();
+  pieces_[number] = piece;
+  return number;
+}
+
+void SimulatedCachingAllocator::insert(int piece) {
+  pieces_[piece].is_free = true;
+  free_.insert(std::lower_bound(free_.begin(), free_.end(), key(piece)), key(piece));
+}
+
+void SimulatedCachingAllocator::erase(int piece) {
+  pieces_[piece].is_free = false;
+  free_.erase(std::lower_bound(free_.begin(), free_.end(), key(piece)));
+}
+
+}  // namespace memtune::planner

@@ -1,0 +1,65 @@
+// Simulates PyTorch's caching allocator: which free block a request gets, and how much larger than the request that
+// block is. The bytes of a step depend on it. For a request of 49 MiB a segment of 50 MiB is not split, but a free
+// block of 196 MiB is.
+//
+// It follows c10/cuda/CUDACachingAllocator.cpp with default settings. A request takes the smallest free block that is
+// large enough, at the lowest address. The block is split if more than 1 MiB would be left. Free neighbours are merged.
+// If no block fits, a new segment is allocated, of 20 MiB for requests below 10 MiB. Requests up to 1 MiB get blocks of
+// their own size, which are not tracked.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace memtune::planner {
+
+class SimulatedCachingAllocator {
+ public:
+  static constexpr int64_t kSmallSize = 1 << 20;
+  struct Block {
+    int64_t bytes = 0;  // allocated
+    int piece = kNone;
+  };
+
+  // 1: a device without such an allocator, where each block has the requested size.
+  explicit SimulatedCachingAllocator(int64_t grain_bytes) : grain_bytes_(grain_bytes) {}
+
+  Block take(int64_t bytes);
+  void deallocate(const Block& block);
+  void pass(int64_t bytes);                                                         // takes a block and gives it back
+  int64_t reserved_bytes() const { return static_cast<int64_t>(reserved_bytes_); }  // in segments of large blocks
+
+ private:
+  static constexpr int kNone = -1;
+
+  // Part of a segment; neighbours are linked.
+  struct Piece {
+    uint64_t address = 0;
+    int64_t bytes = 0;
+    int before = kNone, behind = kNone;
+    bool is_free = false;
+  };
+  struct Free {
+    int64_t bytes = 0;
+    uint64_t address = 0;
+    int piece = kNone;
+    auto operator<=>(const Free& other) const = default;
+  };
+
+  int take_segment(int64_t bytes);
+  void cut(int piece, int64_t bytes);
+  void join(int piece, int behind);
+  int new_piece(const Piece& piece);
+  void insert(int piece);
+  void erase(int piece);
+  Free key(int piece) const { return {pieces_[piece].bytes, pieces_[piece].address, piece}; }
+
+  const int64_t grain_bytes_;
+  std::vector<Piece> pieces_;
+  std::vector<int> unused_;                         // numbers of merged pieces
+  std::vector<Free> free_;                          // sorted
+  uint64_t next_address_ = 0, reserved_bytes_ = 0;  // may wrap around, since files may contain any size
+};
+
+}  // namespace memtune::planner

@@ -1,0 +1,68 @@
+#include "core/plan/planner/step_predictor.h"
+
+#include <algorithm>
+
+#include "core/base/bounds.h"
+#include "core/plan/planner/step_simulator.h"
+
+namespace memtune::planner {
+
+StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs)
+    : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
+
+StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierLimits& tiers,
+                                      StepSimulationLog* log) const {
+  schedule::LearnedOffloadSchedule schedule;
+  StepSimulator::StepState before;
+  int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
+  const auto note = [&](const StepSimulator& step) {
+    before = step.next_step_state();
+    host_bytes = std::max(host_bytes, step.tier().host_peak_bytes());
+    disk_bytes = std::max(disk_bytes, step.tier().disk_peak_bytes());
+  };
+  SimulatedCachingAllocator cache(costs_.grain_bytes);
+  if (plan.offloads_activations() || costs_.grain_bytes > 1 || costs_.sharded()) {
+    StepSimulator first(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
+    // A sharded step learns the order of gathers in backward, so it is simulated as a whole.
+    if (plan.offloads_activations() && !costs_.sharded())
+      first.forward();
+    else
+      first.simulate_step();
+    note(first);
+  }
+  if (plan.offloads_activations()) {
+    schedule.begin_learning();
+    StepSimulator learning(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
+    learning.simulate_step();
+    note(learning);
+    schedule.end_learning(learning.forward_peak(), learning.memory().interval_peak());
+  }
+  StepSimulator simulator(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
+  simulator.keep_log(log);
+  simulator.simulate_step();
+  note(simulator);
+  const int passes = costs_.passes;
+  const SimulatedClock& clock = simulator.clock();
+  const SavedStorageSimulator& values = simulator.values();
+  const TransferSimulator& copies = simulator.copies();
+  const double hidden_ms = std::max(0.0, copies.copy_ms() - clock.waited);
+  // Waits for gathers beyond those of a step with everything kept.
+  const double gather_wait_ms = simulator.gathers().waited_ms() - unmodelled_.gather_wait_ms;
+  const bool gathers_once = schedule::parse_reshard(costs_.sharding.reshard) == schedule::ReshardPolicy::never;
+  return {.step_ms = costs_.step_ms +
+                     passes * (values.rerun_ms() + clock.waited + gather_wait_ms + costs_.copy_slowdown * hidden_ms),
+          .peak_bytes = std::max(schedule.goal_bytes(), simulator.memory().peak()),
+          .recomputed_ops = bounded_product(passes, values.reruns()),
+          .recomputed_bytes = bounded_product(passes, values.recomputed_bytes()),
+          .recompute_ms = passes * values.rerun_ms(),
+          .out_bytes = bounded_product(passes, copies.out_bytes()),
+          .in_bytes = bounded_product(passes, copies.in_bytes()),
+          .wait_ms = passes * clock.waited,
+          .host_peak_bytes = host_bytes,
+          .disk_write_bytes = bounded_product(passes, simulator.tier().disk_write_bytes()),
+          .disk_read_bytes = bounded_product(passes, simulator.tier().disk_read_bytes()),
+          .disk_peak_bytes = disk_bytes,
+          .gathered_bytes = bounded_product(gathers_once ? 1 : passes, simulator.gathers().gathered_bytes())};
+}
+
+}  // namespace memtune::planner

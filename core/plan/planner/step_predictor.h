@@ -1,0 +1,64 @@
+// Step simulator: predicts memory and time of a step under any plan, from the costs that one trial recorded. It does
+// what core/step, core/checkpoint and core/offload do, without tensors.
+//
+// Memory: unmodelled memory stays as recorded, and values are where the plan places them at each moment. Blocks are
+// those of PyTorch's allocator (SimulatedCachingAllocator), as the steps before left them. Gathered parameters are
+// resident when the simulated step reads them, recomputed ops included. A plan that offloads is simulated like a real
+// run, which learns from its first steps.
+//
+// Time: the measured step, plus recomputation, plus the time that compute waits for copies. An unknown bandwidth of
+// PCIe or disk counts as infinite.
+//
+// Not modelled: memory of the allocator beyond blocks in use, blocks of tensors that live longer than a step, host time
+// of the engines, copies of batch norm statistics, steps whose control flow depends on data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/facts/step_costs.h"
+#include "core/plan/planner/simulated_host_tier.h"
+#include "core/plan/planner/step_simulation_log.h"
+#include "core/plan/planner/step_simulation_tables.h"
+#include "core/plan/planner/unmodelled_memory.h"
+#include "core/plan/strategy/plan.h"
+
+namespace memtune::planner {
+
+struct StepPrediction {
+  double step_ms = 0;
+  int64_t peak_bytes = 0;      // peak allocated
+  int64_t recomputed_ops = 0;  // per step, as in Measurement
+  int64_t recomputed_bytes = 0;
+  double recompute_ms = 0;
+  int64_t out_bytes = 0, in_bytes = 0;                // per step
+  double wait_ms = 0;                                 // compute waits for copies
+  int64_t host_peak_bytes = 0;                        // peak in host memory; above its budget: there is no room
+  int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // per step
+  int64_t disk_peak_bytes = 0;                        // peak on disk
+  int64_t gathered_bytes = 0;                         // per step, of sharded parameters
+};
+
+// Thread: any; calls may be concurrent.
+class StepPredictor {
+ public:
+  // `costs`: of a step that kept everything (see kept_costs), recorded from the program of `facts`; must outlive the
+  // model.
+  StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
+
+  // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.
+  StepPrediction predict(const plan::Plan& plan, const OffloadTierLimits& tiers = {},
+                         StepSimulationLog* log = nullptr) const;
+
+  // The recorded step in the form that the simulator reads.
+  const StepSimulationTables& tables() const { return tables_; }
+  const UnmodelledMemory& unmodelled() const { return unmodelled_; }
+
+ private:
+  const plan::StepCosts& costs_;
+  const StepSimulationTables tables_;
+  const UnmodelledMemory unmodelled_;
+};
+
+}  // namespace memtune::planner

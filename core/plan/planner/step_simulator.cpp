@@ -1,0 +1,119 @@
+#include "core/plan/planner/step_simulator.h"
+
+namespace memtune::planner {
+
+using plan::StepCosts;
+
+namespace {
+
+constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;  // must equal core/step's
+
+}  // namespace
+
+StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts& costs,
+                             const UnmodelledMemory& unmodelled, const plan::Plan& plan,
+                             schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
+                             const OffloadTierLimits& tiers, const StepState& before)
+    : costs_(costs),
+      unmodelled_(unmodelled),
+      scale_(tables.scale),
+      schedule_(schedule),
+      memory_(tables.storage_bytes, cache),
+      tier_(tiers, {costs.disk_write_gb_per_s, costs.disk_read_gb_per_s}, costs.grain_bytes == 1 ? kCpuSlab : kCudaSlab,
+            before.put_bytes, clock_),
+      copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, tier_, schedule,
+              before.largest_bytes),
+      gathers_(costs, tables.scale, before.gathers, memory_, clock_),
+      values_(tables, costs, plan, tables.op_bytes.size(), memory_, clock_, copies_, gathers_) {
+  held_.runs.resize(costs.runs.size());
+  held_.moments.resize(costs.moments.size());
+  held_.reads.resize(costs.sharding.reads.size());
+}
+
+void StepSimulator::simulate_step() {
+  forward();
+  backward();
+}
+
+void StepSimulator::forward() {
+  schedule_.begin_step();
+  memory_.begin(costs_.runs.empty() ? unmodelled_.before_peak_bytes : unmodelled_.runs[0].before_bytes);
+  gathers_.begin_forward();
+  for (size_t i = 0; i < costs_.runs.size(); ++i) {
+    const int run = static_cast<int>(i);
+    memory_.set_unmodelled(unmodelled_.runs[i].before_bytes);
+    gathers_.read(run);
+    values_.before(run);
+    held_.runs[i] = {memory_.held_bytes(), memory_.held_bytes(), gathers_.needed_bytes()};
+    memory_.update_peak(costs_.runs[i].own_bytes);
+    values_.after(run);
+    note(i);
+  }
+  forward_peak_ = memory_.peak();
+  values_.end_forward();
+  gathers_.begin_backward();
+  held_.before_peak_bytes = memory_.held_bytes();
+  memory_.set_unmodelled(unmodelled_.before_peak_bytes);
+}
+
+void StepSimulator::backward() {
+  memory_.update_peak();
+  clock_.run(costs_.before_ms * scale_, costs_.before_ms * scale_);
+  size_t read = 0;
+  for (size_t i = 0; i < costs_.moments.size(); ++i) {
+    read_units(read, i);
+    const StepCosts::Moment& moment = costs_.moments[i];
+    const UnmodelledMemory::Entry& unmodelled = unmodelled_.moments[i];
+    memory_.set_unmodelled(unmodelled.before_bytes);
+    held_.moments[i].before_bytes = memory_.held_bytes();
+    if (moment.kind == StepCosts::Moment::Kind::unpack)
+      values_.unpack(moment.saved);
+    else
+      values_.end(moment.saved);
+    held_.moments[i].peak_bytes = memory_.held_bytes();
+    held_.moments[i].gathered_bytes = gathers_.needed_bytes();
+    update_peak(unmodelled);
+    clock_.run(moment.ms * scale_, moment.host_ms * scale_);
+    note(costs_.runs.size() + i);
+  }
+  read_units(read, costs_.moments.size());
+  gathers_.end_backward();
+  held_.gather_wait_ms = gathers_.waited_ms();
+  held_.after_peak_bytes = memory_.held_bytes();
+  memory_.set_unmodelled(unmodelled_.after_peak_bytes);
+  memory_.update_peak();
+  note(costs_.runs.size() + costs_.moments.size());
+}
+
+void StepSimulator::update_peak(const UnmodelledMemory::Entry& unmodelled) {
+  memory_.update_peak(unmodelled.peak_bytes - unmodelled.before_bytes);
+  memory_.pass(unmodelled.peak_bytes - unmodelled.before_bytes);
+}
+
+// Simulates the unit reads from `next` on that come before the moment.
+void StepSimulator::read_units(size_t& next, size_t moment) {
+  const auto& reads = costs_.sharding.reads;
+  for (; next < reads.size() && static_cast<size_t>(reads[next].moment) <= moment; ++next) {
+    gathers_.read_by_node(reads[next].units);
+    held_.reads[next] = {memory_.held_bytes(), memory_.held_bytes()};
+    memory_.set_unmodelled(unmodelled_.reads[next].before_bytes);
+    memory_.update_peak();
+    update_peak(unmodelled_.reads[next]);
+  }
+}
+
+// All that was added since the previous entry belongs to this one.
+void StepSimulator::note(size_t entry) {
+  if (!log_) return;
+  if (entry == 0) *log_ = {};
+  if (memory_.peak() > noted_peak_bytes_) {
+    noted_peak_bytes_ = memory_.peak();
+    log_->peak_entry = entry;
+  }
+  if (entry == costs_.runs.size() + costs_.moments.size()) return;
+  log_->entries.push_back({values_.rerun_ms() - noted_rerun_ms_, clock_.waited - noted_wait_ms_});
+  noted_rerun_ms_ = values_.rerun_ms();
+  noted_wait_ms_ = clock_.waited;
+}
+
+}  // namespace memtune::planner

@@ -1,0 +1,70 @@
+// Simulates one pass of the recorded step under a plan: every run of its forward, every moment of its backward.
+#pragma once
+
+#include "core/plan/planner/gather_simulator.h"
+#include "core/plan/planner/saved_storage_simulator.h"
+#include "core/plan/planner/simulated_device_memory.h"
+#include "core/plan/planner/simulated_host_tier.h"
+#include "core/plan/planner/step_simulation_log.h"
+#include "core/plan/planner/transfer_simulator.h"
+#include "core/plan/planner/unmodelled_memory.h"
+
+namespace memtune::planner {
+
+class StepSimulator {
+ public:
+  // State that earlier steps left; empty for the first step.
+  struct StepState {
+    int64_t largest_bytes = 0;  // of the largest transfer
+    int64_t put_bytes = 0;      // put into host memory by the last step
+    GatherSimulator::StepState gathers = {};
+  };
+
+  // All arguments but `tiers` and `before` must outlive it. `schedule`: learning, or learned. `cache`: as earlier steps
+  // left it.
+  StepSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const UnmodelledMemory& unmodelled,
+                const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
+                const OffloadTierLimits& tiers, const StepState& before);
+  StepSimulator(const StepSimulationTables& tables, const plan::StepCosts& costs, const UnmodelledMemory& unmodelled,
+                const plan::Plan& plan, schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache)
+      : StepSimulator(tables, costs, unmodelled, plan, schedule, cache, {}, {}) {}
+
+  // `log` is filled by play(); null: no log.
+  void keep_log(StepSimulationLog* log) { log_ = log; }
+  void simulate_step();
+  void forward();
+  const SimulatedDeviceMemory& memory() const { return memory_; }
+  const SimulatedClock& clock() const { return clock_; }
+  const SavedStorageSimulator& values() const { return values_; }
+  const TransferSimulator& copies() const { return copies_; }
+  const SimulatedHostTier& tier() const { return tier_; }
+  const GatherSimulator& gathers() const { return gathers_; }
+  StepState next_step_state() const { return {copies_.largest_bytes(), tier_.put_bytes(), gathers_.next_step_state()}; }
+  int64_t forward_peak() const { return forward_peak_; }
+  // Bytes that the values held at each entry. A moment has two numbers: before it and after it (as peak_bytes).
+  const UnmodelledMemory& held() const { return held_; }
+
+ private:
+  void backward();
+  void read_units(size_t& next, size_t moment);
+  void update_peak(const UnmodelledMemory::Entry& unmodelled);
+  void note(size_t entry);
+
+  const plan::StepCosts& costs_;
+  const UnmodelledMemory& unmodelled_;
+  const double scale_;
+  schedule::LearnedOffloadSchedule& schedule_;
+  SimulatedDeviceMemory memory_;
+  SimulatedClock clock_;
+  SimulatedHostTier tier_;
+  TransferSimulator copies_;
+  GatherSimulator gathers_;
+  SavedStorageSimulator values_;
+  UnmodelledMemory held_;
+  int64_t forward_peak_ = 0;
+  StepSimulationLog* log_ = nullptr;
+  double noted_rerun_ms_ = 0, noted_wait_ms_ = 0;
+  int64_t noted_peak_bytes_ = 0;
+};
+
+}  // namespace memtune::planner

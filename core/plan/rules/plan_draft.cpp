@@ -1,0 +1,91 @@
+#include "core/plan/rules/plan_draft.h"
+
+#include <algorithm>
+
+namespace memtune::plan {
+
+PlanDraft::PlanDraft(const ProgramFacts& facts) {
+  for (const OpFacts& op : facts.ops)
+    by_op_.push_back({static_cast<int>(by_op_.size()), full_name(op),
+                      std::vector<TensorPlacement>(op.outputs.size(), TensorPlacement::keep), TensorPlacement::keep,
+                      TensorPlacement::keep});
+}
+
+PlanDraft::PlanDraft(const ProgramFacts& facts, const Plan& plan) : PlanDraft(facts) {
+  for (const OpPlacement& placement : plan.placements) {
+    OpPlacement& mine = by_op_.at(placement.op);
+    const size_t count = std::min(mine.outputs.size(), placement.outputs.size());
+    std::copy_n(placement.outputs.begin(), count, mine.outputs.begin());
+    mine.saved = placement.saved;
+    mine.saves = placement.saves;
+  }
+}
+
+TensorPlacement PlanDraft::place(int op, int output) const {
+  return output == kPrivateSave ? by_op_[op].saved : by_op_[op].outputs[output];
+}
+
+TensorPlacement PlanDraft::place(const MemoryNode& memory) const {
+  return memory.writers.empty() ? place(memory.op, memory.output) : place(memory.last_write(), 0);
+}
+
+void PlanDraft::set(int op, int output, TensorPlacement place) {
+  if (output == kPrivateSave)
+    by_op_[op].saved = place;
+  else
+    by_op_[op].outputs[output] = place;
+}
+
+void PlanDraft::set_outputs(int op, TensorPlacement place) {
+  std::fill(by_op_[op].outputs.begin(), by_op_[op].outputs.end(), place);
+}
+
+void PlanDraft::fill(int op, int output, TensorPlacement to) {
+  if (place(op, output) == TensorPlacement::keep) set(op, output, to);
+}
+
+void PlanDraft::fill(int op, TensorPlacement outputs, TensorPlacement own) {
+  for (size_t i = 0; i < by_op_[op].outputs.size(); ++i) fill(op, static_cast<int>(i), outputs);
+  fill(op, kPrivateSave, own);
+}
+
+void PlanDraft::fill(const MemoryNode& memory, TensorPlacement place) {
+  fill(memory.op, memory.output, place);
+  for (const int writer : memory.writers) fill(writer, 0, place);
+}
+
+void PlanDraft::offload_saves(int op) {
+  OpPlacement& placement = by_op_[op];
+  const bool again = placement.saved == TensorPlacement::recompute ||
+                     std::ranges::count(placement.outputs, TensorPlacement::recompute) > 0;
+  if (!again) placement.saves = TensorPlacement::host;
+}
+
+std::vector<OpPlacement> PlanDraft::placements() const {
+  const auto stays = [](TensorPlacement place) { return place == TensorPlacement::keep; };
+  std::vector<OpPlacement> placements;
+  for (const OpPlacement& op : by_op_)
+    if (!stays(op.saved) || !stays(op.saves) || !std::all_of(op.outputs.begin(), op.outputs.end(), stays))
+      placements.push_back(op);
+  return placements;
+}
+
+std::vector<bool> needed_in_backward(const MemoryGraph& graph, const PlanDraft& draft) {
+  const std::vector<MemoryNode>& memories = graph.memories();
+  std::vector<bool> needed(memories.size(), !graph.measured());
+  std::vector<int> queue;
+  const auto need = [&](int memory) {
+    if (!needed[memory]) queue.push_back(memory);
+    needed[memory] = true;
+  };
+  for (size_t i = 0; i < memories.size(); ++i)
+    if (memories[i].saved) need(static_cast<int>(i));
+  for (size_t i = 0; i < queue.size(); ++i) {
+    const MemoryNode& memory = memories[queue[i]];
+    if (draft.place(memory) != TensorPlacement::recompute) continue;
+    for (const int input : graph.made_from(memory)) need(input);
+  }
+  return needed;
+}
+
+}  // namespace memtune::plan

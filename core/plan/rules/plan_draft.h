@@ -1,0 +1,41 @@
+// A plan under construction: the place of every activation. Parts of a strategy, or rules of a plan file, change it one
+// after the other.
+#pragma once
+
+#include <vector>
+
+#include "core/plan/facts/program_facts.h"
+#include "core/plan/rules/memory_graph.h"
+#include "core/plan/strategy/plan.h"
+
+namespace memtune::plan {
+
+class PlanDraft {
+ public:
+  explicit PlanDraft(const ProgramFacts& facts);  // every place is keep
+  PlanDraft(const ProgramFacts& facts, const Plan& plan);
+
+  // `output` may be kPrivate.
+  TensorPlacement place(int op, int output) const;
+  TensorPlacement place(const MemoryNode& memory) const;  // of the content after its last in-place write
+  void set(int op, int output, TensorPlacement place);
+  void set_outputs(int op, TensorPlacement place);
+  // As set(), but only where the place still is keep. `own`: place of the private tensors of the op.
+  void fill(int op, TensorPlacement outputs, TensorPlacement own);
+  void fill(const MemoryNode& memory, TensorPlacement place);
+  // Offloads the tensors that the op saves one by one (OpPlacement::saves), unless the op is recomputed.
+  void offload_saves(int op);
+
+  std::vector<OpPlacement> placements() const;  // of ops with a place other than keep
+
+ private:
+  void fill(int op, int output, TensorPlacement place);
+
+  std::vector<OpPlacement> by_op_;
+};
+
+// Flags the memories that backward needs: those that autograd saved, and inputs of recomputations under `draft`. All of
+// them if the graph was not measured.
+std::vector<bool> needed_in_backward(const MemoryGraph& graph, const PlanDraft& draft);
+
+}  // namespace memtune::plan

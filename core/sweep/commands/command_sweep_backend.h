@@ -1,0 +1,48 @@
+// Trials of a training command. Each runs one variant unchanged and measures it from outside (core/attach).
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/sweep/commands/command_sweep.h"
+#include "core/sweep/loop/sweep_backend.h"
+
+namespace memtune::sweep {
+
+class CommandSweepBackend : public SweepBackend {
+ public:
+  // All arguments outlive it.
+  CommandSweepBackend(const CommandSweepSettings& settings, SweepListener& listener, const RunDirectory& directory,
+                      SweepRecord& record);
+
+  bool describe() override;
+  std::string device() const override;
+  trace::Provenance origin() const override;
+  // The variants that settings.choose selects; otherwise single changes first, combinations in the next call. A dry run
+  // lists both at once. Combinations that are skipped go into the record.
+  std::vector<TrialState> next(std::span<const TrialState> tried) override;
+  std::vector<std::string> notes() const override { return {}; }
+  // A measurement does not depend on other trials: losses are compared with those on record.
+  bool reuse(const TrialState&, const result::Measurement&) override { return true; }
+  void prepare(const TrialState&) override {}
+  // Writes the variant's files before every start.
+  MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) override;
+  void evaluate(TrialState&) override {}  // make_report does, when all rows are known
+
+ private:
+  std::optional<std::vector<TrialState>> chosen(std::span<const TrialState> tried);
+  TrialState trial_of(const OrderedVariant& placed) const;
+  const CommandVariant& variant(const TrialState& trial) const;
+  std::string key(const CommandVariant& variant) const;
+  void write_files(const CommandVariant& started, const std::filesystem::path& folder) const;
+
+  const CommandSweepSettings& settings_;
+  SweepListener& listener_;
+  const RunDirectory& directory_;
+  SweepRecord& record_;
+  bool combined_ = false;
+};
+
+}  // namespace memtune::sweep

@@ -1,0 +1,184 @@
+#include "core/sweep/commands/command_variant_order.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "core/answer/result/ranking.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+
+namespace memtune::sweep {
+namespace {
+
+using result::Outcome;
+
+constexpr double kMargin = 1.05;  // another variant beats this one only by more than this factor
+
+const TrialState* find(std::span<const TrialState> tried, const std::string& name) {
+  const auto found = std::ranges::find_if(tried, [&](const TrialState& each) { return each.spec.strategy == name; });
+  return found == tried.end() ? nullptr : &*found;
+}
+
+const result::Measurement* measured(std::span<const TrialState> tried, const std::string& name) {
+  const TrialState* trial = find(tried, name);
+  return trial && result::usable(trial->measurement) ? &trial->measurement : nullptr;
+}
+
+// From the first round, so that a later run of the same sweep finds the same order.
+double step_ms(const result::Measurement& m) {
+  return m.rounds.empty() || m.rounds.front().step_ms.median <= 0 ? m.step_ms.median : m.rounds.front().step_ms.median;
+}
+
+double peak_bytes(const result::Measurement& m) { return static_cast<double>(m.peak_bytes.allocated); }
+
+// True if the trial ended in error in its first round. If it failed later, its combinations have run, and a later run
+// of the sweep keeps them.
+bool broke(const TrialState* trial) {
+  return trial && trial->measurement.outcome == Outcome::error && trial->measurement.rounds.empty();
+}
+
+bool ran_out_of_memory(const TrialState* trial) {
+  return trial &&
+         (trial->measurement.outcome == Outcome::device_oom || trial->measurement.outcome == Outcome::host_oom);
+}
+
+std::string figures_text(double step_ms, double peak_bytes) {
+  return ms_text(step_ms) + ", " + format_bytes(static_cast<int64_t>(peak_bytes));
+}
+
+bool is_own(const CommandVariant& variant) { return variant.own == variant.name; }
+
+}  // namespace
+
+struct CommandVariantOrder::Expected {
+  const CommandVariant* variant;
+  enum Class { own, fits, too_large, beaten } kind = fits;
+  double step_ms = 0, peak_bytes = 0;  // 0: unknown
+  std::string why = "";
+
+  bool known() const { return step_ms > 0; }
+};
+
+CommandVariantOrder::CommandVariantOrder(std::span<const CommandVariant> variants,
+                                         std::vector<EngineTrialResult> native, int64_t budget_bytes, result::Goal goal)
+    : variants_(variants), native_(std::move(native)), budget_bytes_(budget_bytes), goal_(goal) {}
+
+const EngineTrialResult* CommandVariantOrder::native(const std::string& strategy) const {
+  const auto found = std::ranges::find(native_, strategy, &EngineTrialResult::strategy);
+  return strategy.empty() || found == native_.end() ? nullptr : &*found;
+}
+
+const EngineTrialResult* CommandVariantOrder::native_of(const CommandVariant& variant) const {
+  return native(variant.like);
+}
+
+// Marks a variant that is too large for the budget, or that one of the others beats in time and memory.
+void CommandVariantOrder::evaluate(std::span<const Expected> against, Expected& expected) const {
+  if (expected.kind == Expected::own || !expected.known()) return;
+  const auto beats = [&](const Expected& other) {
+    return other.known() && other.step_ms * kMargin < expected.step_ms &&
+           other.peak_bytes * kMargin < expected.peak_bytes;
+  };
+  if (std::ranges::any_of(against, beats)) {
+    expected.kind = Expected::beaten;
+    expected.why += ": beaten in time and memory";
+  } else if (budget_bytes_ > 0 && expected.peak_bytes > static_cast<double>(budget_bytes_)) {
+    expected.kind = Expected::too_large;
+    expected.why += ": beyond the budget";
+  }
+}
+
+// A variant without native figures gets those of the own variant.
+CommandVariantOrder::Expected CommandVariantOrder::by_native(const CommandVariant& variant) const {
+  Expected expected{&variant, is_own(variant) ? Expected::own : Expected::fits};
+  const EngineTrialResult* figures = native_of(variant);
+  if (figures) {
+    expected.step_ms = figures->step_ms, expected.peak_bytes = figures->peak_bytes;
+    expected.why = "like " + figures->strategy;
+    if (expected.known())
+      expected.why += ", " + figures_text(expected.step_ms, expected.peak_bytes) + " there";
+    else
+      expected.kind = Expected::too_large, expected.why += ", which did not work there";
+    return expected;
+  }
+  const auto own = std::ranges::find(variants_, variant.own, &CommandVariant::name);
+  const EngineTrialResult* of_own = own == variants_.end() ? nullptr : native_of(*own);
+  if (of_own) expected.step_ms = of_own->step_ms, expected.peak_bytes = of_own->peak_bytes;
+  return expected;
+}
+
+std::vector<OrderedVariant> CommandVariantOrder::first() const {
+  std::vector<Expected> expected;
+  for (const CommandVariant& variant : variants_)
+    if (variant.parts.empty()) expected.push_back(by_native(variant));
+  const std::vector<Expected> against = expected;
+  for (Expected& each : expected) evaluate(against, each);
+  return in_order(std::move(expected));
+}
+
+CommandVariantOrder::Expected CommandVariantOrder::by_parts(const CommandVariant& variant,
+                                                            std::span<const TrialState> tried) const {
+  Expected expected{&variant};
+  const result::Measurement* own = measured(tried, variant.own);
+  double time = 1, memory = 1;
+  bool all = true;
+  for (const std::string& part : variant.parts) {
+    if (ran_out_of_memory(find(tried, part))) expected.kind = Expected::too_large;
+    const result::Measurement* alone = measured(tried, part);
+    all = all && alone;
+    if (!alone || !own || peak_bytes(*own) <= 0) continue;
+    time *= step_ms(*alone) / step_ms(*own);
+    memory *= peak_bytes(*alone) / peak_bytes(*own);
+  }
+  const auto as_own = std::ranges::find(variants_, variant.own, &CommandVariant::name);
+  const EngineTrialResult* like = native_of(variant);
+  const EngineTrialResult* like_own = as_own == variants_.end() ? nullptr : native_of(*as_own);
+  if (!all && like && like_own && like->step_ms > 0 && like_own->step_ms > 0) {
+    time = like->step_ms / like_own->step_ms;
+    memory = like->peak_bytes / like_own->peak_bytes;
+  }
+  if (!own) return expected;
+  expected.step_ms = step_ms(*own) * time;
+  expected.peak_bytes = peak_bytes(*own) * memory;
+  expected.why = figures_text(expected.step_ms, expected.peak_bytes) + " expected";
+  return expected;
+}
+
+OrderedCombinations CommandVariantOrder::combined(std::span<const TrialState> tried) const {
+  std::vector<Expected> expected, against;
+  for (const TrialState& trial : tried)
+    if (result::is_eligible(trial.measurement))
+      against.push_back({nullptr, Expected::fits, step_ms(trial.measurement), peak_bytes(trial.measurement)});
+  OrderedCombinations placed;
+  for (const CommandVariant& variant : variants_) {
+    if (variant.parts.empty()) continue;
+    const TrialState* broken = nullptr;
+    for (const std::string& part : variant.parts)
+      if (const TrialState* trial = find(tried, part); broke(trial)) broken = broken ? broken : trial;
+    if (broken) {
+      placed.skipped.push_back(
+          {variant.name, broken->spec.strategy + " alone ended in error: " + broken->measurement.reason});
+      continue;
+    }
+    expected.push_back(by_parts(variant, tried));
+    if (expected.back().kind == Expected::fits) evaluate(against, expected.back());
+  }
+  placed.run = in_order(std::move(expected));
+  return placed;
+}
+
+std::vector<OrderedVariant> CommandVariantOrder::in_order(std::vector<Expected> expected) const {
+  const auto place = [&](const Expected& each) {
+    // Without figures, variants of a class keep their order (the sort is stable).
+    const bool by_memory = goal_ == result::Goal::memory || each.kind == Expected::too_large;
+    const double worth = each.kind == Expected::own ? 0 : by_memory ? each.peak_bytes : each.step_ms;
+    return std::pair<int, double>(each.kind, worth);
+  };
+  std::ranges::stable_sort(expected, {}, place);
+  std::vector<OrderedVariant> placed;
+  for (Expected& each : expected) placed.push_back({each.variant, std::move(each.why)});
+  return placed;
+}
+
+}  // namespace memtune::sweep

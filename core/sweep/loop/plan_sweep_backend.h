@@ -1,0 +1,64 @@
+// Trials of memtune's own engine: memtune-trial under the plan of a strategy, or a plan from the user's file.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/sweep/loop/sweep.h"
+#include "core/sweep/loop/sweep_backend.h"
+#include "core/sweep/loop/sweep_grid.h"
+#include "core/sweep/loop/trial_key.h"
+#include "core/sweep/proposals/candidates.h"
+
+namespace memtune::sweep {
+
+class PlanSweepBackend : public SweepBackend {
+ public:
+  // All arguments outlive it. Throws UsageError, IoError.
+  PlanSweepBackend(const SweepSettings& settings, const Candidates& candidates, SweepListener& listener,
+                   const RunDirectory& directory, SweepRecord& record, const TrialProposerFactory& make_proposer);
+
+  // Inspects the model at the first setting. None after a signal.
+  std::optional<InspectedModel> look();
+  const plan::TrialRequest& request(const TrialSpec& spec) const { return requests_.at(spec.key); }
+
+  bool describe() override;
+  std::string device() const override { return settings_.request.training.device; }
+  trace::Provenance origin() const override { return record_.facts.origin; }
+  std::vector<TrialState> next(std::span<const TrialState> tried) override;
+  std::vector<std::string> notes() const override;
+  bool reuse(const TrialState& trial, const result::Measurement& measurement) override;
+  void prepare(const TrialState& trial) override;
+  MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) override;
+  void evaluate(TrialState& trial) override;
+
+ private:
+  bool take_batch(TrialProposal& proposal);
+  TrialState trial_of(TrialProposal proposal);
+  void set_axes(const SweepPoint& point, TrialSpec& spec) const;
+  void find_frontiers();
+  bool is_whole(const std::string& reference);
+  bool has_references(const plan::TrialRequest& request);
+  bool was_to_record(const TrialSpec& spec) const;
+  result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
+  std::string absolute(const std::filesystem::path& relative) const;
+
+  const SweepSettings& settings_;
+  const Candidates& candidates_;
+  SweepListener& listener_;
+  const RunDirectory& directory_;
+  SweepRecord& record_;
+  const TrialProposerFactory& make_proposer_;
+  TrialKeys keys_;
+  SweepGrid axes_;
+  std::unique_ptr<TrialProposer> proposer_;
+  std::map<std::string, plan::TrialRequest> requests_;  // by the trial's key
+  std::set<std::string> with_costs_;                    // keys of trials that record step costs
+  std::set<std::string> whole_references_;
+  bool any_worked_ = false;
+};
+
+}  // namespace memtune::sweep

@@ -1,0 +1,44 @@
+// Main loop of a sweep: asks the subject for trials, runs them and asks again with their results, until nothing new is
+// proposed.
+#pragma once
+
+#include <vector>
+
+#include "core/sweep/directory/locked_run_directory.h"
+#include "core/sweep/loop/round_robin_scheduler.h"
+#include "core/sweep/loop/sweep.h"
+#include "core/sweep/loop/sweep_backend.h"
+
+namespace memtune::sweep {
+
+class SweepLoop {
+ public:
+  // All arguments outlive it. The subject writes to `record` too.
+  SweepLoop(const SweepLoopSettings& settings, SweepListener& listener, LockedRunDirectory& open, SweepBackend& subject,
+            SweepRecord& record);
+
+  // Returns false if a signal arrived; the record then holds what was finished. Throws like run_sweep.
+  bool run();
+
+  Journal& journal() { return turns_.journal(); }
+
+ private:
+  bool run_proposals();
+  void add(std::vector<TrialState> proposed);
+  void report_plan(size_t begin);
+  void report_provenance();
+  SweepRecord earlier_record() const;
+
+  const SweepLoopSettings& settings_;
+  SweepListener& listener_;
+  const RunDirectory& directory_;
+  SweepBackend& subject_;
+  SweepRecord& record_;
+  SweepRecord earlier_;
+  RoundRobinScheduler turns_;
+};
+
+// The file system through which the run directory is accessed.
+FileSystem& files_of(const SweepLoopSettings& settings);
+
+}  // namespace memtune::sweep

@@ -1,0 +1,46 @@
+#include "core/sweep/proposals/trial_proposer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+namespace memtune::sweep {
+namespace {
+
+class AllCandidates : public TrialProposer {
+ public:
+  AllCandidates(const Candidates& candidates, const std::vector<SweepPoint>& settings)
+      : candidates_(candidates), settings_(settings) {}
+
+  std::vector<TrialProposal> next(std::span<const FinishedProposal>) override {
+    if (std::exchange(asked_, true)) return {};
+    std::vector<TrialProposal> proposals;
+    std::vector<std::string> errors;
+    for (size_t setting = 0; setting < settings_.size(); ++setting)
+      for (const Candidate& candidate : candidates_.all()) try {
+          plan::Plan plan = candidate.make_plan(settings_[setting].facts.program);
+          const bool baseline = plan.keeps_everything();
+          proposals.push_back({candidate.name(), setting, std::move(plan), {}, baseline});
+        } catch (const UsageError& error) {
+          // For a model without blocks, all strategies fail with the same message at every setting.
+          if (std::ranges::count(errors, error.what()) == 0) errors.emplace_back(error.what());
+        }
+    if (!errors.empty()) throw UsageError(join(errors, "; "));
+    return proposals;
+  }
+
+ private:
+  const Candidates& candidates_;
+  const std::vector<SweepPoint>& settings_;
+  bool asked_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<TrialProposer> propose_all(const Candidates& candidates, const std::vector<SweepPoint>& settings) {
+  return std::make_unique<AllCandidates>(candidates, settings);
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,161 @@
+#include "core/sweep/trials/local_rank_process.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "core/base/layout.h"
+#include "core/measure/process/interrupt.h"
+#include "core/sweep/trials/spawn.h"
+
+extern char** environ;
+
+namespace memtune::sweep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDrainTime{2000};      // to read the rest of its output
+constexpr milliseconds kShutdownGrace{5000};  // from the answer to the end of the process
+constexpr milliseconds kShortTick{5};         // once the pipes are closed, because the process will end soon
+
+std::vector<std::string> trial_environment(int threads) {
+  std::vector<std::string> variables;
+  bool workspace_set = false, waiting_set = false, threads_set = false;
+  for (char** variable = environ; *variable; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with("KINETO_USE_DAEMON=")) continue;  // it would start a second user of CUPTI
+    workspace_set |= text.starts_with("CUBLAS_WORKSPACE_CONFIG=");
+    waiting_set |= text.starts_with("OMP_WAIT_POLICY=") || text.starts_with("GOMP_SPINCOUNT=");
+    threads_set |= text.starts_with("OMP_NUM_THREADS=");
+    variables.emplace_back(text);
+  }
+  if (!threads_set && threads > 0) variables.emplace_back("OMP_NUM_THREADS=" + std::to_string(threads));
+  if (!workspace_set) variables.emplace_back("CUBLAS_WORKSPACE_CONFIG=:4096:8");  // deterministic cuBLAS
+  // Threads that spin while they wait take cores from the threads they wait for. On a busy machine a step of 20 ms then
+  // takes seconds.
+  if (!waiting_set) variables.emplace_back("OMP_WAIT_POLICY=passive");
+  return variables;
+}
+
+std::vector<std::string> words_of(const TrialProcessSettings& command) {
+  std::vector<std::string> words = command.arguments;
+  words.insert(words.begin(), find_trial_program().string());
+  return words;
+}
+
+// "in phase measure, step 2 of 5"
+std::string describe(const TrialProgress& phase) {
+  if (phase.name.empty()) return "before its first phase";
+  std::string text = "in phase " + phase.name;
+  if (phase.steps > 0) text += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);
+  return text;
+}
+
+bool is_open(const process::Pipe& pipe) { return pipe.read.get() >= 0; }
+
+template <class Use>
+bool take(process::Pipe& pipe, const Use& use) {
+  std::array<char, 1 << 16> bytes;
+  const ssize_t count = ::read(pipe.read.get(), bytes.data(), bytes.size());
+  if (count > 0) use({bytes.data(), static_cast<size_t>(count)});
+  if (count <= 0) pipe.read = FileDescriptor();  // poll then ignores this pipe
+  return count > 0;
+}
+
+}  // namespace
+
+LocalRankProcess::LocalRankProcess(const TrialProcessSettings& command)
+    : reader_(command.progress),
+      log_(command.log, command.files ? *command.files : system_files()),
+      kills_before_(process::count_memory_kills()),
+      limit_(command.limit),
+      deadline_(Clock::now() + command.limit),
+      grace_(command.grace) {
+  pid_ = spawn(words_of(command), trial_environment(command.threads), said_.write.get(), frames_.write.get(),
+               command.rendezvous);
+  said_.write = FileDescriptor();
+  frames_.write = FileDescriptor();
+}
+
+LocalRankProcess::~LocalRankProcess() {
+  if (!status_) {
+    signal_group(SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+}
+
+bool LocalRankProcess::poll_output(milliseconds timeout) {
+  if (ended()) return false;
+  listen(is_open(frames_) || is_open(said_) ? timeout : std::min(timeout, kShortTick));
+  if (stop_ == StopReason::none) look_for_stop();
+  if (stop_ != StopReason::none && Clock::now() >= kill_at_) signal_group(SIGKILL);
+  return !ended();
+}
+
+bool LocalRankProcess::ended() {
+  int status = 0;
+  if (status_) return true;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return false;
+  status_ = status;
+  signal_group(SIGKILL);  // processes it left behind
+  const auto until = Clock::now() + kDrainTime;
+  while (listen(milliseconds(0)) && Clock::now() < until) {  // the rest of its output
+  }
+  log_.finish();
+  return true;
+}
+
+bool LocalRankProcess::listen(milliseconds timeout) {
+  std::array<pollfd, 2> waiting{{{frames_.read.get(), POLLIN, 0}, {said_.read.get(), POLLIN, 0}}};
+  if (poll(waiting.data(), waiting.size(), static_cast<int>(timeout.count())) <= 0) return false;
+  const bool framed = waiting[0].revents != 0 && take(frames_, [this](std::string_view bytes) { reader_.add(bytes); });
+  const bool said = waiting[1].revents != 0 && take(said_, [this](std::string_view bytes) { log_.add(bytes); });
+  return framed || said;
+}
+
+void LocalRankProcess::look_for_stop() {
+  if (process::interrupted()) {
+    begin_stop(StopReason::interrupt, SIGTERM);
+  } else if (Clock::now() >= deadline_) {
+    begin_stop(reader_.answer() ? StopReason::answered : StopReason::timeout, SIGTERM);
+  } else if (reader_.answer()) {
+    deadline_ = std::min(deadline_, Clock::now() + kShutdownGrace);
+  }
+}
+
+void LocalRankProcess::begin_stop(StopReason stop, int signal) {
+  stop_ = stop;
+  kill_at_ = Clock::now() + grace_;
+  signal_group(signal);
+}
+
+void LocalRankProcess::end() {
+  if (status_ || stop_ == StopReason::others) return;
+  begin_stop(StopReason::others, SIGKILL);
+}
+
+void LocalRankProcess::signal_group(int signal) const { kill(-pid_, signal); }
+
+TrialAnswer LocalRankProcess::answer() const {
+  if (reader_.answer()) return *reader_.answer();
+  const std::string where = describe(reader_.phase());
+  if (stop_ == StopReason::interrupt) return ProcessFailure{result::Outcome::interrupted, "stopped " + where};
+  if (stop_ == StopReason::others)
+    return ProcessFailure{result::Outcome::interrupted, "ended with the others " + where};
+  if (stop_ == StopReason::timeout)
+    return ProcessFailure{result::Outcome::timeout, "no end within " + seconds_text(limit_) + ", " + where};
+  std::string details = log_.log_tail();
+  if (!reader_.damage().empty()) details = reader_.damage() + "; " + details;
+  const std::optional<int64_t> now = process::count_memory_kills();
+  return process::classify_end(*status_, kills_before_ && now ? std::optional(*now - *kills_before_) : std::nullopt,
+                               where, details);
+}
+
+}  // namespace memtune::sweep

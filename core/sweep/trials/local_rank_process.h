@@ -1,0 +1,57 @@
+// A running process of memtune-trial. Its process group never outlives this object.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "core/measure/process/child.h"
+#include "core/measure/process/log.h"
+#include "core/sweep/trials/rank_process.h"
+#include "core/sweep/trials/trial_frame_reader.h"
+#include "core/sweep/trials/trial_process.h"
+
+namespace memtune::sweep {
+
+class LocalRankProcess final : public RankProcess {
+ public:
+  // Throws IoError if it cannot be started.
+  explicit LocalRankProcess(const TrialProcessSettings& command);
+  ~LocalRankProcess() override;
+  LocalRankProcess(const LocalRankProcess&) = delete;
+  LocalRankProcess& operator=(const LocalRankProcess&) = delete;
+
+  // Also enforces the time limit, and stops it after a signal.
+  bool poll_output(std::chrono::milliseconds timeout) override;
+  void end() override;
+  bool stopped_by_other_rank() const override { return stop_ == StopReason::others && !reader_.answer(); }
+
+  const TrialProgress& phase() const override { return reader_.phase(); }
+  TrialAnswer answer() const override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Why this side ended the process.
+  enum class StopReason { none, timeout, interrupt, answered, others };
+
+  bool ended();
+  bool listen(std::chrono::milliseconds timeout);
+  void look_for_stop();
+  void begin_stop(StopReason stop, int signal);
+  void signal_group(int signal) const;
+
+  TrialFrameReader reader_;
+  process::ProcessLog log_;
+  process::Pipe frames_, said_;
+  std::optional<int64_t> kills_before_;
+  pid_t pid_ = 0;
+  std::optional<int> status_;
+  StopReason stop_ = StopReason::none;
+  std::chrono::milliseconds limit_;
+  Clock::time_point deadline_, kill_at_;
+  std::chrono::milliseconds grace_;
+};
+
+}  // namespace memtune::sweep

@@ -1,0 +1,86 @@
+// Figures of a team of ranks, out of made-up records.
+#include "core/measure/attach/rank_records.h"
+
+#include <doctest/doctest.h>
+
+using namespace memtune;
+using namespace memtune::attach;
+
+namespace {
+
+StepRecord step(int64_t number, StepPhase phase, double ms, std::vector<double> losses = {1}) {
+  StepRecord record;
+  record.number = number;
+  record.phase = phase;
+  record.ms = ms;
+  record.losses = std::move(losses);
+  return record;
+}
+
+TrainingProcessRecords rank(int64_t number, std::vector<StepRecord> steps) {
+  TrainingProcessRecords records;
+  records.rank = number;
+  records.steps = std::move(steps);
+  return records;
+}
+
+}  // namespace
+
+TEST_CASE("losses that were accumulated for one step are one") {
+  const std::vector<TrainingProcessRecords> all = {
+      rank(0, {step(1, StepPhase::warmup, 1, {0.5, 0.25}), step(2, StepPhase::measured, 1, {1})})};
+  result::Measurement measurement;
+  fill_measurement(rank_records_of(all), measurement);
+  CHECK(measurement.loss == std::vector<double>{0.75, 1});
+}
+
+TEST_CASE("a step with a save in it is no sample, where there are others") {
+  std::vector<TrainingProcessRecords> all = {
+      rank(0, {step(3, StepPhase::measured, 10), step(4, StepPhase::measured, 50), step(5, StepPhase::measured, 11)})};
+  all[0].steps[1].save_ms = 40;
+  all[0].saves = {{3, 30, 1000}, {3, 10, 500}};
+  result::Measurement measurement;
+  fill_measurement(rank_records_of(all), measurement);
+  CHECK(measurement.step_ms.samples == std::vector<double>{10, 11});
+  const auto saves = save_figures(rank_records_of(all), measurement);
+  REQUIRE(saves.size() == 1);
+  CHECK(saves[0].saves == 1);
+  CHECK(saves[0].bytes == 1500);
+  CHECK(saves[0].blocked_ms == 40);
+  all[0].steps.erase(all[0].steps.begin());
+  all[0].steps.pop_back();
+  fill_measurement(rank_records_of(all), measurement);
+  CHECK(measurement.step_ms.samples == std::vector<double>{50});
+}
+
+TEST_CASE("steps that not every rank took are no samples") {
+  const std::vector<TrainingProcessRecords> all = {
+      rank(0, {step(3, StepPhase::measured, 10), step(4, StepPhase::measured, 20)}),
+      rank(1, {step(3, StepPhase::measured, 15)})};
+  result::Measurement measurement;
+  fill_measurement(rank_records_of(all), measurement);
+  CHECK(measurement.step_ms.samples == std::vector<double>{15});
+}
+
+TEST_CASE("processes without steps are no ranks, and a second one of a rank is left out") {
+  std::vector<TrainingProcessRecords> all = {rank(0, {}), rank(1, {step(1, StepPhase::warmup, 1)}),
+                                             rank(0, {step(1, StepPhase::warmup, 2)}),
+                                             rank(0, {step(1, StepPhase::warmup, 3)})};
+  const RankRecords team = rank_records_of(all);
+  REQUIRE(team.ranks.size() == 2);
+  CHECK(team.ranks[0] == &all[2]);
+  CHECK(team.ranks[1] == &all[1]);
+  CHECK(team.ignored == 1);
+  all[3].done = true;  // it took all its steps, which the one before it did not
+  CHECK(rank_records_of(all).ranks[0] == &all[3]);
+  CHECK(rank_records_of(all).ignored == 1);
+}
+
+TEST_CASE("traced steps tell what tracing costs, and are no samples") {
+  const std::vector<TrainingProcessRecords> all = {
+      rank(0, {step(3, StepPhase::measured, 100), step(4, StepPhase::between, 300), step(5, StepPhase::traced, 104)})};
+  result::Measurement measurement;
+  fill_measurement(rank_records_of(all), measurement);
+  CHECK(measurement.step_ms.samples == std::vector<double>{100});
+  CHECK(measurement.profiler_overhead == doctest::Approx(0.04));
+}

@@ -1,0 +1,31 @@
+#include "core/base/temporary_folder.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+
+#include "core/base/error.h"
+#include "tests/support/run_program.h"
+
+using namespace memtune;
+namespace fs = std::filesystem;
+
+TEST_CASE("a private folder is nobody else's, has an absolute path, and is gone with what is in it") {
+  fs::path path;
+  {
+    const test::Variable here("TMPDIR", ".");
+    const TemporaryFolder folder("try");
+    path = folder.path();
+    CHECK(path.is_absolute());
+    CHECK(path.filename().string().starts_with("memtune-try-"));
+    CHECK((fs::status(path).permissions() & fs::perms::mask) == fs::perms::owner_all);
+    std::ofstream(path / "file") << "text";
+  }
+  CHECK_FALSE(fs::exists(path));
+}
+
+TEST_CASE("where no temporary files can be made, that is told") {
+  const test::Variable nowhere("TMPDIR", "/no/such/folder");
+  CHECK_THROWS_WITH_AS(TemporaryFolder("try"),
+                       "no temporary files can be made in /no/such/folder: No such file or directory", IoError);
+}

@@ -1,0 +1,116 @@
+// What is remembered of an op that may be run again: every kind of argument, and a use of each value it starts from.
+#include "core/engine/checkpoint/op_recorder.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "core/engine/checkpoint/recompute_engine.h"
+#include "tests/support/training.h"
+
+namespace memtune::checkpoint {
+namespace {
+
+using Form = RecordedArgument::Form;
+using autograd::ConsumerHandle;
+using autograd::SavedStorage;
+
+// Every tensor but `parameter` has a value.
+struct Recording {
+  ConsumerHandle use(const at::Tensor& tensor) {
+    if (tensor.is_same(parameter)) return {};
+    auto& value = values[tensor.storage().unsafeGetStorageImpl()];
+    if (!value)
+      value = std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::keep);
+    ConsumerHandle use(value, ConsumerHandle::ConsumerKind::rerun);
+    use->hold(tensor.storage());
+    return use;
+  }
+  RecordedOpPtr record(const program::Stack& inputs) {
+    return recorder.record(op, inputs, /*block=*/3, [this](const at::Tensor& tensor) { return use(tensor); });
+  }
+
+  at::Tensor parameter = at::ones({4}, at::TensorOptions(device::torch_device(tests::test_device()))).requires_grad_();
+  std::map<const c10::StorageImpl*, autograd::SavedStoragePtr> values;
+  program::Op op;
+  RecomputeEngine recompute{tests::test_device(), /*nested=*/false};
+  OpRecorder recorder{recompute, device::torch_device(tests::test_device())};
+};
+
+at::Tensor made(float content) {
+  return at::full({4}, content, at::TensorOptions(device::torch_device(tests::test_device())));
+}
+
+TEST_CASE("every kind of argument is remembered, tensors as views of values") {
+  Recording recording;
+  const at::Tensor a = made(1), b = made(2), c = made(3);
+  c10::List<std::optional<at::Tensor>> optional({std::optional<at::Tensor>(), std::optional<at::Tensor>(c)});
+  const auto instance = recording.record(
+      {a.view({2, 2}), c10::List<at::Tensor>({a, b}), optional, c10::List<int64_t>({1, 2}), 0.5, c10::IValue()});
+  REQUIRE(instance->arguments.size() == 6);
+  const Form forms[] = {Form::tensor, Form::list, Form::optional_list, Form::plain, Form::plain, Form::plain};
+  const int tensors[] = {1, 2, 2, 0, 0, 0};
+  for (size_t i = 0; i < 6; ++i) {
+    CAPTURE(i);
+    CHECK(instance->arguments[i].form == forms[i]);
+    CHECK(instance->arguments[i].tensors == tensors[i]);
+  }
+  REQUIRE(instance->inputs.size() == 5);
+  CHECK(instance->inputs[0].geometry.sizes.size() == 2);
+  CHECK_FALSE(instance->inputs[3].use);
+  CHECK_FALSE(instance->inputs[3].direct.defined());
+  CHECK(instance->inputs[4].use);
+  CHECK(instance->arguments[4].value.toDouble() == 0.5);
+  CHECK(instance->block == 3);
+}
+
+TEST_CASE("a parameter is used as it is, with its gradient") {
+  Recording recording;
+  const auto instance = recording.record({recording.parameter});
+  CHECK_FALSE(instance->inputs[0].use);
+  CHECK(instance->inputs[0].direct.is_same(recording.parameter));
+  CHECK(instance->inputs[0].requires_grad);
+}
+
+TEST_CASE("values are used until the instance dies, or was run") {
+  Recording recording;
+  at::Tensor a = made(1);
+  auto instance = recording.record({a, a.view({2, 2})});
+  const auto value = recording.values[a.storage().unsafeGetStorageImpl()];
+  a.reset();
+  CHECK(value->used());
+  instance->inputs[0].use.end();
+  CHECK(value->on_device());  // the other view wants it
+  instance.reset();
+  CHECK_FALSE(value->used());
+  CHECK_FALSE(value->on_device());
+}
+
+TEST_CASE("what cannot be kept ends the recording and leaves no use behind") {
+  Recording recording;
+  const at::Tensor a = made(1), b = made(2);
+  const auto fails = [&](const at::Tensor& tensor) {
+    if (tensor.is_same(b)) throw std::runtime_error("no room");
+    return recording.use(tensor);
+  };
+  CHECK_THROWS_WITH(recording.recorder.record(recording.op, {a, b}, 0, fails), "no room");
+  CHECK_FALSE(recording.values[a.storage().unsafeGetStorageImpl()]->used());
+}
+
+TEST_CASE("a cast is run again as a cast") {
+  Recording recording;
+  const at::Tensor source = made(1.5F);
+  const at::Tensor cast = source.to(at::kBFloat16);
+  const auto instance = recording.recorder.record_cast(source, at::kBFloat16, 3,
+                                                       [&](const at::Tensor& tensor) { return recording.use(tensor); });
+  const auto value = std::make_shared<SavedStorage>(cast.storage(), SavedStorage::Origin{}, instance);
+  const ConsumerHandle use(value, ConsumerHandle::ConsumerKind::backward);
+  instance->outputs.push_back({value, 0, cast.dtype(), cast.numel()});
+  value->overwritten();
+  const at::Storage bytes = value->bytes();
+  CHECK(at::equal(at::empty({0}, cast.options()).set_(bytes, 0, {4}, {1}), cast));
+}
+
+}  // namespace
+}  // namespace memtune::checkpoint

@@ -1,0 +1,67 @@
+// Traffic for as long as somebody wants it, in the room that was given, and its failures told to who asks.
+#include "core/engine/disk/disk_load_generator.h"
+
+#include "core/base/error.h"
+#include "tests/disk/support.h"
+
+using namespace memtune;
+using disk::DiskLoadGenerator;
+
+namespace {
+
+void wait_until_moved(const DiskLoadGenerator& load, int64_t bytes) {
+  while (load.moved_bytes() < bytes) std::this_thread::yield();
+}
+
+}  // namespace
+
+TEST_CASE("traffic goes on over the room it has, and what it moved in a second is told") {
+  const test::Watchdog watchdog("traffic on a disk");
+  for (const disk::IoBackend backend : test::backends())
+    for (const int64_t room : {int64_t{20} << 20, int64_t{3} << 20, disk::kAlignment * 2}) {
+      test::Stage stage(backend);
+      stage.settings.budget_bytes = room;  // more of it would be a full disk
+      DiskLoadGenerator load(stage.settings, room, stage.disk);
+      for (const auto kind :
+           {DiskLoadGenerator::Kind::write, DiskLoadGenerator::Kind::read, DiskLoadGenerator::Kind::write}) {
+        const auto start = std::chrono::steady_clock::now();
+        load.start(kind);
+        wait_until_moved(load, 5 * room);
+        const double speed = load.stop();
+        const std::chrono::nanoseconds most = std::chrono::steady_clock::now() - start;
+        const auto moved = static_cast<double>(load.moved_bytes());
+        CHECK(moved >= 5.0 * static_cast<double>(room));
+        CHECK(speed >= moved / static_cast<double>(most.count()));
+        CHECK(speed < 1000);
+      }
+    }
+}
+
+TEST_CASE("a disk that fails beside something else is told when the traffic ends") {
+  const test::Watchdog watchdog("traffic on a failing disk");
+  for (const auto kind : {DiskLoadGenerator::Kind::write, DiskLoadGenerator::Kind::read}) {
+    test::Stage stage;
+    DiskLoadGenerator load(stage.settings, 40 << 20, stage.disk);
+    stage.disk.arm({test::Fault::Kind::failed, EIO, 3, true});
+    load.start(kind);
+    while (stage.disk.calls() < 3) std::this_thread::yield();
+    CHECK_THROWS_AS(load.stop(), DiskError);
+  }
+}
+
+TEST_CASE("traffic that nobody ends, ends with who asked for it") {
+  const test::Watchdog watchdog("traffic that is let go");
+  test::Stage stage;
+  {
+    DiskLoadGenerator load(stage.settings, 40 << 20, stage.disk);
+    load.start(DiskLoadGenerator::Kind::write);
+    wait_until_moved(load, 40 << 20);
+  }
+  CHECK(test::entries(stage.folder.path) == 0);
+}
+
+TEST_CASE("room that is not there is told at once") {
+  test::Stage stage;
+  stage.settings.budget_bytes = 8 << 20;
+  CHECK_THROWS_AS(DiskLoadGenerator(stage.settings, 40 << 20, stage.disk), DiskFullError);
+}

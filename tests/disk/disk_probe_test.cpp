@@ -1,0 +1,28 @@
+// The yardstick itself has to hold still: sensible speeds, nothing left behind.
+#include "core/engine/disk/disk_probe.h"
+
+#include "core/base/error.h"
+#include "tests/disk/support.h"
+
+using namespace memtune;
+
+TEST_CASE("the disk's speed is told, with how it was used") {
+  test::ScratchFolder folder;
+  for (const disk::IoBackend backend : test::backends()) {
+    const disk::DiskSpeed speed = disk::probe_disk(folder.path, (20 << 20) + 1, true, backend);
+    CHECK(speed.write_gb_per_s > 0);
+    CHECK(speed.read_gb_per_s > 0);
+    CHECK(speed.new_file_gb_per_s > 0);
+    CHECK(speed.how.starts_with(test::name_of(backend)));
+    CHECK(test::entries(folder.path) == 0);
+  }
+}
+
+TEST_CASE("a disk that fails or cannot be used is told as by the store") {
+  CHECK_THROWS_AS(disk::probe_disk("/no/such/folder", 1 << 20), UsageError);
+  const test::Watchdog watchdog("a probe of a failing disk");
+  test::ScratchFolder folder;
+  test::FaultyDisk disk;
+  disk.arm({test::Fault::Kind::failed, EIO, 4, true});
+  CHECK_THROWS_AS(disk::probe_disk(folder.path, 1 << 20, true, disk::IoBackend::automatic, disk), DiskError);
+}

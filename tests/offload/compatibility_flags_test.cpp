@@ -1,0 +1,173 @@
+// How copies leave and come back under the habits of other programs' engines.
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include "core/engine/offload/offload_engine.h"
+#include "tests/support/queue_device.h"
+
+namespace memtune::offload {
+namespace {
+
+using autograd::ConsumerHandle;
+using autograd::SavedStorage;
+
+struct LazyDevice : tests::QueueDevice {
+  LazyDevice() : QueueDevice(Compute::caller) {}
+};
+
+struct Engine {
+  explicit Engine(const plan::EngineCompatibilityFlags& compatibility, bool side_stream = true,
+                  plan::OffloadGranularity schedule = plan::OffloadGranularity::value)
+      : tier(device, 4096, 0, nullptr), offload(device, settings(compatibility, side_stream, schedule), tier) {
+    offload.begin_step();
+  }
+
+  static plan::TransferSettings settings(const plan::EngineCompatibilityFlags& compatibility, bool side_stream,
+                                         plan::OffloadGranularity schedule) {
+    plan::TransferSettings result;
+    result.min_bytes = 0;
+    result.side_stream = side_stream;
+    result.schedule = schedule;
+    result.compatibility = compatibility;
+    return result;
+  }
+
+  // 1 KiB that only the engine holds from then on.
+  void start_offload(int op) {
+    const at::Tensor tensor = at::full({256}, static_cast<float>(op));
+    ConsumerHandle use(
+        std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::host),
+        ConsumerHandle::ConsumerKind::backward);
+    offload.count_save();
+    offload.start_offload(*use, op);
+    values.push_back(std::move(use));
+  }
+  bool on_device(size_t i) { return static_cast<bool>(values[i]->on_device()); }
+  int sources() {
+    int count = 0;
+    for (size_t i = 0; i < values.size(); ++i) count += on_device(i);
+    return count;
+  }
+  // Backward asks for one, and what comes next is issued.
+  void ask(size_t i) {
+    offload.begin_unpack(&values[i]);
+    values[i]->bytes();
+    offload.prefetch();
+  }
+
+  LazyDevice device;
+  tier::HostTier tier;
+  OffloadEngine offload;
+  std::vector<ConsumerHandle> values;
+};
+
+TEST_CASE("a stash of saves has so many, whatever their bytes, and tensors that stay count where they do") {
+  plan::EngineCompatibilityFlags compatibility{.learns = false, .stash_saves = 5, .counts_all = true};
+  Engine engine(compatibility);
+  for (int op = 0; op < 5; ++op) engine.start_offload(op);
+  CHECK(engine.sources() == 5);
+  engine.start_offload(5);
+  CHECK_FALSE(engine.on_device(0));
+  CHECK(engine.sources() == 5);
+  for (int i = 0; i < 3; ++i) engine.offload.count_save();  // nothing leaves before the next that is copied
+  CHECK(engine.sources() == 5);
+  engine.start_offload(6);
+  CHECK(engine.sources() == 2);
+
+  compatibility.counts_all = false;
+  Engine other(compatibility);
+  for (int op = 0; op < 5; ++op) other.start_offload(op);
+  for (int i = 0; i < 3; ++i) other.offload.count_save();
+  other.start_offload(5);
+  CHECK(other.sources() == 5);
+}
+
+TEST_CASE("what leaves the stash has been copied by then, under every order of streams, and comes back as it was") {
+  for (const bool one_stream : {false, true})
+    for (const int stash : {1, 2, 5}) {
+      CAPTURE(one_stream);
+      CAPTURE(stash);
+      Engine engine({.learns = false,
+                     .prefetch_ops = 1,
+                     .stash_saves = stash,
+                     .counts_all = true,
+                     .empties_stash = true,
+                     .one_stream = one_stream});
+      for (int op = 0; op < 12; ++op) engine.start_offload(op);  // memory of the first is soon another's
+      engine.offload.end_forward();
+      for (size_t i = 12; i-- > 0;) {
+        engine.ask(i);
+        const at::Storage bytes = engine.values[i]->bytes();
+        CHECK(static_cast<const float*>(bytes.data())[255] == static_cast<float>(i));
+        engine.values[i] = {};
+      }
+    }
+}
+
+TEST_CASE("what the forward left in the stash is used from there, and leaves behind the first op where it does") {
+  for (const bool empties : {true, false}) {
+    CAPTURE(empties);
+    Engine engine({.learns = false, .prefetch_ops = 1, .stash_saves = 5, .counts_all = true, .empties_stash = empties});
+    for (int op = 0; op < 4; ++op) engine.start_offload(op);
+    engine.offload.begin_head();
+    engine.offload.end_forward();
+    CHECK(engine.sources() == 4);
+    engine.ask(3);
+    CHECK(engine.offload.counters().in_bytes == 0);
+    engine.ask(2);
+    CHECK(engine.offload.counters().in_bytes == (empties ? 2 * 1024 : 0));  // its own, and the next op's
+  }
+}
+
+TEST_CASE("one op's copies come back ahead, not two's") {
+  Engine engine({.learns = false, .prefetch_ops = 1, .stash_saves = 1});
+  for (const int op : {0, 0, 1, 2, 2, 3, 4}) engine.start_offload(op);
+  engine.ask(6);  // was in the stash
+  CHECK(engine.offload.counters().in_bytes == 1 * 1024);
+  engine.ask(5);
+  CHECK(engine.offload.counters().in_bytes == 3 * 1024);
+  engine.ask(4);
+  engine.ask(3);
+  CHECK(engine.offload.counters().in_bytes == 4 * 1024);
+}
+
+TEST_CASE("without any ahead each comes when it is asked for, also in a step that could have been learned from") {
+  Engine engine({.learns = false}, /*side_stream=*/false);
+  engine.offload.begin_learning();
+  for (int op = 0; op < 3; ++op) engine.start_offload(op);
+  engine.offload.end_forward();
+  engine.ask(2);
+  engine.offload.end_learning(0);
+  CHECK_FALSE(engine.offload.learned());
+  CHECK(engine.offload.counters().in_bytes == 1024);
+  engine.ask(1);
+  CHECK(engine.offload.counters().in_bytes == 2 * 1024);
+}
+
+TEST_CASE("by blocks, nothing comes back in the head's backward, and one block ahead of the one that backward is in") {
+  Engine engine({.learns = false}, /*side_stream=*/true, plan::OffloadGranularity::block);
+  for (int block = 0; block < 5; ++block) {  // of which the last keeps everything
+    engine.offload.begin_block(block);
+    if (block < 4) engine.start_offload(block);
+  }
+  engine.offload.begin_block(-1);
+  engine.offload.begin_head();
+  engine.offload.end_forward();
+  const auto back = [&] { return engine.offload.counters().in_bytes / 1024; };
+  engine.offload.enter_backward_block(-1);
+  engine.offload.prefetch();
+  CHECK(back() == 0);
+  engine.offload.enter_backward_block(4);
+  CHECK(back() == 1);
+  engine.offload.enter_backward_block(4);
+  CHECK(back() == 1);
+  engine.offload.enter_backward_block(3);
+  CHECK(back() == 2);
+  engine.ask(3);
+  CHECK(back() == 2);
+  engine.ask(2);
+  CHECK(back() == 3);
+}
+
+}  // namespace
+}  // namespace memtune::offload

@@ -1,0 +1,358 @@
+// The trip of a value, state by state, on a device that records what it is asked for and runs copies only when told:
+// order and lifetime are checked, not timing.
+#include "core/engine/offload/offload_engine.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "tests/support/queue_device.h"
+
+namespace memtune::offload {
+namespace {
+
+using autograd::ConsumerHandle;
+using autograd::SavedStorage;
+using device::Stream;
+
+// Streams run when somebody waits for them, at the latest moment that is allowed: a copy that is not waited for has not
+// happened.
+struct LazyDevice : tests::QueueDevice {
+  LazyDevice() : QueueDevice(Compute::caller) {}
+};
+
+plan::TransferSettings settings(int64_t stash, int64_t prefetch) {
+  plan::TransferSettings result;
+  result.min_bytes = 0;
+  result.stash_bytes = stash;
+  result.prefetch_bytes = prefetch;
+  return result;
+}
+
+// A value of 1 KiB whose every element is `value`, sent and then dropped by the step.
+ConsumerHandle sent(OffloadEngine& offload, float content, at::Tensor* keep = nullptr) {
+  at::Tensor tensor = at::full({256}, content);
+  ConsumerHandle use(
+      std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, plan::TensorPlacement::host),
+      ConsumerHandle::ConsumerKind::backward);
+  offload.start_offload(*use);
+  if (keep) *keep = tensor;
+  return use;
+}
+
+bool holds(const at::Storage& storage, float value) {
+  at::Tensor tensor = at::empty({0}).set_(storage, 0, {256}, {1});
+  return at::equal(tensor, at::full({256}, value));
+}
+
+// One step with nothing in it, which the device held `peak` in at most.
+void learn(LazyDevice& device, OffloadEngine& offload, int64_t peak) {
+  offload.begin_learning();
+  device.use.peak_allocated = peak;
+  offload.end_learning(0);
+  offload.begin_step();
+}
+
+TEST_CASE("a source lives until its copy out is done, and the bytes that come back are its bytes") {
+  LazyDevice device;
+  tier::HostTier tier(device, 4096, 0, nullptr);
+  OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
+  auto value = sent(offload, 3);
+  CHECK(value->live_storage());  // the stash holds it: the copy has not run
+  CHECK(tier.pool().leased_bytes() == 4096);
+  offload.begin_head();
+  CHECK_FALSE(value->live_storage());
+  value->bytes();
+  CHECK(holds(value->on_device(), 3));
+  CHECK(offload.counters().out_bytes == 1024);
+  CHECK(offload.counters().in_bytes == 1024);
+  value.end();
+  CHECK(tier.pool().leased_bytes() == 0);
+}
+
+TEST_CASE("a source that is still here is used as it is") {
+  LazyDevice device;
+  tier::HostTier tier(device, 4096, 0, nullptr);
+  OffloadEngine offload(device, settings(1 << 20, 0), tier);
+  auto value = sent(offload, 3);
+  value->bytes();
+  CHECK(holds(value->on_device(), 3));
+  CHECK(offload.counters().in_bytes == 0);
+}
+
+TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only for that") {
+  LazyDevice device;
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  OffloadEngine offload(device, settings(/*stash=*/2048, 0), tier);
+  auto a = sent(offload, 1), b = sent(offload, 2);
+  CHECK(a->live_storage());
+  auto c = sent(offload, 3);
+  CHECK_FALSE(a->live_storage());
+  CHECK(b->live_storage());
+  CHECK(c->live_storage());
+}
+
+TEST_CASE("while the step's peak is not known two transfers may wait, and once it is, as many as leave it alone") {
+  LazyDevice device;
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
+  std::vector<ConsumerHandle> values;
+  const auto start_offload = [&](int count) {
+    for (int i = 0; i < count; ++i) values.push_back(sent(offload, static_cast<float>(i)));
+  };
+  const auto live_storage = [&] {
+    return std::count_if(values.begin(), values.end(), [](const auto& value) { return bool(value->live_storage()); });
+  };
+  start_offload(8);
+  CHECK(live_storage() == 2);
+  values.clear();
+  learn(device, offload, /*peak=*/10000);
+  device.use.allocated = 6000;
+  start_offload(8);
+  CHECK(live_storage() == 8);
+  offload.make_room(4000);  // just fits
+  CHECK(live_storage() == 8);
+  device.on_wait = [&] { device.use.allocated -= 1024; };  // the source that a wait lets go
+  offload.make_room(6000);
+  CHECK(live_storage() == 6);
+}
+
+TEST_CASE("by values, the end of a block makes compute wait for nothing") {
+  LazyDevice device;
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
+  learn(device, offload, /*peak=*/1 << 20);
+  std::vector<ConsumerHandle> values;
+  for (int block = 0; block < 4; ++block) {
+    values.push_back(sent(offload, static_cast<float>(block)));
+    offload.end_block();
+  }
+  for (const auto& value : values) CHECK(value->live_storage());
+}
+
+TEST_CASE("by blocks, copies leave when the block ends, and sources of so many blocks wait") {
+  LazyDevice device;
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  auto grouped = settings(1 << 20, 0);
+  grouped.schedule = plan::OffloadGranularity::block;
+  grouped.groups_in_flight = 1;
+  grouped.prefetch_blocks = 1;
+  OffloadEngine offload(device, grouped, tier);
+  std::vector<ConsumerHandle> values;
+  for (int block = 0; block < 3; ++block) {
+    for (int i = 0; i < 2; ++i) values.push_back(sent(offload, static_cast<float>(2 * block + i)));
+    CHECK(offload.counters().out_bytes == 2048 * block);
+    offload.end_block();
+  }
+  CHECK_FALSE(values[3]->live_storage());
+  CHECK(values[4]->live_storage());  // of the last block
+  offload.begin_head();
+  values[5]->bytes();
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 4 * 1024);  // the rest of its block, and the block before
+  for (int i = 5; i >= 0; --i) {
+    values[i]->bytes();
+    CHECK(holds(values[i]->on_device(), static_cast<float>(i)));
+  }
+}
+
+TEST_CASE("a value whose block has not ended is used where it is, and leaves in time when it is overwritten") {
+  LazyDevice device;
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  auto grouped = settings(1 << 20, 0);
+  grouped.schedule = plan::OffloadGranularity::block;
+  OffloadEngine offload(device, grouped, tier);
+  at::Tensor tensor;
+  auto used = sent(offload, 1), overwritten = sent(offload, 2, &tensor);
+  used->bytes();
+  CHECK(holds(used->on_device(), 1));
+  CHECK(offload.counters().out_bytes == 0);
+  overwritten->before_overwrite();
+  tensor.fill_(9);
+  overwritten->overwritten();
+  offload.end_block();
+  overwritten->bytes();
+  CHECK(holds(overwritten->on_device(), 2));
+}
+
+TEST_CASE("small storages are held, not moved") {
+  LazyDevice device;
+  auto small = settings(1 << 20, 0);
+  small.min_bytes = 1025;
+  tier::HostTier tier(device, 4096, 0, nullptr);
+  OffloadEngine offload(device, small, tier);
+  auto value = sent(offload, 3);
+  CHECK(value->state() == SavedStorage::State::held);
+  CHECK(offload.counters().out_bytes == 0);
+}
+
+TEST_CASE("copies back are issued in the reverse of the order out, within the window") {
+  LazyDevice device;
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  OffloadEngine offload(device, settings(0, /*prefetch=*/2048), tier);
+  auto a = sent(offload, 1), b = sent(offload, 2), c = sent(offload, 3);
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 2048);  // c and b
+  c->bytes();
+  CHECK(offload.counters().in_bytes == 2048);
+  CHECK(holds(c->on_device(), 3));
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 3072);
+  a->bytes();
+  b->bytes();
+  CHECK(holds(a->on_device(), 1));
+  CHECK(holds(b->on_device(), 2));
+  CHECK(offload.counters().in_bytes == 3072);
+}
+
+TEST_CASE("prefetching does not raise the peak that was already reached") {
+  LazyDevice device;
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  OffloadEngine offload(device, settings(0, 1 << 20), tier);
+  auto a = sent(offload, 1);
+  device.use = {5000, 6000, 0, 0};
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 0);
+  device.use = {4977, 7000, 0, 0};  // the backward's own memory went above it: no reason to follow
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 0);
+  device.use = {4976, 7000, 0, 0};
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 1024);
+}
+
+// A step of two values whose backward asks for nothing, then for the second, then for the first; `peak` is what the
+// device holds at most before it asks for the second.
+void two_values(LazyDevice& device, OffloadEngine& offload, int64_t peak) {
+  offload.begin_step();
+  auto a = sent(offload, 1), b = sent(offload, 2);
+  offload.begin_head();
+  offload.end_forward();
+  const auto unpack = [&](SavedStorage* value, float content) {
+    offload.begin_unpack();
+    if (value) CHECK(holds(value->bytes(), content));
+    offload.prefetch();
+  };
+  device.use.peak_allocated = peak;
+  unpack(nullptr, 0);
+  CHECK(offload.counters().in_bytes == 0);  // nothing comes back early in a step that is learned from
+  unpack(&*b, 2);
+  device.use.peak_allocated = 5000;
+  unpack(&*a, 1);
+}
+
+TEST_CASE("once a step was learned from, copies come back as early as every peak until their use allows") {
+  LazyDevice device;
+  tier::HostTier tier(device, 1 << 16, 0, nullptr);
+  OffloadEngine offload(device, settings(/*stash=*/0, /*prefetch=*/1 << 20), tier);
+  offload.begin_learning();
+  two_values(device, offload, 9000);
+  offload.end_learning(0);  // 9000 before the second is wanted, 5000 from there on
+
+  offload.begin_step();
+  auto a = sent(offload, 1), b = sent(offload, 2);
+  offload.end_forward();
+  offload.begin_unpack();
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 0);  // the device is full until the second is wanted
+  offload.begin_unpack();
+  b->bytes();
+  CHECK(offload.counters().in_bytes == 1024);
+  offload.prefetch();
+  CHECK(offload.counters().in_bytes == 2048);
+}
+
+TEST_CASE("what has not left when the forward ends stays where there is room for it until it is wanted") {
+  for (const int64_t peak : {9000, 7000}) {
+    CAPTURE(peak);
+    LazyDevice device;
+    tier::HostTier tier(device, 1 << 16, 0, nullptr);
+    OffloadEngine offload(device, settings(1 << 20, 1 << 20), tier);
+    offload.begin_learning();
+    two_values(device, offload, peak);
+    offload.end_learning(9000);
+    offload.begin_step();
+    auto a = sent(offload, 1), b = sent(offload, 2);
+    offload.end_forward();
+    CHECK(bool(b->live_storage()) == (peak == 7000));
+    CHECK_FALSE((a->live_storage() && peak == 9000));
+  }
+}
+
+TEST_CASE("a storage that is about to be overwritten has left before") {
+  LazyDevice device;
+  tier::HostTier tier(device, 4096, 0, nullptr);
+  OffloadEngine offload(device, settings(1 << 20, 0), tier);
+  at::Tensor tensor;
+  auto value = sent(offload, 3, &tensor);
+  value->before_overwrite();
+  tensor.fill_(9);
+  value->overwritten();
+  value->bytes();
+  CHECK(holds(value->on_device(), 3));
+}
+
+TEST_CASE("host memory that goes round is not overwritten before it was read, nor read before it was written") {
+  LazyDevice device;
+  tier::HostTier tier(device, 4096, 0, nullptr);  // room for one
+  OffloadEngine offload(device, settings(0, 0), tier);
+  auto a = sent(offload, 1);
+  at::Storage back = a->bytes();
+  a.end();
+  auto b = sent(offload, 2);  // gets the same bytes
+  CHECK(tier.pool().reserved_bytes() == 4096);
+  b->bytes();
+  CHECK(holds(back, 1));
+  CHECK(holds(b->on_device(), 2));
+}
+
+TEST_CASE("host memory that a copy back still reads is not written by the next copy out") {
+  LazyDevice device;
+  tier::HostTier tier(device, 4096, 4096, nullptr);  // room for one
+  OffloadEngine offload(device, settings(0, 1 << 20), tier);
+  auto a = sent(offload, 1);
+  offload.prefetch();         // has not run yet
+  auto b = sent(offload, 2);  // gets the same bytes
+  a->bytes();
+  CHECK(holds(a->on_device(), 1));
+  b->bytes();
+  CHECK(holds(b->on_device(), 2));
+}
+
+TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing running into freed memory") {
+  enum State { stashed, on_host, reloading, returned, used_from_the_stash };
+  for (State state : {stashed, on_host, reloading, returned, used_from_the_stash}) {
+    CAPTURE(state);
+    LazyDevice device;
+    bool stays = state == stashed || state == used_from_the_stash;
+    tier::HostTier tier(device, 4096, 0, nullptr);
+    OffloadEngine offload(device, settings(stays ? 1 << 20 : 0, 1 << 20), tier);
+    auto value = sent(offload, 1);
+    if (state == reloading) offload.prefetch();
+    if (state == returned || state == used_from_the_stash) value->bytes();
+    value.end();
+    CHECK(tier.pool().leased_bytes() == 0);
+    // What reads the source or writes the target has been waited for.
+    for (Stream stream : {Stream::out, Stream::in}) CHECK(device.idle(stream));
+    offload.begin_step();
+    auto next = sent(offload, 2);
+    next->bytes();
+    CHECK(holds(next->on_device(), 2));
+  }
+}
+
+TEST_CASE("on the compute stream a source is gone when send returns") {
+  LazyDevice device;
+  auto sync = settings(1 << 20, 0);
+  sync.side_stream = false;
+  tier::HostTier tier(device, 4096, 0, nullptr);
+  OffloadEngine offload(device, sync, tier);
+  auto value = sent(offload, 3);
+  CHECK_FALSE(value->live_storage());
+  value->bytes();
+  CHECK(holds(value->on_device(), 3));
+}
+
+}  // namespace
+}  // namespace memtune::offload

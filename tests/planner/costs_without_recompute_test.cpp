@@ -1,0 +1,96 @@
+// What was recorded of a step that made values again is turned into what it would have been with all of them kept, on
+// numbers that can be followed by hand.
+//
+//   v0 = op0()   v1 = op1(v0)   v2 = op2(v1), 100 bytes each; loss = op3(v2)
+//
+// Each op saves what it reads; 20 bytes more while an op runs forward, 50 while it runs backward. Beside it are 1000.
+#include "core/plan/planner/costs_without_recompute.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "core/plan/planner/step_predictor.h"
+
+using namespace memtune;
+using plan::StepCosts;
+using plan::TensorPlacement;
+using Kind = StepCosts::Moment::Kind;
+
+namespace {
+
+constexpr int kLoss = 3;
+
+plan::ProgramFacts facts() {
+  plan::ProgramFacts facts;
+  for (int i = 0; i <= kLoss; ++i) {
+    plan::OpFacts& op = facts.ops.emplace_back();
+    op.block = i / 2;
+    op.outputs = {i};
+  }
+  return facts;
+}
+
+// `forward`: allocated when each op begins; `backward`: when backward has got v2, v1 and v0.
+StepCosts recorded(const std::vector<int64_t>& forward, const std::vector<int64_t>& backward) {
+  StepCosts costs;
+  for (int i = 0; i <= kLoss; ++i) {
+    const int64_t made = i == kLoss ? 0 : 100;
+    costs.values.push_back({.run = i, .bytes = made});
+    costs.runs.push_back({.op = i, .ms = 1, .before_bytes = forward[i], .own_bytes = made + 20, .makes = {i}});
+    if (i == 0) continue;
+    costs.runs[i].reads = {i - 1};
+    costs.runs[i].saves = {i - 1};
+    costs.saved.push_back({.value = i - 1, .run = i});
+  }
+  for (int saved = kLoss - 1; saved >= 0; --saved) {
+    const int64_t held = backward[kLoss - 1 - saved];
+    costs.moments.push_back({Kind::unpack, saved, 2, 0, held, held + 50});
+    costs.moments.push_back({Kind::end, saved, 0, 0, held, held - 100});
+  }
+  costs.before_peak_bytes = backward.front();
+  costs.after_peak_bytes = 1000;
+  costs.step_ms = 10;
+  return costs;
+}
+
+StepCosts everything_kept() { return recorded({1000, 1100, 1200, 1300}, {1300, 1200, 1100}); }
+
+// v1 is dropped behind op2, and made from v0 before backward gets it: 1100 are there when it asks.
+StepCosts v1_again(double rerun_ms) {
+  StepCosts costs = recorded({1000, 1100, 1200, 1200}, {1200, 1200, 1100});
+  costs.plan.placements = {{1, "", {TensorPlacement::recompute}, TensorPlacement::keep}};
+  costs.rerun_ms = rerun_ms;
+  costs.step_ms += rerun_ms;
+  return costs;
+}
+
+}  // namespace
+
+TEST_CASE("costs with everything kept stay what they are") {
+  CHECK(planner::costs_without_recompute(facts(), everything_kept()) == everything_kept());
+}
+
+TEST_CASE("of a step that made a value again come the costs that it has with the value kept") {
+  CHECK(planner::costs_without_recompute(facts(), v1_again(1)) == everything_kept());
+}
+
+TEST_CASE("what making again took is no part of the step, and what it takes under another plan") {
+  const plan::ProgramFacts program = facts();
+  const StepCosts recorded = v1_again(1.5), kept = planner::costs_without_recompute(program, recorded);
+  CHECK(kept.step_ms == doctest::Approx(10));
+  CHECK(kept.rerun_ratio == doctest::Approx(1.5));
+  const planner::StepPredictor model(program, kept);
+  CHECK(model.predict({}).step_ms == doctest::Approx(10));
+  CHECK(model.predict(recorded.plan).step_ms == doctest::Approx(11.5));
+  CHECK(model.predict(recorded.plan).recompute_ms == doctest::Approx(1.5));
+  CHECK(model.predict({}).peak_bytes == 1350);
+  CHECK(model.predict(recorded.plan).peak_bytes == 1320);
+}
+
+TEST_CASE("each pass of a step made it again") {
+  StepCosts costs = v1_again(1);
+  costs.passes = 2;
+  costs.step_ms *= 2;
+  CHECK(planner::costs_without_recompute(facts(), costs).step_ms == doctest::Approx(20));
+}

@@ -1,0 +1,99 @@
+// A step of any batch from those of two: what the decoder's costs would be if they were recorded there.
+#include "core/plan/planner/extrapolated_costs.h"
+
+#include <doctest/doctest.h>
+
+#include "core/plan/planner/planner.h"
+#include "tests/planner/costs.h"
+
+using namespace memtune;
+using namespace memtune::test;
+using planner::ExtrapolatedCosts;
+using planner::Planner;
+using planner::RecordedBatch;
+
+namespace {
+
+constexpr double kFixedMs = 0.2;  // of each op, whatever the batch
+
+RecordedBatch recorded(int64_t batch) {
+  const ProgramFacts facts = decoder_at(batch);
+  std::vector<double> ms = decoder_ms(facts);
+  for (double& one : ms) one += kFixedMs;
+  return {batch, step_of(facts, ms)};
+}
+
+}  // namespace
+
+TEST_CASE("two batches tell the memory of any other to the byte, and its time where it is a line") {
+  const RecordedBatch two = recorded(2), four = recorded(4);
+  for (const int64_t batch : {1, 2, 3, 4, 6, 16}) {
+    CAPTURE(batch);
+    const std::optional<ExtrapolatedCosts> paper = planner::costs_at_batch(four, two, batch, 1);
+    REQUIRE(paper);
+    const RecordedBatch real = recorded(batch);
+    REQUIRE(paper->likely.values == real.costs.values);
+    for (size_t i = 0; i < real.costs.runs.size(); ++i) {
+      REQUIRE(paper->likely.runs[i].before_bytes == real.costs.runs[i].before_bytes);
+      REQUIRE(paper->likely.runs[i].own_bytes == real.costs.runs[i].own_bytes);
+    }
+    for (size_t i = 0; i < real.costs.moments.size(); ++i)
+      REQUIRE(paper->likely.moments[i].peak_bytes == real.costs.moments[i].peak_bytes);
+    CHECK(paper->likely.after_peak_bytes == real.costs.after_peak_bytes);
+    CHECK(paper->least.step_ms <= real.costs.step_ms * (1 + 1e-9));
+    CHECK(paper->most.step_ms >= real.costs.step_ms * (1 - 1e-9));
+    const bool between = batch >= 2 && batch <= 4;
+    CHECK((paper->least.step_ms == paper->most.step_ms) == between);
+    if (between) CHECK(paper->likely.step_ms == doctest::Approx(real.costs.step_ms));
+  }
+}
+
+TEST_CASE("plans of a batch on paper are those that its own recording gives") {
+  const RecordedBatch two = recorded(2), four = recorded(4), eight = recorded(8);
+  const ProgramFacts real = decoder_at(8);
+  RecordedBatch paper{8, planner::costs_at_batch(two, four, 8, 1)->likely};
+  const ProgramFacts facts = planner::facts_at_batch(decoder_at(2), two, paper);
+  for (size_t op = 0; op < real.ops.size(); ++op) {
+    CHECK(facts.ops[op].output_bytes == real.ops[op].output_bytes);
+    CHECK(facts.ops[op].flops == doctest::Approx(real.ops[op].flops));
+  }
+  const Planner on_paper(facts, paper.costs), on_record(real, eight.costs);
+  const int64_t least = on_record.least_memory({}, "").predicted.peak_bytes;
+  CHECK(on_paper.least_memory({}, "").predicted.peak_bytes == least);
+  const planner::PlanLimits limits{(least + on_record.predict({}).peak_bytes) / 2, 0};
+  const auto plan = on_paper.plan(limits, "plan");
+  REQUIRE(plan);
+  CHECK(on_record.predict(plan->plan).peak_bytes == plan->predicted.peak_bytes);
+}
+
+TEST_CASE("passes make a step of more samples, the optimizer's time once") {
+  RecordedBatch two = recorded(2), four = recorded(4);
+  for (RecordedBatch* one : {&two, &four}) one->costs.after_ms = 7, one->costs.step_ms += 7;
+  const double pass_ms = four.costs.step_ms - 7;
+  CHECK(planner::costs_at_batch(two, four, 4, 1)->likely.step_ms == doctest::Approx(pass_ms + 7));
+  CHECK(planner::costs_at_batch(two, four, 4, 3)->likely.step_ms == doctest::Approx(3 * pass_ms + 7));
+  four.costs.passes = 2;
+  four.costs.step_ms = 2 * pass_ms + 7;
+  CHECK(planner::costs_at_batch(two, four, 4, 3)->likely.step_ms == doctest::Approx(3 * pass_ms + 7));
+}
+
+TEST_CASE("what grows by no whole byte a sample is rounded up, and the optimizer takes the middle of the two") {
+  RecordedBatch two = recorded(2), five = recorded(5);
+  two.costs.start_bytes = 100, five.costs.start_bytes = 110;
+  CHECK(planner::costs_at_batch(two, five, 3, 1)->likely.start_bytes == 104);
+  const double pass_ms = five.costs.step_ms;
+  two.costs.after_ms = 6, two.costs.step_ms += 6;
+  five.costs.after_ms = 8, five.costs.step_ms += 8;
+  CHECK(planner::costs_at_batch(two, five, 5, 1)->likely.step_ms == doctest::Approx(pass_ms + 7));
+}
+
+TEST_CASE("steps that do not run the same, or are of one batch, tell nothing of others") {
+  const RecordedBatch two = recorded(2);
+  RecordedBatch four = recorded(4);
+  CHECK_FALSE(planner::costs_at_batch(two, two, 8, 1));
+  four.costs.runs[3].op = 4;
+  CHECK_FALSE(planner::costs_at_batch(two, four, 8, 1));
+  four = recorded(4);
+  four.costs.moments.pop_back();
+  CHECK_FALSE(planner::costs_at_batch(two, four, 8, 1));
+}

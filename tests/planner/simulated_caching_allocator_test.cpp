@@ -1,0 +1,149 @@
+// Blocks as CUDACachingAllocator.cpp has them, against numbers by hand and against a plain search through all pieces.
+#include "core/plan/planner/simulated_caching_allocator.h"
+
+#include <doctest/doctest.h>
+
+#include <cstddef>
+#include <random>
+#include <utility>
+#include <vector>
+
+using namespace memtune;
+using planner::SimulatedCachingAllocator;
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kGrain = 512;
+
+// Segments as lists of pieces, looked through one by one.
+class PlainCache {
+ public:
+  int64_t take(int64_t bytes, int owner) {
+    const int64_t asked = (bytes + kGrain - 1) / kGrain * kGrain;
+    Piece* best = nullptr;
+    for (auto& segment : segments_)
+      for (Piece& piece : segment)
+        if (piece.owner < 0 && piece.bytes >= asked && (!best || piece.bytes < best->bytes)) best = &piece;
+    if (!best) {
+      const int64_t segment = asked < 10 * kMiB ? 20 * kMiB : (asked + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+      best = segments_.emplace_back(std::vector<Piece>{{segment, -1}}).data();
+    }
+    best->owner = owner;
+    const int64_t rest = best->bytes - asked;
+    if (rest <= kMiB) return best->bytes;
+    best->bytes = asked;
+    for (auto& segment : segments_)
+      if (best >= segment.data() && best < segment.data() + segment.size()) {
+        segment.insert(segment.begin() + (best - segment.data()) + 1, {rest, -1});
+        break;
+      }
+    return asked;
+  }
+  void deallocate(int owner) {
+    for (auto& segment : segments_)
+      for (Piece& piece : segment)
+        if (piece.owner == owner) piece.owner = -1;
+    for (auto& segment : segments_)
+      for (size_t i = 0; i + 1 < segment.size();)
+        if (segment[i].owner < 0 && segment[i + 1].owner < 0) {
+          segment[i].bytes += segment[i + 1].bytes;
+          segment.erase(segment.begin() + static_cast<ptrdiff_t>(i) + 1);
+        } else {
+          ++i;
+        }
+  }
+  int64_t reserved_bytes() const {
+    int64_t bytes = 0;
+    for (const auto& segment : segments_)
+      for (const Piece& piece : segment) bytes += piece.bytes;
+    return bytes;
+  }
+
+ private:
+  struct Piece {
+    int64_t bytes;
+    int owner;  // -1: free
+  };
+  std::vector<std::vector<Piece>> segments_;
+};
+
+}  // namespace
+
+TEST_CASE("what finds no block takes a segment, which is cut where more than 1 MiB would be left") {
+  const auto held = [](int64_t bytes) { return SimulatedCachingAllocator(kGrain).take(bytes).bytes; };
+  CHECK(held(49 * kMiB) == 50 * kMiB);
+  CHECK(held(49 * kMiB + 1) == 50 * kMiB);
+  CHECK(held(49 * kMiB - 1) == 50 * kMiB);  // 49 MiB of grains
+  CHECK(held(49 * kMiB - 512) == 49 * kMiB - 512);
+  CHECK(held(48 * kMiB) == 48 * kMiB);
+  CHECK(held(9 * kMiB) == 9 * kMiB);
+  CHECK(held(10 * kMiB - 512) == 10 * kMiB - 512);  // of 20
+  CHECK(held(11 * kMiB) == 12 * kMiB);
+  CHECK(held(100) == 512);
+  CHECK(held(0) == 0);
+  CHECK(SimulatedCachingAllocator(1).take(49 * kMiB).bytes == 49 * kMiB);
+}
+
+TEST_CASE("a size gets the smallest free block that is large enough, whole where little would be left") {
+  SimulatedCachingAllocator cache(kGrain);
+  const auto large = cache.take(196 * kMiB), own = cache.take(49 * kMiB);
+  cache.deallocate(large);
+  cache.deallocate(own);
+  CHECK(cache.take(49 * kMiB).bytes == 50 * kMiB);
+  CHECK(cache.take(49 * kMiB).bytes == 49 * kMiB);  // of the 196
+  CHECK(cache.take(147 * kMiB - 512).bytes == 147 * kMiB);
+  CHECK(cache.reserved_bytes() == 246 * kMiB);
+}
+
+TEST_CASE("neighbours that are free become one block, segments do not") {
+  SimulatedCachingAllocator cache(kGrain);
+  const auto first = cache.take(6 * kMiB), second = cache.take(6 * kMiB), third = cache.take(6 * kMiB);
+  cache.deallocate(first);
+  cache.deallocate(third);
+  cache.deallocate(second);
+  const auto whole = cache.take(20 * kMiB);
+  CHECK(whole.bytes == 20 * kMiB);
+  CHECK(cache.reserved_bytes() == 20 * kMiB);
+  const auto other = cache.take(20 * kMiB);
+  cache.deallocate(whole);
+  cache.deallocate(other);
+  cache.take(40 * kMiB);
+  CHECK(cache.reserved_bytes() == 80 * kMiB);
+}
+
+TEST_CASE("what is taken for a moment leaves a segment, once") {
+  SimulatedCachingAllocator cache(kGrain);
+  cache.pass(100 * kMiB);
+  cache.pass(30 * kMiB);
+  CHECK(cache.reserved_bytes() == 100 * kMiB);
+  CHECK(cache.take(49 * kMiB).bytes == 49 * kMiB);
+  cache.pass(60 * kMiB);
+  CHECK(cache.reserved_bytes() == 160 * kMiB);
+  SimulatedCachingAllocator none(1);
+  none.pass(100 * kMiB);
+  CHECK(none.reserved_bytes() == 0);
+}
+
+TEST_CASE("whatever is taken and given back, blocks are those of a plain search") {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20; ++round) {
+    SimulatedCachingAllocator cache(kGrain);
+    PlainCache plain;
+    std::vector<std::pair<SimulatedCachingAllocator::Block, int>> taken;
+    for (int i = 0; i < 400; ++i) {
+      if (!taken.empty() && random() % 5 < 2) {
+        const auto gone = taken.begin() + static_cast<ptrdiff_t>(random() % taken.size());
+        cache.deallocate(gone->first);
+        plain.deallocate(gone->second);
+        taken.erase(gone);
+        continue;
+      }
+      const auto kibs = static_cast<int64_t>(1025 + random() % (random() % 4 == 0 ? 64000 : 6000));
+      const SimulatedCachingAllocator::Block block = cache.take(kibs << 10);
+      REQUIRE(block.bytes == plain.take(kibs << 10, i));
+      taken.emplace_back(block, i);
+    }
+    CHECK(cache.reserved_bytes() == plain.reserved_bytes());
+  }
+}

@@ -1,0 +1,180 @@
+// A step's memory where the allocator keeps what was given back, in MiB that can be followed by hand.
+//
+//   v0 = op0()   v1 = op1(v0)   v2 = op2(v1)   loss = op3(v2)
+//
+// Each op saves what it reads. Beside it are 1000.
+#include "core/plan/planner/simulated_device_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "core/plan/planner/costs_without_recompute.h"
+#include "core/plan/planner/step_predictor.h"
+#include "core/plan/planner/step_simulator.h"
+
+using namespace memtune;
+using plan::StepCosts;
+using plan::TensorPlacement;
+using planner::SimulatedCachingAllocator;
+using planner::SimulatedDeviceMemory;
+
+namespace {
+
+constexpr int64_t kMiB = 1 << 20, kGrain = 512;
+constexpr int kLoss = 3;
+
+plan::ProgramFacts facts() {
+  plan::ProgramFacts facts;
+  for (int i = 0; i <= kLoss; ++i) {
+    plan::OpFacts& op = facts.ops.emplace_back();
+    op.block = i / 2;
+    op.outputs = {i};
+  }
+  return facts;
+}
+
+// MiB of v0, v1 and v2.
+using Sizes = std::vector<int64_t>;
+
+// `holds`: of the allocator's blocks for `asks`; `more`: when backward has got v2.
+StepCosts recorded(const Sizes& asks, const Sizes& holds, int64_t more, bool drops_v0 = false) {
+  StepCosts costs;
+  costs.grain_bytes = kGrain;
+  const auto live = [&](int values) {  // v0 is there until op1 has read it
+    int64_t mibs = 1000;
+    for (int i = drops_v0 && values > 1 ? 1 : 0; i < values; ++i) mibs += holds[i];
+    return mibs * kMiB;
+  };
+  for (int i = 0; i <= kLoss; ++i) {
+    costs.values.push_back({.run = i, .bytes = i == kLoss ? 4 : asks[i] * kMiB});
+    costs.runs.push_back({.op = i, .ms = 1, .before_bytes = live(i), .makes = {i}});
+    costs.runs[i].own_bytes = i == kLoss ? kGrain : holds[i] * kMiB;
+    if (i == 0) continue;
+    costs.runs[i].reads = {i - 1};
+    costs.runs[i].saves = {i - 1};
+    costs.saved.push_back({.value = i - 1, .run = i});
+  }
+  using Kind = StepCosts::Moment::Kind;
+  for (int value = kLoss - 1; value >= 0; --value) {
+    const int64_t held = live(value + 1), peak = held + (value == kLoss - 1 ? more : 0) * kMiB;
+    costs.moments.push_back({Kind::unpack, value, 2, 0, held, peak});
+    costs.moments.push_back({Kind::end, value, 0, 0, held, held - holds[value] * kMiB});
+  }
+  costs.before_peak_bytes = live(kLoss);
+  costs.after_peak_bytes = 1000 * kMiB;
+  costs.step_ms = 10;
+  return costs;
+}
+
+plan::Plan without_v0() {
+  plan::Plan plan;
+  plan.transfer.min_bytes = plan.saved_min_bytes = 0;
+  plan.placements.emplace_back().outputs = {TensorPlacement::recompute};
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("a block is as large as what the allocator had for it") {
+  SimulatedCachingAllocator cache(kGrain);
+  {
+    SimulatedDeviceMemory memory({196 * kMiB, 49 * kMiB}, cache);
+    memory.begin(1000 * kMiB);
+    memory.take(0);
+    memory.take(1);
+    CHECK(memory.allocated() == 1246 * kMiB);
+    memory.drop(0);
+    const int third = memory.make(49 * kMiB);
+    CHECK(memory.allocated() == 1099 * kMiB);
+    memory.drop(third);
+    CHECK(memory.held_bytes() == 50 * kMiB);
+  }
+  {
+    SimulatedDeviceMemory memory({}, cache);
+    memory.begin(0);
+    memory.set_unmodelled(196 * kMiB);
+    CHECK(memory.held_bytes() == 0);
+  }
+  CHECK(cache.reserved_bytes() == 246 * kMiB);
+  SimulatedDeviceMemory next({49 * kMiB, 49 * kMiB}, cache);  // what the step before held went back
+  next.take(0);
+  CHECK(next.held_bytes() == 50 * kMiB);
+  next.take(1);
+  CHECK(next.held_bytes() == 99 * kMiB);
+}
+
+TEST_CASE("what comes beside the values takes blocks from them, and gives them back") {
+  SimulatedCachingAllocator cache(kGrain);
+  SimulatedDeviceMemory memory({196 * kMiB, 49 * kMiB, 49 * kMiB}, cache);
+  memory.begin(1000 * kMiB);
+  memory.drop(memory.take(0));
+  memory.set_unmodelled(1190 * kMiB);
+  CHECK(cache.reserved_bytes() == 196 * kMiB);
+  memory.take(1);
+  CHECK(memory.held_bytes() == 50 * kMiB);
+  memory.set_unmodelled(1090 * kMiB);  // part of it goes
+  memory.take(2);
+  CHECK(memory.held_bytes() == 99 * kMiB);
+  memory.drop(memory.make(140 * kMiB));  // the rest of it is there
+  CHECK(cache.reserved_bytes() == (246 + 140) * kMiB);
+  memory.set_unmodelled(1000 * kMiB);
+  memory.drop(2);
+  memory.make(196 * kMiB);
+  CHECK(cache.reserved_bytes() == (246 + 140) * kMiB);
+  memory.set_unmodelled(900 * kMiB);  // more than came goes
+  CHECK(memory.allocated() == (900 + 50 + 196) * kMiB);
+}
+
+TEST_CASE("a plan that lets a large value go has smaller blocks for others") {
+  const StepCosts costs = recorded({196, 49, 49}, {196, 50, 50}, 500);  // v1 and v2 have a segment each
+  const planner::StepPredictor model(facts(), costs);
+  CHECK(model.predict({}).peak_bytes == 1796 * kMiB);
+  CHECK(model.predict(without_v0()).peak_bytes == (1000 + 50 + 49 + 500) * kMiB);  // v2 is cut from v0's
+}
+
+TEST_CASE("values are cut from what an op took while it ran") {
+  StepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
+  costs.runs[0].own_bytes += 300 * kMiB;
+  const planner::StepPredictor model(facts(), costs);
+  CHECK(model.predict({}).peak_bytes == 1794 * kMiB);
+  CHECK(model.predict(without_v0()).peak_bytes == (1000 + 49 + 49 + 500) * kMiB);
+}
+
+TEST_CASE("an op that is run again takes what it takes while it runs") {
+  StepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 0);
+  costs.runs[0].own_bytes += 300 * kMiB;
+  for (size_t i = 2; i < costs.moments.size(); ++i) {  // gradients, which lie in the 300
+    costs.moments[i].before_bytes += 200 * kMiB;
+    costs.moments[i].peak_bytes += 200 * kMiB;
+  }
+  const planner::StepPredictor model(facts(), costs);
+  const plan::Plan plan = without_v0();
+  schedule::LearnedOffloadSchedule schedule;
+  SimulatedCachingAllocator cache(kGrain);
+  planner::StepSimulator(model.tables(), costs, model.unmodelled(), plan, schedule, cache).simulate_step();
+  CHECK(cache.reserved_bytes() == (196 + 300 + 300) * kMiB);
+}
+
+// The first step has v1 and v2 in one segment of 20, and takes 10 more than they leave; from then on v1 lies in those.
+TEST_CASE("blocks are where the steps before left them") {
+  const StepCosts costs = recorded({12, 9, 11}, {12, 10, 11}, 10);
+  const planner::StepPredictor model(facts(), costs);
+  CHECK(model.predict({}).peak_bytes == (1033 + 10) * kMiB);
+  CHECK(model.predict(without_v0()).peak_bytes == (1000 + 9 + 11 + 10) * kMiB);  // v0 leaves the 10
+}
+
+TEST_CASE("of a step that made values again the blocks are known that it would have kept") {
+  StepCosts costs = recorded({12, 9, 11}, {12, 9, 11}, 10, true);
+  costs.plan = without_v0();
+  const StepCosts kept = planner::costs_without_recompute(facts(), costs);
+  CHECK(kept.moments[0].peak_bytes == (1033 + 10) * kMiB);
+  CHECK(kept.runs[2].before_bytes == 1022 * kMiB);
+  CHECK(kept.after_peak_bytes == 1000 * kMiB);
+}
+
+TEST_CASE("a device without such an allocator has blocks as asked") {
+  StepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
+  costs.grain_bytes = 1;
+  CHECK(planner::StepPredictor(facts(), costs).predict(without_v0()).peak_bytes == (1000 + 98 + 500) * kMiB);
+}

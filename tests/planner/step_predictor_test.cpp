@@ -1,0 +1,300 @@
+// Steps on paper, on numbers that can be followed by hand.
+//
+//   v0 = op0()   v1 = op1(v0)   v2 = op2(v1)   v3 = op3(v2), 100 bytes each; loss = op4(v3)
+//
+// Each op saves what it reads; 20 bytes more while an op runs forward, 50 while it runs backward. Beside it are 1000.
+// Forward takes 1 ms an op, backward 2; op0 and op1 are a block, op2 and op3 too.
+#include "core/plan/planner/step_predictor.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/record/trace/private_save.h"
+
+using namespace memtune;
+using plan::StepCosts;
+using plan::TensorPlacement;
+using planner::StepPrediction;
+using planner::StepPredictor;
+
+namespace {
+
+constexpr int kLoss = 4;
+using Kind = StepCosts::Moment::Kind;
+
+struct Step {
+  plan::ProgramFacts facts;
+  StepCosts costs;
+  StepPrediction predict(const plan::Plan& plan) const { return StepPredictor(facts, costs).predict(plan); }
+
+  void add_op(int i) {
+    plan::OpFacts op;
+    op.name = "op" + std::to_string(i);
+    op.block = i == kLoss ? -1 : i / 2;
+    op.after_blocks = i == kLoss;
+    op.outputs = {i};
+    facts.ops.push_back(op);
+    const int64_t made = i == kLoss ? 0 : 100;
+    costs.values.push_back({.run = i, .bytes = made});
+    costs.runs.push_back({.op = i, .ms = 1, .own_bytes = made + 20, .makes = {i}});
+    if (i > 0) costs.runs.back().reads = {i - 1};
+  }
+  int save(int value, int run) {
+    costs.saved.push_back({.value = value, .run = run});
+    costs.runs[run].saves.push_back(static_cast<int>(costs.saved.size()) - 1);
+    return static_cast<int>(costs.saved.size()) - 1;
+  }
+  void unpack(int saved, int64_t before, double ms = 2) {
+    costs.moments.push_back({Kind::unpack, saved, ms, 0, before, before + 50});
+  }
+  void end(int saved, int64_t before) {
+    const int64_t freed = costs.values[costs.saved[saved].value].bytes;
+    costs.moments.push_back({Kind::end, saved, 0, 0, before, before - freed});
+  }
+};
+
+Step ops() {
+  Step step;
+  for (int i = 0; i <= kLoss; ++i) step.add_op(i);
+  step.costs.before_peak_bytes = 1000;
+  step.costs.after_peak_bytes = 1000;
+  step.costs.step_ms = 13;
+  return step;
+}
+
+// `saved`: the values that are; `own_bytes` that op2 saves for itself, the cast of `cast_of`.
+Step chain(const std::set<int>& saved = {0, 1, 2, 3}, int64_t own_bytes = 0, int cast_of = StepCosts::kNoCast) {
+  Step step = ops();
+  const auto live = [&](int run) {  // when it begins
+    int64_t bytes = 1000 + (run > 2 ? own_bytes : 0);
+    for (int value = 0; value < run; ++value)
+      if (saved.contains(value) || value == run - 1) bytes += 100;
+    return bytes;
+  };
+  for (int run = 0; run <= kLoss; ++run) step.costs.runs[run].before_bytes = live(run);
+  std::vector<int> tickets(kLoss, -1);
+  for (const int value : saved) tickets[value] = step.save(value, value + 1);
+  int own = -1;
+  if (own_bytes > 0) {
+    step.costs.values.push_back({.run = 2, .output = kPrivateSave, .bytes = own_bytes, .cast_of = cast_of});
+    step.costs.runs[2].makes.push_back(5);
+    step.costs.runs[2].own_bytes += own_bytes;
+    own = step.save(5, 2);
+  }
+  for (int value = kLoss - 1; value >= 0; --value) {
+    const bool asks = own >= 0 && value == 1;
+    const int64_t held = live(value + 1) + (asks ? own_bytes : 0);
+    if (tickets[value] < 0) continue;
+    if (asks) step.unpack(own, held, 0);
+    step.unpack(tickets[value], held);
+    step.end(tickets[value], held);
+    if (asks) step.end(own, held - 100);
+  }
+  return step;
+}
+
+plan::Plan placed(const std::vector<std::pair<int, TensorPlacement>>& outputs) {
+  plan::Plan plan;
+  plan.transfer.min_bytes = 0;
+  plan.saved_min_bytes = 0;
+  for (const auto& [op, place] : outputs) {
+    plan::OpPlacement& placement = plan.placements.emplace_back();
+    placement.op = op;
+    placement.outputs = {place};
+  }
+  return plan;
+}
+
+plan::Plan own_of_op2(TensorPlacement place) {
+  plan::Plan plan = placed({{2, TensorPlacement::keep}});
+  plan.placements[0].saved = place;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("an op that asks for a size or a type is not made again, whatever its plan says") {
+  Step step = chain();
+  CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).recomputed_ops == 1);
+  step.facts.ops[2].op_class = plan::OpClass::host;
+  CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).recomputed_ops == 0);
+}
+
+TEST_CASE("a step that keeps everything is the recorded one") {
+  const StepPrediction step = chain().predict({});
+  CHECK(step.peak_bytes == 1450);
+  CHECK(step.step_ms == 13);
+  CHECK(step.recomputed_ops == 0);
+  CHECK(step.out_bytes == 0);
+}
+
+TEST_CASE("a dropped value is made again from what is kept, and takes its op's time and memory") {
+  const StepPrediction step = chain().predict(placed({{1, TensorPlacement::recompute}}));
+  CHECK(step.recomputed_ops == 1);
+  CHECK(step.recomputed_bytes == 100);
+  CHECK(step.recompute_ms == 1);
+  CHECK(step.step_ms == 14);
+  CHECK(step.peak_bytes == 1350);  // v0, v2, v3 under the backward of op4
+}
+
+TEST_CASE("a chain of dropped values is made again once, each from the one before it") {
+  const StepPrediction step =
+      chain().predict(placed({{1, TensorPlacement::recompute}, {2, TensorPlacement::recompute}}));
+  CHECK(step.recomputed_ops == 2);
+  CHECK(step.recomputed_bytes == 200);
+  CHECK(step.step_ms == 15);
+  CHECK(step.peak_bytes == 1350);  // v0, v1, v2 under the backward of op3
+}
+
+TEST_CASE("what a dropped value is made from is held until then, though nothing else would want it") {
+  const StepPrediction step = chain({1, 2, 3}).predict(placed({{1, TensorPlacement::recompute}}));
+  CHECK(step.recomputed_ops == 1);
+  CHECK(step.peak_bytes == 1350);  // v0, v2, v3 under the backward of op4: nothing is gained
+}
+
+TEST_CASE("every pass of a step runs again, moves and waits") {
+  Step step = chain();
+  step.costs.passes = 2;
+  step.costs.step_ms = 26;
+  CHECK(step.predict(placed({{1, TensorPlacement::recompute}})).recomputed_ops == 2);
+  CHECK(step.predict(placed({{1, TensorPlacement::recompute}})).step_ms == 28);
+  CHECK(step.predict(placed({{1, TensorPlacement::host}})).out_bytes == 200);
+}
+
+TEST_CASE("recorded times are taken in proportion to the step that was measured") {
+  Step step = chain();
+  step.costs.step_ms = 6.5;
+  CHECK(step.predict(placed({{1, TensorPlacement::recompute}})).step_ms == 7);
+}
+
+TEST_CASE("a value that moves leaves when it is saved and is back when it is asked for") {
+  const StepPrediction step = chain().predict(placed({{1, TensorPlacement::host}}));
+  CHECK(step.out_bytes == 100);
+  CHECK(step.in_bytes == 100);
+  CHECK(step.host_peak_bytes == 4096);
+  CHECK(step.recomputed_ops == 0);
+  CHECK(step.peak_bytes == 1420);  // v1 lies there under op3 still: the host, far ahead, sees no copy ended
+  CHECK(step.step_ms == 13);       // of a link whose speed is not known
+}
+
+TEST_CASE("compute waits for copies that the peak leaves no room for") {
+  Step step = chain();
+  step.costs.out_gb_per_s = step.costs.in_gb_per_s = 2e-5;  // 5 ms
+  const StepPrediction moved = step.predict(placed({{1, TensorPlacement::host}}));
+  // Out from 2 on to 7, the forward's end at 5; back from the unpack of v2 at 9 on to 14, wanted at 11.
+  CHECK(moved.wait_ms == doctest::Approx(5));
+  CHECK(moved.step_ms == doctest::Approx(18));
+  CHECK(moved.peak_bytes == 1420);
+}
+
+TEST_CASE("what host memory has no room for waits on the disk, the oldest first, and is read back") {
+  const plan::Plan plan = placed({{0, TensorPlacement::disk}, {1, TensorPlacement::disk}, {2, TensorPlacement::disk}});
+  Step step = chain();
+  const StepPrediction roomy = StepPredictor(step.facts, step.costs).predict(plan, {3 * 4096, true});
+  CHECK(roomy.host_peak_bytes == 3 * 4096);
+  CHECK(roomy.disk_read_bytes == 0);
+  const StepPrediction tight = StepPredictor(step.facts, step.costs).predict(plan, {2 * 4096, true});
+  CHECK(tight.host_peak_bytes == 2 * 4096);
+  CHECK(tight.disk_write_bytes == 100);  // v0; v1 and v2 stay where they are
+  CHECK(tight.disk_read_bytes == 100);
+  CHECK(tight.disk_peak_bytes == 100);
+  CHECK(tight.out_bytes == 300);
+  const StepPrediction none = StepPredictor(step.facts, step.costs).predict(plan, {2 * 4096, false});
+  CHECK(none.host_peak_bytes > 2 * 4096);  // there is no room: it cannot be run
+  CHECK(none.disk_write_bytes == 0);
+}
+
+TEST_CASE("the host waits for the disk, and compute where it has caught up") {
+  const plan::Plan plan = placed({{0, TensorPlacement::disk}, {1, TensorPlacement::disk}, {2, TensorPlacement::disk}});
+  Step step = chain();
+  for (StepCosts::Run& run : step.costs.runs) run.host_ms = run.ms;
+  for (StepCosts::Moment& moment : step.costs.moments) moment.host_ms = moment.ms;
+  const auto predict = [&] { return StepPredictor(step.facts, step.costs).predict(plan, {4096, true}); };
+  CHECK(predict().wait_ms == 0);
+  step.costs.disk_write_gb_per_s = 5e-5;  // 2 ms for a value
+  // v1 leaves at 2 and finds room when v0 is written, at 4; v2, at 5, when v1 is, at 7.
+  CHECK(predict().wait_ms == doctest::Approx(4));
+  step.costs.disk_read_gb_per_s = 2e-5;
+  CHECK(predict().wait_ms > 4);
+}
+
+TEST_CASE("values smaller than what moves stay") {
+  plan::Plan plan = placed({{1, TensorPlacement::host}});
+  plan.transfer.min_bytes = 101;
+  CHECK(chain().predict(plan).out_bytes == 0);
+  CHECK(chain().predict(plan).peak_bytes == 1450);
+}
+
+TEST_CASE("what an op saved for itself is captured when it runs again, or moves") {
+  const Step step = chain({0, 1, 2, 3}, 200);
+  CHECK(step.predict({}).peak_bytes == 1650);
+  const StepPrediction again = step.predict(own_of_op2(TensorPlacement::recompute));
+  CHECK(again.recomputed_ops == 1);
+  CHECK(again.recomputed_bytes == 0);
+  CHECK(again.peak_bytes == 1520);  // v0, v1 and what op2 takes
+  CHECK(step.predict(own_of_op2(TensorPlacement::host)).out_bytes == 200);
+  plan::Plan larger = own_of_op2(TensorPlacement::recompute);
+  larger.saved_min_bytes = 201;
+  CHECK(step.predict(larger).recomputed_ops == 0);
+}
+
+TEST_CASE("a cast that an op saved is cast again, without the op") {
+  const StepPrediction step = chain({0, 1, 2, 3}, 200, 1).predict(own_of_op2(TensorPlacement::recompute));
+  CHECK(step.recomputed_ops == 1);
+  CHECK(step.recomputed_bytes == 200);
+  CHECK(step.recompute_ms < 1.5);
+}
+
+TEST_CASE("a cast parameter is cast again, but does not move, and autocast keeps it for the forward") {
+  const Step step = chain({0, 1, 2, 3}, 200, StepCosts::kCastOfOther);
+  CHECK(step.predict(own_of_op2(TensorPlacement::host)).out_bytes == 0);
+  const StepPrediction again = step.predict(own_of_op2(TensorPlacement::recompute));
+  CHECK(again.recomputed_bytes == 200);
+  CHECK(again.peak_bytes == 1620);  // all of the forward, op4 included
+}
+
+// op2 writes into v1's memory, and saves what is there then.
+TEST_CASE("what is made again in place starts from a copy of what was overwritten") {
+  Step step = ops();
+  step.costs.runs[2].writes = {1};
+  step.costs.runs[2].own_bytes = 20;
+  const int64_t before[] = {1000, 1100, 1200, 1200, 1300};
+  for (int run = 0; run <= kLoss; ++run) step.costs.runs[run].before_bytes = before[run];
+  const int s0 = step.save(0, 1), s1 = step.save(2, 2), s2 = step.save(2, 3), s3 = step.save(3, 4);
+  for (const auto& [saved, held] : std::vector<std::pair<int, int64_t>>{{s3, 1300}, {s2, 1200}, {s1, 1200}, {s0, 1100}})
+    step.unpack(saved, held), step.end(saved, held);
+  CHECK(step.predict({}).peak_bytes == 1350);
+  const StepPrediction one = step.predict(placed({{2, TensorPlacement::recompute}}));
+  CHECK(one.recomputed_ops == 1);
+  CHECK(one.peak_bytes == 1420);  // v0, the copy of v1, v2 and what op3 takes
+  const StepPrediction both = step.predict(placed({{1, TensorPlacement::recompute}, {2, TensorPlacement::recompute}}));
+  CHECK(both.recomputed_ops == 2);
+  CHECK(both.recomputed_bytes == 200);
+  CHECK(both.peak_bytes == 1320);  // v0, v1, its copy and what op2 takes
+}
+
+TEST_CASE("an op that writes into what is not the step's cannot be run again") {
+  Step step = chain();
+  step.costs.runs[1].writes_outside = true;
+  const StepPrediction kept = step.predict(placed({{1, TensorPlacement::recompute}}));
+  CHECK(kept.recomputed_ops == 0);
+  CHECK(kept.peak_bytes == 1450);
+}
+
+TEST_CASE("nested, what lies within another block is made in passing, and once more when backward is there") {
+  plan::Plan plan = placed({{0, TensorPlacement::recompute},
+                            {1, TensorPlacement::recompute},
+                            {2, TensorPlacement::recompute},
+                            {3, TensorPlacement::recompute}});
+  CHECK(chain().predict(plan).recomputed_ops == 4);
+  CHECK(chain().predict(plan).peak_bytes == 1450);
+  plan.nested = true;
+  const StepPrediction nested = chain().predict(plan);
+  CHECK(nested.recomputed_ops == 6);
+  CHECK(nested.recomputed_bytes == 600);
+  CHECK(nested.peak_bytes == 1320);  // v1, v2 and what op3 takes
+}

@@ -1,0 +1,41 @@
+// The reader of memory_viz knows few opcodes: these bytes and no others. Python reads whole snapshots in
+// report_files_test.py.
+#include "core/answer/report/interchange/pickle_writer.h"
+
+#include <doctest/doctest.h>
+
+using memtune::report::PickleWriter;
+using namespace std::string_literals;
+
+TEST_CASE("a dict with a list, a tuple, numbers and truth") {
+  PickleWriter pickle;
+  pickle.begin_dict();
+  pickle.text("a");
+  pickle.begin_list();
+  pickle.integer(1);
+  pickle.integer(-2);
+  pickle.end_list();
+  pickle.text("b");
+  pickle.begin_tuple();
+  pickle.boolean(true);
+  pickle.boolean(false);
+  pickle.end_tuple();
+  pickle.end_dict();
+  CHECK(std::move(pickle).finish() ==
+        "\x80\x02}(X\x01\0\0\0ar\0\0\0\0](J\x01\0\0\0J\xFE\xFF\xFF\xFF\x65X\x01\0\0\0br\x01\0\0\0(\x88\x89tu."s);
+}
+
+TEST_CASE("a number beyond 32 bits has eight bytes") {
+  PickleWriter pickle;
+  pickle.integer(int64_t{1} << 33);
+  CHECK(std::move(pickle).finish() == "\x80\x02\x8a\x08\0\0\0\0\x02\0\0\0."s);
+}
+
+TEST_CASE("a text that comes again is a reference") {
+  PickleWriter pickle;
+  pickle.begin_list();
+  pickle.text("same");
+  pickle.text("same");
+  pickle.end_list();
+  CHECK(std::move(pickle).finish() == "\x80\x02](X\x04\0\0\0samer\0\0\0\0j\0\0\0\0e."s);
+}

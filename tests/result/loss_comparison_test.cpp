@@ -1,0 +1,115 @@
+#include "core/answer/result/loss_comparison.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "core/answer/result/ranking.h"
+#include "core/answer/result/recommend.h"
+
+using namespace memtune::result;
+
+namespace {
+
+Measurement with_losses(const std::string& name, std::initializer_list<std::vector<double>> rounds) {
+  Measurement m;
+  m.strategy = name;
+  m.step_ms = summarize({10});
+  for (const std::vector<double>& loss : rounds) {
+    RoundMeasurement& round = m.rounds.emplace_back();
+    round.step_ms = m.step_ms;
+    round.loss = loss;
+  }
+  return m;
+}
+
+const Measurement kRepeats = with_losses("own", {{4, 3}, {4, 3}});
+
+}  // namespace
+
+TEST_CASE("where the base repeats itself a first loss is another as soon as rounding does not explain it") {
+  const LossComparison same = compare_losses(with_losses("b", {{4, 3}}), kRepeats);
+  CHECK(same.compared);
+  CHECK_FALSE(same.changed);
+  CHECK(same.against == "own");
+  CHECK_FALSE(compare_losses(with_losses("b", {{4 + 3.9e-5, 3}}), kRepeats).changed);
+  const LossComparison changed = compare_losses(with_losses("b", {{4 + 4.1e-5, 3}}), kRepeats);
+  CHECK(changed.changed);
+  CHECK(changed.step == 1);
+  CHECK(changed.expected == 4);
+  CHECK(why_changed(changed) == "its loss of step 1 is 4.00004, that of own 4 (± 4e-05 would be noise)");
+}
+
+TEST_CASE("what rounds to fewer bits may differ by more, whichever of the two it is") {
+  Measurement coarse = with_losses("b", {{4.015, 3}});
+  CHECK(compare_losses(coarse, kRepeats).changed);
+  coarse.dtype = "bfloat16";
+  CHECK_FALSE(compare_losses(coarse, kRepeats).changed);
+  Measurement base = kRepeats;
+  base.dtype = "bfloat16";
+  CHECK_FALSE(compare_losses(with_losses("b", {{4.015, 3}}), base).changed);
+  CHECK(compare_losses(with_losses("b", {{4.017, 3}}), base).changed);
+}
+
+TEST_CASE("a base that does not repeat itself allows twice what its own rounds differ by") {
+  const Measurement base = with_losses("own", {{4.0, 3}, {4.1, 3}});
+  CHECK_FALSE(compare_losses(with_losses("b", {{4.29, 3}}), base).changed);
+  CHECK_FALSE(compare_losses(with_losses("b", {{3.81, 3}}), base).changed);
+  CHECK(compare_losses(with_losses("b", {{4.31, 3}}), base).changed);
+}
+
+TEST_CASE("each later step may be off by one rounding more, and the first that is not explained is told") {
+  CHECK_FALSE(compare_losses(with_losses("b", {{4, 3 + 5e-5}}), kRepeats).changed);
+  CHECK(compare_losses(with_losses("b", {{4, 3 + 7e-5}}), kRepeats).step == 2);
+  CHECK(compare_losses(with_losses("b", {{5, 5}}), kRepeats).step == 1);
+}
+
+TEST_CASE("every round of a variant counts") {
+  CHECK(compare_losses(with_losses("b", {{4, 3}, {4, 3.5}}), kRepeats).changed);
+}
+
+TEST_CASE("a loss that is no number is another, and steps that only one took are not looked at") {
+  CHECK(compare_losses(with_losses("b", {{4, std::nan("")}}), kRepeats).changed);
+  CHECK_FALSE(compare_losses(with_losses("b", {{4}}), kRepeats).changed);
+  CHECK_FALSE(compare_losses(with_losses("b", {{}}), kRepeats).compared);
+  CHECK_FALSE(compare_losses(with_losses("b", {}), kRepeats).compared);
+}
+
+TEST_CASE("what trains differently is not chosen, however fast, and the answer says so") {
+  TrialRow base, fast;
+  base.measurement = with_losses("own", {{4, 3}});
+  fast.measurement = with_losses("fast", {{5, 3}});
+  base.base = true;
+  base.measurement.peak_bytes.allocated = fast.measurement.peak_bytes.allocated = 100;
+  fast.measurement.step_ms = summarize({1});
+  fast.measurement.losses = compare_losses(fast.measurement, base.measurement);
+  CHECK_FALSE(is_eligible(fast.measurement));
+  const Recommendation advice = recommend(std::vector<TrialRow>{base, fast}, 0, Goal::throughput);
+  CHECK(advice.strategy == "own");
+  CHECK(advice.reason.starts_with("the only one that trains the same: "));
+  CHECK(advice.reason.ends_with("; fast is faster, but trains differently"));
+}
+
+TEST_CASE("of variants that are as fast the base is the one that changes least") {
+  TrialRow base, other;
+  base.measurement = with_losses("own", {{4, 3}});
+  other.measurement = with_losses("other", {{4, 3}});
+  base.base = true;
+  base.measurement.peak_bytes.allocated = 10;
+  other.measurement.peak_bytes.allocated = 20;
+  CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "own");
+  base.base = false;
+  CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "other");
+}
+
+TEST_CASE("of steps of other numbers of samples no losses are compared") {
+  Measurement base = kRepeats, larger = with_losses("b", {{5, 4}});
+  base.samples_per_s = 400;
+  larger.samples_per_s = 404;
+  CHECK(compare_losses(larger, base).changed);
+  larger.samples_per_s = 800;
+  CHECK(has_other_samples(larger, base));
+  CHECK_FALSE(compare_losses(larger, base).compared);
+  base.samples_per_s = 0;  // not known
+  CHECK(compare_losses(larger, base).changed);
+}

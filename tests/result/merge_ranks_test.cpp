@@ -1,0 +1,127 @@
+// Why: a step is over when the slowest rank's is, and a device is too small when any rank's is.
+#include "core/answer/result/merge_ranks.h"
+
+#include <doctest/doctest.h>
+
+namespace memtune::result {
+namespace {
+
+Measurement rank(double step_ms, int64_t peak, double loss, double waited_ms) {
+  Measurement measurement;
+  measurement.step_ms = summarize({step_ms});
+  measurement.peak_bytes = {peak, 2 * peak, 0};
+  measurement.samples_per_s = 4 / step_ms * 1e3;
+  measurement.loss = {loss, loss - 1};
+  measurement.communication = {30, 15, waited_ms, 2 * waited_ms};
+  measurement.gradients = {true, true, 0, "", "none"};
+  return measurement;
+}
+
+TEST_CASE("the slowest rank's step, the highest peaks, all samples, the mean of the losses") {
+  const Measurement all = merge_ranks(std::vector{rank(10, 300, 2, 1), rank(20, 200, 4, 0.5)});
+  CHECK(all.outcome == Outcome::ok);
+  CHECK(all.step_ms.median == 20);
+  CHECK(all.peak_bytes.allocated == 300);
+  CHECK(all.peak_bytes.reserved == 600);
+  CHECK(all.samples_per_s == doctest::Approx(8 / 20.0 * 1e3));
+  CHECK(all.loss == std::vector<double>{3, 2});
+  CHECK(all.communication.gathered_bytes == 30);
+  CHECK(all.communication.exposed_ms == 1);
+  CHECK(all.communication.collectives_ms == 2);
+  CHECK(all.gradients.equal);
+  REQUIRE(all.ranks.size() == 2);
+  CHECK(all.ranks[1].rank == 1);
+  CHECK(all.ranks[1].step_ms.median == 20);
+  CHECK(all.ranks[1].peak_bytes.allocated == 200);
+  CHECK(all.ranks[1].exposed_communication_ms == 0.5);
+  CHECK(all.ranks[1].loss == std::vector<double>{4, 3});
+}
+
+TEST_CASE("what differs on one rank differs, and the reason names it") {
+  std::vector ranks = {rank(10, 1, 2, 0), rank(10, 1, 2, 0), rank(10, 1, 2, 0)};
+  ranks[1].outcome = Outcome::mismatch;
+  ranks[1].reason = "gradients differ from none's";
+  ranks[1].gradients = {true, false, 0.5, "w", "none"};
+  ranks[2].gradients = {true, false, 0.25, "v", "none"};
+  const Measurement all = merge_ranks(ranks);
+  CHECK(all.outcome == Outcome::mismatch);
+  CHECK(all.reason == "rank 1: gradients differ from none's");
+  CHECK_FALSE(all.gradients.equal);
+  CHECK(all.gradients.worst == "w");
+}
+
+TEST_CASE("what a rank says of gradients that are right is told, whichever it is") {
+  std::vector ranks = {rank(10, 1, 2, 0), rank(10, 1, 2, 0)};
+  ranks[1].reason = "gradients differ by no more than the baseline's own runs";
+  CHECK(merge_ranks(ranks).outcome == Outcome::ok);
+  CHECK(merge_ranks(ranks).reason == ranks[1].reason);
+}
+
+TrainingResult training(double step_ms, std::vector<SaveResult> saves) {
+  TrainingResult result;
+  result.loss = {3, 2};
+  result.step_ms = step_ms;
+  result.times_ms = {step_ms, 15};
+  result.samples_per_s = 4 / step_ms * 1e3;
+  result.saves = std::move(saves);
+  result.save_host_bytes = static_cast<int64_t>(step_ms);
+  return result;
+}
+
+TEST_CASE("of a training that saves: the slowest rank's times, all bytes, and a save that failed on one has failed") {
+  const TrainingResult all = merge_ranks(std::vector{training(10, {{1, 5, 40, 100, ""}, {2, 1, 9, 100, ""}}),
+                                                     training(20, {{1, 7, 30, 60, ""}, {2, 1, 0, 0, "full"}})});
+  CHECK(all.loss == std::vector<double>{3, 2});
+  CHECK(all.step_ms == 20);
+  CHECK(all.times_ms == std::vector<double>{20, 15});
+  CHECK(all.samples_per_s == doctest::Approx(8 / 20.0 * 1e3));
+  CHECK(all.save_host_bytes == 20);
+  REQUIRE(all.saves.size() == 2);
+  CHECK(all.saves[0].blocked_ms == 7);
+  CHECK(all.saves[0].durable_ms == 40);
+  CHECK(all.saves[0].bytes == 160);
+  CHECK(all.saves[0].error == "");
+  CHECK(all.saves[1].error == "rank 1: full");
+}
+
+SaveMeasurement saving(double ms, int64_t bytes) {
+  SaveMeasurement saves;
+  saves.mode = "async";
+  saves.saves = 4;
+  saves.bytes = saves.host_bytes = bytes;
+  saves.blocked_ms = saves.durable_ms = saves.load_ms = ms;
+  saves.slowdown = 1 + ms;
+  saves.steps_with_save = 3;
+  return saves;
+}
+
+TEST_CASE(
+    "of what saves cost: the slowest rank's times, the state's bytes, and a reason where only others ended with it") {
+  std::vector ranks = {saving(2, 10), saving(1, 30)};
+  SaveMeasurement all = merge_ranks(ranks);
+  CHECK(all.mode == "async");
+  CHECK(all.blocked_ms == 2);
+  CHECK(all.durable_ms == 2);
+  CHECK(all.load_ms == 2);
+  CHECK(all.slowdown == 3);
+  CHECK(all.bytes == 40);
+  CHECK(all.host_bytes == 30);
+  ranks[1].slowdown = std::nullopt;
+  ranks[1].no_slowdown = "steps are longer";
+  CHECK(merge_ranks(ranks).no_slowdown == "steps are longer");
+  CHECK_FALSE(merge_ranks(ranks).slowdown);
+  ranks[0].outcome = Outcome::disk_error;
+  ranks[1].outcome = Outcome::disk_full;
+  ranks[1].reason = "No space left on device";
+  CHECK(merge_ranks(ranks).outcome == Outcome::disk_full);
+  CHECK(merge_ranks(ranks).reason == "rank 1: No space left on device");
+}
+
+TEST_CASE("one rank's is as it was") {
+  const Measurement one = merge_ranks(std::vector{rank(10, 300, 2, 1)});
+  CHECK(one.ranks.empty());
+  CHECK(one.loss == std::vector<double>{2, 1});
+}
+
+}  // namespace
+}  // namespace memtune::result

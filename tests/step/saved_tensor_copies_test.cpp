@@ -1,0 +1,151 @@
+// Which saved tensors of an op leave by themselves, in how many bytes, and how they are viewed again.
+#include "core/engine/step/saved_tensor_copies.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+#include <vector>
+
+namespace memtune::step {
+namespace {
+
+using autograd::SavedStorage;
+using plan::DuplicatePolicy;
+
+plan::TransferSettings settings(DuplicatePolicy repeats, int64_t min_bytes = 1) {
+  plan::TransferSettings result;
+  result.min_bytes = min_bytes;
+  result.compatibility.repeats = repeats;
+  result.compatibility.stash_saves = 5;
+  return result;
+}
+
+SavedTensorCopies copies(const plan::TransferSettings& settings, const std::vector<at::Tensor>& parameters = {}) {
+  return {settings, c10::kCPU, parameters};
+}
+
+// 0: it stays.
+int64_t moved(SavedTensorCopies& copies, const at::Tensor& tensor) {
+  const auto copy = copies.take(tensor, {});
+  return copy ? static_cast<int64_t>(copy->bytes.nbytes()) : 0;
+}
+
+TEST_CASE("what is smaller than the least stays, by the tensor's bytes and not by its storage's") {
+  SavedTensorCopies engine = copies(settings(DuplicatePolicy::move, 1024));
+  const at::Tensor large = at::ones({64, 64});
+  CHECK(moved(engine, large.slice(0, 0, 4)) == 1024);
+  CHECK(moved(engine, large.slice(0, 0, 3)) == 0);
+  CHECK(moved(engine, at::ones({255})) == 0);
+}
+
+TEST_CASE("a tensor that is saved twice moves twice") {
+  SavedTensorCopies engine = copies(settings(DuplicatePolicy::move));
+  const at::Tensor tensor = at::ones({256});
+  const auto first = engine.take(tensor, {}), second = engine.take(tensor, {});
+  REQUIRE((first && second));
+  CHECK(first->value != second->value);
+}
+
+TEST_CASE("parameters stay, and whether their views do is a habit") {
+  const at::Tensor weight = at::ones({8, 4});
+  SavedTensorCopies by_object = copies(
+      [] {
+        plan::TransferSettings result = settings(DuplicatePolicy::move);
+        result.compatibility.parameter_views = true;
+        return result;
+      }(),
+      {weight});
+  CHECK(moved(by_object, weight) == 0);
+  CHECK(moved(by_object, weight.t()) == 128);
+  SavedTensorCopies by_storage = copies(settings(DuplicatePolicy::move), {weight});
+  CHECK(moved(by_storage, weight) == 0);
+  CHECK(moved(by_storage, weight.t()) == 0);
+}
+
+TEST_CASE("every view comes back with its elements, from as many bytes as it has elements for") {
+  const at::Tensor base = at::arange(48, at::kFloat).view({6, 8});
+  for (const bool flat : {false, true}) {
+    auto compatibility = settings(DuplicatePolicy::move);
+    compatibility.compatibility.flat_broadcasts = flat;
+    SavedTensorCopies engine = copies(compatibility);
+    for (const at::Tensor& view : {base, base.t(), base.slice(0, 2, 4), base.slice(1, 1, 3), base.slice(1, 1, 3).t(),
+                                   base.slice(0, 0, 1).expand({5, 8})}) {
+      CAPTURE(view.sizes());
+      const auto copy = engine.take(view, {});
+      REQUIRE(copy);
+      CHECK(at::equal(copy->geometry.view(copy->bytes), view));
+      const bool whole = flat && view.stride(0) == 0;
+      CHECK(static_cast<int64_t>(copy->bytes.nbytes()) == 4 * (whole ? 48 : view.numel()));
+    }
+  }
+}
+
+TEST_CASE("bytes of a slice live as long as their range does") {
+  at::Tensor base = at::ones({64});
+  SavedTensorCopies engine = copies(settings(DuplicatePolicy::move));
+  auto copy = engine.take(base.slice(0, 32), {});
+  REQUIRE(copy);
+  const c10::weak_intrusive_ptr<c10::StorageImpl> storage = base.storage().getWeakStorageImpl();
+  base = at::Tensor();
+  CHECK_FALSE(storage.expired());
+  copy.reset();
+  CHECK(storage.expired());
+}
+
+TEST_CASE("staying repeats: what is saved again within the stash's length stays, and then as often as it comes") {
+  SavedTensorCopies engine = copies(settings(DuplicatePolicy::stay));
+  const at::Tensor a = at::ones({16}), b = at::ones({16});
+  std::vector<at::Tensor> others;  // alive: what lies where another lay is a repeat to such engines
+  const auto pass = [&](int times) {
+    for (int i = 0; i < times; ++i) CHECK(moved(engine, others.emplace_back(at::ones({8}))) > 0);
+  };
+  CHECK(moved(engine, a) == 64);  // save 1
+  pass(3);
+  CHECK(moved(engine, a) == 0);  // save 5: still there, and known from now on
+  pass(9);
+  CHECK(moved(engine, a) == 0);
+  CHECK(moved(engine, b) == 64);
+  pass(5);
+  CHECK(moved(engine, b) == 64);  // the fifth behind it took it out of the stash
+  engine.begin_step();
+  CHECK(moved(engine, a) == 64);
+}
+
+TEST_CASE("shared repeats: equal views of a block share one copy, others do not") {
+  SavedTensorCopies engine = copies(settings(DuplicatePolicy::share));
+  const at::Tensor square = at::ones({8, 8});
+  const auto first = engine.take(square, {});
+  const autograd::ConsumerHandle use(first->value, autograd::ConsumerHandle::ConsumerKind::backward);
+  CHECK(engine.take(square.view({8, 8}), {})->value == first->value);
+  CHECK(engine.take(square.t(), {})->value != first->value);
+  CHECK(engine.take(square.view({64}), {})->value != first->value);
+  engine.begin_block();
+  CHECK(engine.take(square, {})->value != first->value);
+}
+
+TEST_CASE("shared repeats: what lies where something else lay, or was written since, is no repeat of it") {
+  SavedTensorCopies engine = copies(settings(DuplicatePolicy::share));
+  std::vector<float> memory(64);
+  const auto here = [&] { return at::from_blob(memory.data(), {8, 4}, {8, 2}); };  // not dense: copied when saved
+  const auto first = engine.take(here(), {});
+  const autograd::ConsumerHandle use(first->value, autograd::ConsumerHandle::ConsumerKind::backward);
+  const at::Tensor second = here();
+  const auto shared = engine.take(second, {});
+  CHECK(shared->value != first->value);
+  const autograd::ConsumerHandle other(shared->value, autograd::ConsumerHandle::ConsumerKind::backward);
+  CHECK(engine.take(second, {})->value == shared->value);
+  second.add_(1);
+  CHECK(engine.take(second, {})->value != shared->value);
+}
+
+TEST_CASE("views of parameters whose bytes come and go stay under every habit") {
+  const at::Tensor weight = at::ones({8, 4});
+  plan::TransferSettings compatibility = settings(DuplicatePolicy::move);
+  compatibility.compatibility.parameter_views = true;
+  SavedTensorCopies engine = copies(compatibility, {weight});
+  engine.keep_parameter_views();
+  CHECK(moved(engine, weight.t()) == 0);
+}
+
+}  // namespace
+}  // namespace memtune::step

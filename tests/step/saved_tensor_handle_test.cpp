@@ -1,0 +1,107 @@
+// What a saved tensor gives back, and that its use of a value ends with it: whatever it has become, unpacked or not.
+#include "core/engine/step/saved_tensor_handle.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+
+namespace memtune::step {
+namespace {
+
+using autograd::ConsumerHandle;
+using autograd::SavedStorage;
+
+struct Unpacker final : SavedTensorHandle::Unpacker {
+  at::Tensor unpack(const SavedTensorHandle& saved) override { return saved.tensor(); }
+  void release_began(const SavedTensorHandle& saved) noexcept override {
+    ++(saved.stays() ? ended_as_is : ended_values);
+  }
+  void release_ended() noexcept override { left = watched.use_count(); }
+  int ended_as_is = 0, ended_values = 0;
+  c10::weak_intrusive_ptr<c10::StorageImpl> watched = at::Storage().getWeakStorageImpl();
+  size_t left = 1;  // owners of what is watched, when the last one had let go
+};
+
+autograd::SavedStoragePtr value_of(const at::Tensor& tensor) {
+  return std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{5, 1, 2}, plan::TensorPlacement::keep);
+}
+
+TEST_CASE("what becomes nothing is the same view of the same bytes, without history") {
+  Unpacker unpacker;
+  const at::Tensor leaf = at::ones({3, 4}).requires_grad_();
+  const at::Tensor saved = leaf.mul(2).t().narrow(0, 1, 2);
+  SavedTensorHandle ticket(unpacker, saved, /*block=*/0, /*number=*/0);
+  const at::Tensor back = ticket.unpack();
+  CHECK(ticket.stays());
+  CHECK(ticket.key().op == -1);
+  CHECK_FALSE(back.requires_grad());
+  CHECK(back.const_data_ptr() == saved.const_data_ptr());
+  CHECK(back.strides() == saved.strides());
+}
+
+TEST_CASE("a tensor that is no plain bytes comes back as it is") {
+  Unpacker unpacker;
+  const at::Tensor sparse = at::ones({3, 4}).to_sparse();
+  SavedTensorHandle ticket(unpacker, sparse, 0, 0);
+  CHECK(at::equal(ticket.unpack().to_dense(), at::ones({3, 4})));
+}
+
+TEST_CASE("a saved tensor does not hold the op that made it") {
+  Unpacker unpacker;
+  at::Tensor made = at::ones({4}).requires_grad_().mul(2);
+  const SavedTensorHandle plain(unpacker, made, 0, 0);
+  const std::weak_ptr<torch::autograd::Node> history = made.grad_fn();
+  CHECK_FALSE(history.expired());
+  made.reset();
+  CHECK(history.expired());
+}
+
+TEST_CASE("it uses the value that it became until it dies, and gives a view of the value's bytes") {
+  Unpacker unpacker;
+  at::Tensor tensor = at::arange(12, at::kFloat).view({3, 4});
+  const auto value = value_of(tensor);
+  {
+    SavedTensorHandle ticket(unpacker, tensor.t(), 2, 0);
+    ticket.attach(ConsumerHandle(value, ConsumerHandle::ConsumerKind::backward));
+    CHECK(value->used());
+    CHECK_FALSE(ticket.stays());
+    CHECK(ticket.key() == trace::ValueKey{5, 1, 48});
+    value->hold(tensor.storage());
+    const at::Tensor expected = tensor.t().clone();
+    tensor.reset();
+    CHECK(at::equal(ticket.unpack(), expected));
+    CHECK(unpacker.ended_values == 0);
+  }
+  CHECK(unpacker.ended_values == 1);
+  CHECK_FALSE(value->used());
+  CHECK_FALSE(value->on_device());
+}
+
+TEST_CASE("one that dies unresolved says so") {
+  Unpacker unpacker;
+  { const SavedTensorHandle ticket(unpacker, at::ones({4}), 0, 0); }
+  CHECK(unpacker.ended_as_is == 1);
+}
+
+TEST_CASE("when it says that its bytes are let go they are") {
+  Unpacker unpacker;
+  at::Tensor tensor = at::ones({4});
+  unpacker.watched = tensor.storage().getWeakStorageImpl();
+  {
+    const SavedTensorHandle ticket(unpacker, tensor, 0, 0);
+    tensor.reset();
+    CHECK(unpacker.watched.use_count() == 1);
+  }
+  CHECK(unpacker.left == 0);
+}
+
+TEST_CASE("a write after the save is refused in autograd's words") {
+  Unpacker unpacker;
+  at::Tensor tensor = at::ones({4});
+  const SavedTensorHandle ticket(unpacker, tensor, 0, 0);
+  ticket.check_version();
+  tensor.view({2, 2}).add_(1);
+  CHECK_THROWS_WITH_AS(ticket.check_version(), doctest::Contains("modified by an inplace operation"), c10::Error);
+}
+
+}  // namespace
+}  // namespace memtune::step

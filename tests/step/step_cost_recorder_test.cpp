@@ -1,0 +1,224 @@
+// Costs tell the same memory as a run without a recorder, and when every saved tensor was asked for and let go.
+#include "core/engine/step/step_cost_recorder.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/engine/step/plan_executor.h"
+#include "core/model/ops/autocast.h"
+#include "core/plan/planner/costs_without_recompute.h"
+#include "core/plan/rules/strategy.h"
+#include "core/record/trace/private_save.h"
+#include "tests/support/lower.h"
+#include "tests/support/training.h"
+
+namespace memtune::step {
+namespace {
+
+using plan::StepCosts;
+using tests::Model;
+using tests::test_device;
+using Kind = StepCosts::Moment::Kind;
+
+const char* const kModel = R"(
+def forward(self, x):
+    h = torch.matmul(x, self.a)
+    h.mul_(2.0)
+    h = torch.sigmoid(h)
+    return (x + torch.matmul(torch.dropout(h, 0.5, True), self.b)).sum()
+)";
+
+const char* const kBlock = R"(
+def forward(self, x):
+    h = torch.matmul(x, self.a)
+    h.mul_(2.0)
+    h = torch.sigmoid(h)
+    return x + torch.matmul(torch.dropout(h, 0.5, True), self.b)
+)";
+
+const char* const kInPlace = R"(
+def forward(self, x):
+    h = torch.relu(torch.matmul(x, self.a))
+    h = torch.layer_norm(h, [8])
+    h.add_(x)
+    h = torch.gelu(torch.matmul(h, self.b))
+    return torch.dropout_(h, 0.5, True) + x
+)";
+
+// What only the condition reads is saved and let go within the forward.
+const char* const kLetsGo = R"(
+def forward(self, x):
+    h = torch.matmul(x, self.a)
+    for i in range(6):
+        if bool(torch.sigmoid(torch.matmul(h, self.b)).sum() > 1e30):
+            h = h + 1
+        h = torch.sigmoid(torch.matmul(h, self.b))
+    return h.sum()
+)";
+
+struct Recorded {
+  explicit Recorded(int passes, const char* code = kModel, int blocks = 1, const char* strategy = "none",
+                    bool autocast = false)
+      : model(code, blocks), autocast(autocast) {
+    const program::Program program =
+        tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));
+    facts = model.surveyed(program);
+    plan::Plan plan = plan::make_plan(plan::Strategy::parse(strategy), facts);
+    plan.saved_min_bytes = 0;
+    PlanExecutor executor(program, facts, plan, test_device());
+    std::vector<at::Tensor> parameters;
+    for (const at::Tensor& parameter : model.module().parameters()) parameters.push_back(parameter);
+    StepCostRecorder recorder(test_device(), plan, parameters);
+    executor.set_cost_recorder(&recorder);
+    const auto drop_gradients = [&] {
+      for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
+    };
+    for (int step = 0; step < 2; ++step) {
+      drop_gradients();
+      recorder.begin_step();
+      for (int pass = 0; pass < passes; ++pass) run(program, executor);
+      recorder.end_backward();
+      recorder.end_step();
+    }
+    costs = recorder.costs().value();
+    executor.set_cost_recorder(nullptr);
+    drop_gradients();
+    test_device().reset_peak();
+    for (int pass = 0; pass < passes; ++pass) run(program, executor);
+    peak_bytes = test_device().memory().peak_allocated;
+  }
+
+  void run(const program::Program& program, PlanExecutor& executor) {
+    executor.begin_step();
+    const at::Tensor input = model.input();  // lies there for the step, as a trial's do
+    at::Tensor loss;
+    {
+      std::optional<ops::AutocastScope> scope;
+      if (autocast) scope.emplace(device::torch_device(test_device()).type(), ops::AutocastState{true, at::kBFloat16});
+      const autograd::HookScope hooks(&executor);
+      loss = program::Interpreter(program).run({input}, &executor).toTensor();
+    }
+    executor.end_forward();
+    autograd::backward(loss);
+  }
+
+  Model model;
+  const bool autocast;
+  plan::ProgramFacts facts;
+  StepCosts costs;
+  int64_t peak_bytes = 0;
+};
+
+int64_t most(const StepCosts& costs) {
+  int64_t bytes = std::max(costs.before_peak_bytes, costs.after_peak_bytes);
+  for (const auto& run : costs.runs) bytes = std::max(bytes, run.before_bytes + run.own_bytes);
+  for (const auto& moment : costs.moments) bytes = std::max(bytes, moment.peak_bytes);
+  return bytes;
+}
+
+TEST_CASE("gradients of parameters are told as they come, from the pass before on where there are several") {
+  const Recorded one(1, kBlock, 3), two(2, kBlock, 3);
+  const int64_t all = 3 * 2 * 8 * 8 * 4;  // blocks, parameters of each
+  for (const Recorded* recorded : {&one, &two}) {
+    const std::vector<int64_t>& bytes = recorded->costs.gradient_bytes;
+    REQUIRE(bytes.size() == recorded->costs.moments.size() + 1);
+    CHECK(std::ranges::is_sorted(bytes));
+    CHECK(bytes.back() == all);
+  }
+  CHECK(one.costs.gradient_bytes.front() == 0);
+  CHECK(one.costs.gradient_bytes[one.costs.moments.size() / 2] < all);
+  CHECK(two.costs.gradient_bytes.front() == all);
+}
+
+TEST_CASE("what is recorded of a step has the peak of one that nobody records") {
+  for (const int passes : {1, 2}) {
+    const Recorded recorded(passes);
+    CHECK(recorded.costs.passes == passes);
+    CHECK(most(recorded.costs) == recorded.peak_bytes);
+    CHECK(recorded.costs.grain_bytes >= 1);
+  }
+}
+
+TEST_CASE("behind the end of a saved tensor the most is without it") {
+  const Recorded recorded(1, kBlock, 3);
+  int64_t release_ended = 0;
+  for (const auto& moment : recorded.costs.moments)
+    if (moment.kind == StepCosts::Moment::Kind::end && moment.peak_bytes < moment.before_bytes) ++release_ended;
+  CHECK(release_ended >= 3);
+}
+
+// Times, and in which order what is saved was told of, are of no account.
+void forget_times(StepCosts& costs) {
+  for (StepCosts::Run& run : costs.runs) run.ms = run.host_ms = 0;
+  for (StepCosts::Moment& moment : costs.moments) moment.ms = moment.host_ms = 0;
+  costs.step_ms = costs.before_ms = costs.after_ms = costs.rerun_ms = 0;
+  costs.rerun_ratio = 1;
+  costs.plan = {};
+}
+
+StepCosts kept(int passes, const char* code, const char* strategy, bool autocast) {
+  const Recorded recorded(passes, code, 3, strategy, autocast);
+  CHECK(most(recorded.costs) <= recorded.peak_bytes);
+  StepCosts costs = recorded.costs;
+  CHECK((costs.rerun_ms > 0) == costs.plan.places(plan::TensorPlacement::recompute));
+  costs.step_ms = 1;  // nobody measured it
+  costs = planner::costs_without_recompute(recorded.facts, costs);
+  forget_times(costs);
+  return costs;
+}
+
+TEST_CASE("a step that makes values again is recorded as one that keeps them, and the most it takes is in between") {
+  for (const char* code : {kBlock, kInPlace})
+    for (const bool autocast : {false, true})
+      for (const int passes : {1, 2})
+        for (const char* strategy : {"checkpoint:full", "checkpoint:op", "checkpoint:every=2"}) {
+          INFO(std::string(strategy) << ", passes " << passes << ", autocast " << autocast);
+          const StepCosts none = kept(passes, code, "none", autocast);
+          const StepCosts again = kept(passes, code, strategy, autocast);
+          CHECK((again.values == none.values));
+          CHECK((again.runs == none.runs));
+          CHECK((again.saved == none.saved));
+          CHECK((again.moments == none.moments));
+          CHECK((again == none));
+        }
+}
+
+TEST_CASE("what is let go within the forward is not taken for what is saved later") {
+  const StepCosts costs = Recorded(1, kLetsGo).costs;
+  std::vector<int> ends(costs.saved.size()), unpacks(costs.saved.size());
+  for (const StepCosts::Moment& moment : costs.moments) {
+    if (moment.kind == Kind::unpack) CHECK(ends[moment.saved] == 0);
+    ++(moment.kind == Kind::end ? ends : unpacks)[moment.saved];
+  }
+  CHECK(std::ranges::count(ends, 1) == static_cast<int>(costs.saved.size()));
+  CHECK(std::ranges::count(unpacks, 0) >= 6);
+}
+
+TEST_CASE("every saved value is asked for before it is let go, and each value has the op that made it") {
+  const StepCosts costs = Recorded(1).costs;
+  REQUIRE(costs.saved.size() >= 4);
+  for (int saved = 0; saved < static_cast<int>(costs.saved.size()); ++saved) {
+    const auto at = [&](Kind kind) {
+      return std::ranges::find_if(
+          costs.moments, [&](const StepCosts::Moment& moment) { return moment.kind == kind && moment.saved == saved; });
+    };
+    CHECK(at(Kind::unpack) < at(Kind::end));
+    CHECK(at(Kind::end) != costs.moments.end());
+  }
+  int writers = 0, privates = 0;
+  for (size_t i = 0; i < costs.runs.size(); ++i) {
+    for (const int value : costs.runs[i].makes) CHECK(costs.values[value].run == static_cast<int>(i));
+    writers += costs.runs[i].writes.empty() ? 0 : 1;
+    CHECK(costs.runs[i].ms >= 0);
+  }
+  for (const StepCosts::Value& value : costs.values) privates += value.output == kPrivateSave ? 1 : 0;
+  CHECK(writers == 1);
+  CHECK(privates == 1);  // the mask of dropout
+}
+
+}  // namespace
+}  // namespace memtune::step

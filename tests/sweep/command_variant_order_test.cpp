@@ -1,0 +1,137 @@
+// In which order variants of a command are tried, and which are not.
+#include "core/sweep/commands/command_variant_order.h"
+
+#include <doctest/doctest.h>
+
+using namespace memtune;
+using namespace memtune::sweep;
+using memtune::result::Goal;
+using memtune::result::Outcome;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+CommandVariant variant(const std::string& name, Names parts = {}, const std::string& like = "") {
+  CommandVariant variant;
+  variant.name = name;
+  variant.own = "own";
+  variant.parts = std::move(parts);
+  variant.like = like;
+  return variant;
+}
+
+TrialState tried(const std::string& name, double step_ms, int64_t peak, Outcome outcome = Outcome::ok) {
+  TrialState trial;
+  trial.spec.strategy = trial.measurement.strategy = name;
+  trial.measurement.outcome = outcome;
+  trial.measurement.reason = outcome == Outcome::ok ? "" : "no such package";
+  trial.measurement.step_ms.median = step_ms;
+  trial.measurement.peak_bytes.allocated = peak;
+  return trial;
+}
+
+Names names(const std::vector<OrderedVariant>& placed) {
+  Names names;
+  for (const OrderedVariant& each : placed) names.push_back(each.variant->name);
+  return names;
+}
+
+const std::vector<CommandVariant> kVariants = {variant("own"),
+                                               variant("full"),
+                                               variant("every-2"),
+                                               variant("liger"),
+                                               variant("compile"),
+                                               variant("full+liger", {"full", "liger"}),
+                                               variant("every-2+liger", {"every-2", "liger"}),
+                                               variant("full+compile", {"full", "compile"}),
+                                               variant("liger+compile", {"liger", "compile"})};
+
+// full: slower, smaller; liger: as fast, smaller; compile: faster, as large.
+std::vector<TrialState> measured() {
+  return {tried("own", 100, 1000), tried("full", 130, 500), tried("every-2", 115, 750), tried("liger", 100, 800),
+          tried("compile", 80, 1000)};
+}
+
+}  // namespace
+
+TEST_CASE("combinations wait for their parts, and the one that is expected to be the fastest is first") {
+  const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
+  CHECK(names(order.first()) == Names{"own", "full", "every-2", "liger", "compile"});
+  const OrderedCombinations placed = order.combined(measured());
+  CHECK(names(placed.run) == Names{"liger+compile", "full+compile", "every-2+liger", "full+liger"});
+  CHECK(placed.run.front().why == "80 ms, 800 B expected");
+  CHECK(placed.skipped.empty());
+}
+
+TEST_CASE("where memory is the goal the smallest is first") {
+  const CommandVariantOrder order(kVariants, {}, 0, Goal::memory);
+  CHECK(names(order.combined(measured()).run) == Names{"full+liger", "full+compile", "every-2+liger", "liger+compile"});
+}
+
+TEST_CASE("what is expected not to fit comes behind what fits, the nearest to it first") {
+  const CommandVariantOrder order(kVariants, {}, 450, Goal::throughput);
+  CHECK(names(order.combined(measured()).run) == Names{"full+liger", "full+compile", "every-2+liger", "liger+compile"});
+}
+
+TEST_CASE("what is expected to be slower and larger than something measured comes last") {
+  std::vector<TrialState> trials = measured();
+  trials[4] = tried("compile", 120, 1200);  // beaten itself
+  const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
+  const std::vector<OrderedVariant> run = order.combined(trials).run;
+  CHECK(names(run) == Names{"every-2+liger", "full+liger", "liger+compile", "full+compile"});
+  CHECK(run[2].why == "120 ms, 960 B expected: beaten in time and memory");  // by liger
+}
+
+TEST_CASE("a combination with a part that ended in error alone is not run, and one that ran out of memory may fit") {
+  std::vector<TrialState> trials = measured();
+  trials[3] = tried("liger", 0, 0, Outcome::error);
+  trials[4] = tried("compile", 0, 0, Outcome::device_oom);
+  const OrderedCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
+  CHECK(names(placed.run) == Names{"full+compile"});
+  REQUIRE(placed.skipped.size() == 3);
+  CHECK(placed.skipped[0].name == "full+liger");
+  CHECK(placed.skipped[0].reason == "liger alone ended in error: no such package");
+}
+
+TEST_CASE("a part that ended in error after its first round leaves out no combination: it has run by then") {
+  std::vector<TrialState> trials = measured();
+  trials[3].measurement.rounds.resize(1);
+  trials[3].measurement.outcome = Outcome::error;
+  const OrderedCombinations placed = CommandVariantOrder(kVariants, {}, 0, Goal::throughput).combined(trials);
+  CHECK(placed.run.size() == 4);
+  CHECK(placed.skipped.empty());
+}
+
+TEST_CASE("a native sweep of the model puts single changes in order, what is beaten there last") {
+  const std::vector<CommandVariant> variants = {variant("own", {}, "checkpoint:full"),
+                                                variant("slow", {}, "offload:stream"),
+                                                variant("broken", {}, "offload:sync"),
+                                                variant("off", {}, "none"),
+                                                variant("liger"),
+                                                variant("every-2", {}, "checkpoint:every=2"),
+                                                variant("unheard", {}, "checkpoint:cheap")};
+  const std::vector<EngineTrialResult> native = {{"none", 100, 2000},
+                                                 {"checkpoint:full", 130, 500},
+                                                 {"checkpoint:every=2", 115, 1250},
+                                                 {"offload:stream", 300, 600},
+                                                 {"offload:sync", 0, 0}};
+  const CommandVariantOrder order(variants, native, 0, Goal::throughput);
+  const std::vector<OrderedVariant> placed = order.first();
+  CHECK(names(placed) == Names{"own", "off", "every-2", "liger", "unheard", "broken", "slow"});
+  CHECK(placed.back().why == "like offload:stream, 300 ms, 600 B there: beaten in time and memory");
+  const CommandVariantOrder within(variants, native, 1500, Goal::throughput);
+  CHECK(names(within.first()) == Names{"own", "every-2", "liger", "unheard", "broken", "off", "slow"});
+}
+
+TEST_CASE("a part that cannot run alone leaves its combination to the native sweep") {
+  const std::vector<CommandVariant> variants = {variant("own", {}, "none"), variant("full", {}, "checkpoint:full"),
+                                                variant("full+liger", {"full"}),
+                                                variant("full+host", {"full", "host"}, "checkpoint:full,inputs=host")};
+  const std::vector<EngineTrialResult> native = {{"none", 200, 2000}, {"checkpoint:full,inputs=host", 220, 100}};
+  const CommandVariantOrder order(variants, native, 0, Goal::throughput);
+  const std::vector<OrderedVariant> run =
+      order.combined(std::vector<TrialState>{tried("own", 100, 1000), tried("full", 130, 500)}).run;
+  CHECK(names(run) == Names{"full+host", "full+liger"});
+  CHECK(run.front().why == "110 ms, 50 B expected");
+}

@@ -1,0 +1,302 @@
+// Why: ranks on other machines are reached by messages alone; what one of them answers has to count as if it had been
+// started here, none may run a stranger's code, and one that is gone must end all.
+#include "core/sweep/ranks/worker_group.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <fstream>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "core/base/confined_file_system.h"
+#include "core/base/file.h"
+#include "core/sweep/launch/socket.h"
+#include "core/sweep/ranks/rank_trials.h"
+#include "core/sweep/ranks/rendezvous.h"
+#include "core/sweep/ranks/worker.h"
+#include "tests/support/run_program.h"
+
+using namespace std::chrono_literals;
+
+namespace memtune::sweep {
+namespace {
+
+using result::Outcome;
+
+constexpr int kRanks = 3;
+
+// Rank 0 in this thread, the others in threads of their own, with their own commands.
+struct Launched {
+  explicit Launched(const std::string& rules = "", std::chrono::milliseconds timeout = 20s)
+      : behaviour("FAKE_TRIAL", rules) {
+    // Leaves each request that a trial was given.
+    const std::filesystem::path trial = folder.path / "trial";
+    std::ofstream(trial) << "#!/bin/sh\ncp \"$2\" \"" << folder.path.string() << "/seen-$$\"\nexec "
+                         << test::fake_trial() << " \"$@\"\n";
+    std::filesystem::permissions(trial, std::filesystem::perms::owner_all);
+    variable.emplace("MEMTUNE_TRIAL", trial.string());
+    { launch.port = launch::TcpListener(true, 0).port(); }
+    for (int rank = 1; rank < kRanks; ++rank)
+      codes.push_back(std::async(std::launch::async, [this, rank, timeout] { return follow_as(rank, timeout); }));
+    workers = accept_workers(launch, {"profile --model tiny", timeout});
+  }
+
+  int follow_as(int rank, std::chrono::milliseconds timeout) const {
+    launch::LaunchInfo own = launch;
+    own.rank = rank;
+    plan::TrialRequest request;
+    request.model.path = "/own/model.pt";
+    const auto coordinator = join_coordinator(own, {"profile --model tiny", timeout});
+    return run_worker(own, *coordinator, request, timeout);
+  }
+
+  TrialAnswer run() {
+    plan::TrialRequest request;
+    request.plan.strategy = "none";
+    request.training.ranks = kRanks;
+    request.model.path = "/rank0/model.pt";
+    request.reference = (folder.path / "reference.bin").string();
+    request.trace = (folder.path / "trace").string();
+    write_file(folder.path / "request.json", nlohmann::json(request).dump());
+    TrialProcessSettings command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", 20s, {}};
+    command.grace = 300ms;
+    return run_ranks(request, folder.path, "request.json", command, system_files(), workers.get());
+  }
+
+  std::vector<nlohmann::json> seen() const {
+    std::vector<nlohmann::json> requests;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path))
+      if (entry.path().filename().string().starts_with("seen-"))
+        requests.push_back(nlohmann::json::parse(test::slurp(entry.path())));
+    return requests;
+  }
+
+  test::ScratchFolder folder;
+  test::Variable behaviour;
+  std::optional<test::Variable> variable;
+  launch::LaunchInfo launch{"torchrun", 0, kRanks, 0, kRanks, "127.0.0.1", 0, ""};
+  std::vector<std::future<int>> codes;
+  std::unique_ptr<WorkerGroup> workers;
+};
+
+TEST_CASE("ranks of a launch give one measurement, rank 0 has their logs, and they end with its code") {
+  Launched launched;
+  const TrialAnswer answer = launched.run();
+  REQUIRE(std::holds_alternative<result::Measurement>(answer));
+  CHECK(std::get<result::Measurement>(answer).ranks.size() == kRanks);
+  for (const char* name : {"log.txt", "log-rank1.txt", "log-rank2.txt"})
+    CHECK_MESSAGE(std::filesystem::exists(launched.folder.path / name), name);
+  CHECK_FALSE(std::filesystem::exists(launched.folder.path / "reference-rank1.bin"));
+  launched.workers->end(7);
+  for (auto& code : launched.codes) CHECK(code.get() == 7);
+}
+
+TEST_CASE("another rank runs the model of its own command, and writes in its own folder alone") {
+  Launched launched;
+  launched.run();
+  const std::vector<nlohmann::json> requests = launched.seen();
+  REQUIRE(requests.size() == kRanks);
+  std::vector<int> ranks;
+  for (const nlohmann::json& request : requests) {
+    ranks.push_back(request["rank"]);
+    CHECK(request["rendezvous"].get<std::string>().starts_with("tcp://127.0.0.1:"));
+    const bool first = request["rank"] == 0;
+    CHECK(request["model"]["path"] == (first ? "/rank0/model.pt" : "/own/model.pt"));
+    CHECK((request["trace"] == "") == !first);
+    CHECK(request["reference"].get<std::string>().starts_with(launched.folder.path.string()) == first);
+    CHECK(request["reference"].get<std::string>().ends_with("/reference.bin"));
+  }
+  std::ranges::sort(ranks);
+  CHECK(ranks == std::vector<int>{0, 1, 2});
+}
+
+TEST_CASE("what becomes of one rank is the trial's, and the next trial runs") {
+  Launched launched("none=loses;none rank 1=crash;none rank 2=sleep");
+  const TrialAnswer answer = launched.run();
+  REQUIRE(std::holds_alternative<ProcessFailure>(answer));
+  CHECK(std::get<ProcessFailure>(answer).outcome == Outcome::crash);
+  CHECK(std::get<ProcessFailure>(answer).reason.starts_with("rank 1: SIGSEGV"));
+  setenv("FAKE_TRIAL", "", 1);
+  CHECK(std::holds_alternative<result::Measurement>(launched.run()));
+}
+
+TEST_CASE("a rank's way of not working is told as of ranks here") {
+  const TrialAnswer missing = Launched("none=loses;none rank 1=loses;none rank 2=sleep").run();
+  REQUIRE(std::holds_alternative<ProcessFailure>(missing));
+  CHECK(std::get<ProcessFailure>(missing).reason.starts_with("rank 2 did not come: "));
+  const TrialAnswer memory = Launched("none=loses;none rank 1=device_oom;none rank 2=loses").run();
+  REQUIRE(std::holds_alternative<result::Measurement>(memory));
+  CHECK(std::get<result::Measurement>(memory).outcome == Outcome::device_oom);
+}
+
+TEST_CASE("a rank meets others in the network alone, and writes no file for rank 0") {
+  const test::ScratchFolder folder;
+  const launch::TcpListener listener(true, 0);
+  launch::Connection own(launch::connect("127.0.0.1", listener.port(), 5s), 5s);
+  launch::Connection coordinator(listener.accept(5s), 5s);
+  plan::TrialRequest request;
+  request.training.ranks = 2;
+  request.rendezvous = (folder.path / "meeting").string();
+  coordinator.send({{"start", 1}, {"kind", "run"}, {"request", request}, {"limit_ms", 1000}, {"grace_ms", 0}});
+  const launch::LaunchInfo launch{"torchrun", 1, 2, 1, 2, "127.0.0.1", 0, ""};
+  CHECK_THROWS_WITH_AS(run_worker(launch, own, {}, 5s), "rank 0 is lost: it names no place in the network to meet at",
+                       Error);
+  CHECK(std::filesystem::is_empty(folder.path));
+}
+
+TEST_CASE("rank 0 that ends, the others end with it") {
+  Launched launched;
+  launched.workers.reset();  // says it failed
+  for (auto& code : launched.codes) CHECK(code.get() == 1);
+}
+
+// As rank 1 of two, which does what a memtune would not.
+struct Strange {
+  explicit Strange(std::chrono::milliseconds timeout = 5s) {
+    { launch.port = launch::TcpListener(true, 0).port(); }
+    auto coming = std::async(std::launch::async, [&] {
+      launch::LaunchInfo own = launch;
+      own.rank = 1;
+      return join_coordinator(own, {"", timeout});
+    });
+    workers = accept_workers(launch, {"", timeout});
+    connection = coming.get();
+  }
+
+  // What it is to run.
+  nlohmann::json order() {
+    nlohmann::json message;
+    while (!message.contains("start")) REQUIRE(connection->receive(message, 5s));
+    return message;
+  }
+
+  // What rank 0 says of it.
+  std::string lost() {
+    for (int i = 0; i < 100; ++i) {
+      try {
+        workers->check();
+      } catch (const Error& error) {
+        return error.what();
+      }
+      std::this_thread::sleep_for(50ms);
+    }
+    return "";
+  }
+
+  launch::LaunchInfo launch{"torchrun", 0, 2, 0, 2, "127.0.0.1", 0, ""};
+  std::unique_ptr<WorkerGroup> workers;
+  std::unique_ptr<launch::Connection> connection;
+};
+
+TEST_CASE("a rank that is gone, silent or talks nonsense is told of with its rank") {
+  const std::string who = "rank 1: its memtune on " + launch::host_name() + " is lost: ";
+  Strange gone;
+  gone.connection.reset();
+  CHECK(gone.lost() == who + "it has ended");
+  CHECK_THROWS_WITH_AS(gone.workers->all_have_reference("x"), (who + "it has ended").c_str(), Error);
+  Strange silent(1s);
+  CHECK(silent.lost() == who + "it has said nothing for 1 s");
+}
+
+TEST_CASE("a rank that takes nothing does not keep rank 0 from the others") {
+  std::vector<std::unique_ptr<launch::Connection>> others;
+  std::vector<WorkerConnection> each(2);
+  for (WorkerConnection& follower : each) {
+    const launch::TcpListener listener(true, 0);
+    others.push_back(std::make_unique<launch::Connection>(launch::connect("127.0.0.1", listener.port(), 5s), 5s));
+    follower = {std::make_unique<launch::Connection>(listener.accept(5s), 3s), "there", "127.0.0.1"};
+  }
+  WorkerGroup workers(std::move(each), "127.0.0.1", 3s);
+  auto stuck = std::async(std::launch::async, [&] {
+    return workers.start(1, {{"kind", std::string(60 << 20, 'x')}}, {"/nowhere/log", ""}, system_files());
+  });
+  nlohmann::json message;
+  const auto end = std::chrono::steady_clock::now() + 2s;
+  int beats = 0;
+  while (std::chrono::steady_clock::now() < end) {
+    others[1]->send({{"beat", true}});
+    beats += others[1]->receive(message, 200ms) ? 1 : 0;
+  }
+  CHECK(beats >= 2);
+  CHECK(stuck.wait_for(0s) == std::future_status::timeout);
+  const auto trial = stuck.get();
+  CHECK_FALSE(trial->poll_output(10ms));
+}
+
+TEST_CASE("an answer without sense is that rank's failure") {
+  Strange strange;
+  const auto trial = strange.workers->start(1, {{"kind", "run"}}, {"/nowhere/log", ""}, system_files());
+  const nlohmann::json order = strange.order();
+  strange.connection->send({{"done", true}, {"of", 77}, {"answer", 1}});  // another's
+  strange.connection->send({{"done", true}, {"of", order["start"]}, {"answer", 1}});
+  while (trial->poll_output(50ms)) {
+  }
+  REQUIRE(std::holds_alternative<ProcessFailure>(trial->answer()));
+  CHECK(std::get<ProcessFailure>(trial->answer()).reason == "its answer makes no sense");
+}
+
+TEST_CASE("a rank's log and costs pass no link in the run's folder") {
+  const test::ScratchFolder folder, elsewhere;
+  std::filesystem::create_directory_symlink(elsewhere.path, folder.path / "link");
+  ConfinedFileSystem own(folder.path);
+  for (const bool linked : {true, false}) {
+    CAPTURE(linked);
+    const std::filesystem::path place = linked ? folder.path / "link" : folder.path;
+    Strange strange;
+    const auto trial = strange.workers->start(1, {{"kind", "run"}}, {place / "log", place / "costs"}, own);
+    strange.connection->send({{"done", true},
+                              {"of", strange.order()["start"]},
+                              {"answer", 1},
+                              {"others", false},
+                              {"log", "text"},
+                              {"costs", "text"}});
+    while (trial->poll_output(50ms)) {
+    }
+    for (const char* name : {"log", "costs"}) CHECK(std::filesystem::exists(folder.path / name) == !linked);
+  }
+  CHECK(std::filesystem::is_empty(elsewhere.path));
+}
+
+TEST_CASE("gradients to compare with are asked for at all ranks") {
+  Launched launched;
+  const std::string reference = (launched.folder.path / "reference.bin").string();
+  CHECK_FALSE(launched.workers->all_have_reference(reference));
+  launched.run();
+  CHECK(launched.workers->all_have_reference(reference));
+  CHECK_FALSE(launched.workers->all_have_reference("other.bin"));
+}
+
+TEST_CASE("a rank beside rank 0 is reached by the address that other machines know") {
+  const auto follower = [](const std::string& address) {
+    const launch::TcpListener listener(true, 0);
+    FileDescriptor socket = launch::connect("127.0.0.1", listener.port(), 5s);
+    return WorkerConnection{std::make_unique<launch::Connection>(std::move(socket), 1s), "host", address};
+  };
+  std::vector<WorkerConnection> others;
+  for (const char* address : {"127.0.0.1", "10.0.0.1", "10.0.0.2"}) others.push_back(follower(address));
+  const WorkerGroup workers(std::move(others), "10.0.0.1", 5s);
+  CHECK(workers.size() == 4);
+  CHECK(workers.address(0) == "10.0.0.1");
+  CHECK(workers.address(1) == "10.0.0.1");
+  CHECK(workers.address(3) == "10.0.0.2");
+  CHECK(workers.on_this_machine() == 3);
+}
+
+TEST_CASE("who does not come is named, and a stranger at the port is nobody") {
+  launch::LaunchInfo launch{"srun", 0, 3, 0, 3, "127.0.0.1", 0, ""};
+  { launch.port = launch::TcpListener(true, 0).port(); }
+  auto stranger = std::async(std::launch::async, [&] {
+    launch::Connection connection(launch::connect("127.0.0.1", launch.port, 2s), 2s);
+    connection.send({{"GET", "/"}});
+    std::this_thread::sleep_for(1s);
+  });
+  CHECK_THROWS_WITH_AS(accept_workers(launch, {"", 2s}),
+                       "rank 1, rank 2 did not come to rank 0 within 2 s; --rank-timeout says how long to wait, "
+                       "--ranks 1 that nobody else is to come",
+                       Error);
+}
+
+}  // namespace
+}  // namespace memtune::sweep

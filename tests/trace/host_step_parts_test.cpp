@@ -1,0 +1,89 @@
+// The host is ahead of the device: what it notes has to be found where the device does the work.
+#include "core/record/trace/host_step_parts.h"
+
+#include <doctest/doctest.h>
+
+using namespace memtune::trace;
+
+namespace {
+
+struct Work {
+  uint32_t part;
+  int64_t start_ns, end_ns;
+  EventKind kind = EventKind::kernel;
+};
+
+struct Step {
+  Step(std::vector<HostStepPart> of, const std::vector<Work>& work) : parts(std::move(of)) {
+    for (const auto& [part, start, end, kind] : work) {
+      trace.events.push_back({kind, trace.track({TrackRole::compute}), trace.name("k"), start, end});
+      part_of.push_back(part);
+    }
+  }
+  std::vector<HostStepPart> parts;
+  Trace trace;
+  std::vector<uint32_t> part_of;
+};
+
+// A part of block "a", "b" or "c"; "": of none.
+HostStepPart part(const std::string& name, int64_t host_ns) {
+  return {name.empty() ? TraceRegion() : TraceRegion::of_block(name[0] - 'a'), name, host_ns};
+}
+
+std::string regions(Step step) {
+  const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
+  const size_t before = step.trace.events.size();
+  add_block_regions(step.parts, clock, step.trace);
+  std::string text;
+  for (size_t i = before; i < step.trace.events.size(); ++i) {
+    const TraceEvent& event = step.trace.events[i];
+    CHECK(event.kind == EventKind::region);
+    CHECK(step.trace.tracks[event.track].role == TrackRole::blocks);
+    text +=
+        step.trace.names[event.name] + " " + std::to_string(event.start_ns) + "-" + std::to_string(event.end_ns) + ";";
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a part is where its kernels are, one without kernels where the part before it ends") {
+  const Step step({part("a", 1), part("a", 2), part("b", 3)}, {{1, 100, 110}, {1, 120, 130}, {3, 140, 150}});
+  const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
+  CHECK(clock.begins_ns(0) == 0);
+  CHECK(clock.begins_ns(1) == 100);
+  CHECK(clock.ends_ns(1) == 130);
+  CHECK(clock.begins_ns(2) == 130);
+  CHECK(clock.ends_ns(2) == 130);
+  CHECK(clock.ends_ns(3) == 150);
+}
+
+TEST_CASE("copies run beside the step and do not move its parts, and work of no part neither") {
+  const Step step({part("a", 1), part("b", 2)},
+                  {{1, 10, 20}, {1, 15, 90, EventKind::copy_out}, {0, 0, 500}, {2, 30, 40}});
+  const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
+  CHECK(clock.ends_ns(1) == 20);
+  CHECK(clock.begins_ns(2) == 30);
+  CHECK(clock.ends_ns(2) == 40);
+}
+
+TEST_CASE("the clock never goes back: what is issued later is not over earlier") {
+  const Step step({part("a", 1), part("b", 2)}, {{1, 10, 60}, {2, 20, 30}});
+  const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
+  CHECK(clock.begins_ns(2) == 60);
+  CHECK(clock.ends_ns(2) == 60);
+}
+
+TEST_CASE("where nothing tells its part the host's clock is the device's") {
+  const Step step({part("a", 5), part("b", 8), part("b", 9)}, {{0, 0, 100}});
+  const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
+  CHECK(clock.begins_ns(1) == 5);
+  CHECK(clock.ends_ns(1) == 8);
+  CHECK(clock.ends_ns(3) == 9);
+}
+
+TEST_CASE("neighbouring parts of one region are one, and those of none and those without work are none") {
+  CHECK(regions({{part("a", 1), part("a", 2), part("", 3), part("b", 4), part("c", 5), part("a", 6)},
+                 {{1, 10, 20}, {2, 22, 30}, {3, 31, 32}, {5, 40, 50}, {6, 50, 55}}}) == "a 10-30;c 40-50;a 50-55;");
+  CHECK(regions({{}, {}}) == "");
+}

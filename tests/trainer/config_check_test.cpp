@@ -1,0 +1,150 @@
+// Does a config do what it says? Each trap that a trainer's parser lets through is named with its line.
+#include "core/answer/trainer/config_check.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/base/file.h"
+
+using namespace memtune;
+using trainer::ConfigCheckResult;
+
+namespace {
+
+ConfigCheckResult check(const std::string& trainer, const std::string& text, const std::string& name = "x.yaml",
+                        const std::map<std::string, std::string>& releases = {}) {
+  return trainer::check_config(trainer, text, name, releases, 16);
+}
+
+// "3: text" a problem.
+std::vector<std::string> problems(const ConfigCheckResult& check) {
+  std::vector<std::string> lines;
+  for (const trainer::ConfigProblem& problem : check.problems)
+    lines.push_back(std::to_string(problem.line) + ": " + problem.text);
+  return lines;
+}
+
+std::string meaning(const ConfigCheckResult& check) {
+  return check.meaning ? (check.meaning->nearly ? "nearly " : "") + check.meaning->strategy : "";
+}
+
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a key that is a memory setting but for a typo is named, at the top and in mappings of known keys") {
+  const ConfigCheckResult found = check("axolotl",
+                                        "base_model: x\ngradient_checkpoiting: true\ngradient_checkpointing_kwargs:\n"
+                                        "  every_n_layer: 2\nselective_checkpointing: {saved: [attention]}\n"
+                                        "gradient_checkpointing: true\n");
+  CHECK(problems(found) ==
+        Lines{"2: unknown key gradient_checkpoiting; did you mean gradient_checkpointing?",
+              "4: nothing comes of gradient_checkpointing_kwargs.every_n_layer; did you mean every_n_layers?",
+              "5: nothing comes of selective_checkpointing.saved; did you mean save?"});
+  CHECK(problems(check("deepspeed", "{\"activation_checkpointing\":\n {\"cpu_checkpoint\": true}}", "x.json")) ==
+        Lines{"2: nothing comes of activation_checkpointing.cpu_checkpoint; did you mean cpu_checkpointing?"});
+  CHECK(problems(check("accelerate", "distributed_type: FSDP\nfsdp_config:\n  fsdp_activation_cpu_offload: true\n")) ==
+        Lines{"3: nothing comes of fsdp_config.fsdp_activation_cpu_offload"});
+}
+
+TEST_CASE("values of a kind that a key does not take, among them what the trainer's parser lets through") {
+  CHECK(problems(check("torchtitan", "[activation_checkpoint]\nmode = \"selectiv\"\n", "x.toml", {{"", "0.2.2"}})) ==
+        Lines{"2: activation_checkpoint.mode must be 'selective' or 'full' or 'memory_budget' or 'none', not "
+              "\"selectiv\""});
+  CHECK(problems(check("trl", "gradient_checkpointing: 1\n")) ==
+        Lines{"1: gradient_checkpointing must be true or false, not 1"});
+}
+
+TEST_CASE("settings that exclude each other, or do nothing without another") {
+  CHECK(problems(check("torchtune", "seed: 1\nenable_activation_checkpointing: true\nac_mode: selective\n")) ==
+        Lines{"3: with ac_mode beside enable_activation_checkpointing torchtune checkpoints nothing"});
+  CHECK(meaning(check("torchtune", "enable_activation_checkpointing: true\nac_mode: selective\n")) == "none");
+  CHECK(problems(check("trl", "fsdp_config: {activation_checkpointing: true}\n")).size() == 1);
+  CHECK(problems(check("torchtitan", "[activation_checkpoint]\nmode = \"memory_budget\"\n[compile]\nenable = false\n",
+                       "x.toml", {{"", "0.2.2"}}))
+            .size() == 1);
+  CHECK(problems(check("megatron", "--recompute-granularity full \\\n--recompute-num-layers 2\n", "x.sh")) ==
+        Lines{"1: Megatron refuses recompute_granularity full without recompute_method"});
+  CHECK(problems(check("trl", "gradient_checkpointing: true\n")).empty());
+}
+
+TEST_CASE("E7, E8: what a config amounts to, whatever its keys seem to say") {
+  const ConfigCheckResult fsdp =
+      check("axolotl", "gradient_checkpointing: false\nfsdp_config:\n  activation_checkpointing: true\n");
+  CHECK(meaning(fsdp) == "checkpoint:full");
+  CHECK(fsdp.notes == Lines{"fsdp_config.activation_checkpointing checkpoints every layer, whatever "
+                            "gradient_checkpointing says"});
+  const ConfigCheckResult lora =
+      check("axolotl", "adapter: lora\ngradient_checkpointing: true\nactivation_offloading: true\n");
+  CHECK(meaning(lora) == "nearly checkpoint:full,inputs=host");
+  REQUIRE(lora.notes.size() == 1);
+  CHECK(lora.notes[0].starts_with("with an adapter axolotl checkpoints every layer"));
+}
+
+TEST_CASE("keys of other releases") {
+  CHECK(problems(check("transformers", "activation_checkpointing: true\n")) ==
+        Lines{"1: transformers 5.17.0 has no key activation_checkpointing: it is called gradient_checkpointing there"});
+  const ConfigCheckResult old = check("transformers", "gradient_checkpointing: true\n", "x.yaml", {{"", "5.23"}});
+  CHECK(problems(old).empty());
+  CHECK(old.notes.size() == 1);
+  CHECK(
+      problems(check("transformers", "gradient_checkpointing: true\ngradient_checkpointing_kwargs:\n  offload: true\n",
+                     "x.yaml", {{"", "5.16.1"}})) ==
+      Lines{"3: gradient_checkpointing_kwargs.offload is of transformers from 5.17 on; in 5.16.1 nothing comes of it"});
+}
+
+TEST_CASE("what a config amounts to: by defaults, every n-th block, lists of names, engines that are others") {
+  CHECK(meaning(check("trl", "output_dir: out\n")) == "checkpoint:full");
+  CHECK(meaning(check("transformers", "output_dir: out\n")) == "none");
+  CHECK(
+      meaning(check("axolotl", "gradient_checkpointing: true\ngradient_checkpointing_kwargs: {every_n_layers: 3}\n")) ==
+      "checkpoint:every=3");
+  CHECK(meaning(check("axolotl",
+                      "gradient_checkpointing: true\nselective_checkpointing:\n  save:\n  - attention\n"
+                      "  - aten::addmm\n  - aten::mm\n")) == "checkpoint:op,save=matmul-all+attention");
+  CHECK(meaning(check("axolotl",
+                      "gradient_checkpointing: true\nselective_checkpointing: {save: [aten::rms_norm]}\n")) == "");
+  CHECK(meaning(check("torchtune", "ac_mode: selective\nac_option: 3\n")) == "nearly checkpoint:every=3");
+  CHECK(meaning(check("ms-swift", "gradient_checkpointing_kwargs: {every_n_layers: 2}\n")) == "checkpoint:full");
+  CHECK(meaning(check("trl", "gradient_checkpointing: false\nactivation_offloading: true\n")) ==
+        "nearly offload:stream");
+  CHECK(meaning(check("deepspeed", "{}", "x.json")) == "");
+  CHECK(meaning(check("torchtitan", "[job]\n", "x.toml", {{"", "0.2.2"}})) == "checkpoint:every=2");
+  CHECK(meaning(check("torchtitan", "--module llama3 --compile.enable activation-checkpoint:full\n", "x.sh")) ==
+        "checkpoint:full");
+  CHECK(meaning(check("torchtitan", "c.activation_checkpoint = SelectiveAC.Config()\n", "x.py")) == "checkpoint:op");
+  CHECK(meaning(check("megatron", "--num-layers 16\n", "x.sh")) == "none");
+}
+
+TEST_CASE("a program that has several configs amounts to none of them") {
+  const ConfigCheckResult found =
+      check("torchtitan", "a(activation_checkpoint=FullAC.Config())\nb(activation_checkpoint=None)\n", "x.py");
+  CHECK(meaning(found) == "");
+  CHECK(found.notes.size() == 1);
+}
+
+TEST_CASE("what real configs have beside memory settings is no problem") {
+  const std::filesystem::path folder = std::filesystem::path(MEMTUNE_SOURCE_DIR) / "tests/trainer/own";
+  size_t read = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::string trainer = entry.path().stem().string();
+    if (trainer.ends_with("-lora")) trainer.resize(trainer.size() - 5);
+    CAPTURE(entry.path());
+    CHECK(problems(check(trainer, read_file(entry.path()), entry.path().string())).empty());
+    ++read;
+  }
+  CHECK(read >= 9);
+}
+
+TEST_CASE("what is not read is told, never taken for what a trainer does by itself") {
+  CHECK_THROWS_WITH_AS(check("axolotl", "x: &b\n  gradient_checkpointing: true\n<<: *b\n"),
+                       "x.yaml: what '<<' merges in is not read: write it out", UsageError);
+  CHECK(check("axolotl", "x: &b true\ngradient_checkpointing: *b\n").notes ==
+        Lines{"gradient_checkpointing is '*b', which is not followed"});
+  CHECK_THROWS_WITH_AS(check("torchtitan", "[activation_checkpoint]\nmode = 'full'\n", "x.toml"),
+                       "x.toml: torchtitan 0.3.0 takes no .toml file; --trainer-version below 0.3 does", UsageError);
+  CHECK(meaning(check("torchtitan", "activation_checkpoint = {mode = 'full'}\n", "x.toml", {{"", "0.2.2"}})) ==
+        "checkpoint:full");
+}

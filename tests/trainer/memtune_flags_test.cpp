@@ -1,0 +1,155 @@
+// A trainer's config as flags of memtune's own sweep: what is read, what the trainer does where nobody says, and what
+// is told of the rest.
+#include "core/answer/trainer/memtune_flags.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "core/base/error.h"
+#include "core/base/text.h"
+
+using namespace memtune;
+using namespace memtune::trainer;
+
+namespace {
+
+MemtuneFlags of(const std::string& trainer, const std::string& text) {
+  return native_flags(trainer, text, text.starts_with('{') ? "x.json" : "x.yaml");
+}
+
+// "--batch 2 --pack true", by name.
+std::string told(const MemtuneFlags& native) {
+  std::map<std::string, std::string> flags;
+  for (const MemtuneFlag& flag : native.flags) {
+    CHECK_MESSAGE(flags.emplace(flag.name, flag.value).second, flag.name);
+  }
+  std::string text;
+  for (const auto& [name, value] : flags) text += (text.empty() ? "--" : " --") + name + " " + value;
+  return text;
+}
+
+std::string refusal(const std::string& trainer, const std::string& text) {
+  try {
+    of(trainer, text);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("axolotl: packed rows, an adapter over all linear layers, a fused loss") {
+  const MemtuneFlags native = of("axolotl",
+                                 "base_model: &base org/name  # the base\ntokenizer: *base\nsequence_len: 2048\n"
+                                 "sample_packing: true\nflash_attention: true\ngradient_accumulation_steps: 4\n"
+                                 "micro_batch_size: 2\noptimizer: adamw_bnb_8bit\nlearning_rate: 0.0002\nbf16: auto\n"
+                                 "adapter: qlora\nload_in_4bit: true\nlora_r: 16\nlora_alpha: 32\nlora_dropout: 0.05\n"
+                                 "lora_target_linear: true\ngradient_checkpointing: true\ncut_cross_entropy: true\n");
+  CHECK(told(native) ==
+        "--accumulate 4 --attention flash-varlen --autocast bf16 --batch 2 --dtype bf16 --load-in 4bit --lora "
+        "r=16,alpha=32,dropout=0.05 --loss-impl fused --lr 0.0002 --max-grad-norm 1 --model org/name --optimizer "
+        "adamw_8bit --pack true --seq 2048");
+  CHECK(native.notes.empty());
+  CHECK(native.strategy == "checkpoint:full");
+}
+
+TEST_CASE("where a flag comes from is told, and a habit of the trainer's comes from no key") {
+  const MemtuneFlags native = of("trl", "model_name_or_path: m\nuse_peft: true\nlora_r: 8\n");
+  const auto keys = [&](const std::string& name) {
+    const auto found = std::ranges::find(native.flags, name, &MemtuneFlag::name);
+    return found == native.flags.end() ? "missing" : join(found->keys, " ");
+  };
+  CHECK(keys("model") == "model_name_or_path");
+  CHECK(keys("lora") == "lora_r use_peft");
+  CHECK(keys("batch") == "");
+  CHECK(keys("attention") == "missing");
+}
+
+TEST_CASE("TRL by itself: float32 weights under autocast, 8 rows of 1024, a loss without whole logits, checkpoints") {
+  const MemtuneFlags native = of("trl", "model_name_or_path: m\nuse_peft: true\n");
+  CHECK(told(native) ==
+        "--accumulate 1 --autocast bf16 --batch 8 --dtype fp32 --lora r=16,alpha=32,dropout=0.05,targets=q_proj+v_proj "
+        "--loss-impl "
+        "fused --max-grad-norm 1 --model m --optimizer adamw --seq 1024");
+  CHECK(native.strategy == "checkpoint:full");
+  CHECK(native.notes.size() == 2);  // of the adapter's targets and of the loss
+  CHECK(told(of("trl", "model_name_or_path: m\nfp16: true\nbf16: false\n")).find("--autocast fp16") !=
+        std::string::npos);
+}
+
+TEST_CASE("ms-swift by itself trains an adapter over all linear layers, and a list of targets is joined") {
+  CHECK(told(of("ms-swift", "model: m\nmax_length: 512\ntorch_dtype: bfloat16\ngradient_accumulation_steps: 2\n")) ==
+        "--accumulate 2 --autocast bf16 --batch 1 --dtype bf16 --lora r=8,alpha=32,dropout=0.05 --max-grad-norm 1 "
+        "--model m --optimizer adamw --seq 512");
+  CHECK(told(of("ms-swift", "model: m\ntarget_modules: [q_proj, v_proj]\nlora_rank: 4\n"))
+            .find("--lora r=4,alpha=32,dropout=0.05,targets=q_proj+v_proj") != std::string::npos);
+  const MemtuneFlags full = of("ms-swift", "{\"model\": \"m\", \"tuner_type\": \"full\"}");
+  CHECK(told(full).find("--lora") == std::string::npos);
+  const MemtuneFlags other = of("ms-swift", "model: m\ntuner_type: longlora\n");
+  CHECK(std::ranges::any_of(other.notes,
+                            [](const std::string& note) { return note.starts_with("tuner_type: longlora"); }));
+}
+
+TEST_CASE("torchtune: components, names within others, its own words for an adapter's targets") {
+  const std::string text =
+      "output_dir: /data\nmodel:\n  _component_: torchtune.models.llama3_2.qlora_llama3_2_1b\n"
+      "  lora_attn_modules: ['q_proj', 'v_proj']\n  apply_lora_to_mlp: True\n  lora_rank: 64\n  lora_alpha: 128\n"
+      "  lora_dropout: 0.0\ntokenizer:\n  max_seq_len: 4096\ncheckpointer:\n  checkpoint_dir: ${output_dir}/base\n"
+      "dataset:\n  packed: True\nbatch_size: 4\noptimizer:\n  _component_: bitsandbytes.optim.PagedAdamW8bit\n"
+      "  lr: 3e-4\nloss:\n  _component_: torchtune.modules.loss.CEWithChunkedOutputLoss\ndtype: bf16\n"
+      "optimizer_in_bwd: True\nenable_activation_checkpointing: False\n";
+  const MemtuneFlags native = of("torchtune", text);
+  CHECK(
+      told(native) ==
+      "--accumulate 1 --batch 4 --dtype bf16 --load-in 4bit --lora "
+      "r=64,alpha=128,dropout=0.0,targets=q_proj+v_proj+gate_proj+up_proj+down_proj --loss-impl chunked=8 --lr 0.0003 "
+      "--model /data/base --optimizer paged_adamw_8bit --optimizer-in-backward true --pack true --seq 4096");
+  CHECK(native.strategy == "none");
+  REQUIRE(native.notes.size() == 1);
+  CHECK(native.notes.front().find("holds an adapter in dtype: bf16") != std::string::npos);
+}
+
+TEST_CASE("a name that stands for itself is not followed for ever") {
+  for (const char* itself : {"${a}x", "${a}", "${a}${a}", "${"}) {
+    const MemtuneFlags native =
+        of("torchtune", "a: \"" + std::string(itself) + "\"\ncheckpointer: {checkpoint_dir: \"${a}\"}\n");
+    CHECK(told(native).find("--model ") != std::string::npos);
+  }
+}
+
+TEST_CASE("what is not measured as the trainer does it is told") {
+  const MemtuneFlags native =
+      of("axolotl",
+         "base_model: m\nrl: dpo\nfsdp_config:\n  reshard_after_forward: true\n"
+         "optimizer: muon\nadapter: lora\nlora_r: 4\nlora_alpha: 8\nlora_target_modules: [q_proj]\n");
+  std::string notes = join(native.notes, "\n");
+  for (const char* part : {"rl: dpo has losses", "fsdp_config shards", "optimizer: muon is none"})
+    CHECK_MESSAGE(notes.find(part) != std::string::npos, notes);
+  CHECK(told(native).find("--lora r=4,alpha=8,targets=q_proj") != std::string::npos);
+  CHECK(told(native).find("--optimizer") == std::string::npos);
+}
+
+TEST_CASE("what cannot be read is refused in one line") {
+  CHECK(refusal("deepspeed", "{}").find("says nothing of the model") != std::string::npos);
+  CHECK(refusal("axolotel", "a: 1\n").find("did you mean 'axolotl'") != std::string::npos);
+  CHECK(refusal("axolotl", "micro_batch_size: two\n") ==
+        "x.yaml: micro_batch_size must be a whole number, not \"two\"");
+  CHECK(refusal("axolotl", "{}").find("ending in .yaml") != std::string::npos);
+}
+
+TEST_CASE("an adapter of which the config does not say all is not passed over") {
+  const auto native = of("axolotl", "adapter: lora\nlora_target_linear: true\nlora_r: 4\n");
+  CHECK(told(native).find("--lora") == std::string::npos);
+  CHECK(native.missing == std::map<std::string, std::vector<std::string>>{{"lora", {"lora_alpha"}}});
+  CHECK(of("axolotl", "adapter: lora\nlora_target_linear: true\nlora_r: 4\nlora_alpha: 8\n").missing.empty());
+  CHECK(of("axolotl", "lora_r: 4\n").missing.empty());
+}
+
+TEST_CASE("a config that merges others' keys in is refused: what they say would be missing") {
+  CHECK(refusal("axolotl", "x: &b\n  adapter: lora\n<<: *b\n") ==
+        "x.yaml: what '<<' merges in is not read: write it out");
+}

@@ -1,0 +1,53 @@
+#include "core/measure/trial/interference_probe.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/queue_device.h"
+
+namespace memtune::tests {
+namespace {
+
+struct IdleRunner final : trial::StepRunner {
+  device::Device& device() override { return queues; }
+  const trial::NamedParameters& parameters() const override { return none; }
+  StepWork work() const override { return {}; }
+  double untouched_loss() override { return 0; }
+  at::Tensor forward_backward() override { return {}; }
+  at::Tensor untouched_step() override { return {}; }
+
+  QueueDevice queues{QueueDevice::Compute::queued};
+  trial::NamedParameters none;
+};
+
+int steps_of(double step_ms) {
+  IdleRunner runner;
+  int steps = 0;
+  auto copies = std::make_unique<profiler::LinkLoadGenerator>(runner.queues, profiler::LinkBandwidth{50, 50}, 0.001);
+  trial::InterferenceProbe loaded(runner, std::move(copies), step_ms, [&] {
+    ++steps;
+    runner.queues.synchronize();
+    return step_ms;
+  });
+  loaded.copy_slowdown();
+  return steps;
+}
+
+TEST_CASE("steps beside copies are taken until there are enough of them, or time is up") {
+  constexpr int kFirst = 1, kPair = 2;
+  CHECK(steps_of(2000) == kFirst + 3 * kPair);  // at least
+  CHECK(steps_of(300) == kFirst + 5 * kPair);
+  CHECK(steps_of(1) == kFirst + 8 * kPair);  // at most
+}
+
+TEST_CASE("on a device that is played nothing is measured beside copies") {
+  IdleRunner runner;
+  trial::InterferenceProbe loaded(runner, trial::InterferenceProbe::make_copies(runner.queues, {50, 50}, 10), 10,
+                                  []() -> double {
+                                    FAIL("a step");
+                                    return 0;
+                                  });
+  CHECK(loaded.copy_slowdown() == 0);
+}
+
+}  // namespace
+}  // namespace memtune::tests

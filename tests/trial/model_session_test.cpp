@@ -1,0 +1,74 @@
+// What memtune guessed because nobody said it must be told with the flag that says it, and only then.
+#include "core/measure/trial/model_session.h"
+
+#include <ATen/ATen.h>
+#include <doctest/doctest.h>
+#include <torch/csrc/jit/api/module.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/base/error.h"
+
+namespace memtune::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+using Texts = std::vector<std::string>;
+
+Texts notes(const std::string& answer, const plan::TrialRequest& asked) {
+  const fs::path path = fs::temp_directory_path() / ("memtune-session-" + std::to_string(getpid()) + ".pt");
+  torch::jit::Module module("Model");
+  module.register_parameter("weight", at::ones({3, 3}).requires_grad_(), false);
+  module.define("def forward(self, x):\n    y = torch.linear(x, self.weight)\n    return " + answer + "\n");
+  module.save(path);
+  plan::TrialRequest request = asked;
+  request.model.path = path;
+  request.training.loss = "mse";
+  request.training.device = "cpu";
+  trial::ModelSession session(request);
+  session.survey();
+  fs::remove(path);
+  return session.facts().notes;
+}
+
+int count(const Texts& notes, const std::string& part) {
+  return static_cast<int>(std::count_if(notes.begin(), notes.end(),
+                                        [&](const std::string& note) { return note.find(part) != std::string::npos; }));
+}
+
+TEST_CASE("guesses of inputs and of the answer's part are noted once, what was said is not") {
+  const Texts guessed = notes("{'aux': y, 'out': y * 2}", {});
+  CHECK(count(guessed, "x:float32[8,3] is a guess, for the file does not tell; --input says what it is") == 1);
+  CHECK(count(guessed, "that the loss takes 'out' of it is a guess: --output says which part it is") == 1);
+  CHECK(count(notes("(y, y * 2)", {}), "that the loss takes part 0 of it is a guess") == 1);
+  CHECK(count(notes("[y, y * 2]", {}), "that the loss takes '0' of it is a guess") == 1);
+
+  plan::TrialRequest said;
+  said.inputs = {plan::parse_input_spec("x:float32[2,3]")};
+  said.training.output = "aux";
+  CHECK(count(notes("{'aux': y, 'out': y * 2}", said), "guess") == 0);
+  said.training.output = "";
+  CHECK(count(notes("(y, y.mean())", said), "guess") == 0);
+}
+
+TEST_CASE("a number that the model's dtype cannot hold is told as what the model rejects, with the op") {
+  const std::string answer = "torch.masked_fill(y.to(dtype=15), y > 0, -3.4028234663852886e+38)";  // bfloat16
+  plan::TrialRequest with_target;
+  with_target.inputs = {plan::parse_input_spec("x:float32[2,3]"), plan::parse_input_spec("target:float32[2,3]")};
+  for (const plan::TrialRequest& asked : {plan::TrialRequest(), with_target}) {
+    std::string said;
+    try {
+      notes(answer, asked);
+    } catch (const UsageError& error) {
+      said = error.what();
+    }
+    CHECK(said.starts_with("the model rejects x:float32"));
+    CHECK(said.find("without overflow (aten::masked_fill") != std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace memtune::tests
