@@ -1,11 +1,11 @@
-"""The figures of README.md and results/h100.md, from the answers kept in results/raw.
+"""The tables of results/README.md, and what README.md and pages of docs quote of them, from the answers in results/raw.
 
     python bench/figures.py            # prints each block
     python bench/figures.py --write    # puts them into the documents
-    python bench/figures.py --check    # exit code 1 where a document has another block, or none has it (a test)
+    python bench/figures.py --check    # exit code 1 if a document has another block, or none has it (a test)
 
-A block stands between <!-- NAME --> and <!-- /NAME -->. Times are medians of the kept samples, by one function for both
-sides: of an even number the mean of the middle two.
+A block stands between <!-- NAME --> and <!-- /NAME --> in any of the documents. Times are medians of the kept samples,
+by one function for both sides: for an even number the mean of the middle two.
 """
 
 import argparse
@@ -14,16 +14,16 @@ import re
 import statistics
 import sys
 from pathlib import Path
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Set
 
 HERE = Path(__file__).resolve().parent
 RAW = HERE / "results" / "raw"
-DOCUMENTS = (HERE.parent / "README.md", HERE / "results" / "h100.md")
+DOCUMENTS = (HERE.parent / "README.md", HERE / "results" / "README.md", *sorted((HERE.parent / "docs").rglob("*.md")))
 GIB = 1 << 30
 ENGINES = {"axolotl-sac": "axolotl, attention offloaded", "axolotl-hidden": "axolotl, block inputs offloaded",
            "torchtune+full": "torchtune, block inputs offloaded", "trl+full": "TRL, block inputs offloaded",
            "swift+full": "ms-swift, block inputs offloaded", "none": "no checkpointing",
-           "full": "`torch.utils.checkpoint`, every block", "every2": "the same, every second block",
+           "full": "`torch.utils.checkpoint`, every block", "every2": "`torch.utils.checkpoint`, every second block",
            "op": "selective checkpointing (torchtitan's policy)", "op-matmul": "selective checkpointing, every matmul kept",
            "compile": "`torch.compile`", "compile-0.5": "`torch.compile`, activation budget 0.5",
            "compile-0.1": "`torch.compile`, activation budget 0.1"}
@@ -37,8 +37,8 @@ def ms(trial: dict) -> float:
     return median
 
 
-def peak(trial: dict) -> float:
-    return trial["peak_bytes"]["allocated"] / GIB
+def peak(trial: dict, kind: str = "allocated") -> float:
+    return trial["peak_bytes"][kind] / GIB
 
 
 def trials(path: Path) -> List[dict]:
@@ -50,6 +50,34 @@ def trials(path: Path) -> List[dict]:
 def table(rows: List[List[str]]) -> str:
     lines = [rows[0], ["---"] * len(rows[0]), *rows[1:]]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def records(folder: Path) -> List[dict]:
+    return [json.loads(line) for line in (folder / "training-state.jsonl").read_text().splitlines()]
+
+
+def same(what: str, found: Set[str]) -> str:
+    if len(found) != 1:
+        raise SystemExit(f"the answers differ in their {what}: {', '.join(sorted(found))}")
+    return found.pop()
+
+
+def setup(folder: Path) -> str:
+    """The machine and the programs; every answer has to name the same."""
+    answers = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    others = trials(folder / "peers.jsonl")
+    setting = next(record for record in records(folder) if record["kind"] == "setting")
+    gpu = same("GPU", {answer["device"] for answer in answers} | {trial["device"] for trial in others}
+               | {setting["gpu"].split(",")[0]})
+    driver = same("driver", {answer["origin"]["driver"] for answer in answers} | {setting["gpu"].split(", ")[1]})
+    memtune = same("memtune", {answer["origin"]["memtune"] for answer in answers} | {setting["memtune"].split()[-1]})
+    day = same("day", {answer["origin"]["written"][:10] for answer in answers if answer["origin"]["written"]}
+               | {setting["date"]})
+    torch = same("torch", {trial["package"].split()[-1] for trial in others if trial["package"].startswith("torch ")}
+                 | {record["torch"] for record in records(folder) if record["kind"] == "peers"})
+    processor = same("processor", {answer["origin"]["machine"] for answer in answers})
+    return table([["GPU", "driver", "processor", "PyTorch", "memtune", "day"],
+                  [gpu, driver, processor, torch, memtune, day]])
 
 
 def transcript(folder: Path) -> str:
@@ -77,17 +105,17 @@ def budgets(folder: Path) -> str:
 
 def peers(folder: Path) -> str:
     """Every row of the others' engines in that call."""
-    rows = [["PyTorch and the trainers' engines", "ms", "peak allocated, GiB"]]
+    rows = [["PyTorch and the trainers' engines", "ms", "peak allocated, GiB", "peak reserved"]]
     for trial in sorted(trials(folder / "peers.jsonl"), key=lambda trial: -peak(trial)):
-        rows.append([ENGINES[trial["strategy"]], f"{ms(trial):.1f}", f"{peak(trial):.2f}"])
+        rows.append([ENGINES[trial["strategy"]], f"{ms(trial):.1f}"]
+                    + [f"{peak(trial, kind):.2f}" for kind in ("allocated", "reserved")])
     return table(rows)
 
 
 def saves(folder: Path) -> str:
     """Every way of saving, ours and theirs; the first save apart, which is cold."""
-    records = [json.loads(line) for line in (folder / "training-state.jsonl").read_text().splitlines()]
     ways: Dict[str, dict] = {}
-    for record in records:
+    for record in records(folder):
         if record["kind"] == "memtune" and record.get("blocked_ms") and record["strategy"] == "none":
             name = f"memtune `--save {record['way']}`"
             ways[name] = {"blocked": record["blocked_ms"], "durable": record["durable_ms"], "errors": record["errors"]}
@@ -112,21 +140,24 @@ def fixed(folder: Path) -> str:
     """Every fixed strategy of the call, from the largest peak to the smallest."""
     found = trials(folder / "fixed.json")
     none = ms(next(trial for trial in found if trial["strategy"] == "none"))
-    rows = [["strategy", "ms", "× none", "peak allocated, GiB"]]
+    rows = [["strategy", "ms", "× none", "peak allocated, GiB", "peak reserved", "peak on the device"]]
     for trial in sorted(found, key=lambda trial: -peak(trial)):
-        rows.append([f"`{trial['strategy']}`", f"{ms(trial):.1f}", f"{ms(trial) / none:.2f}", f"{peak(trial):.2f}"])
+        rows.append([f"`{trial['strategy']}`", f"{ms(trial):.1f}", f"{ms(trial) / none:.2f}"]
+                    + [f"{peak(trial, kind):.2f}" for kind in ("allocated", "reserved", "device")])
     return table(rows)
 
 
 def predicted(folder: Path) -> str:
     """What the planner predicted of each plan before it ran."""
-    rows = [["plan", "ms", "step predicted", "peak allocated, GiB", "peak predicted"]]
+    rows = [["plan", "ms", "step predicted", "peak allocated, GiB", "peak predicted", "peak reserved",
+             "peak on the device"]]
     for path in sorted(folder.glob("budget-*.json")):
         for trial in trials(path):
             if trial["strategy"].startswith("plan:") and trial.get("predicted"):
                 error = trial["predicted"]
                 rows.append([f"`{trial['strategy']}`", f"{ms(trial):.1f}", f"{100 * error['step_error']:+.1f} %",
-                             f"{peak(trial):.2f}", f"{100 * error['peak_error']:+.2f} %"])
+                             f"{peak(trial):.2f}", f"{100 * error['peak_error']:+.2f} %",
+                             f"{peak(trial, 'reserved'):.2f}", f"{peak(trial, 'device'):.2f}"])
     return table(rows)
 
 
@@ -146,8 +177,17 @@ def beside(folder: Path) -> str:
             f"fuses kernels, too:\n{ms(compiled):.1f} ms at {peak(compiled):.2f} GiB with an activation budget of 0.1.")
 
 
-BLOCKS: Dict[str, Callable[[Path], str]] = {"transcript": transcript, "budgets": budgets, "beside": beside, "peers": peers,
-                                            "fixed": fixed, "spread": spread, "predicted": predicted, "saves": saves}
+def disk(folder: Path) -> str:
+    """What the scratch disk writes by itself."""
+    rates = [rate for record in records(folder) if record["kind"] == "raw disk" for rate in record["gb_per_s"].values()]
+    size = next(record["bytes"] for record in records(folder) if record["kind"] == "raw disk") / 1e9
+    return (f"The state has {size:.2f} GB: parameters and AdamW's moments. The disk by itself writes {min(rates):.2f} to "
+            f"{max(rates):.2f} GB/s.")
+
+
+BLOCKS: Dict[str, Callable[[Path], str]] = {
+    "setup": setup, "transcript": transcript, "budgets": budgets, "beside": beside, "predicted": predicted, "fixed": fixed,
+    "peers": peers, "spread": spread, "disk": disk, "saves": saves}
 
 
 def pattern(name: str) -> re.Pattern:
