@@ -27,6 +27,8 @@ test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 ti
 peer_packages="trl==1.16.0"  # tests read one of its files, so its dependencies are not needed
 # shellcheck disable=SC2034
 zoo_packages="torchaudio==$torch_version"  # its dependencies are in the other sets
+# shellcheck disable=SC2034
+site_packages="sphinx==9.0.4 myst-parser==5.2.0 furo==2025.12.19"  # in a venv of their own: scripts/site
 
 # Dear ImGui (docking), ImPlot, GLFW and Roboto, all from one source package.
 viewer_version=1.93.0
@@ -153,12 +155,14 @@ install_python() {  # SET...
 install_set() {
   local list=$1_packages mark=$venv/.memtune-installing arguments=() packages
   read -ra packages -d '' <<<"${!list}" || true
-  [[ $1 == test ]] || arguments+=(--no-deps)
+  [[ $1 == test || $1 == site ]] || arguments+=(--no-deps)
   [[ ! -e $mark ]] || arguments+=(--ignore-installed)
   say "installing into $venv: ${packages[*]}"
   : >"$mark"
-  "$venv/bin/python" -m pip install --disable-pip-version-check "${arguments[@]}" "${packages[@]}" >&2 ||
+  "$venv/bin/python" -m pip install --disable-pip-version-check "${arguments[@]}" "${packages[@]}" >&2 || {
+    [[ $1 != site ]] || die "pip could not install them"
     die "pip could not install them; a LibTorch of your own is taken from MEMTUNE_TORCH_PYTHON or MEMTUNE_TORCH_DIR"
+  }
   printf '%s' "${!list}" >"$venv/.memtune-$1"
   rm "$mark"
 }

@@ -1,0 +1,36 @@
+"""Settings of the site, which scripts/site builds with Sphinx out of the Markdown that is read on GitHub as well.
+
+The source folder is the root of the repository, so that links between docs/, bench/ and the root are those of GitHub.
+"""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+project = "memtune"
+author = "the memtune authors"
+copyright = "the memtune authors, Apache-2.0"  # noqa: A001 (the name is Sphinx's)
+version = release = re.search(r"project\(memtune VERSION ([\d.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+extensions = ["myst_parser"]
+root_doc = "docs/index"
+include_patterns = ["docs/**.md", "bench/results/**.md", "bench/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+# Sphinx walks every folder that is not named here.
+exclude_patterns = ["build", "memtune-run", ".*", "cli", "cmake", "core", "gui", "profiles", "scripts", "tests", "shared"]
+
+myst_heading_anchors = 4  # as GitHub has them: a link may lead to a heading
+highlight_language = "none"
+suppress_warnings = ["misc.highlighting_failure"]  # an example may leave something out
+
+html_theme = "furo"
+pygments_style = "default"
+pygments_dark_style = "monokai"
+html_title = "memtune"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+templates_path = ["_templates"]
+html_additional_pages = {"index": "forward.html"}  # the root of the site leads to docs/index.html
+html_copy_source = False
+html_show_sphinx = False
+html_use_index = False
