@@ -20,6 +20,7 @@ include_patterns = ["docs/**.md", "bench/results/**.md", "bench/README.md", "CHA
 exclude_patterns = ["build", "memtune-run", ".*", "cli", "cmake", "core", "gui", "profiles", "scripts", "tests", "shared"]
 
 myst_heading_anchors = 4  # as GitHub has them: a link may lead to a heading
+smartquotes = False  # flags begin with two hyphens
 highlight_language = "none"
 suppress_warnings = ["misc.highlighting_failure"]  # an example may leave something out
 
