@@ -242,7 +242,7 @@ def run_memtune(name: str, folder: Path, options):
 
 
 def read_reference(path: Path) -> Dict[str, Tensor]:
-    """docs/formats.md, "Reference"."""
+    """docs/reference/files.md, "Reference"."""
     first, raw = 24, path.read_bytes()
     directory = struct.unpack_from("<Q", raw, 8)[0]
     result = {}

@@ -1,4 +1,4 @@
-"""Runs docs/export.md: each library's lines in Python as they stand there, then its command, and one trial of it.
+"""Runs docs/how-to/export-a-model.md: each library's lines in Python as they stand there, then its command, and one trial of it.
 
     python check_docs.py --memtune build/release/bin/memtune
 
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "export.md")
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "how-to", "export-a-model.md")
 LIBRARIES = ("transformers", "torchvision", "timm")
 FOLDER = """
 import torch, transformers

@@ -62,7 +62,7 @@ def decoder(kind: str, more: dict) -> Export:
 
 
 def unmasked_llama() -> Export:
-    """As docs/export.md says: attention is left to its kernel's own causal mask; the loss is memtune's."""
+    """As docs/how-to/export-a-model.md says: attention is left to its kernel's own causal mask; the loss is memtune's."""
     transformers.AttentionInterface.register("sdpa_no_mask", transformers.AttentionInterface()["sdpa"])
     export = decoder("llama", {})
     export.model.set_attn_implementation("sdpa_no_mask")

@@ -33,7 +33,7 @@ std::vector<fs::path> pages(const fs::path& root) {
   return found;
 }
 
-// The relative links of a page: "[...](docs/usage.md#the-answer-as-json)" gives "docs/usage.md#the-answer-as-json".
+// The relative links of a page: "[...](docs/reference/json.md#the-answer)" gives "docs/reference/json.md#the-answer".
 std::vector<std::string> links(const std::string& text) {
   static const std::regex kLink(R"(\]\(([^)\s]+)\))");
   std::vector<std::string> found;
@@ -87,6 +87,6 @@ TEST_CASE("a link to a file or heading that is not there is refused") {
         std::vector<std::string>{"x/y.md#z", "c.png"});
   CHECK(objection(readme, "LICENSE") == "");
   CHECK(objection(readme, "docs/nothing.md") == "there is no docs/nothing.md");
-  CHECK(objection(readme, "docs/usage.md#the-answer-as-json") == "");
-  CHECK(objection(readme, "docs/usage.md#no-such-heading") == "no heading for docs/usage.md#no-such-heading");
+  CHECK(objection(readme, "docs/reference/json.md#the-answer") == "");
+  CHECK(objection(readme, "docs/reference/json.md#no-such-heading") == "no heading for docs/reference/json.md#no-such-heading");
 }

@@ -266,7 +266,7 @@ TEST_CASE("what is not built is refused by its name") {
 TEST_CASE("a model_type that is in no row is refused with what to do instead") {
   CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}),
                        doctest::Contains("unknown model_type 'mamba'. Known: llama, mistral, "), UsageError);
-  CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}), doctest::Contains("docs/export.md"), UsageError);
+  CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}), doctest::Contains("docs/how-to/export-a-model.md"), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "gemma3"}, {"text_config", {{"model_type", "gemma3_text"}}}}),
                        doctest::Contains("Its text_config, as a config.json of its own, is known"), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "lama"}}), doctest::Contains("did you mean 'llama'?"), UsageError);

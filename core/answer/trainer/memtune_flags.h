@@ -1,5 +1,5 @@
 // Translates a trainer's config to flags of memtune's own sweep: model, batch and training. The rules for keys are
-// data, profiles/training/*.json; docs/extend.md explains them.
+// data, profiles/training/*.json; docs/developer/extend.md explains them.
 #pragma once
 
 #include <map>

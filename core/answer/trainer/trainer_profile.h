@@ -1,4 +1,4 @@
-// The data of profiles/trainers/<name>.json: a trainer's memory settings and their effects. docs/extend.md explains the
+// The data of profiles/trainers/<name>.json: a trainer's memory settings and their effects. docs/developer/extend.md explains the
 // fields.
 #pragma once
 

@@ -24,7 +24,7 @@ std::string way_out(const json& known) {
     if (const json& text = known["text_config"]; text.contains("model_type") && text["model_type"].is_string())
       if (find_transformers_family(text["model_type"].get<std::string>()))
         return ". Its text_config, as a config.json of its own, is known";
-  return ". Others are exported: docs/export.md shows how";
+  return ". Others are exported: docs/how-to/export-a-model.md shows how";
 }
 
 const TransformersFamily* family_of(const std::string& name, JsonObjectReader& object, const json& fields) {

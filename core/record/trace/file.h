@@ -1,4 +1,4 @@
-// The trace file: written by the measuring process, read by reports and the viewer. docs/formats.md describes the
+// The trace file: written by the measuring process, read by reports and the viewer. docs/reference/files.md describes the
 // layout of every record and when the version changes.
 //
 //   "MTTRACE3" | records; a record is u32 length, u32 check (low half of XXH3 over the payload), payload

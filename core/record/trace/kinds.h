@@ -9,7 +9,7 @@
 
 namespace memtune::trace {
 
-// The numbers are stored in trace files. docs/formats.md says when the file version changes.
+// The numbers are stored in trace files. docs/reference/files.md says when the file version changes.
 enum class EventKind : uint8_t {
   kernel,    // compute on the device
   copy_out,  // device to host
