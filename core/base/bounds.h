@@ -1,6 +1,6 @@
 // Bounds of the numbers that memtune reads from files, streams and the command line. Readers refuse larger numbers and
 // name the field, so that sums and products of a few fields fit int64_t and quotients fit double. BoundedSum bounds the
-// sum over a table. Sums inside a simulation saturate at kMostSum.
+// sum over a table. Sums inside a simulation saturate at kMaxSum.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class BoundedSum {
 
 inline constexpr int64_t kMaxSum = int64_t{1} << 61;
 
-// Saturating arithmetic: arguments from 0 to kMostSum, results at most kMostSum.
+// Saturating arithmetic: arguments from 0 to kMaxSum, results at most kMaxSum.
 inline int64_t bounded_sum(int64_t a, int64_t b) { return std::min(a + b, kMaxSum); }
 inline int64_t bounded_product(int64_t a, int64_t b) {
   int64_t product = 0;

@@ -41,7 +41,7 @@ int64_t parse_bytes(std::string_view text) {
   const std::string trimmed = trim(text);
   if (trimmed.starts_with('-')) refuse(text, "is a negative byte count");
   if (trimmed.empty() || !std::isdigit(static_cast<unsigned char>(trimmed[0]))) refuse(text, "is not a byte count");
-  // A long double's 64 bits of mantissa hold every count up to kMostBytes exactly.
+  // A long double's 64 bits of mantissa hold every count up to kMaxBytes exactly.
   long double number = 0;
   const char* end = trimmed.data() + trimmed.size();
   const auto [rest, error] = std::from_chars(trimmed.data(), end, number, std::chars_format::fixed);

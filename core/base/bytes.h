@@ -8,7 +8,7 @@
 namespace memtune {
 
 // Accepts "16GiB", "1.5 GiB", "80GB" (decimal), "64M" (binary) and "123" (bytes). Throws UsageError for negative
-// counts, counts above kMostBytes and other text. The message quotes `text` and shows valid forms.
+// counts, counts above kMaxBytes and other text. The message quotes `text` and shows valid forms.
 int64_t parse_bytes(std::string_view text);
 
 // "36.26 GiB", "512 KiB", "17 B": three or four significant digits, exact for whole units.

@@ -20,7 +20,7 @@ inline constexpr int kMaxNesting = 64;
 // If an object repeats a key, the last value counts. In files that people write, a repeated key is a mistake.
 enum class DuplicateKeyPolicy { last_counts, refused };
 
-// Throws nlohmann::json::exception, also for nesting deeper than kMostNesting.
+// Throws nlohmann::json::exception, also for nesting deeper than kMaxNesting.
 nlohmann::json parse_json(std::string_view text, DuplicateKeyPolicy keys = DuplicateKeyPolicy::last_counts);
 
 // Prints for files and terminals. Invalid UTF-8 is replaced. Control characters, line separators and bidirectional
@@ -39,7 +39,7 @@ int64_t any_whole(const nlohmann::json& value);
 int whole_int(const nlohmann::json& value, int least = std::numeric_limits<int>::min(),
               int most = std::numeric_limits<int>::max());
 
-// Any number from `least` to `most`. Magnitudes below kLeastNumber become 0.
+// Any number from `least` to `most`. Magnitudes below kMinNumber become 0.
 double number(const nlohmann::json& value, double least = -kMaxNumber, double most = kMaxNumber);
 
 // For results that a model computed. Returns NaN for null, which stands for infinity, and for numbers out of bounds.

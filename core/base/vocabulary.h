@@ -6,7 +6,7 @@
 
 namespace memtune {
 
-// In the order of frontend::Loss after none.
+// In the order of frontend::LossKind after none.
 inline const std::vector<std::string> kLosses = {"next_token", "causal_lm", "cross_entropy", "mse", "returned"};
 inline const std::vector<std::string> kOptimizers = {"adamw",     "adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit",
                                                      "adafactor", "sgd"};
@@ -15,7 +15,8 @@ inline const std::vector<std::string> kAttentions = {"sdpa", "eager", "flash-var
 inline const std::vector<std::string> kParameterDtypes = {"float32", "float64", "float16", "bfloat16"};
 inline const std::vector<std::string> kSaveModes = {"sync", "async", "overlapped"};
 inline const std::vector<std::string> kQuantizations = {"4bit", "4bit-single", "8bit"};
-inline const std::vector<std::string> kReshard = {"always", "after-backward", "never"};  // order of schedule::Reshard
+inline const std::vector<std::string> kReshard = {"always", "after-backward",
+                                                  "never"};  // order of schedule::ReshardPolicy
 inline const std::vector<std::string> kAutocastDtypes = {"bfloat16", "float16"};
 
 }  // namespace memtune

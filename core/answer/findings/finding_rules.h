@@ -1,6 +1,6 @@
 // The rules that make findings. A rule looks at one trial and returns one finding or none. "a step" is the time in all
 // traced steps divided by their number; "of the step" is relative to the measured step. Sets of time are those of
-// trace::Occupation. They are disjoint, so no time is counted twice.
+// trace::StepTimeBreakdown. They are disjoint, so no time is counted twice.
 #pragma once
 
 #include <optional>
@@ -45,16 +45,17 @@ using Rule = std::optional<Finding> (*)(const TrialView&);
 // copy_rules.cpp. Copies that total less than 1 MiB per step are the model's own and are ignored. A trial that offloads
 // nothing has no late copies, because there is no copy whose schedule could be changed.
 //
-// Occupation::in is at least kWorthTelling: backward waits for reloads. The link's bandwidth is the limit if these
-// copies fill 90 % of the time from the first to the last of a step, and 30 % of the step. A deeper prefetch does not
-// help then, and the advice is to offload less. Otherwise it is to keep the last block, if half of the late time is
+// StepTimeBreakdown::in is at least kSignificantShare: backward waits for reloads. The link's bandwidth is the limit if
+// these copies fill 90 % of the time from the first to the last of a step, and 30 % of the step. A deeper prefetch does
+// not help then, and the advice is to offload less. Otherwise it is to keep the last block, if half of the late time is
 // its, or a deeper prefetch.
 std::optional<Finding> copies_in_late(const TrialView& subject);
-// The same for Occupation::out and copies out: compute waits until sources are copied. The advice is a larger stash.
+// The same for StepTimeBreakdown::out and copies out: compute waits until sources are copied. The advice is a larger
+// stash.
 std::optional<Finding> copies_out_late(const TrialView& subject);
-// Recorded waits without any copy or compute take at least kWorthTelling.
+// Recorded waits without any copy or compute take at least kSignificantShare.
 std::optional<Finding> waits(const TrialView& subject);
-// Copies under 4 MiB run under 60 % of the link's rate. The time that they lose is at least kWorthTelling.
+// Copies under 4 MiB run under 60 % of the link's rate. The time that they lose is at least kSignificantShare.
 std::optional<Finding> small_copies(const TrialView& subject);
 // The larger copies of a direction run under 80 % of the link's idle rate: their bytes divided by the union of their
 // time.
@@ -71,20 +72,21 @@ std::optional<Finding> pageable_copies(const TrialView& subject);
 std::optional<Finding> peak_owner(const TrialView& subject);
 // The trial recomputes or offloads although its peak leaves 10 % of the budget unused.
 std::optional<Finding> budget_unused(const TrialView& subject);
-// Stalls::room_ms is at least kWorthTelling: the host waited for room in host memory.
+// StallTimes::room_ms is at least kSignificantShare: the host waited for room in host memory.
 std::optional<Finding> host_memory_full(const TrialView& subject);
-// Stalls::disk_ms is at least kWorthTelling: the host waited for reads from the disk.
+// StallTimes::disk_ms is at least kSignificantShare: the host waited for reads from the disk.
 std::optional<Finding> disk_late(const TrialView& subject);
-// Measurement::recompute_ms is at least kWorthTelling, and longer than copies of the recomputed activations out and in
-// would take without any overlap.
+// Measurement::recompute_ms is at least kSignificantShare, and longer than copies of the recomputed activations out and
+// in would take without any overlap.
 std::optional<Finding> recompute_expensive(const TrialView& subject);
 
 // time_rules.cpp
 //
-// Occupation::idle between the first and the last device event of each step is at least 2 % of it: the host issues too
-// slowly.
+// StepTimeBreakdown::idle between the first and the last device event of each step is at least 2 % of it: the host
+// issues too slowly.
 std::optional<Finding> device_idle(const TrialView& subject);
-// Occupation::collectives is at least kWorthTelling: ranks communicate, or wait for each other, while nothing computes.
+// StepTimeBreakdown::collectives is at least kSignificantShare: ranks communicate, or wait for each other, while
+// nothing computes.
 std::optional<Finding> collectives_exposed(const TrialView& subject);
 // The profiler dropped records.
 std::optional<Finding> records_lost(const TrialView& subject);

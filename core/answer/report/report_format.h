@@ -17,8 +17,8 @@ namespace memtune::report {
 struct ReportFormatInput {
   const Report& report;
   TableStyle style;                     // for terminal output
-  std::span<const TracedTrial> traced;  // set if Format::shows_memory
-  const trace::Trace* trace = nullptr;  // set if Format::per_trial
+  std::span<const TracedTrial> traced;  // set if ReportFormat::shows_memory
+  const trace::Trace* trace = nullptr;  // set if ReportFormat::per_trial
 };
 
 struct ReportFormat {

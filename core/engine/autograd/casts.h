@@ -8,7 +8,7 @@
 
 namespace memtune::autograd {
 
-// True if `saved` is the cast copy of a parameter. ops::Autocast makes this copy once and all consumers share it.
+// True if `saved` is the cast copy of a parameter. ops::AutocastState makes this copy once and all consumers share it.
 bool is_cast_parameter(const at::Tensor& saved);
 
 // Returns the index of the input that `saved` is a cast copy of, or a view of that copy. -1: none.

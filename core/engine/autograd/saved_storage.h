@@ -5,7 +5,7 @@
 //
 //                first consumer                        bytes()              last consumer ends
 //   passing ──── hold() ───────────────────────────────────────> held ──> passing, or dropped if it has a Maker
-//      ├──────── send() ────> away ───── Away::bring_back() ───────┤
+//      ├──────── send() ────> away ───── OffloadedCopy::reload() ───────┤
 //      └─ to be recomputed: dropped ──── Maker::make() ────────────┘
 //
 // While a value is passing or dropped, the step itself may still own the storage. The value keeps only a weak reference
@@ -74,7 +74,7 @@ class SavedStorage {
 
   struct Origin {
     int op = -1;     // op in the program; -1: from outside of the step
-    int output = 0;  // index of the output, lists flattened; kPrivate: saved only for the op's own backward
+    int output = 0;  // index of the output, lists flattened; kPrivateSave: saved only for the op's own backward
     int block = -1;  // block of that op
   };
 
@@ -99,7 +99,7 @@ class SavedStorage {
   // The bytes if they are on the device now; else null.
   at::Storage on_device() const { return held_ ? held_ : live_storage(); }
   // Returns the bytes on the device, reloaded or recomputed if necessary, in compute stream order. Throws Error if they
-  // are lost, and whatever Away::bring_back() throws.
+  // are lost, and whatever OffloadedCopy::reload() throws.
   at::Storage bytes();
 
   // An op is about to write into the storage: copies the bytes if a recomputation needs them. Bytes that only backward

@@ -32,7 +32,7 @@ struct RecordedArgument {
   enum class Form { plain, tensor, list, optional_list };
   c10::IValue value;  // if form is plain
   Form form = Form::plain;
-  int tensors = 0;  // number of entries of Instance::inputs, in order
+  int tensors = 0;  // number of entries of RecordedOp::inputs, in order
 };
 
 struct RecordedOutput {

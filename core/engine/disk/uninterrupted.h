@@ -5,7 +5,7 @@
 
 namespace memtune::disk {
 
-// Repeats `call` while it returns -EINTR, at most kPatience times.
+// Repeats `call` while it returns -EINTR, at most kMaxRetries times.
 template <class Call>
 auto uninterrupted(Call call) {
   constexpr int kMaxRetries = 100;

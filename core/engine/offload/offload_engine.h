@@ -42,15 +42,15 @@ class OffloadEngine {
 
   void begin_step();  // discards the order of the previous step and resets the counters
   // Starts to offload the value's storage to the tier of value.place(); the step must hold the storage. Does not wait
-  // for the copy. Values smaller than min_bytes are kept on the device. With Schedule::block, copies start when the
-  // block ends. `op`: the op that saves the value; used by some compatibility flags.
+  // for the copy. Values smaller than min_bytes are kept on the device. With OffloadGranularity::block, copies start
+  // when the block ends. `op`: the op that saves the value; used by some compatibility flags.
   void start_offload(autograd::SavedStorage& value, int op = -1);
-  // Counts one more saved tensor, offloaded or not. Only used with Habits::counts_all.
+  // Counts one more saved tensor, offloaded or not. Only used with EngineCompatibilityFlags::counts_all.
   void count_save() { saves_ += settings_.compatibility.counts_all ? 1 : 0; }
   void end_block();
-  // Forward enters `block` (-1: none) and the current block ends. backward_in(): backward reads tensors that `block`
-  // saved. With Schedule::block and without learning, reaching a block in backward starts its reloads, even if the
-  // block offloaded nothing.
+  // Forward enters `block` (-1: none) and the current block ends. enter_backward_block(): backward reads tensors that
+  // `block` saved. With OffloadGranularity::block and without learning, reaching a block in backward starts its
+  // reloads, even if the block offloaded nothing.
   void begin_block(int block);
   void enter_backward_block(int block);
   // Issues the next reloads (and disk reads) as far as the settings and the peak allow.

@@ -2,8 +2,8 @@
 //
 //   send ──> gathered ── copied out, event recorded ──> stashed ── compute waits for the event ──> away
 //               │                                          │                                         │ prefetched or
-//          bring_back: still on the device <───────────────┘                                         v on request
-//                                                        returned <── compute waits for it ── coming_back
+//          reload: still on the device <───────────────┘                                         v on request
+//                                                        returned <── compute waits for it ── reloading
 //
 // The source stays allocated while gathered and stashed. Disk values are copied in pieces, so that host memory can be
 // smaller than the value. A transfer can be destroyed in any state: no copy then touches freed memory.

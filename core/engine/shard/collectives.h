@@ -55,7 +55,7 @@ class Collectives {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Fills `whole` with the parts of all ranks, cast to its dtype. `what` names it in error messages: "layers.3".
+  // Fills `whole` with each rank's part, cast to its dtype. `what` names it in error messages: "layers.3".
   // `behind`: event after which `part` is ready; compute does not wait for it. Null: `part` is ready.
   virtual PendingCollectivePtr all_gather(const at::Tensor& whole, const at::Tensor& part, const std::string& what,
                                           const device::EventPtr& behind = nullptr) = 0;

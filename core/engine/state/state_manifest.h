@@ -39,7 +39,7 @@ struct ManifestTensor {
   std::string name;
   safetensors::Dtype dtype = safetensors::Dtype::f32;
   std::vector<int64_t> shape;
-  size_t file = 0;                                 // index into Manifest::files
+  size_t file = 0;                                 // index into StateManifest::files
   std::string hash;                                // XXH3-128 of its bytes
   std::optional<ShardExtent> part = std::nullopt;  // set for a part of a tensor, which has the shape of a row
 };

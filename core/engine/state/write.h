@@ -15,7 +15,7 @@ namespace memtune::state {
 int64_t write(const AsyncSnapshot& snapshot, StateFolder& folder);
 
 // Writes while training waits: copies from the device and transfers to the disk overlap, each of a few pieces.
-// `buffer`: at least kLeastBufferBytes; more than kBufferBytes gains nothing. The training thread only.
+// `buffer`: at least kMinBufferBytes; more than kBufferBytes gains nothing. The training thread only.
 inline constexpr int64_t kPieceBytes = int64_t{8} << 20;
 inline constexpr int64_t kMinBufferBytes = 2 * kPieceBytes, kBufferBytes = 16 * kPieceBytes;
 int64_t write(device::Device& device, int64_t step, const std::vector<TensorToSave>& parts, device::HostSlab& buffer,

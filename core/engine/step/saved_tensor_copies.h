@@ -61,8 +61,8 @@ class SavedTensorCopies {
   std::set<const c10::StorageImpl*> parameter_storages_;
   bool views_stay_ = false;
   int64_t saves_ = 0;               // saved tensors in this step
-  std::map<Range, int64_t> known_;  // Repeats::stay: number of the save that may still be in the stash
-  std::map<View, Shared> shared_;   // Repeats::share: copies of this block
+  std::map<Range, int64_t> known_;  // DuplicatePolicy::stay: number of the save that may still be in the stash
+  std::map<View, Shared> shared_;   // DuplicatePolicy::share: copies of this block
 };
 
 }  // namespace memtune::step

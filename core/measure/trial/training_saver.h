@@ -31,7 +31,8 @@ class TrainingSaver {
 
   // For the update of each step.
   optimizer::UpdateWriteBarrier* gate() { return &gate_; }
-  // Allocates host memory, once; to be called when activations have allocated theirs. Throws as state::Saver::prepare.
+  // Allocates host memory, once; to be called when activations have allocated theirs. Throws as
+  // state::StateSaver::prepare.
   void prepare(const std::vector<double>& losses);
   // Saves the state after losses.size() steps. A disk error is reported as a failed save.
   void save(const std::vector<double>& losses);

@@ -51,7 +51,7 @@ bool has_padding(const plan::TrialRequest& request);
 //   2. "labels" or "target" if there is an input of that name.
 //   3. For losses over tokens: "labels" (made from the tokens) if rows have padding, else the first integer input.
 //   4. For cross_entropy and mse: "target", made from the model's output.
-// Returns "" for Loss::returned and Loss::none.
+// Returns "" for LossKind::returned and LossKind::none.
 std::string choose_target(const plan::TrialRequest& request, LossKind loss,
                           const std::vector<program::ProgramInput>& inputs);
 

@@ -102,8 +102,8 @@ class Emitter {
   // Makes the last emitted op define `slot`, which other ops already read.
   void bind_result(program::Slot slot) { body_->ops.back().outputs = {slot}; }
 
-  // For formats that name the module of each op. add_region() adds a region inside `outer`; go_to() sets the region of
-  // the following ops. Region 0 is the model.
+  // For formats that name the module of each op. add_region() adds a region inside `outer`; set_region() sets the
+  // region of the following ops. Region 0 is the model.
   int add_region(int outer, const std::string& path, const std::string& type);
   void set_region(int region) { region_ = region; }
 

@@ -6,8 +6,8 @@
 
 namespace memtune::program {
 
-// Fills vararg, writes, hands_on, returns_alias, random, op_class and moves_statistics from `schema`, Op::name and
-// Op::handle.
+// Fills vararg, writes, may_alias_outputs, returns_alias, random, op_class and updates_statistics from `schema`,
+// Op::name and Op::handle.
 void describe(Op& op, const c10::FunctionSchema& schema);
 
 }  // namespace memtune::program

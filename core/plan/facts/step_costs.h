@@ -24,7 +24,7 @@ struct StepCosts {
   // A storage that an op created, or its new content after an in-place op.
   struct Value {
     int run = -1;       // index into `runs` of its creator; -1: created outside of the step
-    int output = 0;     // output index of the op, with lists flattened; kPrivate: saved for the op's own backward
+    int output = 0;     // output index of the op, with lists flattened; kPrivateSave: saved for the op's own backward
     int64_t bytes = 0;  // size of the storage
     // For a private value that autocast created: the value it was cast from. kNoCast: no cast. kCastOfOther: a cast of
     // something that is no value, such as a parameter.

@@ -118,7 +118,7 @@ class BatchLine {
   const double small_scale_, large_scale_;
 };
 
-// Bytes of all values of an output; for kPrivate, of all private tensors of the op.
+// Bytes of all values of an output; for kPrivateSave, of all private tensors of the op.
 std::map<std::pair<int, int>, int64_t> bytes_by_output(const StepCosts& costs) {
   std::map<std::pair<int, int>, int64_t> bytes;
   for (const StepCosts::Value& value : costs.values)

@@ -11,7 +11,8 @@
 
 namespace memtune::planner {
 
-// `costs`: of a step that kept everything (see kept_costs), recorded from the program of `facts`. So is the result.
+// `costs`: of a step that kept everything (see costs_without_recompute), recorded from the program of `facts`. So is
+// the result.
 plan::StepCosts fixed_costs(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
 
 }  // namespace memtune::planner

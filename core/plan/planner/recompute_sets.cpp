@@ -13,7 +13,7 @@ using plan::MinCut;
 // The sum of two scaled costs, times a weight, fits in 60 bits.
 constexpr int64_t kMaxUnits = int64_t{1} << 28;
 
-// Scales `amounts` to whole numbers, whose sum is not far above kMostUnits.
+// Scales `amounts` to whole numbers, whose sum is not far above kMaxUnits.
 std::vector<int64_t> scaled(const std::vector<double>& amounts) {
   double sum = 0;
   for (const double amount : amounts) sum += amount;

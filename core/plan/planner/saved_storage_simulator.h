@@ -1,6 +1,6 @@
 // Values of a simulated step: who uses them, what recomputes them and where they are. It does what
-// autograd::SavedStorage, checkpoint::Instance and step::Executor do, with reference counts instead of tensors. For one
-// forward and backward.
+// autograd::SavedStorage, checkpoint::RecordedOp and step::PlanExecutor do, with reference counts instead of tensors.
+// For one forward and backward.
 #pragma once
 
 #include <utility>

@@ -42,7 +42,8 @@ class SimulatedDeviceMemory {
   bool alive(int block) const { return blocks_[block].references > 0; }
   int64_t held_bytes() const { return held_bytes_; }
 
-  // Sets the unmodelled bytes: begin() when the step begins, without a block of the cache for them; set_beside() later.
+  // Sets the unmodelled bytes: begin() when the step begins, without a block of the cache for them; set_unmodelled()
+  // later.
   void begin(int64_t unmodelled_bytes) { unmodelled_bytes_ = placed_bytes_ = unmodelled_bytes; }
   void set_unmodelled(int64_t bytes) {
     unmodelled_bytes_ = bytes;
@@ -53,7 +54,7 @@ class SimulatedDeviceMemory {
   void update_peak(int64_t bytes = 0) { interval_peak_ = std::max(interval_peak_, allocated() + bytes); }
   // Takes a block of this size from the cache and returns it.
   void pass(int64_t bytes) { cache_.pass(bytes); }
-  int64_t interval_peak() const { return interval_peak_; }  // since begin_stretch()
+  int64_t interval_peak() const { return interval_peak_; }  // since begin_interval()
   void begin_interval() {
     peak_ = std::max(peak_, interval_peak_);
     interval_peak_ = allocated();

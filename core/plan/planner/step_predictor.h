@@ -43,8 +43,8 @@ struct StepPrediction {
 // Thread: any; calls may be concurrent.
 class StepPredictor {
  public:
-  // `costs`: of a step that kept everything (see kept_costs), recorded from the program of `facts`; must outlive the
-  // model.
+  // `costs`: of a step that kept everything (see costs_without_recompute), recorded from the program of `facts`; must
+  // outlive the model.
   StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
 
   // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.

@@ -28,7 +28,7 @@ struct StepSimulationTables {
     int number = 0;  // index into `values`
     int run = -1;
     int block = -1;   // of the op that made it; -1 also for values from outside of the step
-    int output = 0;   // of the op, a list counts as one; kPrivate
+    int output = 0;   // of the op, a list counts as one; kPrivateSave
     int storage = 0;  // values with the same number share memory
     int cast_of = plan::StepCosts::kNoCast;
     int64_t bytes = 0;       // as requested

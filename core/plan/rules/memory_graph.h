@@ -15,7 +15,7 @@ namespace memtune::plan {
 
 struct MemoryNode {
   int op = 0;                     // that creates it
-  int output = 0;                 // index of the output; kPrivate: a private tensor
+  int output = 0;                 // index of the output; kPrivateSave: a private tensor
   int64_t bytes = 0;              // 0 if not measured
   bool saved = false;             // by autograd, for some backward
   bool crosses = false;           // an op of another block, or outside of blocks, reads it

@@ -15,7 +15,7 @@ class PlanDraft {
   explicit PlanDraft(const ProgramFacts& facts);  // every place is keep
   PlanDraft(const ProgramFacts& facts, const Plan& plan);
 
-  // `output` may be kPrivate.
+  // `output` may be kPrivateSave.
   TensorPlacement place(int op, int output) const;
   TensorPlacement place(const MemoryNode& memory) const;  // of the content after its last in-place write
   void set(int op, int output, TensorPlacement place);

@@ -72,8 +72,8 @@ struct TransferSettings {
   int64_t stash_bytes = int64_t{8} << 30;  // sources kept on the device during their offload copy, as the peak permits
   int64_t prefetch_bytes = int64_t{1} << 30;  // reloads issued ahead of the activation in use; 0: no prefetch
   OffloadGranularity schedule = OffloadGranularity::value;
-  int groups_in_flight = 1;  // Schedule::block: blocks whose sources may stay during their offload copies
-  int prefetch_blocks = 1;   // Schedule::block: blocks reloaded ahead of the one backward is in
+  int groups_in_flight = 1;  // OffloadGranularity::block: blocks whose sources may stay during their offload copies
+  int prefetch_blocks = 1;   // OffloadGranularity::block: blocks reloaded ahead of the one backward is in
   EngineCompatibilityFlags compatibility;
   bool operator==(const TransferSettings&) const = default;
 };

@@ -18,7 +18,7 @@ enum class EventKind : uint8_t {
   memset,
   wait,        // compute waits for a copy
   op,          // one op of the program, as issued by the host
-  region,      // a step, a phase or a part of the model: Event::region
+  region,      // a step, a phase or a part of the model: TraceEvent::region
   disk_write,  // host memory to scratch file
   disk_read,   // scratch file to host memory
   save,        // a moment: autograd saved an activation

@@ -9,7 +9,7 @@ namespace memtune::trace {
 
 struct ValueKey {
   int op = -1;     // number in the program; -1: created outside of it
-  int output = 0;  // kPrivate: saved for the op's own backward
+  int output = 0;  // kPrivateSave: saved for the op's own backward
   int64_t bytes = 0;
 
   bool operator==(const ValueKey&) const = default;

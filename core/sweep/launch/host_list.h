@@ -11,7 +11,7 @@ namespace memtune::launch {
 
 inline constexpr size_t kMaxHosts = 1 << 16;
 
-// In the order of the list. Throws UsageError, with the text, if it is invalid or has more than kMostHosts entries.
+// In the order of the list. Throws UsageError, with the text, if it is invalid or has more than kMaxHosts entries.
 std::vector<std::string> expand_hosts(std::string_view text);
 std::vector<int> expand_counts(std::string_view text);
 

@@ -9,10 +9,9 @@
 
 namespace memtune::sweep {
 
-// Converted to a step that keeps all activations (planner::kept_costs), whatever the trial's plan was. With
-// several ranks, those of the rank with the highest predicted peak. None if not all ranks recorded them or they do not
-// fit `program`.
-std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder,
-                                            const plan::ProgramFacts& program);
+// Converted to a step that keeps all activations (planner::costs_without_recompute), whatever the trial's plan was.
+// With several ranks, those of the rank with the highest predicted peak. None if not all ranks recorded them or they do
+// not fit `program`.
+std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder, const plan::ProgramFacts& program);
 
 }  // namespace memtune::sweep

@@ -9,7 +9,7 @@
 
 namespace memtune::sweep {
 
-// `ranks` in order. Merges the measurements, training results or save figures of all ranks (result::of_all_ranks). If
+// `ranks` in order. Merges the measurements, training results or save figures of the ranks (result::merge_ranks). If
 // the ranks could not finish, returns the failure and names the rank.
 TrialAnswer run_trial_group(const std::vector<std::unique_ptr<RankProcess>>& ranks);
 
