@@ -23,7 +23,7 @@ using sweep::ReceivedDoctorCheck;
 constexpr std::chrono::minutes kCommandLimit{10};
 
 constexpr char kDoctorDescription[] =
-    R"(Look at the machine and the build, or at a command: what is missing, what that costs, how to mend it.
+    R"(Look at the machine and the build, or at a command: what is missing, the effect, and how to fix it.
 
 Examples:
   memtune doctor
@@ -124,7 +124,7 @@ int print_checks(const DoctorFlags& flags, const std::vector<ReceivedDoctorCheck
   if (flags.json.empty()) write_output("-", as_text(checks, table_style(flags.console)));
   const bool failed =
       std::any_of(checks.begin(), checks.end(), [](const auto& check) { return check.status == "fail"; });
-  say(flags.console, failed ? "next: mend what fails, then memtune doctor again" : "next: " + next);
+  say(flags.console, failed ? "next: fix what failed, then run memtune doctor again" : "next: " + next);
   return failed ? kFailed : kDone;
 }
 

@@ -98,7 +98,7 @@ plan::TrainingSettings training_settings(const ModelFlags& flags) {
 void read_inputs(const ModelFlags& flags, plan::TrialRequest& request) {
   const bool specs = !std::ranges::all_of(flags.inputs, plan::is_argument);
   if (specs && !flags.inputs_file.empty()) {
-    throw UsageError("--input and --inputs exclude each other: inputs are made up or come from a file");
+    throw UsageError("--input and --inputs exclude each other: inputs are synthetic or come from a file");
   }
   for (const std::string& input : flags.inputs)
     if (plan::is_argument(input))

@@ -50,7 +50,7 @@ std::string table(const PlanAnswer& answer) {
     return rung.step && rung.step->predicted.disk_peak_bytes > 0;
   });
   std::string text =
-      printable_line(answer.title) + ", on paper: a step of none takes " + ms_text(answer.none_ms) +
+      printable_line(answer.title) + ", predicted: a step of none takes " + ms_text(answer.none_ms) +
       (answer.strategy == "none" ? "" : ", worked out from " + answer.strategy) + "\n\n" +
       "      budget    step ms  least ms   × none         peak  recompute ms        moved   ms a GiB more" +
       (ranged ? "              from, to" : "") + (on_disk ? "      on disk" : "") + "\n";
@@ -64,7 +64,7 @@ std::string table(const PlanAnswer& answer) {
     if (on_disk && rung.step) text += pad_left(format_bytes(rung.step->predicted.disk_peak_bytes), 13);
     text += "\n";
   }
-  return text + "\n least ms: no plan that keeps the budget takes less on paper\n";
+  return text + "\n least ms: no plan within the budget takes less, as predicted\n";
 }
 
 json predicted(const BudgetPlan& rung) {

@@ -23,7 +23,7 @@ Examples:
   memtune plan validate mine.json
   memtune plan validate mine.json --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token
   memtune sweep --strategy none --plan mine.json
-  memtune plan --from ./memtune-run                          what any budget costs, on paper
+  memtune plan --from ./memtune-run                          the predicted plan for every budget
   memtune plan --from ./memtune-run --budget 16GiB --write best.json
   memtune plan --from ./memtune-run --batch 16               of another batch than the recorded
   memtune plan --from ./memtune-run --batch auto --budget 16GiB
@@ -88,7 +88,7 @@ int run_command(const PlanFlags& flags) {
     paper.console = flags.model.console;
     return predict_plans(paper);
   }
-  if (!flags.of_paper.empty()) throw UsageError(flags.of_paper + " is about plans on paper: it goes with --from");
+  if (!flags.of_paper.empty()) throw UsageError(flags.of_paper + " is for predicted plans: it needs --from");
   if (flags.action.empty()) throw UsageError("plan: say validate FILE, or --from RUN");
   choice_flag("plan", flags.action, {"validate"});
   if (flags.file.empty()) throw UsageError("plan validate: FILE is required");

@@ -44,7 +44,7 @@ std::string small_ms(double ms) {
 }
 
 std::string recomputed_text(const BlockGroupReason& parts) {
-  return "made again: " + names_text(parts.recomputed) + " (" + small_ms(parts.recompute_ms) + " free " +
+  return "recomputed: " + names_text(parts.recomputed) + " (" + small_ms(parts.recompute_ms) + " free " +
          format_bytes(parts.freed_bytes) + ")";
 }
 

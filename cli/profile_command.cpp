@@ -30,7 +30,7 @@ sys.exit() would. Of the flags --steps, --warmup, --timeout, --memory-cap, --out
 is empty, and what it prints goes to trials/1-command/log.txt in the folder of --out. A step is one of the optimizer, with all that
 was accumulated for it; of several processes the slowest counts, and the highest peak. Two more steps are traced behind
 them: forward, backward and updates, the blocks of the model by name, on CUDA kernels and copies; of all processes in one timeline.
-It cannot be measured where Python is told not to look: python -I, -S, -E, or an environment without PYTHONPATH.)";
+It cannot be measured if Python ignores PYTHONPATH: python -I, -S, -E, or an environment without PYTHONPATH.)";
 
 // The flags that apply to a command after "--".
 const std::vector<std::string> kFlagsOfCommands = {"--steps", "--warmup", "--timeout", "--memory-cap",

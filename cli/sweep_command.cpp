@@ -212,7 +212,7 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   add_list(*command, "--batch", flags->model.batches,
            "batch sizes to try: 1,2,4; auto: each strategy's largest, under --budget the best")
       ->type_name("LIST");
-  command->add_option("--global-batch", flags->global_batch, "samples a step, made up by passes of a batch each")
+  command->add_option("--global-batch", flags->global_batch, "samples per step, as micro-batches of --batch each")
       ->type_name("N");
   add_list(*command, "--seq", flags->model.sequences, "sequence lengths to try: 1024,4096")->type_name("LIST");
   offer(add_list(*command, "--strategy", flags->strategies, "what to try; repeat, or separate by ';'"),

@@ -197,9 +197,10 @@ std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& s
   const std::string budget = format_bytes(settings.budget_bytes);
   if (finds_both(flags))
     return "# then none at a larger batch, and the batches that give the most samples a second under " + budget +
-           " on paper, each with\n#   the plan that is best for it\n";
+           ", as predicted, each with\n#   its best plan\n";
   return "# then, unless none keeps " + budget +
-         ": a plan for it, made from what a step of none costs, and those that come near it on paper of\n#   " +
+         ": a plan for it, computed from the costs of a step of none, and those of these that are predicted to\n#   "
+         "come near it: " +
          join(settings.strategies, ", ") + "\n";
 }
 

@@ -39,7 +39,7 @@ void TrainingFlags::add_to(CLI::App& command) {
       ->type_name("NAME");
   offer(command.add_option(
             "--loss-impl", loss_impl,
-            "plain, or logits never whole: chunked=N (made again in backward), fused (gradient in forward)"),
+            "plain, or logits never whole: chunked=N (recomputed in backward), fused (gradient in forward)"),
         {"plain", "chunked=8", "fused"})
       ->type_name("HOW");
   command

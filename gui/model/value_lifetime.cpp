@@ -70,7 +70,7 @@ std::string stage_name(trace::EventKind kind) {
     case trace::EventKind::copy_in: return "copied in";
     case trace::EventKind::use: return "used";
     case trace::EventKind::wait: return "waited for";
-    default: return "made again";
+    default: return "recomputed";
   }
 }
 

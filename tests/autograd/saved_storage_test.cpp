@@ -53,7 +53,7 @@ TEST_CASE("a value sees its storage while somebody holds it, and not what comes 
   CHECK(value->live_storage().unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl());
   tensor.reset();
   CHECK_FALSE(value->live_storage());
-  CHECK_THROWS_WITH_AS(value->bytes(), doctest::Contains("cannot be made again"), Error);
+  CHECK_THROWS_WITH_AS(value->bytes(), doctest::Contains("cannot be recomputed"), Error);
 }
 
 TEST_CASE("a storage that was written into is not the value's any more") {

@@ -34,8 +34,8 @@ TEST_CASE("a ladder is a table with the least that is possible, and a plot with 
   const Ended ended = place.memtune("plan --from memtune-run");
   CHECK(ended.code == 0);
   CHECK(has(ended.out, "      budget    step ms  least ms   × none "));
-  CHECK(has(ended.out, " least ms: no plan that keeps the budget takes less on paper\n"));
-  CHECK(has(ended.out, " ◇ what the best plans of other budgets would take, on paper\n"));
+  CHECK(has(ended.out, " least ms: no plan within the budget takes less, as predicted\n"));
+  CHECK(has(ended.out, " ◇ the best plans for other budgets, predicted\n"));
   CHECK(has(ended.out, " a  none "));
   CHECK_FALSE(has(ended.out, " why\n"));
   const json plans = json::parse(place.memtune("plan --from memtune-run --json -").out)["plans"];
@@ -129,7 +129,7 @@ TEST_CASE("of another batch the step grows but for what is there whatever the ba
   CHECK(step["step_ms_to"] == step["step_ms"]);
 
   const Ended told = place.memtune("plan --from memtune-run --batch 16 --budget 20GiB");
-  CHECK(has(told.out, "recorded with batch 8, planned for batch 16, on paper: a step of none takes "));
+  CHECK(has(told.out, "recorded with batch 8, planned for batch 16, predicted: a step of none takes "));
   CHECK(has(told.out, "              from, to"));
   CHECK(has(in_one_line(told.out), "worked out from batch 8 alone: parameters, their gradients, the optimizer and "));
 
@@ -167,8 +167,7 @@ TEST_CASE("what is no batch of the run's step is refused in a line") {
   CHECK(has(refusal(place, "--batch auto"), "it goes with one --budget"));
   CHECK(has(refusal(place, "--batch auto --budget 1KiB"), "no plan of any batch keeps 1 KiB; the smallest takes "));
   CHECK(has(refusal(unknown, "--batch 4"), "what a sample is of this run's inputs is not known"));
-  CHECK(
-      has(place.memtune("plan validate x.json --batch 4").err, "--batch is about plans on paper: it goes with --from"));
+  CHECK(has(place.memtune("plan validate x.json --batch 4").err, "--batch is for predicted plans: it needs --from"));
 }
 
 TEST_CASE("what a stranger's run is called moves no terminal") {

@@ -282,7 +282,7 @@ def check_refusals(folder):
     told = refused("rank 1 did not come to rank 0 within 2 s",
                    [words("profile", run, "--rank-timeout", "2s"), ["true"]], code=1)
     told = ends(start_all(folder, by_torchrun, 2, [["true"], words("profile", run, "--rank-timeout", "2s")]))
-    assert told[1][0] == 1 and "rank 0 is not there: nobody listens at 127.0.0.1:" in told[1][2], told
+    assert told[1][0] == 1 and "rank 0 is not there: nothing listens at 127.0.0.1:" in told[1][2], told
     assert not os.path.exists(run)
     # What rank 0 finds wrong later ends all in the same way, and is told once.
     # Whose variables are of something else says so, or sets one of them alone.

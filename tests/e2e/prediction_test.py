@@ -354,7 +354,7 @@ class Prediction(unittest.TestCase):
             self.assertTrue(trial["gradients"]["equal"])
         with timed():
             self.assertTrue(found["recommendation"]["fits"])
-        self.assertIn("not run, for what a sample takes on paper: batch ", done.stderr)
+        self.assertIn("not run, because of the predicted time per sample: batch ", done.stderr)
         again = json.loads(self.memtune(*tiny, "--global-batch", "32").stdout)
         self.assertEqual(again["trials"], found["trials"])
 

@@ -145,7 +145,7 @@ class HuggingFace(ToolTest):
             answer = self.sweep("--model", model, "--batch", "1,3", "--seq", "16", "--steps", "1", "--strategy", "none",
                                 "--strategy", "checkpoint:full", "--autocast", "bf16", "--dtype", "fp32", "--out", model + "run")
             self.assertEqual({(t["outcome"], t["gradients"]["equal"]) for t in answer["trials"]}, {("ok", True)})
-            self.assertTrue(any("weights are made up" in note for note in answer["notes"]))
+            self.assertTrue(any("weights are random" in note for note in answer["notes"]))
         self.memtune("run", "--device", "cpu", "--model", ".", "--batch", "2", "--seq", "16", "--steps", "2",
                      "--out", "training")
 

@@ -85,7 +85,8 @@ LoweringOptions profile(const std::string&, const std::string& dtype) {
 std::vector<Member> all_members() {
   std::vector<Member> all = members();
   const std::string note =
-      "weights are made up, for there is no model.safetensors beside the config: that changes neither memory nor time";
+      "weights are random, because there is no model.safetensors beside the config: that changes neither memory nor "
+      "time";
   all.push_back({"config", {note}, config_model, "input_ids"});
   all.push_back({"profile", {}, profile, "input_ids"});
   return all;

@@ -139,7 +139,7 @@ TEST_CASE("how near a plan is to the least that is possible is told in the notes
   CHECK(bounds_text(report).empty());
   report.rows[4].predicted = {270, 20 * kGiB, 265};
   const std::string said =
-      "checkpoint:op: 270.0 ms on paper, where no plan of as little memory takes less than 265.0 ms";
+      "checkpoint:op: 270.0 ms predicted, where no plan of as little memory takes less than 265.0 ms";
   CHECK(bounds_text(report) == std::vector<std::string>{said});
   CHECK(std::ranges::count(notes(report), said) == 1);
 }

@@ -133,14 +133,15 @@ TEST_CASE("the largest batch is the best where each step costs the same besides,
   CHECK(has(names, "checkpoint:full@32"));  // that its gradients are compared with
   CHECK(sweep.worst_peak_error == 0);
   CHECK(names.size() <= 8);
-  CHECK(sweep.notes.find("batch 64 and larger ones are not run: no plan keeps 9 GiB on paper") != std::string::npos);
-  CHECK(sweep.notes.find("not run, for what a sample takes on paper: batch 1 ") != std::string::npos);
+  CHECK(sweep.notes.find("batch 64 and larger ones are not run: no plan keeps 9 GiB as predicted") !=
+        std::string::npos);
+  CHECK(sweep.notes.find("not run, because of the predicted time per sample: batch 1 ") != std::string::npos);
 }
 
 TEST_CASE("where a larger batch gains nothing, none larger is looked at") {
   BatchSweep sweep(64 * kGiB, 0);
   const auto names = sweep.run();
-  CHECK(sweep.notes.find("on paper it gains nothing over half of it") != std::string::npos);
+  CHECK(sweep.notes.find("predicted to gain nothing over half of it") != std::string::npos);
   CHECK(std::ranges::none_of(names, [](const std::string& name) { return name.ends_with("@16"); }));
 }
 

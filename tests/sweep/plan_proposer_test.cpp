@@ -243,7 +243,7 @@ TEST_CASE("a budget that no plan keeps gets the plan that takes least, and is to
   PaperSweep sweep(50, 100 * kMiB);
   const auto names = sweep.run();
   CHECK(names == std::vector<std::string>{"none", "plan:least"});
-  CHECK(sweep.notes.find("no plan keeps 100 MiB on paper; the least takes ") != std::string::npos);
+  CHECK(sweep.notes.find("no plan keeps 100 MiB as predicted; the least takes ") != std::string::npos);
 }
 
 TEST_CASE("what plans of other budgets would take is known once there is paper, and never slower with more") {

@@ -294,7 +294,7 @@ TEST_CASE("who does not come is named, and a stranger at the port is nobody") {
   });
   CHECK_THROWS_WITH_AS(accept_workers(launch, {"", 2s}),
                        "rank 1, rank 2 did not come to rank 0 within 2 s; --rank-timeout says how long to wait, "
-                       "--ranks 1 that nobody else is to come",
+                       "--ranks 1 runs this rank alone",
                        Error);
 }
 

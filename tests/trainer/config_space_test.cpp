@@ -103,7 +103,7 @@ TEST_CASE("batches change at a constant number of samples a step, where that com
   };
   CHECK(has("batch-x2", "per_device_train_batch_size: 8\ngradient_accumulation_steps: 1\n"));
   CHECK(has("batch-half", "per_device_train_batch_size: 2\ngradient_accumulation_steps: 4\n"));
-  CHECK(why_not(space, "batch-x4") == "4 x 2 samples a step cannot be made up of such batches");
+  CHECK(why_not(space, "batch-x4") == "4 x 2 samples per step cannot be split into such batches");
   CHECK(why_not(of("deepspeed", "{\"gradient_accumulation_steps\": \"auto\"}"), "batch-x2") ==
         "train_micro_batch_size_per_gpu and gradient_accumulation_steps are not both numbers here");
   CHECK(why_not(of("transformers", "auto_find_batch_size: true\n"), "batch-half") ==

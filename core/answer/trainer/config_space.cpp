@@ -115,7 +115,7 @@ class SpaceMaker {
     const int64_t rows = micro.get<int64_t>() * step.times, times = accumulation.get<int64_t>() * step.over;
     if (rows % step.over != 0 || times % step.times != 0 || rows <= 0 || times <= 0)
       return skip(step.name, print_json(micro) + " x " + print_json(accumulation) +
-                                 " samples a step cannot be made up of such batches");
+                                 " samples per step cannot be split into such batches");
     choices_[step.name] = {{profile_.micro_batch, std::to_string(rows / step.over)},
                            {profile_.accumulation, std::to_string(times / step.times)}};
     add(step.name, choices_[step.name]);

@@ -74,7 +74,7 @@ at::Storage SavedStorage::bytes() {
     case State::unretained: break;
   }
   at::Storage storage = live_storage();
-  if (!storage) throw Error("a value is needed again that was dropped and cannot be made again");
+  if (!storage) throw Error("an activation is needed again that was freed and cannot be recomputed");
   return storage;
 }
 

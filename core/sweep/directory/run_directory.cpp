@@ -240,7 +240,7 @@ SweepRecord RunDirectory::read_record() const {
   } catch (const NewerFormatError&) {
     throw;
   } catch (const std::exception& error) {
-    throw UsageError(path.string() + " is damaged (" + error.what() + "); the same sweep again mends it");
+    throw UsageError(path.string() + " is damaged (" + error.what() + "); the same sweep again repairs it");
   }
 }
 

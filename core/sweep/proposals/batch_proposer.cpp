@@ -156,7 +156,7 @@ class BatchSearch {
       const BatchPredictor::BatchPrediction* prediction = predictor_.prediction(batch);
       if (prediction && !prediction->step) {
         notes_.push_back(batch_text(batch) + " and larger ones are not run: no plan keeps " +
-                         format_bytes(limits_.budget_bytes) + " on paper, the least takes " +
+                         format_bytes(limits_.budget_bytes) + " as predicted, the least takes " +
                          format_bytes(predictor_.least_bytes(batch)));
         break;
       }
@@ -167,7 +167,7 @@ class BatchSearch {
       pages_.push_back(prediction);
       if (gained) continue;
       notes_.push_back("larger ones than " + batch_text(batch) +
-                       " are not looked at: on paper it gains nothing over half of it");
+                       " are not run: it is predicted to gain nothing over half of it");
       break;
     }
     if (pages_.empty()) return end("no batch is left to try");
@@ -256,7 +256,7 @@ class BatchSearch {
     for (const BatchPredictor::BatchPrediction* prediction : pages_)
       if (!ran_.contains(prediction->batch))
         left.push_back(batch_text(prediction->batch) + " " + ms_text(prediction->sample_ms));
-    if (!left.empty()) notes_.push_back("not run, for what a sample takes on paper: " + join(left, ", "));
+    if (!left.empty()) notes_.push_back("not run, because of the predicted time per sample: " + join(left, ", "));
   }
 
   const Candidates& candidates_;

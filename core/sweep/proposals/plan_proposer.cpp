@@ -152,7 +152,7 @@ class SettingSearch {
   // Plans for less than the baseline's predicted peak, because the baseline did not fit, whatever the budget is.
   void plan_below(const StepPrediction& baseline, const std::string& source) {
     notes_.push_back(failed_ + "so " + source + " is planned from: with everything kept its step would take " +
-                     format_bytes(baseline.peak_bytes) + " and " + ms_text(baseline.step_ms) + " on paper");
+                     format_bytes(baseline.peak_bytes) + " and " + ms_text(baseline.step_ms) + ", as predicted");
     limits_.budget_bytes = std::min(limits_.budget_bytes, baseline.peak_bytes - 1);
     goal_bytes_ = limits_.budget_bytes;
   }
@@ -170,7 +170,7 @@ class SettingSearch {
     propose_rivals();
     if (planned) return;
     const PredictedPlan least = planner_->least_memory(limits_, "plan:least");
-    notes_.push_back("no plan keeps " + format_bytes(limits_.budget_bytes) + " on paper; the least takes " +
+    notes_.push_back("no plan keeps " + format_bytes(limits_.budget_bytes) + " as predicted; the least takes " +
                      format_bytes(least.predicted.peak_bytes));
     if (!least.plan.placements.empty()) propose(least);
   }
@@ -200,9 +200,9 @@ class SettingSearch {
         propose(*rival);
       else
         too_slow.push_back(rival->name + " " + ms_text(rival->step.step_ms));
-    if (!too_large.empty())
-      notes_.push_back("not run, for the memory that they take on paper: " + join(too_large, ", "));
-    if (!too_slow.empty()) notes_.push_back("not run, for they are slower on paper: " + join(too_slow, ", "));
+    if (!too_large.empty()) notes_.push_back("not run, because of their predicted memory: " + join(too_large, ", "));
+    if (!too_slow.empty())
+      notes_.push_back("not run, because they are predicted to be slower: " + join(too_slow, ", "));
   }
 
   // Corrects the prediction by what the last plan measured.

@@ -156,7 +156,7 @@ class Gathering {
       missing.push_back(std::to_string(count - kNamed) + " more");
     }
     return join(missing, ", ") + " did not come to rank 0 within " + seconds_text(settings_.timeout) +
-           "; --rank-timeout says how long to wait, --ranks 1 that nobody else is to come";
+           "; --rank-timeout says how long to wait, --ranks 1 runs this rank alone";
   }
 
   const LaunchInfo& launch_;
@@ -182,13 +182,13 @@ std::unique_ptr<launch::Connection> join_coordinator(const LaunchInfo& launch, c
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
     FileDescriptor socket = launch::connect(place.host, place.port, std::max(left, milliseconds(0)));
     if (socket.get() < 0)
-      throw Error("rank 0 is not there: nobody listens at " + where + " within " + seconds_text(settings.timeout));
+      throw Error("rank 0 is not there: nothing listens at " + where + " within " + seconds_text(settings.timeout));
     auto connection = std::make_unique<launch::Connection>(std::move(socket), settings.timeout);
     try {
       connection->send(hello(launch, settings, place.token));
       json answer;
       if (!connection->receive(answer, std::max(left, milliseconds(0))))
-        throw Error("whoever listens at " + where + " is no memtune of rank 0");
+        throw Error("the program that listens at " + where + " is no memtune of rank 0");
       if (answer.contains("refused")) throw UsageError("rank 0 refuses this one: " + print_json(answer.at("refused")));
       if (answer.contains("welcome")) return connection;
     } catch (const launch::PeerLostError&) {

@@ -39,7 +39,7 @@ json frame_of(const TrialAnswer& answer) {
     return {{"frame", "rank"}, {"timed_out", rank->timed_out}, {"message", rank->message}};
   if (const auto* failure = std::get_if<ProcessFailure>(&answer))
     return {{"frame", "error"}, {"outcome", to_string(failure->outcome)}, {"message", failure->reason}};
-  return {{"frame", "error"}, {"message", "memtune-trial gave an answer that nobody asked for"}};
+  return {{"frame", "error"}, {"message", "memtune-trial gave an answer to no question"}};
 }
 
 json frame_of(const TrialProgress& phase) {

@@ -142,7 +142,7 @@ TEST_CASE("the frontier is placed in the plot's time, without what is far slower
   CHECK(plot.most_peak > 40);
   const std::string chart = report::pareto_chart(report);
   CHECK(chart.find("class=\"frontier\"") != std::string::npos);
-  CHECK(chart.find("a plan on paper: 300.0 ms, 10.00 GiB") != std::string::npos);
+  CHECK(chart.find("a predicted plan: 300.0 ms, 10.00 GiB") != std::string::npos);
 }
 
 TEST_CASE("where the plot counts samples the frontier does too") {

@@ -79,6 +79,6 @@ TEST_CASE("plans on paper are hollow diamonds on a line of dots, and said below"
   size_t diamonds = 0;
   for (size_t at = plot.find("◇"); at != std::string::npos; at = plot.find("◇", at + 1)) ++diamonds;
   CHECK(diamonds == 4);  // with the one of the key
-  CHECK(plot.find(" ◇ what the best plans of other budgets would take, on paper\n") != std::string::npos);
+  CHECK(plot.find(" ◇ the best plans for other budgets, predicted\n") != std::string::npos);
   CHECK(pareto_plot(report::sample_report(), {false, 60}).find("◇") == std::string::npos);
 }

@@ -82,7 +82,7 @@ class ParetoChart {
     for (size_t i = 0; i < points.size(); ++i)
       svg_.dot(
           points[i], 2.5, "planned",
-          "a plan on paper: " + time_text(frontier[i]) + ", " + fixed(frontier[i].peak, 2) + " " + plot_.unit.name);
+          "a predicted plan: " + time_text(frontier[i]) + ", " + fixed(frontier[i].peak, 2) + " " + plot_.unit.name);
   }
 
   void put_point(const ParetoPoint& point) {

@@ -228,7 +228,7 @@ class Page {
                            ? " A diamond is a plan made for this model."
                            : "") +
            (has_predictions(report_) ? " Hollow: where it was predicted." : "") +
-           (report_.frontiers.empty() ? "" : " Dotted: what the best plans of other budgets would take, on paper.");
+           (report_.frontiers.empty() ? "" : " Dotted: the best plans for other budgets, predicted.");
   }
 
   void put_memory() {

@@ -177,7 +177,7 @@ class Plot {
     }
     const auto beyond = [](const ParetoPoint& point) { return point.beyond; };
     if (std::any_of(plot_.points.begin(), plot_.points.end(), beyond)) text_ += " ↑ slower than the plot is high\n";
-    if (!plot_.frontiers.empty()) text_ += " ◇ what the best plans of other budgets would take, on paper\n";
+    if (!plot_.frontiers.empty()) text_ += " ◇ the best plans for other budgets, predicted\n";
   }
 
   const ParetoPlot& plot_;

@@ -95,8 +95,8 @@ at::Tensor TransformersWeights::synthetic(at::IntArrayRef shape, WeightInit fill
 
 std::string TransformersWeights::note() const {
   if (files_.empty())
-    return "weights are made up, for there is no model.safetensors beside the config: that changes neither memory nor "
-           "time";
+    return "weights are random, because there is no model.safetensors beside the config: that changes neither "
+           "memory nor time";
   std::vector<std::string> others;
   for (const auto& [name, place] : places_)
     if (!asked_for_.contains(name)) others.push_back(name);
