@@ -145,7 +145,7 @@ TEST_CASE("a runner that loses a gradient is found out") {
   CHECK(measured.reason.find("most in a by") != std::string::npos);
 }
 
-TEST_CASE("how much a restless baseline may differ is told by several of its runs, not by the first two") {
+TEST_CASE("the noise of a baseline is taken from several of its runs, not from the first two") {
   const Reference reference;
   RestlessRunner baseline({0, 1e-3, -3e-3, 2e-3, 1e-3}), near({5e-3}), far({7e-3});
   const auto measured = run(baseline, "none", reference.path);
