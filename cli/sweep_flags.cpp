@@ -196,11 +196,13 @@ std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& s
   if (!finds_plan(flags)) return "";
   const std::string budget = format_bytes(settings.budget_bytes);
   if (finds_both(flags))
-    return "# then none at a larger batch, and the batches that give the most samples a second under " + budget +
-           ", as predicted, each with\n#   its best plan\n";
-  return "# then, unless none keeps " + budget +
-         ": a plan for it, computed from the costs of a step of none, and those of these that are predicted to\n#   "
-         "come near it: " +
+    return "# then none at a larger batch, and the batches that are predicted to give the most samples per second "
+           "under " +
+           budget + ",\n#   each with its best plan\n";
+  return "# then, unless none fits " + budget +
+         ": a plan for it, computed from the costs of a step of none, and the strategies that are predicted to\n#   "
+         "come "
+         "near it, of\n#   " +
          join(settings.strategies, ", ") + "\n";
 }
 

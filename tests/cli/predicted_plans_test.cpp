@@ -206,7 +206,8 @@ TEST_CASE("a dry run under a budget says what is decided later") {
   const Workspace place;
   const Ended ended = place.memtune("sweep -q --dry-run --model tiny --budget 1GiB");
   CHECK(ended.code == 0);
-  CHECK(has(ended.out, "none\n# then, unless none keeps 1 GiB: a plan for it, made from what a step of none costs, "));
+  CHECK(has(ended.out,
+            "none\n# then, unless none fits 1 GiB: a plan for it, computed from the costs of a step of none, "));
   CHECK(has(ended.out, "\n#   none, checkpoint:full"));
   CHECK_FALSE(has(place.memtune("sweep -q --dry-run --model tiny --strategy none --budget 1GiB").out, "#"));
 }

@@ -142,7 +142,7 @@ TEST_CASE("a budget below the baseline's peak gets a plan that keeps it, no slow
     CHECK(sweep.tried[i].measurement.step_ms.median >= plan.step_ms.median);
   CHECK(sweep.predicted.size() == names.size() - 1);
   CHECK(sweep.predicted[0].peak_bytes == plan.peak_bytes.allocated);
-  CHECK(sweep.notes.find("not run, for") != std::string::npos);
+  CHECK(sweep.notes.find("not run, because") != std::string::npos);
   CHECK(has(names, "checkpoint:full"));     // for export
   CHECK_FALSE(has(names, "plan:7 GiB-2"));  // the paper was right
 }
