@@ -1,9 +1,15 @@
 // Why: groups and folders keep to their layer only if something fails when an #include points up.
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <map>
 #include <regex>
+#include <set>
+#include <sstream>
 #include <string>
+#include <vector>
 
+#include "core/base/text.h"
 #include "tests/structure/sources.h"
 
 namespace memtune::tests {
@@ -55,6 +61,69 @@ TEST_CASE("the groups are those of core's CMakeLists.txt, bottom up") {
   CHECK(layers().folder_of("core/plan/planner/chain.h")->library == "planner");
   CHECK(layers().folder_of("core/answer/report/html/html.h")->path == "core/answer/report");
   CHECK(layers().folder_of("core/misc/x.h") == nullptr);
+}
+
+using Names = std::set<std::string>;
+
+// A row of the page's table of groups.
+struct GroupRow {
+  Names below, plain, torch;  // groups that it may include; its folders without LibTorch, and with it
+};
+
+Names names_of(const std::string& cell) {
+  Names names;
+  for (std::string name : split(cell, ',')) {
+    std::erase(name, '`');
+    if (name = trim(name); !name.empty()) names.insert(name);
+  }
+  return names;
+}
+
+std::string text_of(const Names& names) { return join(std::vector<std::string>(names.begin(), names.end()), " "); }
+
+// The table of docs/developer/architecture.md with a row for each group.
+std::map<std::string, GroupRow> documented_groups(const std::string& page) {
+  std::map<std::string, GroupRow> rows;
+  Names above;
+  for (const std::string& line : split(page, '\n')) {
+    const std::vector<std::string> cells = split(line, '|');
+    const std::string group = cells.size() == 7 ? trim(cells[1]) : "";
+    if (!group.starts_with('`')) continue;
+    const std::string name = group.substr(1, group.size() - 2);
+    rows[name] = {trim(cells[2]) == "all of the above" ? above : names_of(cells[2]), names_of(cells[3]),
+                  names_of(cells[4])};
+    above.insert(name);
+  }
+  return rows;
+}
+
+std::map<std::string, GroupRow> built_groups() {
+  std::map<std::string, GroupRow> rows;
+  for (const Folder& folder : layers().folders()) {
+    if (!folder.path.starts_with("core/")) continue;
+    GroupRow& row = rows[folder.group];
+    const std::string root = "core/" + folder.group;
+    const std::string name = folder.path == root ? folder.group : folder.path.substr(root.size() + 1);
+    (folder.torch ? row.torch : row.plain).insert(name);
+    for (const Folder& other : layers().folders())
+      if (other.group != folder.group && layers().may_include(folder, other)) row.below.insert(other.group);
+  }
+  return rows;
+}
+
+TEST_CASE("the architecture page lists the groups and folders that CMake builds") {
+  std::stringstream page;
+  page << std::ifstream(MEMTUNE_SOURCE_DIR "/docs/developer/architecture.md").rdbuf();
+  const auto documented = documented_groups(page.str()), built = built_groups();
+  REQUIRE(documented.size() == 8);
+  for (const auto& [group, row] : built) {
+    CAPTURE(group);
+    REQUIRE(documented.contains(group));
+    CHECK(text_of(documented.at(group).below) == text_of(row.below));
+    CHECK(text_of(documented.at(group).plain) == text_of(row.plain));
+    CHECK(text_of(documented.at(group).torch) == text_of(row.torch));
+  }
+  CHECK(documented.size() == built.size());
 }
 
 TEST_CASE("an include that points up or sideways is refused") {

@@ -1,5 +1,5 @@
 // Worker side of a multi-rank launch: runs a rank other than 0 until rank 0 ends the sweep. The coordinator side is
-// core/sweep/followers.h.
+// core/sweep/ranks/worker_group.h.
 #pragma once
 
 #include <chrono>
