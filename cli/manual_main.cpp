@@ -1,5 +1,5 @@
-// memtune-manual FOLDER: writes manual pages and completion scripts for installation, and the reference of the commands in
-// Markdown. The build runs it.
+// memtune-manual FOLDER: writes manual pages and completion scripts for installation, and the reference of the commands
+// in Markdown. The build runs it.
 #include <cstdio>
 #include <exception>
 #include <filesystem>

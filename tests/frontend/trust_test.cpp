@@ -60,7 +60,7 @@ TEST_CASE("a model that writes a file in forward is refused by the operator's na
   bench.save("def forward(self, x):\n  " + writes(bench.target) + "\n  return torch.matmul(x, self.weight)\n");
   CHECK(bench.refusal() == "cannot use the model '" + bench.path +
                                "': it uses aten::save, which reaches beyond a training step (files, processes, the "
-                               "network): if you trust whoever made it, --trust-model runs it");
+                               "network): if you trust its author, --trust-model runs it");
   CHECK_FALSE(std::filesystem::exists(bench.target));
   CHECK_NOTHROW(bench.lower(true));
   CHECK(bench.refusal().find("aten::save") != std::string::npos);  // trust ends with the load

@@ -88,5 +88,6 @@ TEST_CASE("a link to a file or heading that is not there is refused") {
   CHECK(objection(readme, "LICENSE") == "");
   CHECK(objection(readme, "docs/nothing.md") == "there is no docs/nothing.md");
   CHECK(objection(readme, "docs/reference/json.md#the-answer") == "");
-  CHECK(objection(readme, "docs/reference/json.md#no-such-heading") == "no heading for docs/reference/json.md#no-such-heading");
+  CHECK(objection(readme, "docs/reference/json.md#no-such-heading") ==
+        "no heading for docs/reference/json.md#no-such-heading");
 }

@@ -43,8 +43,8 @@ class Layers {
   // The innermost folder around the file; null when there is none.
   const Folder* folder_of(const std::string& path) const;
 
-  // Whether a file of one folder may include a file of the other: itself, one that was added before it in its group, or one
-  // of a group below.
+  // Whether a file of one folder may include a file of the other: itself, one that was added before it in its group, or
+  // one of a group below.
   bool may_include(const Folder& from, const Folder& to) const;
 
  private:

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/base/text.h"
 #include "core/answer/trainer/flow_text.h"
+#include "core/base/text.h"
 
 namespace memtune::trainer {
 namespace {

@@ -1,5 +1,5 @@
-// The data of profiles/trainers/<name>.json: a trainer's memory settings and their effects. docs/developer/extend.md explains the
-// fields.
+// The data of profiles/trainers/<name>.json: a trainer's memory settings and their effects. docs/developer/extend.md
+// explains the fields.
 #pragma once
 
 #include <map>

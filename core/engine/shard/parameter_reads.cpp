@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/model/program/tensors.h"
 #include "core/engine/shard/sharded_parameters.h"
+#include "core/model/program/tensors.h"
 
 namespace memtune::shard {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/facts/program_facts.h"
 #include "core/model/program/program.h"
+#include "core/plan/facts/program_facts.h"
 
 namespace memtune::shard {
 

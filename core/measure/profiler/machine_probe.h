@@ -4,8 +4,8 @@
 #include <functional>
 #include <string>
 
-#include "core/plan/facts/machine_profile.h"
 #include "core/base/device/device.h"
+#include "core/plan/facts/machine_profile.h"
 
 namespace memtune::profiler {
 

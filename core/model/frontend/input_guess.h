@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "core/plan/request/trial_request.h"
 #include "core/model/program/program.h"
+#include "core/plan/request/trial_request.h"
 
 namespace memtune::frontend {
 
@@ -16,6 +16,6 @@ std::optional<int64_t> embedding_rows(const program::Program& program, program::
 // A small batch for the input: tokens for an embedding, images for a two-dimensional convolution, features for a linear
 // layer. Returns nullopt if none of these reads the input.
 std::optional<plan::InputSpec> guess_input(const program::Program& program, program::Slot input,
-                                             const std::string& name);
+                                           const std::string& name);
 
 }  // namespace memtune::frontend

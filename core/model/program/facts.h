@@ -1,8 +1,8 @@
 // Describes a program without running it.
 #pragma once
 
-#include "core/plan/facts/program_facts.h"
 #include "core/model/program/program.h"
+#include "core/plan/facts/program_facts.h"
 
 namespace memtune::program {
 

@@ -1,8 +1,8 @@
 // Blocks for a model without repeated layers: its ops, divided into segments of about equal cost.
 #pragma once
 
-#include "core/plan/facts/program_facts.h"
 #include "core/model/program/program.h"
+#include "core/plan/facts/program_facts.h"
 
 namespace memtune::program {
 

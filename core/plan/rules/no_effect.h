@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "core/plan/strategy/plan.h"
 #include "core/plan/facts/program_facts.h"
+#include "core/plan/strategy/plan.h"
 #include "core/plan/strategy/strategy.h"
 
 namespace memtune::plan {

@@ -1,8 +1,8 @@
 // Checks that a plan belongs to this model.
 #pragma once
 
-#include "core/plan/strategy/plan.h"
 #include "core/plan/facts/program_facts.h"
+#include "core/plan/strategy/plan.h"
 
 namespace memtune::plan {
 

@@ -3,8 +3,8 @@
 //   Plan plan = make_plan(Strategy::parse("checkpoint:cheap+offload:stream,fraction=0.4"), facts);
 #pragma once
 
-#include "core/plan/strategy/plan.h"
 #include "core/plan/facts/program_facts.h"
+#include "core/plan/strategy/plan.h"
 #include "core/plan/strategy/strategy.h"
 
 namespace memtune::plan {

@@ -1,5 +1,5 @@
-// The trace file: written by the measuring process, read by reports and the viewer. docs/reference/files.md describes the
-// layout of every record and when the version changes.
+// The trace file: written by the measuring process, read by reports and the viewer. docs/reference/files.md describes
+// the layout of every record and when the version changes.
 //
 //   "MTTRACE3" | records; a record is u32 length, u32 check (low half of XXH3 over the payload), payload
 //   payload[0] is its type: header (JSON, with the version), names (u32 length and bytes each), events, memory and

@@ -10,9 +10,9 @@ namespace memtune::sweep {
 namespace {
 
 using plan::Plan;
+using plan::PlanFile;
 using plan::ProgramFacts;
 using plan::Strategy;
-using plan::PlanFile;
 
 // Applies `action` to all of `items` and collects the errors.
 template <typename Items, typename Action>

@@ -96,7 +96,7 @@ c10::OperatorHandle GraphLowering::find_operator(const std::string& name) const 
   const std::string qualified = parts[0] + "::" + parts[1];
   if (model::reaches_outside(qualified) && !source_.model.trusted)
     throw UsageError(
-        "it reaches beyond a training step (files, processes, the network): if you trust the author of the model, "
+        "it reaches beyond a training step (files, processes, the network): if you trust its author, "
         "--trust-model runs it");
   const auto found = c10::Dispatcher::singleton().findSchema({qualified, parts[2] == "default" ? "" : parts[2]});
   if (found) return *found;

@@ -22,10 +22,9 @@ Module load_file(const std::string& path) {
   } catch (const std::exception& error) {
     if (const std::string op = RefusedOpsScope::named_in(error.what()); !op.empty())
       model::refuse_model(
-          path,
-          "it uses " + op +
-              ", which reaches beyond a training step (files, processes, the network): if you trust the author of "
-              "it, --trust-model runs it");
+          path, "it uses " + op +
+                    ", which reaches beyond a training step (files, processes, the network): if you trust its author, "
+                    "--trust-model runs it");
     const std::string why = program::first_line(error);
     const bool unknown_op = std::string(error.what()).find("Unknown builtin op") != std::string::npos;
     model::refuse_model(path, "LibTorch cannot load it: " + why +
