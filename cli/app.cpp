@@ -17,14 +17,15 @@ namespace {
 constexpr int kHelpWidth = 80;  // without a terminal
 
 constexpr char kDescription[] =
-    R"(memtune measures which memory strategy suits a model on this machine: it runs real training steps under each.
+    R"(memtune finds the fastest way to train a model in the GPU memory that is there: it runs real training steps.
 
 Examples:
-  memtune sweep                                      a small model, to see what it does
-  memtune sweep --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --budget 16GiB
-  memtune export --trainer torchtune                 the recommendation as a trainer's configuration
+  memtune sweep                                      on a small built-in model
+  memtune sweep --model path/to/llama --batch 4 --seq 4096 --budget 16GiB
+  memtune sweep --trainer axolotl --config mine.yaml
+  memtune export --trainer axolotl                   the answer as trainer keys
 
-memtune help COMMAND shows examples and flags of a command.)";
+memtune help COMMAND shows examples and options of a command.)";
 
 std::vector<std::string> command_names(const CLI::App& app) {
   std::vector<std::string> names;
@@ -36,7 +37,7 @@ std::vector<std::string> command_names(const CLI::App& app) {
 void check_command_word(const CLI::App& app, const std::string& word) {
   std::vector<std::string> names = command_names(app);
   if (std::ranges::find(names, word) != names.end()) return;
-  const std::vector<std::string> own = {"-h", "--help", "-V", "--version"};
+  const std::vector<std::string> own = {"-h", "--help", "--help-all", "-V", "--version"};
   if (std::ranges::find(own, word) != own.end()) return;
   if (word.starts_with("-")) throw UsageError("a command comes first, not '" + word + "'; memtune help lists them");
   names.insert(names.end(), {"help", "version"});
@@ -77,12 +78,12 @@ std::vector<std::string> as_flags(std::vector<std::string> words) {
   return {words[1], "--help"};
 }
 
-std::string help_of(CLI::App& app, int descriptor) {
+std::string help_of(CLI::App& app, int descriptor, HelpDetail detail = HelpDetail::brief) {
   const std::vector<CommandWords> all = command_words(app);
   const std::vector<CLI::App*> named = app.get_subcommands();
   const std::string name = named.empty() ? app.get_name() : named.front()->get_name();
   const int width = terminal_width(descriptor);
-  return help_text(*std::ranges::find(all, name, &CommandWords::name), all, width > 0 ? width : kHelpWidth);
+  return help_text(*std::ranges::find(all, name, &CommandWords::name), all, width > 0 ? width : kHelpWidth, detail);
 }
 
 // Removes the words after "--" from `words` and returns them: the user's command, with flags of its own.
@@ -102,6 +103,9 @@ int parse(CLI::App& app, std::vector<std::string> arguments) try {
 } catch (const CLI::CallForHelp&) {
   write_output("-", help_of(app, STDOUT_FILENO));
   return kDone;
+} catch (const CLI::CallForAllHelp&) {
+  write_output("-", help_of(app, STDOUT_FILENO, HelpDetail::full));
+  return kDone;
 } catch (const CLI::Success& version) {
   return app.exit(version);
 } catch (const CLI::ParseError& error) {
@@ -113,7 +117,7 @@ int parse(CLI::App& app, std::vector<std::string> arguments) try {
 void add_console_flags(CLI::App& command, ConsoleFlags& flags) {
   command.add_flag("-q,--quiet", flags.quiet, "say nothing on stderr but errors");
   command.add_flag("--no-color", flags.no_color, "no colors (as the environment variable NO_COLOR)");
-  put_under(kCommon, command, {"--quiet", "--no-color", "--help"});
+  put_under(kCommon, command, {"--quiet", "--no-color", "--help", "--help-all"});
 }
 
 void add_json_flag(CLI::App& command, std::string& path) {
@@ -131,7 +135,8 @@ CLI::Option* add_list(CLI::App& command, const std::string& name, std::vector<st
 std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& behind) {
   auto made = std::make_unique<CLI::App>(kDescription, "memtune");
   CLI::App& app = *made;
-  app.set_help_flag("-h,--help", "print this help");  // commands inherit it
+  app.set_help_flag("-h,--help", "print this help");  // commands inherit both
+  app.set_help_all_flag("--help-all", "print all options and examples");
   app.set_version_flag("-V,--version", "memtune " MEMTUNE_VERSION, "print the version");
   app.require_subcommand(1);
   add_sweep(app, action, behind);
@@ -144,6 +149,7 @@ std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& beh
   add_export(app, action);
   add_diff(app, action);
   add_doctor(app, action, behind);
+  add_completion(app, action);
   for (CLI::App* command : app.get_subcommands({})) command->allow_extras();
   return made;
 }

@@ -28,6 +28,7 @@ void add_view(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action, const CommandWordsBehind& behind);
+void add_completion(CLI::App& app, Action& action);
 
 // -q and --no-color.
 void add_console_flags(CLI::App& command, ConsoleFlags& flags);

@@ -1,6 +1,8 @@
 #include "cli/command_words.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "cli/offer.h"
 #include "cli/option_groups.h"
@@ -9,6 +11,26 @@
 
 namespace memtune::cli {
 namespace {
+
+// Options in the short help of commands with many; other commands show all.
+const std::map<std::string, std::set<std::string>> kEssential = {
+    {"sweep",
+     {"--model", "--input", "--loss", "--batch", "--seq", "--strategy", "--budget", "--trainer", "--config", "--try",
+      "--ranks", "--device", "--json", "--out"}},
+    {"profile",
+     {"--model", "--input", "--batch", "--seq", "--strategy", "--plan", "--steps", "--device", "--json", "--out"}},
+    {"plan", {"--from", "--budget", "--batch", "--machine", "--model", "--write", "--json"}},
+    {"run",
+     {"--model", "--input", "--batch", "--seq", "--strategy", "--plan", "--steps", "--save-every", "--resume",
+      "--ranks", "--device", "--out"}},
+};
+
+void mark_essential(CommandWords& command) {
+  const auto essential = kEssential.find(command.name);
+  if (essential == kEssential.end()) return;
+  for (OptionWords& option : command.options)
+    option.essential = option.alone || essential->second.contains(option.names.back());
+}
 
 OptionWords option_words(CLI::Option& option) {
   OptionWords words;
@@ -63,6 +85,7 @@ CommandWords read_command(CLI::App& app) {
   std::ranges::stable_sort(command.options, {}, [](const OptionWords& option) {
     return std::ranges::find(kGroups, option.group) - kGroups.begin();
   });
+  mark_essential(command);
   return command;
 }
 

@@ -16,6 +16,7 @@ struct OptionWords {
   bool alone = false;               // positional argument
   bool required = false;
   bool repeats = false;
+  bool essential = true;                      // also in the short help
   bool takes(const std::string& kind) const;  // "FILE" for "FILE|-"; "DIR"
 };
 

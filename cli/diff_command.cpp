@@ -78,10 +78,10 @@ void add_diff(CLI::App& app, Action& action) {
   auto flags = std::make_shared<DiffFlags>();
   CLI::App* command = app.add_subcommand("diff", kDiffDescription);
   command->add_option("A", flags->a, "folder of a sweep, or a report as JSON")->required()->type_name(" ");
-  command->add_option("B", flags->b, "what is compared with it")->required()->type_name(" ");
+  command->add_option("B", flags->b, "folder or report to compare with it")->required()->type_name(" ");
   offer(command->add_option("--format", flags->format, "table or json (default: table)"), kFormats)
       ->type_name("FORMAT");
-  add_list(*command, "--fail-if", flags->limits, "exit code 1 when a trial of B does that; repeat")->type_name("LIMIT");
+  add_list(*command, "--fail-if", flags->limits, "exit code 1 if a trial of B does this; repeat")->type_name("LIMIT");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
   add_console_flags(*command, flags->console);
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });

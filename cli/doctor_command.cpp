@@ -23,20 +23,20 @@ using sweep::ReceivedDoctorCheck;
 constexpr std::chrono::minutes kCommandLimit{10};
 
 constexpr char kDoctorDescription[] =
-    R"(Look at the machine and the build, or at a command: what is missing, the effect, and how to fix it.
+    R"(Check the machine and the build, or a training command: what is missing, the effect, and how to fix it.
 
 Examples:
   memtune doctor
   memtune doctor --device cuda:1
   memtune doctor --scratch /data/scratch
   memtune doctor --json -
-  memtune doctor --probe --write here.json          what plan --machine takes: rates of arithmetic, memory, link
+  memtune doctor --probe --write here.json          rates of compute, memory and PCIe, for plan --machine
   memtune doctor -- torchrun --nproc-per-node 2 train.py
 
-With -- the words behind it are a training command; its first steps tell what of it memtune profile and sweep can
-measure. Of the flags --json, -q and --no-color go with it.
+A training command follows --. Its first steps show what memtune profile and sweep can measure of it. Options for a
+command: --json, -q and --no-color.
 
-Exit codes: 0 all that is needed is there, 1 something fails.)";
+Exit codes: 0 everything needed is there, 1 a check failed.)";
 
 struct DoctorFlags {
   std::string device, scratch, json;  // json: a file, "-", or ""
@@ -164,14 +164,13 @@ void add_doctor(CLI::App& app, Action& action, const CommandWordsBehind& behind)
   auto flags = std::make_shared<DoctorFlags>();
   CLI::App* command = app.add_subcommand("doctor", kDoctorDescription);
   add_json_flag(*command, flags->json);
-  offer(command->add_option("--device", flags->device, "cpu, cuda or cuda:N (default: cuda where there is one)"),
-        kDevices)
+  offer(command->add_option("--device", flags->device, "cpu, cuda or cuda:N (default: cuda if there is one)"), kDevices)
       ->type_name("DEVICE");
-  command->add_option("--scratch", flags->scratch, "a folder to try the disk in: writes and reads 1 GiB")
+  command->add_option("--scratch", flags->scratch, "folder in which to test the disk: writes and reads 1 GiB")
       ->type_name("DIR");
   command->add_flag("--probe", flags->probe,
-                    "measure the machine instead, in a minute: arithmetic, memory, link, with --scratch a disk");
-  command->add_option("--write", flags->output, "with --probe: a file that plan --machine takes")->type_name("FILE");
+                    "measure the machine, in a minute: compute, memory, PCIe, with --scratch a disk");
+  command->add_option("--write", flags->output, "with --probe: file for plan --machine")->type_name("FILE");
   add_console_flags(*command, flags->console);
   command->footer("-- COMMAND...");
   command->callback([flags, command, &action, behind] {

@@ -163,15 +163,14 @@ void add_export(CLI::App& app, Action& action) {
   add_list(*command, "--trainer-version", flags->releases,
            "its release, or PACKAGE=RELEASE of one that it builds on (default: the newest that is known)")
       ->type_name("RELEASE");
-  offer(command->add_option("--strategy", flags->strategy, "of the sweep (default: the recommended)"), strategy_words())
+  offer(command->add_option("--strategy", flags->strategy, "strategy of the sweep (default: the recommended one)"),
+        strategy_words())
       ->type_name("SPEC");
-  command->add_option("--into", flags->into, "a configuration of yours: it is written with these keys in their places")
+  command->add_option("--into", flags->into, "your config; it is written with these keys in their places")
       ->type_name("FILE");
   command->add_flag("--compile", flags->compile, "--trainer python: a plan that compiles the blocks (torch.compile)");
-  command->add_flag("--in-place", flags->in_place, "--into's file itself is written");
-  command
-      ->add_option("--check", flags->check,
-                   "a configuration of yours: does it do what it says, and to which strategy does it amount?")
+  command->add_flag("--in-place", flags->in_place, "overwrite the file of --into");
+  command->add_option("--check", flags->check, "your config: what its keys do, and which strategy that is")
       ->type_name("FILE");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
   add_console_flags(*command, flags->console);

@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kMinWidth = 40, kMaxWidth = 110;  // longer lines are hard to read, even in a wide terminal
 constexpr int kMaxColumn = 26;                  // last column where a description may begin
+constexpr size_t kBriefExamples = 3;
 
 // A term and its text to the right of it, or below it if the term is too long.
 std::string entry(const std::string& term, const std::string& text, int column, int width) {
@@ -55,6 +56,13 @@ std::string options(const CommandWords& command, int width) {
   return text;
 }
 
+std::string essential_options(const CommandWords& command, int width) {
+  std::string text = "\nOptions:\n";
+  for (const OptionWords& option : command.options)
+    if (option.essential) text += entry(term_of(option), option.help, kMaxColumn, width);
+  return text;
+}
+
 std::string usage(const CommandWords& command) {
   if (command.name == "memtune") return "Usage: memtune COMMAND [OPTIONS]\n";
   std::string text = "Usage: memtune " + command.name + " [OPTIONS]";
@@ -80,10 +88,10 @@ std::string example_lines(const std::string& example, int width) {
   return indented("# " + remark) + indented(wrap_command(command, width));
 }
 
-std::string examples(const CommandWords& command, int width) {
-  if (command.examples.empty()) return "";
+std::string examples(std::span<const std::string> examples, int width) {
+  if (examples.empty()) return "";
   std::string text = "\nExamples:\n";
-  for (const std::string& example : command.examples) text += example_lines(example, width - 2);
+  for (const std::string& example : examples) text += example_lines(example, width - 2);
   return text;
 }
 
@@ -146,14 +154,34 @@ std::string wrap_command(const std::string& line, int width) {
   return lines + current;
 }
 
-std::string help_text(const CommandWords& command, std::span<const CommandWords> all, int width) {
-  width = std::clamp(width, kMinWidth, kMaxWidth);
+namespace {
+
+std::string head(const CommandWords& command, std::span<const CommandWords> all, int width) {
   std::string text;
   for (const std::string& line : wrap(command.summary + ".", width)) text += line + "\n";
   text += "\n" + usage(command);
-  if (command.name == "memtune") text += commands(all, width);
-  text += examples(command, width) + options(command, width);
+  return command.name == "memtune" ? text + commands(all, width) : text;
+}
+
+std::string full_help(const CommandWords& command, std::span<const CommandWords> all, int width) {
+  const std::string text = head(command, all, width) + examples(command.examples, width) + options(command, width);
   return command.text.empty() ? text : text + "\n" + paragraphs(command.text, width);
+}
+
+std::string brief_help(const CommandWords& command, std::span<const CommandWords> all, int width) {
+  const auto examples_here = std::span(command.examples).first(std::min(command.examples.size(), kBriefExamples));
+  return head(command, all, width) + examples(examples_here, width) + essential_options(command, width) + "\nmemtune " +
+         command.name + " --help-all has all " + std::to_string(command.options.size()) +
+         " options and more examples.\n";
+}
+
+}  // namespace
+
+std::string help_text(const CommandWords& command, std::span<const CommandWords> all, int width, HelpDetail detail) {
+  width = std::clamp(width, kMinWidth, kMaxWidth);
+  const std::string full = full_help(command, all, width);
+  if (detail == HelpDetail::full || std::ranges::count(full, '\n') <= kShortHelpLines) return full;
+  return brief_help(command, all, width);
 }
 
 }  // namespace memtune::cli

@@ -9,8 +9,13 @@
 
 namespace memtune::cli {
 
-// `all` is the result of command_words(); the program's own help lists the commands. Ends with a line feed.
-std::string help_text(const CommandWords& command, std::span<const CommandWords> all, int width);
+// What --help prints, at most kShortHelpLines lines at 80 columns, and what --help-all prints.
+enum class HelpDetail { brief, full };
+constexpr int kShortHelpLines = 40;
+
+// `all` is the result of command_words(); the program's own help lists the commands. Brief help has all options if they
+// fit, else the essential ones. Ends with a line feed.
+std::string help_text(const CommandWords& command, std::span<const CommandWords> all, int width, HelpDetail detail);
 
 // A shell command wrapped with backslashes. Quoted words stay whole.
 std::string wrap_command(const std::string& line, int width);

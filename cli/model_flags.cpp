@@ -237,42 +237,43 @@ std::vector<std::string> strategy_words() {
 void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   out = default_out;
   const std::vector<std::string> profiles = profile_names("models");
-  offer(command.add_option("--model", model,
-                           "archive of torch.export, TorchScript file, folder with a config.json, or profile: " +
-                               join(profiles, ", ")),
-        profiles)
+  offer(
+      command.add_option(
+          "--model", model,
+          "model: torch.export archive, TorchScript file, folder with a config.json, name on the Hugging Face hub, or "
+          "profile: " +
+              join(profiles, ", ")),
+      profiles)
       ->type_name("FILE|PROFILE");
-  add_list(command, "--input", inputs,
-           "an input to make up, 'tokens:int64[4,4096]<32000', or a number, 'steps=3'; repeat")
+  add_list(command, "--input", inputs, "synthetic input: 'tokens:int64[4,4096]<32000'; or a number: 'steps=3'; repeat")
       ->type_name("SPEC");
   command.add_option("--inputs", inputs_file, "inputs from a safetensors file")->type_name("FILE");
-  add_list(command, "--library", libraries, "shared object with operators that the model uses; repeat")
+  add_list(command, "--library", libraries, "shared object with custom operators of the model; repeat")
       ->type_name("FILE");
   command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
-  offer(command.add_option("--attention", attention,
-                           "sdpa, eager, or with --pack flash-varlen, of a config.json (default: as it says, or sdpa)"),
+  offer(command.add_option(
+            "--attention", attention,
+            "attention of a config.json: sdpa, eager, or with --pack flash-varlen (default: the config's, or sdpa)"),
         kAttentions)
       ->type_name("HOW");
-  command.add_flag("--pack", pack, "a batch is one row, its samples documents in it; of a config.json");
-  command.add_option("--padding", padding, "rows end early, so much of the batch is padding: 0.25; of a config.json")
-      ->type_name("PART");
+  command.add_flag("--pack", pack, "pack the samples of a batch into one row; for a config.json");
+  command.add_option("--padding", padding, "share of padding in a batch: 0.25; for a config.json")->type_name("PART");
   training.add_to(command);
-  command.add_option("--steps", steps, "measured steps a trial (default: 5)")->type_name("N");
+  command.add_option("--steps", steps, "measured steps per trial (default: 5)")->type_name("N");
   command
-      .add_option(
-          "--warmup", warmup,
-          "steps before them, not measured (default: 2; at least 3 where values leave the device: when to copy is "
-          "learnt from one of them)")
+      .add_option("--warmup", warmup,
+                  "steps before them, not measured (default: 2; with offloading at least 3, because one of them "
+                  "teaches when to "
+                  "copy)")
       ->type_name("N");
-  offer(command.add_option("--device", device, "cpu, cuda or cuda:N (default: cuda where there is one)"), kDevices)
+  offer(command.add_option("--device", device, "cpu, cuda or cuda:N (default: cuda if there is one)"), kDevices)
       ->type_name("DEVICE");
-  command.add_option("--blocks", blocks, "the repeated blocks, if not found: 'layers.*'")->type_name("GLOB");
-  command.add_option("--memory-cap", memory_cap, "play a smaller device: 24GiB")->type_name("BYTES");
-  command.add_option("--scratch", scratch, "folder for values that strategies or plans place on disk")
-      ->type_name("DIR");
-  command.add_option("--host-budget", host_budget, "host memory that values may wait in: 64GiB")->type_name("BYTES");
-  command.add_option("--disk-budget", disk_budget, "disk that they may use (default: what is free)")
-      ->type_name("BYTES");
+  command.add_option("--blocks", blocks, "module paths of the repeated blocks, if not found: 'layers.*'")
+      ->type_name("GLOB");
+  command.add_option("--memory-cap", memory_cap, "emulate a device of this size: 24GiB")->type_name("BYTES");
+  command.add_option("--scratch", scratch, "folder for activations that are offloaded to disk")->type_name("DIR");
+  command.add_option("--host-budget", host_budget, "host memory for offloaded activations: 64GiB")->type_name("BYTES");
+  command.add_option("--disk-budget", disk_budget, "disk space for them (default: what is free)")->type_name("BYTES");
   command.add_flag("--scratch-in-memory", scratch_in_memory, "the scratch folder may be a tmpfs");
   command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
   command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");

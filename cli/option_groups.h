@@ -9,13 +9,13 @@ namespace memtune::cli {
 
 inline constexpr const char* kArguments = "Arguments";
 inline constexpr const char* kModelOptions = "Model and inputs";
-inline constexpr const char* kTrials = "What is tried";
-inline constexpr const char* kAnswer = "The answer";
+inline constexpr const char* kTrials = "Trials";
+inline constexpr const char* kAnswer = "Answer";
 inline constexpr const char* kTraining = "Training";
 inline constexpr const char* kMeasuring = "Measuring";
-inline constexpr const char* kTiers = "Values off the device";
+inline constexpr const char* kTiers = "Offloading";
 inline constexpr const char* kOther = "Options";
-inline constexpr const char* kCommon = "Of every command";
+inline constexpr const char* kCommon = "Common options";
 
 inline constexpr std::array kGroups = {kArguments, kModelOptions, kTrials, kAnswer, kTraining,
                                        kMeasuring, kTiers,        kOther,  kCommon};

@@ -17,27 +17,27 @@ namespace memtune::cli {
 namespace {
 
 constexpr char kPlanDescription[] =
-    R"(Check a plan that you wrote and say what it does with a model; or work out the best plans of a sweep's model.
+    R"(Compute the best plans for the model of a sweep, or check a plan that you wrote.
 
 Examples:
-  memtune plan validate mine.json
-  memtune plan validate mine.json --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token
-  memtune sweep --strategy none --plan mine.json
   memtune plan --from ./memtune-run                          the predicted plan for every budget
   memtune plan --from ./memtune-run --budget 16GiB --write best.json
-  memtune plan --from ./memtune-run --batch 16               of another batch than the recorded
   memtune plan --from ./memtune-run --batch auto --budget 16GiB
-  memtune plan --from ./memtune-run --machine a100-40gb      as that machine would take it
+  memtune plan validate mine.json
+  memtune plan --from ./memtune-run --batch 16               for another batch than the recorded one
+  memtune plan --from ./memtune-run --machine a100-40gb      for another GPU
+  memtune plan validate mine.json --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token
+  memtune sweep --strategy none --plan mine.json
 
-A plan begins with a strategy; rules then place the values that they select, and a later rule wins:
+A plan starts from a strategy. Rules then place the activations that they select, and a later rule wins:
   {"version": 1, "name": "mine", "strategy": "checkpoint:cheap",
    "rules": [{"blocks": "0-9", "region": "layers.*.mlp", "op": "linear",
               "outputs": "host"},
              {"inputs_of": "layers.*.attn", "outputs": "keep"}]}
 
-Places are keep, recompute, host and disk, for the "outputs" of ops or for what they save themselves ("saved"). A rule
-selects by blocks (0-9:12:20-), region and inputs_of (globs of module paths), op (a name, or matmul, attention, norm,
-cheap).)";
+Places are keep, recompute, host and disk. "outputs" places the outputs of ops, "saved" the tensors that ops save for
+their own backward. A rule selects by blocks (0-9:12:20-), region and inputs_of (globs of module paths) and op (a name,
+or matmul, attention, norm, cheap).)";
 
 struct PlanFlags {
   ModelFlags model;
@@ -47,7 +47,8 @@ struct PlanFlags {
 };
 
 // The model of --from is fixed. These of the model's flags apply to its plans too.
-const std::vector<std::string> kOfPlans = {"--host-budget", "--disk-budget", "--quiet", "--no-color", "--help"};
+const std::vector<std::string> kOfPlans = {"--host-budget", "--disk-budget", "--quiet",
+                                           "--no-color",    "--help",        "--help-all"};
 
 // The first given option that is not in `but`; "": none.
 std::string given(std::span<CLI::Option* const> options, const std::vector<std::string>& but = {}) {
@@ -106,12 +107,12 @@ void add_plan(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("plan", kPlanDescription);
   offer(command->add_option("validate", flags->action, "what to do with it"), {"validate"})->type_name(" ");
   command->add_option("FILE", flags->file, "the plan")->type_name(" ");
-  command->add_option("--from", flags->paper.run, "folder of a sweep, whose model plans are worked out for")
+  command->add_option("--from", flags->paper.run, "folder of a sweep; plans are computed for its model")
       ->type_name("DIR");
   const size_t of_paper = command->get_options().size();
   offer(command->add_option("--batch", flags->paper.batch,
-                            "plan for another batch than the recorded: N samples, or auto, the fastest of those whose "
-                            "plan keeps the --budget"),
+                            "plan for another batch than the recorded one: N samples, or auto: the fastest whose plan "
+                            "fits --budget"),
         {"auto"})
       ->type_name("N|auto");
   offer(command->add_option(
@@ -120,13 +121,12 @@ void add_plan(CLI::App& app, Action& action) {
         plan::machine_names())
       ->type_name("NAME|FILE");
   offer(command->add_option("--from-machine", flags->paper.machine.from,
-                            "with --machine: which machine measured (default: by its device's name)"),
+                            "with --machine: the machine of the sweep (default: found by its device's name)"),
         plan::machine_names())
       ->type_name("NAME|FILE");
-  add_list(*command, "--budget", flags->paper.budgets, "device memory that a plan may use: 16GiB; several: 16GiB,12GiB")
+  add_list(*command, "--budget", flags->paper.budgets, "device memory for training: 16GiB; several: 16GiB,12GiB")
       ->type_name("LIST");
-  command->add_option("--write", flags->paper.output, "write the plan of the one --budget; - is stdout")
-      ->type_name("FILE|-");
+  command->add_option("--write", flags->paper.output, "write the plan for --budget; - is stdout")->type_name("FILE|-");
   command->add_option("--json", flags->paper.json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
   const size_t of_model = command->get_options().size();
   flags->model.add_to(*command, "./memtune-run");

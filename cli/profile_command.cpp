@@ -13,7 +13,8 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kProfileDescription[] = R"(Measure one strategy, or with -- a training command of yours as it is.
+constexpr char kProfileDescription[] =
+    R"(Measure one strategy, or your own training command.
 
 Examples:
   memtune profile
@@ -22,15 +23,15 @@ Examples:
   memtune profile --model resnet.pt --input 'x:float32[32,3,224,224]' --loss cross_entropy --strategy offload:stream
   memtune report ./memtune-profile --format perfetto -o trace.json
 
-Without -- a strategy is run on a model of memtune's, always anew, and its trace kept.
+Without --, memtune trains its own copy of --model under a strategy, and keeps the trace.
 
-With -- the words behind it are a command, started as they stand. Any that trains with PyTorch 2.4 or newer will do, one process or
-many. Nothing of it is changed: memtune watches its optimizer steps from outside, and after --warmup and --steps of them ends it as
-sys.exit() would. Of the flags --steps, --warmup, --timeout, --memory-cap, --out, --json, -q and --no-color go with it; its stdin
-is empty, and what it prints goes to trials/1-command/log.txt in the folder of --out. A step is one of the optimizer, with all that
-was accumulated for it; of several processes the slowest counts, and the highest peak. Two more steps are traced behind
-them: forward, backward and updates, the blocks of the model by name, on CUDA kernels and copies; of all processes in one timeline.
-It cannot be measured if Python ignores PYTHONPATH: python -I, -S, -E, or an environment without PYTHONPATH.)";
+With --, it starts your command unchanged. The command may be any that trains with PyTorch 2.4 or newer, in one process or
+many. memtune observes its optimizer steps from outside. After --warmup and --steps of them it ends the command as
+sys.exit() would. Options for a command: --steps, --warmup, --timeout, --memory-cap, --out, --json, -q and --no-color. Its
+stdin is empty, and its output goes to trials/1-command/log.txt in the folder of --out. A step is one optimizer step with
+all its micro-batches. Of several processes the slowest and the highest peak count. Two more steps are traced: forward,
+backward, updates and the model's blocks by name; on CUDA also kernels and copies; all processes in one timeline. Python
+must read PYTHONPATH: no -I, -S or -E.)";
 
 // The flags that apply to a command after "--".
 const std::vector<std::string> kFlagsOfCommands = {"--steps", "--warmup", "--timeout", "--memory-cap",
@@ -110,9 +111,9 @@ void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind
   flags->model.ranks.add_to(*command);
   add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
   add_list(*command, "--seq", flags->model.sequences, "sequence length")->type_name("N")->expected(1);
-  offer(command->add_option("--strategy", flags->strategy, "what to run (default: none)"), strategy_words())
+  offer(command->add_option("--strategy", flags->strategy, "strategy to run (default: none)"), strategy_words())
       ->type_name("SPEC");
-  command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
+  command->add_option("--plan", flags->plan, "file with a plan of yours, instead of a strategy")->type_name("FILE");
   command->add_option("--json", flags->json, "write the figures as JSON; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--seq"});
   put_under(kTrials, *command, {"--strategy", "--plan"});

@@ -21,26 +21,28 @@ constexpr int64_t kMaxRanks = 256;  // that memtune starts itself
 
 void RankFlags::add_to(CLI::App& command) {
   command
-      .add_option(
-          "--ranks", ranks,
-          "processes that train together, each on a batch of its own and, on CUDA, a GPU, the model sharded over them "
-          "(default: 1, or as many as torchrun, srun or mpirun started)")
+      .add_option("--ranks", ranks,
+                  "processes that train one sharded model, each with its own batch and GPU (default: 1, or as many as "
+                  "torchrun, "
+                  "srun or mpirun started)")
       ->type_name("N");
   offer(command.add_option("--reshard", reshard,
                            "when a block's gathered parameters are freed: " + join(kReshard, ", ") +
-                               " (default: always, after its forward and its backward)"),
+                               " (default: always, after forward and backward)"),
         kReshard)
       ->type_name("WHEN");
   command
       .add_option("--shard-dtype", shard_dtype,
-                  "what each rank keeps of the trained parameters, and updates, is in it: fp32 beside --dtype bf16, "
-                  "whose blocks are gathered in bf16 (default: the model's)")
+                  "dtype of the sharded parameters and their updates: fp32 with --dtype bf16 gathers in bf16 (default: "
+                  "the model's)")
       ->type_name("DTYPE");
-  command.add_option("--reduce-dtype", reduce_dtype, "gradients are reduced over the ranks in it (default: their own)")
+  command
+      .add_option("--reduce-dtype", reduce_dtype,
+                  "dtype in which gradients are reduced over ranks (default: their own)")
       ->type_name("DTYPE");
   command.add_flag("--shard-offload", shard_offload,
-                   "keep each rank's shards, their gradients and the optimizer in host memory, as CPUOffloadPolicy");
-  command.add_option("--rank-timeout", timeout, "that a rank waits for the others: 30s (default: 2m)")
+                   "keep shards, their gradients and the optimizer in host memory, like CPUOffloadPolicy");
+  command.add_option("--rank-timeout", timeout, "how long a rank waits for the others: 30s (default: 2m)")
       ->type_name("TIME");
   put_under(kTraining, command, {"--ranks", "--reshard", "--shard-dtype", "--reduce-dtype", "--shard-offload"});
   put_under(kMeasuring, command, {"--rank-timeout"});

@@ -162,8 +162,7 @@ void add_report(CLI::App& app, Action& action) {
       command->add_option("--html", flags->page, "one offline page (default: report.html in the sweep's folder)")
           ->expected(0, 1)
           ->type_name("[FILE]");
-  command
-      ->add_option("--trial", flags->trial, "whose trace perfetto and memory-snapshot show (default: the recommended)")
+  command->add_option("--trial", flags->trial, "trial for perfetto and memory-snapshot (default: the recommended one)")
       ->type_name("STRATEGY");
   command
       ->add_option("-o,--output", flags->output,

@@ -17,19 +17,19 @@
 namespace memtune::cli {
 namespace {
 
-constexpr char kRunDescription[] = R"(Train: real steps under a strategy or plan, with saves to go on from.
+constexpr char kRunDescription[] =
+    R"(Train under a strategy or plan, with saves to resume from.
 
 Examples:
   memtune run --steps 100
-  memtune run --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --steps 2000 --save-every 20
-  memtune run --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --steps 2000 --save-every 20 \
-    --plan mine.json --keep-last 2 --resume
   memtune run --steps 100 --save-every 10 --resume 40
+  memtune run --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --steps 2000 --save-every 20
+  memtune run --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --steps 2000 --save-every 20 --plan mine.json --keep-last 2 --resume
   memtune run --model tiny --device cpu --ranks 4 --steps 100 --save-every 10 --save overlapped --resume
 
-A saved state holds parameters, buffers, what the optimizer keeps, random state and the losses: a run that goes on has
-the bits of one that was never stopped. Python's safetensors and torch.distributed.checkpoint read it. SIGTERM and
-Ctrl-C save and end. Exit codes: 0 done, 1 the training or a save failed, 2 usage, 130 stopped.)";
+A saved state holds parameters, buffers, optimizer states, random state and losses. A resumed run has the bits of one
+that was never stopped. Python's safetensors and torch.distributed.checkpoint read a state. SIGTERM and Ctrl-C save and
+end. Exit codes: 0 done, 1 the training or a save failed, 2 usage, 130 stopped.)";
 
 struct RunFlags {
   ModelFlags model;
@@ -137,20 +137,23 @@ void add_run(CLI::App& app, Action& action) {
   command->get_option("--steps")->description("the number of the last step (default: 5)");
   add_list(*command, "--batch", flags->model.batches, "batch size")->type_name("N")->expected(1);
   add_list(*command, "--seq", flags->model.sequences, "sequence length")->type_name("N")->expected(1);
-  offer(command->add_option("--strategy", flags->strategy, "under what it trains (default: none)"), strategy_words())
+  offer(command->add_option("--strategy", flags->strategy, "strategy (default: none)"), strategy_words())
       ->type_name("SPEC");
-  command->add_option("--plan", flags->plan, "a plan that you wrote, instead of a strategy")->type_name("FILE");
-  command->add_option("--save-every", flags->save_every, "steps from save to save (default: no saves)")->type_name("N");
+  command->add_option("--plan", flags->plan, "file with a plan of yours, instead of a strategy")->type_name("FILE");
+  command->add_option("--save-every", flags->save_every, "save every N steps (default: no saves)")->type_name("N");
   offer(command->add_option("--save", flags->save,
-                            "training waits for the disk (sync, the default), for a copy in host memory, or hardly"),
+                            "what training waits for: sync: the disk (default), async: a copy in host memory, "
+                            "overlapped: almost nothing"),
         kSaveModes)
       ->type_name("HOW");
-  command->add_option("--keep-last", flags->keep_last, "how many saved states stay (default: all)")->type_name("N");
+  command->add_option("--keep-last", flags->keep_last, "saved states to keep (default: all)")->type_name("N");
   const auto resume = [flags = flags.get()](const std::string& given) {
     flags->resumes = true;
     flags->resume = given;
   };
-  command->add_option_function<std::string>("--resume", resume, "go on from the newest saved state, or that of a step")
+  command
+      ->add_option_function<std::string>("--resume", resume,
+                                         "resume from the newest saved state, or from that of a step")
       ->expected(0, 1)
       ->type_name("[STEP]");
   command->add_option("--json", flags->json, "write losses and saves as JSON; - is stdout")->type_name("FILE|-");

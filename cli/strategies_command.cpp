@@ -88,7 +88,7 @@ void add_strategies(CLI::App& app, Action& action) {
   };
   auto flags = std::make_shared<Flags>();
   CLI::App* command = app.add_subcommand("strategies", kStrategiesDescription);
-  offer(command->add_option("NAME", flags->name, "the only one to show"), strategy_words());
+  offer(command->add_option("NAME", flags->name, "strategy to show (default: all)"), strategy_words());
   add_json_flag(*command, flags->json);
   add_console_flags(*command, flags->console);
   command->callback([flags, &action] {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "cli/app.h"
 #include "cli/finished_run.h"
@@ -26,31 +27,32 @@ namespace memtune::cli {
 namespace {
 
 constexpr char kSweepDescription[] =
-    R"(Train a few steps under each strategy, or of each variant of a command, measure, and recommend one.
+    R"(Train a few steps under each memory strategy, or each variant of a training command, and recommend one.
 
 Examples:
-  memtune sweep
-  memtune sweep --model path/to/llama --batch 4 --seq 4096 --dtype bf16 --budget 16GiB
+  memtune sweep --model path/to/llama --batch 4 --seq 4096 --budget 16GiB
+  memtune sweep --trainer axolotl --config mine.yaml
+  memtune sweep --try 'batch=8;16' -- python train.py --batch {batch}
+  memtune sweep --trainer axolotl --config mine.yaml -- axolotl train {config}
   memtune sweep --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token --budget 16GiB
   memtune sweep --model resnet.pt --input 'x:float32[32,3,224,224]' --loss cross_entropy --json -
   memtune sweep --strategy none --strategy 'checkpoint:full,inputs=host' --batch 1,2,4
   memtune sweep --strategy 'none; checkpoint:cheap+offload:stream,fraction=0.4' --plan mine.json
   memtune sweep --model small --device cpu --memory-cap 200MiB
   memtune sweep --model small --saves --mtbf 12h         how to save the training's state, and how often
-  memtune sweep --try 'checkpointing=True;False' -- python train.py --gradient_checkpointing {checkpointing}
-  memtune sweep --trainer axolotl --config mine.yaml     the model, the batch and how it is trained are in it
-  memtune sweep --trainer axolotl --config mine.yaml -- axolotl train {config}
   memtune sweep --budget 40GiB --time-limit 15m --try 'batch=8;16' -- torchrun --nproc-per-node 2 train.py --batch {batch}
 
-With -- the words behind it are a training command that is not memtune's. It is started once for each combination of
---try's values, which stand for {name} in it, or for each memory setting of --trainer, as a config made from your own
-that {config} is the path of (without --config as words for {args}); measured as memtune profile does it, --rounds
-times in turns. The first values of all, or your own config, are the variant that the others are compared with; one
-whose first losses are others is flagged, and not recommended. Of the flags --try, --trainer, --config, --allow, --like, --rounds, --steps, --warmup, --timeout, --time-limit, --budget, --goal,
---memory-cap, --retry, --dry-run, --out, --json, --csv, -q and --no-color go with it.
+A training command of yours follows --. memtune starts it once for each variant, --rounds times in turns, and measures
+it as memtune profile does. Variants are the combinations of --try's values, which replace {name} in the command, or the
+memory settings of --trainer. memtune writes each setting into a config made from --config, and {config} is its path.
+Without --config, {args} stands for the settings as arguments. The first variant, or your own config, is the baseline. A
+variant with other first losses is marked, and not recommended.
 
-The same command again goes on where a sweep was stopped. Exit codes: 0 done, 1 no trial worked or none fits, 2
-usage, 130 stopped.)";
+These options apply to a command: --try, --trainer, --config, --all-settings, --allow, --like, --rounds, --steps,
+--warmup, --timeout, --time-limit, --budget, --goal, --memory-cap, --retry, --dry-run, --out, --json, --csv, -q and
+--no-color.
+
+The same command resumes a stopped sweep. Exit codes: 0 done, 1 no trial worked or none fits, 2 usage, 130 stopped.)";
 
 constexpr char kDefaultOut[] = "./memtune-run";
 
@@ -95,24 +97,22 @@ std::vector<std::string> flags_of_command(const SweepFlags& flags) {
   return names;
 }
 
-// The next export command: for --trainer, otherwise for the first trainer that has keys.
+// The export command for --trainer.
 struct NextExport {
   std::string words;                      // "memtune export --trainer trl"
   const result::TrialRow* row = nullptr;  // the row that the keys amount to
 };
 
-std::optional<NextExport> next_export(const SweepFlags& flags, const std::string& run, const report::Report& report) {
-  const auto known = trainer::trainers();
-  const bool own = !flags.trainer.empty();
-  const std::vector<std::string> names = own ? std::vector{flags.trainer} : std::vector(known.begin(), known.end());
-  for (const std::string& name : names) try {
-      trainer::ExportSettings settings;
-      if (!flags.config.empty()) settings = {{}, read_file(flags.config), flags.config};
-      const trainer::ExportedConfig written = trainer::export_config(name, find_row(report, ""), report, settings);
-      const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
-      return NextExport{"memtune export" + run + " --trainer " + name + into, written.row};
-    } catch (const UsageError&) {
-    }
+// None without --trainer, or if the trainer has no keys for any measured strategy.
+std::optional<NextExport> next_export(const SweepFlags& flags, const std::string& run,
+                                      const report::Report& report) try {
+  if (flags.trainer.empty()) return {};
+  trainer::ExportSettings settings;
+  if (!flags.config.empty()) settings = {{}, read_file(flags.config), flags.config};
+  const trainer::ExportedConfig written = trainer::export_config(flags.trainer, find_row(report, ""), report, settings);
+  const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
+  return NextExport{"memtune export" + run + " --trainer " + flags.trainer + into, written.row};
+} catch (const UsageError&) {
   return {};
 }
 
@@ -146,10 +146,14 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
     return say(console, "next: " + keys->words + ", or memtune view" + run);
   // No keys match the answer exactly: print what the keys amount to, and the plan itself.
   if (keys) say(console, "next: " + keys->words + " writes " + figures(*keys->row));
-  if (result.report.blocks == 0) return say(console, (keys ? "  or: " : "next: ") + ("memtune view" + run));
-  say(console, (keys ? "  or: " : "next: ") + ("memtune export" + run) +
-                   " --trainer python -o memtune_plan.py writes " + figures(answer));
-  say(console, "  or: memtune view" + run);
+  auto also = [&, first = !keys](const std::string& words) mutable {
+    say(console, (std::exchange(first, false) ? "next: " : "  or: ") + words);
+  };
+  if (flags.trainer.empty() && answer.measurement.strategy != "none")
+    also("memtune export" + run + " --trainer NAME writes the keys of your trainer");
+  if (result.report.blocks > 0 && answer.measurement.strategy != "none")
+    also("memtune export" + run + " --trainer python -o memtune_plan.py writes " + figures(answer));
+  also("memtune view" + run);
 }
 
 // "10 trials in 3 rounds; parameters, all gradients and what adamw keeps take 8.2 GiB, values that none keeps for
@@ -210,56 +214,53 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   flags->model.add_to(*command, kDefaultOut);
   flags->model.ranks.add_to(*command);
   add_list(*command, "--batch", flags->model.batches,
-           "batch sizes to try: 1,2,4; auto: each strategy's largest, under --budget the best")
+           "batch sizes: 1,2,4; auto: the largest of each strategy, or the best one under --budget")
       ->type_name("LIST");
   command->add_option("--global-batch", flags->global_batch, "samples per step, as micro-batches of --batch each")
       ->type_name("N");
-  add_list(*command, "--seq", flags->model.sequences, "sequence lengths to try: 1024,4096")->type_name("LIST");
-  offer(add_list(*command, "--strategy", flags->strategies, "what to try; repeat, or separate by ';'"),
+  add_list(*command, "--seq", flags->model.sequences, "sequence lengths: 1024,4096")->type_name("LIST");
+  offer(add_list(*command, "--strategy", flags->strategies, "strategy to try; repeat, or separate by ';'"),
         strategy_words())
       ->type_name("SPEC");
-  add_list(*command, "--plan", flags->plans, "a plan that you wrote, as one more strategy; repeat")->type_name("FILE");
+  add_list(*command, "--plan", flags->plans, "file with a plan of yours to try; repeat")->type_name("FILE");
   const std::vector<std::string> profiles = profile_names("sweeps");
   offer(command->add_option("--sweep", flags->sweep, "strategies of a profile: " + join(profiles, ", ")), profiles)
       ->type_name("PROFILE");
-  add_list(*command, "--try", flags->tries, "values in turn for {name} of the command behind --: 'batch=4;8'; repeat")
+  add_list(*command, "--try", flags->tries, "values for {name} in the command: 'batch=4;8'; repeat")
       ->type_name("NAME=VALUES");
   const std::vector<std::string> trainers = profile_names("trainers");
-  offer(command->add_option(
-            "--trainer", flags->trainer,
-            "whose --config it is; with a command behind --: all its memory settings: " + join(trainers, ", ")),
+  offer(command->add_option("--trainer", flags->trainer,
+                            "trainer of --config; with a command: try its memory settings: " + join(trainers, ", ")),
         trainers)
       ->type_name("NAME");
   command
       ->add_option("--config", flags->config,
-                   "your config of that trainer: says the model, the batch and how it is trained; with a command each "
-                   "variant's takes the place of {config}")
+                   "your config of that trainer: model, batch and training; {config} in a command is a variant of it")
       ->type_name("FILE");
   command->add_flag("--all-settings", flags->all_settings,
-                    "of a command with --trainer: every memory setting is run, and nothing planned");
-  offer(add_list(*command, "--allow", flags->allowed, "what of training --trainer may change: optimizer"), kMayChange)
+                    "with a command and --trainer: run every memory setting, without plans");
+  offer(add_list(*command, "--allow", flags->allowed, "what --trainer may change in the training: optimizer"),
+        kMayChange)
       ->type_name("WHAT");
-  command
-      ->add_option("--like", flags->like,
-                   "folder of a sweep of the model, whose figures say which settings to try first")
+  command->add_option("--like", flags->like, "folder of a sweep of the same model; its figures order the settings")
       ->type_name("DIR");
-  command->add_option("--budget", flags->budget, "device memory that the answer may use: 16GiB")->type_name("BYTES");
+  command->add_option("--budget", flags->budget, "device memory for training: 16GiB")->type_name("BYTES");
   offer(command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)"),
         {"throughput", "memory"})
       ->type_name("GOAL");
-  command->add_option("--rounds", flags->rounds, "turns that each trial takes, --steps measured in each (default: 3)")
-      ->type_name("N");
   command
-      ->add_option("--time-limit", flags->time_limit,
-                   "of the whole sweep: 15m; what has no room in it is left for the same command again")
+      ->add_option("--rounds", flags->rounds,
+                   "rounds of measurement; each measures --steps steps of each trial (default: 3)")
+      ->type_name("N");
+  command->add_option("--time-limit", flags->time_limit, "for the whole sweep: 15m; the same command resumes the rest")
       ->type_name("TIME");
   CLI::Option* saves = offer(command->add_option("--saves", flags->saves,
-                                                 "measure saving the training's state under the recommended plan: " +
-                                                     join(kSaveModes, ",") + " (default: all of them)"),
+                                                 "measure saves of the training state under the recommended plan: " +
+                                                     join(kSaveModes, ",") + " (default: all)"),
                              kSaveModes)
                            ->expected(0, 1)
                            ->type_name("[MODES]");
-  command->add_option("--mtbf", flags->mtbf, "mean time between failures of the whole job: 12h; how often to save")
+  command->add_option("--mtbf", flags->mtbf, "mean time between failures of the job, for how often to save: 12h")
       ->type_name("TIME");
   command->add_option("--keep-last", flags->keep_last, "saved states to keep, for export; 0: all (default: 2)")
       ->type_name("N");

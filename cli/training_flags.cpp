@@ -39,19 +39,18 @@ void TrainingFlags::add_to(CLI::App& command) {
       ->type_name("NAME");
   offer(command.add_option(
             "--loss-impl", loss_impl,
-            "plain, or logits never whole: chunked=N (recomputed in backward), fused (gradient in forward)"),
+            "plain, chunked=N (logits recomputed in N parts) or fused (their gradient computed in forward)"),
         {"plain", "chunked=8", "fused"})
       ->type_name("HOW");
-  command
-      .add_option("--output", output, "what of the model's answer the loss takes: 'logits', '1' (default: the usual)")
+  command.add_option("--output", output, "output that the loss takes: 'logits', '1' (default: the usual one)")
       ->type_name("NAME|INDEX");
   command.add_option("--target", target, "input that is the target (default: labels or target)")->type_name("NAME");
   offer(command.add_option("--optimizer", optimizer, join(kOptimizers, ", ") + " (default: adamw)"), kOptimizers)
       ->type_name("NAME");
   command.add_flag("--optimizer-in-backward", optimizer_in_backward,
-                   "update each parameter when its gradient is there, and free that");
-  command.add_option("--accumulate", accumulate, "forward and backward so often a step (default: 1)")->type_name("N");
-  command.add_option("--max-grad-norm", max_grad_norm, "clip gradients to this norm of all (default: 0, not at all)")
+                   "update each parameter in backward, and free its gradient");
+  command.add_option("--accumulate", accumulate, "gradient accumulation steps (default: 1)")->type_name("N");
+  command.add_option("--max-grad-norm", max_grad_norm, "clip gradients to this total norm (default: 0, no clipping)")
       ->type_name("NUMBER");
   command.add_option("--lr", learning_rate, "learning rate (default: 1e-4)")->type_name("NUMBER");
   offer(command.add_option("--dtype", dtype, "cast parameters to bf16, fp16 or fp32"), {"bf16", "fp16", "fp32"})
@@ -65,11 +64,11 @@ void TrainingFlags::add_to(CLI::App& command) {
       ->type_name("SPEC|FILE");
   offer(command.add_option(
             "--load-in", load_in,
-            "hold the linear layers' frozen weights as bitsandbytes does: in NF4 by 4bit (double quantization) or "
-            "4bit-single, LLM.int8() by 8bit"),
+            "quantize frozen linear weights as bitsandbytes: 4bit (NF4, double quantization), 4bit-single or 8bit "
+            "(LLM.int8())"),
         kQuantizations)
       ->type_name("NAME");
-  command.add_option("--seed", seed, "for made-up inputs and dropout (default: 0)")->type_name("N");
+  command.add_option("--seed", seed, "for synthetic inputs and dropout (default: 0)")->type_name("N");
   put_under(kModelOptions, command, {"--loss", "--loss-impl", "--output", "--target"});
   put_under(kTraining, command,
             {"--optimizer", "--optimizer-in-backward", "--accumulate", "--max-grad-norm", "--lr", "--dtype",

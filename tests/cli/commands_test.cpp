@@ -1,4 +1,4 @@
-// The program as a person meets it: what each command prints, where, and how it ends.
+// The program as a user sees it: what each command prints, on which stream, and its exit code.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -18,7 +18,7 @@ using memtune::test::slurp;
 using memtune::test::Workspace;
 using nlohmann::json;
 
-TEST_CASE("sweep without --model says what it takes, and prints a table and what to do next") {
+TEST_CASE("sweep without --model names the default model and prints a table and the next commands") {
   const Workspace place;
   const Ended ended = place.memtune("sweep --sweep quick --rounds 2");
   CHECK(ended.code == 0);
@@ -33,21 +33,21 @@ TEST_CASE("sweep without --model says what it takes, and prints a table and what
         "[4/6] none, round 2  100.0 ms, 32 GiB\n"
         "[5/6] checkpoint:full, round 2  125.0 ms, 8 GiB\n"
         "[6/6] offload:stream, round 2  110.0 ms, 12 GiB\n"
-        "next: memtune export --trainer torchtune, or memtune view\n");
+        "next: memtune view\n");
 }
 
-TEST_CASE("where no key says the answer, sweep tells what the keys come to, and that the plan itself can be had") {
+TEST_CASE("sweep names what the trainer keys achieve and how to export the plan if no key expresses it") {
   const Workspace place;
   const Ended ended = place.memtune("sweep --sweep quick --rounds 1 --budget 20GiB");
   CHECK(ended.code == 0);
   CHECK(ended.out.find("Recommended: offload:stream") != std::string::npos);
-  CHECK(ended.err.find("next: memtune export --trainer torchtune writes checkpoint:full, 125 ms at 8 GiB\n"
+  CHECK(ended.err.find("next: memtune export --trainer NAME writes the keys of your trainer\n"
                        "  or: memtune export --trainer python -o memtune_plan.py writes offload:stream, 110 ms at 12 "
                        "GiB\n"
                        "  or: memtune view\n") != std::string::npos);
 }
 
-TEST_CASE("-q leaves stderr empty, and --json - is all of stdout") {
+TEST_CASE("sweep -q leaves stderr empty and --json - prints only JSON to stdout") {
   const Workspace place;
   const Ended ended = place.memtune("sweep -q --model tiny --sweep quick --json - --csv table.csv");
   CHECK(ended.code == 0);
@@ -59,7 +59,7 @@ TEST_CASE("-q leaves stderr empty, and --json - is all of stdout") {
   CHECK(memtune::test::count_lines(slurp(place.folder.path / "table.csv")) == 4);
 }
 
-TEST_CASE("a budget changes the answer, and one too small gets the least that works") {
+TEST_CASE("a budget changes the recommendation and a budget too small fails with the smallest trial") {
   const Workspace place;
   const std::string sweep = "sweep --sweep quick --rounds 1 ";
   const json tight = json::parse(place.memtune(sweep + "-q --budget 12GiB --json -").out);
@@ -79,14 +79,14 @@ TEST_CASE("a budget changes the answer, and one too small gets the least that wo
   CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
 }
 
-TEST_CASE("strategies come repeated or separated, with commas in them") {
+TEST_CASE("strategies are given repeatedly or separated and may contain commas") {
   const Workspace place;
   const Ended ended =
       place.memtune("sweep -q --dry-run --strategy 'none; checkpoint:full,inputs=host' --strategy offload:sync");
   CHECK(ended.out == "none\ncheckpoint:full,inputs=host\noffload:sync\n");
 }
 
-TEST_CASE("saves are measured in all ways, or in those that are named, and the best is recommended with its interval") {
+TEST_CASE("all or the named save modes are measured and the best is recommended with its interval") {
   const Workspace place;
   const Ended all = place.memtune("sweep --strategy none --rounds 1 --saves --mtbf 12h --json answer.json");
   CHECK(all.code == 0);
@@ -107,7 +107,7 @@ TEST_CASE("saves are measured in all ways, or in those that are named, and the b
   CHECK(other.starts() == "inspect\nnone\nsave " + kSaveModes.back() + " under none\n");
 }
 
-TEST_CASE("what is wrong about saves is told before anything runs") {
+TEST_CASE("wrong save options are refused before anything runs") {
   const Workspace place;
   CHECK(place.memtune("sweep --mtbf 12h").err == "memtune: --mtbf is about saves: it goes with --saves\n");
   CHECK(place.memtune("sweep --keep-last 3").err == "memtune: --keep-last is about saves: it goes with --saves\n");
@@ -118,7 +118,7 @@ TEST_CASE("what is wrong about saves is told before anything runs") {
   CHECK(place.starts() == "");
 }
 
-TEST_CASE("a sweep in which nothing works fails, and says where to look") {
+TEST_CASE("a sweep in which nothing works fails and says where to look") {
   const Workspace place;
   const Ended ended = place.memtune("sweep --strategy none", "none=crash");
   CHECK(ended.code == 1);
@@ -128,7 +128,7 @@ TEST_CASE("a sweep in which nothing works fails, and says where to look") {
   CHECK(full.err.find("next: a larger --memory-cap or device, or a smaller --batch or --seq\n") != std::string::npos);
 }
 
-TEST_CASE("a strategy with wrong gradients is listed as such and not recommended, however small") {
+TEST_CASE("a strategy with wrong gradients is listed as a mismatch and never recommended") {
   const Workspace place;
   const Ended ended = place.memtune("sweep -q --sweep quick --budget 8GiB", "checkpoint:full=differs");
   CHECK(ended.out.find("✗ checkpoint:full  mismatch: gradients differ from none's\n") != std::string::npos);
@@ -136,7 +136,7 @@ TEST_CASE("a strategy with wrong gradients is listed as such and not recommended
         std::string::npos);
 }
 
-TEST_CASE("report shows a sweep again in every format") {
+TEST_CASE("report prints a sweep again in every format") {
   const Workspace place;
   const Ended sweep = place.memtune("sweep -q --sweep quick --json -");
   CHECK(json::parse(place.memtune("report --format json -q").out) == json::parse(sweep.out));
@@ -147,7 +147,7 @@ TEST_CASE("report shows a sweep again in every format") {
   CHECK(json::parse(slurp(place.folder.path / "trace.json")).contains("traceEvents"));
 }
 
-TEST_CASE("report writes a page and a memory snapshot beside the sweep, or where it is told") {
+TEST_CASE("report writes a page and a memory snapshot into the sweep folder or to the given file") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
   CHECK(place.memtune("report --html").err == "next: open ./memtune-run/report.html in a browser\n");
@@ -164,13 +164,13 @@ TEST_CASE("report writes a page and a memory snapshot beside the sweep, or where
   CHECK(place.memtune("report --format pareto").out.find(" * a  none") != std::string::npos);
 }
 
-TEST_CASE("the folder behind --html is the sweep, as nobody wants a page in its place") {
+TEST_CASE("a folder after --html is the sweep and not the output") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick --out other");
   CHECK(place.memtune("report --html other").err == "next: open other/report.html in a browser\n");
 }
 
-TEST_CASE("a page is written also when a trace cannot be read") {
+TEST_CASE("the page is written even if a trace cannot be read") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
   std::ofstream(place.folder.path / "memtune-run/trials/1-none/trace.mttrace") << "rubbish";
@@ -179,7 +179,7 @@ TEST_CASE("a page is written also when a trace cannot be read") {
   CHECK(ended.err.find("; the page goes without its memory\n") != std::string::npos);
 }
 
-TEST_CASE("export writes the recommended strategy, or the one that is named") {
+TEST_CASE("export writes the recommended or the named strategy") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
   const Ended named = place.memtune("export --trainer torchtune --strategy checkpoint:full -o tune.yaml");
@@ -195,7 +195,7 @@ TEST_CASE("export writes the recommended strategy, or the one that is named") {
   CHECK(place.memtune("export --trainer torchtune --into nothing.yaml").code == 2);
 }
 
-TEST_CASE("a configuration of one's own is overwritten with --in-place only") {
+TEST_CASE("the user's config is overwritten only with --in-place") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
   const std::filesystem::path mine = place.folder.path / "mine.yaml", link = place.folder.path / "link.yaml";
@@ -222,7 +222,7 @@ TEST_CASE("a configuration of one's own is overwritten with --in-place only") {
   CHECK(slurp(mine).find("gradient_checkpointing: false") != std::string::npos);
 }
 
-TEST_CASE("a configuration is checked: what it amounts to, what was measured of that, what of it does nothing") {
+TEST_CASE("export --check reports the strategy and measurement and problems of a config") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
   std::ofstream(place.folder.path / "mine.yaml") << "gradient_checkpointing: true\n";
@@ -240,7 +240,7 @@ TEST_CASE("a configuration is checked: what it amounts to, what was measured of 
   CHECK(place.memtune("export --trainer transformers --trainer-version new").code == 2);
 }
 
-TEST_CASE("diff compares two sweeps, also as JSON, and fails beyond a limit only") {
+TEST_CASE("diff compares two sweeps also as JSON and fails only beyond a limit") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick --out before");
   place.memtune("sweep -q --sweep quick --out other --steps 3");
@@ -254,7 +254,7 @@ TEST_CASE("diff compares two sweeps, also as JSON, and fails beyond a limit only
   CHECK(json::parse(place.memtune("diff before after --format json").out).at("trials").size() == 3);
 }
 
-TEST_CASE("profile runs its strategy each time and says where the trace is") {
+TEST_CASE("profile runs its strategy every time and prints the path of the trace") {
   const Workspace place;
   place.memtune("profile --strategy checkpoint:full");
   const Ended ended = place.memtune("profile --strategy checkpoint:full");
@@ -263,7 +263,7 @@ TEST_CASE("profile runs its strategy each time and says where the trace is") {
   CHECK(place.starts() == "inspect\ncheckpoint:full\ncheckpoint:full\n");
 }
 
-TEST_CASE("what stands behind -- is a command, its flags are its own, and it needs no trial program") {
+TEST_CASE("the words after -- are a command with its own flags and need no trial program") {
   const Workspace place;
   const Ended ended = place.memtune("profile -q --json answer.json -- sh -c 'echo \"$1\"; exit 3' sh --batch");
   CHECK(ended.code == 1);
@@ -277,7 +277,7 @@ TEST_CASE("what stands behind -- is a command, its flags are its own, and it nee
         std::string::npos);
 }
 
-TEST_CASE("a plan of one's own is swept and profiled like a strategy") {
+TEST_CASE("a user's plan is swept and profiled like a strategy") {
   const Workspace place;
   std::ofstream(place.folder.path / "mine.json")
       << R"({"version": 1, "strategy": "checkpoint:op", "rules": [{"op": "attention", "outputs": "host"}]})";
@@ -287,7 +287,7 @@ TEST_CASE("a plan of one's own is swept and profiled like a strategy") {
   CHECK(place.starts() == "inspect\nnone\nmine\ninspect\nmine\n");
 }
 
-TEST_CASE("plan validate says what a plan does, with a model in numbers") {
+TEST_CASE("plan validate describes a plan and with a model counts its values") {
   const Workspace place;
   std::ofstream(place.folder.path / "mine.json")
       << R"({"version": 1, "strategy": "checkpoint:op", "rules": [{"op": "attention", "blocks": "0-1", "outputs": "host"}]})";
@@ -307,7 +307,7 @@ TEST_CASE("plan validate says what a plan does, with a model in numbers") {
   CHECK(place.starts() == "inspect\n");
 }
 
-TEST_CASE("where values wait is handed to the trials") {
+TEST_CASE("budgets and scratch folder of offloading are passed to the trials") {
   const Workspace place;
   place.memtune(
       "profile -q --strategy offload:stream,tier=disk --scratch . --host-budget 1GiB --disk-budget 2GiB "
@@ -320,7 +320,7 @@ TEST_CASE("where values wait is handed to the trials") {
   CHECK(std::filesystem::path(request.at("training").at("scratch").get<std::string>()).is_absolute());
 }
 
-TEST_CASE("whoever trusts a model says so, and the trial hears it") {
+TEST_CASE("--trust-model is passed to the trial") {
   const Workspace place;
   std::ofstream(place.folder.path / "model.pt") << memtune::test::zip({{"constants.pkl", "x"}, {"code/a.py", "x"}});
   for (const std::string flag : {"", "--trust-model "}) {
@@ -331,7 +331,7 @@ TEST_CASE("whoever trusts a model says so, and the trial hears it") {
   }
 }
 
-TEST_CASE("a folder does not hide the profile of its name") {
+TEST_CASE("a folder does not hide the profile of the same name") {
   const Workspace place;
   std::filesystem::create_directory(place.folder.path / "tiny");
   CHECK(place.memtune("sweep -q --model tiny --strategy none").code == 0);
@@ -347,7 +347,7 @@ TEST_CASE("strategies lists every strategy with its parameters") {
   CHECK(list.back().at("engine") == "ms-swift 4.6.0");
 }
 
-TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
+TEST_CASE("doctor reports what is present and what is missing and how to fix it") {
   const Workspace place;
   const Ended ended = place.memtune("doctor");
   CHECK(ended.code == 0);
@@ -358,7 +358,7 @@ TEST_CASE("doctor tells what is there, what is missing and how to mend it") {
   CHECK(json::parse(broken.out).at("checks").back().at("status") == "fail");
 }
 
-TEST_CASE("doctor --probe measures the machine, into a file that is a machine's profile") {
+TEST_CASE("doctor --probe measures the machine and writes a machine profile") {
   const Workspace place;
   const Ended shown = place.memtune("doctor --probe --device cpu");
   CHECK(shown.code == 0);
@@ -377,14 +377,14 @@ TEST_CASE("doctor --probe measures the machine, into a file that is a machine's 
   CHECK(place.memtune("sweep -q --model tiny --json - --csv -").code == 2);
   const Ended no_disk = place.memtune("doctor --probe --device cpu --scratch /no/such/folder");
   CHECK(no_disk.code == 2);
-  CHECK(no_disk.err.find("measuring what is made up") == std::string::npos);  // it would be for nothing
+  CHECK(no_disk.err.find("measuring what is made up") == std::string::npos);  // the measurement would be useless
   const Ended broken = place.memtune("doctor --probe --device cpu --write there.json", "probe=crash");
   CHECK(broken.code == 1);
   CHECK(broken.err.find("the probe: ") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(place.folder.path / "there.json"));
 }
 
-TEST_CASE("a sweep needs no temporary folder, wherever TMPDIR points") {
+TEST_CASE("a sweep needs no temporary folder for any TMPDIR") {
   const Workspace place;
   for (const char* path : {"/no/such/folder", "/proc", ""}) {
     const memtune::test::Variable variable("TMPDIR", path);
@@ -394,7 +394,7 @@ TEST_CASE("a sweep needs no temporary folder, wherever TMPDIR points") {
   }
 }
 
-TEST_CASE("help begins with examples, and --version is one line") {
+TEST_CASE("help starts with examples and --version prints one line") {
   const Workspace place;
   CHECK(place.memtune("--version").out == "memtune 0.1.0\n");
   for (const char* command : {"", "sweep", "profile", "strategies", "plan", "report", "export", "diff", "doctor"}) {
@@ -406,8 +406,7 @@ TEST_CASE("help begins with examples, and --version is one line") {
   }
 }
 
-TEST_CASE(
-    "every report says by which commands, when and on what its figures were measured, and looking again is none") {
+TEST_CASE("every report has the command and date and machine of its measurements and reruns keep them") {
   const Workspace place;
   const Ended sweep = place.memtune("sweep -q --model tiny --sweep quick --json -");
   const json origin = json::parse(sweep.out).at("origin");
@@ -429,13 +428,13 @@ TEST_CASE(
   CHECK(again.at("notes").empty());
 }
 
-TEST_CASE("the steps of a trial are told in words") {
+TEST_CASE("the settings have the measured and warm-up steps in words") {
   const Workspace place;
   const Ended sweep = place.memtune("sweep -q --model tiny --strategy none --steps 1 --warmup 3 --rounds 1 --json -");
   CHECK(json::parse(sweep.out).at("settings").get<std::string>().ends_with(", 1 measured step after 3 warm-up steps"));
 }
 
-TEST_CASE("a dry run tells how much would be run, and what memory a step takes at least") {
+TEST_CASE("a dry run prints the trials and the minimum memory of a step") {
   const Workspace place;
   const Ended ended = place.memtune("sweep --dry-run --strategy 'none;checkpoint:full' --rounds 2");
   CHECK(ended.out == "none\ncheckpoint:full\n");
@@ -450,7 +449,7 @@ TEST_CASE("a dry run tells how much would be run, and what memory a step takes a
       ended.err);
 }
 
-TEST_CASE("a trial that worked and has no trace says so, where a trace is to be shown") {
+TEST_CASE("a trial without a trace is reported when its trace is requested") {
   const Workspace place;
   std::ofstream(place.folder.path / "train.sh") << memtune::tests::kTrain << "train $$ 1 1 7; finished $$\n";
   CHECK(place.memtune("profile -q -- sh train.sh").code == 0);
@@ -459,7 +458,7 @@ TEST_CASE("a trial that worked and has no trace says so, where a trace is to be 
   CHECK(ended.err == "memtune: command has no trace: its steps were not traced\n");
 }
 
-TEST_CASE("doctor tells what of a command can be measured, and why nothing can") {
+TEST_CASE("doctor reports what can be measured of a command and why nothing can") {
   const Workspace place;
   std::ofstream(place.folder.path / "train.sh") << memtune::tests::kTrain << "train $$ 1 1 3; finished $$\n";
   const Ended fine = place.memtune("doctor -q -- sh train.sh");

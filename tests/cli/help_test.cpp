@@ -1,9 +1,9 @@
-// Help is read in a terminal of 80 columns: nothing in it may be cut or wrapped by the terminal, and each option stands
-// under a heading that says what it is for.
+// Help must fit a terminal of 80 columns without cutting or wrapping. Each option is under a heading for its purpose.
 #include "cli/help.h"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -27,7 +27,7 @@ int widest(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("no line of any command's help is wider than the terminal") {
+TEST_CASE("no help line of any command is wider than the terminal") {
   cli::Action action;
   const auto app = cli::make_app(action);
   const auto all = cli::command_words(*app);
@@ -36,12 +36,13 @@ TEST_CASE("no line of any command's help is wider than the terminal") {
     for (const int width : {80, 100}) {
       CAPTURE(command.name);
       CAPTURE(width);
-      CHECK(widest(cli::help_text(command, all, width)) <= width);
+      for (const auto detail : {cli::HelpDetail::brief, cli::HelpDetail::full})
+        CHECK(widest(cli::help_text(command, all, width, detail)) <= width);
     }
   }
 }
 
-TEST_CASE("what a command is for is a whole sentence") {
+TEST_CASE("the description of a command is a whole sentence") {
   cli::Action action;
   const auto app = cli::make_app(action);
   for (const CLI::App* command : app->get_subcommands({})) {
@@ -53,12 +54,47 @@ TEST_CASE("what a command is for is a whole sentence") {
   }
 }
 
-TEST_CASE("options stand under headings, what is asked for most first") {
-  const std::string help = Workspace().memtune("sweep --help").out;
+TEST_CASE("the help of every command fits 40 lines and names the way to all options") {
+  cli::Action action;
+  const auto app = cli::make_app(action);
+  const auto all = cli::command_words(*app);
+  int shortened = 0;
+  for (const cli::CommandWords& command : all) {
+    CAPTURE(command.name);
+    const std::string brief = cli::help_text(command, all, 80, cli::HelpDetail::brief);
+    const std::string full = cli::help_text(command, all, 80, cli::HelpDetail::full);
+    CHECK(std::ranges::count(brief, '\n') <= cli::kShortHelpLines);
+    for (const cli::OptionWords& option : command.options) {
+      CAPTURE(option.names.back());
+      CHECK(has(full, option.names.back()));
+      if (option.essential) CHECK(has(brief, option.names.back()));
+    }
+    if (brief == full) continue;
+    ++shortened;
+    CHECK(has(brief, "memtune " + command.name + " --help-all has all "));
+  }
+  CHECK(shortened == 5);  // sweep, profile, run, plan, export
+  const Workspace place;
+  CHECK(place.memtune("sweep --help-all").out.size() > 2 * place.memtune("sweep --help").out.size());
+}
+
+TEST_CASE("completion prints the script that is installed for a shell") {
+  const Workspace place;
+  for (const std::string shell : {"bash", "zsh", "fish"}) {
+    const Ended ended = place.memtune("completion " + shell);
+    CHECK(ended.code == 0);
+    CHECK(has(ended.out, "memtune"));
+    CHECK(has(ended.out, "completion"));  // the command itself is offered
+  }
+  CHECK(has(place.memtune("completion tcsh").err, "SHELL: unknown value 'tcsh'"));
+}
+
+TEST_CASE("options are under headings and the most common come first") {
+  const std::string help = Workspace().memtune("sweep --help-all").out;
   size_t last = 0;
   for (const char* heading :
-       {"\nModel and inputs:\n  --model FILE|PROFILE  ", "\nWhat is tried:\n", "\nThe answer:\n", "\nTraining:\n",
-        "\nMeasuring:\n", "\nValues off the device:\n", "\nOptions:\n", "\nOf every command:\n"}) {
+       {"\nModel and inputs:\n  --model FILE|PROFILE  ", "\nTrials:\n", "\nAnswer:\n", "\nTraining:\n",
+        "\nMeasuring:\n", "\nOffloading:\n", "\nOptions:\n", "\nCommon options:\n"}) {
     CAPTURE(heading);
     const size_t at = help.find(heading);
     REQUIRE(at != std::string::npos);
@@ -67,13 +103,13 @@ TEST_CASE("options stand under headings, what is asked for most first") {
   }
 }
 
-TEST_CASE("a long example goes on behind a backslash, and still is what a shell takes") {
+TEST_CASE("a long example continues after a backslash and stays valid shell") {
   CHECK(cli::wrap_command("memtune sweep --model m.pt --input 'x: float32' --loss mse", 40) ==
         "memtune sweep --model m.pt \\\n    --input 'x: float32' --loss mse");
   CHECK(cli::wrap_command("memtune sweep", 40) == "memtune sweep");
 }
 
-TEST_CASE("help and the version answer to the words that other tools have") {
+TEST_CASE("help and version also work under the names that other tools use") {
   const Workspace place;
   const std::string help = place.memtune("--help").out, sweep = place.memtune("sweep --help").out;
   CHECK(has(help, "\nCommands:\n  sweep "));
@@ -86,7 +122,7 @@ TEST_CASE("help and the version answer to the words that other tools have") {
   CHECK(place.memtune("version").out == version);
 }
 
-TEST_CASE("strategies shows the one that is named, by its kind or as it is typed for a sweep") {
+TEST_CASE("strategies shows the named one by kind or as typed for a sweep") {
   const Workspace place;
   const std::string one = place.memtune("strategies checkpoint:op").out;
   CHECK(one.starts_with("checkpoint:op\n    "));

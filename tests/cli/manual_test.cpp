@@ -1,5 +1,5 @@
-// Manual pages and completion are written from the flags themselves; here both are read beside the App, which alone
-// knows what is parsed.
+// Manual pages and completion are generated from the flags. These tests compare both with the App, which defines what
+// is parsed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ struct CommandLine {
   }
 };
 
-// "--goal" of every command by the App's own account; the viewer's from its table.
+// All long flags of a command, from the App. The viewer's flags come from its table.
 std::vector<std::string> flags(const CLI::App& command) {
   std::vector<std::string> names;
   if (command.get_prefix_command()) {
@@ -39,14 +39,14 @@ std::vector<std::string> flags(const CLI::App& command) {
   return names;
 }
 
-// What stands between `begin` and the next `end`.
+// The text from `begin` to the next `end`.
 std::string section(const std::string& text, const std::string& begin, const std::string& end) {
   const size_t start = text.find(begin);
   if (start == std::string::npos) return "";
   return text.substr(start, text.find(end, start + begin.size()) - start);
 }
 
-// The lines of `text` that hold `part`.
+// The lines of `text` that contain `part`.
 std::string lines(const std::string& text, const std::string& part) {
   std::string found;
   for (const std::string& line : split(text, '\n'))
@@ -89,7 +89,7 @@ TEST_CASE("every flag of every command is in its manual page and in the completi
   CHECK(seen > 80);
 }
 
-TEST_CASE("strategies, formats and trainers are offered by name") {
+TEST_CASE("completion offers strategies and formats and trainers by name") {
   const CommandLine line;
   const std::string bash = cli::bash_completion(line.words), fish = cli::fish_completion(line.words);
   for (const std::string& strategy : cli::strategy_words()) {
@@ -102,19 +102,19 @@ TEST_CASE("strategies, formats and trainers are offered by name") {
   CHECK(std::ranges::count(cli::strategy_words(), "checkpoint:every=2") == 1);
 }
 
-TEST_CASE("a manual page says what the help says, and nothing in it is taken for a request") {
+TEST_CASE("a manual page has the text of the help and escapes roff requests") {
   const CommandLine line;
   const std::string page = cli::manual_page(line.of("plan"), line.words, "2026-01-31");
   CHECK(page.starts_with(".TH memtune\\-plan 1 2026-01-31 \"memtune "));
   CHECK(has(page, ".SH SYNOPSIS\n\\fBmemtune plan\\fR [\\fIOPTIONS\\fR] [\\fIvalidate\\fR] [\\fIFILE\\fR]\n"));
   CHECK(has(page, "memtune plan validate mine.json \\-\\-model model.pt"));
-  CHECK(has(page, ".nf\n  {\"version\": 1, \"name\": \"mine\""));  // the plan keeps its lines
+  CHECK(has(page, ".nf\n  {\"version\": 1, \"name\": \"mine\""));  // the example plan keeps its lines
   const cli::CommandWords dots = {"dots", "Begins", ".with a dot\n'and a quote\nand a \\ backslash", {}, {}};
   const std::string escaped = cli::manual_page(dots, line.words, "2026-01-31");
   CHECK(has(escaped, "\n\\&.with a dot\n\\&'and a quote\nand a \\e backslash\n"));
 }
 
-TEST_CASE("the program's page lists the commands, that of strategies every strategy") {
+TEST_CASE("the program's page lists the commands and the page of strategies lists every strategy") {
   const CommandLine line;
   const std::string page = cli::manual_page(line.words[0], line.words, "2026-01-31");
   for (const CLI::App* command : line.app->get_subcommands({}))

@@ -1,4 +1,4 @@
-// The folder of a sweep that plans can be made from, without a model.
+// A sweep folder with recorded costs, for plans without a model.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -11,7 +11,7 @@
 
 namespace memtune::test {
 
-// A decoder of six blocks, measured under none alone.
+// A decoder of six blocks, measured only under none.
 struct PaperRun : Workspace {
   explicit PaperRun(const std::string& device = "", const std::string& model = "paper.pt", double samples = 0) {
     const sweep::RunDirectory run(folder.path / "memtune-run");

@@ -1,4 +1,4 @@
-// Which of a trainer's settings a command is run with, and under which plans, by what own trials are made to say.
+// Chooses trainer settings and plans for a command from native trials, which are faked here.
 #include "cli/planned_variants.h"
 
 #include <doctest/doctest.h>
@@ -19,15 +19,15 @@ namespace {
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-// Says what it is told to, and remembers what it was asked for.
+// Returns preset results and records the requests.
 struct Told : NativeTrials {
   std::map<std::string, NativeStep> steps = {{"none", {100, 1000 * kMiB}},
                                              {"checkpoint:full", {130, 400 * kMiB}},
                                              {"checkpoint:every=2", {115, 700 * kMiB}},
                                              {"checkpoint:every=4", {107, 850 * kMiB}}};
-  int64_t least_bytes = 300 * kMiB;  // of plans
+  int64_t least_bytes = 300 * kMiB;  // the smallest budget with a plan
   int64_t needed_below = 10000 * kMiB;
-  std::string broken;  // why nothing works; "": it does
+  std::string broken;  // the failure of all trials; "": none
   std::string where = "NVIDIA H200";
   bool unknown_model = false;
   std::vector<int64_t> budgets, host_budgets;
@@ -87,7 +87,7 @@ struct Stage {
   void add(const std::string& name, const std::string& like, Names parts = {}) {
     sweep.variants.push_back({name, {"train", name}, "", "", "own", std::move(parts), like});
   }
-  // `what` ended like that; what is run next.
+  // Adds the ended trials `what`; returns the next variants to run.
   Names after(const std::vector<TrialState>& what) {
     tried.insert(tried.end(), what.begin(), what.end());
     return planned.next(tried, sweep).value();
@@ -102,11 +102,11 @@ struct Stage {
 
 }  // namespace
 
-TEST_CASE("the command as it is comes first, then settings that keep the budget in own trials, and the plan") {
+TEST_CASE("the user's command runs first and then settings that fit in native trials and the plan") {
   Stage stage(1100);
   CHECK(stage.after({}) == Names{"own"});
   CHECK(stage.native.first == Names{"checkpoint:full"});
-  // It holds 200 MiB more than own trials of checkpoint:full: 900 of 1100 are left for what they plan.
+  // The command holds 200 MiB more than the native trial of checkpoint:full: 900 of 1100 MiB are left to plan for.
   CHECK(stage.after({trial("own", 600)}) == Names{"every-4", "every-2", "plan:1.07 GiB"});
   CHECK(stage.native.budgets == std::vector<int64_t>{900 * kMiB});
   CHECK(stage.native.host_budgets == std::vector<int64_t>{0});
@@ -115,12 +115,12 @@ TEST_CASE("the command as it is comes first, then settings that keep the budget 
   const CommandVariant& plan = stage.variant("plan:1.07 GiB");
   CHECK(plan.planned);
   CHECK(plan.plan_text == "PLAN = " + std::to_string(900 * kMiB));
-  CHECK(plan.command == Names{"train", "off"});  // its own checkpoints would stand in the way
+  CHECK(plan.command == Names{"train", "off"});  // the command's own checkpointing would interfere
   CHECK(stage.notes("plan:1.07 GiB is run with the settings of off"));
   CHECK(stage.after({trial("every-4", 1050), trial("every-2", 900), trial("plan:1.07 GiB", 1090)}) == Names{});
 }
 
-TEST_CASE("a plan that breaks the budget is made again for less by as much, twice at most") {
+TEST_CASE("a plan that exceeds the budget is replanned for less by the excess at most twice") {
   Stage stage(1100);
   stage.after({});
   stage.after({trial("own", 600)});
@@ -131,14 +131,14 @@ TEST_CASE("a plan that breaks the budget is made again for less by as much, twic
   CHECK(stage.after({trial("plan:1.07 GiB-3", 1101)}) == Names{});
 }
 
-TEST_CASE("a plan that cannot be applied is not made again") {
+TEST_CASE("a plan that cannot be applied is not replanned") {
   Stage stage(1100);
   stage.after({});
   stage.after({trial("own", 600)});
   CHECK(stage.after({trial("plan:1.07 GiB", 0, Outcome::error)}) == Names{});
 }
 
-TEST_CASE("a smaller plan that there is not leaves the one that there is") {
+TEST_CASE("if no smaller plan exists the present plan stays") {
   Stage stage(1100);
   stage.native.least_bytes = 880 * kMiB;
   stage.after({});
@@ -147,21 +147,21 @@ TEST_CASE("a smaller plan that there is not leaves the one that there is") {
   CHECK(stage.sweep.no_plan == "");
 }
 
-TEST_CASE("where no setting keeps the budget those that take less are run, never those that take more") {
+TEST_CASE("if no setting fits the budget only settings with lower peaks are run") {
   Stage stage(1000, "none");
   CHECK(stage.after({}) == Names{"own"});
-  // 450 are left: nothing but full checkpoints keeps that.
+  // 450 MiB are left, which only full checkpointing fits.
   CHECK(stage.after({trial("own", 1550)}) == Names{"reentrant", "plan:1000 MiB"});
   CHECK(stage.variant("plan:1000 MiB").command == Names{"train", "own"});
   CHECK(stage.after({trial("reentrant", 1010), trial("plan:1000 MiB", 900)}) == Names{});
   Stage tighter(900, "none");
   tighter.after({});
   CHECK(tighter.after({trial("own", 1550)}) == Names{"plan:900 MiB"});
-  CHECK(tighter.after({trial("plan:900 MiB", 880)}) == Names{"reentrant"});  // own trials may be off
+  CHECK(tighter.after({trial("plan:900 MiB", 880)}) == Names{"reentrant"});  // native trials may be off
   CHECK(tighter.after({trial("reentrant", 950)}) == Names{});
 }
 
-TEST_CASE("where keeping everything breaks the budget after all a plan is made") {
+TEST_CASE("a plan is made if the variant without checkpointing exceeds the budget after all") {
   Stage stage(1300);
   stage.native.needed_below = 1000 * kMiB;
   stage.after({});
@@ -173,7 +173,7 @@ TEST_CASE("where keeping everything breaks the budget after all a plan is made")
   CHECK(stage.after({trial("plan:1.27 GiB", 1290)}) == Names{});
 }
 
-TEST_CASE("a setting that fails has the next one in its place") {
+TEST_CASE("a failed setting is replaced by the next one") {
   Stage stage(1300);
   stage.native.steps["checkpoint:every=8"] = {103, 920 * kMiB};
   stage.native.steps["checkpoint:every=16"] = {102, 960 * kMiB};
@@ -194,7 +194,7 @@ TEST_CASE("a setting that fails has the next one in its place") {
                     trial("plan:1.27 GiB", 0, Outcome::skipped)}) == Names{});
 }
 
-TEST_CASE("a plan that nobody found leaves the settings, with the reason") {
+TEST_CASE("without a plan the settings remain and the reason is recorded") {
   Stage stage(1100);
   stage.native.least_bytes = 2000 * kMiB;
   stage.after({});
@@ -208,7 +208,7 @@ TEST_CASE("a plan that nobody found leaves the settings, with the reason") {
         "what the command holds beside what memtune plans leaves nothing of 150 MiB to plan for");
 }
 
-TEST_CASE("a command that fails as it is ends the sweep, one that lacks memory does not") {
+TEST_CASE("a failing command ends the sweep unless it ran out of memory") {
   Stage stage(1100);
   stage.after({});
   CHECK(stage.after({trial("own", 0, Outcome::error)}) == Names{});
@@ -220,7 +220,7 @@ TEST_CASE("a command that fails as it is ends the sweep, one that lacks memory d
   CHECK(small.native.budgets == std::vector<int64_t>{1100 * kMiB});
 }
 
-TEST_CASE("on a CPU plans move nothing, as it would stay in the process") {
+TEST_CASE("plans on a CPU offload nothing because the bytes would stay in the process") {
   Stage stage(1100);
   stage.after({});
   TrialState own = trial("own", 600);
@@ -230,7 +230,7 @@ TEST_CASE("on a CPU plans move nothing, as it would stay in the process") {
   stage.add("on-host", "checkpoint:full,inputs=host");
   CHECK(stage.after({own}) == Names{"every-4", "every-2", "plan:1.07 GiB"});
   CHECK(stage.native.host_budgets == std::vector<int64_t>{1});
-  Stage unknown(1100);  // what ran out of memory has not come to say on what
+  Stage unknown(1100);  // a command that ran out of memory did not report its device
   unknown.native.where = "CPU (4 cores)";
   unknown.after({});
   own = trial("own", 0, Outcome::host_oom);
@@ -239,7 +239,7 @@ TEST_CASE("on a CPU plans move nothing, as it would stay in the process") {
   CHECK(unknown.native.host_budgets == std::vector<int64_t>{1});
 }
 
-TEST_CASE("own trials on another kind of device tell nothing of the command") {
+TEST_CASE("native trials on another kind of device are not used for the command") {
   Stage stage(1100);
   stage.after({});
   TrialState own = trial("own", 600);
@@ -251,7 +251,7 @@ TEST_CASE("own trials on another kind of device tell nothing of the command") {
         "--device says where");
 }
 
-TEST_CASE("what own engines do not run leaves all settings to be tried, and is refused where a model was named") {
+TEST_CASE("without native trials all settings are tried unless a model was named") {
   for (const bool unknown : {true, false}) {
     Stage stage(1100), asked(1100, "none", true);
     stage.native.unknown_model = asked.native.unknown_model = unknown;
@@ -267,9 +267,9 @@ TEST_CASE("what own engines do not run leaves all settings to be tried, and is r
   CHECK(tight.after({}) == Names{"own"});
 }
 
-TEST_CASE("own trials plan for the host memory that was given, and for less where a CPU's plans move nothing") {
+TEST_CASE("native trials plan with the given CPU memory and offload nothing on a CPU") {
   plan::TrainingSettings training;
-  CHECK(limits_of(training, 100, 0).host_budget_bytes == 0);  // any
+  CHECK(limits_of(training, 100, 0).host_budget_bytes == 0);  // no limit
   CHECK(limits_of(training, 100, 1).host_budget_bytes == 1);
   training.host_budget_bytes = 5000;
   const planner::PlanLimits limits = limits_of(training, 100, 0);

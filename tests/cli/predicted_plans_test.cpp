@@ -1,4 +1,4 @@
-// What "memtune plan --from" answers, from the folder of a sweep whose costs were recorded.
+// The answers of "memtune plan --from", from a sweep folder with recorded costs.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::string in_one_line(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a ladder is a table with the least that is possible, and a plot with what was measured") {
+TEST_CASE("a list of budgets gives a table with lower bounds and a plot with measurements") {
   const PaperRun place;
   const Ended ended = place.memtune("plan --from memtune-run");
   CHECK(ended.code == 0);
@@ -48,7 +48,7 @@ TEST_CASE("a ladder is a table with the least that is possible, and a plot with 
   }
 }
 
-TEST_CASE("of one budget it is told why each block is treated so, and what binds") {
+TEST_CASE("a single budget explains the policy per block and what binds") {
   const PaperRun place;
   const Ended ended = place.memtune("plan --from memtune-run --budget 8GiB");
   CHECK(ended.code == 0);
@@ -71,7 +71,7 @@ TEST_CASE("of one budget it is told why each block is treated so, and what binds
   CHECK(has(two, " why, under 7 GiB\n"));
 }
 
-TEST_CASE("what a GiB more saves is told of each budget but the largest, in whichever order they are given") {
+TEST_CASE("the saving per GiB is shown for each budget except the largest in any order") {
   const PaperRun place;
   const auto rows = [&](const std::string& budgets) {
     std::vector<std::string> rows;
@@ -88,7 +88,7 @@ TEST_CASE("what a GiB more saves is told of each budget but the largest, in whic
   CHECK(rows("--budget 7GiB --budget 6GiB,8GiB") == down);
 }
 
-TEST_CASE("a plan goes to stdout alone, so that it can be piped") {
+TEST_CASE("a plan goes to stdout alone for piping") {
   const PaperRun place;
   const Ended ended = place.memtune("plan --from memtune-run --budget 8GiB --write -");
   CHECK(ended.code == 0);
@@ -98,7 +98,7 @@ TEST_CASE("a plan goes to stdout alone, so that it can be piped") {
   CHECK(json::parse(slurp(place.folder.path / "answer.json"))["plans"].size() == 1);
 }
 
-TEST_CASE("what the run's costs were recorded with cannot be changed beside them") {
+TEST_CASE("flags that belong to the recorded run are refused") {
   const PaperRun place;
   for (const char* flag : {"--model tiny", "--steps 2", "--out here", "--dtype bf16", "--memory-cap 1GiB", "--pack"}) {
     CAPTURE(flag);
@@ -112,7 +112,7 @@ TEST_CASE("what the run's costs were recorded with cannot be changed beside them
   CHECK(fine.err.empty());
 }
 
-TEST_CASE("of another batch the step grows but for what is there whatever the batch") {
+TEST_CASE("another batch scales the step except for memory independent of the batch") {
   const PaperRun place("", "paper.pt", 8);
   const auto plan = [&](const std::string& flags) {
     return json::parse(place.memtune("plan --from memtune-run --json - " + flags).out);
@@ -139,7 +139,7 @@ TEST_CASE("of another batch the step grows but for what is there whatever the ba
   CHECK(there["plans"][0]["predicted"]["step_ms_from"] < there["plans"][0]["predicted"]["step_ms"]);
 }
 
-TEST_CASE("the batch is looked for that is the fastest under a budget") {
+TEST_CASE("--batch auto finds the fastest batch under a budget") {
   const PaperRun place("", "paper.pt", 8);
   const Ended ended = place.memtune("plan --from memtune-run --batch auto --budget 20GiB --json -");
   REQUIRE(ended.code == 0);
@@ -155,7 +155,7 @@ TEST_CASE("the batch is looked for that is the fastest under a budget") {
   CHECK(has(place.memtune("plan --from memtune-run --batch auto --budget 20GiB").out, "batch auto: batch 1 "));
 }
 
-TEST_CASE("what is no batch of the run's step is refused in a line") {
+TEST_CASE("an invalid batch for the run is refused in one line") {
   const PaperRun place("", "paper.pt", 8), unknown;
   const auto refusal = [](const PaperRun& run, const std::string& flags) {
     const Ended ended = run.memtune("plan --from memtune-run " + flags);
@@ -170,13 +170,13 @@ TEST_CASE("what is no batch of the run's step is refused in a line") {
   CHECK(has(place.memtune("plan validate x.json --batch 4").err, "--batch is for predicted plans: it needs --from"));
 }
 
-TEST_CASE("what a stranger's run is called moves no terminal") {
+TEST_CASE("an untrusted run's model name cannot control the terminal") {
   const PaperRun place("", "x\x1b[31m\u009b31m\ny");
   const std::string shown = place.memtune("plan --from memtune-run --budget 8GiB").out;
   CHECK(shown.starts_with("x\uFFFD[31m\uFFFD31m\uFFFDy "));
 }
 
-TEST_CASE("what no plan fits on another machine is one line, and a failure") {
+TEST_CASE("a machine that no plan fits gives one line and a failure") {
   const PaperRun place("NVIDIA H200");
   json machine = plan::find_machine("h100");
   machine["memory_bytes"] = 4 * kMiB;
@@ -187,7 +187,7 @@ TEST_CASE("what no plan fits on another machine is one line, and a failure") {
   CHECK(count_lines(place.memtune("plan --from memtune-run --machine h100").out) == count_lines(ended.out) + 7);
 }
 
-TEST_CASE("a machine that is known by the device's name alone is told, and one that cannot be it is refused") {
+TEST_CASE("a machine guessed from the device name is reported and an impossible one is refused") {
   const PaperRun place("NVIDIA H200");
   const std::string same = in_one_line(place.memtune("plan --from memtune-run --machine h200").out);
   CHECK(has(same, "step ms: as measured, for both machines are h200, by the name of the device; "));

@@ -1,4 +1,4 @@
-// What was predicted of a trial, from the folder of a sweep into every answer, and kept when the sweep goes on.
+// The prediction of a trial, from the sweep folder into every report, and kept when the sweep resumes.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// A sweep that has run one round; its checkpoint:full (125 ms, 8 GiB) was predicted with 120 ms and 10 GiB.
+// A sweep after one round. Its checkpoint:full (125 ms, 8 GiB) was predicted with 120 ms and 10 GiB.
 struct PredictedSweep : Workspace {
   PredictedSweep() {
     memtune("sweep -q --model tiny --sweep quick --rounds 1");
@@ -32,7 +32,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("report tells a prediction in every form") {
+TEST_CASE("report has a prediction in every format") {
   const PredictedSweep place;
   CHECK(predicted_in(place.memtune("report -q --format json").out) ==
         json{{"step_ms", 120.0}, {"peak_bytes", 10 * kGiB}, {"step_error", 120.0 / 125 - 1}, {"peak_error", 0.25}});
@@ -42,7 +42,7 @@ TEST_CASE("report tells a prediction in every form") {
   CHECK(has(place.memtune("report -q --format html -o -").out, "<td>120.0 -4.0 %</td>"));
 }
 
-TEST_CASE("a sweep that goes on keeps a prediction, tells it in each line, and so does a dry run") {
+TEST_CASE("a resumed sweep and a dry run print the prediction") {
   const PredictedSweep place;
   const std::string sweep = "sweep --model tiny --sweep quick --rounds 2 ";
   CHECK(has(place.memtune(sweep + "--dry-run").out,
@@ -53,7 +53,7 @@ TEST_CASE("a sweep that goes on keeps a prediction, tells it in each line, and s
   CHECK(predicted_in(ended.out)["step_ms"] == 120.0);
 }
 
-TEST_CASE("diff has the predictions of both sides, also of answers as JSON") {
+TEST_CASE("diff has the predictions of both sides also for reports in JSON") {
   const PredictedSweep place;
   place.memtune("report -q --format json -o before.json");
   const json diff = json::parse(place.memtune("diff before.json memtune-run --format json").out);

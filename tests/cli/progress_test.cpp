@@ -1,4 +1,4 @@
-// What a sweep says while it runs, to a log and to a terminal.
+// The progress output of a sweep, to a log and to a terminal.
 #include "cli/progress.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ using memtune::test::Workspace;
 
 namespace {
 
-// What a process that does this writes to a terminal of 100 columns.
+// The output of a process that runs `act` on a terminal of 100 columns.
 std::string on_terminal(const std::function<void()>& act) {
   int terminal = -1;
   winsize size{24, 100, 0, 0};
@@ -35,7 +35,7 @@ std::string on_terminal(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("a log gets one line a trial that has ended, with its figures or why it failed") {
+TEST_CASE("a log gets one line per ended trial with figures or the reason of failure") {
   const Workspace place;
   const Ended ended = place.memtune("sweep --model tiny --sweep quick --rounds 1", "checkpoint:full=device_oom");
   CHECK(
@@ -45,13 +45,13 @@ TEST_CASE("a log gets one line a trial that has ended, with its figures or why i
   CHECK(ended.err.find('\r') == std::string::npos);
 }
 
-TEST_CASE("trials of several batch sizes are told apart") {
+TEST_CASE("progress lines of several batch sizes name the batch") {
   const Workspace place;
   const Ended ended = place.memtune("sweep --model tiny --strategy none --batch 1,2 --rounds 1");
   CHECK(ended.err.starts_with("[1/2] none, batch 1  100.0 ms, 32 GiB\n[2/2] none, batch 2  200.0 ms, 32 GiB\n"));
 }
 
-TEST_CASE("a terminal keeps the lines of ended trials above the one that is drawn again") {
+TEST_CASE("a terminal keeps lines of ended trials above the line that is redrawn") {
   const Workspace place;
   const Variable color("NO_COLOR", "1");
   const std::string line = place.shell_line("sweep --model tiny --sweep quick --rounds 1");
@@ -62,7 +62,7 @@ TEST_CASE("a terminal keeps the lines of ended trials above the one that is draw
   CHECK(seen.find("[3/3] offload:stream  110.0 ms, 12 GiB\r\n") != std::string::npos);
 }
 
-TEST_CASE("plans that a sweep works out between its trials are no part of their count, nor of the time left") {
+TEST_CASE("planning between trials does not count as trials or in the remaining time") {
   const std::string seen = on_terminal([] {
     memtune::cli::Progress progress({});
     memtune::sweep::TrialSpec none;
@@ -75,7 +75,7 @@ TEST_CASE("plans that a sweep works out between its trials are no part of their 
   CHECK(seen.ends_with("\r\x1b[Kworking out plans  budget 3/8\r\x1b[K"));
 }
 
-TEST_CASE("plans on paper are counted on a terminal, and leave nothing behind") {
+TEST_CASE("predicted plans are counted on a terminal and leave nothing on it") {
   const PaperRun place;
   const std::string line = place.shell_line("plan --from memtune-run");
   const std::string seen = on_terminal(line.substr(0, line.rfind(" >out")) + " >out");

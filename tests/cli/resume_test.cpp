@@ -1,4 +1,4 @@
-// A sweep may be stopped at any moment, kindly or not; the same command then finishes it with the same answer.
+// A sweep may be stopped or killed at any moment. The same command then finishes it with the same result.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kSweep[] = "sweep -q --sweep quick --json answer.json";
 
-// Starts a sweep and signals it once `strategy` runs; the exit code as a shell tells it.
+// Starts a sweep and signals it once `strategy` runs; returns the exit code in the shell's convention.
 int stop_in(const Workspace& place, const std::string& strategy, int signal) {
   const Variable rules("FAKE_TRIAL", strategy + "=sleep");
   const std::string line = place.shell_line(kSweep);
@@ -39,7 +39,7 @@ int stop_in(const Workspace& place, const std::string& strategy, int signal) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// Without when it was written, and what the machine did beside it.
+// The answer without the date and the load of the machine.
 json answer_in(const Workspace& place) {
   json answer = json::parse(slurp(place.folder.path / "answer.json"));
   answer.at("origin").erase("written");
@@ -61,7 +61,7 @@ constexpr char kLaterRounds[] =
 
 }  // namespace
 
-TEST_CASE("after SIGKILL in the middle only what was not finished runs, and the answer is the same") {
+TEST_CASE("after SIGKILL only unfinished trials run and the result is the same") {
   const Workspace place;
   CHECK(stop_in(place, "checkpoint:full", SIGKILL) == 128 + SIGKILL);
   CHECK(place.starts() == "inspect\nnone\ncheckpoint:full\n");
@@ -72,7 +72,7 @@ TEST_CASE("after SIGKILL in the middle only what was not finished runs, and the 
   CHECK(answer_in(place) == uninterrupted());
 }
 
-TEST_CASE("after SIGKILL in a later round the first is kept, and the baseline is measured beside what is left") {
+TEST_CASE("after SIGKILL in a later round the first is kept and the baseline is measured again with the rest") {
   const Workspace place;
   CHECK(stop_in(place, "checkpoint:full again", SIGKILL) == 128 + SIGKILL);
   CHECK(place.memtune(kSweep).code == 0);
@@ -81,14 +81,14 @@ TEST_CASE("after SIGKILL in a later round the first is kept, and the baseline is
   CHECK(answer_in(place) == uninterrupted());
 }
 
-TEST_CASE("after SIGKILL in the first look the sweep starts afresh") {
+TEST_CASE("after SIGKILL during inspection the sweep starts from scratch") {
   const Workspace place;
   CHECK(stop_in(place, "inspect", SIGKILL) == 128 + SIGKILL);
   CHECK(place.memtune(kSweep).code == 0);
   CHECK(answer_in(place) == uninterrupted());
 }
 
-TEST_CASE("Ctrl-C ends the running trial, keeps what is done, writes it, and exits with 130") {
+TEST_CASE("Ctrl-C ends the running trial and writes the finished ones and exits with 130") {
   const Workspace place;
   CHECK(stop_in(place, "checkpoint:full", SIGINT) == 130);
   const json partial = json::parse(slurp(place.folder.path / "answer.json"));
@@ -102,14 +102,14 @@ TEST_CASE("Ctrl-C ends the running trial, keeps what is done, writes it, and exi
   CHECK(answer_in(place) == uninterrupted());
 }
 
-TEST_CASE("what is reused is said") {
+TEST_CASE("reused trials are reported") {
   const Workspace place;
   place.memtune("sweep --model tiny --sweep quick");
   const Ended again = place.memtune("sweep --model tiny --sweep quick");
   CHECK(again.err.starts_with("going on: 3 of 3 trials are here already\n"));
 }
 
-TEST_CASE("a sweep of a command goes on where it was killed, and what it had started is gone") {
+TEST_CASE("a killed command sweep resumes and its child processes are gone") {
   const Workspace place;
   const std::string folder = place.folder.path.string();
   std::ofstream(place.folder.path / "train.sh")
@@ -130,7 +130,7 @@ TEST_CASE("a sweep of a command goes on where it was killed, and what it had sta
   CHECK(kill(running, 0) != 0);
   std::ofstream(place.folder.path / "go") << "on";
   CHECK(place.memtune(line).code == 0);
-  CHECK(slurp(place.folder.path / "told") == "20\n10\n20\n10\n30\n20\n10\n30\n");  // the base anew beside what was left
+  CHECK(slurp(place.folder.path / "told") == "20\n10\n20\n10\n30\n20\n10\n30\n");  // the base is measured again
   const json answer = json::parse(slurp(place.folder.path / "answer.json"));
   CHECK(answer.at("trials").size() == 3);
   CHECK(answer.at("recommendation").at("strategy") == "ms=10");

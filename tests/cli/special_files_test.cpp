@@ -1,5 +1,5 @@
-// Why: a folder out of an archive may have a pipe where a file should be, and a typo may name a device. A command that
-// opens one the plain way waits for ever, beyond --timeout and SIGTERM.
+// An archive may contain a pipe in place of a file, and a typo may name a device. A plain open would wait forever,
+// beyond --timeout and SIGTERM.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kKilled = 137;
 
-// Killed when it does not end by itself.
+// Kills the program after 30 s.
 Ended memtune_in_time(const Workspace& place, const std::string& arguments) {
   const memtune::test::Variable line("LINE", place.shell_line(arguments));
   const int status = std::system("timeout -s KILL 30 sh -c \"$LINE\"");
@@ -49,7 +49,7 @@ void write_config(const fs::path& folder) {
              "hidden_act": "silu"})";
 }
 
-// What reads a path that a person names; @ stands for the path. Of the flags each command that has it is in help.
+// Commands that read a path given by the user; @ is the path. A test below finds missing flags with the help.
 const std::vector<std::pair<std::string, std::string>> kReaders = {
     {"--model", "sweep --model @"},
     {"--inputs", "sweep --model tiny --inputs @"},
@@ -76,10 +76,10 @@ const std::vector<std::pair<std::string, std::string>> kReaders = {
     {"", "diff @ @"},
 };
 
-// Flags whose file is written: it may be a pipe or a device.
+// Flags that write a file, which may be a pipe or a device.
 const std::set<std::string> kWriters = {"--json", "--csv", "--write", "--output", "--html"};
 
-// The flags of the command that take a file or a folder, as its help says.
+// The flags of a command that take a file or a folder, from its help.
 std::set<std::string> flags_with_paths(const std::string& help) {
   static const std::regex kFlag(R"((--[a-z-]+) +(?:[A-Z|[]*[|[])?(?:FILE|DIR)\b)");
   std::istringstream lines(help);
@@ -99,7 +99,7 @@ void check_refused(const Ended& ended, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a pipe or a device in the place of a file is refused at once and named by whatever reads it") {
+TEST_CASE("a pipe or device in place of a file is refused at once with its name") {
   const PaperRun place;
   make_pipe(place.folder.path / "pipe");
   std::ofstream(place.folder.path / "mine.yaml") << "output_dir: out\n";
@@ -117,13 +117,13 @@ TEST_CASE("a pipe or a device in the place of a file is refused at once and name
   CHECK(doctor.out.find("./pipe") != std::string::npos);
 }
 
-TEST_CASE("every flag that takes a path is among those that are tried with pipes, or writes it") {
+TEST_CASE("every flag that takes a path is tested with pipes or writes the path") {
   const Workspace place;
   std::set<std::string> tried;
   for (const auto& [flag, command] : kReaders) tried.insert(flag);
   size_t found = 0;
   for (const char* command : {"sweep", "profile", "plan", "run", "report", "diff", "export", "doctor", "strategies"}) {
-    for (const std::string& flag : flags_with_paths(place.memtune(std::string(command) + " --help").out)) {
+    for (const std::string& flag : flags_with_paths(place.memtune(std::string(command) + " --help-all").out)) {
       ++found;
       CHECK_MESSAGE((tried.contains(flag) || kWriters.contains(flag)), command << " " << flag);
     }
@@ -131,7 +131,7 @@ TEST_CASE("every flag that takes a path is among those that are tried with pipes
   CHECK(found >= 40);
 }
 
-TEST_CASE("a pipe among the files of a model's folder is refused before a trial") {
+TEST_CASE("a pipe among the files of a model folder is refused before a trial") {
   for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json", "shard.safetensors"}) {
     CAPTURE(name);
     const Workspace place;
@@ -147,7 +147,7 @@ TEST_CASE("a pipe among the files of a model's folder is refused before a trial"
   }
 }
 
-TEST_CASE("an answer goes into a pipe that is read and a pipe without a reader is an error") {
+TEST_CASE("an answer can be written to a pipe with a reader and fails without one") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
   const fs::path pipe = make_pipe(place.folder.path / "pipe");

@@ -1,4 +1,4 @@
-// Whatever a person mistypes gets one line that says what is wrong and what would do, exit code 2, and nothing is run.
+// Any mistyped argument gives one line with the problem and a fix, exit code 2, and no run.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -12,7 +12,7 @@ using memtune::test::count_lines;
 using memtune::test::Ended;
 using memtune::test::Workspace;
 
-TEST_CASE("bad flags and values are refused in one line, before anything runs") {
+TEST_CASE("bad flags and values are refused in one line before anything runs") {
   const Workspace place;
   std::ofstream(place.folder.path / "text.pt") << "not a model";
   std::ofstream(place.folder.path / "empty.pt");
@@ -170,14 +170,14 @@ TEST_CASE("bad flags and values are refused in one line, before anything runs") 
   CHECK_FALSE(std::filesystem::exists(place.folder.path / "memtune-run"));
 }
 
-TEST_CASE("without arguments the help goes to stderr") {
+TEST_CASE("the help goes to stderr without arguments") {
   const Workspace place;
   const Ended ended = place.memtune("");
   CHECK(ended.code == 2);
   CHECK(ended.err.find("Examples:") != std::string::npos);
 }
 
-TEST_CASE("a trial that a report or an export asks for must exist") {
+TEST_CASE("report and export require an existing trial") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick", "offload:stream=device_oom");
   const Ended unknown = place.memtune("export --trainer torchtune --strategy checkpoint:op");
@@ -188,7 +188,7 @@ TEST_CASE("a trial that a report or an export asks for must exist") {
   CHECK(traceless.err == "memtune: offload:stream has no trace: it ended in device_oom\n");
 }
 
-TEST_CASE("what cannot be written fails with the reason") {
+TEST_CASE("a failed write reports the reason") {
   const Workspace place;
   place.memtune("sweep -q --sweep quick");
   const Ended ended = place.memtune("report -q -o /no/such/folder/file");
@@ -197,7 +197,7 @@ TEST_CASE("what cannot be written fails with the reason") {
   CHECK(count_lines(ended.err) == 1);
 }
 
-TEST_CASE("without the viewer memtune view says how to get it") {
+TEST_CASE("memtune view without the viewer says how to build it") {
   const Workspace place;
   const std::string at = place.folder.path.string();
   std::filesystem::copy_file(memtune::test::program("memtune"), place.folder.path / "memtune");

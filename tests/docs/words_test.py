@@ -18,7 +18,7 @@ MEMTUNE = sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].startswith("-
 PHRASES = ("made again", "on paper", "nobody", "whoever", "is told", "are told", "tells of", "tell of",
            "models of strangers", "of all ranks", "what is beside", "mend", "mends", "mended", "made up", "begin anew",
            "begins anew", "let go of", "lets go of")
-COMMANDS = ("", "doctor", "sweep", "plan", "report", "diff", "export", "view", "profile", "run", "strategies")
+COMMANDS = ("", "completion", "doctor", "sweep", "plan", "report", "diff", "export", "view", "profile", "run", "strategies")
 
 
 def phrases(text):
@@ -95,7 +95,7 @@ class Words(unittest.TestCase):
 
     def test_help_has_none_of_the_phrases_and_short_sentences(self):
         for command in COMMANDS:
-            text = subprocess.run([MEMTUNE, *command.split(), "--help"], capture_output=True, text=True, check=True,
+            text = subprocess.run([MEMTUNE, *command.split(), "--help-all"], capture_output=True, text=True, check=True,
                                   timeout=60).stdout
             with self.subTest(command=command):
                 self.assertEqual(phrases(text), {})
