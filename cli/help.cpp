@@ -138,24 +138,6 @@ std::vector<std::string> shell_words(const std::string& line) {
   return words;
 }
 
-}  // namespace
-
-std::string wrap_command(const std::string& line, int width) {
-  if (display_width(line) <= width) return line;
-  std::string lines, current;
-  for (const std::string& word : shell_words(line)) {
-    if (!current.empty() && display_width(current) + display_width(word) + 3 > width) {
-      lines += current + " \\\n";
-      current = "    " + word;
-    } else {
-      current += (current.empty() ? "" : " ") + word;
-    }
-  }
-  return lines + current;
-}
-
-namespace {
-
 std::string head(const CommandWords& command, std::span<const CommandWords> all, int width) {
   std::string text;
   for (const std::string& line : wrap(command.summary + ".", width)) text += line + "\n";
@@ -176,6 +158,20 @@ std::string brief_help(const CommandWords& command, std::span<const CommandWords
 }
 
 }  // namespace
+
+std::string wrap_command(const std::string& line, int width) {
+  if (display_width(line) <= width) return line;
+  std::string lines, current;
+  for (const std::string& word : shell_words(line)) {
+    if (!current.empty() && display_width(current) + display_width(word) + 3 > width) {
+      lines += current + " \\\n";
+      current = "    " + word;
+    } else {
+      current += (current.empty() ? "" : " ") + word;
+    }
+  }
+  return lines + current;
+}
 
 std::string help_text(const CommandWords& command, std::span<const CommandWords> all, int width, HelpDetail detail) {
   width = std::clamp(width, kMinWidth, kMaxWidth);

@@ -39,11 +39,11 @@ std::string option_row(const OptionWords& option) {
 }
 
 std::string options(const CommandWords& command) {
-  std::string page, group = "\n";
+  std::string page, group;
   for (const OptionWords& option : command.options) {
     if (option.group != group) {
       group = option.group;
-      page += "\n| " + (group.empty() ? "option" : group) + " | |\n|---|---|\n";
+      page += "\n| " + group + " | |\n|---|---|\n";
     }
     page += option_row(option);
   }
@@ -61,9 +61,7 @@ std::string examples(const CommandWords& command) {
 
 std::string reference_page(std::span<const CommandWords> commands) {
   std::string page =
-      "# Commands\n\nEvery command and option, as `--help` prints them. The build writes this page from the program's "
-      "own "
-      "options.\n";
+      "# Commands\n\nEvery command and option, as `--help-all` prints them. The build writes this page.\n";
   for (const CommandWords& command : commands) {
     const bool program = command.name == "memtune";
     page += "\n## " + std::string(program ? "memtune" : "memtune " + command.name) + "\n\n" + command.summary + ".\n";

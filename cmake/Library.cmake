@@ -1,7 +1,7 @@
 # One small static library per folder. Its DEPENDS line documents the folders that it may include.
 #
-#   memtune_library(trace SOURCES trace_event.cpp file.cpp DEPENDS base)          -> memtune_trace, memtune::trace
-#   memtune_library(program TORCH SOURCES ... DEPENDS config)               the same, with LibTorch
+#   memtune_library(trace DEPENDS base)                 -> memtune_trace, memtune::trace, of all sources of the folder
+#   memtune_library(program TORCH DEPENDS base facts)   the same, with LibTorch; EXCEPT leaves sources out, SOURCES adds some
 
 add_library(memtune_options INTERFACE)
 target_compile_features(memtune_options INTERFACE cxx_std_20)
@@ -46,7 +46,7 @@ function(memtune_check_order name)
   set_property(TARGET memtune_${name} PROPERTY MEMTUNE_GROUP "${MEMTUNE_GROUP}")
   foreach(other IN LISTS ARGN)
     if(NOT TARGET memtune_${other})
-      message(FATAL_ERROR "memtune_${name} depends on ${other}, which does not stand before it")
+      message(FATAL_ERROR "memtune_${name} depends on ${other}, which is not added before it")
     endif()
     get_target_property(group memtune_${other} MEMTUNE_GROUP)
     if(MEMTUNE_GROUP AND NOT group IN_LIST MEMTUNE_GROUPS_BELOW)

@@ -365,7 +365,8 @@ TEST_CASE("doctor --probe measures the machine and writes a machine profile") {
   CHECK(shown.out.find("bfloat16       100.0 TFLOP/s\n") != std::string::npos);
   CHECK(shown.out.find("memory         64 GiB\n") != std::string::npos);
   CHECK(shown.out.find("link") == std::string::npos);
-  CHECK(shown.err == "measuring what is made up\nnext: memtune plan --from RUN --machine FILE, which --write makes\n");
+  CHECK(shown.err ==
+        "measuring a synthetic machine\nnext: memtune plan --from RUN --machine FILE, which --write makes\n");
   const Ended written = place.memtune("doctor --probe --device cpu -q --write here.json --json");
   CHECK(written.code == 0);
   CHECK(written.out == slurp(place.folder.path / "here.json"));
@@ -377,7 +378,7 @@ TEST_CASE("doctor --probe measures the machine and writes a machine profile") {
   CHECK(place.memtune("sweep -q --model tiny --json - --csv -").code == 2);
   const Ended no_disk = place.memtune("doctor --probe --device cpu --scratch /no/such/folder");
   CHECK(no_disk.code == 2);
-  CHECK(no_disk.err.find("measuring what is made up") == std::string::npos);  // the measurement would be useless
+  CHECK(no_disk.err.find("measuring a synthetic machine") == std::string::npos);  // the measurement would be useless
   const Ended broken = place.memtune("doctor --probe --device cpu --write there.json", "probe=crash");
   CHECK(broken.code == 1);
   CHECK(broken.err.find("the probe: ") != std::string::npos);

@@ -1,4 +1,4 @@
-// States with contents that tell which they are, for the tests of core/state.
+// States with contents that tell which they are, for the tests of core/engine/state.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -298,7 +298,7 @@ void doctor() {
 }
 
 void probe() {
-  send({{"frame", "phase"}, {"name", "probe"}, {"note", "measuring what is made up"}});
+  send({{"frame", "phase"}, {"name", "probe"}, {"note", "measuring a synthetic machine"}});
   send({{"frame", "machine"},
         {"machine",
          {{"version", 1},
@@ -308,7 +308,7 @@ void probe() {
           {"memory_bytes", 64 * kGiB},
           {"tflops", {{"float32", 10}, {"bfloat16", 100}}},
           {"memory_gb_per_s", 1000},
-          {"sources", {{"tflops", "made up"}}}}}});
+          {"sources", {{"tflops", "synthetic"}}}}}});
 }
 
 }  // namespace

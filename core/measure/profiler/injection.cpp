@@ -1,5 +1,6 @@
 // Traces kernels and copies of a process that is not memtune's. The driver loads this library if CUDA_INJECTION64_PATH
-// names it. It does nothing until the shim of core/attach, in the same process, requests a trace. No function throws.
+// names it. It does nothing until the shim of core/measure/attach, in the same process, requests a trace. No function
+// throws.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

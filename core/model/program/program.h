@@ -1,6 +1,6 @@
 // A model as ops in nested bodies. All calls are inlined, tuples taken apart, modules resolved, and the last use of
-// every value is known. Front ends write it (core/frontend), the interpreter runs it, facts() describes it. An op holds
-// all that is needed to run it; nothing of the model's original format is kept.
+// every value is known. Front ends write it (core/model/frontend), the interpreter runs it, facts() describes it. An op
+// holds all that is needed to run it; nothing of the model's original format is kept.
 //
 // A slot is a place for one value in the interpreter's environment. Constants have slots of their own that never die.
 #pragma once

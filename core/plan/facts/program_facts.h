@@ -1,5 +1,5 @@
-// Facts about a model that need no training run: ops in program order, their values, blocks. core/program creates them;
-// strategies and reports read them. Plain data, so that readers need no LibTorch.
+// Facts about a model that need no training run: ops in program order, their values, blocks. core/model/program creates
+// them; strategies and reports read them. Plain data, so that readers need no LibTorch.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Recomputes dropped values: the recursion of core/checkpoint.
+// Recomputes dropped values: the recursion of core/engine/checkpoint.
 #include <algorithm>
 
 #include "core/base/bounds.h"

@@ -8,7 +8,7 @@
 namespace memtune::planner {
 namespace {
 
-constexpr int64_t kGrain = 4096;  // must equal core/tier's alignment
+constexpr int64_t kGrain = 4096;  // must equal core/engine/tier's alignment
 
 int64_t round_up(int64_t bytes) { return std::max<int64_t>(1, (bytes + kGrain - 1) / kGrain) * kGrain; }
 

@@ -1,5 +1,5 @@
-// Simulated host memory with the disk behind it: makes the decisions of core/tier, on counted bytes and the step's
-// clocks. Reads and writes are one queue each. A speed of 0 is unknown and counts as infinite.
+// Simulated host memory with the disk behind it: makes the decisions of core/engine/tier, on counted bytes and the
+// step's clocks. Reads and writes are one queue each. A speed of 0 is unknown and counts as infinite.
 #pragma once
 
 #include <cstddef>

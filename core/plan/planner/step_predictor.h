@@ -1,5 +1,5 @@
 // Step simulator: predicts memory and time of a step under any plan, from the costs that one trial recorded. It does
-// what core/step, core/checkpoint and core/offload do, without tensors.
+// what core/engine/step, core/engine/checkpoint and core/engine/offload do, without tensors.
 //
 // Memory: unmodelled memory stays as recorded, and values are where the plan places them at each moment. Blocks are
 // those of PyTorch's allocator (SimulatedCachingAllocator), as the steps before left them. Gathered parameters are

@@ -6,7 +6,7 @@ using plan::StepCosts;
 
 namespace {
 
-constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;  // must equal core/step's
+constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;  // must equal core/engine/step's
 
 }  // namespace
 

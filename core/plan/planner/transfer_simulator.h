@@ -1,5 +1,5 @@
-// Transfer simulator: makes the decisions of core/offload, on counted bytes and two clocks. Each direction is a queue:
-// a batch starts when it is issued and the batch before it has ended. Unknown bandwidths are infinite.
+// Transfer simulator: makes the decisions of core/engine/offload, on counted bytes and two clocks. Each direction is a
+// queue: a batch starts when it is issued and the batch before it has ended. Unknown bandwidths are infinite.
 #pragma once
 
 #include <deque>
@@ -55,7 +55,7 @@ class TransferSimulator {
 
  private:
   static constexpr int kNone = SimulatedDeviceMemory::kNone;
-  static constexpr int64_t kBatchBytes = 8 << 20;  // must equal core/offload's
+  static constexpr int64_t kBatchBytes = 8 << 20;  // must equal core/engine/offload's
   static constexpr int64_t kDiskPieceBytes = 4 << 20;
 
   enum class State { gathered, stashed, offloaded, reloading, returned };

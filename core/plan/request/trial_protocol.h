@@ -3,7 +3,7 @@
 //
 //   memtune-trial inspect REQUEST.json     load the model, report its facts
 //   memtune-trial run REQUEST.json         run the request's plan and measure it
-//   memtune-trial train REQUEST.json       train under the request's plan, with saves (core/plan/request/run_request.h)
+//   memtune-trial train REQUEST.json       train with saves (core/plan/request/training_run_request.h)
 //   memtune-trial save REQUEST.json        the same, to measure the cost of saving
 //   memtune-trial doctor [cpu|cuda|cuda:N] check the machine and the build
 //   memtune-trial announce HOST PORT PREFIX RANK MILLISECONDS [TEXT]

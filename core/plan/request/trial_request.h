@@ -48,8 +48,8 @@ struct TrainingSettings {
   int accumulate = 1;                  // gradient accumulation steps, >= 1
   std::string dtype = "";              // floating-point parameters are cast to it; "": as stored
   std::string autocast = "";           // "" | bfloat16 | float16
-  std::string lora = "";               // adapter to train instead of the model (core/model/adapter/lora.h); "": none
-  std::string load_in = "";            // "" | a word of kQuantizations: storage of frozen linear weights
+  std::string lora = "";     // adapter to train instead of the model (core/model/adapter/lora_config.h); "": none
+  std::string load_in = "";  // "" | a word of kQuantizations: storage of frozen linear weights
   int64_t seed = 0;
   int steps = 5;                   // measured, >= 1
   int warmup = 2;                  // >= 0

@@ -87,7 +87,8 @@ struct GradientComparison {
   std::string against;  // strategy of the reference
 };
 
-// Losses of a training command's first steps, compared with those of the base variant (core/answer/result/losses.h).
+// Losses of a training command's first steps, compared with those of the base variant
+// (core/answer/result/loss_comparison.h).
 struct LossComparison {
   bool compared = false;  // false: the base variant itself, or nothing to compare with
   bool changed = false;   // by more than the noise of the base's runs and rounding

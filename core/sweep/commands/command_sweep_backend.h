@@ -1,4 +1,4 @@
-// Trials of a training command. Each runs one variant unchanged and measures it from outside (core/attach).
+// Trials of a training command. Each runs one variant unchanged and measures it from outside (core/measure/attach).
 #pragma once
 
 #include <filesystem>

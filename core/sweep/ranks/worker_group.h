@@ -1,4 +1,4 @@
-// Coordinator side of a multi-rank launch. Each other rank is a memtune process (core/sweep/ranks/follow.h) on this
+// Coordinator side of a multi-rank launch. Each other rank is a memtune process (core/sweep/ranks/worker.h) on this
 // machine or another. It runs its rank of every trial and sends back the answer. Messages:
 //
 //   rank r -> 0   {"hello": "memtune", "version", "rank", "size", "words", "host", "token"}
