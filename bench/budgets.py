@@ -1,15 +1,15 @@
-"""memtune's plans under budgets beside every fixed strategy, model by model.
+"""Compares memtune's plans under budgets with every fixed strategy, model by model.
 
     python bench/budgets.py FOLDER                                # all models, five budgets each
     python bench/budgets.py FOLDER bench --budgets 14.7 13.2
-    python bench/budgets.py FOLDER bench --plans                  # the plans of plans/ too
-    python bench/budgets.py FOLDER --device cpu                   # tiny ones, to see that it runs
+    python bench/budgets.py FOLDER bench --plans                  # also the plans of plans/
+    python bench/budgets.py FOLDER --device cpu                   # tiny models, to check that it runs
     python bench/budgets.py FOLDER bench --table                  # prints the table of an earlier run
 
-The strategies that `memtune sweep` runs without a budget (profiles/sweeps/default.json) run first, then one
-`memtune sweep --budget` for each budget, all in one call and into one folder. So the best fixed strategy of a row is the
-best of all of them. FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. Predictions are those made before
-the plan ran. The last column is the time of the budget's sweep; `none` was measured before.
+The strategies that `memtune sweep` runs without a budget (profiles/sweeps/default.json) run first, then one `memtune
+sweep --budget` for each budget, all in one call and into one folder. So a row names the best of all fixed strategies.
+FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. Predictions are those made before the plan ran. The
+last column is the time of the budget's sweep, without the earlier measurement of `none`.
 """
 
 import argparse
@@ -31,12 +31,12 @@ TINY_BUDGETS = (0.0053, 0.0047, 0.0042)
 
 
 class Case(NamedTuple):
-    exported: Tuple = ()       # model, batch, length and loss, of eager.py
-    traced: str = ""           # of real_models.py
-    config: str = ""           # a folder beneath configs/, or "gpt2"
+    exported: Tuple = ()       # model, batch, length and loss, as in eager.py
+    traced: str = ""           # name in real_models.py
+    config: str = ""           # a folder below configs/, or "gpt2"
     flags: str = ""
     budgets: Tuple = ()        # GiB
-    plans: bool = False        # written by hand
+    plans: bool = False        # also run the hand-written plans
 
 
 IMAGES = "--loss cross_entropy --autocast bf16"
@@ -56,7 +56,7 @@ TINY = {"bench": "tiny", "vit": "vit_tiny", "moe": "moe_tiny"}
 
 
 def export(case: Case, folder: Path, options) -> List[str]:
-    """What says the model to memtune."""
+    """Exports the model. Returns the flags that select it in memtune."""
     if case.config:
         config = HERE / "configs" / case.config
         if case.config == "gpt2":
@@ -130,7 +130,7 @@ def is_plan(trial: dict) -> bool:
 
 
 def row(answer: dict, fixed: Dict[str, dict]) -> str:
-    """Of one budget: what the planner's sweep came to, beside the best of `fixed` that fits."""
+    """One budget: the result of the planner's sweep, and the best of `fixed` that fits."""
     budget, none = answer["budget_bytes"], ms(fixed["none"])
     found = [trial for trial in trials(answer) if is_plan(trial) or trial["strategy"] == "none"]
     ours, best = (min((trial for trial in some if peak(trial) <= budget), key=ms, default=None)
@@ -177,7 +177,7 @@ def main():
         if not options.table:
             try:
                 measure(name, folder, options)
-            except (RuntimeError, subprocess.CalledProcessError) as error:  # the next model may do
+            except (RuntimeError, subprocess.CalledProcessError) as error:  # the next model may work
                 print(f"## {name}\n\n{error}\n", flush=True)
                 continue
         text = table(folder)

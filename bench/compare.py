@@ -1,11 +1,11 @@
-"""One table of memtune, PyTorch and the trainers' engines, in Markdown, from what run.sh left in a folder.
+"""Prints a Markdown table of memtune, PyTorch and the trainers' engines, from a folder that run.sh wrote.
 
-    python compare.py FOLDER [FOLDER...]     # a table for each: they hold different models or settings
+    python compare.py FOLDER [FOLDER...]     # one table each, because models or settings differ
 
-Reads every *.json (`memtune sweep --json`) and *.jsonl (eager.py) of the folder, highest peak first. `× none` is against
-`none` of the same side. Beside each row of memtune's stand the fastest others, eager and compiled, that need no more
-memory than it. Below the table: whether both sides began with the same loss, which they do when weights and inputs are
-the same, and what failed.
+Reads every *.json (`memtune sweep --json`) and *.jsonl (eager.py) of the folder. The highest peak comes first. `× none`
+refers to `none` of the same side. Each row of memtune names the fastest others, eager and compiled, that need no more
+memory. Below the table it prints the failures, and whether both sides start with the same loss. With equal weights and
+inputs they do.
 """
 
 import argparse
@@ -36,16 +36,16 @@ class Row(NamedTuple):
 
     @property
     def peak(self) -> Optional[float]:
-        """GiB; PyTorch counts none on a CPU."""
+        """GiB. None on a CPU, where PyTorch does not count memory."""
         return self.trial["peak_bytes"]["allocated"] / 2**30 if self.trial["peak_bytes"] else None
 
 
 def read(folder: Path) -> List[Row]:
-    """The last measurement of each strategy."""
+    """Returns the last measurement of each strategy."""
     rows = []
     for path in sorted(folder.glob("*.json")):
         for trial in json.loads(path.read_text())["trials"]:
-            # disk-2GiB.json was measured under another budget, which means nothing to `none`.
+            # disk-2GiB.json was measured under another budget, which does not affect `none`.
             suffix = "" if trial["strategy"] == "none" or path.stem == "memtune" else f" ({path.stem})"
             rows.append(Row(trial["strategy"] + suffix, "memtune", trial))
     for path in sorted(folder.glob("*.jsonl")):
@@ -71,7 +71,7 @@ def gradients(row: Row) -> str:
 
 
 def moved(row: Row) -> List[str]:
-    """Out of the device, of that on to the disk, the share of copies under compute, and what held the step up."""
+    """Bytes offloaded, bytes of these written to disk, overlap of the copies, and stalls."""
     transfer = row.trial.get("transfer")
     if not transfer or not transfer["out_bytes"]:
         return ["-"] * 4
@@ -96,7 +96,7 @@ def cells(row: Row, rows: List[Row]) -> List[str]:
 
 
 def first_losses(rows: List[Row]) -> List[str]:
-    """Whether both sides start from the same loss, by the strategy `none`."""
+    """Reports whether both sides start with the same loss under the strategy `none`."""
     ours, theirs = none_of(rows, True), none_of(rows, False)
     if not ours or not theirs:
         return []

@@ -1,13 +1,14 @@
-"""PyTorch and the trainers' engines on the models of model.py: what memtune is compared with.
+"""Measures PyTorch and the trainers' engines on the models of model.py, for comparison with memtune.
 
     python eager.py --export build/bench/model.pt                      # TorchScript, bf16, and inputs.safetensors
     python eager.py --weights build/bench/model.pt --json eager.jsonl  # measures every strategy
     python eager.py --strategy none trl+full --gradients
     python eager.py --strategy none full --model tiny --device cpu --dtype fp32
 
-Each strategy runs in a process of its own: 4 warm-up steps, then the peak statistics are reset and 8 steps timed, each
-from before the forward to after a device synchronise behind the loss read-out; fused AdamW, lr 1e-4, gradients set to
-None, default allocator. The JSON is a line for each, with the fields of the trials of `memtune sweep --json`.
+Each strategy runs in its own process: 4 warm-up steps, a reset of the peak statistics, then 8 timed steps. A time
+starts before forward and ends after the loss is read and the device is synchronised. Settings: fused AdamW, lr 1e-4,
+gradients set to None, default allocator. The JSON has one line per strategy, with the fields of the trials of `memtune
+sweep --json`.
 """
 
 import argparse
@@ -35,7 +36,7 @@ from strategies import Around
 
 
 def write_model(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, path: str):
-    """As TorchScript, and the batch, named as forward's argument, beside it."""
+    """Writes the model as TorchScript, and next to it the batch, named like forward's argument."""
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, exist_ok=True)
     torch.jit.script(model).save(path)
@@ -44,7 +45,7 @@ def write_model(model: torch.nn.Module, x: torch.Tensor, y: torch.Tensor, path: 
 
 
 def export(options):
-    """The model and the batch that measure() uses."""
+    """Writes the model and the batch that measure() uses."""
     model = build(options.model, options.length).to(dtype_of(options.dtype))
     write_model(model, *make_batch(model, options.batch, options.length), options.export)
     parameters = sum(p.numel() for p in model.parameters())
@@ -55,14 +56,14 @@ def export(options):
 def load_model(options) -> torch.nn.Module:
     if not options.weights:
         return build(options.model, options.length).to(dtype_of(options.dtype)).to(options.device)
-    with torch.device(options.device):  # what is drawn there is overwritten, so it need only be fast
+    with torch.device(options.device):  # these random weights are overwritten, so only speed matters
         model = build(options.model, options.length).to(dtype_of(options.dtype))
     model.load_state_dict(torch.jit.load(options.weights, map_location=options.device).state_dict())
     return model
 
 
 def forward_backward(model, x, y, around: Around) -> torch.Tensor:
-    """The logits die before the backward."""
+    """Frees the logits before backward."""
     with around.step:
         with around.model:
             logits = model(x)
@@ -73,7 +74,7 @@ def forward_backward(model, x, y, around: Around) -> torch.Tensor:
 
 
 def gradients(model, x, y, around: Around) -> Dict[str, torch.Tensor]:
-    """Those of one batch, on the CPU."""
+    """Gradients of one batch, on the CPU."""
     torch.manual_seed(1)
     forward_backward(model, x, y, around)
     result = {name: p.grad.cpu() for name, p in model.named_parameters()}
@@ -99,7 +100,8 @@ def set_deterministic(on: bool):
 
 
 def apply(name: str, model, x, y, options):
-    """The strategy's contexts, and its gradients against the untouched model's under deterministic kernels."""
+    """The strategy's contexts, and its gradients compared with those of the unchanged model, with deterministic
+    kernels."""
     if not options.gradients:
         return strategies.apply(name, model), {"compared": False}
     set_deterministic(True)
@@ -111,7 +113,7 @@ def apply(name: str, model, x, y, options):
 
 
 def timed(step: Callable[[], float], options) -> Dict[str, Any]:
-    """A trial's figures of `options.steps` steps behind `options.warmup` others; a step returns its loss."""
+    """Figures of a trial: `options.steps` measured steps after `options.warmup` others. A step returns its loss."""
     on_cuda = options.device == "cuda"
     if on_cuda:
         torch.cuda.empty_cache()
@@ -125,7 +127,7 @@ def timed(step: Callable[[], float], options) -> Dict[str, Any]:
         losses.append(step())
         synchronize(options.device)
         times.append((time.perf_counter() - start) * 1e3)
-    median = statistics.median(times)  # as memtune's: of an even number the mean of the middle two
+    median = statistics.median(times)  # as in memtune: for an even number the mean of the middle two
     peak = {"allocated": torch.cuda.max_memory_allocated(), "reserved": torch.cuda.max_memory_reserved()}
     return {"outcome": "ok", "reason": "",
             "step_ms": {"median": median, "low": min(times), "high": max(times), "samples": times},
@@ -149,14 +151,14 @@ def measure(name: str, options) -> Dict[str, Any]:
 
 
 def measure_here(name: str, options) -> Dict[str, Any]:
-    """measure(), whose failure is a result: out of memory, a missing engine, an engine's own error."""
+    """Calls measure(). A failure is a result: out of memory, a missing engine, an error of the engine."""
     signal.alarm(options.limit)  # an engine that hangs ends this process
     warnings.filterwarnings("ignore")
     try:
         package = strategies.package_of(name)
         if name in strategies.TRAINERS and options.device == "cpu":
             raise MissingPeer(f"the engine of {package} needs a CUDA device")
-        # DISCO leaves its files to a process that ends in another way.
+        # DISCO removes its files only at a normal end of the process.
         with tempfile.TemporaryDirectory(dir=options.scratch, ignore_cleanup_errors=True) as tempfile.tempdir:
             return {"package": package, **measure(name, options)}
     except MissingPeer as error:
@@ -168,7 +170,7 @@ def measure_here(name: str, options) -> Dict[str, Any]:
 
 
 def measure_apart(name: str, options) -> Dict[str, Any]:
-    """measure_here() in a process of its own: a fork, so torch is imported once. The parent must not touch CUDA."""
+    """Calls measure_here() in a forked process, so torch is imported once. The parent must not use CUDA."""
     setting = {key: getattr(options, key) for key in ("model", "batch", "length", "dtype", "steps", "warmup")}
     trial = {"strategy": name, "setting": setting, "package": ""}
     with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as process:

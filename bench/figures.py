@@ -1,11 +1,11 @@
-"""The tables of results/README.md, and what README.md and pages of docs quote of them, from the answers in results/raw.
+"""Writes the tables of results/README.md and the figures quoted in README.md and docs, from the answers in results/raw.
 
     python bench/figures.py            # prints each block
     python bench/figures.py --write    # puts them into the documents
-    python bench/figures.py --check    # exit code 1 if a document has another block, or none has it (a test)
+    python bench/figures.py --check    # exit code 1 if a block differs or is in no document (a test)
 
-A block stands between <!-- NAME --> and <!-- /NAME --> in any of the documents. Times are medians of the kept samples,
-by one function for both sides: for an even number the mean of the middle two.
+A block is between <!-- NAME --> and <!-- /NAME --> in any of the documents. Times are medians of the kept samples. One
+function computes them for both sides: for an even number, the mean of the middle two.
 """
 
 import argparse
@@ -30,7 +30,7 @@ ENGINES = {"axolotl-sac": "axolotl, attention offloaded", "axolotl-hidden": "axo
 
 
 def ms(trial: dict) -> float:
-    """Checks the figure that the tool wrote, too."""
+    """The median. Checks that the tool wrote the same figure."""
     median = statistics.median(trial["step_ms"]["samples"])
     if abs(median - trial["step_ms"]["median"]) > 1e-3 * median:
         raise SystemExit(f"{trial['strategy']}: the answer says {trial['step_ms']['median']} ms, its samples {median}")
@@ -63,7 +63,7 @@ def same(what: str, found: Set[str]) -> str:
 
 
 def setup(folder: Path) -> str:
-    """The machine and the programs; every answer has to name the same."""
+    """The machine and the programs. Every answer must name the same ones."""
     answers = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     others = trials(folder / "peers.jsonl")
     setting = next(record for record in records(folder) if record["kind"] == "setting")
@@ -81,7 +81,7 @@ def setup(folder: Path) -> str:
 
 
 def transcript(folder: Path) -> str:
-    """The command, which the report names last, the table, and what is recommended."""
+    """The command, which is the last line of the report, the table, and the recommendation."""
     parts = (folder / "sweep.txt").read_text().rstrip().split("\n\n")
     command = parts[-1][parts[-1].index("$ "):].replace("\n ", " \\\n    ")
     shown = [parts[0], parts[1]] + [part for part in parts if part.startswith(" Recommended")]
@@ -90,7 +90,7 @@ def transcript(folder: Path) -> str:
 
 
 def budgets(folder: Path) -> str:
-    """The fastest plan that fits each budget beside the fastest of all fixed strategies of the same call."""
+    """For each budget the fastest plan that fits, and the fastest fixed strategy of the same call."""
     answers = [json.loads(path.read_text()) for path in sorted(folder.glob("budget-*.json"))]
     fixed = trials(folder / "fixed.json")
     rows = [["budget, GiB", "memtune's plan, ms", "fastest fixed strategy, ms", "which"]]
@@ -104,7 +104,7 @@ def budgets(folder: Path) -> str:
 
 
 def peers(folder: Path) -> str:
-    """Every row of the others' engines in that call."""
+    """Every row of PyTorch and the trainers' engines in that call."""
     rows = [["PyTorch and the trainers' engines", "ms", "peak allocated, GiB", "peak reserved"]]
     for trial in sorted(trials(folder / "peers.jsonl"), key=lambda trial: -peak(trial)):
         rows.append([ENGINES[trial["strategy"]], f"{ms(trial):.1f}"]
@@ -113,7 +113,7 @@ def peers(folder: Path) -> str:
 
 
 def saves(folder: Path) -> str:
-    """Every way of saving, ours and theirs; the first save apart, which is cold."""
+    """Every way to save, memtune's and PyTorch's. The first save is cold and has its own column."""
     ways: Dict[str, dict] = {}
     for record in records(folder):
         if record["kind"] == "memtune" and record.get("blocked_ms") and record["strategy"] == "none":
@@ -148,7 +148,7 @@ def fixed(folder: Path) -> str:
 
 
 def predicted(folder: Path) -> str:
-    """What the planner predicted of each plan before it ran."""
+    """The planner's predictions for each plan, made before it ran."""
     rows = [["plan", "ms", "step predicted", "peak allocated, GiB", "peak predicted", "peak reserved",
              "peak on the device"]]
     for path in sorted(folder.glob("budget-*.json")):
@@ -162,7 +162,7 @@ def predicted(folder: Path) -> str:
 
 
 def spread(folder: Path) -> str:
-    """How much steps of one process differ, over both tables."""
+    """How much the steps of one process differ, in both tables."""
     found = trials(folder / "fixed.json") + trials(folder / "peers.jsonl")
     shares = [100 * (max(trial["step_ms"]["samples"]) - min(trial["step_ms"]["samples"])) / ms(trial) for trial in found]
     return (f"The slowest and the fastest step of a row differ by {statistics.median(shares):.1f} % in the median, by "
@@ -170,7 +170,7 @@ def spread(folder: Path) -> str:
 
 
 def beside(folder: Path) -> str:
-    """PyTorch's own of about the transcript's budget, in a sentence."""
+    """A sentence with PyTorch's own strategies that need about the budget of the transcript."""
     found = {trial["strategy"]: trial for trial in trials(folder / "peers.jsonl")}
     full, compiled = found["full"], found["compile-0.1"]
     return (f"There PyTorch's checkpointing of every block takes {ms(full):.1f} ms at {peak(full):.2f} GiB. `torch.compile` "
@@ -178,7 +178,7 @@ def beside(folder: Path) -> str:
 
 
 def disk(folder: Path) -> str:
-    """What the scratch disk writes by itself."""
+    """A sentence with the write rate of the scratch disk alone."""
     rates = [rate for record in records(folder) if record["kind"] == "raw disk" for rate in record["gb_per_s"].values()]
     size = next(record["bytes"] for record in records(folder) if record["kind"] == "raw disk") / 1e9
     return (f"The state has {size:.2f} GB: parameters and AdamW's moments. The disk by itself writes {min(rates):.2f} to "

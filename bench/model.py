@@ -1,17 +1,18 @@
-"""Reference models in plain PyTorch: what eager.py measures and what memtune loads as TorchScript.
+"""Reference models in plain PyTorch. eager.py measures them, and memtune loads them as TorchScript.
 
-Five kinds, because memory strategies break on different things:
+There are five kinds, because memory strategies fail on different things:
 
     Llama    decoder with grouped-query attention; the benchmark model. Saves transposed views of its weights,
              tensors shared by several ops (the input of wq/wk/wv), and strided views (q, k, v).
     GPT      GPT-2-like decoder: dropout (recomputation must replay it) and an output head tied to the embedding.
     ViT      vision transformer, ViT-H/14 by default (632 M parameters): layer norm, GELU, biases, no mask.
-    MoE      decoder whose MLPs are experts (top-2 of 8): shapes depend on the data, a recompute must route alike.
-    ConvNet  residual convolutions with batch norm (running statistics) and in-place ReLU (saved outputs are
-             overwritten by nobody, but the op itself writes into its input).
+    MoE      decoder whose MLPs are experts (top-2 of 8): shapes depend on the data, and a recompute must use the
+             same routes.
+    ConvNet  residual convolutions with batch norm (running statistics) and in-place ReLU (nothing overwrites its
+             saved output, but the op itself writes into its input).
 
 Every model has `layers` (the repeated blocks, called with the hidden state first) and `output` (the head), can be
-compiled by torch.jit.script, traced and exported, and makes the same weights from the same seed on every machine.
+compiled by torch.jit.script, traced and exported. The same seed gives the same weights on every machine.
 
     model = build("bench")                       # Llama, 1.10 B parameters
     x, y = make_batch(model, batch=4, length=4096, device="cuda")
@@ -211,7 +212,7 @@ class Expert(nn.Module):
 
 
 class MoEBlock(nn.Module):
-    """Pre-norm decoder block whose MLP is the weighted sum of a token's two best experts; no token is dropped."""
+    """Pre-norm decoder block. Its MLP is the weighted sum of a token's two best experts. No token is dropped."""
 
     def __init__(self, d: int, h: int, kv: int, f: int, experts: int):
         super().__init__()
@@ -234,7 +235,7 @@ class MoEBlock(nn.Module):
 
 
 class MoE(Llama):
-    """Llama with experts. The defaults have 0.91 B parameters, of which a token meets 0.30 B."""
+    """Llama with experts. The defaults have 0.91 B parameters, and 0.30 B of them are active per token."""
 
     def __init__(self, vocab: int = 32000, d: int = 1024, n: int = 12, h: int = 16, kv: int = 4, f: int = 2752,
                  t: int = 4096, experts: int = 8):
@@ -296,9 +297,9 @@ MODELS = {
 
 
 def build(name: str, length: int = 0, seed: int = 0) -> nn.Module:
-    """A named model in float32 on the CPU, in training mode, its weights drawn from `seed`.
+    """Builds a named model in float32 on the CPU, in training mode, with random weights from `seed`.
 
-    length  longest sequence of a decoder, side of an image; 0 takes the model's default.
+    length  longest sequence of a decoder, or side of an image; 0: the model's default.
     """
     if name not in MODELS:
         raise SystemExit(f"unknown model '{name}'; known: {', '.join(MODELS)}")
@@ -314,7 +315,7 @@ def takes_images(model: nn.Module) -> bool:
 
 
 def make_batch(model: nn.Module, batch: int, length: int, device: str = "cpu", seed: int = 0) -> Tuple[Tensor, Tensor]:
-    """Random input and target. Decoders: both are the same tokens. Else: images in the model's dtype, labels."""
+    """Random input and target. For decoders both are the same tokens, else images in the model's dtype and labels."""
     torch.manual_seed(seed)
     if takes_images(model):
         dtype = next(model.parameters()).dtype

@@ -1,10 +1,10 @@
-"""The trainers' own offload engines, executed from their released packages without what those packages import.
+"""Loads the trainers' own offload engines from their released packages, without the packages' other imports.
 
-Each engine is one file. Loggers, version tests and classes that it only tests against are stood in for; nothing of the
-engine is copied or changed. So the wheels, unpacked into a folder on PYTHONPATH, are enough:
+Each engine is one file, neither copied nor changed. Stubs replace loggers, version tests and classes that it uses only
+in type checks. So it is enough to unpack the wheels into a folder on PYTHONPATH:
 
     pip install --no-deps --target PEERS torchtune==0.6.1 trl==1.16.0 axolotl==0.19.0 ms_swift==4.6.0
-    PYTHONPATH=PEERS python peers.py          # says which of them load here
+    PYTHONPATH=PEERS python peers.py          # prints which of them load here
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from typing import Dict, Tuple
 
 TESTED = {"torchtune": "0.6.1", "trl": "1.16.0", "axolotl": "0.19.0", "ms_swift": "4.6.0"}
 
-# Package, and the files to execute in this order: the last is the engine, the others are what it imports of its own.
+# Package, and the files to execute in this order: the engine is last, after the files that it imports from its package.
 ENGINES: Dict[str, Tuple[str, ...]] = {
     "torchtune": ("torchtune", "torchtune/training/_activation_offloading.py"),
     "trl": ("trl", "trl/models/activation_offloading.py"),
@@ -39,7 +39,7 @@ CLASSES = ("NF4Tensor", "TiedLinear", "GradientCheckpointingLayer", "TrainerCall
 
 
 class MissingPeer(RuntimeError):
-    """A package is not there, or is another one than expected; the text says what to install."""
+    """A package is missing, or is not the expected one. The text names what to install."""
 
 
 def no(*args) -> bool:
@@ -51,10 +51,10 @@ def yes(*args) -> bool:
 
 
 def names():
-    """What the engines import from the modules that are stood in for: one table for all of them."""
+    """Stubs for everything that the engines import, in one table."""
     return {**{name: type(name, (), {}) for name in CLASSES},
             "get_logger": lambda *args: logging.getLogger("peer"),
-            "virtual_memory": lambda: SimpleNamespace(percent=0.0),  # the engines only warn by it
+            "virtual_memory": lambda: SimpleNamespace(percent=0.0),  # the engines use it only for warnings
             "is_torch_version": yes, "is_torch_npu_available": no, "is_torch_musa_available": no}
 
 
@@ -67,7 +67,7 @@ def stand_ins() -> Dict[str, ModuleType]:
 
 @contextlib.contextmanager
 def imported(modules: Dict[str, ModuleType]):
-    """The modules can be imported by their names inside; what these names meant before is back afterwards."""
+    """Inside, the modules can be imported by their names. Afterwards the previous modules are restored."""
     before = {name: sys.modules.get(name) for name in modules}
     sys.modules.update(modules)
     try:
@@ -99,7 +99,7 @@ def version(package: str) -> str:
 
 
 def load(name: str) -> ModuleType:
-    """The engine's module, executed anew."""
+    """Executes the module of the engine again and returns it."""
     package, *files = ENGINES[name]
     installed = version(package)
     own = {file[:-len(".py")].replace("/", "."): None for file in files}

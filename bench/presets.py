@@ -1,12 +1,12 @@
-"""memtune's presets beside the engines that they stand for, on one GPU: how near peak and step come.
+"""Compares memtune's presets with the engines that they emulate, by peak and step time on one GPU.
 
     python presets.py --out FOLDER                        # B4 T4096 of the decoder
     python presets.py --out FOLDER --preset offload:trl checkpoint:hf-offload
-    python presets.py --out FOLDER --device cpu           # that it runs; engines need a GPU
+    python presets.py --out FOLDER --device cpu           # to check that it runs; engines need a GPU
 
-Both sides train the same weights on the same batch, by eager.py and by `memtune sweep`. A difference is the preset's
-figure less the engine's, in percent of the engine's. The exit code is 1 when one is beyond the goal: 2 % of the peak,
-5 % of the step. The trainers' packages are found as peers.py says.
+eager.py and `memtune sweep` train the same weights on the same batch. A difference is the preset's figure minus the
+engine's, in percent of the engine's. The exit code is 1 if one exceeds its goal: 2 % of the peak, 5 % of the step.
+peers.py describes how the trainers' packages are found.
 """
 
 import argparse
@@ -22,9 +22,9 @@ import strategies
 HERE = Path(__file__).resolve().parent
 PEAK_GOAL, STEP_GOAL = 2.0, 5.0  # percent
 
-# By preset: the strategy of strategies.py that runs the engine.
+# For each preset the strategy of strategies.py that runs the engine.
 PRESETS = {
-    "none": "none", "checkpoint:full": "full",  # how near the two programs are without an engine
+    "none": "none", "checkpoint:full": "full",  # the difference of the two programs without an engine
     "offload:torchtune": "torchtune", "checkpoint:full+offload:torchtune": "torchtune+full",
     "offload:trl": "trl", "checkpoint:full+offload:trl": "trl+full", "offload:swift": "swift",
     "checkpoint:axolotl-hidden": "axolotl-hidden", "checkpoint:hf-offload": "hf-offload",
@@ -60,7 +60,7 @@ def difference(ours: float, theirs: float) -> float:
 
 
 def row(preset: str, ours: Optional[Dict], theirs: Optional[Dict]) -> Dict:
-    """Cells, and whether the preset misses its goal."""
+    """Returns the cells, and whether the preset misses its goal."""
     cells = {"preset": preset, "engine": PRESETS[preset]}
     for who, trial in (("preset", ours), ("engine", theirs)):
         if not trial or trial["outcome"] != "ok":

@@ -1,18 +1,18 @@
-"""Exported plans beside PyTorch's own ways, eager and compiled, in one process; each row is printed as it is done.
+"""Compares exported plans with PyTorch's own strategies, eager and compiled, in one process. Prints each row at once.
 
     python bench/python_plan.py bench/plans/dear-13.json bench/plans/floor.json --memtune build/release/bin/memtune \\
         --limits 21.6 12.4 --json python_plan.json --time-limit 480
     python bench/python_plan.py planned.py --weights build/bench/model.pt --eager --only full planned --rounds 2
     python bench/python_plan.py checkpoint:cheap --memtune build/ci/bin/memtune --model tiny --dtype fp32 --device cpu
 
-A plan file or a strategy is swept and exported first; a file of `memtune export --trainer python` is taken as it is.
-The first plan (of files: --compiled, which `export --compile` writes) is run compiled too, at each of --budgets: what
-its blocks may leave on the device is then as much more, or less, as the budget is than its own peak. Rows come by
-importance; behind --time-limit none begins.
+A plan file or a strategy is swept and exported first. A file of `memtune export --trainer python` is used unchanged.
+The first plan also runs compiled, at each of --budgets; for files, --compiled names the one that `export --compile`
+wrote. The bytes that its blocks may keep on the device then change by the difference between the budget and its own
+peak. Rows are in order of importance. No row starts after --time-limit.
 
-A row: the strategy is put to work, `--warmup` steps, `--steps` timed ones each behind a device synchronise, and it is
-taken away again. Gradients are those of one batch against `none`'s, of eager rows under deterministic kernels; compiled
-kernels round otherwise. save-on-cpu is torch's own, around full checkpoints: copies that wait.
+For a row the strategy is applied, runs `--warmup` steps and `--steps` timed ones with a device synchronise each, and is
+removed. Gradients of one batch are compared with those of `none`. Eager rows use deterministic kernels for that;
+compiled kernels round differently. save-on-cpu is torch's own around full checkpoints. Its copies are synchronous.
 """
 
 import argparse
@@ -40,18 +40,18 @@ from strategies import Around
 
 
 GIB = 1 << 30
-BUDGETS = (22.5, 21.4, 20.3, 17.1, 15.1, 13.6, 12.25)  # of the model `bench` at its own batch
+BUDGETS = (22.5, 21.4, 20.3, 17.1, 15.1, 13.6, 12.25)  # for the model `bench` at its default batch
 
 
 class Row(NamedTuple):
     name: str
-    make: Callable  # of the model: a context that puts the strategy to work
+    make: Callable  # model -> context in which the strategy applies
     compiled: bool = False
-    limit: Optional[float] = None  # GiB that its peak is to keep
+    limit: Optional[float] = None  # GiB; the most that its peak may be
 
 
 def over_full(model: torch.nn.Module):
-    """torch.compile of checkpointed layers."""
+    """torch.compile over checkpointed layers."""
     strategies.checkpoint_layers(model.layers)
     for layer in model.layers:
         layer.compile()
@@ -59,9 +59,9 @@ def over_full(model: torch.nn.Module):
 
 @contextlib.contextmanager
 def own(change: Callable, model: torch.nn.Module) -> Iterator[Around]:
-    """One of strategies.py, which change the layers for good: what they set is taken back."""
+    """One of strategies.py. They change the layers permanently, so their changes are undone here."""
     import torch._functorch.config as functorch
-    torch._dynamo.reset()  # it does not see that the budget has changed
+    torch._dynamo.reset()  # it does not notice a change of the budget
     try:
         yield change(model) or Around()
     finally:
@@ -99,7 +99,7 @@ def exported(path: str, number: int):
 
 
 def export(options, folder: str) -> List[str]:
-    """Files of the plans: those that are no files yet are swept and exported by memtune."""
+    """Files of the plans. memtune sweeps and exports those that are not files yet."""
     wanted = [p for p in options.plan if not p.endswith(".py")]
     if not wanted:
         return options.plan
@@ -128,7 +128,7 @@ def export(options, folder: str) -> List[str]:
 
 
 def rows(options, files: List[str]) -> List[Row]:
-    """By importance."""
+    """The rows, in order of importance."""
     result = [Row("none", lambda m: own(strategies.none, m))]
     modules = [exported(path, number) for number, path in enumerate(files)]
     for path, module, limit in zip(files, modules, options.limits + [None] * len(files)):
@@ -142,7 +142,7 @@ def rows(options, files: List[str]) -> List[Row]:
             data = copy.deepcopy(first)
             more = int(budget * GIB) - first["peak_bytes"]
             data["compile"]["left_bytes"] = max(0, data["compile"]["left_bytes"] + more)
-            data["min_bytes"] = data["min_bytes"] if options.device == "cuda" else 0  # so that a tiny model moves some
+            data["min_bytes"] = data["min_bytes"] if options.device == "cuda" else 0  # so a tiny model offloads some
             result.append(Row(f"compiled at {budget:.4g}", lambda m, data=data: planned(compiled, data, m), True,
                               budget))
     known = {"compile": strategies.compiled(), "compile over full": over_full, "full": strategies.full,
@@ -162,7 +162,7 @@ def free(options):
 
 
 def turn(row: Row, model, batch, optimizer, plain, options) -> Dict[str, Any]:
-    """Figures of a row, and of its first turn (`plain` is given) its gradients."""
+    """Figures of a row, and its gradients in its first turn, for which `plain` is given."""
     found = {}
     if plain is not None and not row.compiled:
         set_deterministic(True)
@@ -200,7 +200,7 @@ def turn(row: Row, model, batch, optimizer, plain, options) -> Dict[str, Any]:
 
 
 def compared(found: Dict[str, Any], plain: Dict[str, Any]) -> Dict[str, Any]:
-    """With those of `none`, which are put there by the first row."""
+    """Compares gradients with those of `none`. The first row stores them in `plain`."""
     if not plain:
         plain.update(found)
     return compare(plain, found)
@@ -265,7 +265,7 @@ def main() -> int:
             else:
                 try:
                     taken = turn(row, model, batch, optimizer, plain if number == 0 else None, options)
-                except Exception as error:  # out of memory, a compiler's: a line of the table
+                except Exception as error:  # out of memory, or a compiler's error: a line of the table
                     taken = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
             model.zero_grad(set_to_none=True)
             old = results.setdefault(row.name, {})

@@ -1,13 +1,13 @@
-"""A state that two ranks saved while they trained: what it cost them, and whether other numbers of ranks go on from it with
-its bits.
+"""Saves the training state on two ranks. Measures the cost, and checks that other numbers of ranks resume from the same
+bits.
 
     python bench/rank_states.py FOLDER                                 # two GPUs
     python bench/rank_states.py FOLDER --device cpu --model tiny --seq 64
 
-Costs: `memtune run --ranks 2 --save overlapped` beside the same run without saves. Bits: two ranks, one rank, and four on
-CPUs go on from each other's states with a learning rate of 0, under which a step leaves parameters as they are; what each
-saves has to be the first one's, number by number, read by torch.distributed.checkpoint. The first has weights of a file,
-which the others have not: what they do not load is drawn anew. Needs transformers.
+Costs: `memtune run --ranks 2 --save overlapped` compared with the same run without saves. Bits: two ranks, one rank,
+and on CPUs four resume from each other's states. Their learning rate is 0, so a step does not change the parameters.
+Each must save the same numbers as the first, read by torch.distributed.checkpoint. The first run has weights from a
+file. The others have none, so a tensor that they fail to load gets other random numbers. Needs transformers.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def newest(folder: Path) -> Path:
 
 
 def parameters(state: Path, like: Dict[str, torch.Tensor]) -> Dict[str, torch.Tensor]:
-    """As rows of bytes. Several ranks save rows of numbers."""
+    """Parameters as rows of bytes. Several ranks save rows of numbers."""
     several = len(list(state.glob("*.safetensors"))) > 1
     tensors = {name: torch.empty_like(tensor.flatten() if several else tensor) for name, tensor in like.items()}
     dcp.load(tensors, storage_reader=dcp.HuggingFaceStorageReader(str(state)))
@@ -62,7 +62,7 @@ def costs(options):
 
 
 def models(folder: Path):
-    """With weights, and without."""
+    """The model with weights, and without."""
     import transformers
     config = transformers.LlamaConfig(hidden_size=256, intermediate_size=1024, num_hidden_layers=6, num_attention_heads=4,
                                       num_key_value_heads=2, vocab_size=4096)
@@ -94,7 +94,7 @@ def bits(options):
         other = parameters(state, like)
         return [name for name in first if not torch.equal(first[name], other[name])]
 
-    matrices = {name for name, tensor in like.items() if tensor.dim() > 1}  # norms begin as ones everywhere
+    matrices = {name for name, tensor in like.items() if tensor.dim() > 1}  # norms are always initialised to ones
     assert set(differing(newest(options.folder / "drawn-alone"))) == matrices, "what is not loaded would not be seen"
     for state in states:
         different = differing(state)

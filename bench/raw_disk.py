@@ -1,9 +1,8 @@
-"""What the disk does by itself: a new file past the page cache, eight requests in flight, synced.
+"""Measures the disk alone: writes a new file past the page cache with eight requests in flight, and syncs it.
 
     python raw_disk.py FOLDER --bytes 6628000000
 
-In two ways, with the file's room asked for ahead and without. The bytes are random, so that no disk
-compresses them.
+It runs with and without preallocation of the file. The bytes are random, so that no disk compresses them.
 """
 
 import argparse
@@ -20,12 +19,12 @@ IN_FLIGHT, PIECE, SECTOR = 8, 8 << 20, 4096
 
 
 class Writer(threading.Thread):
-    """Writes every piece whose number it draws."""
+    """Takes the next number and writes the piece with that number, until none is left."""
 
     def __init__(self, file: int, size: int, numbers):
         super().__init__()
         self.file, self.size, self.numbers, self.error = file, size, numbers, None
-        self.piece = mmap.mmap(-1, PIECE)  # begins at a page
+        self.piece = mmap.mmap(-1, PIECE)  # page-aligned
         self.piece.write(os.urandom(PIECE))
 
     def run(self):
@@ -49,8 +48,8 @@ def open_file(path: Path) -> int:
 
 
 def write_once(path: Path, size: int, ahead: bool) -> Tuple[float, float]:
-    """Seconds from the file's making to the end of its sync, and of its removal."""
-    numbers = itertools.count()  # next() is one step for Python's threads
+    """Seconds from creating the file to the end of its sync, and seconds to remove it."""
+    numbers = itertools.count()  # next() is atomic for Python's threads
     writers: List[Writer] = [Writer(-1, size, numbers) for _ in range(IN_FLIGHT)]
     start = time.perf_counter()
     file = open_file(path)
@@ -75,7 +74,7 @@ def write_once(path: Path, size: int, ahead: bool) -> Tuple[float, float]:
 
 
 def measure(folder: Path, size: int) -> Dict[str, Any]:
-    """Each way's rate, and what removing the file took at most."""
+    """The rate with and without preallocation, and the longest removal of the file."""
     size = -(-size // SECTOR) * SECTOR
     path, rates, removals = folder / f"raw-disk-{os.getpid()}", {}, []
     for name, ahead in (("plain", False), ("preallocated", True)):

@@ -1,13 +1,14 @@
-"""Models as people train them (torchvision, timm, transformers, peft; full size, random weights): the training step of
-Python eager and of its checkpointing, then the same model under memtune: those of transformers from the folder that
-save_pretrained wrote, with peft's adapter, the others traced.
+"""Compares the training step of popular models (torchvision, timm, transformers, peft; full size, random weights) in
+eager Python, with and without checkpointing, with memtune's. memtune reads models of transformers from the folder that
+save_pretrained wrote, with peft's adapter. The others are traced.
 
     python bench/real_models.py FOLDER                     # all of them
     python bench/real_models.py FOLDER llama llama_lora --rounds 3
-    python bench/real_models.py FOLDER --device cpu        # tiny ones, to see that it runs
+    python bench/real_models.py FOLDER --device cpu        # tiny ones, to check that it runs
 
-Of each model FOLDER/NAME holds the model, inputs.safetensors, eager.jsonl and memtune.json, of which compare.py makes the
-table; printed below it: memtune's gradients against Python's of the same batch, and what tracing adds to a step.
+FOLDER/NAME holds the model, inputs.safetensors, eager.jsonl and memtune.json. compare.py makes the table from them.
+Below it are printed the difference of memtune's gradients from Python's for the same batch, and the cost of tracing per
+step.
 """
 
 import argparse
@@ -51,13 +52,13 @@ def llama(tiny: bool) -> nn.Module:
 
 
 def lora(model: nn.Module) -> nn.Module:
-    """Over all projections; its factors stay in float32, as peft leaves them."""
+    """Adds LoRA to all projections. Its factors stay in float32, as in peft."""
     import peft
     projections = [f"{name}_proj" for name in ("q", "k", "v", "o", "gate", "up", "down")]
     config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=projections, task_type="CAUSAL_LM")
     model = peft.get_peft_model(model, config)
     for name, parameter in model.named_parameters():
-        if ".lora_B." in name:  # while it is zero, A has no gradient to compare
+        if ".lora_B." in name:  # while B is zero, the gradient of A is zero
             nn.init.normal_(parameter, std=0.01)
     return model
 
@@ -78,7 +79,7 @@ def gpt2(tiny: bool) -> nn.Module:
 def qwen3_moe(tiny: bool) -> nn.Module:
     size = dict(vocab_size=1000, hidden_size=64, moe_intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
                 head_dim=16, num_experts=8)
-    if not tiny:  # 1.1 billion parameters, of which each token takes a quarter
+    if not tiny:  # 1.1 billion parameters, a quarter of them active per token
         size = dict(vocab_size=32000, hidden_size=1024, moe_intermediate_size=768, num_hidden_layers=12,
                     num_attention_heads=16, head_dim=64, num_experts=32)
     return causal_lm("qwen3_moe", num_key_value_heads=4, num_experts_per_tok=4, norm_topk_prob=True,
@@ -96,10 +97,10 @@ def timm_model(name: str) -> nn.Module:
 
 
 class Case(NamedTuple):
-    build: Callable[[bool], nn.Module]  # of whether it is to be tiny
+    build: Callable[[bool], nn.Module]  # argument: whether to build a tiny one
     batch: int
-    blocks: str = ""  # of images' models, what Python's checkpointing goes over: children of modules whose name ends so
-    tokens: Tuple[int, int] = (0, 0)  # length and vocabulary; none: images
+    blocks: str = ""  # image models: Python checkpoints the children of modules whose name ends so
+    tokens: Tuple[int, int] = (0, 0)  # length and vocabulary; zeros: images
     dtype: str = ""  # of the parameters; else float32
     autocast: bool = True  # to bf16
     adapter: Optional[Callable[[nn.Module], nn.Module]] = None
@@ -119,7 +120,7 @@ CASES = {
 
 
 def batch_of(case: Case, options) -> Dict[str, Tensor]:
-    """Named as forward's arguments, and the target."""
+    """Inputs, named as forward's arguments, and the target."""
     generator = torch.Generator().manual_seed(1)
     count = 2 if options.tiny else case.batch
     if not case.tokens[0]:
@@ -131,7 +132,7 @@ def batch_of(case: Case, options) -> Dict[str, Tensor]:
 
 
 def checkpoint_blocks(model: nn.Module, blocks: str):
-    """Each block's forward runs again in the backward, as transformers, timm and FSDP's wrappers have it."""
+    """Recomputes each block in backward, as transformers, timm and FSDP's wrappers do."""
     for name, module in list(model.named_modules()):
         if name.split(".")[-1] not in blocks.split():
             continue
@@ -142,20 +143,21 @@ def checkpoint_blocks(model: nn.Module, blocks: str):
 
 
 def as_loaded(model: nn.Module, folder: Path, dtype: str) -> nn.Module:
-    """Written and read again, as who fine-tunes has it: cast by hand, its rotary frequencies were rounded too."""
+    """Writes the model and reads it, as in fine-tuning. A cast of the built model would also round rotary
+    frequencies."""
     import transformers
     (model.bfloat16() if dtype else model).save_pretrained(folder)
     return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
 
 
 def plain(name: str) -> str:
-    """Of an adapter's parameter, as its file has it."""
+    """Name of an adapter's parameter in the adapter's file."""
     return name.replace(".default.", ".")
 
 
 class Eager:
-    """The model on the device, its batch, and a training step as the trainers have it. Writes what memtune is to read:
-    of a language model the folder of save_pretrained, of the others a trace."""
+    """The model on the device, its batch, and a training step like the trainers'. Writes the model for memtune:
+    language models as a folder of save_pretrained, the others as a trace."""
 
     def __init__(self, name: str, folder: Path, options):
         self.case, self.options, self.folder = CASES[name], options, folder
@@ -186,7 +188,7 @@ class Eager:
             checkpoint_blocks(self.model, self.case.blocks)
 
     def gradients(self) -> Dict[str, Tensor]:
-        """By deterministic kernels, with the random numbers of memtune's --seed 0; on the CPU."""
+        """Gradients on the CPU, from deterministic kernels and the random numbers of memtune's --seed 0."""
         set_deterministic(True)
         torch.manual_seed(0)
         self.loss().backward()
@@ -211,7 +213,7 @@ class Eager:
 
 
 def run_eager(name: str, folder: Path, options):
-    """In a process of its own: memtune gets the whole device after it."""
+    """Runs eager Python in its own process, so that memtune has the whole device afterwards."""
     warnings.filterwarnings("ignore")
     eager = Eager(name, folder, options)
     options.batch = len(next(iter(eager.batch.values())))
@@ -242,7 +244,7 @@ def run_memtune(name: str, folder: Path, options):
 
 
 def read_reference(path: Path) -> Dict[str, Tensor]:
-    """docs/reference/files.md, "Reference"."""
+    """Gradients of the reference file. Its format is in docs/reference/files.md, "Reference"."""
     first, raw = 24, path.read_bytes()
     directory = struct.unpack_from("<Q", raw, 8)[0]
     result = {}
@@ -255,7 +257,7 @@ def read_reference(path: Path) -> Dict[str, Tensor]:
 
 
 def against_python(folder: Path) -> str:
-    """The largest difference of a parameter is told as a share of its largest gradient."""
+    """Reports the largest difference of each parameter as a share of its largest gradient."""
     python = torch.load(folder / "gradients.pt")
     ours = read_reference(next((folder / "run").glob("reference-*.bin")))
     if set(python) != set(ours):

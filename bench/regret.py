@@ -1,12 +1,12 @@
-"""How far the planner's plan is from the best there is: every plan of a small model's space is run, and the planner's own
-under several budgets beside them, in one sweep whose rounds take turns.
+"""Measures how far the planner's plan is from the best one. Runs every plan of a small model's space, and the planner's
+own plans under several budgets, in one sweep with interleaved rounds.
 
     python3 bench/regret.py FOLDER                       # a decoder of two blocks, 36 plans
     python3 bench/regret.py FOLDER --device cpu
 
-The space is what the planner chooses from, --most ways for each block. A budget's regret is the measured time of its plan
-over the least measured one of those whose measured peak keeps it. Medians of single runs differ by chance, and the least
-of many is the luckiest: "again" measures the two alone, taking turns, and is the figure that counts.
+The space has the planner's options, at most --most of them per block. The regret of a budget is the measured time of
+its plan divided by the shortest measured time among plans whose measured peak fits it. Medians of single runs vary by
+chance, and the minimum of many is biased. "again" measures only the two, interleaved, and is the figure that counts.
 """
 
 import argparse

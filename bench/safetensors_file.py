@@ -1,4 +1,4 @@
-"""Writes a safetensors file with torch alone."""
+"""Writes a safetensors file. Needs only torch."""
 
 import ctypes
 import json

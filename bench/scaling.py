@@ -1,12 +1,13 @@
-"""How memtune's engines grow with the sequence and the depth of a decoder: bytes moved against paper, time, host time.
+"""Measures how memtune's engines scale with the sequence length and depth of a decoder: bytes offloaded compared with
+the computed bytes, step time, host time.
 
     python scaling.py FOLDER                                       # needs a CUDA device; one table, in Markdown
     python scaling.py FOLDER --device cpu --width 64 --lengths 64 128 --blocks 4 8
 
-One sweep of memtune for each depth, over all lengths for the first and over one for the others. On paper
-a block's input is batch x T x width x 2 bytes, of which `checkpoint:full,inputs=host` moves one a block and
-`offload:stream` everything that a block saves. `engine ms` is the host's time in the engines, without the ops that a
-recompute issues again and with waiting where an engine has to.
+Each depth is one sweep of memtune: the first over all lengths, the others over one. A block's input has batch x T x
+width x 2 bytes. `checkpoint:full,inputs=host` offloads one input per block, `offload:stream` everything that a block
+saves. `engine ms` is host time in the engines. It excludes ops that a recompute issues and includes the waits of an
+engine.
 """
 
 import argparse
@@ -25,14 +26,14 @@ FULL, STREAM = "checkpoint:full,inputs=host", "offload:stream"
 STRATEGIES = ("none", FULL, STREAM, "checkpoint:cheap")
 COLUMNS = ("blocks", "T", "strategy", "ms", "peak GiB", "moved MiB", "on paper", "ratio", "hidden", "engine ms",
            "of the step")
-VOCABULARY, HEAD, LEAST = 8192, 64, 1 << 20  # memtune leaves smaller values on the device
+VOCABULARY, HEAD, LEAST = 8192, 64, 1 << 20  # memtune keeps smaller activations on the device
 MLP = 4  # times the width
 
 
 def on_paper(strategy: str, blocks: int, length: int, width: int) -> int:
-    """Bytes out of the device in a step of batch 1 in bf16."""
+    """Computed bytes that a step offloads, for batch 1 in bf16."""
     hidden, heads = 2 * length * width, width // HEAD
-    # Input, both norms' outputs, q, k, v and output of all heads, residual sum; gate, silu, up, product; log-sum-exp.
+    # Input, outputs of both norms, q, k, v and output of all heads, residual sum; gate, silu, up, product; log-sum-exp.
     saved = 8 * [hidden] + 4 * [MLP * hidden] + [4 * heads * length]
     if strategy == FULL:
         return blocks * hidden if hidden >= LEAST else 0
@@ -59,7 +60,7 @@ def sweep(blocks: int, lengths: List[int], options) -> List[Dict[str, Any]]:
     subprocess.run(list(map(str, command)), stdout=subprocess.DEVNULL, check=True)
     model.unlink()
     trials = json.loads(result.read_text())["trials"]
-    return [{"sequence": lengths[0], **trial} for trial in trials]  # one length alone is no axis
+    return [{"sequence": lengths[0], **trial} for trial in trials]  # with one length, trials have no sequence field
 
 
 def cells(trial: Dict[str, Any], blocks: int, options) -> List[str]:

@@ -1,16 +1,16 @@
-"""memtune --ranks beside FSDP2 of PyTorch (fully_shard of each layer and of the model), alone, over full checkpoints,
-with ms-swift's groups, with float32 shards that are gathered in bf16 and reduced in float32 ("mixed"), and with shards
-and optimizer on the host ("on-host"), in one run: each rank a GPU, and a batch of its own.
+"""Compares memtune --ranks with PyTorch's FSDP2 (fully_shard of each layer and of the model) in one run. Each rank has
+its own GPU and batch. FSDP2 runs alone, over full checkpoints, with ms-swift's groups, with float32 shards gathered in
+bf16 and reduced in float32 ("mixed"), and with shards and optimizer in CPU memory ("on-host").
 
     PYTHONPATH=PEERS python bench/sharded.py FOLDER                            # peers, strategies, budgets; prints a table
     PYTHONPATH=PEERS python bench/sharded.py FOLDER --only memtune --strategies none checkpoint:full
-    python bench/sharded.py FOLDER --table                                     # of what lies there
-    python bench/sharded.py FOLDER --device cpu                                # a tiny one over Gloo, to see that it runs
+    python bench/sharded.py FOLDER --table                                     # from the records in FOLDER
+    python bench/sharded.py FOLDER --device cpu                                # tiny, over Gloo, to check that it runs
 
-Plans for the budgets are made on paper, by `memtune plan --from` of the recorded step of `none`, and run in one sweep: what
-`sweep --budget` does, without the known strategies beside each and without what it learns from a plan that ran. FOLDER gets
-the model, peers.jsonl, memtune.json, plan-N.json and plans.json. A row's time is the slowest rank's median, its peak the
-highest rank's; × none is of FSDP2's, where that was measured.
+`memtune plan --from` predicts the plans for the budgets from the recorded step of `none`, and one sweep runs them.
+`sweep --budget` would also run the known strategies for each budget, and correct its predictions after a plan ran.
+FOLDER gets the model, peers.jsonl, memtune.json, plan-N.json and plans.json. A row has the median time of the slowest
+rank and the highest peak of all ranks. × none refers to FSDP2's `none` if that was measured.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from model import MODELS, build, dtype_of, loss_fn, make_batch
 HERE = Path(__file__).resolve().parent
 GIB = 1 << 30
 PEERS = ("none", "full", "swift", "swift+full", "mixed", "on-host")
-# By the peer, as flags of memtune.
+# Flags of memtune for each peer.
 WAYS = {"mixed": ("--shard-dtype", "float32", "--reduce-dtype", "float32"), "on-host": ("--shard-offload",)}
 STRATEGIES = ("none", "checkpoint:full", "checkpoint:full,inputs=host", "checkpoint:cheap", "offload:group",
               "offload:stream")
@@ -41,10 +41,10 @@ COLUMNS = ("row", "by", "ms", "× none", "peak GiB", "collectives ms", "of it ex
            "step predicted", "peak predicted")
 
 
-# --- FSDP2, a process a rank of torchrun's ----------------------------------------------------------------------------
+# --- FSDP2, one process per rank, started by torchrun -----------------------------------------------------------------
 
 def shard(model: torch.nn.Module, name: str):
-    """In the order of the trainers: checkpoints, shards, then lets the engine look for the sharded layers."""
+    """In the trainers' order: adds checkpoints, shards, then lets the engine find the sharded layers."""
     from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
     how = {"mixed": {"mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)},
            "on-host": {"offload_policy": CPUOffloadPolicy()}}.get(name, {})
@@ -109,12 +109,12 @@ def peer_command(name: str, options) -> List[str]:
 
 
 def with_threads(options) -> Dict[str, str]:
-    """As many to a rank as memtune gives one, where torchrun would give it one: an optimizer on the host takes them."""
+    """Gives each rank as many threads as memtune does, for an optimizer on the CPU. torchrun would give it one."""
     return {"OMP_NUM_THREADS": str(max(1, os.cpu_count() // options.ranks)), **os.environ}
 
 
 def measure_collectives(name: str, options) -> Dict:
-    """How much of a peer's collectives is hidden: its traced steps under `memtune profile`, in a run of their own."""
+    """Overlap of a peer's collectives, from traced steps of a separate run under `memtune profile`."""
     answer = options.folder / f"profile-{name}.json"
     subprocess.run(shlex.split(options.memtune) + [
         "profile", "--json", str(answer), "--out", str(options.folder / f"profile-{name}"), "--warmup", "3", "--steps", "2",

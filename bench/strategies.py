@@ -1,4 +1,4 @@
-"""Ways to spend less activation memory on a model of model.py: PyTorch's own and those of the trainers' engines.
+"""Strategies that save activation memory on a model of model.py: PyTorch's own and those of the trainers' engines.
 
     around = apply("trl+full", model)     # changes the layers' forward in place
     with around.step:
@@ -6,9 +6,9 @@
             logits = model(x)
         loss_fn(logits, y).backward()
 
-An engine's context lies around what its trainer puts it around: torchtune's around the model only, those of TRL and
-axolotl around forward, loss and backward. The hidden state is a checkpoint's only input, as in the trainers, whose
-layers get the rest by keyword.
+An engine's context covers the same code as in its trainer: in torchtune only the model, in TRL and axolotl forward,
+loss and backward. The hidden state is the only input of a checkpoint, as in the trainers. Their layers get the other
+arguments by keyword.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import peers
 
 
 class Around(NamedTuple):
-    """The contexts of a step."""
+    """Contexts of a step."""
 
     model: ContextManager = contextlib.nullcontext()
     step: ContextManager = contextlib.nullcontext()
@@ -64,7 +64,7 @@ def checkpoint_layers(layers, use_reentrant: bool = False, **options):
     replace_forward(layers, recomputed)
 
 
-# PyTorch's own. A strategy returns its contexts, or nothing when it has none.
+# PyTorch's own. A strategy returns its contexts, or nothing if it has none.
 
 def none(model):
     pass
@@ -87,7 +87,7 @@ def op_matmul(model):
 
 
 def titan_full(model):
-    """torchtitan's FullAC: the whole layer runs again."""
+    """torchtitan's FullAC: recomputes the whole layer."""
     checkpoint_layers(model.layers, early_stop=False)
 
 
@@ -96,7 +96,7 @@ def titan_selective(model):
 
 
 def uniform(layers: int):
-    """Megatron-LM's method of that name: so many layers in a row are one checkpoint."""
+    """Megatron-LM's method `uniform`: a checkpoint covers that many consecutive layers."""
 
     def apply(model):
         for first in range(0, len(model.layers), layers):
@@ -116,7 +116,7 @@ def uniform(layers: int):
 
 
 def hf_offload(model):
-    """transformers' checkpoints with offload: the inputs that they save go to host memory."""
+    """Checkpoints of transformers with offload: their saved inputs go to CPU memory."""
 
     def offloaded(forward):
         def run(x, *rest):
@@ -129,7 +129,7 @@ def hf_offload(model):
 
 
 def compiled(budget: Optional[float] = None):
-    """torch.compile of each layer; the budget is the partitioner's share of what it would keep."""
+    """torch.compile of each layer. The budget is the share of activations that the partitioner may keep."""
 
     def apply(model):
         import torch._functorch.config as functorch
@@ -140,10 +140,10 @@ def compiled(budget: Optional[float] = None):
     return apply
 
 
-# The trainers'.
+# The trainers' engines.
 
 def over_full(strategy):
-    """An engine over checkpointed layers."""
+    """Runs an engine over checkpointed layers."""
 
     def apply(model):
         checkpoint_layers(model.layers)
@@ -191,7 +191,7 @@ def axolotl_disco(model):
 
 
 def swift(checkpointing: bool):
-    """ms-swift's groups, one a layer, without the FSDP wrappers by which its entry point finds the layers."""
+    """ms-swift's groups, one per layer, without the FSDP wrappers by which its entry point finds the layers."""
 
     def apply(model):
         engine = peers.load("swift")
@@ -217,7 +217,7 @@ STRATEGIES = {**PYTORCH, **TRAINERS}
 
 
 def package_of(name: str) -> str:
-    """"torch 2.11.0+cu130", "trl 1.16.0": whose strategy it is. MissingPeer when that is not there."""
+    """The package of the strategy, as "torch 2.11.0+cu130" or "trl 1.16.0". Raises MissingPeer if it is missing."""
     if name in PYTORCH:
         return f"torch {torch.__version__}"
     engine = name.removesuffix("+full")

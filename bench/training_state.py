@@ -1,13 +1,13 @@
-"""What saving the training state costs: memtune run beside torch.save and torch.distributed.checkpoint, in one run.
+"""Compares the cost of saving the training state in one run: memtune run, torch.save and torch.distributed.checkpoint.
 
-    python training_state.py FOLDER                                   # one GPU; 1.10 B parameters, 6.63 GB a state
-    python training_state.py FOLDER --part ours --save overlapped     # or a part of it
-    python training_state.py FOLDER --device cpu                      # a tiny model, to see that it runs
+    python training_state.py FOLDER                                   # one GPU; 1.10 B parameters, 6.63 GB per state
+    python training_state.py FOLDER --part ours --save overlapped     # only a part of it
+    python training_state.py FOLDER --device cpu                      # a tiny model, to check that it runs
 
-FOLDER gets training-state.jsonl, a record a line, and training-state.md, the table; both grow as it goes. In order: the
-disk by itself; memtune's `sync` saves, of which follow the steps between the others' saves, so that each is over before
-the next begins; a run without saves; the other ways; the first of them under --under, beside sync there; the peers; the
-disk again. What would end behind --limit is shortened or left out, and said to be.
+FOLDER gets training-state.jsonl, one record per line, and training-state.md, the table. Both grow during the run. The
+order is: the disk alone; memtune's `sync` saves; a run without saves; the other ways to save; the first of them and
+`sync` under --under; the peers; the disk again. The durations of `sync` set the number of steps between later saves, so
+that each save ends before the next begins. Parts that would exceed --limit are shortened or left out, with a note.
 """
 
 import argparse
@@ -29,22 +29,22 @@ import raw_disk
 import training_state_table
 
 HERE = Path(__file__).resolve().parent
-SETTLING = 3  # first steps of a run, which tell nothing
-QUIET = 3  # steps without a save, behind each
-MARGIN = 1.25  # how much longer than sync's longest another save may take
-START_S = 12.0  # of memtune run, until its first step; then what it took last
-END_S = 20.0  # for the disk by itself at the end
+SETTLING = 3  # first steps of a run, which do not count
+QUIET = 3  # steps without a save, after each save
+MARGIN = 1.25  # how much longer than the longest save of sync another save may take
+START_S = 12.0  # estimate for memtune run until its first step; later the last measured time
+END_S = 20.0  # for the disk alone at the end
 
 
 class Bench:
-    """One run of everything; what it found is in the records."""
+    """One run of all parts. The results are in `records`."""
 
     def __init__(self, options):
         self.options = options
         self.began = time.monotonic()
         self.records: List[Dict[str, Any]] = []
         self.start_s = START_S
-        self.remove_s = 0.0  # that removing a state takes
+        self.remove_s = 0.0  # time to remove a state
         self.work = options.folder / "work"
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
@@ -103,11 +103,11 @@ class Bench:
             self.train(way, "none", every, self.options.saves)
 
     def ours_end_s(self) -> float:
-        """Seconds that memtune's runs may still take."""
+        """Remaining seconds for memtune's runs."""
         return self.left_s() - (self.options.peers_limit if "peers" in self.options.part else 0)
 
     def train(self, way: str, strategy: str, every: int, saves: int) -> Optional[Dict[str, Any]]:
-        """One memtune run with as many saves as there is time for; its record, unless it failed."""
+        """One memtune run with as many saves as the time allows. Returns its record, unless it failed."""
         last = next((r for r in reversed(self.records) if r.get("strategy") == strategy and "step_ms" in r), None)
         seconds = (every * last["step_ms"] + (last["blocked_ms"][0] if way == "sync" else 0)) / 1e3 if last else 0
         fit = int((self.ours_end_s() - self.start_s) / seconds) - 1 if seconds else saves
@@ -128,7 +128,7 @@ class Bench:
         return record
 
     def run_memtune(self, way: str, strategy: str, every: int, steps: int) -> Dict[str, Any]:
-        """The answer's JSON with wall_s and peak_rss_bytes, or {"error": why there is none}."""
+        """Returns the JSON of the answer with wall_s and peak_rss_bytes, or {"error": reason}."""
         out = self.work / "run"
         saving = [] if way == "never" else ["--save", way, "--save-every", every, "--keep-last", 1]
         command = [self.options.memtune, "run", "--model", self.work / "model.pt", "--inputs",
@@ -139,7 +139,7 @@ class Bench:
         if (self.work / "answer.json").exists():
             answer.update(json.loads((self.work / "answer.json").read_text()))
             (self.work / "answer.json").unlink()
-            answer.pop("error", None)  # a save's, which is told with it
+            answer.pop("error", None)  # the error of a save, which is in the record of the save
         shutil.rmtree(out, ignore_errors=True)
         os.sync()
         return answer
@@ -176,7 +176,7 @@ def gpu_name() -> str:
 
 
 def run_child(command: List[str], said: Path, limit_s: float) -> Dict[str, Any]:
-    """Wall seconds and the largest resident set of a process among it and its children; "error" where it failed."""
+    """Wall seconds, and the largest resident set of the process and its children. "error" if it failed."""
     start = time.monotonic()
     with open(said, "w") as file:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=file)
@@ -199,12 +199,12 @@ def spent_s(answer) -> float:
 
 
 def steps_between(record, remove_s: float) -> int:
-    """Steps from save to save, so that each is over before the next, the removal of an older state included."""
+    """Number of steps between saves, so that each save and removal of an older state ends before the next save."""
     return math.ceil(MARGIN * (max(record["durable_ms"]) + remove_s * 1e3) / record["step_ms"]) + QUIET
 
 
 def figures(answer) -> Dict[str, Any]:
-    """Of a TrainingResult: what each save took, and the steps with and without one on its way."""
+    """Figures of a TrainingResult: durations of the saves, and of steps with and without a save in progress."""
     saves = [save for save in answer["saves"] if not save.get("error")]
     meanwhile, quiet, late = step_times(answer)
     return {"blocked_ms": [save["blocked_ms"] for save in saves], "durable_ms": [save["durable_ms"] for save in saves],
@@ -218,8 +218,8 @@ def figures(answer) -> Dict[str, Any]:
 
 
 def step_times(answer):
-    """Times of the steps that began while a save was on its way, of all others, and how many saves outlasted their
-    interval. A save's clock begins when training is blocked."""
+    """Times of steps that began during a save, times of the other steps, and how many saves outlasted their interval.
+    The clock of a save starts when training is blocked."""
     saves = {save["step"]: save for save in answer["saves"]}
     meanwhile, quiet, late, left_ms = [], [], 0, 0.0
     for step, ms in enumerate(answer["times_ms"]):

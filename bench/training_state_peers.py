@@ -1,13 +1,14 @@
 """Saving the training state (parameters and AdamW moments) with torch.save and torch.distributed.checkpoint (DCP).
 
-For each way, several times in a row, since some fail or slow down only at their second save: how long training is
-blocked, how long until the save returns as done and until it is on the disk (sync), and the steps meanwhile.
+Saves several times in each way, because some fail or slow down only at the second save. Measures how long training is
+blocked, how long until the save reports completion and until it is on the disk (sync), and the steps meanwhile.
 
-    python training_state_peers.py --folder /data/scratch            # 1.10 B parameters, 6.63 GB of state
-    python training_state_peers.py --way async-staged --verify       # is what was saved the state of one moment?
+    python training_state_peers.py --folder /data/scratch            # 1.10 B parameters, state of 6.63 GB
+    python training_state_peers.py --way async-staged --verify       # is the saved state that of one moment?
     python training_state_peers.py --device cpu
 
-A JSON object a line: first the setting, then one a save. One process, one rank. training_state.py calls this.
+Prints one JSON object per line: first the setting, then one per save. One process, one rank. training_state.py calls
+this.
 """
 
 import argparse
@@ -34,13 +35,13 @@ class Trainer:
 
     def __init__(self, options):
         self.device = options.device
-        with torch.device(options.device):  # draws the weights there, which is faster
+        with torch.device(options.device):  # random weights are faster there
             self.model = build(options.model, options.length).to(dtype_of(options.dtype))
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=True)
         self.batch = make_batch(self.model, options.batch, options.length, options.device)
 
     def step(self) -> float:
-        """One training step; its milliseconds."""
+        """Runs one training step and returns its milliseconds."""
         start = time.perf_counter()
         x, y = self.batch
         loss_fn(self.model(x), y).backward()
@@ -59,7 +60,7 @@ class Trainer:
 
 
 def tensors(state, prefix=""):
-    """(name, tensor) of a nested dictionary."""
+    """Yields (name, tensor) of a nested dictionary."""
     for key, value in state.items():
         name = f"{prefix}{key}"
         if isinstance(value, dict):
@@ -68,15 +69,15 @@ def tensors(state, prefix=""):
             yield name, value
 
 
-# Ways: each takes the state and a folder and returns None, or the future of an asynchronous save.
+# Ways to save: each takes the state and a folder and returns None, or the future of an asynchronous save.
 
 def writer(folder):
     return dcp.FileSystemWriter(folder, thread_count=8)
 
 
 class Staged:
-    """async_save through a stager with pinned, shared memory, in a thread or in a process of its own. One stager for all
-    saves, or a new one each: torch 2.11's raises KeyError when it stages a second time."""
+    """async_save through a stager with pinned, shared memory, in a thread or in its own process. Uses one stager for
+    all saves, or a new one for each, because the one of torch 2.11 raises KeyError when it stages a second time."""
 
     def __init__(self, kind, keep: bool):
         self.kind = kind
@@ -104,7 +105,7 @@ WAYS = {
 
 
 def upload(pending):
-    """The future of the written files: async_save returns it, or a pair of futures (staging, upload)."""
+    """The future of the written files. async_save returns it, or a pair of futures (staging, upload)."""
     return pending if hasattr(pending, "result") else pending.upload_completion
 
 
@@ -136,7 +137,7 @@ def reset_peak():
 
 
 def peak_rss() -> int:
-    """Of this process, since reset_peak()."""
+    """Peak of the resident set of this process since reset_peak()."""
     line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) * 1024
 
@@ -176,7 +177,7 @@ def tell(**record):
 
 
 def save_several_times(trainer, way, options, end):
-    """Ends before a save that would probably end behind `end`."""
+    """Stops before a save that would probably end after `end`."""
     folder, longest = os.path.join(options.folder, f"peer-{way}"), 10.0
     for i in range(options.saves):
         start = time.monotonic()
@@ -185,7 +186,7 @@ def save_several_times(trainer, way, options, end):
         record = dict(way=way, save=i + 1)
         try:
             record.update(save_once(trainer, way, folder, options.verify))
-        except Exception as error:  # a way that fails is a result
+        except Exception as error:  # a failure is a result
             record["error"] = f"{type(error).__name__}: {error}"[:300]
         shutil.rmtree(folder, ignore_errors=True)
         tell(**record)
@@ -246,7 +247,7 @@ def main():
         trainer = Trainer(options)
         return write_model(trainer.model.cpu(), *trainer.batch, options.export)
     measure(options)
-    os._exit(0)  # stagers and savers keep threads and processes that do not end by themselves
+    os._exit(0)  # threads and processes of stagers and savers do not end by themselves
 
 
 if __name__ == "__main__":

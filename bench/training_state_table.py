@@ -1,6 +1,6 @@
-"""The records of training_state.py as a page of Markdown, and what of them misses its goal.
+"""Writes the records of training_state.py as a Markdown page, with the goals that they miss.
 
-    python training_state_table.py FOLDER     # again, from FOLDER/training-state.jsonl
+    python training_state_table.py FOLDER     # rewrites the page from FOLDER/training-state.jsonl
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any, Dict, List, NamedTuple, Optional
 COLUMNS = ("by", "way", "under", "saves", "blocked ms: first", "median", "largest", "last", "durable ms: median",
            "largest", "× disk", "step ms", "meanwhile", "slower", "GB", "host GB", "RSS GB")
 BLOCKED_MS, OF_SYNC, OF_DISK, SLOWER = 60.0, 0.04, 1.15, 0.03
-AS_THE_FIRST, NOISE_MS = 1.10, 1.0  # within which the last save is as good as the first
+AS_THE_FIRST, NOISE_MS = 1.10, 1.0  # tolerances within which the last save is as good as the first
 
 Record = Dict[str, Any]
 
@@ -40,7 +40,8 @@ class Row(NamedTuple):
 
 
 def same_losses(record: Record, records: List[Record]) -> Optional[bool]:
-    """Whether the curve is that of the run without saves, as far as that went; None: not as far as a save."""
+    """Whether the losses equal those of the run without saves, as far as that went. None: it ended before the first
+    save."""
     without = next((r["loss"] for r in records if r.get("way") == "never" and "loss" in r), [])
     count = min(len(without), len(record["loss"]))
     if not record["saved_steps"] or record["saved_steps"][0] >= count:
@@ -89,7 +90,7 @@ def disk_gb_per_s(records: List[Record]) -> float:
 
 
 class Goals:
-    """Of one of memtune's ways, and whether its numbers meet them."""
+    """The goals of one of memtune's ways to save, and whether its numbers meet them."""
 
     def __init__(self, way: str, rows: List[Row], rate: float):
         self.way, self.rows, self.rate = way, rows, rate

@@ -1,10 +1,10 @@
-"""Which saved tensors TRL's engine keeps on the device, because it takes them for ones that are on their way.
+"""Lists the saved tensors that TRL's engine keeps on the device, because it takes them for tensors already offloaded.
 
     PYTHONPATH=PEERS python bench/trl_repeats.py           # the decoder, B4 T4096, on a GPU
 
-The engine knows a tensor by its storage's address, and holds of one that is not contiguous a contiguous copy, not that
-storage. Here each tensor that it meets again is told apart: the same storage, or another at the address of one that is
-gone.
+The engine identifies a tensor by the address of its storage. For a tensor that is not contiguous it holds a contiguous
+copy instead of that storage. This program classifies each tensor that the engine recognises: the same storage, or
+another one at the address of a freed one.
 """
 
 import collections

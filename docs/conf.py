@@ -1,6 +1,6 @@
-"""Settings of the site, which scripts/site builds with Sphinx out of the Markdown that is read on GitHub as well.
+"""Settings of the site. scripts/site builds it with Sphinx from the Markdown that GitHub also shows.
 
-The source folder is the root of the repository, so that links between docs/, bench/ and the root are those of GitHub.
+The source folder is the root of the repository, so links between docs/, bench/ and the root work as on GitHub.
 """
 
 import pathlib
@@ -16,13 +16,13 @@ version = release = re.search(r"project\(memtune VERSION ([\d.]+)", (ROOT / "CMa
 extensions = ["myst_parser"]
 root_doc = "docs/index"
 include_patterns = ["docs/**.md", "bench/results/**.md", "bench/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
-# Sphinx walks every folder that is not named here.
+# Sphinx reads every folder that is not listed here.
 exclude_patterns = ["build", "memtune-run", ".*", "cli", "cmake", "core", "gui", "profiles", "scripts", "tests", "shared"]
 
-myst_heading_anchors = 4  # as GitHub has them: a link may lead to a heading
+myst_heading_anchors = 4  # as on GitHub, links may lead to headings
 smartquotes = False  # flags begin with two hyphens
 highlight_language = "none"
-suppress_warnings = ["misc.highlighting_failure"]  # an example may leave something out
+suppress_warnings = ["misc.highlighting_failure"]  # examples may be incomplete
 
 html_theme = "furo"
 pygments_style = "default"

@@ -1,9 +1,9 @@
-"""A training command as people have them: axolotl's own training.
+"""A typical training command: axolotl's own training.
 
     python axolotl_sft.py axolotl_sft.yml            # a config of axolotl
     python axolotl_sft.py axolotl_sft.yml --tiny     # a small model, on a CPU
 
-Model, tokenizer and tokens go into the config's base_model, a folder made when there is none.
+Model, tokenizer and tokens go into the config's base_model, a folder that is created if it is missing.
 """
 
 import json
@@ -12,7 +12,7 @@ import pathlib
 import sys
 
 os.environ.setdefault("AXOLOTL_DO_NOT_TRACK", "1")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")  # read when they are imported
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # the libraries read it when they are imported
 
 import torch
 import transformers

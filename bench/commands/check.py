@@ -1,5 +1,6 @@
-"""What memtune measured of commands beside what their scripts' own clocks say, and the recommended one once more by
-hand: a table for bench/results, and exit code 1 where a step differs by over 1 % or a peak by a byte.
+"""Compares memtune's measurements of commands with the clocks of their scripts. With --hand it also runs the
+recommended command without memtune. Prints a table for bench/results. Exit code 1 if a step differs by over 1 %, or a
+peak by a byte.
 
     python check.py SWEEP_FOLDER SWEEP.json [--hand]
 """
@@ -16,9 +17,9 @@ GIB = 1 << 30
 
 
 def own_figures(log: str, warmup: int, steps=None):
-    """ms of the measured steps and peak in bytes, of the slowest rank's clock and the highest peak. A clock's first
-    interval ends with the second step."""
-    clocks = [json.loads(text) for text in re.findall(r'{"own_clock_ms".*?}', log)]  # behind a progress bar, perhaps
+    """Milliseconds of the measured steps on the slowest rank, and the highest peak in bytes. A clock's first interval
+    ends with the second step."""
+    clocks = [json.loads(text) for text in re.findall(r'{"own_clock_ms".*?}', log)]  # a progress bar may precede it
     if not clocks:
         return None
     times = [clock["own_clock_ms"][warmup - 1:][:steps] for clock in clocks]
@@ -32,7 +33,7 @@ def row(folder: Path, trial: dict, settings: dict) -> tuple:
     own = own_figures((folder / "log.txt").read_text(errors="replace"), settings["warmup"], settings["steps"])
     if not own:
         return f"| {name} | {ms:.2f} | no clock of its own | | | | |", False
-    # The script's own interval of the last has the beginning of tracing in it.
+    # The last interval of the script's clock includes the start of tracing.
     compared = settings["steps"] - 1
     own_ms, own_peak = statistics.median(own[0][:compared]), own[1]
     apart = statistics.median(trial["step_ms"]["samples"][:compared]) / own_ms - 1
@@ -44,7 +45,7 @@ def row(folder: Path, trial: dict, settings: dict) -> tuple:
 
 
 def by_hand(answer: dict, settings: dict):
-    """The recommended command as a person would start it, without memtune."""
+    """Runs the recommended command without memtune, as a user would start it."""
     best = next(trial for trial in answer["trials"] if trial["recommended"])
     for trial in (answer["trials"][0], best):
         done = subprocess.run(trial["command"], text=True, capture_output=True)

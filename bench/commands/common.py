@@ -1,5 +1,5 @@
-"""What the training scripts of this folder share: a Llama of 0.9 B parameters with random weights, made-up tokens, a
-clock of their own. Nothing of memtune is in them."""
+"""Shared by the training scripts of this folder: a Llama of 0.9 B parameters with random weights, random tokens, and a
+clock. The scripts do not use memtune."""
 
 import json
 import os
@@ -62,8 +62,8 @@ def tokenizer():
 
 
 class Clock:
-    """Milliseconds from one optimizer step to the next, printed at the end with the most memory that was allocated. That
-    is read at each step: a trainer may reset PyTorch's own peak."""
+    """Milliseconds from one optimizer step to the next, printed at the end with the peak of allocated memory. The peak
+    is read at each step, because a trainer may reset PyTorch's peak."""
 
     def __init__(self):
         self.ends, self.peak = [], 0
@@ -96,7 +96,7 @@ def for_trainer(clock: Clock):
 
 
 def arguments(kinds: tuple, folder: str):
-    """Of a YAML file, or of the command line behind what a short run on one device takes."""
+    """Arguments from a YAML file, or from the command line after defaults for a short run on one device."""
     import transformers
 
     transformers.logging.set_verbosity_error()

@@ -1,4 +1,4 @@
-"""A plain loop under FSDP2, each block a unit: torchrun --nproc-per-node 2 fsdp2.py [--checkpoint] [--no-reshard]
+"""A plain loop under FSDP2, with one unit per block: torchrun --nproc-per-node 2 fsdp2.py [--checkpoint] [--no-reshard]
 
 --checkpoint checkpoints every block; --no-reshard keeps gathered parameters from forward to backward.
 """

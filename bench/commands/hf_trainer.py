@@ -1,6 +1,6 @@
-"""A training script as people have them: transformers' Trainer.
+"""A typical training script: the Trainer of transformers.
 
-    python hf_trainer.py [ARGS.yaml] [--gradient_checkpointing True ...]     # TrainingArguments, as the Trainer has them
+    python hf_trainer.py [ARGS.yaml] [--gradient_checkpointing True ...]     # TrainingArguments of the Trainer
     python hf_trainer.py --tiny True --max_steps 8 --use_cpu True
 """
 

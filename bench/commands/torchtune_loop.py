@@ -1,4 +1,4 @@
-"""A plain loop over torchtune's model with torchtune's own engines, chosen by the keys of its recipes.
+"""A plain loop that trains torchtune's model with torchtune's own engines. The keys of its recipes select the engines.
 
     python torchtune_loop.py ARGS.yaml [key=value ...]
 """
@@ -32,7 +32,7 @@ def build(config, shape: dict):
 
 
 def optimizer_of(config, model):
-    """Whose step() and zero_grad() the loop calls; with optimizer_in_bwd backward has done both."""
+    """The optimizer that the loop steps and resets. With optimizer_in_bwd, backward has already done both."""
     if not config.optimizer_in_bwd:
         return torchtune.config.instantiate(config.optimizer, model.parameters())
     each = {p: torchtune.config.instantiate(config.optimizer, [p]) for p in model.parameters()}

@@ -1,4 +1,4 @@
-"""A training script as people have them: TRL's SFTTrainer; with lora: true it trains an adapter of peft.
+"""A typical training script: TRL's SFTTrainer. With lora: true it trains a peft adapter.
 
     python trl_sft.py [ARGS.yaml] [--activation_offloading True ...]     # SFTConfig
     python trl_sft.py --tiny True --max_steps 8 --use_cpu True
@@ -32,7 +32,7 @@ def rows(vocabulary: int, length: int) -> datasets.Dataset:
 
 def main():
     size, adapter, training = arguments((Model, Adapter, trl.SFTConfig), "sft_out")
-    training.max_length, training.dataset_kwargs = size.tokens, {"skip_prepare_dataset": True}  # they are tokens already
+    training.max_length, training.dataset_kwargs = size.tokens, {"skip_prepare_dataset": True}  # already tokens
     model, clock = size.build(), Clock()
     trainer = trl.SFTTrainer(model=model, args=training, processing_class=tokenizer(), callbacks=[for_trainer(clock)],
                              train_dataset=rows(model.config.vocab_size, size.tokens), peft_config=adapter.config())

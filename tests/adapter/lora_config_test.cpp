@@ -35,7 +35,7 @@ std::string refusal(const std::string& fields) {
 
 }  // namespace
 
-TEST_CASE("a typed adapter has peft's defaults for what is left out, and all linear layers but the head") {
+TEST_CASE("a typed adapter has peft's defaults and adapts all linear layers but the head") {
   const LoraConfig lora = parse_lora("r=16");
   CHECK(lora.rank == 16);
   CHECK(lora.scale_of("q_proj") == 8.0 / 16);
@@ -44,7 +44,7 @@ TEST_CASE("a typed adapter has peft's defaults for what is left out, and all lin
   CHECK_FALSE(lora.adapts("lm_head", true));
 }
 
-TEST_CASE("targets are the last parts of a module's path, as peft matches them") {
+TEST_CASE("targets match the last parts of a module's path as in peft") {
   const LoraConfig lora = parse_lora("r=4,alpha=8,dropout=0.05,targets=q_proj+mlp.up_proj,rslora");
   CHECK(lora.adapts("model.layers.0.self_attn.q_proj", false));
   CHECK(lora.adapts("q_proj", true));
@@ -61,7 +61,7 @@ TEST_CASE("a pattern matches the whole path") {
   CHECK_FALSE(lora.adapts("layers.2.mlp.up_proj", false));
 }
 
-TEST_CASE("a pattern is Python's, and one that cannot be matched here is refused") {
+TEST_CASE("a pattern is a Python regex and one that is not supported is refused") {
   const LoraConfig lora = Adapter(R"("target_modules": "(?i).*\\.(?P<n>\\d+)\\.MLP\\..*\\Z")").read();
   CHECK(lora.adapts("layers.1.mlp.up_proj", false));
   CHECK_FALSE(lora.adapts("layers.x.mlp.up_proj", false));
@@ -69,7 +69,7 @@ TEST_CASE("a pattern is Python's, and one that cannot be matched here is refused
         "adapter_config.json: '(?<=a).*' has a group that looks behind, which is not built");
 }
 
-TEST_CASE("what is typed wrong is told in one line") {
+TEST_CASE("an error in --lora is reported in one line") {
   CHECK_THROWS_WITH_AS(parse_lora("rank=4"), "--lora: unknown key 'rank'. Known: r, alpha, dropout, targets, rslora",
                        UsageError);
   CHECK_THROWS_WITH_AS(parse_lora("r=0"), "--lora: r must be from 1 to 65536, not 0", UsageError);
@@ -81,7 +81,7 @@ TEST_CASE("what is typed wrong is told in one line") {
   CHECK_THROWS_WITH_AS(parse_lora("/no/such"), "--lora: no such file: /no/such", UsageError);
 }
 
-TEST_CASE("an adapter_config.json is read with its patterns, exclusions and layers") {
+TEST_CASE("an adapter_config.json is read with its patterns and exclusions and layers") {
   const LoraConfig lora = Adapter(R"("r": 8, "lora_alpha": 16, "lora_dropout": 0.1, "bias": "lora_only",
     "exclude_modules": ["layers.3.q_proj"], "layers_to_transform": [1, 3], "init_lora_weights": "gaussian",
     "rank_pattern": {"layers.1.q_proj": 2}, "alpha_pattern": {".*1\\.q_proj": 3}, "revision": null, "use_dora": false)")
@@ -97,7 +97,7 @@ TEST_CASE("an adapter_config.json is read with its patterns, exclusions and laye
   CHECK(lora.weights.empty());
 }
 
-TEST_CASE("an adapter that asks for what is not built is refused with its field") {
+TEST_CASE("an adapter setting that is not supported is refused with its field") {
   CHECK(refusal(R"("use_dora": true)").starts_with("adapter_config.json: use_dora true is not built"));
   CHECK(refusal(R"("modules_to_save": ["lm_head"])").find("modules_to_save [\"lm_head\"]") != std::string::npos);
   CHECK(refusal(R"("init_lora_weights": "pissa")").find("\"pissa\"") != std::string::npos);
@@ -108,7 +108,7 @@ TEST_CASE("an adapter that asks for what is not built is refused with its field"
   CHECK(refusal(R"("r": "8")").find("adapter_config.json.r must be an integer") != std::string::npos);
 }
 
-TEST_CASE("weights are looked for beside the file, and a request keeps whole paths") {
+TEST_CASE("adapter weights are found in the folder of the config and a request keeps full paths") {
   const Adapter adapter(R"("r": 2)");
   std::ofstream(adapter.path / "adapter_model.safetensors") << "x";
   CHECK(adapter.read().weights == adapter.path / "adapter_model.safetensors");

@@ -30,7 +30,7 @@ TEST_CASE("a pattern matches whole texts as Python's re.fullmatch does") {
     const char* text;
     bool matches;
   };
-  // As re.fullmatch of Python 3.11 answers.
+  // Results of re.fullmatch in Python 3.11.
   const std::vector<Case> cases = {{R"(.*\.(?P<layer>\d+)\.mlp\.(gate|up)_proj)", "layers.11.mlp.up_proj", true},
                                    {R"(.*\.(?P<layer>\d+)\.mlp\.(gate|up)_proj)", "layers.a.mlp.up_proj", false},
                                    {R"((?P<a>x+)-(?P=a)0)", "xx-xx0", true},
@@ -68,7 +68,7 @@ TEST_CASE("a pattern matches whole texts as Python's re.fullmatch does") {
   }
 }
 
-TEST_CASE("what std::regex cannot do is refused by its name, and what is no regular expression as such") {
+TEST_CASE("constructs that std::regex lacks are refused by name and invalid patterns as such") {
   CHECK(refusal("(?<=a)b") == "x: '(?<=a)b' has a group that looks behind, which is not built");
   CHECK(refusal("(?<!a)b") == "x: '(?<!a)b' has a group that looks behind, which is not built");
   CHECK(refusal("(?>a)b") == "x: '(?>a)b' has a group that is atomic, which is not built");

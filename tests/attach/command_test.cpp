@@ -1,4 +1,4 @@
-// A command may end in any way a process can; each comes back as one typed outcome, in time, with nothing left behind.
+// A command may end in any way that a process can. Each must give one outcome in time and leave no process.
 #include "core/measure/attach/command.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ struct Stage {
     settings.shutdown_timeout = 300ms;
   }
 
-  // A shell script that has `train` and `finished`.
+  // Runs a shell script that may call `train` and `finished`.
   CommandResult run(const std::string& script) {
     settings.command = {"sh", "-c", tests::kTrain + script, "sh", folder.path.string()};
     return measure_command(settings);
@@ -42,8 +42,7 @@ bool has_note(const CommandResult& result, const std::string& words) {
   return std::ranges::any_of(result.notes, [&](const auto& note) { return note.find(words) != std::string::npos; });
 }
 
-// The process that wrote its number there.
-// What has ended and waits for init to reap it runs no more.
+// Whether the process that wrote its id to the file still runs. A zombie that waits for init counts as ended.
 bool runs(const std::filesystem::path& file) {
   const std::string text = test::slurp(file);
   if (text.empty() || ::kill(static_cast<pid_t>(std::stol(text)), 0) != 0) return false;
@@ -53,7 +52,7 @@ bool runs(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a command that takes its steps gives their figures") {
+TEST_CASE("a command that takes all its steps gives its measurements") {
   Stage stage;
   std::vector<int64_t> told;
   stage.settings.progress = [&](int64_t step, int64_t steps) {
@@ -78,7 +77,7 @@ TEST_CASE("a command that takes its steps gives their figures") {
   CHECK(told.back() == 7);
 }
 
-TEST_CASE("records that cannot be true are no measurement") {
+TEST_CASE("implausible records are rejected and give no measurement") {
   const auto refusal = [](const std::string& step, const std::string& cuda = "false") {
     Stage stage;
     const CommandResult result =
@@ -102,7 +101,7 @@ TEST_CASE("records that cannot be true are no measurement") {
   CHECK(refusal(R"("ms": 5, "reserved": 1125899906842624)", "true").ends_with("and there are 8 TiB on a device"));
 }
 
-TEST_CASE("a device's memory is what its driver tells, where it does") {
+TEST_CASE("the memory of a device in the settings limits the plausible peaks") {
   Stage stage;
   stage.settings.device_bytes = 999;
   const CommandResult result =
@@ -111,7 +110,7 @@ TEST_CASE("a device's memory is what its driver tells, where it does") {
         "its records cannot be believed: step 1 has a peak of 1.95 KiB, and there are 999 B on a device");
 }
 
-TEST_CASE("of several ranks the slowest counts, and the highest peak") {
+TEST_CASE("figures of several ranks are those of the slowest step and the highest peak") {
   const CommandResult result = Stage().run("train 10 1 2 7; train 11 0 2 7; finished 10; finished 11");
   const result::Measurement& m = result.row.measurement;
   CHECK(m.outcome == Outcome::ok);
@@ -123,13 +122,13 @@ TEST_CASE("of several ranks the slowest counts, and the highest peak") {
   CHECK(m.ranks[1].step_ms.median == 6);
 }
 
-TEST_CASE("a rank that fails fails the command, whatever the others did") {
+TEST_CASE("a failed rank fails the command even if other ranks succeeded") {
   const CommandResult result = Stage().run("train 10 0 2 7; finished 10; train 11 1 2 3; exit 1");
   CHECK(result.row.measurement.outcome == Outcome::error);
   CHECK(result.row.measurement.reason.starts_with("ended with exit code 1 and no result after step 3 of 7"));
 }
 
-TEST_CASE("what goes wrong behind the measured steps is a note, and their figures stand") {
+TEST_CASE("a failure after the measured steps is a note and the measurements stay") {
   const CommandResult result = Stage().run(
       "train 10 0 1 7; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"KeyError\", \"text\": \"x\"}' "
       ">>$MEMTUNE_ATTACH/10.jsonl; exit 3");
@@ -138,7 +137,7 @@ TEST_CASE("what goes wrong behind the measured steps is a note, and their figure
   CHECK(result.notes.front() == "after the measured steps it ended with exit code 3");
 }
 
-TEST_CASE("an exception is the reason, and one for lack of memory has its own outcome") {
+TEST_CASE("an exception is the reason and one for lack of memory has its own outcome") {
   const auto outcome = [](const std::string& type, const std::string& text) {
     return Stage().run("train 10 0 1 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"" + type +
                        "\", \"text\": \"" + text + "\"}' >>$MEMTUNE_ATTACH/10.jsonl; exit 1");
@@ -151,7 +150,7 @@ TEST_CASE("an exception is the reason, and one for lack of memory has its own ou
   CHECK(outcome("OSError", "[Errno 28] No space left on device").row.measurement.outcome == Outcome::disk_full);
 }
 
-TEST_CASE("what PyTorch says of memory that ran out is the whole reason and other long messages lose their middle") {
+TEST_CASE("an out-of-memory message of PyTorch is kept whole and other long messages lose their middle") {
   const auto reason = [](const std::string& type, const std::string& text) {
     return Stage()
         .run("train 10 0 1 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"" + type + "\", \"text\": \"" +
@@ -171,7 +170,7 @@ TEST_CASE("what PyTorch says of memory that ran out is the whole reason and othe
   CHECK(other.ends_with("x so set this (after step 3 of 7)"));
 }
 
-TEST_CASE("memory that ran out in a process without records is reported from the log whatever a launcher adds") {
+TEST_CASE("out of memory in a process without records is reported from the log despite lines of a launcher") {
   const std::string text = test::out_of_memory_text();
   const CommandResult result = Stage().run("printf '%s\\n' 'torch.OutOfMemoryError: " + text +
                                            "' 'E1126 worker 0 failed' '====' 'closing the agent'; exit 1");
@@ -180,7 +179,7 @@ TEST_CASE("memory that ran out in a process without records is reported from the
         std::string::npos);
 }
 
-TEST_CASE("a worker's traceback is told by its last line, and a helper's exception is no failure of the training") {
+TEST_CASE("a worker's traceback is reported by its last line and a helper's exception is no failure") {
   const std::string raised =
       "printf '%s\\n' '{\"record\": \"exception\", \"type\": \"ProcessRaisedException\", \"text\": \""
       "-- Process 1 terminated\\n\\nTraceback (most recent call last):\\n f()\\nKeyError: 3\\n\"}' "
@@ -191,7 +190,7 @@ TEST_CASE("a worker's traceback is told by its last line, and a helper's excepti
   CHECK(Stage().run(raised).row.measurement.reason.starts_with("ProcessRaisedException: KeyError: 3"));
 }
 
-TEST_CASE("of several ranks' exceptions the first is the reason") {
+TEST_CASE("if several ranks raise exceptions the first one is the reason") {
   const auto exception = [](int pid, int time_s, const char* text) {
     return "echo '{\"record\": \"exception\", \"time_s\": " + std::to_string(time_s) +
            ", \"type\": \"E\", \"text\": \"" + text + "\"}' >>$MEMTUNE_ATTACH/" + std::to_string(pid) + ".jsonl; ";
@@ -201,7 +200,7 @@ TEST_CASE("of several ranks' exceptions the first is the reason") {
   CHECK(result.row.measurement.reason == "E: unwell (after step 3 of 7)");
 }
 
-TEST_CASE("a signal that a launcher tells of is the outcome") {
+TEST_CASE("a signal in a launcher's message is the outcome") {
   const CommandResult result = Stage().run(
       "train 10 0 2 3; printf '%s\\n' '{\"record\": \"exception\", \"type\": \"ChildFailedError\", \"text\": "
       "\"\\n====\\ntrain.py FAILED\\n traceback : Signal 11 (SIGSEGV) received by PID 7\"}' >>$MEMTUNE_ATTACH/9.jsonl; "
@@ -211,7 +210,7 @@ TEST_CASE("a signal that a launcher tells of is the outcome") {
         "SIGSEGV (Segmentation fault) after step 3 of 7; of a process that the command started");
 }
 
-TEST_CASE("a command that fails says how, before or after its first step") {
+TEST_CASE("a failed command reports exit code or signal and step and log tail") {
   const CommandResult fails = Stage().run("echo something is rotten; exit 3");
   CHECK(fails.row.measurement.outcome == Outcome::error);
   CHECK(fails.row.measurement.reason ==
@@ -223,7 +222,7 @@ TEST_CASE("a command that fails says how, before or after its first step") {
   CHECK((killed == Outcome::killed || killed == Outcome::host_oom));
 }
 
-TEST_CASE("a command that ends by itself is told from one that was never seen to train") {
+TEST_CASE("a command that ends early and one that never trained have different reasons") {
   CHECK(Stage().run("true").row.measurement.reason.find("no Python of it took memtune's measuring in") !=
         std::string::npos);
   CHECK(Stage().run(">$MEMTUNE_ATTACH/python").row.measurement.reason.ends_with("its Python imported no PyTorch"));
@@ -239,7 +238,7 @@ TEST_CASE("a command that ends by itself is told from one that was never seen to
   CHECK(warm.row.measurement.reason == "it ended by itself (exit code 0) after step 2 of 7");
 }
 
-TEST_CASE("a loss that is not a number is no success") {
+TEST_CASE("a loss that is not a number has the outcome nan") {
   const std::string step =
       R"(echo '{"record": "step", "step": 8, "phase": "measured", "ms": 1, "loss": [null]}' >>$MEMTUNE_ATTACH/10.jsonl; )";
   const CommandResult result = Stage().run("train 10 0 1 7; " + step + "finished 10");
@@ -247,7 +246,7 @@ TEST_CASE("a loss that is not a number is no success") {
   CHECK(result.row.measurement.reason == "the loss of step 8 is not a number");
 }
 
-TEST_CASE("a command that hangs is ended with all that it started, though it ignores SIGTERM and left its group") {
+TEST_CASE("a command that hangs is killed with all descendants even if they ignore SIGTERM or left its group") {
   Stage stage;
   stage.settings.limit = 2500ms;
   const auto began = Clock::now();
@@ -263,7 +262,7 @@ TEST_CASE("a command that hangs is ended with all that it started, though it ign
   CHECK_FALSE(runs(stage.folder.path / "child"));
 }
 
-TEST_CASE("one that has taken its steps and does not end is ended, and its figures stand") {
+TEST_CASE("a command that does not end after its steps is killed and its measurements stay") {
   Stage stage;
   const CommandResult result = stage.run("trap '' TERM; train 10 0 1 7; finished 10; while :; do sleep 1; done");
   CHECK(result.row.measurement.outcome == Outcome::ok);
@@ -271,7 +270,7 @@ TEST_CASE("one that has taken its steps and does not end is ended, and its figur
   CHECK(has_note(result, "it did not end by itself once its steps were taken, and was ended"));
 }
 
-TEST_CASE("what a command leaves behind when it ends is gone with it") {
+TEST_CASE("processes that a command leaves behind are killed when it ends") {
   Stage stage;
   const CommandResult result = stage.run(
       "setsid sh -c 'echo $$ >$0/left; exec sleep 100' $1 & while [ ! -s $1/left ]; do :; done; "
@@ -280,7 +279,7 @@ TEST_CASE("what a command leaves behind when it ends is gone with it") {
   CHECK_FALSE(runs(stage.folder.path / "left"));
 }
 
-TEST_CASE("gigabytes of output are kept bounded") {
+TEST_CASE("gigabytes of output are truncated in the log") {
   Stage stage;
   const CommandResult result = stage.run("train 10 0 1 7; yes | head -c 300000000; echo the end; finished 10");
   CHECK(result.row.measurement.outcome == Outcome::ok);
@@ -288,14 +287,14 @@ TEST_CASE("gigabytes of output are kept bounded") {
   CHECK(stage.log().ends_with("the end\n"));
 }
 
-TEST_CASE("a program that is not there is a mistake of whoever typed it") {
+TEST_CASE("a program that does not exist is a usage error") {
   Stage stage;
   stage.settings.command = {"no-such-program-anywhere"};
   CHECK_THROWS_WITH_AS(measure_command(stage.settings),
                        "cannot run 'no-such-program-anywhere': No such file or directory", UsageError);
 }
 
-TEST_CASE("temporary files in a folder that PYTHONPATH cannot name are refused") {
+TEST_CASE("a TMPDIR with a colon is rejected because PYTHONPATH cannot name it") {
   Stage stage;
   std::filesystem::create_directory(stage.folder.path / "a:b");
   const test::Variable place("TMPDIR", (stage.folder.path / "a:b").string());
@@ -303,7 +302,7 @@ TEST_CASE("temporary files in a folder that PYTHONPATH cannot name are refused")
   CHECK(std::filesystem::is_empty(stage.folder.path / "a:b"));
 }
 
-TEST_CASE("a signal to this process ends the command as interrupted") {
+TEST_CASE("a signal to this process ends the command with the outcome interrupted") {
   Stage stage;
   const process::InterruptScope interrupts;
   ::raise(SIGTERM);
@@ -312,7 +311,7 @@ TEST_CASE("a signal to this process ends the command as interrupted") {
   CHECK(result.row.measurement.reason.starts_with("stopped "));
 }
 
-TEST_CASE("nothing is put into PYTHONPATH that means the current folder") {
+TEST_CASE("PYTHONPATH never gets an empty part because that means the current folder") {
   for (const char* own : {"", "/mine"}) {
     Stage stage;
     const test::Variable path("PYTHONPATH", own);
@@ -321,7 +320,7 @@ TEST_CASE("nothing is put into PYTHONPATH that means the current folder") {
   }
 }
 
-TEST_CASE("the command's environment has what the shim needs, and keeps what was there") {
+TEST_CASE("the command's environment has what the shim needs and keeps an existing PYTHONPATH") {
   Stage stage;
   const test::Variable path("PYTHONPATH", "/mine:/too");
   stage.run(

@@ -1,4 +1,4 @@
-"""What a process holds of a device, told by a played driver.
+"""Tests the device memory of a process, with a fake driver.
 
     python3 device_memory_test.py FOLDER_OF_THE_SHIM [unittest arguments]
 """
@@ -7,11 +7,11 @@ import sys
 import unittest
 from unittest import mock
 
-OTHERS = 1000  # bytes on the device before
+OTHERS = 1000  # bytes in use on the device before
 
 
 class Driver:
-    """Its functions write into what is passed by reference, as ctypes has it: `_obj`."""
+    """A fake of NVML. Its functions write into arguments by reference, ctypes' `_obj`."""
 
     def __init__(self, processes=(), missing=()):
         self.processes, self.missing, self.used = processes, missing, OTHERS
@@ -47,23 +47,23 @@ class DeviceMemoryTest(unittest.TestCase):
         with mock.patch.object(os, "stat", lambda path: mock.Mock(st_ino=inode)):
             return memory.of_process(0, reserved)
 
-    def test_what_the_driver_counts_for_this_process_is_its_memory(self):
+    def test_memory_is_what_the_driver_counts_for_this_process(self):
         self.assertEqual(self.told(Driver([(1, 900), (os.getpid(), 450)])), 450)
 
-    def test_in_a_namespace_of_its_own_only_the_single_process_is_known(self):
+    def test_in_a_pid_namespace_only_a_single_process_is_identified(self):
         self.assertEqual(self.told(Driver([(90001, 450)]), host=False), 450)
         self.assertEqual(self.told(Driver([(90001, 450), (os.getpid(), 460)]), host=False), 500)
 
-    def test_else_it_is_what_came_since(self):
+    def test_without_a_count_it_is_the_growth_since_the_start(self):
         unknown = memtune_device_memory.UNKNOWN
         for driver in (Driver(), Driver([(1, 900)]), Driver([(os.getpid(), unknown)]), Driver(missing=True)):
             self.assertEqual(self.told(driver), 500)
 
-    def test_what_is_less_than_pytorch_has_reserved_is_not_believed(self):
+    def test_counts_below_the_reserved_bytes_of_pytorch_are_ignored(self):
         self.assertEqual(self.told(Driver([(os.getpid(), 300)])), 500)
         self.assertIsNone(self.told(Driver([(os.getpid(), 300)]), since=-200))  # another process ended
 
-    def test_a_driver_that_fails_is_an_error_of_the_system(self):
+    def test_a_failing_driver_raises_os_error(self):
         driver = Driver()
         driver.nvmlInit_v2 = lambda: 9
         self.assertRaises(OSError, memtune_device_memory.DeviceMemory, driver)

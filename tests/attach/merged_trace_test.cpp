@@ -1,4 +1,4 @@
-// What ranks recorded of their traced steps becomes one trace, on one clock, whose figures are the slowest rank's.
+// The traced steps of all ranks become one trace on one clock. Its figures are those of the slowest rank.
 #include "core/measure/attach/merged_trace.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ TrainingProcessRecords traced_rank(int64_t number, double step_ms, int64_t start
   return records;
 }
 
-// A kernel of 1-4 ms, and a copy out of `bytes` of which 2 ms lie under it and `late_ms` behind.
+// A kernel from 1 to 4 ms and an offload copy of `bytes`. 2 ms of the copy overlap the kernel, `late_ms` come after it.
 void write_device(const std::filesystem::path& path, int64_t bytes, int64_t late_ms) {
   Trace trace;
   const uint32_t compute = trace.track({TrackRole::compute, 7}), out = trace.track({TrackRole::copy_out, 20});
@@ -67,7 +67,7 @@ const TraceEvent& named(const Trace& trace, const std::string& name, int32_t ran
 
 }  // namespace
 
-TEST_CASE("regions of a command are named and placed as those of a trial") {
+TEST_CASE("regions of a command have the names and tracks of those of a trial") {
   Merged merged;
   const Trace trace = merged.of({traced_rank(0, 10, 50)});
   CHECK(trace.tracks == std::vector<Track>{{TrackRole::steps}, {TrackRole::phases}, {TrackRole::blocks}});
@@ -79,7 +79,7 @@ TEST_CASE("regions of a command are named and placed as those of a trial") {
   CHECK(merged.measurement.trace == "trace.mttrace");
 }
 
-TEST_CASE("ranks whose traces began at different times are on one clock, each on its own tracks") {
+TEST_CASE("traces of ranks are moved to one clock and each rank has its own tracks") {
   Merged merged;
   write_device(merged.folder.path / "1.mttrace", 100, 1);
   const Trace trace = merged.of({traced_rank(0, 10, 53), traced_rank(1, 12, 50, "1.mttrace")});
@@ -90,18 +90,18 @@ TEST_CASE("ranks whose traces began at different times are on one clock, each on
   CHECK(has_ranks(trace));
 }
 
-TEST_CASE("what the device did before the first step that is kept is left out") {
+TEST_CASE("device events before the first kept step are left out") {
   Merged merged;
-  write_device(merged.folder.path / "0.mttrace", 700, 3);  // both begin at 1 and 2 ms
+  write_device(merged.folder.path / "0.mttrace", 700, 3);  // they begin at 1 and 2 ms
   TrainingProcessRecords rank = traced_rank(0, 10, 50, "0.mttrace");
   rank.trace->regions.back().start_ns = 5 * kMs;
   const Trace trace = merged.of({rank});
   const auto kernels = std::ranges::count(trace.events, EventKind::kernel, &TraceEvent::kind);
-  CHECK(kernels == 0);  // it ended at 4 ms
+  CHECK(kernels == 0);  // the kernel ended at 4 ms
   CHECK(named(trace, "copy out", 0).end_ns == 7 * kMs);
 }
 
-TEST_CASE("figures of a merged trace are the slowest rank's alone") {
+TEST_CASE("figures of a merged trace come from the slowest rank alone") {
   Merged merged;
   write_device(merged.folder.path / "0.mttrace", 700, 3);
   write_device(merged.folder.path / "1.mttrace", 100, 1);
@@ -121,7 +121,7 @@ TEST_CASE("figures of a merged trace are the slowest rank's alone") {
   CHECK(trace.tracks[region_at(trace, 2 * kMs + 1, 0)->track].rank == 0);
 }
 
-TEST_CASE("a rank that was not traced leaves the figures to the slowest that was") {
+TEST_CASE("an untraced slowest rank leaves the figures to the slowest traced one") {
   Merged merged;
   TrainingProcessRecords slow = traced_rank(1, 20, 0);
   slow.trace.reset();
@@ -132,7 +132,7 @@ TEST_CASE("a rank that was not traced leaves the figures to the slowest that was
   CHECK_FALSE(has_ranks(trace));
 }
 
-TEST_CASE("kernels that cannot be read are a note, and the steps are there all the same") {
+TEST_CASE("unreadable kernels are a note and the steps are still in the trace") {
   Merged merged;
   const Trace trace = merged.of({traced_rank(0, 10, 50, "gone.mttrace")});
   REQUIRE(merged.notes.size() == 1);
@@ -140,7 +140,7 @@ TEST_CASE("kernels that cannot be read are a note, and the steps are there all t
   CHECK(find_steps(trace).size() == 1);
 }
 
-TEST_CASE("a command of which nothing was traced has no trace") {
+TEST_CASE("a command without traced steps has no trace") {
   Merged merged;
   TrainingProcessRecords rank = traced_rank(0, 10, 50);
   rank.trace.reset();

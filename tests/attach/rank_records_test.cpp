@@ -1,4 +1,4 @@
-// Figures of a team of ranks, out of made-up records.
+// Figures of a group of ranks, computed from synthetic records.
 #include "core/measure/attach/rank_records.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ TrainingProcessRecords rank(int64_t number, std::vector<StepRecord> steps) {
 
 }  // namespace
 
-TEST_CASE("losses that were accumulated for one step are one") {
+TEST_CASE("losses of the micro-batches of one step are summed") {
   const std::vector<TrainingProcessRecords> all = {
       rank(0, {step(1, StepPhase::warmup, 1, {0.5, 0.25}), step(2, StepPhase::measured, 1, {1})})};
   result::Measurement measurement;
@@ -34,7 +34,7 @@ TEST_CASE("losses that were accumulated for one step are one") {
   CHECK(measurement.loss == std::vector<double>{0.75, 1});
 }
 
-TEST_CASE("a step with a save in it is no sample, where there are others") {
+TEST_CASE("a step with a save is no sample if there are others") {
   std::vector<TrainingProcessRecords> all = {
       rank(0, {step(3, StepPhase::measured, 10), step(4, StepPhase::measured, 50), step(5, StepPhase::measured, 11)})};
   all[0].steps[1].save_ms = 40;
@@ -53,7 +53,7 @@ TEST_CASE("a step with a save in it is no sample, where there are others") {
   CHECK(measurement.step_ms.samples == std::vector<double>{50});
 }
 
-TEST_CASE("steps that not every rank took are no samples") {
+TEST_CASE("steps that some rank did not take are no samples") {
   const std::vector<TrainingProcessRecords> all = {
       rank(0, {step(3, StepPhase::measured, 10), step(4, StepPhase::measured, 20)}),
       rank(1, {step(3, StepPhase::measured, 15)})};
@@ -62,7 +62,7 @@ TEST_CASE("steps that not every rank took are no samples") {
   CHECK(measurement.step_ms.samples == std::vector<double>{15});
 }
 
-TEST_CASE("processes without steps are no ranks, and a second one of a rank is left out") {
+TEST_CASE("processes without steps are no ranks and a second process of a rank is ignored") {
   std::vector<TrainingProcessRecords> all = {rank(0, {}), rank(1, {step(1, StepPhase::warmup, 1)}),
                                              rank(0, {step(1, StepPhase::warmup, 2)}),
                                              rank(0, {step(1, StepPhase::warmup, 3)})};
@@ -71,12 +71,12 @@ TEST_CASE("processes without steps are no ranks, and a second one of a rank is l
   CHECK(team.ranks[0] == &all[2]);
   CHECK(team.ranks[1] == &all[1]);
   CHECK(team.ignored == 1);
-  all[3].done = true;  // it took all its steps, which the one before it did not
+  all[3].done = true;  // it took all its steps, and the earlier one did not
   CHECK(rank_records_of(all).ranks[0] == &all[3]);
   CHECK(rank_records_of(all).ignored == 1);
 }
 
-TEST_CASE("traced steps tell what tracing costs, and are no samples") {
+TEST_CASE("traced steps give the tracing overhead and are no samples") {
   const std::vector<TrainingProcessRecords> all = {
       rank(0, {step(3, StepPhase::measured, 100), step(4, StepPhase::between, 300), step(5, StepPhase::traced, 104)})};
   result::Measurement measurement;

@@ -1,4 +1,4 @@
-// Records as the shim writes them, for tests without Python.
+// Records in the format of the shim, for tests without Python.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +16,7 @@ inline void add_line(const std::filesystem::path& path, const std::string& text)
   std::ofstream(path, std::ios::app | std::ios::binary) << text;
 }
 
-// A shell function: `train PID RANK WORLD STEPS`, with 2 steps of warm-up, each step RANK + its number ms.
+// A shell function `train PID RANK WORLD STEPS` with 2 warm-up steps. Step number N takes RANK + N ms.
 inline constexpr const char* kTrain = R"(
 train() {
   file=$MEMTUNE_ATTACH/$1.jsonl

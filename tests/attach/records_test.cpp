@@ -1,4 +1,4 @@
-// What processes record is read as it grows, whatever else is written there.
+// Record files are read while they grow, whatever else is written to the folder.
 #include "core/measure/attach/records.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ using namespace memtune::attach;
 using memtune::tests::add_line;
 using memtune::tests::kProcess;
 
-TEST_CASE("records are taken in as they come, a line that is not whole yet waits") {
+TEST_CASE("records are read as they arrive and an incomplete line waits") {
   const test::ScratchFolder place;
   RecordFolderReader folder(place.path);
   CHECK_FALSE(folder.poll());
@@ -38,7 +38,7 @@ TEST_CASE("records are taken in as they come, a line that is not whole yet waits
   CHECK_FALSE(folder.poll());
 }
 
-TEST_CASE("what a step was fed is read, and a line that does not agree with itself is passed over") {
+TEST_CASE("rows and tokens of a step are read and an inconsistent line is skipped") {
   const test::ScratchFolder place;
   add_line(
       place.path / "7.jsonl",
@@ -57,7 +57,7 @@ TEST_CASE("what a step was fed is read, and a line that does not agree with itse
   CHECK(records.steps[0].tokens == std::vector<int64_t>{0, 80});
 }
 
-TEST_CASE("lines of the script's own, numbers that are none and other files are passed over") {
+TEST_CASE("foreign lines and invalid numbers and other files are skipped") {
   const test::ScratchFolder place;
   for (const char* line :
        {"hello\n", "[1]\n", "{\"record\": \"step\"}\n", "{\"record\": 3}\n", "\n",
@@ -84,7 +84,7 @@ TEST_CASE("lines of the script's own, numbers that are none and other files are 
   CHECK_FALSE(folder.processes()[1].done);
 }
 
-TEST_CASE("the first record that no shim writes is reported with its field and other lines are passed over") {
+TEST_CASE("the first record that no shim writes is reported with its field and other lines are skipped") {
   const auto refused = [](const std::string& line) {
     const test::ScratchFolder place;
     add_line(place.path / "1.jsonl", R"({"record": "step", "step": 3, "phase": "measured", "ms": 5, "loss": []})"
@@ -114,7 +114,7 @@ TEST_CASE("the first record that no shim writes is reported with its field and o
     CHECK(refused(line).empty());
 }
 
-TEST_CASE("how far Python came is known, and a folder that was removed ends nothing") {
+TEST_CASE("marker files show whether Python and torch started and a removed folder is no error") {
   RecordFolderReader gone("/no/such/folder");
   CHECK_FALSE(gone.poll());
   const test::ScratchFolder place;
@@ -127,7 +127,7 @@ TEST_CASE("how far Python came is known, and a folder that was removed ends noth
   CHECK_FALSE(folder.torch_started());
 }
 
-TEST_CASE("regions of traced steps are read, and a trace with one that cannot be is none") {
+TEST_CASE("regions of traced steps are read and an invalid region rejects the trace") {
   const test::ScratchFolder place;
   const auto trace_with = [&](const std::string& name, const std::string& region) {
     add_line(place.path / name, R"({"record": "trace", "file": "", "steps": 2, "start_ns": 70, "blocks": ["a", "b"], )"

@@ -1,4 +1,4 @@
-// Whoever kills memtune leaves nothing of the command running.
+// If memtune is killed, no process of the command may keep running.
 #include "core/measure/attach/supervisor.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ pid_t number_in(const std::filesystem::path& file) {
   return -1;
 }
 
-// Its new parent may not have reaped it.
+// The new parent may not have reaped it yet.
 bool is_zombie(pid_t pid) {
   const std::string stat = test::slurp("/proc/" + std::to_string(pid) + "/stat");
   return stat.substr(stat.rfind(')') + 1).starts_with(" Z");
@@ -44,7 +44,7 @@ bool ends(pid_t pid) {
 
 }  // namespace
 
-TEST_CASE("when this process is killed, the command and what left its session are ended, and the folder removed") {
+TEST_CASE("if this process is killed the command and its detached children are killed and the folder removed") {
   const test::ScratchFolder place;
   const std::filesystem::path folder = place.path / "private";
   std::filesystem::create_directory(folder);
@@ -66,7 +66,7 @@ TEST_CASE("when this process is killed, the command and what left its session ar
   CHECK_FALSE(std::filesystem::exists(folder));
 }
 
-TEST_CASE("a command that stops the process between is ended all the same, and what left its session") {
+TEST_CASE("a command that stops the supervisor is killed with its detached children") {
   const test::ScratchFolder place;
   const std::string script = "cd " + place.path.string() +
                              "; setsid sh -c 'echo $$ >left; exec sleep 100' & "
@@ -82,8 +82,8 @@ TEST_CASE("a command that stops the process between is ended all the same, and w
   CHECK(ends(left));
 }
 
-TEST_CASE("a command that stops the process between at once is started and ended") {
-  for (int i = 0; i < 30; ++i) {  // some before it could say that the command runs
+TEST_CASE("a command that stops the supervisor at once is still started and killed") {
+  for (int i = 0; i < 30; ++i) {  // sometimes before the supervisor could report the start
     const test::ScratchFolder place;
     Supervisor supervisor({"sh", "-c", "kill -STOP $PPID; echo $$ >" + place.path.string() + "/own; exec sleep 100"},
                           {"PATH=/usr/bin:/bin"}, STDERR_FILENO, place.path / "private");
@@ -94,7 +94,7 @@ TEST_CASE("a command that stops the process between at once is started and ended
   }
 }
 
-TEST_CASE("a process whose name has a line end or a parenthesis is a descendant as any") {
+TEST_CASE("a process name with a line break or a parenthesis does not hide a descendant") {
   for (const char* name : {"a\nb", "a) S 1 (b", "\n", ")"}) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -111,7 +111,7 @@ TEST_CASE("a process whose name has a line end or a parenthesis is a descendant 
   }
 }
 
-TEST_CASE("descendants are found beyond their parents, this process is none of them") {
+TEST_CASE("descendants include orphans and exclude this process") {
   CHECK(attach::descendants().empty());
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// Samples and tokens a second, from what left the loaders during each step.
+// Samples and tokens per second, from the batches that left the data loaders during each step.
 #include "core/measure/attach/throughput.h"
 
 #include <doctest/doctest.h>
@@ -10,10 +10,10 @@ namespace {
 
 struct Step {
   int64_t batches;
-  std::vector<int64_t> rows;  // of each backward
+  std::vector<int64_t> rows;  // one per backward
 };
 
-// Tokens: 100 a row.
+// A row has 100 tokens.
 TrainingProcessRecords rank(int64_t number, const std::vector<Step>& steps) {
   TrainingProcessRecords records;
   records.rank = number;
@@ -33,7 +33,7 @@ struct Told {
   std::vector<std::string> notes;
 };
 
-// At 500 ms a step.
+// With steps of 500 ms.
 Told told(const std::vector<TrainingProcessRecords>& ranks) {
   result::Measurement measurement;
   measurement.step_ms.median = 500;
@@ -44,7 +44,7 @@ Told told(const std::vector<TrainingProcessRecords>& ranks) {
 
 }  // namespace
 
-TEST_CASE("a step has as many batches as backwards, whenever they left the loader") {
+TEST_CASE("a step has one batch per backward whenever the batches left the loader") {
   CHECK(told({rank(0, {{2, {4, 4}}, {2, {4, 4}}})}).samples == 16);
   for (const std::vector<int64_t>& left : {std::vector<int64_t>{2, 0, 2, 0, 2}, {0, 2, 0, 2, 0}, {1, 1, 101, 1, 1}}) {
     std::vector<Step> steps;
@@ -54,25 +54,25 @@ TEST_CASE("a step has as many batches as backwards, whenever they left the loade
   }
 }
 
-TEST_CASE("backwards of parts of one batch are one batch's") {
+TEST_CASE("several backwards of one batch count the batch once") {
   const Step split = {1, {32, 32, 32, 32}};
   CHECK(told({rank(0, {split, split, split})}).samples == 64);
   CHECK(told({rank(0, {split, {101, {32, 32, 32, 32}}, split})}).samples == 64);
 }
 
-TEST_CASE("a backward of several batches is all of theirs") {
+TEST_CASE("one backward of several batches counts all of them") {
   const Step joined = {4, {4}};
   CHECK(told({rank(0, {joined, joined, joined})}).samples == 32);
   CHECK(told({rank(0, {joined, {0, {4}}, {8, {4}}})}).samples == 32);
   CHECK(told({rank(0, {{4, {4, 4}}, {4, {4, 4}}})}).tokens == 3200);
 }
 
-TEST_CASE("of sizes that vary the median counts, and without a batch nothing is known") {
+TEST_CASE("the median of varying batch sizes counts and without a batch the throughput is unknown") {
   CHECK(told({rank(0, {{1, {4}}, {1, {4}}, {1, {1}}})}).samples == 8);
   CHECK(told({rank(0, {{0, {4}}, {0, {4}}})}).samples == 0);
 }
 
-TEST_CASE("ranks add up, and nothing is claimed where one does not tell or several are fed the same") {
+TEST_CASE("samples of ranks are summed and unknown if a rank reports none or ranks share the same batches") {
   std::vector<TrainingProcessRecords> both = {rank(0, {{1, {4}}}), rank(1, {{1, {6}}})};
   both[0].data = 7, both[1].data = 8;
   CHECK(told(both).samples == 20);
@@ -85,7 +85,7 @@ TEST_CASE("ranks add up, and nothing is claimed where one does not tell or sever
   CHECK(told(both).samples == 0);
 }
 
-TEST_CASE("tokens are told where every batch has some, rows where they are known") {
+TEST_CASE("token counts need tokens in every batch and sample counts need rows") {
   std::vector<TrainingProcessRecords> one = {rank(0, {{1, {4}}, {1, {4}}})};
   one[0].steps[1].tokens[0] = 0;
   CHECK(told(one).samples == 8);

@@ -1,5 +1,5 @@
-// Hooks are process-wide machinery of LibTorch used in scopes: outside a scope, and in an inner one that says no,
-// autograd must be as if memtune were not there.
+// LibTorch's hooks are process-wide, but memtune uses them in scopes. Outside a scope and inside a pause, autograd must
+// behave as without memtune.
 #include "core/engine/autograd/hooks.h"
 
 #include <ATen/ATen.h>
@@ -8,7 +8,7 @@
 namespace memtune::autograd {
 namespace {
 
-// Keeps what it is given and counts.
+// Keeps each packed tensor and counts.
 struct Keeper final : SavedTensorPacker {
   struct Kept final : PackedTensor {
     Kept(Keeper& keeper, at::Tensor tensor) : keeper(keeper), tensor(std::move(tensor)) { ++keeper.alive; }
@@ -29,7 +29,7 @@ struct Keeper final : SavedTensorPacker {
 
 at::Tensor leaf() { return at::arange(1, 7, at::kFloat).view({2, 3}).requires_grad_(); }
 
-TEST_CASE("saved tensors go through the packer inside a scope and only there") {
+TEST_CASE("saved tensors go through the packer only inside a scope") {
   Keeper keeper;
   at::Tensor x = leaf();
   at::sigmoid(x).sum().backward();
@@ -47,7 +47,7 @@ TEST_CASE("saved tensors go through the packer inside a scope and only there") {
   CHECK(keeper.packed == 1);
 }
 
-TEST_CASE("the innermost scope decides, and a pause means no hooks") {
+TEST_CASE("the innermost scope decides and a pause means no hooks") {
   Keeper outer, inner;
   at::Tensor x = leaf();
   HookScope first(&outer);
@@ -63,7 +63,7 @@ TEST_CASE("the innermost scope decides, and a pause means no hooks") {
   CHECK(outer.packed == 1);
 }
 
-TEST_CASE("a ticket dies with the graph, unpacked or not, and is unpacked once a pass") {
+TEST_CASE("a packed tensor dies with the graph and is unpacked once per backward") {
   Keeper keeper;
   at::Tensor x = leaf();
   {
@@ -84,7 +84,7 @@ TEST_CASE("a ticket dies with the graph, unpacked or not, and is unpacked once a
   CHECK(keeper.alive == 0);
 }
 
-TEST_CASE("an exception from a packer or a ticket reaches the caller, and autograd works afterwards") {
+TEST_CASE("an exception of a packer reaches the caller and autograd works afterwards") {
   struct Refuses final : SavedTensorPacker {
     std::unique_ptr<PackedTensor> pack(const at::Tensor&) override { throw std::runtime_error("no room"); }
   } refuses;

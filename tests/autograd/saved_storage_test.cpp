@@ -1,5 +1,5 @@
-// A value is known by its storage, not by its address: addresses come back. What it holds goes with its last use,
-// whatever state it is in and however the use ends.
+// SavedStorage is identified by its storage, not by its address: addresses are reused. It frees its bytes with its last
+// consumer, in every state and however the consumer ends.
 #include "core/engine/autograd/saved_storage.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ bool holds(const at::Storage& storage, float content) {
   return storage && static_cast<const float*>(storage.data())[0] == content;
 }
 
-// Somewhere else; says when it is gone.
+// A copy outside the device. It clears `there` when it is destroyed.
 struct Elsewhere final : OffloadedCopy {
   Elsewhere(at::Tensor bytes, bool& there) : bytes(std::move(bytes)), there(there) { there = true; }
   ~Elsewhere() override { there = false; }
@@ -46,7 +46,7 @@ struct Fill final : RecomputeProducer {
   int runs = 0;
 };
 
-TEST_CASE("a value sees its storage while somebody holds it, and not what comes to its address later") {
+TEST_CASE("a saved storage finds its live storage and never a later one at the same address") {
   at::Tensor tensor = at::ones({256});
   const auto value = value_of(tensor);
   CHECK(value->size_bytes() == 1024);
@@ -56,14 +56,14 @@ TEST_CASE("a value sees its storage while somebody holds it, and not what comes 
   CHECK_THROWS_WITH_AS(value->bytes(), doctest::Contains("cannot be recomputed"), Error);
 }
 
-TEST_CASE("a storage that was written into is not the value's any more") {
+TEST_CASE("a saved storage gives up its storage when that is overwritten") {
   at::Tensor tensor = at::ones({4});
   const auto value = value_of(tensor);
   value->overwritten();
   CHECK_FALSE(value->live_storage());
 }
 
-TEST_CASE("what is held goes with the last use, not before") {
+TEST_CASE("held bytes are freed with the last consumer and not before") {
   at::Tensor tensor = at::ones({4});
   const auto value = value_of(tensor);
   CHECK(value->state() == State::unretained);
@@ -80,22 +80,22 @@ TEST_CASE("what is held goes with the last use, not before") {
   CHECK_FALSE(value->on_device());
 }
 
-TEST_CASE("a use counts once, wherever it was moved and however often it is ended") {
+TEST_CASE("a consumer handle counts once however often it is moved or ended") {
   const auto value = value_of(at::ones({4}));
   ConsumerHandle first(value, ConsumerHandle::ConsumerKind::backward);
   ConsumerHandle second(std::move(first));
   CHECK_FALSE(first);  // NOLINT(bugprone-use-after-move): that is what is tested
   ConsumerHandle third(value, ConsumerHandle::ConsumerKind::rerun);
-  third = std::move(second);  // what it counted before ends
+  third = std::move(second);  // the consumer that it was before ends
   third.end();
   third.end();
-  CHECK(third.value() == value);  // still to be reached
+  CHECK(third.value() == value);  // still accessible
   { const ConsumerHandle ended = std::move(third); }
   second = {};
   CHECK_FALSE(value->used());
 }
 
-TEST_CASE("a use that an exception ends is not counted") {
+TEST_CASE("a consumer handle that an exception destroys is not counted") {
   const auto value = value_of(at::ones({4}));
   const auto fails = [&] {
     const ConsumerHandle use(value, ConsumerHandle::ConsumerKind::backward);
@@ -105,7 +105,7 @@ TEST_CASE("a use that an exception ends is not counted") {
   CHECK_FALSE(value->used());
 }
 
-TEST_CASE("a value that is away comes back once, and its trip ends with its last use") {
+TEST_CASE("an offloaded storage is reloaded once and its copy is notified before an overwrite") {
   at::Tensor tensor = at::ones({4});
   const auto value = value_of(tensor);
   bool there = false;
@@ -122,7 +122,7 @@ TEST_CASE("a value that is away comes back once, and its trip ends with its last
   CHECK(trip.warnings == 1);
 }
 
-TEST_CASE("the last use takes the trip along, also when nobody asked for the value") {
+TEST_CASE("the last consumer frees the offloaded copy even if it was never reloaded") {
   at::Tensor tensor = at::ones({4});
   const auto value = value_of(tensor);
   bool there = false;
@@ -135,13 +135,13 @@ TEST_CASE("the last use takes the trip along, also when nobody asked for the val
   CHECK(value->state() == State::unretained);
 }
 
-TEST_CASE("a dropped value is made again, held for its uses, and dropped again") {
+TEST_CASE("a dropped storage is recomputed and held for its consumers and dropped again") {
   at::Tensor tensor = at::ones({4});
   const auto fill = std::make_shared<Fill>();
   const auto value = std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{}, fill);
   CHECK(value->place() == plan::TensorPlacement::recompute);
   CHECK(value->state() == State::dropped);
-  CHECK(holds(value->bytes(), 1));  // the step holds it still
+  CHECK(holds(value->bytes(), 1));  // the step still holds it
   tensor.reset();
   {
     const ConsumerHandle use(value, ConsumerHandle::ConsumerKind::backward);
@@ -153,7 +153,7 @@ TEST_CASE("a dropped value is made again, held for its uses, and dropped again")
   CHECK(value->state() == State::dropped);
 }
 
-TEST_CASE("before an overwrite the bytes are copied for those who run an op again, and for them only") {
+TEST_CASE("before an overwrite bytes are copied for recomputation but not for backward") {
   for (const ConsumerHandle::ConsumerKind by :
        {ConsumerHandle::ConsumerKind::backward, ConsumerHandle::ConsumerKind::rerun}) {
     at::Tensor tensor = at::ones({4});
@@ -167,7 +167,7 @@ TEST_CASE("before an overwrite the bytes are copied for those who run an op agai
   }
 }
 
-TEST_CASE("a value crosses when another block than its own wants it") {
+TEST_CASE("a saved storage crosses blocks if another block consumes it") {
   const auto value = value_of(at::ones({4}), 2);
   value->add_consumer_block(2);
   CHECK_FALSE(value->crosses());

@@ -1,4 +1,5 @@
-// A restored tensor must be the saved one to the byte: size, stride, offset, type. Engines in the field lost each.
+// A restored tensor must have the size, stride, offset and dtype of the saved one. Other engines got each of these
+// wrong.
 #include "core/engine/autograd/view_geometry.h"
 
 #include <ATen/ATen.h>
@@ -21,7 +22,7 @@ void check_round_trip(const at::Tensor& tensor) {
   CHECK_FALSE(restored.requires_grad());
 }
 
-TEST_CASE("every kind of view comes back as it was") {
+TEST_CASE("every kind of view is restored exactly") {
   at::Tensor base = at::arange(24, at::kFloat).view({4, 6});
   check_round_trip(base);
   check_round_trip(base.t());
@@ -41,7 +42,7 @@ TEST_CASE("every kind of view comes back as it was") {
   check_round_trip(number);
 }
 
-TEST_CASE("what is not plain bytes is told apart") {
+TEST_CASE("tensors that are not plain bytes are recognised") {
   CHECK(is_plain(at::ones({2})));
   CHECK_FALSE(is_plain(at::ones({2, 2}).to_sparse()));
   CHECK_FALSE(is_plain(at::_efficientzerotensor({2})));

@@ -1,4 +1,4 @@
-// The profiles are in the program itself: found by name, complete, and each of them valid.
+// The program contains the profiles. They must be complete, valid and found by name.
 #include "core/base/builtin_profile.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ TEST_CASE("every profile is JSON with a description") {
   }
 }
 
-TEST_CASE("every model profile is a config that is read, with its batch") {
+TEST_CASE("every model profile is a valid config with its batch") {
   for (const BuiltinProfile& profile : profiles()) {
     if (profile.kind != "models") continue;
     CAPTURE(profile.name);
@@ -35,13 +35,13 @@ TEST_CASE("profiles are found by kind and name") {
   for (const char* name : {"default", "quick"}) CHECK(find_profile("sweeps", name).kind == "sweeps");
 }
 
-TEST_CASE("an unknown profile gets the nearest and the known ones of its kind") {
+TEST_CASE("the error for an unknown profile suggests the nearest one and lists those of its kind") {
   CHECK_THROWS_WITH_AS(find_profile("models", "smal"),
                        "unknown model profile 'smal'; did you mean 'small'? Known: llama-1b, small, tiny", UsageError);
   CHECK_THROWS_WITH_AS(find_profile("sweeps", ""), doctest::Contains("unknown sweep profile ''"), UsageError);
 }
 
-TEST_CASE("a model profile that contradicts itself is refused by the field's name") {
+TEST_CASE("an inconsistent model profile is rejected with the field's name") {
   const auto with = [](const char* key, const nlohmann::json& value) {
     nlohmann::json json = nlohmann::json::parse(find_profile("models", "tiny").json);
     json[nlohmann::json::json_pointer(key)] = value;

@@ -1,4 +1,5 @@
-// Budgets and caps are typed by people and decide which trials run: a misread unit would recommend what does not fit.
+// Users type budgets and caps, and these decide which trials run. A misread unit would recommend a plan that does not
+// fit.
 #include "core/base/bytes.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +36,7 @@ TEST_CASE("large byte counts are exact up to 1 PiB") {
   CHECK(parse_bytes("1PiB") == int64_t{1} << 50);
 }
 
-TEST_CASE("what is no byte count is refused with the valid forms") {
+TEST_CASE("an invalid byte count is rejected with the valid forms") {
   for (const char* text :
        {"12 potatoes", "", " ", "GiB", "1.5", "0x10", "1e3", "1.2.3G", "16GiBs", "nan", "inf", "+5"}) {
     CAPTURE(text);
@@ -50,7 +51,7 @@ TEST_CASE("what is no byte count is refused with the valid forms") {
   }
 }
 
-TEST_CASE("byte counts are printed with three or four digits, whole units without decimals") {
+TEST_CASE("byte counts have three or four digits and whole units have no decimals") {
   CHECK(format_bytes(0) == "0 B");
   CHECK(format_bytes(17) == "17 B");
   CHECK(format_bytes(1023) == "1023 B");

@@ -1,4 +1,4 @@
-// A run folder may come out of somebody's archive: its links and pipes must harm nothing and hold up nobody.
+// A run folder may come from an untrusted archive. Its links and pipes must neither do harm nor block.
 #include "core/base/confined_file_system.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ struct Bench {
   ~Bench() { CHECK(read_file(mine) == "precious"); }
 };
 
-// From here on as under a kernel that has not heard of openat2. For good.
+// Blocks openat2 for this process, permanently, as on an older kernel.
 bool forget_openat2(unsigned error) {
   sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat2, 0, 1),
@@ -42,7 +42,7 @@ bool forget_openat2(unsigned error) {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// The number of the first that does not hold in a process without openat2, from 1 on; 0: all hold.
+// Tests `claims` in a process without openat2. Returns the number of the first false one, counted from 1, or 0.
 int first_wrong_without_openat2(unsigned error, const std::vector<std::function<bool()>>& claims) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -58,7 +58,7 @@ int first_wrong_without_openat2(unsigned error, const std::vector<std::function<
 
 }  // namespace
 
-TEST_CASE("a link is neither read nor written through, wherever it stands") {
+TEST_CASE("reads and writes never follow a link inside the folder") {
   Bench bench;
   fs::create_symlink(bench.mine, bench.inside.path / "link");
   fs::create_symlink(bench.outside.path, bench.inside.path / "folder");
@@ -85,7 +85,7 @@ TEST_CASE("with O_NOFOLLOW no part of a path may be a link") {
   CHECK(FileDescriptor(system.open(root / "a/b", O_RDONLY | O_NOFOLLOW, 0)).get() >= 0);
 }
 
-TEST_CASE("where the kernel has no openat2, or a sandbox refuses it, links are refused all the same") {
+TEST_CASE("links are rejected even if the kernel or a sandbox blocks openat2") {
   Bench bench;
   fs::create_symlink(bench.mine, bench.inside.path / "link");
   fs::create_symlink(bench.outside.path, bench.inside.path / "folder");
@@ -112,7 +112,7 @@ TEST_CASE("where the kernel has no openat2, or a sandbox refuses it, links are r
   CHECK(test::entries(bench.outside.path) == 1);
 }
 
-TEST_CASE("what is outside is refused by its name") {
+TEST_CASE("paths outside the folder are rejected") {
   Bench bench;
   for (const fs::path& path : {bench.mine, bench.inside.path / "a/../../x", fs::path("/etc/passwd")})
     CHECK(bench.folder.open(path, O_RDONLY, 0) == -EXDEV);
@@ -120,7 +120,7 @@ TEST_CASE("what is outside is refused by its name") {
   CHECK(bench.folder.rename(bench.mine, bench.inside.path / "x") == -EXDEV);
 }
 
-TEST_CASE("nobody waits for the other end of a pipe, or reads a device") {
+TEST_CASE("opening a pipe does not block and devices are not read") {
   Bench bench;
   const fs::path pipe = bench.inside.path / "pipe";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
@@ -133,7 +133,7 @@ TEST_CASE("nobody waits for the other end of a pipe, or reads a device") {
   CHECK(devices.open("/dev/zero", O_RDONLY, 0) == -ESPIPE);
 }
 
-TEST_CASE("the folder itself may be a link, and files in it work as anywhere") {
+TEST_CASE("the folder itself may be a link and its files work as usual") {
   Bench bench;
   const fs::path link = bench.outside.path / "run";
   fs::create_symlink(bench.inside.path, link);
@@ -147,7 +147,7 @@ TEST_CASE("the folder itself may be a link, and files in it work as anywhere") {
   CHECK(test::entries(bench.inside.path / "a/b") == 1);
 }
 
-TEST_CASE("an open file waits for its disk as any other, whatever its opening did not wait for") {
+TEST_CASE("an opened file is in blocking mode") {
   const Bench bench;
   ConfinedFileSystem folder(bench.inside.path);
   write_file(bench.inside.path / "file", "x");
@@ -157,14 +157,14 @@ TEST_CASE("an open file waits for its disk as any other, whatever its opening di
   CHECK((::fcntl(file.get(), F_GETFL) & O_ACCMODE) == O_RDWR);
 }
 
-TEST_CASE("a file beyond the bound is refused, one without an end too") {
+TEST_CASE("a file beyond the size limit and an endless one are rejected") {
   CHECK_THROWS_AS(read_file("/dev/zero", system_files(), 1 << 20), IoError);
   Bench bench;
   CHECK(read_file(bench.mine, system_files(), 8) == "precious");
   CHECK_THROWS_AS(read_file(bench.mine, system_files(), 7), IoError);
 }
 
-TEST_CASE("a file called lock that is somebody's stays as it is") {
+TEST_CASE("a foreign file named lock is left unchanged") {
   Bench bench;
   for (const std::string text : {"my lock\n", "12 34", "0123456789012345678901234567890123"}) {
     write_file(bench.inside.path / "lock", text);

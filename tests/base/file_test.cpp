@@ -1,4 +1,4 @@
-// Everything that a sweep keeps goes through these files: a lost or half-written one would lose hours of trials.
+// A sweep stores everything through these functions. A lost or partial file would lose hours of trials.
 #include "core/base/file.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Files of this process may not grow past `bytes` while it lives: writes fail as on a full disk.
+// Limits the size of this process's files while the object lives: writes fail as on a full disk.
 struct FileSizeLimit {
   explicit FileSizeLimit(rlim_t bytes) {
     ::getrlimit(RLIMIT_FSIZE, &before);
@@ -44,7 +44,7 @@ struct FileSizeLimit {
   sighandler_t handler;
 };
 
-// A child that takes the lock, says so, and then waits to be killed.
+// A child process that takes the lock, signals it, and waits to be killed.
 pid_t start_holder(const fs::path& lock) {
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
@@ -63,7 +63,7 @@ pid_t start_holder(const fs::path& lock) {
 
 }  // namespace
 
-TEST_CASE("what was written is read back, empty and binary too") {
+TEST_CASE("written content is read back even if empty or binary") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   for (const std::string& content : {std::string(), std::string("text\n"), std::string("\0\xff\n\0", 4),
@@ -74,7 +74,7 @@ TEST_CASE("what was written is read back, empty and binary too") {
   CHECK(entries(folder.path) == 1);
 }
 
-TEST_CASE("a file that is written again keeps who may read it, behind a link too") {
+TEST_CASE("a rewritten file keeps its permissions even through a link") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "file", link = folder.path / "link";
   write_file(path, "a");
@@ -90,7 +90,7 @@ TEST_CASE("a file that is written again keeps who may read it, behind a link too
 
 TEST_CASE("files without a size are read to their end") { CHECK(read_file("/proc/self/status").starts_with("Name:")); }
 
-TEST_CASE("a folder is made with what is missing on the way, and who made it is told") {
+TEST_CASE("make_folders creates all missing parents and returns whether it made the folder") {
   const ScratchFolder folder;
   CHECK(make_folders(folder.path / "a/b/c"));
   CHECK_FALSE(make_folders(folder.path / "a/b/c"));
@@ -100,7 +100,7 @@ TEST_CASE("a folder is made with what is missing on the way, and who made it is 
   CHECK_THROWS_WITH_AS(make_folders(folder.path / "file/a"), doctest::Contains("Not a directory"), IoError);
 }
 
-TEST_CASE("a file is removed, or there is none, and a folder is none") {
+TEST_CASE("remove_file removes a file or does nothing if there is none and rejects a folder") {
   const ScratchFolder folder;
   write_file(folder.path / "file", "");
   remove_file(folder.path / "file");
@@ -109,7 +109,7 @@ TEST_CASE("a file is removed, or there is none, and a folder is none") {
   CHECK_THROWS_AS(remove_file(folder.path), IoError);
 }
 
-TEST_CASE("a missing file is named with the system's reason") {
+TEST_CASE("the error for a missing file has its name and the system's reason") {
   const ScratchFolder folder;
   const std::string missing = (folder.path / "no/file").string();
   CHECK_THROWS_WITH_AS(read_file(missing), ("cannot read '" + missing + "': No such file or directory").c_str(),
@@ -123,7 +123,7 @@ TEST_CASE("a missing file is named with the system's reason") {
                        ("cannot write '" + folder.path.string() + "': Is a directory").c_str(), IoError);
 }
 
-TEST_CASE("a failed write keeps the old content and leaves nothing behind") {
+TEST_CASE("a failed write keeps the old content and leaves no other file") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   write_file(path, "old");
@@ -135,14 +135,14 @@ TEST_CASE("a failed write keeps the old content and leaves nothing behind") {
   CHECK(entries(folder.path) == 1);
 }
 
-TEST_CASE("a file beyond the limit on their size is a full disk that names the limit") {
+TEST_CASE("a file beyond RLIMIT_FSIZE counts as a full disk and the error names the limit") {
   const ScratchFolder folder;
   const FileSizeLimit limit(4096);
   CHECK_THROWS_WITH_AS(write_file(folder.path / "a", std::string(8192, 'x')),
                        doctest::Contains("a file that this process writes may have 4 KiB (ulimit -f)"), DiskFullError);
 }
 
-TEST_CASE("a failed append takes its part of a record back") {
+TEST_CASE("a failed append removes its partial record") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "journal";
   append_file(path, "one\n");
@@ -176,7 +176,7 @@ TEST_CASE("readers see the old or the new content while writers replace it") {
   CHECK(entries(folder.path) == 1);
 }
 
-TEST_CASE("writing through a symbolic link replaces the file that it names") {
+TEST_CASE("a write through a symbolic link replaces its target") {
   const ScratchFolder folder;
   write_file(folder.path / "real", "old");
   fs::create_symlink("real", folder.path / "link");
@@ -185,7 +185,7 @@ TEST_CASE("writing through a symbolic link replaces the file that it names") {
   CHECK(read_file(folder.path / "real") == "new");
 }
 
-TEST_CASE("a pipe is written to, not replaced") {
+TEST_CASE("a pipe is written to and not replaced") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -197,7 +197,7 @@ TEST_CASE("a pipe is written to, not replaced") {
   CHECK(fs::is_fifo(path));
 }
 
-TEST_CASE("a pipe without a reader is an error and not waited for") {
+TEST_CASE("a pipe without a reader is an error and does not block") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "pipe";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -205,7 +205,7 @@ TEST_CASE("a pipe without a reader is an error and not waited for") {
                        IoError);
 }
 
-TEST_CASE("what is no regular file is neither read nor appended to nor locked, however it is opened") {
+TEST_CASE("pipes and devices and sockets are rejected by reads and appends and locks") {
   const ScratchFolder folder;
   const fs::path pipe = folder.path / "pipe", link = folder.path / "link", socket = folder.path / "socket";
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
@@ -225,7 +225,7 @@ TEST_CASE("what is no regular file is neither read nor appended to nor locked, h
   }
 }
 
-TEST_CASE("a file that a flag names is there, or the flag says what is there instead") {
+TEST_CASE("require_file reports a missing file and a folder with the option's name") {
   const ScratchFolder folder;
   const std::string place = folder.path.string();
   write_file(folder.path / "file", "x");
@@ -237,7 +237,7 @@ TEST_CASE("a file that a flag names is there, or the flag says what is there ins
                        ("--plan: " + place + " is a folder; name the file in it").c_str(), UsageError);
 }
 
-TEST_CASE("a signal ends the wait for a file system that does not answer") {
+TEST_CASE("a signal ends the wait for a file system that hangs") {
   const ScratchFolder folder;
   write_file(folder.path / "file", "x");
   memtune::test::FaultyDisk disk;
@@ -249,7 +249,7 @@ TEST_CASE("a signal ends the wait for a file system that does not answer") {
 
 namespace {
 
-// Sees what a file under way may be read by, whenever it is written to.
+// Records the permissions of the temporary file on creation and on each write.
 struct Watcher final : memtune::FileSystem {
   int64_t write(int file, const char* data, int64_t bytes) override {
     seen |= permissions(file);
@@ -266,12 +266,12 @@ struct Watcher final : memtune::FileSystem {
     return info.st_mode & 0777;
   }
   unsigned seen = 0;
-  fs::path made;  // the last one
+  fs::path made;  // the last created file
 };
 
 }  // namespace
 
-TEST_CASE("a file is written through no link that stands at the name it has until it is whole") {
+TEST_CASE("a write does not follow a link with the name of its temporary file") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "file", mine = folder.path / "mine";
   write_file(mine, "precious");
@@ -288,7 +288,7 @@ TEST_CASE("a file is written through no link that stands at the name it has unti
   CHECK(entries(folder.path) == 7);
 }
 
-TEST_CASE("a file that only its owner may read is never open to others while it is written again") {
+TEST_CASE("a private file is never readable by others during a rewrite") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "secret";
   write_file(path, "a");
@@ -299,7 +299,7 @@ TEST_CASE("a file that only its owner may read is never open to others while it 
   CHECK(read_file(path) == "b");
 }
 
-TEST_CASE("a file keeps its owner and group when root writes it again") {
+TEST_CASE("a file keeps its owner and group if root rewrites it") {
   if (::geteuid() != 0) return;
   const ScratchFolder folder;
   const fs::path path = folder.path / "file";
@@ -316,7 +316,7 @@ TEST_CASE("a file keeps its owner and group when root writes it again") {
   CHECK((info.st_mode & 07777) == 0640);
 }
 
-TEST_CASE("a lock in use names the process that holds it") {
+TEST_CASE("the error for a lock in use names the process that holds it") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "lock";
   const FileLock held(path);
@@ -325,7 +325,7 @@ TEST_CASE("a lock in use names the process that holds it") {
   CHECK_THROWS_WITH_AS(FileLock{path}, message.c_str(), UsageError);
 }
 
-TEST_CASE("who is patient has the lock once it is free") {
+TEST_CASE("a lock with a timeout waits until the lock is free") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "lock";
   auto held = std::make_unique<FileLock>(path);
@@ -338,7 +338,7 @@ TEST_CASE("who is patient has the lock once it is free") {
   holder.join();
 }
 
-TEST_CASE("a lock is free again after its end or a kill of its process") {
+TEST_CASE("a lock is free after its release or the death of its process") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "lock";
   { const FileLock first(path); }
@@ -361,7 +361,7 @@ namespace {
 using memtune::test::Fault;
 using memtune::test::FaultyDisk;
 
-// `act` with every call that it makes failing once, in turn, in each of the ways; `check` is told whether it threw.
+// Runs `act` with each of its calls failing once, in turn, in each of the `ways`. `check` gets whether `act` threw.
 template <class Prepare, class Act, class Check>
 void walk(std::initializer_list<Fault::Kind> ways, Prepare prepare, Act act, Check check) {
   for (const Fault::Kind way : ways) {
@@ -388,7 +388,7 @@ void walk(std::initializer_list<Fault::Kind> ways, Prepare prepare, Act act, Che
 
 }  // namespace
 
-TEST_CASE("whichever call of a write fails, the old or the new content is there, and nothing beside it") {
+TEST_CASE("if any call of a write fails the file has the old or the new content and no other file is left") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   const std::string old(3000, 'o'), fresh(5000, 'n');
@@ -403,10 +403,10 @@ TEST_CASE("whichever call of a write fails, the old or the new content is there,
         (seen == old ? kept : replaced) += threw;
       });
   CHECK(kept >= 4);      // open, write, sync, rename
-  CHECK(replaced == 2);  // the folder's open and sync
+  CHECK(replaced == 2);  // open and sync of the folder
 }
 
-TEST_CASE("whichever call of publishing fails, the old or the new content is there whole") {
+TEST_CASE("if any call of publish_file fails the file has the old or the new content") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "a", aside = folder.path / "aside";
   const auto prepare = [&] {
@@ -422,7 +422,7 @@ TEST_CASE("whichever call of publishing fails, the old or the new content is the
       });
 }
 
-TEST_CASE("whichever call of an append fails, the record is there whole or not at all") {
+TEST_CASE("if any call of an append fails the record is complete or absent") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "journal";
   for (const std::string& before : {std::string(), std::string("one\n")}) {
@@ -436,7 +436,7 @@ TEST_CASE("whichever call of an append fails, the record is there whole or not a
   }
 }
 
-TEST_CASE("a read that fails says so, and one that is cut short goes on") {
+TEST_CASE("a failed read throws and a short read continues") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   const std::string content(9000, 'c');
@@ -455,7 +455,7 @@ TEST_CASE("a read that fails says so, and one that is cut short goes on") {
       [&](bool threw) { CHECK((threw || seen == std::string(4000, 'c'))); });
 }
 
-TEST_CASE("a lock that cannot be taken is free") {
+TEST_CASE("a lock whose acquisition failed is free") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "lock";
   walk(
@@ -463,7 +463,7 @@ TEST_CASE("a lock that cannot be taken is free") {
       [&](bool) { const FileLock lock(path); });
 }
 
-TEST_CASE("a file written in parts is there when it is finished, and gone when it never is") {
+TEST_CASE("an output file appears when it is finished and is removed if it never is") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   {
@@ -480,7 +480,7 @@ TEST_CASE("a file written in parts is there when it is finished, and gone when i
   CHECK(entries(folder.path) == 1);
 }
 
-TEST_CASE("a part that the file does not have is an error that says where it ends") {
+TEST_CASE("a read past the end is an error with the size of the file") {
   const ScratchFolder folder;
   const fs::path path = folder.path / "a";
   write_file(path, "12345678");
@@ -492,7 +492,7 @@ TEST_CASE("a part that the file does not have is an error that says where it end
   CHECK_THROWS_WITH_AS(file.read(bytes, 4, 6), ("'" + path.string() + "' ends at byte 8").c_str(), IoError);
 }
 
-TEST_CASE("a file that shrinks under its reader is an error, no signal: nothing is mapped") {
+TEST_CASE("a file that is truncated during reads causes an error and not a signal") {
   const ScratchFolder folder;
   const std::string path = (folder.path / "a").string();
   write_file(path, std::string(1 << 20, 'x'));
@@ -503,7 +503,7 @@ TEST_CASE("a file that shrinks under its reader is an error, no signal: nothing 
   CHECK_THROWS_WITH_AS(file.read(bytes.data(), 1 << 16, 0), ("'" + path + "' ends at byte 100").c_str(), IoError);
 }
 
-TEST_CASE("a file is cut where it is said to be") {
+TEST_CASE("cut_file truncates a file to the given size") {
   const ScratchFolder folder;
   write_file(folder.path / "a", "12345678");
   cut_file(folder.path / "a", 3);

@@ -1,4 +1,4 @@
-// Hashes name trials across runs and machines, so their value is part of the file format.
+// Hashes name trials across runs and machines, so their values are part of the file format.
 #include "core/base/hash.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ TEST_CASE("one changed byte changes the hash") {
   CHECK(hash_hex("abc").size() == 32);
 }
 
-TEST_CASE("the short hash is the published XXH3-64 value, and the seed counts") {
+TEST_CASE("the short hash is the published XXH3-64 value and depends on the seed") {
   CHECK(hash64("", 0, 0) == 0x2d06800538d394c2);
   CHECK(hash64("abc", 3, 0) == 0x78af5f94892f3950);
   CHECK(hash64("abc", 3, 1) != hash64("abc", 3, 0));

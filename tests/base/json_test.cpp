@@ -1,4 +1,4 @@
-// Whoever writes a file that memtune reads must not be able to end it, nor to make one number of another.
+// An untrusted file must neither crash memtune nor change one number into another.
 #include "core/base/json.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ std::string nested(int levels, char open = '[', char close = ']') {
 
 }  // namespace
 
-TEST_CASE("nesting is counted before anything recurses, and not within text") {
+TEST_CASE("nesting is limited before the parser recurses and brackets within strings do not count") {
   CHECK(parse_json(nested(64)).is_array());
   CHECK_THROWS_WITH_AS(parse_json(nested(65)), "it is nested deeper than 64 levels", json::exception);
   CHECK_THROWS_AS(parse_json(nested(2'000'000)), json::exception);
@@ -27,14 +27,14 @@ TEST_CASE("nesting is counted before anything recurses, and not within text") {
   CHECK(parse_json("\"" + nested(500) + "\\\"" + nested(500) + "\"").get<std::string>().size() == 2001);
 }
 
-TEST_CASE("a key that is there twice is refused where people write, whatever lies between") {
+TEST_CASE("a duplicate key is rejected in files that users write") {
   const std::string twice = R"({"a": {"b": 1}, "c": [{"a": 2}], "a": 3})";
   CHECK(parse_json(twice).at("a") == 3);
   CHECK_THROWS_WITH_AS(parse_json(twice, DuplicateKeyPolicy::refused), "'a' is there twice", json::exception);
   CHECK(parse_json(R"({"a": {"a": 1}, "b": [{"a": 2}, {"a": 3}]})", DuplicateKeyPolicy::refused).size() == 2);
 }
 
-TEST_CASE("only whole numbers within the range are whole numbers") {
+TEST_CASE("whole accepts only integers within the range") {
   CHECK(whole(json(-5)) == -5);
   CHECK(whole(json(7), 0, 7) == 7);
   CHECK(whole_int(json(2147483647)) == 2147483647);
@@ -45,7 +45,7 @@ TEST_CASE("only whole numbers within the range are whole numbers") {
   CHECK_THROWS_AS(whole_int(json(2147483648)), json::exception);
 }
 
-TEST_CASE("printed JSON has nothing in strings that ends a line or turns text around") {
+TEST_CASE("strings of printed JSON have no line separators and no bidi controls") {
   const std::string text = "a\xE2\x80\xA8\xE2\x80\xA9\xE2\x80\xAE\xD8\x9C\xEF\xBF\xBE \xC2\x85";
   const std::string printed = print_json(json{{text, {text}}}, 1);
   CHECK(printed ==
@@ -54,7 +54,7 @@ TEST_CASE("printed JSON has nothing in strings that ends a line or turns text ar
   CHECK(parse_json(printed) == json{{text, {text}}});
 }
 
-TEST_CASE("what has no bound of its own has that of all numbers") {
+TEST_CASE("integers and numbers without explicit bounds get the default ones") {
   CHECK(whole(json(int64_t{1} << 53)) == int64_t{1} << 53);
   CHECK_THROWS_AS(whole(json((int64_t{1} << 53) + 1)), json::exception);
   CHECK_THROWS_AS(whole(json(-(int64_t{1} << 53) - 1)), json::exception);
@@ -62,14 +62,14 @@ TEST_CASE("what has no bound of its own has that of all numbers") {
   CHECK(number(json(-1e60)) == -1e60);
   for (const char* text : {"1e61", "-1e300", "true", "\"1\"", "null"})
     CHECK_THROWS_AS(number(parse_json(text)), json::exception);
-  CHECK(number(json(1e-61)) == 0);  // so that what is divided by it stays a number
+  CHECK(number(json(1e-61)) == 0);  // tiny numbers become 0: quotients must not overflow
   CHECK(number(json(7)) == 7);
   CHECK(std::isnan(number_or_nan(json())));
   CHECK(std::isnan(number_or_nan(json(-1e300))));
   CHECK(number_or_nan(json(2.5)) == 2.5);
 }
 
-TEST_CASE("a field that cannot be taken is named with its range") {
+TEST_CASE("an invalid field is named with its range") {
   const json object = {{"peak_bytes", -1}, {"step_ms", 1e300}};
   CHECK_THROWS_WITH_AS(whole_at(object, "peak_bytes", 0, 9), "peak_bytes: -1 is no whole number from 0 to 9",
                        json::exception);
@@ -78,7 +78,7 @@ TEST_CASE("a field that cannot be taken is named with its range") {
   CHECK_THROWS_AS(whole_at(object, "steps"), json::out_of_range);
 }
 
-TEST_CASE("sizes are added as long as they are few enough together") {
+TEST_CASE("a bounded sum rejects terms beyond its limit") {
   BoundedSum sum(10);
   CHECK(sum.add(4));
   CHECK_FALSE(sum.add(-1));
@@ -90,7 +90,7 @@ TEST_CASE("sizes are added as long as they are few enough together") {
   CHECK(bounded_product(3, 4) == 12);
 }
 
-TEST_CASE("printed JSON has no control character, and reads as what it was") {
+TEST_CASE("printed JSON escapes control characters and parses to the same text") {
   const std::string text = "\x1b]0;pwned\x07 \x7f \xC2\x80\xC2\x9B\xC2\x9F \xC2\xA0 ×";
   const std::string printed = print_json(json(text));
   CHECK(printed == "\"\\u001b]0;pwned\\u0007 \\u007f \\u0080\\u009b\\u009f \xC2\xA0 ×\"");

@@ -1,4 +1,4 @@
-// Tables hold characters of several bytes (±, ×, −): a byte count taken for a width bends every line.
+// Tables contain multi-byte characters (±, ×, −). A width in bytes would misalign every line.
 #include "core/base/layout.h"
 
 #include <doctest/doctest.h>
@@ -6,7 +6,7 @@
 using namespace memtune;
 using Lines = std::vector<std::string>;
 
-TEST_CASE("width counts characters, not bytes") {
+TEST_CASE("width counts characters and not bytes") {
   CHECK(display_width("") == 0);
   CHECK(display_width("step") == 4);
   CHECK(display_width("± 1 −GiB") == 8);
@@ -18,29 +18,29 @@ TEST_CASE("padding fills up to the width and leaves longer text alone") {
   CHECK(pad_left("longer", 3) == "longer");
 }
 
-TEST_CASE("text is wrapped at spaces, and inside words only when they are wider than a line") {
+TEST_CASE("text is wrapped at spaces and a word is broken only if it is wider than a line") {
   CHECK(wrap("one two three", 7) == Lines{"one two", "three"});
   CHECK(wrap("abcdefgh", 3) == Lines{"abc", "def", "gh"});
   CHECK(wrap("ab ±±±± c", 2) == Lines{"ab", "±±", "±±", "c"});
   CHECK(wrap("exactly", 7) == Lines{"exactly"});
 }
 
-TEST_CASE("control characters, which could steer a terminal, become spaces") {
+TEST_CASE("control characters become spaces because they could control a terminal") {
   CHECK(wrap("a\nb\x1b[31mc\td", 80) == Lines{"a b [31mc d"});
 }
 
-TEST_CASE("no text is one empty line, and a width of zero still ends") {
+TEST_CASE("empty text is one empty line and a width of zero terminates") {
   CHECK(wrap("", 10) == Lines{""});
   CHECK(wrap("ab", 0) == Lines{"a", "b"});
 }
 
-TEST_CASE("fixed rounds to the digits asked for") {
+TEST_CASE("fixed rounds to the given number of digits") {
   CHECK(fixed(1.25, 1) == "1.2");
   CHECK(fixed(-0.5, 2) == "-0.50");
   CHECK(fixed(100, 0) == "100");
 }
 
-TEST_CASE("seconds have the digits that they need") {
+TEST_CASE("seconds are printed with the digits that they need") {
   using std::chrono::milliseconds;
   CHECK(seconds_text(milliseconds(120'000)) == "120 s");
   CHECK(seconds_text(milliseconds(2'500)) == "2.5 s");
@@ -48,7 +48,7 @@ TEST_CASE("seconds have the digits that they need") {
   CHECK(seconds_text(milliseconds(0)) == "0 s");
 }
 
-TEST_CASE("what is too long ends in an ellipsis, by characters and not by bytes") {
+TEST_CASE("long text ends in an ellipsis and its length counts characters") {
   CHECK(shorten("checkpoint", 10) == "checkpoint");
   CHECK(shorten("checkpoint", 6) == "check…");
   CHECK(shorten("層層層層", 3) == "層層…");

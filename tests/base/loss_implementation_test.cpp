@@ -9,7 +9,7 @@ namespace {
 
 using Kind = LossImplementation::Kind;
 
-TEST_CASE("a loss is computed in one of three ways, one with a number of chunks") {
+TEST_CASE("a loss implementation is plain or fused or chunked with a number of chunks") {
   CHECK((parse_loss_implementation("plain").kind == Kind::plain));
   CHECK((parse_loss_implementation("fused").kind == Kind::fused));
   const LossImplementation chunked = parse_loss_implementation("chunked=12");

@@ -1,4 +1,4 @@
-// What another program says last is why it gave up and what to do about it: no bound may cut that off.
+// The last message of another program has the reason and the remedy. No limit may cut that off.
 #include "core/base/message.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +7,7 @@
 
 using namespace memtune;
 
-TEST_CASE("a long message loses its middle between characters") {
+TEST_CASE("a long message loses its middle at character boundaries") {
   CHECK(bounded_message("short", 20) == "short");
   CHECK(bounded_message("it begins, it goes on and on, it ends", 25) == "it begins, ... n, it ends");
   const std::string wide = "äöüäöüäöüäöüäöüäöüäöü";
@@ -18,7 +18,7 @@ TEST_CASE("a long message loses its middle between characters") {
   }
 }
 
-TEST_CASE("what an allocator says of memory that ran out stays whole") {
+TEST_CASE("a message of an allocator that ran out of memory is kept whole") {
   const std::string message = "CUDA out of memory. " + std::string(3000, 'x');
   CHECK(bounded_message(message, 100) == message);
   CHECK(bounded_message(message + message, 100).size() == 4000);

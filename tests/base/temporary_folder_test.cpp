@@ -10,7 +10,7 @@
 using namespace memtune;
 namespace fs = std::filesystem;
 
-TEST_CASE("a private folder is nobody else's, has an absolute path, and is gone with what is in it") {
+TEST_CASE("a temporary folder is private with an absolute path and is removed with its content") {
   fs::path path;
   {
     const test::Variable here("TMPDIR", ".");
@@ -24,7 +24,7 @@ TEST_CASE("a private folder is nobody else's, has an absolute path, and is gone 
   CHECK_FALSE(fs::exists(path));
 }
 
-TEST_CASE("where no temporary files can be made, that is told") {
+TEST_CASE("a failure to make temporary files is reported") {
   const test::Variable nowhere("TMPDIR", "/no/such/folder");
   CHECK_THROWS_WITH_AS(TemporaryFolder("try"),
                        "no temporary files can be made in /no/such/folder: No such file or directory", IoError);

@@ -1,4 +1,4 @@
-// These tools read every flag and word every complaint about one, so their wording and their edges are fixed here.
+// All options and their error messages use these functions. These tests fix their wording and their edge cases.
 #include "core/base/text.h"
 
 #include <doctest/doctest.h>
@@ -36,7 +36,7 @@ TEST_CASE("join puts the separator between parts") {
   CHECK(join(Parts{"a", "", "b"}, ", ") == "a, , b");
 }
 
-TEST_CASE("numbers of a path are one star, parts that only contain digits are not") {
+TEST_CASE("numbers of a path become a star and parts that only contain digits stay") {
   CHECK(without_numbers("layers.3.w1") == "layers.*.w1");
   CHECK(without_numbers("12") == "*");
   CHECK(without_numbers("a..7b") == "a..7b");
@@ -47,13 +47,13 @@ TEST_CASE("the nearest name is the one with the fewest edits") {
   const Parts names = {"none", "checkpoint:full", "offload:sync", "offload:stream"};
   CHECK(nearest("nnoe", names) == "none");
   CHECK(nearest("offload:streem", names) == "offload:stream");
-  CHECK(nearest("checkpoint", names) == "");  // five edits
+  CHECK(nearest("checkpoint", names) == "");  // needs five edits
   CHECK(nearest("checkpoint:f", names) == "checkpoint:full");
   CHECK(nearest("", names) == "");
   CHECK(nearest("none", Parts{}) == "");
 }
 
-TEST_CASE("a short word is near by one edit only, and its letters may be a name's initials") {
+TEST_CASE("a short word matches by one edit only or as initials of a name") {
   const Parts losses = {"next_token", "cross_entropy", "mse", "returned"};
   CHECK(nearest("ce", losses) == "cross_entropy");
   CHECK(nearest("mes", losses) == "mse");
@@ -62,7 +62,7 @@ TEST_CASE("a short word is near by one edit only, and its letters may be a name'
   CHECK(nearest("l1", losses) == "");
 }
 
-TEST_CASE("names that share no letter are not near, however short") {
+TEST_CASE("names that share no letter do not match however short") {
   CHECK(nearest("xy", Parts{"ab", "cd"}) == "");
   CHECK(nearest("ax", Parts{"ab", "cd"}) == "ab");
 }
@@ -99,7 +99,7 @@ TEST_CASE("an empty glob matches only the empty path") {
   CHECK_FALSE(glob_match("a", ""));
 }
 
-TEST_CASE("a glob of many stars answers at once") {
+TEST_CASE("a glob of many stars is matched fast") {
   const std::string path(5000, 'a');
   std::string pattern;
   for (int i = 0; i < 50; ++i) pattern += "*a";
@@ -107,7 +107,7 @@ TEST_CASE("a glob of many stars answers at once") {
   CHECK_FALSE(glob_match(pattern + "b", path));
 }
 
-TEST_CASE("integers are read whole or refused by name") {
+TEST_CASE("an invalid integer is rejected with its option's name") {
   CHECK(parse_integer("42", "--steps") == 42);
   CHECK(parse_integer("-7", "--steps") == -7);
   CHECK(parse_integer("9223372036854775807", "--seed") == INT64_MAX);
@@ -119,7 +119,7 @@ TEST_CASE("integers are read whole or refused by name") {
                        UsageError);
 }
 
-TEST_CASE("numbers are read whole, finite, or refused by name") {
+TEST_CASE("an invalid or infinite number is rejected with its name") {
   CHECK(parse_number("0.25", "rate") == 0.25);
   CHECK(parse_number("-1e-3", "rate") == -1e-3);
   CHECK_THROWS_WITH_AS(parse_number("", "rate"), "rate: '' is not a number", UsageError);

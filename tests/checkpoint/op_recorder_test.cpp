@@ -1,4 +1,5 @@
-// What is remembered of an op that may be run again: every kind of argument, and a use of each value it starts from.
+// The recorder stores all that a recomputation of an op needs: every kind of argument, and a consumer handle for each
+// saved tensor that it reads.
 #include "core/engine/checkpoint/op_recorder.h"
 
 #include <ATen/ATen.h>
@@ -16,7 +17,7 @@ using Form = RecordedArgument::Form;
 using autograd::ConsumerHandle;
 using autograd::SavedStorage;
 
-// Every tensor but `parameter` has a value.
+// Every tensor except `parameter` has a saved storage.
 struct Recording {
   ConsumerHandle use(const at::Tensor& tensor) {
     if (tensor.is_same(parameter)) return {};
@@ -42,7 +43,7 @@ at::Tensor made(float content) {
   return at::full({4}, content, at::TensorOptions(device::torch_device(tests::test_device())));
 }
 
-TEST_CASE("every kind of argument is remembered, tensors as views of values") {
+TEST_CASE("every kind of argument is recorded and tensors become views of saved storages") {
   Recording recording;
   const at::Tensor a = made(1), b = made(2), c = made(3);
   c10::List<std::optional<at::Tensor>> optional({std::optional<at::Tensor>(), std::optional<at::Tensor>(c)});
@@ -65,7 +66,7 @@ TEST_CASE("every kind of argument is remembered, tensors as views of values") {
   CHECK(instance->block == 3);
 }
 
-TEST_CASE("a parameter is used as it is, with its gradient") {
+TEST_CASE("a recorded parameter is used directly and keeps requires_grad") {
   Recording recording;
   const auto instance = recording.record({recording.parameter});
   CHECK_FALSE(instance->inputs[0].use);
@@ -73,7 +74,7 @@ TEST_CASE("a parameter is used as it is, with its gradient") {
   CHECK(instance->inputs[0].requires_grad);
 }
 
-TEST_CASE("values are used until the instance dies, or was run") {
+TEST_CASE("a recorded op consumes its inputs until it has run or is destroyed") {
   Recording recording;
   at::Tensor a = made(1);
   auto instance = recording.record({a, a.view({2, 2})});
@@ -81,13 +82,13 @@ TEST_CASE("values are used until the instance dies, or was run") {
   a.reset();
   CHECK(value->used());
   instance->inputs[0].use.end();
-  CHECK(value->on_device());  // the other view wants it
+  CHECK(value->on_device());  // the other view still needs it
   instance.reset();
   CHECK_FALSE(value->used());
   CHECK_FALSE(value->on_device());
 }
 
-TEST_CASE("what cannot be kept ends the recording and leaves no use behind") {
+TEST_CASE("a recording that fails leaves no consumer behind") {
   Recording recording;
   const at::Tensor a = made(1), b = made(2);
   const auto fails = [&](const at::Tensor& tensor) {
@@ -98,7 +99,7 @@ TEST_CASE("what cannot be kept ends the recording and leaves no use behind") {
   CHECK_FALSE(recording.values[a.storage().unsafeGetStorageImpl()]->used());
 }
 
-TEST_CASE("a cast is run again as a cast") {
+TEST_CASE("a recorded cast is recomputed as a cast") {
   Recording recording;
   const at::Tensor source = made(1.5F);
   const at::Tensor cast = source.to(at::kBFloat16);

@@ -1,4 +1,4 @@
-// What a recomputation costs and what it must not do; that its gradients are right is the conformance suite's business.
+// Tests what a recomputation costs and what it must not do. The conformance suite checks its gradients.
 #include "core/engine/checkpoint/recompute_engine.h"
 
 #include <doctest/doctest.h>
@@ -9,26 +9,26 @@
 namespace memtune::tests {
 namespace {
 
-// Four ops a block make values: matmul, sigmoid, matmul, add. The sum is the next block's input.
+// Four ops per block make tensors: matmul, sigmoid, matmul, add. The sum is the input of the next block.
 const char* const kBlock = R"(
 def forward(self, x):
     return x + torch.matmul(torch.sigmoid(torch.matmul(x, self.a)), self.b)
 )";
 
-TEST_CASE("every op is run again at most once a step") {
+TEST_CASE("every op is recomputed at most once per step") {
   Model model(kBlock, 3);
-  // sigmoid's output is saved twice (by itself and by the matmul) and made once, from one matmul: 2 reruns a block. The
-  // second matmul's output is saved by nobody.
+  // sigmoid's output is saved twice (by sigmoid and by the matmul) and recomputed once from one matmul: 2 recomputed
+  // ops per block. No op saves the output of the second matmul.
   CHECK(model.under("checkpoint:full").reruns == 3 * 2);
 }
 
-TEST_CASE("a kept matmul is not run again") {
+TEST_CASE("a kept matmul is not recomputed") {
   Model model(kBlock, 3);
   CHECK(model.under("checkpoint:op").reruns == 3);               // sigmoid, from the kept first matmul
-  CHECK(model.under("checkpoint:op,save=sigmoid").reruns == 0);  // all that autograd saves is kept
+  CHECK(model.under("checkpoint:op,save=sigmoid").reruns == 0);  // all tensors that autograd saves are kept
 }
 
-TEST_CASE("an intermediate that two recomputations share is made once") {
+TEST_CASE("an intermediate tensor that two recomputations share is recomputed once") {
   const char* source = R"(
 def forward(self, x):
     shared = torch.matmul(x, self.a) * 0.5
@@ -41,23 +41,24 @@ def forward(self, x):
   CHECK(model.under("checkpoint:full").reruns == 2 * 4);
 }
 
-TEST_CASE("peak memory of a checkpointed model is one block's values, not all of them") {
+TEST_CASE("the peak of a checkpointed model has the activations of one block and not of all") {
   auto peak = [](const std::string& strategy) {
     Model model(kBlock, 12, 64, {"a", "b"}, 1024);
-    model.under(strategy);  // gradients are there: what follows adds only values
+    model.under(strategy);  // gradients exist now, so the next step adds only activations
     test_device().reset_peak();
     int64_t before = test_device().memory().allocated;
     model.under(strategy);
     return test_device().memory().peak_allocated - before;
   };
-  // Two values of [1024, 64] floats a block stay without it, one with it.
+  // Each block keeps two activations of [1024, 64] floats without checkpointing and one with it.
   int64_t value = 1024 * 64 * 4;
   CHECK(peak("none") - peak("checkpoint:full") >= 11 * value);
-  // Nested, two blocks' inputs stay and up to five are made on the way, but the values of one block at a time.
+  // With nesting, the inputs of two blocks stay and up to five are recomputed on the way. Activations are those of one
+  // block at a time.
   CHECK(peak("checkpoint:full") - peak("checkpoint:full,segment=6") >= 4 * value);
 }
 
-TEST_CASE("nested, blocks are not run again as a whole, whatever the habit") {
+TEST_CASE("nested checkpointing never recomputes whole blocks whatever the compatibility flag") {
   Model model(kBlock, 6);
   const program::Program program =
       tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));
@@ -75,13 +76,13 @@ TEST_CASE("nested, blocks are not run again as a whole, whatever the habit") {
   }
 }
 
-TEST_CASE("nested, an op of a segment is run again at most once in passing and once for its own block") {
-  // In passing: all four ops of the first three blocks. For the block's own sake: two ops of each.
+TEST_CASE("nested checkpointing recomputes an op at most once on the way and once for its own block") {
+  // On the way: all four ops of the first three blocks. For the block itself: two ops of each.
   CHECK(Model(kBlock, 4).under("checkpoint:full,segment=4").reruns == 3 * 4 + 4 * 2);
   CHECK(Model(kBlock, 4).under("checkpoint:full,segment=2").reruns == 2 * 4 + 4 * 2);
 }
 
-TEST_CASE("the generator goes on after a rerun as if there had been none") {
+TEST_CASE("a recomputation leaves the random generator as if it had not run") {
   const char* source = R"(
 def forward(self, x):
     return x + torch.matmul(torch.dropout(torch.sigmoid(x), 0.5, True), self.a)
@@ -94,7 +95,7 @@ def forward(self, x):
   CHECK(next_number("checkpoint:full") == next_number("none"));
 }
 
-TEST_CASE("an op that makes another tensor the second time is an error, not a wrong gradient") {
+TEST_CASE("an op that makes another tensor when recomputed is an error and not a wrong gradient") {
   checkpoint::RecomputeEngine recompute(test_device(), /*nested=*/false);
   auto options = at::TensorOptions(device::torch_device(test_device()));
   program::Op op;

@@ -1,8 +1,8 @@
-"""What is installed for man and for shells, in the hands of man and of shells. Ends with 77 where one is missing.
+"""Tests the manual page with man, and the completions with each shell. Exit code 77 if a program is missing.
 
     python3 shells_test.py man|mandoc|bash|zsh|fish MANUAL
 
-MANUAL is the folder that memtune-manual wrote.
+MANUAL is the folder written by memtune-manual.
 """
 
 import os
@@ -14,7 +14,7 @@ from pathlib import Path
 
 SKIPPED = 77
 
-# A line as typed up to the cursor, and what has to be among the words offered.
+# A line up to the cursor, and words that must be among the completions.
 LINES = [
     ("memtune ", ["sweep", "report", "view", "doctor"]),
     ("memtune sw", ["sweep"]),
@@ -27,7 +27,7 @@ LINES = [
     ("memtune view --tab com", ["compare"]),
     ("memtune plan val", ["validate"]),
     ("memtune diff sm", ["small.pt"]),
-    ("memtune sweep --model sm", ["small", "small.pt"]),  # a profile, and a file of that folder
+    ("memtune sweep --model sm", ["small", "small.pt"]),  # a profile, and a file in that folder
 ]
 
 
@@ -58,7 +58,7 @@ def check_mandoc(manual):
 
 
 def bash_offers(script, line, folder):
-    # What bash replaces begins behind the last colon or equal sign: the line up to there stands for the rest.
+    # bash replaces only the text after the last colon or equal sign. The line up to there completes the word.
     text = f"""source {script}
 COMP_LINE={line!r}; COMP_POINT=${{#COMP_LINE}}; _memtune 2>/dev/null; printf '%s\\n' "${{COMPREPLY[@]}}" """
     word = line.split(" ")[-1]
@@ -84,7 +84,7 @@ def check_fish(manual):
     check_offers(offers)
 
 
-# zsh completes only in a terminal: one of its own, in which every word that is offered is written to a file.
+# zsh completes only in a terminal. This one writes every completion to a file.
 ZSH = """
 zmodload zsh/zpty
 zpty shell zsh -f -i

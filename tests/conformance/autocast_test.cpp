@@ -1,5 +1,5 @@
-// Autocast puts copies between values and the ops that take them; a plan that drops those makes them again from the
-// value, not by running the op.
+// Autocast inserts cast copies between tensors and the ops that read them. If a plan drops a copy, it is cast again
+// from its source without running the op.
 #include "core/model/ops/autocast.h"
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ plan::Plan plan_for(const plan::ProgramFacts& facts, plan::TensorPlacement copie
   return plan;
 }
 
-TEST_CASE("the copy of an input is cast again, whatever the value's own place, and the matmul does not run twice") {
+TEST_CASE("a dropped cast copy is cast again from its source without running the matmul twice") {
   Model model(kSource, 3);
   const auto program =
       tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));
@@ -49,12 +49,12 @@ TEST_CASE("the copy of an input is cast again, whatever the value's own place, a
       if (placement.saved == plan::TensorPlacement::keep) placement.outputs[0] = value;
     const Step step = model.under(program, facts, plan);
     CHECK(same(step, plain));
-    CHECK(step.reruns == (value == plan::TensorPlacement::recompute ? 6 : 3));  // a cast a block, and the sigmoid
+    CHECK(step.reruns == (value == plan::TensorPlacement::recompute ? 6 : 3));  // one cast per block, and the sigmoid
     CHECK(step.leased_after == 0);
   }
 }
 
-TEST_CASE("the copy itself may wait in host memory") {
+TEST_CASE("a cast copy can be offloaded to CPU memory") {
   Model model(kSource, 3);
   const auto program =
       tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));

@@ -1,6 +1,6 @@
-// The device fails under a training step, at every call it is asked for, once or for good: the step gives the bits of
-// plain autograd or ends in a typed error, through autograd's backward too; nothing that dies on the way throws, and
-// nothing is left behind.
+// The device fails during a training step, at every call, once or permanently. The step gives the bits of plain
+// autograd or ends in a typed error, also through autograd's backward. No destructor throws, and nothing is left
+// behind.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -62,7 +62,7 @@ class FailingTraining {
   Step plain_;
 };
 
-TEST_CASE("a device that fails under a step ends it with a typed reason, or the gradients are right") {
+TEST_CASE("a device that fails in a step ends it with a typed error or the gradients are right") {
   if (!test_device().emulated()) MEMTUNE_SKIP("the failing device plays the CPU's part");
   for (const char* strategy : {"offload:stream", "offload:sync", "offload:group", "checkpoint:full,inputs=host",
                                "checkpoint:full,blocks=0+offload:stream,blocks=1-", "offload:stream,tier=disk"}) {

@@ -1,5 +1,5 @@
-// The disk fails under a training step, at every call and in every way: the step gives the bits of plain autograd or
-// ends in a typed error, through autograd's backward too; it never hangs and leaves nothing behind.
+// The disk fails during a training step, at every call and in every way. The step gives the bits of plain autograd or
+// ends in a typed error, also through autograd's backward. It never hangs and leaves nothing behind.
 #include <doctest/doctest.h>
 
 #include <cerrno>
@@ -16,7 +16,7 @@ namespace {
 
 using test::Fault;
 
-// A block saves three pages: more than the host's budget.
+// The blocks save more pages than the budget of CPU memory has.
 constexpr const char* kSource = R"(
 def forward(self, x):
     return x + torch.matmul(torch.tanh(torch.matmul(x, self.a)), self.b)
@@ -80,7 +80,7 @@ class FaultyTraining {
 struct Case {
   const char* name;
   Fault fault;
-  End end;  // when it lasts
+  End end;  // if the fault is permanent
 };
 
 const Case kCases[] = {
@@ -90,12 +90,12 @@ const Case kCases[] = {
     {"flipped", {Fault::Kind::flipped, 0}, End::corrupt},
 };
 
-TEST_CASE("a disk that fails under a step ends it with a typed reason, or the gradients are right") {
+TEST_CASE("a disk that fails in a step ends it with a typed error or the gradients are right") {
   for (const char* strategy : {"checkpoint:full,inputs=disk", "offload:group,tier=disk"}) {
     FaultyTraining training(strategy);
     REQUIRE(training.step({}) == End::right);
     const int calls = training.calls();
-    REQUIRE(calls > 15);  // to open the file, and to write and read what the host has no room for
+    REQUIRE(calls > 15);  // opens the file, writes and reads what CPU memory has no room for
     const int64_t before = test_device().memory().allocated;
     const size_t descriptors = test::entries("/proc/self/fd");
     for (const Case& c : kCases)

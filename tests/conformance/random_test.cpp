@@ -1,8 +1,8 @@
-// Random programs under every strategy and under random plans: loss, gradients, running statistics and the generator
-// have the bits of plain autograd, whatever is done with the steps, and nothing is held afterwards.
+// Runs random programs under every strategy and under random plans. Loss, gradients, running statistics and the
+// generator have the bits of plain autograd, however the steps are run. Nothing is held afterwards.
 //
-//   MEMTUNE_RANDOM_PROGRAMS=1000    how many programs; 60 without it
-//   MEMTUNE_RANDOM_SEED=17          the first one's seed; 1 without it
+//   MEMTUNE_RANDOM_PROGRAMS=1000    number of programs, default 60
+//   MEMTUNE_RANDOM_SEED=17          seed of the first program, default 1
 #include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 
@@ -21,7 +21,7 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
 
 constexpr uint64_t kMaxReports = 3;
 
-// Small tensors are not worth threads that wait for each other.
+// Small tensors do not gain from threads that wait for each other.
 class OneThread {
  public:
   OneThread() { at::set_num_threads(1); }
@@ -35,7 +35,7 @@ std::string report(const RandomProgram& program, const Placement& placement, con
   const auto still_fails = [&](const RandomProgram& candidate) {
     try {
       return !Subject(candidate).failure(placement).empty();
-    } catch (const std::exception&) {  // no program any more
+    } catch (const std::exception&) {  // not a program any more
       return false;
     }
   };
@@ -45,7 +45,7 @@ std::string report(const RandomProgram& program, const Placement& placement, con
          Subject(reduced).failure(placement) + "):\n" + reduced.text();
 }
 
-TEST_CASE("random programs: every placement gives the bits of plain autograd and leaves nothing behind") {
+TEST_CASE("random programs give the bits of plain autograd under every placement and leave nothing behind") {
   const uint64_t first = from_environment("MEMTUNE_RANDOM_SEED", 1);
   const uint64_t count = from_environment("MEMTUNE_RANDOM_PROGRAMS", 60);
   const OneThread one_thread;
@@ -74,12 +74,12 @@ TEST_CASE("random programs: every placement gives the bits of plain autograd and
   CHECK(refused * 5 <= count + 5);
 }
 
-TEST_CASE("a program comes from its seed alone") {
+TEST_CASE("a random program depends only on its seed") {
   CHECK(random_program(5).text() == random_program(5).text());
   CHECK(random_program(5).text() != random_program(6).text());
 }
 
-TEST_CASE("random programs have what they are there for") {
+TEST_CASE("random programs contain every construct that they are meant to test") {
   std::string all;
   for (uint64_t seed = 1; seed <= 400; ++seed) all += random_program(seed).text();
   for (const char* part : {".view(",
@@ -121,7 +121,7 @@ TEST_CASE("random programs have what they are there for") {
     CHECK_MESSAGE(all.find(part) != std::string::npos, std::string(part));
 }
 
-TEST_CASE("a program is reduced to the statements that fail") {
+TEST_CASE("a failing program is reduced to the statements that fail") {
   const auto uses_dropout = [](const RandomProgram& program) {
     try {
       build(program, c10::kCPU);

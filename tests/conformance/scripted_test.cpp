@@ -1,5 +1,5 @@
-// Scripts that change what ops were given: lists, views that are read as conjugates, sizes, generators, grad mode. A
-// rerun starts from what the forward had, whatever became of it since.
+// These scripts change arguments after an op has run: lists, conjugate views, sizes, generators, grad mode. A
+// recomputation must start from the arguments of the forward.
 #include <doctest/doctest.h>
 
 #include "tests/conformance/scripts.h"
@@ -103,7 +103,7 @@ def forward(self, x):
 )"},
 };
 
-TEST_CASE("scripts that change what ops were given get the bits of plain autograd under every strategy") {
+TEST_CASE("scripts that change arguments of ops get the bits of plain autograd under every strategy") {
   check_under_every_strategy(kScripts);
 }
 

@@ -1,5 +1,5 @@
-// Scripts of models, and what is asked of each: loss and gradients have the bits of plain autograd under every
-// strategy, and nothing is held afterwards.
+// Scripts of models and their check. Loss and gradients must have the bits of plain autograd under every strategy, and
+// nothing may be held afterwards.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -18,8 +18,8 @@ struct Script {
   const char* source;
 };
 
-// "": as plain autograd, and nothing is left. A model of its own: a write into the input is only legal where nobody
-// saved it before.
+// Returns "" if the step equals plain autograd and leaves nothing behind. Each call builds its own model: a write into
+// the input is legal only if nothing has saved the input before.
 inline std::string failure(const Script& script, const std::string& strategy, const Step& plain) {
   try {
     const Step step = Model(script.source, 4).under(strategy);

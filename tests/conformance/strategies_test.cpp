@@ -1,5 +1,5 @@
-// One suite that every strategy joins: whatever a model does, loss and gradients have the bits of plain autograd, and
-// the engines hold nothing afterwards. Each case is a thing that engines in the field got wrong.
+// Every strategy joins this suite. For every model, loss and gradients have the bits of plain autograd, and the engines
+// hold nothing afterwards. Each case is something that other engines got wrong.
 #include <doctest/doctest.h>
 
 #include "tests/conformance/scripts.h"
@@ -132,7 +132,7 @@ def forward(self, x):
 )"},
 };
 
-// The second script, ready to be run under a strategy step by step.
+// The second script, prepared to run under a strategy step by step.
 struct Prepared {
   Model model{kScripts[1].source, 3};
   program::Program program =
@@ -164,7 +164,7 @@ TEST_CASE("every strategy gives the bits of plain autograd and leaves nothing be
   check_under_every_strategy(kScripts);
 }
 
-TEST_CASE("the strategies of the suite are all that there are") {
+TEST_CASE("the suite covers all strategies") {
   for (const auto& info : plan::strategies()) {
     bool joined = false;
     for (const auto& strategy : all_strategies())
@@ -173,17 +173,19 @@ TEST_CASE("the strategies of the suite are all that there are") {
   }
 }
 
-TEST_CASE("strategies do what they are named for") {
+TEST_CASE("strategies recompute and offload as their names say") {
   Model model(kScripts[0].source, 4);
   CHECK(model.under("none").reruns == 0);
   Step full = model.under("checkpoint:full");
-  // Of each block: two matmuls and a gelu come back; the residual sum is the next block's input and stays.
+  // Each block recomputes at least the first matmul and the gelu. The residual sum is the input of the next block and
+  // stays.
   CHECK(full.reruns >= 4 * 2);
   CHECK(full.out_bytes == 0);
   CHECK(model.under("checkpoint:every=2").reruns == full.reruns / 2);
   Step inputs = model.under("checkpoint:full,inputs=host");
   CHECK(inputs.reruns == full.reruns);
-  // The inputs of blocks 1 to 3, [4, 8] floats each; that of block 0 is the program's own input and stays.
+  // Offloaded: the inputs of blocks 1 to 3, [4, 8] floats each. The input of block 0 is the program's own input and
+  // stays.
   CHECK(inputs.out_bytes == 3 * 4 * 8 * 4);
   Step stream = model.under("offload:stream,stash=0B");
   CHECK(stream.reruns == 0);
@@ -207,12 +209,12 @@ void check_statistics(const Script& each) {
   CHECK(compared == 8);
 }
 
-TEST_CASE("running statistics move once a step, however often the op is run") {
+TEST_CASE("running statistics are updated once per step even if their op is recomputed") {
   for (const Script& each : kScripts)
     if (std::string(each.source).find("batch_norm") != std::string::npos) check_statistics(each);
 }
 
-TEST_CASE("a graph may be walked twice") {
+TEST_CASE("backward may run twice over a graph") {
   for (const auto& strategy : all_strategies()) {
     CAPTURE(strategy);
     Prepared prepared(strategy);
@@ -227,7 +229,7 @@ TEST_CASE("a graph may be walked twice") {
   }
 }
 
-TEST_CASE("a graph that dies without a backward gives everything back") {
+TEST_CASE("a graph that dies without a backward frees everything") {
   for (const auto& strategy : all_strategies()) {
     CAPTURE(strategy);
     Prepared prepared(strategy);
@@ -238,7 +240,7 @@ TEST_CASE("a graph that dies without a backward gives everything back") {
   }
 }
 
-TEST_CASE("a saved tensor that was overwritten is an error, as in autograd itself") {
+TEST_CASE("an overwritten saved tensor is an error as in plain autograd") {
   const char* source = R"(
 def forward(self, x):
     y = torch.matmul(x, self.a)
@@ -255,7 +257,7 @@ def forward(self, x):
   }
 }
 
-TEST_CASE("an in-place op that saves what it overwrites itself is refused, not followed") {
+TEST_CASE("an in-place op that saves what it overwrites is refused") {
   const char* source = R"(
 def forward(self, x):
     y = torch.matmul(x, self.a)
@@ -269,18 +271,18 @@ def forward(self, x):
   }
 }
 
-TEST_CASE("parameters, their views and weights used twice stay where they are") {
+TEST_CASE("parameters and their views and weights used twice are not offloaded") {
   const char* source = R"(
 def forward(self, x):
     y = torch.matmul(x, self.a.t())
     return torch.matmul(y, self.a.view(8, 8)) + torch.matmul(y, self.a)
 )";
-  constexpr int64_t kValue = 4 * 8 * 4;  // y, and what the block makes; a parameter has twice that
+  constexpr int64_t kValue = 4 * 8 * 4;  // y and the output of the block; a parameter has twice that
   const Step step = Model(source, 3, 8, {"a"}).under("offload:stream");
   CHECK(step.out_bytes == 3 * 2 * kValue);
 }
 
-TEST_CASE("after a backward that threw nothing of its step is held") {
+TEST_CASE("a backward that throws leaves nothing of its step held") {
   const char* source = R"(
 def forward(self, x):
     w = torch.sigmoid(torch.matmul(x, self.b))

@@ -1,4 +1,5 @@
-// The engines' ordering is tested on this device: its streams must really run beside the caller and really wait.
+// Tests of the engines' synchronization use this device. Its streams must really run concurrently with the caller and
+// really wait.
 #include "core/base/device/cpu_device.h"
 
 #include <doctest/doctest.h>
@@ -23,14 +24,14 @@ void copy_out(Device& device, std::string& to, const std::string& from, Stream s
 
 }  // namespace
 
-TEST_CASE("a copy on a side stream runs beside the caller") {
+TEST_CASE("a copy on a side stream runs concurrently with the caller") {
   CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string from = "abcd", to = "....";
   device.wait(Stream::out, gate);
   copy_out(device, to, from);
   const auto copied = device.record(Stream::out);
-  CHECK_FALSE(copied->done());  // nothing blocked us
+  CHECK_FALSE(copied->done());  // the copy did not block the caller
   CHECK(to == "....");
   gate->open();
   copied->synchronize();
@@ -38,7 +39,7 @@ TEST_CASE("a copy on a side stream runs beside the caller") {
   CHECK(to == "abcd");
 }
 
-TEST_CASE("a source that is overwritten too early gives the wrong copy, as on a real device") {
+TEST_CASE("a source that is overwritten too early gives a wrong copy as on a real device") {
   CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string from = "abcd", to = "....";
@@ -50,7 +51,7 @@ TEST_CASE("a source that is overwritten too early gives the wrong copy, as on a 
   CHECK(to == "XXXX");
 }
 
-TEST_CASE("one stream waits for an event of the other") {
+TEST_CASE("one stream waits for an event of another") {
   CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string first = "abcd", host = "....", second = "....";
@@ -66,7 +67,7 @@ TEST_CASE("one stream waits for an event of the other") {
   CHECK(second == "abcd");
 }
 
-TEST_CASE("compute waits by blocking until the event is reached") {
+TEST_CASE("the compute stream blocks until the event is reached") {
   CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::atomic<bool> opened{false};
@@ -82,7 +83,7 @@ TEST_CASE("compute waits by blocking until the event is reached") {
   opener.join();
 }
 
-TEST_CASE("compute copies before it returns, and its events are reached at once") {
+TEST_CASE("copies on the compute stream are synchronous and its events are done at once") {
   CpuDevice device(no_tensors());
   std::string from = "abcd", to = "....";
   copy_out(device, to, from, Stream::compute);
@@ -90,7 +91,7 @@ TEST_CASE("compute copies before it returns, and its events are reached at once"
   CHECK(device.record(Stream::compute)->done());
 }
 
-TEST_CASE("a device that goes finishes its copies first, and events outlive it") {
+TEST_CASE("the destructor finishes all copies and events outlive the device") {
   std::string from(1 << 20, 'a'), to(1 << 20, '.');
   EventPtr event;
   {
@@ -103,14 +104,14 @@ TEST_CASE("a device that goes finishes its copies first, and events outlive it")
   CHECK(to == from);
 }
 
-TEST_CASE("nothing to copy is no error") {
+TEST_CASE("an empty copy is no error") {
   CpuDevice device(no_tensors());
   device.copy(nullptr, nullptr, 0, CopyDirection::to_host, Stream::out);
   device.copy(nullptr, nullptr, 0, CopyDirection::to_device, Stream::compute);
   device.synchronize();
 }
 
-TEST_CASE("activities are kept only while they are recorded") {
+TEST_CASE("activities are recorded only between start and stop") {
   CpuDevice device(no_tensors());
   auto gate = std::make_shared<Gate>();
   std::string from = "abcd", to = "....";
@@ -127,7 +128,7 @@ TEST_CASE("activities are kept only while they are recorded") {
     gate->open();
   });
   device.wait(Stream::compute, copied);
-  device.wait(Stream::compute, copied);  // reached already: no wait
+  device.wait(Stream::compute, copied);  // already reached: no wait
   opener.join();
   const auto activities = device.stop_recording(lost);
 
@@ -148,7 +149,7 @@ TEST_CASE("activities are kept only while they are recorded") {
   CHECK(device.stop_recording(lost).empty());
 }
 
-TEST_CASE("host slabs are page-aligned, also odd and empty ones") {
+TEST_CASE("host slabs are page-aligned even with odd sizes or zero bytes") {
   CpuDevice device(no_tensors());
   for (const int64_t bytes : {int64_t{0}, int64_t{1}, int64_t{4097}, int64_t{1} << 20}) {
     const auto slab = device.allocate_host(bytes);
@@ -157,7 +158,7 @@ TEST_CASE("host slabs are page-aligned, also odd and empty ones") {
   }
 }
 
-TEST_CASE("memory use is what its counter counted, capped on demand") {
+TEST_CASE("memory statistics come from the counter and a cap limits it") {
   MemoryCounter memory;
   CpuDevice device(memory);
   REQUIRE(memory.take(1024));
@@ -168,7 +169,7 @@ TEST_CASE("memory use is what its counter counted, capped on demand") {
   CHECK(use.reserved == use.allocated);
   CHECK(use.peak_reserved == use.peak_allocated);
   CHECK(device.used_bytes() == 0);
-  const auto slab = device.allocate_host(1 << 20);  // the host's, not the device's
+  const auto slab = device.allocate_host(1 << 20);  // host memory does not count
   CHECK(device.memory().allocated == 1000);
   device.reset_peak();
   CHECK(device.memory().peak_allocated == 1000);
@@ -179,7 +180,7 @@ TEST_CASE("memory use is what its counter counted, capped on demand") {
   CHECK(memory.take(101));
 }
 
-TEST_CASE("it says that it is an emulation, and of what") {
+TEST_CASE("the CPU device reports that it is an emulation and names the CPU") {
   CpuDevice device(no_tensors());
   CHECK(device.emulated());
   CHECK(device.type() == Device::Type::cpu);

@@ -1,4 +1,4 @@
-// An event that the test reaches by hand: it holds a stream for as long as the test wants.
+// An event that the test triggers. It holds a stream until open() is called.
 #pragma once
 
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// Peaks on the CPU device are these counters: they must be exact, also after an allocation was refused.
+// These counters give the peaks on the CPU device. They must be exact, even after a refused allocation.
 #include "core/base/device/memory_counter.h"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 
 using memtune::device::MemoryCounter;
 
-TEST_CASE("the peak stays when bytes go, until it is reset") {
+TEST_CASE("the peak stays after memory is freed until it is reset") {
   MemoryCounter counter;
   CHECK(counter.take(4000));
   CHECK(counter.take(1));
@@ -22,7 +22,7 @@ TEST_CASE("the peak stays when bytes go, until it is reset") {
   CHECK(counter.peak() == 0);
 }
 
-TEST_CASE("up to the cap everything fits and beyond it nothing, which changes nothing") {
+TEST_CASE("requests up to the cap succeed and a larger one fails without an effect") {
   MemoryCounter counter;
   REQUIRE(counter.take(600));
   counter.set_cap(1000);
@@ -35,7 +35,7 @@ TEST_CASE("up to the cap everything fits and beyond it nothing, which changes no
   CHECK(counter.take(5000));
 }
 
-TEST_CASE("counters are right when threads take at once, some of them refused") {
+TEST_CASE("counters stay exact when threads allocate concurrently and some requests fail") {
   MemoryCounter counter;
   counter.set_cap(3000);
   std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-// Which waits between streams are needless, against what follows from the waits themselves.
+// Compares the waits that StreamOrder calls redundant with those that follow from all earlier waits.
 #include "core/base/device/stream_order.h"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Point = StreamOrder::Point;
 
-TEST_CASE("who waited for a point stands behind all earlier ones of its stream, and behind no later one") {
+TEST_CASE("a wait for a point orders the stream after all earlier points but not after later ones") {
   const int a = 0, b = 0;
   StreamOrder order;
   const Point first = order.record(&a), second = order.record(&a), third = order.record(&a);
@@ -19,17 +19,17 @@ TEST_CASE("who waited for a point stands behind all earlier ones of its stream, 
   CHECK(order.is_ordered_after(&b, first));
   CHECK(order.is_ordered_after(&b, second));
   CHECK_FALSE(order.is_ordered_after(&b, third));
-  order.note_wait(&b, first);  // takes nothing back
+  order.note_wait(&b, first);  // does not revoke the later point
   CHECK(order.is_ordered_after(&b, second));
 }
 
-TEST_CASE("a stream stands behind its own points") {
+TEST_CASE("a stream is ordered after its own points") {
   const int a = 0;
   StreamOrder order;
   CHECK(order.is_ordered_after(&a, order.record(&a)));
 }
 
-TEST_CASE("a point implies the earlier ones of its stream alone") {
+TEST_CASE("a point implies only earlier points of its stream") {
   const int a = 0, b = 0;
   StreamOrder order;
   const Point first = order.record(&a), other = order.record(&b), last = order.record(&a);
@@ -39,7 +39,7 @@ TEST_CASE("a point implies the earlier ones of its stream alone") {
   CHECK_FALSE(last.implies(other));
 }
 
-TEST_CASE("another stream than the one that waited has not waited") {
+TEST_CASE("a wait on one stream does not order another stream") {
   const int a = 0, b = 0, c = 0;
   StreamOrder order;
   const Point point = order.record(&a);
@@ -47,7 +47,7 @@ TEST_CASE("another stream than the one that waited has not waited") {
   CHECK_FALSE(order.is_ordered_after(&c, point));
 }
 
-TEST_CASE("no wait is called needless that is not") {
+TEST_CASE("only redundant waits are called redundant") {
   tests::Random random(7);
   for (int round = 0; round < 50; ++round) {
     const int streams[4] = {};

@@ -1,4 +1,4 @@
-// Both ways to the disk have to look the same from above: bytes moved or -errno, several at a time.
+// Both I/O backends must behave alike: several transfers at a time, each returns its bytes or -errno.
 #include "core/engine/disk/async_file_io.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ int64_t run(AsyncFileIo& io, DiskTransfer::Kind kind, int64_t offset, char* data
   return completion.result;
 }
 
-// io_uring is refused to this process and its children, as container runtimes do.
+// Blocks io_uring for this process and its children, as container runtimes do.
 void forbid_uring() {
   sock_filter rules[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -56,7 +56,7 @@ void forbid_uring() {
 
 }  // namespace
 
-TEST_CASE("what was written is read") {
+TEST_CASE("written bytes are read back") {
   for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     const Open open;
@@ -70,7 +70,7 @@ TEST_CASE("what was written is read") {
   }
 }
 
-TEST_CASE("transfers in flight at once keep their tags") {
+TEST_CASE("concurrent transfers keep their tags") {
   for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     const Open open;
@@ -86,7 +86,7 @@ TEST_CASE("transfers in flight at once keep their tags") {
   }
 }
 
-TEST_CASE("a read across the end of the file is short, one behind it moves nothing") {
+TEST_CASE("a read across the end of the file is short and one after the end returns 0") {
   for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     const Open open;
@@ -98,7 +98,7 @@ TEST_CASE("a read across the end of the file is short, one behind it moves nothi
   }
 }
 
-TEST_CASE("what the system refuses is its errno") {
+TEST_CASE("a failed system call returns its errno") {
   for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     const Open open;
@@ -108,7 +108,7 @@ TEST_CASE("what the system refuses is its errno") {
   }
 }
 
-TEST_CASE("pinned memory moves the same bytes, within it and across its end") {
+TEST_CASE("registered memory moves the same bytes within it and across its end") {
   for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     const Open open;
@@ -127,7 +127,7 @@ TEST_CASE("pinned memory moves the same bytes, within it and across its end") {
   }
 }
 
-TEST_CASE("where io_uring is refused, threads do the same work, and who insists is told") {
+TEST_CASE("threads replace a blocked io_uring and an explicit request for io_uring is an error") {
   const pid_t child = ::fork();
   if (child == 0) {
     forbid_uring();

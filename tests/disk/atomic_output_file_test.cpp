@@ -1,5 +1,5 @@
-// A file of this kind is somebody's only copy: it must be whole under its name or not there, and a full disk must show
-// before anything is written.
+// The file may be the user's only copy. It must appear under its name complete or not at all. A full disk must show
+// before the first write.
 #include "core/engine/disk/atomic_output_file.h"
 
 #include <sys/stat.h>
@@ -35,7 +35,7 @@ struct stat info_of(int file) {
 
 std::string how(const AtomicOutputFile& file) { return file.describe(*file.start_io(1, IoBackend::threads)); }
 
-// Page by page, with one backend.
+// Writes page by page with one backend.
 void fill(const AtomicOutputFile& file, test::AlignedMemory& data, IoBackend backend) {
   FirstFailure failure;
   RequestQueue queue(file, file.start_io(2, backend), 2, failure);
@@ -51,7 +51,7 @@ void fill(const AtomicOutputFile& file, test::AlignedMemory& data, IoBackend bac
 
 }  // namespace
 
-TEST_CASE("a new file has its name once it is whole, its size, and the bytes of every transfer") {
+TEST_CASE("a new file gets its name when it is complete with its size and the bytes of every transfer") {
   test::AlignedMemory data(kBytes);
   test::fill(data.data(), kBytes, 5);
   for (const IoBackend backend : test::backends())
@@ -59,7 +59,7 @@ TEST_CASE("a new file has its name once it is whole, its size, and the bytes of 
       CAPTURE(direct);
       Fixture fixture;
       if (!direct) fixture.disk.on_alignment = [] { return 0; };
-      ConfinedFileSystem own(fixture.folder.path, fixture.disk);  // as saved states are made
+      ConfinedFileSystem own(fixture.folder.path, fixture.disk);  // as for saved states
       AtomicOutputFile file(fixture.path, kBytes, own, fixture.disk);
       CHECK_FALSE(std::filesystem::exists(fixture.path));
       fill(file, data, backend);
@@ -78,14 +78,14 @@ TEST_CASE("a new file that is not finished leaves nothing") {
   CHECK(test::entries(fixture.folder.path) == 0);
 }
 
-TEST_CASE("a new file has its room at once, or goes without where the file system cannot take it ahead") {
+TEST_CASE("disk space for a new file is preallocated if the file system supports it") {
   Fixture fixture;
   CHECK(info_of(fixture.open().descriptor()).st_blocks * 512 >= kBytes);
   fixture.disk.on_allocate = [](int64_t) { return std::optional(-EOPNOTSUPP); };
   CHECK(info_of(fixture.open().descriptor()).st_size == round_up(kBytes));
 }
 
-TEST_CASE("a new file goes through the page cache where it cannot go past it") {
+TEST_CASE("a new file uses the page cache if direct I/O is not possible") {
   for (const int64_t alignment : {0, 65536, 3000}) {
     Fixture fixture;
     fixture.disk.on_alignment = [alignment] { return alignment; };
@@ -96,7 +96,7 @@ TEST_CASE("a new file goes through the page cache where it cannot go past it") {
   CHECK(how(refused.open()) == "threads, through the page cache");
 }
 
-TEST_CASE("a new file that does not fit is refused before the disk is touched, with what it needs and what is free") {
+TEST_CASE("a new file that does not fit is rejected before any write with its size and the free space") {
   Fixture fixture;
   const auto free = [&](int64_t blocks) {
     fixture.disk.on_status = [blocks](struct statfs& status) {
@@ -120,11 +120,11 @@ TEST_CASE("a new file that does not fit is refused before the disk is touched, w
   fixture.disk.on_allocate = nullptr;
   free(6);
   CHECK_NOTHROW(fixture.open());
-  fixture.disk.on_status = [](struct statfs& status) { status.f_blocks = status.f_bavail = 0; };  // tells nothing
+  fixture.disk.on_status = [](struct statfs& status) { status.f_blocks = status.f_bavail = 0; };  // unknown
   CHECK_NOTHROW(fixture.open());
 }
 
-TEST_CASE("what goes wrong with a new file names it") {
+TEST_CASE("errors of a new file name it") {
   Fixture fixture;
   const AtomicOutputFile file = fixture.open();
   const auto said = [&](int error) {

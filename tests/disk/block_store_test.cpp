@@ -1,4 +1,4 @@
-// What a trial entrusts to the disk comes back bit for bit or not at all, in the order and at the moments promised.
+// A block is read back bit for bit or fails. Order and timing of requests are as documented.
 #include "core/engine/disk/block_store.h"
 
 #include <atomic>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kPage = kAlignment;
 
-// A written block and what it has to hold.
+// A written block and its expected content.
 struct Written {
   Written(BlockStore& store, int64_t bytes, uint64_t seed) : memory(bytes), block(store.allocate(bytes)) {
     test::fill(memory.data(), bytes, seed);
@@ -41,7 +41,7 @@ struct Written {
 
 }  // namespace
 
-TEST_CASE("blocks of any size come back as they were, in any order") {
+TEST_CASE("blocks of any size are read back unchanged in any order") {
   for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     Stage stage(backend);
@@ -57,7 +57,7 @@ TEST_CASE("blocks of any size come back as they were, in any order") {
   }
 }
 
-TEST_CASE("many requests in flight, each with its own bytes") {
+TEST_CASE("many requests in flight keep their own bytes") {
   for (const IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     Stage stage(backend);
@@ -66,7 +66,7 @@ TEST_CASE("many requests in flight, each with its own bytes") {
     for (uint64_t i = 0; i < 100; ++i) blocks.push_back(std::make_unique<Written>(store, 3 * kPage, i));
     std::vector<std::unique_ptr<AlignedMemory>> in;
     std::vector<RequestPtr> reads;
-    for (const auto& block : blocks) {  // while writes are still waiting
+    for (const auto& block : blocks) {  // while writes are still pending
       in.push_back(std::make_unique<AlignedMemory>(3 * kPage));
       reads.push_back(store.read(block->block, in.back()->data()));
     }
@@ -78,7 +78,7 @@ TEST_CASE("many requests in flight, each with its own bytes") {
   }
 }
 
-TEST_CASE("a write takes its data when `before` has returned, not earlier") {
+TEST_CASE("a write reads its memory only after `before` has returned") {
   const Watchdog watchdog("write behind a gate");
   Stage stage;
   BlockStore& store = stage.open();
@@ -87,14 +87,14 @@ TEST_CASE("a write takes its data when `before` has returned, not earlier") {
   Gate gate;
   const RequestPtr request = store.write(block, data.data(), [&] { gate.pass(); });
   CHECK_FALSE(request->done());
-  test::fill(data.data(), kPage, 1);  // the device's copy
+  test::fill(data.data(), kPage, 1);  // stands for the device's copy
   gate.open();
   request->wait();
   store.read(block, in.data())->wait();
   CHECK(std::memcmp(in.data(), data.data(), kPage) == 0);
 }
 
-TEST_CASE("a read leaves its memory alone until `before` has returned, and is checked after it") {
+TEST_CASE("a read leaves its memory alone until `before` has returned and is verified afterwards") {
   const Watchdog watchdog("read behind a gate");
   Stage stage;
   BlockStore& store = stage.open();
@@ -130,7 +130,7 @@ TEST_CASE("a read waits for the write of its block") {
   CHECK(std::memcmp(in.data(), data.data(), kPage) == 0);
 }
 
-TEST_CASE("a request whose `before` waits holds up no news of those before it") {
+TEST_CASE("a request that waits in `before` does not delay the completion of earlier ones") {
   for (const IoBackend backend : test::backends()) {
     const Watchdog watchdog("news behind a gate");
     Stage stage(backend);
@@ -141,14 +141,14 @@ TEST_CASE("a request whose `before` waits holds up no news of those before it") 
     AlignedMemory data(kPage);
     const RequestPtr held = store.write(second, data.data(), [&] { gate.pass(); });
     first.request->wait();
-    CHECK(first.comes_back(store));  // reads pass writes
+    CHECK(first.comes_back(store));  // a read passes a pending write
     CHECK_FALSE(held->done());
     gate.open();
     held->wait();
   }
 }
 
-TEST_CASE("transfers start in the order of the calls, at most `depth` of them unfinished") {
+TEST_CASE("transfers start in the order of the calls with at most `depth` in flight") {
   const Watchdog watchdog("order");
   Stage stage;
   stage.settings.depth = 2;
@@ -162,7 +162,7 @@ TEST_CASE("transfers start in the order of the calls, at most `depth` of them un
   CHECK(std::ranges::is_sorted(offsets));
 }
 
-TEST_CASE("a block's place is free once the block is gone and its last request has ended") {
+TEST_CASE("the space of a block is free after the block is gone and its last request has ended") {
   const Watchdog watchdog("early release");
   Stage stage;
   BlockStore& store = stage.open();
@@ -175,7 +175,7 @@ TEST_CASE("a block's place is free once the block is gone and its last request h
     request = store.write(block, data.data(), [&] { gate.pass(); });
   }
   CHECK(store.used_bytes() == kPage);
-  const ScratchBlock other = store.allocate(kPage);  // not the same place
+  const ScratchBlock other = store.allocate(kPage);  // gets other space
   gate.open();
   request->wait();
   CHECK(store.used_bytes() == kPage);
@@ -183,7 +183,7 @@ TEST_CASE("a block's place is free once the block is gone and its last request h
   CHECK(store.reserved_bytes() == 2 * kPage);
 }
 
-TEST_CASE("what `before` holds is gone when the request is done") {
+TEST_CASE("state captured by `before` is destroyed before the request is done") {
   struct Slow {
     ~Slow() {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -220,7 +220,7 @@ TEST_CASE("a block may outlive its store") {
   block = ScratchBlock();
 }
 
-TEST_CASE("a store that ends waits for what is in flight, and what still waits to be fails and is not touched") {
+TEST_CASE("closing a store waits for transfers in flight and fails the pending requests") {
   for (const IoBackend backend : test::backends()) {
     const Watchdog watchdog("the end of a store");
     Stage stage(backend);
@@ -246,7 +246,7 @@ TEST_CASE("a store that ends waits for what is in flight, and what still waits t
   }
 }
 
-TEST_CASE("room is taken before it is used") {
+TEST_CASE("reserved space is preallocated and used without new allocation") {
   Stage stage;
   BlockStore& store = stage.open();
   store.reserve(10 * kPage - 1);
@@ -262,7 +262,7 @@ TEST_CASE("room is taken before it is used") {
   CHECK_NOTHROW(store.allocate(kPage));
 }
 
-TEST_CASE("beyond the budget is refused with the figures, and the store goes on") {
+TEST_CASE("a request beyond the budget is rejected with figures and the store stays usable") {
   Stage stage;
   stage.settings.budget_bytes = 10 * kPage;
   BlockStore& store = stage.open();
@@ -279,7 +279,7 @@ TEST_CASE("beyond the budget is refused with the figures, and the store goes on"
   CHECK(most.comes_back(store));
 }
 
-TEST_CASE("what `before` throws is what the request and every later call throw") {
+TEST_CASE("an exception in `before` is thrown by the request and every later call") {
   const Watchdog watchdog("before throws");
   Stage stage;
   BlockStore& store = stage.open();
@@ -292,22 +292,22 @@ TEST_CASE("what `before` throws is what the request and every later call throw")
   CHECK_THROWS_WITH_AS(store.read(block, data.data()), "the device is gone", DeviceError);
 }
 
-TEST_CASE("what a program would do wrong is refused") {
+TEST_CASE("invalid calls are rejected and leave the store usable") {
   Stage stage, elsewhere;
   BlockStore& store = stage.open();
   AlignedMemory data(2 * kPage);
   const ScratchBlock block = store.allocate(kPage), foreign = elsewhere.open().allocate(kPage);
   CHECK_THROWS_AS(store.allocate(0), Error);
   CHECK_THROWS_AS(store.read(block, data.data()), Error);            // never written
-  CHECK_THROWS_AS(store.write(ScratchBlock(), data.data()), Error);  // no block
-  CHECK_THROWS_AS(store.write(foreign, data.data()), Error);         // another store's
-  CHECK_THROWS_AS(store.write(block, data.data() + 1), Error);       // crooked
+  CHECK_THROWS_AS(store.write(ScratchBlock(), data.data()), Error);  // an empty block
+  CHECK_THROWS_AS(store.write(foreign, data.data()), Error);         // a block of another store
+  CHECK_THROWS_AS(store.write(block, data.data() + 1), Error);       // unaligned
   store.write(block, data.data())->wait();
-  CHECK_THROWS_AS(store.write(block, data.data()), Error);  // twice
-  CHECK_NOTHROW(store.read(block, data.data())->wait());    // none of it was fatal
+  CHECK_THROWS_AS(store.write(block, data.data()), Error);  // second write
+  CHECK_NOTHROW(store.read(block, data.data())->wait());    // none of the errors was fatal
 }
 
-TEST_CASE("traffic is counted each way") {
+TEST_CASE("written and read bytes are counted separately") {
   Stage stage;
   BlockStore& store = stage.open();
   const Written written(store, 8 << 20, 1);
@@ -323,7 +323,7 @@ TEST_CASE("traffic is counted each way") {
   }
 }
 
-TEST_CASE("pinned memory is used like any other") {
+TEST_CASE("registered memory works like any other") {
   Stage stage;
   BlockStore& store = stage.open();
   AlignedMemory memory(4 * kPage);
@@ -340,7 +340,7 @@ TEST_CASE("pinned memory is used like any other") {
   }
 }
 
-TEST_CASE("two stores in one folder know nothing of each other") {
+TEST_CASE("two stores in one folder are independent") {
   Stage stage;
   BlockStore one(stage.settings), two(stage.settings);
   const Written a(one, 3 * kPage, 1), b(two, 3 * kPage, 2);
@@ -348,7 +348,7 @@ TEST_CASE("two stores in one folder know nothing of each other") {
   CHECK(b.comes_back(two));
 }
 
-TEST_CASE("through the page cache, and with a file that had a name, it works the same") {
+TEST_CASE("a store works through the page cache and with an unlinked file") {
   Stage stage;
   stage.disk.on_open = [](int flags) { return test::unnamed(flags) || test::direct(flags) ? -EINVAL : 0; };
   BlockStore& store = stage.open();

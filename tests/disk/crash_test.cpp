@@ -1,4 +1,5 @@
-// A killed process must leave neither a name nor a byte: activations are large, and nobody would come to clean up.
+// A killed process must leave neither a file nor used disk space. Activations are large, and no other process cleans
+// up.
 #include <signal.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -22,7 +23,7 @@ int64_t free_bytes(const std::filesystem::path& folder) {
   return static_cast<int64_t>(info.f_bavail) * static_cast<int64_t>(info.f_frsize);
 }
 
-// A child that reserves, says so, and writes until it is killed.
+// A child process that reserves space, signals it, and writes until it is killed.
 pid_t start_writer(const disk::BlockStoreSettings& settings, disk::AsyncFileSystem& system) {
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
@@ -58,7 +59,8 @@ void check_nothing_is_left(test::Stage& stage) {
   ::kill(child, SIGKILL);
   REQUIRE(::waitpid(child, nullptr, 0) == child);
   CHECK(test::entries(stage.folder.path) == 0);
-  // The kernel takes rings apart after the process is gone; others use the disk meanwhile, hence half.
+  // The kernel frees io_uring rings after the process has ended. Other processes use the disk meanwhile, so half of the
+  // space is enough.
   for (int i = 0; i < 500 && free_bytes(stage.folder.path) < before - kReserved / 2; ++i)
     std::this_thread::sleep_for(10ms);
   CHECK(free_bytes(stage.folder.path) >= before - kReserved / 2);
@@ -66,13 +68,14 @@ void check_nothing_is_left(test::Stage& stage) {
 
 }  // namespace
 
-TEST_CASE("after kill -9 in the middle of writing, the folder is empty and the room is free again") {
+TEST_CASE("after kill -9 during writes the folder is empty and the disk space is free again") {
   for (const disk::IoBackend backend : test::backends()) {
     CAPTURE(test::name_of(backend));
     test::Stage stage(backend);
     check_nothing_is_left(stage);
   }
-  // The same where files need a name to be made; not a case of its own, for two at once would see each other's room.
+  // The same if files need a name. This is no separate case, because two cases at once would see each other's disk
+  // space.
   test::Stage stage;
   stage.disk.on_open = [](int flags) { return test::unnamed(flags) ? -EOPNOTSUPP : 0; };
   check_nothing_is_left(stage);

@@ -1,4 +1,4 @@
-// Traffic for as long as somebody wants it, in the room that was given, and its failures told to who asks.
+// The generator writes or reads until stopped, within its disk space, and reports failures to its caller.
 #include "core/engine/disk/disk_load_generator.h"
 
 #include "core/base/error.h"
@@ -15,12 +15,12 @@ void wait_until_moved(const DiskLoadGenerator& load, int64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("traffic goes on over the room it has, and what it moved in a second is told") {
+TEST_CASE("the load continues within its disk space and stop returns its speed") {
   const test::Watchdog watchdog("traffic on a disk");
   for (const disk::IoBackend backend : test::backends())
     for (const int64_t room : {int64_t{20} << 20, int64_t{3} << 20, disk::kAlignment * 2}) {
       test::Stage stage(backend);
-      stage.settings.budget_bytes = room;  // more of it would be a full disk
+      stage.settings.budget_bytes = room;  // more would exceed the budget
       DiskLoadGenerator load(stage.settings, room, stage.disk);
       for (const auto kind :
            {DiskLoadGenerator::Kind::write, DiskLoadGenerator::Kind::read, DiskLoadGenerator::Kind::write}) {
@@ -37,7 +37,7 @@ TEST_CASE("traffic goes on over the room it has, and what it moved in a second i
     }
 }
 
-TEST_CASE("a disk that fails beside something else is told when the traffic ends") {
+TEST_CASE("a disk failure during the load is reported by stop") {
   const test::Watchdog watchdog("traffic on a failing disk");
   for (const auto kind : {DiskLoadGenerator::Kind::write, DiskLoadGenerator::Kind::read}) {
     test::Stage stage;
@@ -49,7 +49,7 @@ TEST_CASE("a disk that fails beside something else is told when the traffic ends
   }
 }
 
-TEST_CASE("traffic that nobody ends, ends with who asked for it") {
+TEST_CASE("the destructor stops the load") {
   const test::Watchdog watchdog("traffic that is let go");
   test::Stage stage;
   {
@@ -60,7 +60,7 @@ TEST_CASE("traffic that nobody ends, ends with who asked for it") {
   CHECK(test::entries(stage.folder.path) == 0);
 }
 
-TEST_CASE("room that is not there is told at once") {
+TEST_CASE("too small a disk budget is reported at once") {
   test::Stage stage;
   stage.settings.budget_bytes = 8 << 20;
   CHECK_THROWS_AS(DiskLoadGenerator(stage.settings, 40 << 20, stage.disk), DiskFullError);

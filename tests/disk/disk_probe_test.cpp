@@ -1,4 +1,4 @@
-// The yardstick itself has to hold still: sensible speeds, nothing left behind.
+// The probe must report plausible speeds and leave nothing behind.
 #include "core/engine/disk/disk_probe.h"
 
 #include "core/base/error.h"
@@ -6,7 +6,7 @@
 
 using namespace memtune;
 
-TEST_CASE("the disk's speed is told, with how it was used") {
+TEST_CASE("the probe reports the disk's speeds and its I/O backend") {
   test::ScratchFolder folder;
   for (const disk::IoBackend backend : test::backends()) {
     const disk::DiskSpeed speed = disk::probe_disk(folder.path, (20 << 20) + 1, true, backend);
@@ -18,7 +18,7 @@ TEST_CASE("the disk's speed is told, with how it was used") {
   }
 }
 
-TEST_CASE("a disk that fails or cannot be used is told as by the store") {
+TEST_CASE("the probe reports a failing or unusable disk with the errors of the store") {
   CHECK_THROWS_AS(disk::probe_disk("/no/such/folder", 1 << 20), UsageError);
   const test::Watchdog watchdog("a probe of a failing disk");
   test::ScratchFolder folder;

@@ -1,4 +1,5 @@
-// Two blocks that share a byte of the file would silently become one: holes are checked against a map of every unit.
+// Two blocks that share bytes of the file would silently become one. The test compares the holes with a map of every
+// unit.
 #include "core/engine/disk/extent_allocator.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +22,7 @@ TEST_CASE("an extent is taken from the first hole that is large enough") {
   CHECK(extents.used_bytes() == 50);
 }
 
-TEST_CASE("neighbours that come back become one hole, in every order") {
+TEST_CASE("freed neighbors merge into one hole in every order") {
   const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   for (const auto& order : orders) {
     ExtentAllocator extents;
@@ -32,7 +33,7 @@ TEST_CASE("neighbours that come back become one hole, in every order") {
   }
 }
 
-TEST_CASE("a hole at the end counts towards what is missing") {
+TEST_CASE("a hole at the end reduces the missing bytes") {
   ExtentAllocator extents;
   CHECK(extents.missing(50) == 50);
   extents.grow(100);
@@ -47,7 +48,7 @@ TEST_CASE("a hole at the end counts towards what is missing") {
   CHECK(extents.take(90) == 100);
 }
 
-TEST_CASE("growing to less changes nothing") {
+TEST_CASE("growing to a smaller size has no effect") {
   ExtentAllocator extents;
   extents.grow(100);
   extents.grow(50);
@@ -55,7 +56,7 @@ TEST_CASE("growing to less changes nothing") {
   CHECK(extents.take(100) == 0);
 }
 
-TEST_CASE("over random histories no unit has two owners, and what came back is one hole again") {
+TEST_CASE("in random histories no unit has two owners and freed extents merge into one hole") {
   for (unsigned seed = 0; seed < 50; ++seed) {
     CAPTURE(seed);
     std::mt19937 random(seed);

@@ -1,5 +1,5 @@
-// Every single call to the system fails once, and from then on, in every way that a disk can: what comes of it is the
-// right bytes or a typed error that names the disk, never a hang, never wrong bytes, never anything left behind.
+// Each system call fails once or permanently, in every way that a disk can. The result must be correct bytes or a typed
+// error that names the disk. Hangs, wrong bytes and remains are not allowed.
 #include <dlfcn.h>
 #include <pthread.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kPage = kAlignment;
 
-// "DiskFullError: text", or "" when nothing was thrown.
+// "DiskFull: text", or "" if nothing was thrown.
 template <class Call>
 std::string thrown(Call call) {
   try {
@@ -38,7 +38,7 @@ std::string thrown(Call call) {
   }
 }
 
-// Blocks of one to six pages, and the memory around them.
+// Blocks of one to six pages, and their memory.
 struct Load {
   explicit Load(BlockStore& of) : store(of) {
     for (int64_t pages = 1; pages <= 6; ++pages) {
@@ -50,7 +50,7 @@ struct Load {
   void allocate() {
     for (size_t i = 0; i < out.size(); ++i) blocks.push_back(store.allocate(bytes(i)));
   }
-  // Memory may go only when nothing moves to or from it any more.
+  // Memory may be freed only after all transfers.
   ~Load() {
     for (const auto& request : requests) thrown([&] { request->wait(); });
   }
@@ -78,7 +78,7 @@ struct Load {
 
 std::string kind_of(const std::string& error) { return error.substr(0, error.find(':')); }
 
-// A store that failed says so to every later call: what failed first, of perhaps several in flight.
+// Every later call on a failed store must throw the first error. Several transfers in flight may fail.
 void check_afterwards(BlockStore& store, const Load& load, const std::string& request) {
   AlignedMemory data(kPage);
   const std::string error = thrown([&] { store.allocate(1); });
@@ -88,7 +88,7 @@ void check_afterwards(BlockStore& store, const Load& load, const std::string& re
   CHECK(thrown([&] { store.read(load.blocks[0], data.data()); }) == error);
 }
 
-// The whole life of a store; the error that ended it, or "".
+// The whole life of a store. Returns the error that ended it, or "".
 std::string live(Stage& stage) {
   std::optional<Load> load;
   const std::string opening = thrown([&] {
@@ -103,7 +103,7 @@ std::string live(Stage& stage) {
   load->blocks.clear();
   if (error.empty()) CHECK(stage.store->used_bytes() == 0);
   const auto used = [&] { return stage.store->used_bytes(); };
-  while (used() > 0) std::this_thread::yield();  // requests that nobody waited for, after a failure
+  while (used() > 0) std::this_thread::yield();  // after a failure, requests may still run
   stage.store.reset();
   return error;
 }
@@ -132,7 +132,7 @@ bool typed(const std::string& error) {
   return error.starts_with("DiskFull: ") || error.starts_with("DiskError: ") || error.starts_with("CorruptBlock: ");
 }
 
-// Walks the fault from the first call upward until it comes too late for every call.
+// Moves the fault from the first call to the last. Returns the number of errors.
 int walk(IoBackend backend, const Case& fault, bool for_ever, bool named) {
   int errors = 0;
   for (int at = 1;; ++at) {
@@ -159,7 +159,7 @@ int walk(IoBackend backend, const Case& fault, bool for_ever, bool named) {
 
 }  // namespace
 
-TEST_CASE("every call fails in every way, once and for ever") {
+TEST_CASE("every call fails in every way once and permanently") {
   for (const IoBackend backend : test::backends()) {
     for (const Case& fault : kCases) {
       for (const bool for_ever : {false, true}) {
@@ -170,7 +170,7 @@ TEST_CASE("every call fails in every way, once and for ever") {
           const int errors = walk(backend, fault, for_ever, named);
           const bool passes = fault.error == EINTR || fault.error == EAGAIN || fault.kind == Fault::Kind::half ||
                               fault.kind == Fault::Kind::nothing;
-          // What passes by itself hurts nobody once; what stays is always noticed.
+          // A transient fault must not cause an error. A permanent one always must.
           if (for_ever) CHECK(errors > 5);
           if (!for_ever && passes && fault.error != EAGAIN) CHECK(errors == 0);
         }
@@ -179,7 +179,7 @@ TEST_CASE("every call fails in every way, once and for ever") {
   }
 }
 
-TEST_CASE("what fails for good has the name of its kind") {
+TEST_CASE("a permanent fault has the error type of its cause") {
   struct Expected {
     Fault fault;
     const char* writing;
@@ -189,7 +189,7 @@ TEST_CASE("what fails for good has the name of its kind") {
       {{Fault::Kind::failed, ENOSPC, 1, true}, "DiskFull", "DiskFull"},
       {{Fault::Kind::failed, EDQUOT, 1, true}, "DiskFull", "DiskFull"},
       {{Fault::Kind::failed, EIO, 1, true}, "DiskError", "DiskError"},
-      {{Fault::Kind::failed, EIO, 1, false}, "DiskError", ""},  // reads are tried once more
+      {{Fault::Kind::failed, EIO, 1, false}, "DiskError", ""},  // reads are retried once
       {{Fault::Kind::flipped, 0, 1, true}, "", "CorruptBlock"},
       {{Fault::Kind::flipped, 0, 1, false}, "", ""},
       {{Fault::Kind::half, 0, 1, false}, "", ""},
@@ -218,7 +218,7 @@ TEST_CASE("what fails for good has the name of its kind") {
   }
 }
 
-TEST_CASE("messages tell what was done where, how much, and what to do") {
+TEST_CASE("error messages name the operation and its place and size and the remedy") {
   Stage stage;
   stage.settings.depth = 1;
   Load load(stage.open());
@@ -234,7 +234,7 @@ TEST_CASE("messages tell what was done where, how much, and what to do") {
                                              "some, name a larger disk with --scratch, or lower --disk-budget");
 }
 
-TEST_CASE("bytes that changed on the disk are found, and the block is named") {
+TEST_CASE("bytes that changed on the disk are detected and the block is named") {
   Stage stage;
   stage.settings.depth = 1;
   Load load(stage.open());
@@ -248,10 +248,10 @@ TEST_CASE("bytes that changed on the disk are found, and the block is named") {
   CHECK(stage.store->read().rereads == 1);
 }
 
-TEST_CASE("10,000 flipped bits are all found, and reading again mends what only the way damaged") {
+TEST_CASE("10000 flipped bits are all detected and a second read repairs errors of the transfer") {
   Stage stage;
   BlockStore& store = stage.open();
-  constexpr int64_t kBytes = 1000;  // in which bits are flipped
+  constexpr int64_t kBytes = 1000;  // the flipped bits are in these bytes
   AlignedMemory out(kBytes), in(kBytes);
   test::fill(out.data(), kBytes, 1);
   const ScratchBlock block = store.allocate(kBytes);
@@ -266,7 +266,7 @@ TEST_CASE("10,000 flipped bits are all found, and reading again mends what only 
   CHECK(store.read().rereads == 10'000);
 }
 
-TEST_CASE("a block that another one was written over is found") {
+TEST_CASE("a block that was overwritten by another one is detected") {
   Stage stage;
   BlockStore& store = stage.open();
   AlignedMemory out(kPage), in(kPage);
@@ -281,7 +281,7 @@ TEST_CASE("a block that another one was written over is found") {
   CHECK_THROWS_AS(store.read(blocks[0], in.data())->wait(), CorruptBlockError);
 }
 
-TEST_CASE("what was still queued when something failed fails with it, at once") {
+TEST_CASE("requests in the queue fail at once with the first error") {
   for (const Fault::Kind kind : {Fault::Kind::failed, Fault::Kind::refused}) {
     const Watchdog watchdog("a queue behind a failure");
     Stage stage;
@@ -305,14 +305,14 @@ TEST_CASE("what was still queued when something failed fails with it, at once") 
       CHECK(error == first);
     }
     CHECK(failed == static_cast<int>(requests.size()) - 2);
-    CHECK(stage.disk.calls() == 3);  // the disk is left alone
+    CHECK(stage.disk.calls() == 3);  // no more calls after the failure
   }
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they have a pthread_create of their own
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // sanitizers intercept pthread_create themselves
 
 namespace {
-std::atomic<int> threads_left = -1;  // negative: as many as anybody wants
+std::atomic<int> threads_left = -1;  // negative: no limit
 }
 
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
@@ -323,7 +323,7 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
   return create(thread, attributes, run, argument);
 }
 
-TEST_CASE("a thread that cannot be started is an error, and those before it end") {
+TEST_CASE("a thread that cannot be started is an error and threads started before end") {
   int refused = 0;
   for (int threads = 0;; ++threads, ++refused) {
     CAPTURE(threads);

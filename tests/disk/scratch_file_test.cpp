@@ -1,4 +1,5 @@
-// The scratch file must be invisible, must not pretend to be on a disk, and must find a full disk before a step begins.
+// The scratch file must be invisible, must not be in memory by mistake, and must detect a full disk before a step
+// begins.
 #include "core/engine/disk/scratch_file.h"
 
 #include <fcntl.h>
@@ -28,7 +29,7 @@ std::string how(const ScratchFile& file) { return file.describe(*file.start_io(1
 
 }  // namespace
 
-TEST_CASE("the file has no name, is its owner's only and is not passed on") {
+TEST_CASE("the scratch file has no name and is private to its owner and closed on exec") {
   Fixture fixture;
   const ScratchFile file = fixture.open();
   CHECK(test::entries(fixture.folder.path) == 0);
@@ -40,7 +41,7 @@ TEST_CASE("the file has no name, is its owner's only and is not passed on") {
   CHECK(how(file).ends_with(", unnamed"));
 }
 
-TEST_CASE("without O_TMPFILE the name is gone before anything is written") {
+TEST_CASE("without O_TMPFILE the file is unlinked before anything is written") {
   for (const int error : {EOPNOTSUPP, EISDIR, EINVAL}) {
     CAPTURE(error);
     Fixture fixture;
@@ -55,14 +56,14 @@ TEST_CASE("without O_TMPFILE the name is gone before anything is written") {
   }
 }
 
-TEST_CASE("a name that cannot be removed is an error that tells it") {
+TEST_CASE("a name that cannot be removed is an error with that name") {
   Fixture fixture;
   fixture.disk.on_open = [](int flags) { return test::unnamed(flags) ? -EOPNOTSUPP : 0; };
   fixture.disk.arm({test::Fault::Kind::refused, EIO, 2});
   CHECK_THROWS_WITH_AS(fixture.open(), doctest::Contains("removing its name .memtune-scratch-"), DiskError);
 }
 
-TEST_CASE("without direct I/O the page cache is used: O_DIRECT refused, none for this file, or too coarse") {
+TEST_CASE("the page cache is used if direct I/O is refused or unsupported or too coarse") {
   Fixture refused;
   refused.disk.on_open = [](int flags) { return test::direct(flags) ? -EINVAL : 0; };
   CHECK(how(refused.open()) == "threads, through the page cache, unnamed");
@@ -76,21 +77,21 @@ TEST_CASE("without direct I/O the page cache is used: O_DIRECT refused, none for
   }
 }
 
-TEST_CASE("an alignment that the system does not tell is taken for ours") {
+TEST_CASE("an unknown alignment requirement counts as met") {
   Fixture fixture;
   fixture.disk.on_alignment = [] { return -ENOSYS; };
   const ScratchFile file = fixture.open();
   CHECK(file.direct() == ((::fcntl(file.descriptor(), F_GETFL) & O_DIRECT) != 0));
 }
 
-TEST_CASE("neither a name nor direct I/O is needed") {
+TEST_CASE("the scratch file works without O_TMPFILE and without direct I/O") {
   Fixture fixture;
   fixture.disk.on_open = [](int flags) { return test::unnamed(flags) || test::direct(flags) ? -EINVAL : 0; };
   CHECK(how(fixture.open()) == "threads, through the page cache, unlinked");
   CHECK(test::entries(fixture.folder.path) == 0);
 }
 
-TEST_CASE("a directory that cannot be used is the person's to change") {
+TEST_CASE("a scratch directory that cannot be used is a usage error") {
   test::FaultyDisk disk;
   CHECK_THROWS_WITH_AS(ScratchFile(disk, "/no/such/folder", true),
                        "cannot write into the scratch directory '/no/such/folder': No such file or directory; name a "
@@ -110,7 +111,7 @@ TEST_CASE("a directory that cannot be used is the person's to change") {
   CHECK_THROWS_AS(ScratchFile(disk, folder.path, true), DiskFullError);
 }
 
-TEST_CASE("a directory in memory is refused by name, with the flag that allows it") {
+TEST_CASE("a directory in memory is rejected with its name and the flag that allows it") {
   for (const int64_t magic : {int64_t{TMPFS_MAGIC}, int64_t{RAMFS_MAGIC}}) {
     Fixture fixture;
     fixture.disk.on_status = [magic](struct statfs& status) {
@@ -124,7 +125,7 @@ TEST_CASE("a directory in memory is refused by name, with the flag that allows i
   }
 }
 
-TEST_CASE("a real tmpfs is refused, and works when it is allowed") {
+TEST_CASE("a real tmpfs is rejected and works if allowed") {
   struct statfs status {};
   if (::statfs("/dev/shm", &status) != 0 || status.f_type != TMPFS_MAGIC || ::access("/dev/shm", W_OK) != 0) {
     MEMTUNE_SKIP("/dev/shm is no writable tmpfs");
@@ -135,7 +136,7 @@ TEST_CASE("a real tmpfs is refused, and works when it is allowed") {
   CHECK(file.bytes() == 1 << 20);
 }
 
-TEST_CASE("the folder under an overlay is found by the mount's device") {
+TEST_CASE("the upper folder of an overlay is found by the mount's device") {
   const std::string mounts =
       "24 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"
       "31 24 0:45 / /merged rw - overlay overlay rw,lowerdir=/lower,upperdir=/dev/shm/up,workdir=/dev/shm/work\n"
@@ -147,12 +148,12 @@ TEST_CASE("the folder under an overlay is found by the mount's device") {
   CHECK(upper_folder("", "0:45") == "");
 }
 
-TEST_CASE("growing takes the room at once") {
+TEST_CASE("growing allocates the disk space at once") {
   Fixture fixture;
   ScratchFile file = fixture.open();
   file.grow(1 << 20);
   file.grow(3 << 20);
-  file.grow(2 << 20);  // less: nothing to do
+  file.grow(2 << 20);  // smaller: no effect
   struct stat info {};
   REQUIRE(::fstat(file.descriptor(), &info) == 0);
   CHECK(file.bytes() == 3 << 20);
@@ -160,7 +161,7 @@ TEST_CASE("growing takes the room at once") {
   CHECK(info.st_blocks * 512 >= 3 << 20);
 }
 
-TEST_CASE("what does not fit is refused before the disk is touched, with what is free and the way out") {
+TEST_CASE("a size that does not fit is rejected before any allocation with the free space and the remedy") {
   Fixture fixture;
   ScratchFile file = fixture.open();
   fixture.disk.on_status = [](struct statfs& status) {
@@ -177,12 +178,12 @@ TEST_CASE("what does not fit is refused before the disk is touched, with what is
                         "with --scratch, or lower --disk-budget")
                            .c_str(),
                        DiskFullError);
-  CHECK_THROWS_AS(file.grow(4 << 20), DiskFullError);  // all of it: something stays free for others
+  CHECK_THROWS_AS(file.grow(4 << 20), DiskFullError);  // the whole disk: some space must stay free
   fixture.disk.on_allocate = nullptr;
   CHECK_NOTHROW(file.grow(3 << 20));
 }
 
-TEST_CASE("a refusal half-way gives back what was taken") {
+TEST_CASE("a failed allocation frees the space it took") {
   Fixture fixture;
   ScratchFile file = fixture.open();
   file.grow(1 << 20);
@@ -198,7 +199,7 @@ TEST_CASE("a refusal half-way gives back what was taken") {
   CHECK(info.st_blocks * 512 < 2 << 20);
 }
 
-TEST_CASE("a file system that cannot take room ahead is used without") {
+TEST_CASE("a file system without preallocation is supported") {
   Fixture fixture;
   fixture.disk.on_allocate = [](int64_t) { return std::optional(-EOPNOTSUPP); };
   ScratchFile file = fixture.open();

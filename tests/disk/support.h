@@ -1,4 +1,4 @@
-// What the tests of the disk tier share.
+// Shared by the tests of the disk tier.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -15,11 +15,11 @@
 
 namespace memtune::test {
 
-// What an open() asks for, by its flags.
+// Properties of an open() call, from its flags.
 inline bool unnamed(int flags) { return (flags & O_TMPFILE) == O_TMPFILE; }
 inline bool direct(int flags) { return (flags & O_DIRECT) != 0; }
 
-// A folder, a disk that may be told to fail, and a store on it with one backend.
+// A folder, a disk that can fail on request, and a store on it with one backend.
 struct Stage {
   explicit Stage(disk::IoBackend backend = disk::IoBackend::automatic) {
     settings.directory = folder.path;

@@ -1,4 +1,4 @@
-"""A plan in Python as the shim puts it to work in a process: on which model, and what is said where it is on none.
+"""Tests how the shim applies a Python plan in a process: to which model, and the message if it applies to none.
 
     python3 applying_test.py SHIM_FOLDER [unittest arguments]
 
@@ -24,7 +24,7 @@ MODULES = torch.nn.modules.module
 
 
 class Told:
-    """A Training's half that plans are told to."""
+    """The part of a Training that receives records about plans."""
 
     def __init__(self):
         self.over, self.records, self.notes = False, [], []
@@ -73,8 +73,8 @@ class ApplyingTest(unittest.TestCase):
         self.assertEqual((record["record"], record["applied"]), ("plan", False))
         self.assertIn(reason, record["reason"])
 
-    def test_the_first_forward_with_gradients_is_under_the_plan(self):
-        plain = step(decoder(), loss)  # and this model's was too
+    def test_the_plan_is_applied_before_the_first_forward_with_gradients(self):
+        plain = step(decoder(), loss)  # the plan is applied to this model too
         self.assertEqual(self.applying.training.records, [{"record": "plan", "applied": True}])
         self.applying.check()
         self.assertEqual(MODULES._global_forward_pre_hooks, {})
@@ -98,14 +98,14 @@ class ApplyingTest(unittest.TestCase):
         loss(Wrapped())
         self.assertTrue(self.applying.applied)
 
-    def test_what_ran_before_the_model_is_not_it(self):
+    def test_a_module_that_ran_before_the_model_is_skipped(self):
         small = torch.nn.Linear(2, 2)
         small(torch.ones(1, 2)).sum().backward()
         self.assertFalse(self.applying.applied)
         loss(decoder())
         self.assertTrue(self.applying.applied)
 
-    def test_a_model_in_the_place_of_one_that_is_gone_is_tried(self):
+    def test_a_model_at_the_address_of_a_deleted_module_is_tried(self):
         model, gone = decoder(), torch.nn.Linear(2, 2)
         gone(torch.ones(1, 2))
         self.applying.known = {id(each): ref for each, ref in zip(model.modules(), [*self.applying.known.values()] * 99)}
@@ -113,17 +113,17 @@ class ApplyingTest(unittest.TestCase):
         loss(model)
         self.assertTrue(self.applying.applied)
 
-    def test_a_model_of_other_blocks_is_refused(self):
+    def test_a_model_with_another_number_of_blocks_is_refused(self):
         loss(Decoder(n=4))
         self.refused("the plan is for 3 blocks in 'layers'; in this model 'layers' has 4 of Block")
 
-    def test_a_model_that_is_compiled_is_refused(self):
+    def test_a_compiled_model_is_refused(self):
         model = decoder()
         model.compile(backend="eager")
         loss(model)
         self.refused("the model is compiled already")
 
-    def test_a_model_that_checkpoints_by_itself_is_refused(self):
+    def test_a_model_with_its_own_gradient_checkpointing_is_refused(self):
         model = decoder()
         model.gradient_checkpointing = True
         loss(model)
@@ -135,16 +135,16 @@ class ApplyingTest(unittest.TestCase):
         self.refused("torch.nn.DataParallel runs copies of the model")
 
     def test_an_update_without_a_forward_is_refused(self):
-        with mock.patch("memtune_parts.find_blocks", return_value=(None, [])):  # the other tests' models
+        with mock.patch("memtune_parts.find_blocks", return_value=(None, [])):  # hides the models of other tests
             self.refused("no model was called with gradients before its first update")
 
-    def test_a_file_that_is_damaged_is_refused(self):
+    def test_a_damaged_file_is_refused(self):
         with open(self.path, "w") as file:
             file.write("apply = (")
         loss(decoder())
         self.refused("SyntaxError")
 
-    def test_what_of_the_plan_is_not_done_is_noted(self):
+    def test_parts_of_the_plan_that_are_not_applied_become_notes(self):
         self.applying.handle.remove()
         self.applying = self.watching(ops={"recompute keep": "attn/nothing#0"})
         with warnings.catch_warnings(record=True):

@@ -1,4 +1,4 @@
-"""memtune profile -- COMMAND on scripts that log what they do themselves: what it tells is what they saw.
+"""Tests memtune profile -- COMMAND on scripts with a log of their own. Its figures must equal those of the logs.
 
     python3 command_test.py MEMTUNE [unittest arguments]
 
@@ -17,7 +17,7 @@ import commands
 import loops
 from measured import MEMTUNE, Measured
 
-STEPS = 10  # 2 of warm-up, 5 measured, 2 traced and one before them
+STEPS = 10  # 2 of warm-up, 5 measured, 1 before the traced steps, 2 traced
 
 
 def processes_with(word):
@@ -32,20 +32,20 @@ def processes_with(word):
 
 
 class CommandTest(Measured):
-    def test_a_plain_loop_is_told_as_it_was_and_ends_as_by_exit(self):
+    def test_figures_of_a_plain_loop_equal_its_log_and_it_ends_like_sys_exit(self):
         command = self.script(commands.PLAIN)
         answer = self.profile(*command)
         trial = answer["trials"][0]
         self.assertEqual(trial["outcome"], "ok")
         self.assertEqual(trial["loss"], self.seen("loss"))
         self.assertEqual(len(trial["loss"]), STEPS)
-        # By the script's clock the last of them also has what memtune does before the traced steps.
+        # The script's clock includes memtune's work before the traced steps in the last sample.
         for sample, own in zip(trial["step_ms"]["samples"][:-1], self.seen("ms")[2:]):
             self.assertAlmostEqual(sample, own, delta=max(3, own * 0.1))
         self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
         self.assertIn("the end of the script", (self.folder / "memtune-profile/trials/1-command/log.txt").read_text())
         self.assertGreater(trial["peak_bytes"]["allocated"], 50 << 20)
-        self.assertEqual(self.fed(trial), (0, 0))  # no loader tells
+        self.assertEqual(self.fed(trial), (0, 0))  # there is no DataLoader
         self.assertTrue(0 < trial["optimizer_ms"] < trial["step_ms"]["median"])
         self.assertTrue(trial["device"].startswith("CPU ("))
         measured = self.seen("loss")
@@ -56,70 +56,70 @@ class CommandTest(Measured):
     def test_accumulated_batches_are_one_step(self):
         trial = self.trial(*self.script(commands.ACCUMULATION))
         self.assertEqual(len(trial["step_ms"]["samples"]), 5)
-        self.assertEqual(trial["loss"][:-1], self.seen("loss"))  # it is ended before it tells the last
+        self.assertEqual(trial["loss"][:-1], self.seen("loss"))  # the script ends before it logs the last one
 
-    def test_a_scaler_that_skips_a_step_has_taken_one(self):
+    def test_a_step_that_the_scaler_skips_counts_as_a_step(self):
         trial = self.trial(*self.script(commands.SCALER))
         self.assertEqual(trial["loss"], self.seen("loss"))
         self.assertEqual(len(trial["step_ms"]["samples"]), 5)
 
-    def test_an_optimizer_in_backward_takes_one_step_a_backward(self):
+    def test_with_an_optimizer_in_backward_each_backward_is_one_step(self):
         trial = self.trial(*self.script(commands.IN_BACKWARD))
         self.assertEqual(trial["outcome"], "ok")
         self.assertEqual(trial["loss"], self.seen("loss"))
         self.assertEqual(len(trial["loss"]), STEPS)
 
-    def test_two_optimizers_and_backwards_within_backward_are_one_step(self):
+    def test_two_optimizers_and_nested_backwards_are_one_step(self):
         trial = self.trial(*self.script(commands.TWO_OPTIMIZERS))
         self.assertEqual(trial["loss"], self.seen("loss")[:STEPS])
         self.assertEqual(len(trial["loss"]), STEPS)
 
-    def test_a_closure_is_no_update(self):
+    def test_the_time_of_a_closure_is_not_optimizer_time(self):
         trial = self.trial(*self.script(commands.CLOSURE))
         self.assertEqual(trial["loss"], self.seen("loss"))
         self.assertGreater(trial["step_ms"]["median"], 20)
         self.assertTrue(0 < trial["optimizer_ms"] < 10, trial["optimizer_ms"])
 
-    def test_of_a_closure_that_is_called_again_the_first_loss_counts(self):
+    def test_the_first_loss_counts_if_a_closure_is_called_several_times(self):
         trial = self.trial(*self.script(loops.LBFGS))
         self.assertEqual(trial["loss"][:-1], self.seen("loss"))
         self.assertEqual(len(trial["loss"]), STEPS)
 
-    def test_a_script_may_close_all_files_save_by_keywords_and_go_elsewhere(self):
-        self.environment["TMPDIR"] = "tmp"  # as it is told from here
+    def test_a_script_may_close_all_files_save_by_keywords_and_change_its_folder(self):
+        self.environment["TMPDIR"] = "tmp"  # relative to the current folder
         trial = self.trial(*self.script(commands.CLOSES_FILES))
         self.assertEqual((trial["outcome"], len(trial["loss"])), ("ok", STEPS))
         self.assertEqual(self.seen("written"), [0])
         self.assertEqual(trial["saves"][0]["bytes"], self.seen("bytes")[0])
 
-    def test_an_exception_is_told_though_the_script_has_a_hook_of_its_own(self):
+    def test_an_exception_is_reported_even_if_the_script_replaces_the_excepthook(self):
         trial = self.trial(*self.script(commands.OWN_HOOK), code=1)
         self.assertEqual(trial["outcome"], "device_oom")
         self.assertEqual(trial["reason"], "OutOfMemoryError: CUDA out of memory in 'caf?' (before its first optimizer step)")
 
-    def test_what_pytorch_says_of_memory_that_ran_out_is_told_whole(self):
+    def test_the_out_of_memory_message_of_pytorch_is_reported_completely(self):
         trial = self.trial(*self.script(commands.LONG_OUT_OF_MEMORY), code=1)
         self.assertEqual(trial["outcome"], "device_oom")
         self.assertEqual(trial["reason"], f"OutOfMemoryError: {self.seen('text')[0]} (before its first optimizer step)")
         self.assertGreater(len(trial["reason"]), 2000)
 
-    def test_a_script_ends_though_nothing_can_be_recorded_any_more(self):
+    def test_a_script_ends_even_if_its_records_cannot_be_written(self):
         trial = self.trial(*self.script(commands.REMOVES_RECORDS), code=1)
         self.assertEqual(trial["outcome"], "error")
         self.assertTrue(trial["reason"].startswith("it ended by itself"), trial["reason"])
-        self.assertEqual(self.seen("ended"), [7])  # one step late, and none is traced
+        self.assertEqual(self.seen("ended"), [7])  # one step late, without traced steps
 
-    def test_nothing_gets_into_a_graph_that_is_captured(self):
+    def test_a_cuda_graph_captures_nothing_of_memtune(self):
         answer = self.profile(*self.script(commands.CAPTURES), code=1)
         self.assertEqual(self.seen("touched"), [False])
         self.assertIn("what a CUDA graph has captured is not seen when it is replayed", answer["notes"])
 
-    def test_the_peak_is_not_that_of_what_started_it(self):
+    def test_the_peak_excludes_memory_before_exec(self):
         start = "import os, sys; held = b'x' * (1 << 30); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])"
         trial = self.trial(sys.executable, "-c", start, *self.script(commands.PLAIN)[1:])
         self.assertLess(trial["peak_bytes"]["allocated"], 900 << 20)
 
-    def test_a_device_is_not_waited_for_before_the_last_step(self):
+    def test_memtune_synchronizes_the_device_only_around_the_traced_steps(self):
         answer = self.profile(*self.script(commands.PLAYED_DEVICE))
         trial = answer["trials"][0]
         self.assertEqual(trial["device"], "NVIDIA Played")
@@ -128,14 +128,14 @@ class CommandTest(Measured):
             self.assertTrue(10 <= sample < 15, sample)  # by the device's clock
         self.assertTrue(0 < trial["optimizer_ms"] < 5)
         self.assertEqual(trial["peak_bytes"], {"allocated": 1006, "reserved": 2006, "device": 2 << 30})
-        self.assertLessEqual(len(self.seen("synchronized")), 4)  # before the traced steps and behind them
+        self.assertLessEqual(len(self.seen("synchronized")), 4)  # before and after the traced steps
         steps = [lane for lane in self.slices() if lane["name"].startswith("step #")]
         for step, ms in zip(steps, self.seen("ms")[-2:]):
-            self.assertAlmostEqual(step["dur"], ms * 500, delta=1500)  # by the device's clock too, half the host's
+            self.assertAlmostEqual(step["dur"], ms * 500, delta=1500)  # by the device's clock too, at half speed
         self.assertTrue(any(note.startswith("kernels and copies cannot be traced: ") for note in answer["notes"])
                         or not Path(MEMTUNE).with_name("libmemtune_injection.so").exists(), answer["notes"])
 
-    def test_workers_are_no_ranks_and_saves_are_told(self):
+    def test_workers_are_not_ranks_and_saves_are_reported(self):
         trial = self.trial(*self.script(commands.WORKERS_AND_SAVES))
         self.assertEqual(trial["outcome"], "ok")
         self.assertEqual(trial["loss"], self.seen("loss"))
@@ -145,7 +145,7 @@ class CommandTest(Measured):
         self.assertEqual((save["saves"], save["bytes"]), (len(self.seen("bytes")), self.seen("bytes")[0]))
         self.assertGreater(save["blocked_ms"], 0)
 
-    def test_a_trainer_of_transformers(self):
+    def test_the_trainer_of_transformers(self):
         trial = self.trial(*self.script(commands.TRAINER))
         self.assertEqual(trial["outcome"], "ok")
         self.assertEqual(len(trial["loss"]), STEPS)
@@ -161,12 +161,12 @@ class CommandTest(Measured):
         backward = [name for block in reversed(blocks) for name in (f"{block} recompute", f"{block} backward")]
         batch = ["forward", *forward, "backward", "head backward", *backward, "before the blocks backward"]
         step = batch + batch + ["optimizer"]
-        # A block's backward that begins before its recomputation is told as two.
+        # If backward of a block begins before its recomputation, the trace has it twice.
         order = [name for i, name in enumerate(names) if not (
             name.endswith(".0 backward") or name.endswith(".1 backward")) or names[i + 1] != name.replace("backward", "recompute")]
         self.assertEqual(order, ["step #0", *step, "step #1", *step])
 
-    def test_both_ranks_of_torchrun_are_told_and_the_slowest_counts(self):
+    def test_both_ranks_of_torchrun_are_reported_and_the_slowest_counts(self):
         python = self.script(commands.PARALLEL)
         trial = self.trial(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
                            *python[1:])
@@ -185,16 +185,16 @@ class CommandTest(Measured):
         for each in slices:
             if each["name"] == "backward":
                 ends.setdefault(each["pid"], []).append(each["ts"] + each["dur"])
-        # Gradients are exchanged in it: it cannot end on one rank before it has begun on the other.
+        # Backward reduces gradients, so it cannot end on one rank before it begins on the other.
         for ours, theirs in zip(*ends.values()):
             self.assertAlmostEqual(ours, theirs, delta=25000)
 
-    def test_ranks_that_were_forked_off_name_themselves(self):
+    def test_forked_ranks_report_their_rank(self):
         trial = self.trial(*self.script(commands.SPAWN))
         self.assertEqual(trial["outcome"], "ok", trial["reason"])
         self.assertEqual([rank["rank"] for rank in trial["ranks"]], [0, 1])
 
-    def test_what_the_environment_customizes_is_customized_all_the_same(self):
+    def test_sitecustomize_and_usercustomize_of_the_environment_still_run(self):
         (self.folder / "own").mkdir()
         for name in ("sitecustomize", "usercustomize"):
             (self.folder / "own" / f"{name}.py").write_text(
@@ -207,7 +207,7 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
         if self.seen("enabled")[0]:
             self.assertEqual(self.seen("user")[0][:2], ["usercustomize", "usercustomize.py"])
 
-    def test_what_cannot_be_measured_says_why(self):
+    def test_the_reason_is_reported_if_a_command_cannot_be_measured(self):
         script = self.script(commands.NO_OPTIMIZER)
         trial = self.trial(*script, code=1)
         self.assertEqual(trial["outcome"], "error")
@@ -222,7 +222,7 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
         self.assertEqual(done.returncode, code, done.stdout[-2000:] + done.stderr[-2000:])
         return json.loads(done.stdout)
 
-    def test_a_sweep_flags_what_trains_differently_and_goes_on_where_it_was(self):
+    def test_a_sweep_flags_variants_with_other_losses_and_continues(self):
         script = self.script(commands.CONFIGURED)
         (self.folder / "mine.yaml").write_text("# mine\noutput_dir: out\ngradient_checkpointing: true\n")
         words = ("--rounds", "2", "--trainer", "transformers", "--config", "mine.yaml", "--try", "lr=0.1;0.5",
@@ -242,7 +242,7 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
         self.assertEqual(same["loss"], trials["config=mine.yaml, lr=0.1"]["loss"])
         for name in ("config=mine.yaml, lr=0.5", "config=off.yaml, lr=0.5"):
             self.assertEqual((trials[name]["losses"]["changed"], trials[name]["losses"]["step"]), (True, 2), name)
-        # Which of the two is faster is this machine's noise; what trains differently is never the answer.
+        # The faster of the two depends on noise. A variant with other losses is never recommended.
         self.assertIn(answer["recommendation"]["strategy"], ("config=mine.yaml, lr=0.1", "config=off.yaml, lr=0.1"))
         self.assertEqual(same["command"][-2:], ["off.yaml", "0.1"])
         self.assertEqual({len(trial["rounds"]) for trial in trials.values()}, {2})
@@ -250,7 +250,7 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
                            *script, "{config}", "{lr}")
         self.assertEqual(again["trials"], answer["trials"])
 
-    def test_combinations_follow_their_parts_and_the_gain_is_told(self):
+    def test_combinations_run_after_their_parts_and_the_gain_is_reported(self):
         script = self.script(commands.SHARDED)
         (self.folder / "mine.yaml").write_text("distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n")
         words = ("--rounds", "1", "--steps", "2", "--warmup", "1", "--trainer", "accelerate", "--config", "mine.yaml", "--",
@@ -273,7 +273,7 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
         self.assertEqual(self.sweep(*words)["trials"], answer["trials"])
         self.assertEqual(len(self.seen("started")), 7)
 
-    def test_a_script_that_fails_or_will_not_end(self):
+    def test_a_script_that_fails_or_does_not_end(self):
         trial = self.trial(*self.script(commands.FAILS), code=1)
         self.assertEqual((trial["outcome"], trial["reason"]), ("error", "KeyError: 'no such column' (after step 3 of 7)"))
         trial = self.trial(*self.script(commands.OUT_OF_MEMORY), code=1)
@@ -281,7 +281,7 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
         trial = self.trial(*self.script(commands.PRELUDE + "time.sleep(1000)"), flags=("--timeout", "5"), code=1)
         self.assertEqual(trial["outcome"], "timeout")
 
-    def test_nothing_outlives_a_memtune_that_is_killed(self):
+    def test_no_process_outlives_a_killed_memtune(self):
         script = self.script(commands.STUBBORN)
         memtune = subprocess.Popen([MEMTUNE, "profile", "-q", "--steps", "10000", "--", *script], cwd=self.folder,
                                    env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""Training scripts that know nothing of memtune. Each writes what it saw itself, a JSON object a line, to sys.argv[1]."""
+"""Training scripts that do not use memtune. Each logs its own figures to sys.argv[1], one JSON object per line."""
 
 PRELUDE = """
 import json, os, sys, time
@@ -55,7 +55,7 @@ for step in range(40):
     tell(loss=total) if step < 9 else None
 """
 
-# Reads its settings from a config, as trainers do, and from flags: python train.py SEEN CONFIG LR.
+# Reads settings from a config, like trainers, and from flags: python train.py SEEN CONFIG LR.
 CONFIGURED = PRELUDE + """
 from torch.utils.checkpoint import checkpoint
 config = dict(line.split(": ") for line in open(sys.argv[2]).read().splitlines() if ": " in line)
@@ -76,7 +76,7 @@ for step in range(40):
     optimizer.zero_grad()
 """
 
-# Plays what settings of FSDP do to a step's time; one needs what is not installed.
+# Emulates the effect of FSDP settings on the step time. One setting needs a package that is not installed.
 SHARDED = PRELUDE + """
 config = open(sys.argv[2]).read()
 tell(started=sys.argv[2].split("/")[-3].split("-", 1)[1])
@@ -91,7 +91,7 @@ for step in range(40):
     optimizer.zero_grad()
 """
 
-# The second and the fifth step overflow: the scaler leaves the optimizer out.
+# The second and the fifth step overflow, so the scaler skips the optimizer.
 SCALER = PRELUDE + """
 model = network()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -125,7 +125,7 @@ for step in range(40):
     loss.backward()
 """
 
-# Two optimizers a step, and backwards within backward.
+# Two optimizers per step, and nested backwards.
 TWO_OPTIMIZERS = PRELUDE + """
 from torch.utils.checkpoint import checkpoint
 
@@ -171,7 +171,7 @@ for step in range(40):
     optimizer.step(closure)
 """
 
-# Workers that are forked while the training runs, and saves.
+# Forks workers during training, and saves.
 WORKERS_AND_SAVES = PRELUDE + """
 class Data(torch.utils.data.Dataset):
     def __len__(self):
@@ -232,7 +232,7 @@ arguments = transformers.TrainingArguments(
 Trainer(model=model, args=arguments, train_dataset=Data(), callbacks=[Tells()]).train()
 """
 
-# Started by torchrun, which itself imports PyTorch.
+# torchrun starts it, and imports PyTorch itself.
 PARALLEL = PRELUDE + """
 import torch.distributed as distributed
 distributed.init_process_group("gloo")
@@ -250,7 +250,7 @@ for (rows,) in torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler):
     optimizer.step()
 """
 
-# Ranks that no environment names.
+# Ranks without environment variables.
 SPAWN = PRELUDE + """
 import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
@@ -270,7 +270,7 @@ if __name__ == "__main__":
     multiprocessing.start_processes(work, (os.path.dirname(sys.argv[1]),), nprocs=2, start_method="fork")
 """
 
-# Saves by keywords; then closes whatever it has open, and opens files that have those numbers.
+# Saves by keywords. Then closes all its files, and opens files that get the same descriptors.
 CLOSES_FILES = PRELUDE + """
 os.chdir("/")
 model = network()
@@ -299,7 +299,7 @@ sys.excepthook = lambda *_: print("unwell")
 raise torch.OutOfMemoryError("CUDA out of memory in 'caf\\udce9'")
 """
 
-# As a full disk does it.
+# Emulates a full disk.
 REMOVES_RECORDS = PRELUDE + """
 import shutil
 model = network()
@@ -315,7 +315,7 @@ finally:
     tell(ended=step)
 """
 
-# A step that a CUDA graph captures, played: nothing may touch the device then.
+# Emulates a step that a CUDA graph captures. Meanwhile nothing may use the device.
 CAPTURES = PRELUDE + """
 touched = False
 
@@ -345,7 +345,7 @@ for step in range(40):
             parameter.grad = None
 """
 
-# Whatever is raised, it goes on.
+# Continues after every exception.
 STUBBORN = PRELUDE + """
 model = network()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -357,7 +357,7 @@ for step in range(10 ** 9):
         time.sleep(0.01)
 """
 
-# A CUDA device as PyTorch tells of it, played: its clock runs at half the host's speed, and is always a step behind.
+# Emulates PyTorch's CUDA device. Its clock runs at half the host's speed and is always one step behind.
 PLAYED_DEVICE = PRELUDE + """
 moments = []
 
@@ -399,7 +399,7 @@ for step in range(40):
     optimizer.step()
 """
 
-# As CUDACachingAllocator of PyTorch 2.11 has it, on a device that many processes use.
+# Message of CUDACachingAllocator in PyTorch 2.11 on a device that many processes use.
 LONG_OUT_OF_MEMORY = PRELUDE + """
 text = ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.18 GiB of which 1.06 GiB is free. " +
         "".join(f"Process {4123 + i} has 1.75 GiB memory in use. " for i in range(40)) + "Of the allocated memory "

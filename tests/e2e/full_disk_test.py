@@ -1,12 +1,12 @@
-"""memtune run on a disk that is full, really: a small tmpfs for the states, and a limit on the size of files.
+"""Tests memtune run on a disk that is really full: a small tmpfs for the states, and a limit on file sizes.
 
     python3 full_disk_test.py MEMTUNE [FullDisk] [FileLimit] [unittest arguments]
 
-The run goes on, the save that failed is told at once and at the end, nothing of it stays, older states are untouched,
-and once there is room the run goes on from them with the losses of one that was never disturbed. MEMTUNE_ROOMS: with
-how many different amounts of room left, beside those at which one file or another is the first without (default 0).
-FullDisk needs a kernel that lets people mount a tmpfs in a namespace of their own; without one it is skipped, and the
-exit code is 77. Needs the standard library alone.
+The run continues. It reports a failed save at once and at the end, removes its files and leaves older states unchanged.
+Once there is space, the run resumes from them with the losses of an undisturbed run. MEMTUNE_ROOMS: number of further
+amounts of free space to test (default 0), besides those at which one file or another is the first that does not fit.
+FullDisk needs a kernel that lets users mount a tmpfs in their own namespace. Without one it is skipped, and the exit
+code is 77. Needs only the standard library.
 """
 
 import json
@@ -32,7 +32,7 @@ def pages(size: int) -> int:
 
 
 class Disk:
-    """The tmpfs on which `folder`/states lies, and what else fills it."""
+    """The tmpfs of `folder`/states, with files that fill it."""
 
     def __init__(self, folder: Path):
         self.root, self.states = folder.with_suffix(".disk"), folder / "states"
@@ -62,7 +62,7 @@ class Disk:
 
 
 class FailedSaves(SavedRuns):
-    """What a run does whose saves fail."""
+    """Helpers for runs with failed saves."""
 
     def run_it(self, mode, folder, *more, code, **how):
         done = subprocess.run([*self.command(mode, folder, "--json", folder.with_suffix(".json")), *more],
@@ -71,7 +71,7 @@ class FailedSaves(SavedRuns):
         return done, json.loads(folder.with_suffix(".json").read_text())
 
     def begin(self, name: str, mode: str, has_disk: bool = True):
-        """A run of one step with its state, and its disk."""
+        """Starts a run: one step with its state, and its disk."""
         folder = self.root / f"{name}-{mode}"
         disk = Disk(folder) if has_disk else None
         if disk:
@@ -80,7 +80,7 @@ class FailedSaves(SavedRuns):
         return folder, disk
 
     def check_only_whole_states(self, folder: Path, where: str):
-        """Nothing of what was not published is there."""
+        """Checks that no file of an unpublished state is left."""
         for path in (folder / "states").iterdir():
             if path.name not in ("latest", "lock"):
                 self.assertEqual(sorted(p.name for p in path.iterdir()),
@@ -98,7 +98,7 @@ class FailedSaves(SavedRuns):
         return [save["step"] for save in failed]
 
     def save_twice_more(self, mode, folder, where, **how):
-        """Of steps 2 and 3; which failed, having checked what that leaves."""
+        """Saves steps 2 and 3. Checks the files, and returns the steps whose save failed."""
         before = contents(folder / "states")
         done, training = self.run_it(mode, folder, "--resume", "--steps", "3", code=[0, 1], **how)
         self.assertEqual(training["loss"], self.whole_loss[:3], where)
@@ -112,7 +112,7 @@ class FailedSaves(SavedRuns):
 @unittest.skipUnless(IN_NAMESPACE in sys.argv, "no namespace in which to mount a disk")
 class FullDisk(FailedSaves):
     def try_with(self, name: str, mode: str, amount: int, fill):
-        """Which saves failed with so much left of the disk."""
+        """Returns the steps whose save failed with that much of the disk left."""
         where = f"{mode}, {amount} {name} left"
         folder, disk = self.begin(f"{name}-{amount}", mode)
         fill(disk, amount)
@@ -129,17 +129,17 @@ class FullDisk(FailedSaves):
             self.assertEqual(outcomes[-1], [], f"{mode}: {amounts[-1]} {name} are enough")
             print(f"{mode}: {len(amounts)} amounts of {name}, {sum(map(bool, outcomes))} too small", file=sys.stderr)
 
-    def test_whatever_room_is_left(self):
+    def test_saves_with_any_amount_of_free_space(self):
         manifest, data = [pages(path.stat().st_size) for path in sorted((self.root / "whole").glob("states/step-*/*"))]
         rooms = {0, 1, data // 2, data - 1, data, data + 1, data + manifest - 1, data + manifest, data + manifest + 1}
         count = int(os.environ.get("MEMTUNE_ROOMS", "0"))
         rooms |= {i * data // count for i in range(count)}
         self.check_each("pages", [*sorted(rooms), 2 * (data + manifest)], Disk.leave_pages)
 
-    def test_whatever_files_there_may_still_be(self):
+    def test_saves_with_any_number_of_free_inodes(self):
         self.check_each("inodes", [*range(6), 20], Disk.leave_inodes)
 
-    def test_saves_again_once_there_is_room(self):
+    def test_saves_work_again_once_there_is_space(self):
         for mode in save_modes(self.MEMTUNE):
             folder, disk = self.begin("while", mode)
             disk.leave_pages(1)
@@ -155,7 +155,7 @@ class FullDisk(FailedSaves):
             self.assertEqual(published(folder), [60], mode)
             self.check_only_whole_states(folder, mode)
 
-    def test_a_stopped_run_whose_last_save_fails_says_so(self):
+    def test_a_stopped_run_reports_that_its_last_save_failed(self):
         for mode in save_modes(self.MEMTUNE):
             folder, disk = self.begin("stopped", mode)
             disk.leave_pages(1)
@@ -172,7 +172,7 @@ class FullDisk(FailedSaves):
 
 
 class FileLimit(FailedSaves):
-    def test_a_limit_on_the_size_of_files(self):
+    def test_saves_under_a_limit_on_file_sizes(self):
         for mode in save_modes(self.MEMTUNE):
             for limit in (128 << 10, 1 << 20, 2 << 20):
                 where = f"{mode}, files of {limit} bytes"

@@ -1,11 +1,11 @@
-"""memtune run, killed at system calls of a save: before and behind each of them, on every thread, in every way to save.
+"""Kills memtune run at the system calls of a save: before and after each call, on every thread, in every save mode.
 
     python3 kill_test.py MEMTUNE KILL_AT_CALL [unittest arguments]
 
-After each kill the newest state that was published loads, the losses go on with the bits of a run that was never
-stopped, and behind the next save the run's folder holds what it does where nothing was killed, its states byte for
-byte. MEMTUNE_KILLS: at how many of the calls that may change something (default 40, evenly over them; 0: at each call
-of any kind), and at a quarter as many of those that write a larger state. Needs the standard library alone.
+After each kill the newest published state loads, and the losses continue with the bits of an undisturbed run. After the
+next save the run's folder is that of an undisturbed run, and its states are equal byte for byte. MEMTUNE_KILLS: number
+of kills, evenly spread over the calls that may change something (default 40; 0: at every call of any kind). A quarter
+as many kills hit the calls that write a larger state. Needs only the standard library.
 """
 
 import math
@@ -24,14 +24,14 @@ from saved_runs import SavedRuns, save_modes
 
 KILL_AT_CALL, KILLS = "", int(os.environ.get("MEMTUNE_KILLS", "40"))
 LOOKS = {"access", "close", "fcntl", "fstat", "getdents64", "lstat", "newfstatat", "openat", "pread64", "read",
-         "readlink", "readlinkat", "stat", "statfs", "statx"}  # and change nothing
+         "readlink", "readlinkat", "stat", "statfs", "statx"}  # calls that change nothing
 WRITES = {"fallocate", "fsync", "ftruncate", "io_uring_enter", "pwrite64", "pwritev", "rename", "write"}
-# The save of step 2 is killed, with what comes between the saves before and behind it.
+# Kills happen between the saves of step 1 and step 3.
 BEGIN, END = "states/latest", "step-00000003"
 
 
 class Series(NamedTuple):
-    """One way to save, with io_uring or where the kernel has none."""
+    """A save mode, with io_uring or on a kernel without it."""
 
     mode: str
     without_io_uring: bool
@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
 class Kills(SavedRuns):
     def trace(self, series: Series, folder: Path, number: int) -> List[str]:
-        """The points that a run came past; with a number other than 0 it was killed at the last of them."""
+        """Returns the points that a run reached. With a number other than 0 it was killed at the last one."""
         report = folder.with_suffix(".report")
         flags = ["--without-io-uring"] if series.without_io_uring else []
         done = subprocess.run([KILL_AT_CALL, report, BEGIN, END, str(number), *flags,
@@ -59,7 +59,7 @@ class Kills(SavedRuns):
         return points
 
     def kill_at(self, point: Point):
-        """What it was killed before or behind, or None where this run had fewer points."""
+        """Returns the call before or after which it was killed, or None if this run had fewer points."""
         folder = self.root / f"{point.series.mode}-{int(point.series.without_io_uring)}-{point.number}"
         points = self.trace(point.series, folder, point.number)
         self.check_goes_on(point.series.mode, folder, f"{point.series}, point {point.number}, {points[-1]}")
@@ -67,7 +67,7 @@ class Kills(SavedRuns):
         return (point.series, points[-1], points.count(points[-1])) if point.number <= len(points) else None
 
     def all_points(self) -> Dict[Series, List[str]]:
-        """Without io_uring only where there is another way then."""
+        """All points of each series. Modes that use io_uring have a second series without it."""
         found = {}
         for mode in save_modes(self.MEMTUNE):
             plain, other = Series(mode, False), Series(mode, True)
@@ -79,7 +79,7 @@ class Kills(SavedRuns):
         return found
 
     def kill_at_each(self, found: Dict[Series, List[str]], points: List[Point], kills: int):
-        """At so many of the points, evenly over them; 0: at each."""
+        """Kills at `kills` of the points, evenly spread; 0: at every point."""
         stride = max(1.0, len(points) / (kills or len(points)))
         first = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))).random() * stride
         chosen = [points[int(first + i * stride)] for i in range(math.ceil((len(points) - first) / stride))]
@@ -105,7 +105,7 @@ def points_of(found: Dict[Series, List[str]], wanted: Callable[[str], bool]) -> 
 
 
 class OfASmallState(Kills):
-    def test_at_the_system_calls_of_a_save(self):
+    def test_kill_at_the_system_calls_of_a_save(self):
         found = self.all_points()
         self.kill_at_each(found, points_of(found, lambda call: KILLS == 0 or call not in LOOKS), KILLS)
 
@@ -113,7 +113,7 @@ class OfASmallState(Kills):
 class OfAStateInSeveralPieces(Kills):
     MODEL = ["--model", "small", "--batch", "1", "--seq", "16"]
 
-    def test_at_the_system_calls_that_write(self):
+    def test_kill_at_the_system_calls_that_write(self):
         found = self.all_points()
         self.kill_at_each(found, points_of(found, WRITES.__contains__), KILLS // 4)
 

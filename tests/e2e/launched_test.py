@@ -1,9 +1,9 @@
-"""Ranks that a launcher started: each is a memtune of its own, rank 0 speaks and writes, and what they measure is what
---ranks measures. One that is killed or hangs ends all; nothing stays behind.
+"""Tests ranks started by a launcher. Each is its own memtune process, only rank 0 prints and writes, and the results
+are those of --ranks. If one is killed or hangs, all end and leave nothing behind.
 
     launched_test.py MEMTUNE [CHECK...]      without a name: all
 
-Checks whose launcher or network is not here are skipped: the exit code is then 77.
+Checks are skipped if their launcher or network is missing. The exit code is then 77.
 """
 import glob
 import json
@@ -24,7 +24,7 @@ LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "SLURM_
 
 
 def environment(folder, more):
-    """Of a process that nobody launched, and `more`; what memtune writes aside lies in the folder."""
+    """The environment of a process without a launcher, and `more`. memtune's temporary files go into the folder."""
     own = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
     aside = os.path.join(folder, "aside")
     os.makedirs(aside, exist_ok=True)
@@ -47,7 +47,7 @@ def by_torchrun(port, rank, size):
 
 
 def by_name(port, rank, size):
-    """A name of this machine's that is not the loopback device's first address, as Debian gives its host name."""
+    """A name of this machine that is not the first address of the loopback device, like Debian's host names."""
     return {**by_torchrun(port, rank, size), "MASTER_ADDR": "127.0.1.1"}
 
 
@@ -67,7 +67,7 @@ def by_mpich(port, rank, size):
 
 
 def start_all(folder, by, size, commands):
-    """One process a rank; `commands` by rank, or one for all."""
+    """Starts one process per rank. `commands` has one for each rank, or one for all."""
     port = free_port()
     each = commands if isinstance(commands[0], list) else [commands] * size
     return [subprocess.Popen(each[rank], env=environment(folder, by(port, rank, size)), stdout=subprocess.PIPE,
@@ -75,7 +75,7 @@ def start_all(folder, by, size, commands):
 
 
 def ends(processes, seconds=120):
-    """(code, stdout, stderr) by rank."""
+    """Returns (code, stdout, stderr) of each rank."""
     told = [process.communicate(timeout=seconds) for process in processes]
     return [(process.returncode, *texts) for process, texts in zip(processes, told)]
 
@@ -114,7 +114,7 @@ def nothing_left(folder, seconds=5):
 
 
 def check_profile(folder):
-    """By torchrun itself: one answer, of rank 0."""
+    """Under torchrun there is one answer, from rank 0."""
     run = os.path.join(folder, "profile")
     done = subprocess.run(torchrun("--nproc-per-node", "2") + words("profile", run, "--json", "-"), check=True,
                           env=environment(folder, {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -125,7 +125,7 @@ def check_profile(folder):
 
 
 def check_nodes(folder):
-    """Two agents of torchrun as on two machines, and a sweep; then the same again, which has nothing left to measure."""
+    """Two agents of torchrun, as on two machines, and a sweep. The same sweep again has nothing left to measure."""
     run = os.path.join(folder, "nodes")
     more = ("--strategy", STRATEGIES, "--rounds", "2")
     for _ in range(2):
@@ -152,7 +152,7 @@ def check_environments(folder):
 
 
 def check_planned(folder):
-    """What a step costs each rank comes to rank 0, which plans for the one that takes most."""
+    """Rank 0 gets the step costs of each rank and plans for the one with the highest peak."""
     run = os.path.join(folder, "planned")
     more = ("--json", "-", "--rounds", "1", "--steps", "2")
 
@@ -185,7 +185,7 @@ def check_mpirun(folder):
 
 
 class Machines:
-    """Two network namespaces with a cable between them: as two machines, each with an address of its own."""
+    """Two connected network namespaces, like two machines with their own addresses."""
 
     def __init__(self):
         self.names = [f"memtune{os.getpid()}{end}" for end in "ab"]
@@ -211,7 +211,7 @@ class Machines:
         subprocess.run(["ip", *more], check=True)
 
     def start(self, folder, run, *more):
-        """Four ranks, two a machine."""
+        """Starts four ranks, two per machine."""
         return [subprocess.Popen(
             ["ip", "netns", "exec", self.names[rank // 2], *words("profile", run, "--json", "-", *more)],
             env=environment(folder, {"RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_RANK": str(rank % 2),
@@ -234,7 +234,7 @@ def has_namespaces():
 
 
 def wait_for_steps(run, processes):
-    """Until the gradients are written that later trials are compared with; steps follow."""
+    """Waits until the reference gradients are written. Steps follow."""
     end = time.monotonic() + 300
     while not glob.glob(os.path.join(run, "reference-*.bin")):
         assert time.monotonic() < end and all(process.poll() is None for process in processes), ends(processes)
@@ -252,7 +252,7 @@ def check_machines(folder):
         with open(os.path.join(run, "trials", "1-none", "request-rank0.json")) as file:
             request = json.load(file)
         assert request["address"] == "10.77.0.1" and request["rendezvous"].startswith("tcp://10.77.0.1:"), request
-        # The cable is cut.
+        # Cuts the connection.
         run = os.path.join(folder, "cut")
         processes = machines.start(folder, run, "--steps", "5000", "--rank-timeout", "6s")
         wait_for_steps(run, processes)
@@ -284,18 +284,18 @@ def check_refusals(folder):
     told = ends(start_all(folder, by_torchrun, 2, [["true"], words("profile", run, "--rank-timeout", "2s")]))
     assert told[1][0] == 1 and "rank 0 is not there: nothing listens at 127.0.0.1:" in told[1][2], told
     assert not os.path.exists(run)
-    # What rank 0 finds wrong later ends all in the same way, and is told once.
-    # Whose variables are of something else says so, or sets one of them alone.
+    # With --ranks 1, or with one of the variables alone, a process is no launched rank.
     for by, more in ((by_torchrun, ("--ranks", "1")), (lambda *_: {"WORLD_SIZE": "8"}, ())):
         told = ends(start_all(folder, by, 1, words("profile", run, "--json", "-", *more)))
         assert told[0][0] == 0 and not trials_of(told[0][1])["none"]["ranks"], told
     shutil.rmtree(run)
+    # A later error on rank 0 also ends all ranks, and is printed once.
     told = ends(start_all(folder, by_torchrun, 2, words("profile", run, "--strategy", "nonsense")))
     assert [code for code, _, _ in told] == [2, 2] and told[0][2] and not told[1][2], told
 
 
 def in_steps(folder, name, *more):
-    """Three ranks that train for long, and the trials' process ids by rank."""
+    """Three ranks in a long training, and the process id of each rank's trial."""
     run = os.path.join(folder, name)
     processes = start_all(folder, by_torchrun, 3, words("profile", run, "--steps", "5000", *more))
 
@@ -313,7 +313,7 @@ def in_steps(folder, name, *more):
 
 
 def check_kills(folder):
-    # A rank's trial: as with --ranks, a result with a reason.
+    # Killing the trial of a rank is a result with a reason, as with --ranks.
     processes, trials, run = in_steps(folder, "killed-trial")
     os.kill(trials[1], signal.SIGKILL)
     told = ends(processes, 30)
@@ -322,14 +322,14 @@ def check_kills(folder):
         reason = json.load(file)["reason"]
     assert reason.startswith("rank 1: "), reason
     nothing_left(folder)
-    # Its memtune.
+    # Killing the memtune process of a rank.
     processes, _, _ = in_steps(folder, "killed-rank")
     processes[1].kill()
     told = ends(processes, 30)
     assert told[0][0] == told[2][0] == 1, told
     assert f"rank 1: its memtune on {socket.gethostname()} is lost: it has ended" in told[0][2], told
     nothing_left(folder)
-    # Rank 0.
+    # Killing rank 0.
     processes, _, _ = in_steps(folder, "killed-first")
     processes[0].kill()
     told = ends(processes, 30)
@@ -369,7 +369,7 @@ def check_interrupt(folder):
 
 CHECKS = (check_profile, check_nodes, check_environments, check_planned, check_refusals, check_kills, check_hangs,
           check_interrupt)
-NEED_MORE = (check_mpirun, check_machines)  # than this machine may have
+NEED_MORE = (check_mpirun, check_machines)  # they need more than this machine may have
 
 
 def main():

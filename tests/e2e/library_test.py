@@ -1,8 +1,8 @@
-"""Operators of other libraries: --library loads them, and without it the message says so.
+"""Tests operators of other libraries. --library loads them, and without it the message names the flag.
 
     python3 library_test.py MEMTUNE OPERATORS.so [unittest arguments]
 
-OPERATORS.so is made of operator_library.cpp. Needs torch, which records a model that uses it.
+OPERATORS.so is built from operator_library.cpp. Needs torch, to trace a model that uses it.
 """
 
 import os
@@ -34,7 +34,7 @@ class Library(tool_test.ToolTest):
         torch.ops.load_library(LIBRARY)
         torch.jit.trace(Cubes(), (torch.ones(2, 64),)).save(str(self.folder / "cubes.pt"))
 
-    def test_a_traced_model_trains_with_the_operators_of_a_library(self):
+    def test_a_traced_model_trains_with_operators_of_a_library(self):
         strategies = ("none", "checkpoint:full", "offload:sync,min=0")
         answer = self.sweep("--model", "cubes.pt", *INPUT, "--library", LIBRARY, "--steps", "1", "--strategy",
                             ";".join(strategies))
@@ -47,7 +47,7 @@ class Library(tool_test.ToolTest):
         self.refuses("memtune_tests::cube", "sweep", "--device", "cpu", "--model", "cubes.pt", *INPUT)
         self.refuses("come with --library FILE.so", "sweep", "--device", "cpu", "--model", "cubes.pt", *INPUT)
 
-    def test_a_library_that_cannot_be_loaded_is_told(self):
+    def test_a_library_that_cannot_be_loaded_is_an_error(self):
         (self.folder / "text.so").write_text("this is no library\n" * 100)
         (self.folder / "empty.so").touch()
         for file, said in (("absent.so", "--library: no such file: absent.so"), ("text.so", "text.so: invalid ELF header"),

@@ -1,5 +1,5 @@
-"""Training loops as libraries and papers have them, which know nothing of memtune. Each writes the losses that a step's
-gradient is of, and the moment right behind the optimizer that divides time into steps."""
+"""Training loops of libraries and papers, without memtune. Each logs the losses of a step's gradient, and the moment
+after the optimizer that separates the steps."""
 
 from commands import PRELUDE
 
@@ -16,7 +16,7 @@ def stepped(loss):
     tell(loss=loss, at_ms=time.perf_counter() * 1e3)
 """
 
-# Closures in the optimizer, parts of a step outside of it.
+# The optimizer calls closures, and parts of a step are outside of it.
 LIGHTNING = PRELUDE + """
 import logging, warnings
 warnings.filterwarnings("ignore")
@@ -54,7 +54,7 @@ finally:
     tell(ended=True)
 """
 
-# Two optimizers that the module steps itself.
+# The module steps two optimizers itself.
 LIGHTNING_MANUAL = PRELUDE + """
 import logging, warnings
 warnings.filterwarnings("ignore")
@@ -136,7 +136,7 @@ finally:
     tell(ended=True)
 """
 
-# Optimizers that step as their gradients come; the first of them divides time.
+# Optimizers step when their gradients are ready. The first one separates the steps.
 IN_BACKWARD = PRELUDE + """
 model = network()
 optimizers = {parameter: torch.optim.AdamW([parameter]) for parameter in model.parameters()}
@@ -162,7 +162,7 @@ finally:
     tell(ended=True)
 """
 
-# A closure is called several times a step; what the step returns is the first's.
+# The optimizer calls a closure several times per step and returns its first loss.
 LBFGS = PRELUDE + """
 model = network()
 optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=3, line_search_fn="strong_wolfe")
@@ -182,7 +182,7 @@ finally:
     tell(ended=True)
 """
 
-# Of two optimizers the first divides time: what the other did behind it is the next step's.
+# The first of two optimizers separates the steps. The other one steps after it, in the next step.
 GAN = PRELUDE + """
 maker, judge = torch.nn.Linear(4, 16), network()
 first, second = torch.optim.AdamW(judge.parameters()), torch.optim.AdamW(maker.parameters())

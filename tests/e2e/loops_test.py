@@ -1,4 +1,5 @@
-"""memtune profile -- COMMAND on the training loops that libraries and papers have: what it tells is what they saw.
+"""Tests memtune profile -- COMMAND on training loops of libraries and papers. Its figures must equal those of their
+logs.
 
     python3 loops_test.py MEMTUNE [unittest arguments]
 
@@ -9,46 +10,46 @@ import unittest
 import loops
 from measured import Measured
 
-STEPS = 10  # 2 of warm-up, 5 measured, 2 traced and one before them
+STEPS = 10  # 2 of warm-up, 5 measured, 1 before the traced steps, 2 traced
 
 
 class LoopsTest(Measured):
     def check(self, script):
         trial = self.trial(*self.script(script))
         self.assertEqual((trial["outcome"], trial["reason"]), ("ok", ""))
-        told = self.seen("loss")  # it is ended before it tells the last
+        told = self.seen("loss")  # the script ends before it logs the last one
         self.assertGreaterEqual(len(told), STEPS - 1)
         self.assertEqual(trial["loss"][:len(told)], told)
         self.assertEqual(len(trial["loss"]), STEPS)
         at = self.seen("at_ms")
         own = [end - begin for begin, end in zip(at, at[1:])][1:]
         self.assertEqual(len(trial["step_ms"]["samples"]), 5)
-        # In the last the script sees tracing begin. A process that waits for a processor between the two clocks has two
-        # steps of another length; a step that is divided elsewhere is half or one and a half of its neighbours, always.
+        # The script's last interval includes the start of tracing. If a process waits for a processor between the two
+        # clocks, two steps differ. If steps were separated at a wrong place, all would differ by a half.
         apart = [abs(sample - ms) / ms for sample, ms in zip(trial["step_ms"]["samples"][:-1], own)]
         self.assertLess(sorted(apart)[1], 0.1, apart)
         self.assertTrue(0 < trial["optimizer_ms"] < trial["step_ms"]["median"])
         self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
 
-    def test_automatic_optimization_of_lightning(self):
+    def test_lightning_with_automatic_optimization(self):
         self.check(loops.LIGHTNING)
 
-    def test_manual_optimization_of_lightning(self):
+    def test_lightning_with_manual_optimization(self):
         self.check(loops.LIGHTNING_MANUAL)
 
-    def test_a_loop_of_accelerate(self):
+    def test_accelerate_loop(self):
         self.check(loops.ACCELERATE)
 
-    def test_a_scaler_under_autocast(self):
+    def test_gradient_scaler_under_autocast(self):
         self.check(loops.SCALER)
 
-    def test_an_optimizer_in_backward(self):
+    def test_optimizer_in_backward(self):
         self.check(loops.IN_BACKWARD)
 
-    def test_a_closure_that_is_called_several_times(self):
+    def test_closure_that_is_called_several_times(self):
         self.check(loops.LBFGS)
 
-    def test_two_optimizers_of_two_networks(self):
+    def test_two_networks_with_an_optimizer_each(self):
         self.check(loops.GAN)
 
 

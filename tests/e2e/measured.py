@@ -1,6 +1,6 @@
-"""What tests of measured commands share: a folder of their own in which memtune profile runs a script.
+"""Shared by tests of measured commands: a private folder in which memtune profile runs a script.
 
-Programs of such tests begin with the path of memtune: python3 X_test.py MEMTUNE [unittest arguments].
+The first argument of such tests is the path of memtune: python3 X_test.py MEMTUNE [unittest arguments].
 """
 import json
 import os
@@ -35,7 +35,7 @@ class Measured(unittest.TestCase):
         return list((self.folder / "tmp").glob("memtune-*"))
 
     def profile(self, *command, flags=("--timeout", "120"), code=0):
-        """The whole answer; its one trial is trials[0]."""
+        """The whole answer. Its only trial is trials[0]."""
         done = subprocess.run([MEMTUNE, "profile", "-q", "--json", "-", *flags, "--", *command],
                               cwd=self.folder, env=self.environment, text=True, capture_output=True, timeout=200)
         log = self.folder / "memtune-profile/trials/1-command/log.txt"
@@ -48,12 +48,12 @@ class Measured(unittest.TestCase):
         return self.profile(*command, **named)["trials"][0]
 
     def fed(self, trial):
-        """Samples and tokens a step."""
+        """Samples and tokens per step."""
         return tuple(round(trial[rate] * trial["step_ms"]["median"] / 1000, 6)
                      for rate in ("samples_per_s", "tokens_per_s"))
 
     def slices(self):
-        """Of the command's trace, in order of time."""
+        """Slices of the command's trace, sorted by time."""
         run = str(self.folder / "memtune-profile")
         text = subprocess.run([MEMTUNE, "report", "-q", run, "--format", "perfetto", "-o", "-"], check=True, text=True,
                               capture_output=True).stdout

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What 8 ranks take is what memtune-more-ranks makes of a run on 2 and one on 4.
+"""Compares the memory of 8 ranks with the prediction of memtune-more-ranks from a run on 2 and one on 4.
 
 python3 more_ranks_test.py MEMTUNE MEMTUNE-MORE-RANKS
 """
@@ -12,7 +12,7 @@ import tempfile
 
 MEMTUNE, MORE_RANKS = (os.path.abspath(path) for path in sys.argv[1:3])
 STRATEGIES = "none; checkpoint:full; checkpoint:op; offload:sync,min=16KiB"
-ERROR = 0.001  # shards of more ranks are rounded up to more elements
+ERROR = 0.001  # with more ranks, shards round up to more elements
 
 
 def sweep(folder, ranks, *more):

@@ -1,4 +1,4 @@
-"""Kills memtune at random moments of a sweep and looks whether a trial outlives it.
+"""Kills memtune at random moments of a sweep and checks that no trial outlives it.
 
     orphans_test.py MEMTUNE [KILLS]        200 kills within 400 ms of a trial's start, by default
 """
@@ -14,7 +14,7 @@ from processes import processes_of
 
 
 def kill_once(memtune, delay):
-    """Answers whether a trial had been started, and what is left."""
+    """Returns whether a trial had started, and the processes that are left."""
     with tempfile.TemporaryDirectory() as folder:
         run = os.path.join(folder, "run")
         command = [memtune, "sweep", "--model", "tiny", "--device", "cpu", "--strategy", "none", "--out", run, "-q"]

@@ -1,5 +1,5 @@
-"""memtune sweep of a training command whose model memtune's own engines run too: the answer in the trainer's keys, and
-with a plan in Python that the command is run under, unchanged.
+"""Tests memtune sweep of a training command whose model memtune's own engines can run too. The answer has keys of the
+trainer, and a Python plan under which the unchanged command runs.
 
     python3 planned_command_test.py MEMTUNE [unittest arguments]
 
@@ -31,7 +31,7 @@ report_to: none
 disable_tqdm: true
 use_cpu: true
 """
-# Tells of each start whether it is under a plan.
+# Logs at each start whether a plan is applied.
 STARTED = PRELUDE + """
 tell(started=bool(os.environ.get("MEMTUNE_ATTACH_PLAN")))
 """
@@ -75,11 +75,11 @@ for step in range(40):
     optimizer.step()
     optimizer.zero_grad()
 """.replace("ROWS", str(ROWS)).replace("LENGTH", str(LENGTH))
-# In a step under a plan, until it is let go.
+# Waits in a step under a plan, until the test continues it.
 WAITS = "if 'memtune_plan' in sys.modules and not os.path.exists('go'): tell(waits=True); time.sleep(100)"
 SHORT = ("--steps", "2", "--warmup", "1", "--rounds", "1")
 OF_MODEL = ("--model", "llama", "--batch", str(ROWS), "--seq", str(LENGTH))
-# What is freed leaves the process at once, so that resident peaks are those of tensors and not of earlier steps' holes.
+# Freed memory leaves the process at once, so resident peaks are those of tensors, without fragments of earlier steps.
 AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
 
 
@@ -112,7 +112,8 @@ class PlannedCommand(Measured):
     budgets = []
 
     def budget(self):
-        """Between the peaks of the loop as it is and with full checkpoints, nearer to the first: a plan keeps that."""
+        """A budget between the peaks of the loop without and with full checkpoints, nearer to the first. A plan fits
+        it."""
         if not self.budgets:
             whole, least = self.peak(*self.loop()), self.peak(*self.loop(kept="model.gradient_checkpointing_enable()"))
             self.budgets.append(f"{whole - (whole - least) // 3}B")
@@ -126,10 +127,10 @@ class PlannedCommand(Measured):
     def planned(self, answer):
         return [trial for trial in answer["trials"] if trial["strategy"].startswith("plan:")]
 
-    def test_a_trainer_is_answered_in_its_keys_and_with_a_plan(self):
+    def test_the_answer_for_a_trainer_has_its_keys_and_a_plan(self):
         command = self.script(TRAINER)
         config = self.folder / "mine.yaml"
-        # Its own checkpoints, which keep the budget, would stand in a plan's way.
+        # The trainer's own checkpointing, which fits the budget, would exclude a plan.
         peaks = []
         for checkpointing in ("false", "true"):
             config.write_text(CONFIG.replace("CHECKPOINTING", checkpointing))
@@ -157,7 +158,7 @@ class PlannedCommand(Measured):
         self.assertIn("With memtune_plan.py: " + plan["text"], " ".join(text.split()))
         for form in ("markdown", "html"):
             self.assertIn(plan["text"], self.memtune("report", "--format", form, "-o", "-").stdout)
-        # Each is exported from the run, and the plan is the one that was measured.
+        # Both can be exported from the run, and the plan is the measured one.
         written = self.memtune("export", "--trainer", "transformers", "--into", "mine.yaml").stdout
         self.assertIn("model_name_or_path: llama  # mine", written)
         exported = self.memtune("export", "--trainer", "python", "-o", "memtune_plan.py")
@@ -169,7 +170,7 @@ class PlannedCommand(Measured):
         self.assertEqual(self.sweep(*words)["ways"], answer["ways"])
         self.assertEqual(len(self.seen("started")), starts, "what was measured was started again")
 
-    def test_a_budget_that_is_kept_as_it_is_needs_no_plan(self):
+    def test_no_plan_is_needed_if_the_command_fits_the_budget(self):
         command = self.loop()
         answer = self.sweep(*OF_MODEL, "--budget", "8GiB", "--", *command)
         keys, plan = self.ways(answer)
@@ -178,7 +179,7 @@ class PlannedCommand(Measured):
         told = self.memtune("export", "--trainer", "python", code=2).stderr
         self.assertIn("none is needed", told)
 
-    def test_a_model_that_cannot_have_the_plan_is_a_row_that_says_why(self):
+    def test_a_model_that_refuses_the_plan_is_a_row_with_the_reason(self):
         reason = "the plan cannot be applied: the plan is for a model of"
         budget = self.budget()
         answer = self.sweep(*OF_MODEL, "--budget", budget, "--", *self.loop(change="config.num_hidden_layers = 7"), code=1)
@@ -191,7 +192,7 @@ class PlannedCommand(Measured):
         self.assertEqual(answer["trials"][0]["outcome"], "ok")
         self.assertIn(reason, " ".join(self.memtune("report").stdout.split()))
 
-    def test_a_loop_is_run_under_a_plan_and_goes_on_where_it_was_stopped(self):
+    def test_a_loop_runs_under_a_plan_and_an_interrupted_sweep_continues(self):
         words = [*OF_MODEL, "--budget", self.budget(), "--", *self.loop(step=WAITS)]
         memtune = subprocess.Popen([MEMTUNE, "sweep", *SHORT, *words], cwd=self.folder, env=self.environment, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -207,11 +208,11 @@ class PlannedCommand(Measured):
         self.assertEqual(self.private_folders(), [])
         (self.folder / "go").touch()
         answer = self.sweep(*words)
-        self.assertEqual(self.seen("started").count(False), 2)  # as it is once more, beside what was left
+        self.assertEqual(self.seen("started").count(False), 2)  # without a plan once more, besides the remaining trials
         keys, plan = self.ways(answer)
         self.assertEqual((keys["fits"], keys["strategy"], plan["fits"]), (False, "command", True), answer["ways"])
         under = {trial["strategy"]: trial for trial in answer["trials"]}[plan["strategy"]]
-        self.assertEqual(under["loss"], answer["trials"][0]["loss"])  # the traced steps' too
+        self.assertEqual(under["loss"], answer["trials"][0]["loss"])  # also in the traced steps
         self.assertEqual(answer["recommendation"]["strategy"], plan["strategy"])
         self.assertIn("export ./memtune-run --trainer python", self.said)
 

@@ -1,8 +1,8 @@
-"""What the planner works out of a step, from what the trial of none recorded, beside what trials measure; and that it
-works out the same from a trial of checkpoint:full, for models that do not fit without.
+"""Compares the planner's predictions of a step, from the recorded trial of none, with measured trials. Predictions from
+a trial of checkpoint:full must be the same, for models that do not fit without checkpointing.
 
-Counts and bytes are compared at once. Some peaks depend on how long copies took, which a busy machine changes from one
-step to the next: a test that finds such a figure out of its bounds measures everything again, three times in all.
+Counts and bytes must match in the first measurement. Some peaks depend on the duration of copies, which varies on a
+busy machine. If such a figure is out of its bounds, the test measures everything again, up to three times in all.
 
 python3 prediction_test.py MEMTUNE MEMTUNE-PREDICT MODELS [unittest arguments]
 """
@@ -22,7 +22,7 @@ RECOMPUTES = ["none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "c
 MOVES = ["checkpoint:full,inputs=host", "offload:stream", "offload:sync", "offload:group",
          "checkpoint:cheap+offload:stream,fraction=0.4"]
 COUNTS = ("recomputed_ops", "recomputed_bytes", "out_bytes")
-# Of what moves these hang on times: a value whose copy out has not ended is held, and used where it is.
+# With offloading these depend on times: an activation stays, and is used in place, until its copy out has ended.
 TIMED = ("peak_bytes", "in_bytes", "host_peak_bytes")
 LLAMA = {"model_type": "llama", "vocab_size": 97, "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 3,
          "num_attention_heads": 4, "num_key_value_heads": 2, "attention_dropout": 0.1, "rms_norm_eps": 1e-6,
@@ -35,7 +35,7 @@ SHORT = ("--device", "cpu", "--rounds", "1", "--steps", "1")
 
 
 def smaller(strategy):
-    """The model's values are small."""
+    """Sets a lower min=, because the activations of the model are small."""
     return strategy + ",min=16KiB" if "offload" in strategy else strategy
 
 
@@ -95,7 +95,7 @@ class Prediction(unittest.TestCase):
         return {row["strategy"]: row for row in rows}
 
     def record_again(self, run, slug):
-        """The file with the costs of a trial that recorded none."""
+        """Runs a trial without recorded costs again. Returns the file with its costs."""
         trial, = glob.glob(os.path.join(run, "trials", "*-" + slug))
         with open(os.path.join(trial, "request.json")) as file:
             request = json.load(file)
@@ -107,8 +107,8 @@ class Prediction(unittest.TestCase):
         return request["costs"]
 
     def check_costs_of(self, run, *slugs, error=0):
-        """Whatever is recorded tells the same; peaks may be wrong by that share of them, and what hangs on times by a
-        tenth: those of a busy machine are never the same twice."""
+        """Predictions from every recorded trial are equal. Peaks may differ by the share `error`. Figures that depend
+        on times may differ by a tenth, because times vary on a busy machine."""
         none = self.predictions(run)
         for slug in slugs:
             rows = self.predictions(run, self.record_again(run, slug))
@@ -124,8 +124,8 @@ class Prediction(unittest.TestCase):
                             self.assertAlmostEqual(row[figure]["predicted"], expected, delta=share * expected, msg=figure)
 
     def check_peak_of_copies(self, row):
-        """The source of a copy is freed when the copy ends: sooner than simulated where activations have a few KB, later
-        where the machine is busy."""
+        """The source of a copy is freed when the copy ends: sooner than simulated where activations have a few KB,
+        later where the machine is busy."""
         with timed():
             self.assertGreater(row["peak_bytes"]["error"], -0.1)
             self.assertLess(row["peak_bytes"]["error"], 0.25)
@@ -143,19 +143,19 @@ class Prediction(unittest.TestCase):
         self.assertGreater(rows[smaller("offload:stream")]["out_bytes"]["measured"], 0)
 
     @measured_again_when_busy
-    def test_counts_and_peaks_are_those_that_trials_measure(self):
+    def test_predicted_counts_and_peaks_match_measured_trials(self):
         run = self.sweep_of_all(*TINY)
         self.check_all(self.predictions(run))
         self.check_costs_of(run, "checkpoint-full", "checkpoint-op")
 
     @measured_again_when_busy
-    def test_under_autocast_and_with_passes_too(self):
+    def test_predictions_match_with_autocast_and_gradient_accumulation(self):
         run = self.sweep_of_all(*TINY, "--autocast", "bf16", "--accumulate", "2")
         self.check_all(self.predictions(run))
         self.check_costs_of(run, "checkpoint-full")
 
     @measured_again_when_busy
-    def test_of_sharded_steps_too_with_what_they_gather(self):
+    def test_predictions_match_for_sharded_steps_and_gathered_bytes(self):
         for ranks, *more in (("2",), ("2", "--reshard", "after-backward"), ("2", "--reshard", "never"),
                              ("3", "--autocast", "bf16", "--accumulate", "2")):
             rows = self.predictions(self.sweep_of_all(*TINY, "--ranks", ranks, *more))
@@ -170,7 +170,7 @@ class Prediction(unittest.TestCase):
                         self.check_peak_of_copies(row)
 
     @measured_again_when_busy
-    def test_what_is_made_again_draws_the_same_and_what_is_written_over_is_copied(self):
+    def test_predictions_match_with_dropout_and_in_place_writes(self):
         for config in (LLAMA, GPT2):
             file = os.path.join(self.folder(), "config.json")
             with open(file, "w") as out:
@@ -182,7 +182,7 @@ class Prediction(unittest.TestCase):
         self.check_costs_of(self.sweep_of_all(*resnet), "checkpoint-full", error=1e-4)
 
     @measured_again_when_busy
-    def test_what_waits_on_the_disk_is_what_the_engines_put_there(self):
+    def test_predictions_match_for_offloading_to_disk(self):
         folder = self.folder()
         scratch, run = (os.path.join(folder, name) for name in ("scratch", "run"))
         os.mkdir(scratch)
@@ -198,11 +198,11 @@ class Prediction(unittest.TestCase):
                 with self.about(strategy=row["strategy"], budget=budget):
                     for figure in ("out_bytes", "disk_write_bytes", "disk_peak_bytes"):
                         self.assertEqual(row[figure]["predicted"], row[figure]["measured"], figure)
-                    # With room to spare, room whose write of the first step still runs is taken anew.
+                    # If the host budget allows, memory whose write still runs is not reused, and more is allocated.
                     held = row["host_peak_bytes"]
                     with timed():
                         self.assertAlmostEqual(held["predicted"], held["measured"], delta=0 if spills else 1 << 20)
-                        # An activation whose copy out has not ended is used where it is, more or less often than simulated.
+                        # Activations in flight are used in place, more or less often than simulated.
                         read = row["disk_read_bytes"]
                         self.assertAlmostEqual(read["predicted"], read["measured"], delta=0.1 * read["measured"])
                     if row["strategy"] != "none":
@@ -214,7 +214,7 @@ class Prediction(unittest.TestCase):
         return done
 
     def check_peak(self, trial):
-        """It is what was predicted; by what hangs on times it may be a little more, or less."""
+        """The peak matches its prediction, with a small tolerance for what depends on times."""
         with timed():
             self.assertGreaterEqual(trial["predicted"]["peak_error"], -0.005, trial)
             self.assertLessEqual(trial["predicted"]["peak_error"], 0.01, trial)
@@ -224,7 +224,7 @@ class Prediction(unittest.TestCase):
             self.assertLessEqual(trial["peak_bytes"]["allocated"], budget)
 
     @measured_again_when_busy
-    def test_a_budget_finds_a_plan_that_keeps_it_as_it_was_predicted(self):
+    def test_a_plan_fits_its_budget_as_predicted(self):
         folder = self.folder()
         run, best = (os.path.join(folder, name) for name in ("run", "best.json"))
         tiny = ["sweep", "-q", *TINY, *SHORT, "--json", "-"]
@@ -254,7 +254,7 @@ class Prediction(unittest.TestCase):
         self.assertIn("no plan keeps it; the least takes ",
                       self.memtune("plan", "--from", run, "--budget", "1KiB", code=1).stdout)
 
-    def test_a_machine_that_was_probed_is_one_to_plan_for(self):
+    def test_plans_for_a_probed_machine(self):
         folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
         self.addCleanup(folder.cleanup)
         run, here, there = (os.path.join(folder.name, name) for name in ("run", "here.json", "there.json"))
@@ -311,7 +311,7 @@ class Prediction(unittest.TestCase):
                       self.memtune("plan", "--from", run, "--machine", there, code=2).stderr)
 
     @measured_again_when_busy
-    def test_where_host_memory_is_short_plans_go_on_to_the_disk_as_predicted(self):
+    def test_plans_use_the_disk_as_predicted_if_host_memory_is_short(self):
         folder = self.folder()
         scratch, run = (os.path.join(folder, name) for name in ("scratch", "run"))
         os.mkdir(scratch)
@@ -333,7 +333,7 @@ class Prediction(unittest.TestCase):
         self.assertTrue(plan["gradients"]["equal"])
 
     @measured_again_when_busy
-    def test_batch_and_plan_are_found_together_and_take_what_was_predicted(self):
+    def test_batch_and_plan_are_chosen_together_with_the_predicted_peak(self):
         run = os.path.join(self.folder(), "run")
         tiny = ("sweep", *TINY, *SHORT, "--json", "-", "--out", run, "--budget", "24MiB", "--batch", "auto")
         done = self.memtune(*tiny, "--global-batch", "32")
@@ -347,7 +347,7 @@ class Prediction(unittest.TestCase):
             self.assertIn(trial["batch"], (1, 2, 4, 8, 16, 32))
             if trial["batch"] < 32:
                 self.check_peak(trial)
-            else:  # one pass: gradients are not there in forward
+            else:  # one micro-batch: no gradients exist during forward
                 with timed():
                     self.assertGreaterEqual(trial["predicted"]["peak_error"], -0.005, trial)
             self.check_fits(trial, 24 << 20)
@@ -369,12 +369,12 @@ class Prediction(unittest.TestCase):
         return [trial["peak_bytes"]["allocated"] for trial in trials]
 
     @measured_again_when_busy
-    def test_a_run_of_one_batch_plans_for_another_that_then_takes_so_much(self):
+    def test_plans_for_another_batch_from_a_run_with_one(self):
         folder = self.folder()
         llama = os.path.join(folder, "config.json")
         with open(llama, "w") as out:
             json.dump({**LLAMA, "vocab_size": 2000}, out)
-        # Off are the scalars of the loss, which are taken to go with the batch: 1 to 3 KB.
+        # The error is 1 to 3 KB: scalars of the loss are assumed to scale with the batch.
         for model in (TINY, ("--model", llama, "--seq", "64")):
             run, best = (os.path.join(folder, f"{len(model)}-{name}") for name in ("run", "best.json"))
             self.memtune("sweep", "-q", *model, *SHORT, "--batch", "2", "--strategy", "none", "--out", run)
@@ -388,7 +388,7 @@ class Prediction(unittest.TestCase):
             with self.about(model=model):
                 self.assertGreater(none, 1.3 * own["plans"][0]["predicted"]["peak_bytes"])
                 self.assertAlmostEqual(ladder["plans"][0]["predicted"]["peak_bytes"], none, delta=0.001 * none)
-                # Where it moves, copies that end sooner than on paper take less: 0.9 % was seen.
+                # With offloading, copies that end sooner than simulated lower the peak: 0.9 % was seen.
                 with timed():
                     self.assertGreater(planned["peak_bytes"], 0.999 * plan)
                     self.assertLess(planned["peak_bytes"], 1.02 * plan)
@@ -397,7 +397,7 @@ class Prediction(unittest.TestCase):
                 step = rung["predicted"]
                 self.assertLess(step["step_ms_from"], step["step_ms"])
 
-    def test_two_batches_tell_a_third_to_the_byte_and_auto_finds_the_fastest(self):
+    def test_two_batches_predict_a_third_to_the_byte_and_auto_finds_the_fastest(self):
         folder = self.folder()
         run = os.path.join(folder, "run")
         self.memtune("sweep", "-q", *TINY, *SHORT, "--batch", "2,4", "--strategy", "none", "--out", run)
@@ -411,14 +411,14 @@ class Prediction(unittest.TestCase):
         self.assertEqual(found["plans"][0]["predicted"]["peak_bytes"], best["peak_bytes"])
         self.assertLessEqual(best["peak_bytes"], 24 << 20)
 
-    def test_where_the_baseline_fits_nothing_else_is_run(self):
+    def test_only_the_baseline_runs_if_it_fits(self):
         answer = json.loads(self.memtune("sweep", "-q", *TINY, *SHORT, "--json", "-", "--budget", "4GiB", "--out",
                                          self.folder()).stdout)
         self.assertEqual([trial["strategy"] for trial in answer["trials"]], ["none"])
         self.assertEqual(answer["recommendation"]["strategy"], "none")
 
     @measured_again_when_busy
-    def test_where_the_baseline_does_not_fit_the_plan_comes_from_full_checkpoints(self):
+    def test_plans_are_predicted_from_full_checkpoints_if_the_baseline_does_not_fit(self):
         folder = self.folder()
         run, other = (os.path.join(folder, name) for name in ("run", "other"))
         tiny = ["sweep", *TINY, *SHORT, "--json", "-"]
@@ -449,7 +449,7 @@ class Prediction(unittest.TestCase):
         self.assertEqual(ladder["recorded"], "checkpoint:full")
         self.assertEqual(ladder["plans"][0]["predicted"]["peak_bytes"], none)
 
-    def test_costs_are_recorded_of_a_trial_that_an_earlier_sweep_ran_without(self):
+    def test_costs_are_recorded_for_a_trial_of_an_earlier_sweep_without_them(self):
         run = os.path.join(self.folder(), "run")
         capped = ["sweep", *TINY, *SHORT, "--json", "-", "--out", run, "--memory-cap"]
         none, full = (trial["peak_bytes"]["allocated"] for trial in json.loads(self.memtune(

@@ -1,9 +1,9 @@
-"""Whose processes are there, for the tests of what memtune leaves behind."""
+"""Finds processes, for tests that memtune leaves none behind."""
 import os
 
 
 def processes_of(folder):
-    """Those that have the folder in their command line, without this one."""
+    """Processes with the folder in their command line, without this one."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():

@@ -1,11 +1,11 @@
-"""memtune run on several ranks, with saves: each rank killed at system calls of a save, all of them at some time, asked
-to end, and gone on with on other numbers of ranks.
+"""Tests memtune run with saves on several ranks: one rank killed at system calls of a save, all killed at any time,
+stopped by SIGTERM, and resumed on other numbers of ranks.
 
     python3 rank_saves_test.py MEMTUNE KILL_AT_CALL [unittest arguments]
 
-After each kill the newest state that was published loads and the losses go on with the bits of a run that was never
-stopped. MEMTUNE_KILLS: at how many of the calls (default 24, evenly over ranks and ways to save; 0: at each). Needs the
-standard library alone.
+After each kill the newest published state loads, and the losses continue with the bits of an undisturbed run.
+MEMTUNE_KILLS: number of kills, evenly spread over the calls of all ranks and save modes (default 24; 0: at every call).
+Needs only the standard library.
 """
 
 import json
@@ -23,8 +23,8 @@ from saved_runs import STEPS, SavedRuns, published, save_modes
 
 KILL_AT_CALL, KILLS = "", int(os.environ.get("MEMTUNE_KILLS", "24"))
 RANKS = 2
-# In the first rank from the publication of step 1 to the save of step 3, in the other from its part of step 2 to that of
-# step 3: there is a state before.
+# On the first rank from the publication of step 1 to the save of step 3, on the other from its shard of step 2 to that
+# of step 3. So an earlier state always exists.
 WINDOWS = (("states/latest", "step-00000003"), ("step-00000002/shard-00002.json", "step-00000003/shard-00002.json"))
 
 
@@ -37,7 +37,7 @@ class RankSaves(SavedRuns):
     MODEL = ["--model", "tiny", "--ranks", str(RANKS)]
 
     def trace(self, series: Series, folder, number: int) -> List[str]:
-        """The points that the rank came past; with a number other than 0 it was killed at the last of them."""
+        """Returns the points that the rank reached. With a number other than 0 it was killed at the last one."""
         report = folder.with_suffix(".report")
         done = subprocess.run([KILL_AT_CALL, report, *WINDOWS[series.rank], str(number),
                                *self.command(series.mode, folder, "--steps", str(STEPS))], capture_output=True, text=True)
@@ -56,7 +56,7 @@ class RankSaves(SavedRuns):
         shutil.rmtree(folder)
         return number <= len(points)
 
-    def test_a_rank_that_is_killed_in_a_save_leaves_the_state_before_or_the_whole_one(self):
+    def test_a_rank_killed_in_a_save_leaves_the_previous_or_the_complete_state(self):
         series = [Series(mode, rank) for mode in save_modes(self.MEMTUNE) for rank in range(RANKS)]
         points = []
         for each in series:
@@ -70,7 +70,7 @@ class RankSaves(SavedRuns):
         self.assertGreater(killed, len(points) // 2)
         print(f"{killed} kills of {len(points)}", file=sys.stderr)
 
-    def test_all_of_it_killed_at_any_moment_goes_on_with_the_same_bits(self):
+    def test_a_run_killed_at_any_moment_resumes_with_the_same_bits(self):
         folder = self.root / "any"
         for seconds in (1.0, 1.3, 1.6, 1.9):
             process = subprocess.Popen(self.command("overlapped", folder, "--steps", "100000", "--resume"),
@@ -101,7 +101,7 @@ class RankSaves(SavedRuns):
         self.assertEqual(len(steps), 1)
         self.assertEqual(len(list((folder / f"states/step-{steps[0]:08}").iterdir())), RANKS + 1)
 
-    def test_any_number_of_ranks_goes_on(self):
+    def test_any_number_of_ranks_resumes(self):
         for ranks in (1, 3, 4):
             folder, answer = self.root / f"on-{ranks}", self.root / f"on-{ranks}.json"
             shutil.copytree(self.root / "whole", folder)

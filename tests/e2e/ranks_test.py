@@ -1,8 +1,8 @@
-"""Ranks that train together, as a person starts them: what is measured, what is refused, and what becomes of the others
-when one is killed, hangs, or memtune itself is gone.
+"""Tests ranks that train together, as a user starts them: measurements, refusals, and the end of the other ranks if one
+is killed or hangs, or if memtune itself is killed.
 
     ranks_test.py MEMTUNE            # on CPUs
-    ranks_test.py MEMTUNE cuda       # what two GPUs have room for
+    ranks_test.py MEMTUNE cuda       # checks that fit on two GPUs
 """
 import glob
 import json
@@ -15,8 +15,8 @@ import time
 
 from processes import processes_of
 
-ERROR = 0.01  # of a predicted peak, which hangs on times where values move; a unit is more
-ROUNDING = 2 ** -12  # half of float32's digits: sums in another order lose fewer, other samples or norms more
+ERROR = 0.01  # of a predicted peak. With offloading it depends on times. A sharded unit is larger
+ROUNDING = 2 ** -12  # half of float32's digits: another order of sums loses fewer, other samples or norms more
 STRATEGIES = "none;checkpoint:full;checkpoint:full,inputs=host;checkpoint:op;offload:stream;offload:group"
 
 
@@ -25,7 +25,7 @@ def arguments(run, *more):
 
 
 def ranks_of(folder):
-    """Process ids of the ranks that work for the folder, by rank."""
+    """Process id of each rank that works in the folder."""
     return {int(word.rsplit("-rank", 1)[1].split(".")[0]): pid for pid, words in processes_of(folder)
             for word in words if folder in word and "-rank" in word}
 
@@ -57,7 +57,7 @@ def check_sweep(folder, ranks):
 
 
 def check_lanes(run, name, ranks):
-    """The trace has every rank, on one clock."""
+    """The trace has all ranks, on one clock."""
     assert not glob.glob(os.path.join(run, "trials", "*", "trace-*")), "traces of single ranks"
     out = os.path.join(run, "lanes.json")
     subprocess.run([MEMTUNE, "report", run, "--format", "perfetto", "--trial", name, "-o", out], check=True)
@@ -66,12 +66,12 @@ def check_lanes(run, name, ranks):
     steps = [(event["pid"], event["ts"], event["ts"] + event["dur"]) for event in events
              if event.get("ph") == "X" and event["name"].startswith("step")]
     assert len({pid for pid, _, _ in steps}) == ranks, steps
-    for pid, begin, end in steps:  # no rank goes on without the others
+    for pid, begin, end in steps:  # no rank continues without the others
         assert any(other != pid and begin < last and first < end for other, first, last in steps), steps
 
 
 def check_joined(folder, ranks, none):
-    """One rank with all samples has the mean of the ranks' losses, step after step."""
+    """In each step, one rank with all samples has the mean of the ranks' losses."""
     run = os.path.join(folder, f"joined{ranks}")
     command = arguments(run, "--strategy", "none", "--rounds", "1", "--json", run + ".json")
     command[command.index("--batch") + 1] = str(2 * ranks)
@@ -85,7 +85,7 @@ def check_joined(folder, ranks, none):
 
 
 def check_clipped(folder):
-    """Gradients are clipped by the norm of all that the ranks have of them."""
+    """Gradients are clipped by their norm over all ranks."""
     def losses(name, batch, *more):
         run = os.path.join(folder, name)
         command = arguments(run, "--strategy", "none", "--rounds", "1", "--lr", "0.1", "--optimizer", "sgd", "--json",
@@ -106,7 +106,8 @@ ON_HOST, WIDE = ("--shard-offload",), ("--dtype", "bf16", "--shard-dtype", "fp32
 
 
 def check_shards(folder):
-    """Wherever shards are: strategies have the bits of none, and the losses are those of plain ones."""
+    """On device and host alike, strategies have the bits of none, and the losses are those without shards on the
+    host."""
     def sweep(name, *more):
         run = os.path.join(folder, name)
         subprocess.run(arguments(run, "--ranks", "2", "--strategy", STRATEGIES, "--rounds", "1", "--accumulate", "2",
@@ -118,7 +119,7 @@ def check_shards(folder):
         return trials[0]
 
     plain, on_host = sweep("plain"), sweep("on-host", *ON_HOST)
-    for expected, loss in zip(plain["loss"], on_host["loss"]):  # GPUs and processors round an update differently
+    for expected, loss in zip(plain["loss"], on_host["loss"]):  # GPUs and CPUs round an update differently
         assert expected == loss or DEVICE != "cpu" and abs(expected - loss) < 1e-3 * expected, (plain, on_host)
     saved = plain["peak_bytes"]["allocated"] - on_host["peak_bytes"]["allocated"]
     assert 0 < saved < on_host["host_bytes"] - plain["host_bytes"], (plain, on_host)
@@ -128,7 +129,7 @@ def check_shards(folder):
 
 
 def check_planned(folder, reshard, *more):
-    """A budget finds a plan on paper of the sharded step, which all ranks run."""
+    """For a budget, a plan of the sharded step is predicted, and all ranks run it."""
     run = os.path.join(folder, "-".join(["planned", reshard, *more]))
     sharded = arguments(run, "--ranks", "2", "--reshard", reshard, *more, "--rounds", "1", "--steps", "2", "--json", run + ".json")
 
@@ -163,7 +164,7 @@ def check_planned(folder, reshard, *more):
 
 
 def check_too_large(folder):
-    """A model that one rank has no room for is trained by two, as without the cap."""
+    """Two ranks train a model that does not fit on one, with the result of a run without the cap."""
     def full(ranks, cap):
         run = os.path.join(folder, f"large{ranks}-{cap}")
         subprocess.run(arguments(run, "--ranks", str(ranks), "--memory-cap", f"{cap}B", "--strategy", "checkpoint:full",
@@ -183,7 +184,7 @@ def check_too_large(folder):
 def start(run, *more):
     process = subprocess.Popen(arguments(run, "--ranks", str(MOST), "--strategy", "none", "--steps", "5000", *more))
     wait_until(lambda: len(ranks_of(run)) == MOST)
-    wait_until(lambda: glob.glob(os.path.join(run, "reference-*.bin")), 300)  # steps follow
+    wait_until(lambda: glob.glob(os.path.join(run, "reference-*.bin")), 300)  # steps follow it
     assert len(ranks_of(run)) == MOST and process.poll() is None
     return process
 
@@ -225,7 +226,7 @@ def check_orphans(folder):
 
 
 def check_saves(folder):
-    """Every way to save is measured on all ranks together; nothing of the states stays."""
+    """Every save mode is measured on all ranks together, and no files of the states stay."""
     run = os.path.join(folder, "saves")
     subprocess.run(arguments(run, "--ranks", str(MOST), "--strategy", "none", "--rounds", "1", "--saves", "--json",
                              run + ".json"), check=True)
@@ -235,8 +236,8 @@ def check_saves(folder):
     for save in saves:
         assert save["outcome"] == "ok" and save["saves"] == 4, save
         assert 0 < save["blocked_ms"] <= save["most_blocked_ms"] and save["durable_ms"] > 0 < save["load_ms"], save
-        assert save["bytes"] > 2.5e6, save  # of all ranks
-    assert saves[1]["host_bytes"] < saves[1]["bytes"], saves[1]  # of one
+        assert save["bytes"] > 2.5e6, save  # sum over the ranks
+    assert saves[1]["host_bytes"] < saves[1]["bytes"], saves[1]  # of one rank
     assert not os.path.exists(os.path.join(run, "saving"))
 
 
@@ -269,7 +270,7 @@ torch.jit.script(Model()).save("branches.pt")
 
 
 def check_branches(folder):
-    """Blocks of different sizes, of which each rank reads another: some Gloo threads throw, and the reason is told."""
+    """If each rank reads another block, of another size, some Gloo threads throw, and the reason is reported."""
     with open(os.path.join(folder, "branches.py"), "w") as file:
         file.write(BRANCHES)
     subprocess.run([sys.executable, "branches.py"], cwd=folder, check=True)

@@ -1,8 +1,9 @@
-"""memtune run as a person runs it, on the processor: killed at any moment it goes on with the bits of a run that was not.
+"""Tests memtune run on the CPU, as a user runs it. After a kill at any moment it resumes with the bits of an
+undisturbed run.
 
     python3 run_test.py MEMTUNE [unittest arguments]
 
-MEMTUNE_KILLS: how often the run is killed (default 8). Needs the standard library alone.
+MEMTUNE_KILLS: number of kills (default 8). Needs only the standard library.
 """
 
 import json
@@ -22,7 +23,7 @@ STEPS = 90
 
 
 class RunTest(unittest.TestCase):
-    """Runs in a folder of its own, without a terminal."""
+    """Runs in a private folder, without a terminal."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -52,7 +53,7 @@ class RunTest(unittest.TestCase):
 
 
 class Killed(RunTest):
-    """Killed by time: three of four kills fall between saves, behind new states of their run and before its end."""
+    """Kills at random times. Three of four kills are between saves, after new states of the run and before its end."""
 
     SAVE_EVERY, MODES = 3, ("sync", "async", "overlapped")
 
@@ -63,7 +64,7 @@ class Killed(RunTest):
             return ""
 
     def await_new_state(self, process):
-        """Until a state is durable that was not there; the time, or None when the run ended first."""
+        """Waits until a new state is durable. Returns the time, or None if the run ended first."""
         before = self.newest()
         while self.newest() == before:
             if process.poll() is not None:
@@ -72,7 +73,8 @@ class Killed(RunTest):
         return time.monotonic()
 
     def kill_between_saves(self, process, draw):
-        """Behind the second new state, within two intervals of saves; seconds to the first state, None without a kill."""
+        """Kills after the second new state, within two save intervals. Returns the seconds to the first state, or None
+        without a kill."""
         start = time.monotonic()
         first = self.await_new_state(process)
         second = first and self.await_new_state(process)
@@ -82,15 +84,15 @@ class Killed(RunTest):
         process.communicate()
         return first - start if second and process.returncode == -signal.SIGKILL else None
 
-    def test_goes_on_with_the_same_bits_and_leaves_nothing(self):
+    def test_resumes_with_the_same_bits_and_leaves_nothing(self):
         draw, kills = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))), int(os.environ.get("MEMTUNE_KILLS", "8"))
-        steps = kills * 4 * self.SAVE_EVERY  # no more than four saves until a kill
+        steps = kills * 4 * self.SAVE_EVERY  # at most four saves until a kill
         whole = self.losses("--out", "whole", steps=steps)
         self.assertEqual(len(whole), steps)
         self.assertEqual(len(set(whole)), steps)
         parts = ("--out", "parts", "--save-every", str(self.SAVE_EVERY), "--keep-last", "3", "--resume",
                  "--strategy", "checkpoint:full")
-        starts = []  # seconds to the first new state, of each run that was killed between saves
+        starts = []  # seconds to the first new state, for each run killed between saves
         for i in range(kills):
             process = self.start(*parts, "--save", self.MODES[i % 3], steps=steps)
             if i % 4 < 3:
@@ -109,14 +111,14 @@ class Killed(RunTest):
 
 
 class Kept(RunTest):
-    def test_a_run_that_has_nothing_left_to_do_keeps_no_more_states_than_it_is_told(self):
+    def test_keep_last_applies_to_a_run_with_no_steps_left(self):
         self.run_it("--save-every", "3", steps=9)
         self.run_it("--save-every", "3", "--keep-last", "2", "--resume", steps=9)
         self.assertEqual(self.states("memtune-training"), ["latest", "lock", "step-00000006", "step-00000009"])
 
 
 class Stopped(RunTest):
-    def test_sigterm_saves_and_the_run_goes_on_from_there(self):
+    def test_sigterm_saves_and_the_run_resumes_from_there(self):
         whole = self.losses("--out", "whole")
         process = self.start("--out", "parts", "--save-every", "40", "--json", "answer.json", steps=100000)
         while not (self.folder / "parts/states/latest").exists():
@@ -133,7 +135,7 @@ class Stopped(RunTest):
         self.assertEqual(self.losses("--out", "parts", "--resume", "--save-every", "40", steps=done), answer["loss"])
         self.assertEqual(answer["loss"][:STEPS], whole[:done])
 
-    def test_when_the_process_that_trains_dies_it_is_told(self):
+    def test_the_death_of_the_training_process_is_reported(self):
         process = self.start("--out", "parts", "--save-every", "10", steps=100000)
         while not (self.folder / "parts/states/latest").exists():
             self.assertIsNone(process.poll(), "it ended before its first save")
@@ -146,7 +148,7 @@ class Stopped(RunTest):
 
 
 class Answers(RunTest):
-    def test_losses_and_saves_as_json_and_a_summary_for_people(self):
+    def test_losses_and_saves_as_json_and_as_a_summary(self):
         out, err = self.run_it("--save-every", "4", "--json", "answer.json", steps=10)
         answer = self.answer()
         self.assertEqual([save["step"] for save in answer["saves"]], [4, 8])
@@ -160,7 +162,7 @@ class Answers(RunTest):
         self.run_it("--resume", "4", "--json", "-", steps=6)
         self.assertEqual(self.states("memtune-training"), ["latest", "lock", "step-00000004"])
 
-    def test_what_cannot_be_is_refused(self):
+    def test_contradictory_arguments_and_damaged_states_are_refused(self):
         self.run_it("--save-every", "2", steps=4)
         for said, *arguments in (("has saved states up to step 4; --resume goes on",),
                                  ("there is no saved state of step 3", "--resume", "3"),
@@ -176,7 +178,7 @@ class Answers(RunTest):
         _, err = self.run_it("--resume", code=2)
         self.assertIn("the newest that is whole is of step 2", err)
 
-    def test_a_failed_save_is_told_at_the_end_too(self):
+    def test_a_failed_save_is_also_reported_at_the_end(self):
         (self.folder / "memtune-training/states/step-00000004").mkdir(parents=True)
         (self.folder / "memtune-training/states/step-00000004/mine").write_text("mine")
         _, err = self.run_it("--save-every", "2", "--json", "answer.json", steps=6, code=1)

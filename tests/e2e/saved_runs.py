@@ -1,4 +1,5 @@
-"""What tests of saved runs share: a small run with saves as a command, what it left, and the same run undisturbed."""
+"""Shared by tests of saved runs: the command of a small run with saves, the files it left, and the same run
+undisturbed."""
 
 import hashlib
 import json
@@ -10,11 +11,11 @@ import unittest
 from pathlib import Path
 from typing import Dict, List
 
-STEPS = 4  # of a whole run, with a save behind each
+STEPS = 4  # of a whole run, with a save after each
 
 
 def contents(folder: Path) -> Dict[str, bytes]:
-    """All that is there, with hashes of the states' files; other files have times and numbers of processes."""
+    """All files, with hashes for those of states. Other files contain times and process ids."""
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).digest()
             if path.is_file() and "step-" in path.parent.name else b"" for path in folder.rglob("*")}
 
@@ -29,7 +30,7 @@ def save_modes(memtune: str) -> List[str]:
 
 
 class SavedRuns(unittest.TestCase):
-    """`whole` and `whole_loss`: folder and losses of a run that nothing disturbed, in two parts."""
+    """`whole` and `whole_loss`: folder and losses of an undisturbed run, in two parts."""
 
     MEMTUNE, MODEL = "", ["--model", "tiny"]
 
@@ -48,7 +49,8 @@ class SavedRuns(unittest.TestCase):
                 "--keep-last", "1", "--out", str(folder), *more]
 
     def check_goes_on(self, mode: str, folder: Path, where: str):
-        """From the newest state that is published, with the undisturbed run's losses; then nothing more is there."""
+        """Checks that the run resumes from the newest published state, with the losses and files of the undisturbed
+        run."""
         there, answer = published(folder), folder.with_suffix(".json")
         self.assertGreater(len(there), 0, where)
         done = subprocess.run(self.command(mode, folder, "--resume", "--steps", str(STEPS), "--json", answer),

@@ -1,4 +1,4 @@
-"""Steps, passes and parts of a model as the shim tells them, on training that goes every way PyTorch has.
+"""Tests the steps, passes and model parts that the shim records, under every way to run blocks in PyTorch.
 
     python3 timeline_test.py SHIM_FOLDER [unittest arguments]
 
@@ -30,7 +30,7 @@ class Block(torch.nn.Module):
 
 
 class Model(torch.nn.Module):
-    """How blocks are run: as they are, "keyword", or checkpointed, "reentrant" or "not reentrant"."""
+    """`way`: how blocks are run: "plain", "keyword", or checkpointed: "reentrant" or "not reentrant"."""
 
     def __init__(self, way="plain"):
         super().__init__()
@@ -55,7 +55,7 @@ BACKWARD = ["head backward", "block 2 backward", "block 1 backward", "block 0 ba
 
 
 class PlayedEvent:
-    """Of a CUDA device whose time is the host's."""
+    """A fake CUDA event with the host's clock."""
 
     made = 0
 
@@ -76,10 +76,10 @@ class TimelineTest(unittest.TestCase):
         os.environ.update(MEMTUNE_ATTACH=folder.name, MEMTUNE_ATTACH_STEPS="0+1+2", MEMTUNE_ATTACH_CUPTI="")
         self.folder = Path(folder.name)
         self.training = memtune_training.Training()
-        gc.collect()  # models of the cases before
+        gc.collect()  # frees the models of earlier cases
 
     def step(self, optimizer, *losses):
-        """As sitecustomize.py tells of it."""
+        """Runs a step and reports it like sitecustomize.py."""
         for loss in losses:
             value = loss()
             self.training.begin_backward(value, None)
@@ -90,7 +90,7 @@ class TimelineTest(unittest.TestCase):
         self.training.end_update(optimizer)
 
     def train(self, model, *losses, optimizer=None):
-        """The trace of two steps behind two."""
+        """Returns the trace of two steps, after two others."""
         optimizer = optimizer or torch.optim.SGD([each for each in model.parameters() if each.requires_grad], lr=0.1)
         with self.assertRaises(SystemExit):
             for _ in range(5):
@@ -102,7 +102,7 @@ class TimelineTest(unittest.TestCase):
         return trace
 
     def parts(self, trace, step=0):
-        """Names of a step's parts in their order, each once where neighbours are the same."""
+        """Names of a step's parts in order, without repetitions of neighbours."""
         steps = [region for region in trace["regions"] if region[0] == "step"]
         self.assertEqual(len(steps), 2)
         _, _, _, begin, end = steps[step]
@@ -128,24 +128,24 @@ class TimelineTest(unittest.TestCase):
             self.assertEqual(self.parts(trace, step), list(expected))
         return trace
 
-    def test_blocks_of_a_model_are_told_with_their_names(self):
+    def test_blocks_are_recorded_with_their_names(self):
         trace = self.check(Model(), *FORWARD, *BACKWARD)
         self.assertEqual(trace["blocks"], ["layers.0", "layers.1", "layers.2"])
         self.assertEqual(self.phases(trace), ["forward", "backward", "optimizer"] * 2)
 
-    def test_arguments_by_keyword_are_arguments(self):
+    def test_blocks_with_keyword_arguments(self):
         self.check(Model("keyword"), *FORWARD, *BACKWARD)
 
-    def test_accumulated_batches_have_their_own_passes(self):
+    def test_each_accumulated_batch_has_its_own_passes(self):
         trace = self.check(Model(), *FORWARD, *BACKWARD, *FORWARD, *BACKWARD, losses=2)
         self.assertEqual(self.phases(trace), ["forward", "backward", "forward", "backward", "optimizer"] * 2)
 
-    def test_a_checkpointed_block_is_recomputed_within_its_backward(self):
+    def test_checkpointed_blocks_are_recomputed_within_their_backward(self):
         again = [name for block in (2, 1, 0) for name in (f"block {block} backward", f"block {block} recompute",
                                                           f"block {block} backward")]
         self.check(Model("not reentrant"), *FORWARD, "head backward", *again, "before_blocks backward")
 
-    def test_one_that_a_wrapper_checkpoints_is_too_and_the_wrapper_is_no_part_of_its_name(self):
+    def test_checkpoint_wrappers_recompute_blocks_and_are_not_in_their_names(self):
         from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 
         model = Model()
@@ -156,12 +156,12 @@ class TimelineTest(unittest.TestCase):
         trace = self.check(model, *FORWARD, "head backward", *again, "before_blocks backward")
         self.assertEqual(trace["blocks"], ["layers.0", "layers.1", "layers.2"])
 
-    def test_a_reentrant_one_is_recomputed_before_it(self):
+    def test_reentrant_checkpoints_recompute_blocks_before_their_backward(self):
         trace = self.train(model := Model("reentrant"), lambda: model(torch.ones(5, 4)))
         blocks = [name for name in self.parts(trace) if name.startswith("block ") and name[-1:].isalpha()]
         self.assertEqual(blocks, [f"block {block} {running}" for block in (2, 1, 0) for running in ("recompute", "backward")])
 
-    def test_an_optimizer_in_backward_ends_a_step_within_it(self):
+    def test_an_optimizer_in_backward_ends_the_step_within_backward(self):
         model = Model()
         optimizers = {each: torch.optim.SGD([each], lr=0.1) for each in model.parameters()}
 
@@ -185,14 +185,14 @@ class TimelineTest(unittest.TestCase):
         self.assertNotIn("optimizer", self.phases(trace))
         self.assertEqual([region[0] for region in trace["regions"]].count("step"), 2)
 
-    def test_frozen_blocks_have_no_backward_of_their_own(self):
+    def test_frozen_blocks_have_no_backward(self):
         model = Model()
         for part in (model.embedding, model.layers[0]):
             part.requires_grad_(False)
         trace = self.train(model, lambda: model(torch.ones(5, 4)))
         self.assertEqual(self.parts(trace), [*FORWARD, *BACKWARD[:3]])
 
-    def test_nothing_is_left_and_nothing_is_changed(self):
+    def test_tracing_changes_no_result_and_leaves_no_hooks(self):
         data, models = torch.randn(5, 4), []
         for _ in range(2):
             torch.manual_seed(7)
@@ -208,7 +208,7 @@ class TimelineTest(unittest.TestCase):
         for module in models[0].modules():
             self.assertFalse(module._forward_hooks or module._forward_pre_hooks or module._forward_hooks_always_called)
 
-    def test_a_copy_of_the_model_that_the_script_makes_trains_on_and_tells_nothing(self):
+    def test_copies_of_the_model_run_and_record_nothing(self):
         model, copies = Model(), []
 
         def loss():
@@ -222,7 +222,7 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(self.notes, [])
         self.assertEqual(self.parts(trace), [*FORWARD, *BACKWARD])
 
-    def test_parts_are_of_the_model_that_is_trained_not_of_an_older_copy_of_it(self):
+    def test_parts_are_those_of_the_trained_model_not_of_an_older_copy(self):
         kept = Model()
         kept.layers.append(Block())
         self.check(Model(), *FORWARD, *BACKWARD)
@@ -236,7 +236,7 @@ class TimelineTest(unittest.TestCase):
         self.assertIsNone(self.training.timeline)
         self.assertFalse(any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()))
 
-    def test_wrappers_are_no_part_of_a_name_and_what_trains_nothing_is_not_looked_at(self):
+    def test_wrappers_are_not_in_names_and_frozen_modules_get_no_hooks(self):
         class Wrapper(torch.nn.Module):
             def __init__(self, module):
                 super().__init__()
@@ -258,7 +258,7 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(trace["blocks"], ["layers.0", "layers.1", "layers.2"])
         self.assertFalse(any(module._forward_hooks for module in frozen.modules()))
 
-    def test_a_compiled_model_has_no_parts_and_says_so(self):
+    def test_a_compiled_model_has_no_parts_but_a_note(self):
         model = Model()
         model.layers[1].compile(backend="eager")
         self.addCleanup(lambda: torch._dynamo.utils.counters.clear())
@@ -268,7 +268,7 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(len(self.notes), 1)
         self.assertIn("compiled", self.notes[0])
 
-    def test_a_model_that_is_compiled_in_the_traced_steps_is_one_graph_without_hooks(self):
+    def test_a_model_compiled_in_the_traced_steps_is_one_graph_without_hooks(self):
         model = Model()
         self.addCleanup(lambda: torch._dynamo.utils.counters.clear())
 
@@ -282,7 +282,7 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(torch._dynamo.utils.counters["stats"]["unique_graphs"], 1)
         self.assertEqual(self.parts(trace), [*FORWARD, *BACKWARD])
 
-    def test_a_block_that_throws_does_so_to_the_script_alone(self):
+    def test_an_exception_in_a_block_reaches_only_the_script(self):
         model, calls = Model(), []
         plain = model.layers[1].forward
 
@@ -303,7 +303,7 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(self.parts(trace, 1), [*FORWARD, *BACKWARD])
         self.assertEqual(self.notes, [])
 
-    def test_what_fails_in_a_hook_is_a_note_and_the_steps_are_told(self):
+    def test_an_error_in_a_hook_is_a_note_and_the_steps_are_recorded(self):
         model, broken = Model(), memtune_parts.first_differentiable
         self.addCleanup(setattr, memtune_parts, "first_differentiable", broken)
         memtune_parts.first_differentiable = lambda values: 1 // 0
@@ -313,7 +313,7 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(self.phases(trace), ["forward", "backward", "optimizer"] * 2)
         self.assertFalse(any(module._forward_hooks for module in model.modules()))
 
-    def test_times_are_those_of_the_script(self):
+    def test_times_match_the_clock_of_the_script(self):
         model, moments = Model(), []
 
         def loss():
@@ -330,7 +330,7 @@ class TimelineTest(unittest.TestCase):
             if region[0] == "step":
                 self.assertGreater(region[4] - region[3], 30_000_000)
 
-    def test_moments_of_a_device_are_events_made_beforehand_and_of_another_device_new_ones(self):
+    def test_moments_use_events_created_ahead_and_new_ones_on_another_device(self):
         device = 0
         with mock.patch.multiple("torch.cuda", Event=PlayedEvent, is_initialized=lambda: True, synchronize=lambda: None,
                                  is_current_stream_capturing=lambda: False, current_device=lambda: device):

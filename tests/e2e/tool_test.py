@@ -1,8 +1,8 @@
-"""The tool as a person runs it, with real trials on the processor: bad input, kill -9, too little memory, its files.
+"""Tests the tool as a user runs it, with real trials on the CPU: bad input, kill -9, too little memory, its files.
 
     python3 tool_test.py MEMTUNE MODELS [unittest arguments]
 
-MODELS is the folder that tests/models/make_models.py fills. Needs the standard library alone.
+MODELS is the folder written by tests/models/make_models.py. Needs only the standard library.
 """
 
 import csv
@@ -24,7 +24,7 @@ MEASURED = {"step_ms", "samples_per_s", "tokens_per_s", "noisy", "profiler_overh
 
 
 class ToolTest(unittest.TestCase):
-    """Runs in a folder of its own, without a terminal."""
+    """Runs in a private folder, without a terminal."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -42,12 +42,12 @@ class ToolTest(unittest.TestCase):
         return out, err
 
     def sweep(self, *arguments, code=0):
-        """The answer to a sweep on the processor."""
+        """Returns the answer of a sweep on the CPU."""
         self.memtune("sweep", "--device", "cpu", "--json", "answer.json", *arguments, code=code)
         return json.loads((self.folder / "answer.json").read_text())
 
     def refuses(self, said, *arguments):
-        """Exit code 2, one line that holds `said`, nothing else, and no folder left behind."""
+        """Checks for exit code 2, one line with `said`, no other output, and no folder left."""
         with self.subTest(" ".join(arguments)):
             out, err = self.memtune(*arguments, code=2)
             self.assertEqual(out, "")
@@ -57,7 +57,7 @@ class ToolTest(unittest.TestCase):
 
 
 class BadInput(ToolTest):
-    def test_a_file_that_is_no_model(self):
+    def test_files_that_are_no_models(self):
         bad = f"{MODELS}/bad/"
         for file, said in (("absent.pt", "no such file or profile"),
                            ("empty.pt", "it is empty"),
@@ -69,7 +69,7 @@ class BadInput(ToolTest):
             self.refuses(said, "sweep", "--device", "cpu", "--loss", "mse", "--model", bad + file)
         self.refuses("--loss is missing", "sweep", "--device", "cpu", "--model", bad + "frozen.pt")
 
-    def test_inputs_that_the_model_does_not_take(self):
+    def test_inputs_that_the_model_rejects(self):
         def tiny(said, *arguments):
             self.refuses(said, "sweep", "--device", "cpu", "--model", "tiny", *arguments)
 
@@ -87,14 +87,14 @@ class BadInput(ToolTest):
                      "--model", f"{MODELS}/resnet18_script/model.pt", "--input", "x:float32[2,4,32,32]")
         tiny("go with made-up inputs", "--inputs", f"{MODELS}/gpt_tied_script/inputs.safetensors", "--batch", "2")
 
-    def test_a_model_that_takes_a_list_is_told_before_any_trial(self):
+    def test_a_model_that_takes_a_list_is_refused_before_any_trial(self):
         for file in ("list_script.pt", "list_trace.pt"):
             for inputs in ((), ("--input", "images:float32[2,4]")):
                 self.refuses("forward's argument 'images' is a List[Tensor]: memtune gives a model tensors, numbers and "
                              "text; export a module whose forward takes the tensors one by one and makes it of them", "sweep",
                              "--device", "cpu", "--loss", "mse", "--model", f"{MODELS}/bad/{file}", *inputs)
 
-    def test_a_trace_in_another_dtype_than_its_casts_is_told_how_to_record_it(self):
+    def test_a_trace_in_another_dtype_than_its_casts_is_refused_with_a_remedy(self):
         trace = ("--model", f"{MODELS}/llama_trace/model.pt", "--input", "tok:int64[2,32]<128", "--loss", "next_token")
         self.refuses("record the model in bfloat16 (model.to(torch.bfloat16) before torch.jit.trace) and leave --dtype out",
                      "sweep", "--device", "cpu", *trace, "--dtype", "bf16")
@@ -103,7 +103,7 @@ class BadInput(ToolTest):
             self.assertEqual(self.sweep(*model, cast, "bf16", "--steps", "1", "--strategy", "none")["trials"][0]["outcome"],
                              "ok")
 
-    def test_strategies_and_blocks_that_the_model_does_not_have(self):
+    def test_strategies_and_blocks_that_the_model_lacks(self):
         def tiny(said, *arguments):
             self.refuses(said, "sweep", "--device", "cpu", "--model", "tiny", *arguments)
 
@@ -111,7 +111,7 @@ class BadInput(ToolTest):
         tiny("unknown op 'matmull'; did you mean 'matmul'?", "--strategy", "checkpoint:op,save=matmull")
         tiny("no module matches --blocks 'nothing.*'", "--blocks", "nothing.*")
 
-    def test_what_needs_no_model_is_told_before_one_is_read(self):
+    def test_wrong_flags_are_refused_before_a_model_is_read(self):
         for said, *arguments in (("unknown command 'swep'; did you mean 'sweep'?", "swep"),
                                  ("unknown flag '--budgte'; did you mean '--budget'?", "sweep", "--budgte", "1GiB"),
                                  ("--json needs a value, not '--csv'", "sweep", "--json", "--csv", "-"),
@@ -130,7 +130,7 @@ class BadInput(ToolTest):
 
 
 class HuggingFace(ToolTest):
-    """That the bits are Python's is checked in tests/models/check_transformers.py."""
+    """tests/models/check_transformers.py compares the bits with Python's."""
 
     CONFIG = {"model_type": "mistral", "vocab_size": 50, "hidden_size": 16, "intermediate_size": 24,
               "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
@@ -139,7 +139,7 @@ class HuggingFace(ToolTest):
     def write(self, **changes):
         (self.folder / "config.json").write_text(json.dumps({**self.CONFIG, **changes}))
 
-    def test_a_config_alone_is_a_model_at_any_batch_sequence_and_dtype(self):
+    def test_a_config_without_weights_trains_at_any_batch_sequence_and_dtype(self):
         self.write()
         for model in (".", "config.json"):
             answer = self.sweep("--model", model, "--batch", "1,3", "--seq", "16", "--steps", "1", "--strategy", "none",
@@ -150,7 +150,7 @@ class HuggingFace(ToolTest):
                      "--out", "training")
 
     def known_without_running(self, batch, length, flags, **sizes):
-        """What a dry run of a llama of 16 layers took."""
+        """The cost of a dry run of a llama with 16 layers."""
         self.write(model_type="llama", num_hidden_layers=16, tie_word_embeddings=True, sliding_window=None, **sizes)
         with self.start("sweep", "--device", "cpu", "--model", ".", "--batch", batch, "--seq", length, "--dry-run",
                         "--out", "run" + "-".join(flags) + batch, *flags) as process:
@@ -161,13 +161,13 @@ class HuggingFace(ToolTest):
         self.assertIn("none", out)
         return usage
 
-    def test_a_model_of_a_billion_parameters_is_known_without_running_it(self):
+    def test_a_model_of_a_billion_parameters_is_analysed_without_running_it(self):
         for flags in ([], ["--load-in", "4bit", "--lora", "r=16"], ["--load-in", "8bit", "--lora", "r=16"]):
             small = self.known_without_running("1", "8", flags)
             large = self.known_without_running("2", "4096", flags, vocab_size=128256, hidden_size=2048,
                                                intermediate_size=8192, num_attention_heads=32, num_key_value_heads=8)
             self.assertLess(large.ru_maxrss, 1 << 19, f"{flags} KiB: its weights are 2.3 GiB, in 4 bits 0.6")
-            # The same ops, of shapes alone. To run them takes 10^5 times the arithmetic.
+            # The same ops, on shapes only. Running them would take 10^5 times the arithmetic.
             self.assertLess(large.ru_utime, 3 * small.ru_utime, flags)
 
     def test_configs_that_cannot_be_trained(self):
@@ -196,7 +196,7 @@ class HuggingFace(ToolTest):
         self.refuses("not a safetensors file", "sweep", "--device", "cpu", "--model", ".")
 
 
-    def test_settings_that_do_not_go_together(self):
+    def test_settings_that_exclude_each_other(self):
         self.write()
         here = ("sweep", "--device", "cpu", "--model", ".")
         self.refuses("--attention is of models that are built from their config.json",
@@ -214,7 +214,7 @@ class HuggingFace(ToolTest):
         answer = self.sweep("--model", ".", "--seq", "16", "--batch", "auto", "--global-batch", "4", "--loss-impl",
                                  "fused", "--optimizer", "adamw_8bit", "--strategy", "none", "--rounds", "1")
         tried = [trial["batch"] for trial in answer["trials"] if trial["outcome"] == "ok"]
-        self.assertEqual(max(tried), 4)  # which of them is the fastest is the machine's to say
+        self.assertEqual(max(tried), 4)  # the fastest one depends on the machine
         self.assertIn(answer["recommendation"]["batch"], tried)
         self.assertEqual(answer["global_batch"], 4)
 
@@ -224,11 +224,11 @@ class Resume(ToolTest):
 
     @staticmethod
     def lasting(answer):
-        """What two sweeps have in common: all but times and what follows from them."""
+        """The part that two sweeps have in common: everything except times and what depends on them."""
         trials = [{key: value for key, value in trial.items() if key not in MEASURED} for trial in answer["trials"]]
         return trials, answer["recommendation"]["strategy"], answer["recommendation"]["fits"], answer["notes"]
 
-    def test_a_sweep_that_was_killed_goes_on(self):
+    def test_a_killed_sweep_continues(self):
         journal = self.folder / "memtune-run/journal.jsonl"
         process = self.start("sweep", "--device", "cpu", "--json", "answer.json", *self.COMMAND)
         while not journal.exists() or journal.read_text().count('"end"') < 1:
@@ -252,7 +252,7 @@ class Saves(ToolTest):
                "--mtbf", "12h", "--keep-last", "3")
     LONGER = ("--model", "small", *COMMAND[2:])
 
-    def test_saving_is_measured_once_told_everywhere_and_leaves_nothing(self):
+    def test_saving_is_measured_once_reported_everywhere_and_leaves_no_files(self):
         answer = self.sweep(*self.COMMAND)
         saves = answer["trials"][0]["saves"]
         self.assertGreater(len(saves), 1)
@@ -279,7 +279,7 @@ class Saves(ToolTest):
         journal = (self.folder / "memtune-run/journal.jsonl").read_text()
         self.assertEqual(len(re.findall(r'"start".*-save-', journal)), len(saves))
 
-    def test_one_that_was_killed_while_it_saved_goes_on_and_takes_its_states_away(self):
+    def test_a_sweep_killed_during_a_save_continues_and_removes_its_states(self):
         process = self.start("sweep", "--device", "cpu", *self.LONGER)
         while not list(self.folder.glob("memtune-run/saving/states/step-*")):
             self.assertIsNone(process.poll(), "it ended before its first save")
@@ -290,7 +290,7 @@ class Saves(ToolTest):
         self.assertEqual({save["outcome"] for save in saves}, {"ok"})
         self.assertFalse((self.folder / "memtune-run/saving").exists())
 
-    def test_a_disk_that_is_too_small_is_told(self):
+    def test_a_disk_that_is_too_small_is_reported(self):
         command = f"exec {MEMTUNE} sweep --device cpu --json answer.json " + " ".join(self.COMMAND)
         subprocess.run(["bash", "-c", "ulimit -f 2000; " + command], cwd=self.folder, stdin=subprocess.DEVNULL,
                        capture_output=True, timeout=240)
@@ -300,11 +300,11 @@ class Saves(ToolTest):
 
 
 class LittleMemory(ToolTest):
-    """The profile `small` wants some 170 MiB under `none` and half of that under `checkpoint:full`."""
+    """The profile `small` needs about 170 MiB under `none` and half of that under `checkpoint:full`."""
 
     SMALL = ("--model", "small", "--steps", "1", "--warmup", "1", "--strategy", "none;checkpoint:full")
 
-    def test_trials_over_the_cap_are_rows_and_the_answer_fits(self):
+    def test_trials_over_the_cap_are_rows_and_the_recommendation_fits(self):
         answer = self.sweep(*self.SMALL, "--memory-cap", "120MiB")
         none, checkpoint = answer["trials"]
         self.assertEqual((none["outcome"], checkpoint["outcome"]), ("device_oom", "ok"))
@@ -318,7 +318,7 @@ class LittleMemory(ToolTest):
         self.assertEqual([trial["outcome"] for trial in nothing["trials"]], ["device_oom"] * 2)
         self.assertEqual((nothing["recommendation"]["strategy"], nothing["recommendation"]["fits"]), ("", False))
 
-    def test_values_wait_on_the_disk_and_a_full_one_is_a_row(self):
+    def test_activations_are_offloaded_to_disk_and_a_full_disk_is_a_row(self):
         disk = ("--model", "tiny", "--steps", "1", "--host-budget", "1MiB", "--scratch", ".", "--scratch-in-memory",
                 "--strategy", "none;offload:stream,tier=disk,min=4KiB")
         trial = self.sweep(*disk)["trials"][1]
@@ -333,7 +333,7 @@ class LittleMemory(ToolTest):
         self.assertIn("raise --disk-budget", trial["reason"])
         self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["answer.json", "full", "memtune-run"])
 
-    def test_a_limit_of_the_shell_on_files_is_a_row_that_names_it(self):
+    def test_a_file_limit_of_the_shell_is_a_row_that_names_it(self):
         tiny = f"exec {MEMTUNE} sweep --model tiny --device cpu --strategy none --rounds 1 --json answer.json"
         subprocess.run(["bash", "-c", "ulimit -f 200; " + tiny], cwd=self.folder, stdin=subprocess.DEVNULL,
                        capture_output=True, timeout=240)
@@ -341,7 +341,7 @@ class LittleMemory(ToolTest):
         self.assertEqual(trial["outcome"], "disk_full")
         self.assertIn("(ulimit -f)", trial["reason"])
 
-    def test_a_budget_decides_after_the_fact(self):
+    def test_a_budget_limits_the_recommendation_among_measured_trials(self):
         tiny = ("--model", "tiny", "--steps", "1", "--strategy", "none;checkpoint:op")
         nothing = self.sweep(*tiny, "--budget", "1MiB", code=1)["recommendation"]
         self.assertFalse(nothing["fits"])
@@ -350,7 +350,7 @@ class LittleMemory(ToolTest):
 
 
 class Files(ToolTest):
-    def test_every_format_can_be_read(self):
+    def test_every_report_format_can_be_read(self):
         out, err = self.memtune("sweep", "--device", "cpu", "--model", "tiny", "--steps", "1", "--strategy",
                                 "none;checkpoint:full", "--batch", "1,2", "--seq", "32,64", "--json", "-")
         trials = json.loads(out)["trials"]
@@ -377,7 +377,7 @@ class Files(ToolTest):
         self.assertNotIn("ecommend", table)
         self.assertIn("trace: ./memtune-profile/trials/1-none/trace.mttrace", err)
 
-    def test_models_take_made_up_inputs_and_settings(self):
+    def test_models_train_with_synthetic_inputs_and_settings(self):
         resnet = ("--model", f"{MODELS}/resnet18_script/model.pt", "--loss", "cross_entropy", "--steps", "1")
         settings = (("--input", ":float32[2,3,32,32]"), ("--input", "x:float32[2,3,32,32]", "--optimizer", "sgd"))
         for setting in settings:

@@ -1,5 +1,5 @@
-"""memtune sweep --trainer NAME --config FILE without a command: the model, the batch and how it is trained come from a
-config as people have it, and the answer goes back into it.
+"""Tests memtune sweep --trainer NAME --config FILE without a command. The model, the batch and the training settings
+come from a typical config, and the answer goes back into it.
 
 python3 trainer_config_test.py MEMTUNE [unittest arguments]
 """
@@ -53,7 +53,7 @@ class TrainerConfig(unittest.TestCase):
         return subprocess.run([MEMTUNE, *words], cwd=self.folder, capture_output=True, text=True, timeout=200,
                               env={**os.environ, "HF_HUB_CACHE": str(self.folder / "hub")})
 
-    def test_a_sweep_of_what_the_config_trains(self):
+    def test_a_sweep_of_the_training_in_a_config(self):
         ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", *SHORT, "--json", "answer.json",
                              "--strategy", "none; checkpoint:full")
         self.assertEqual(ended.returncode, 0, ended.stderr)
@@ -69,7 +69,7 @@ class TrainerConfig(unittest.TestCase):
         self.assertIn("base_model: acme/tiny  # the base", merged)
         self.assertIn("gradient_checkpointing: false", merged)
 
-    def test_what_comes_next_can_be_pasted_whatever_the_files_are_called(self):
+    def test_the_suggested_command_can_be_pasted_for_any_file_name(self):
         (self.folder / "my config.yml").write_text(AXOLOTL)
         ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "my config.yml", *SHORT, "--out", "a run",
                              "--strategy", "checkpoint:full")
@@ -78,7 +78,7 @@ class TrainerConfig(unittest.TestCase):
         self.assertEqual(shlex.split(command), ["export", "a run", "--trainer", "axolotl", "--into", "my config.yml"])
         self.assertEqual(self.memtune(*shlex.split(command)).returncode, 0)
 
-    def test_an_adapter_of_which_the_config_does_not_say_all_is_not_trained_as_the_whole_model(self):
+    def test_an_incomplete_adapter_is_refused_and_not_replaced_by_full_training(self):
         (self.folder / "mine.yml").write_text(AXOLOTL.replace("lora_alpha: 8\n", ""))
         ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", "--dry-run")
         self.assertEqual((ended.returncode, ended.stderr),
@@ -86,7 +86,7 @@ class TrainerConfig(unittest.TestCase):
         ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", "--dry-run", "--lora", "r=4")
         self.assertEqual(ended.returncode, 0, ended.stderr)
 
-    def test_flags_that_are_given_win_and_what_it_has_now_is_tried(self):
+    def test_flags_override_the_config_and_its_current_settings_are_tried(self):
         ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", "--batch", "1", "--dry-run")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertNotIn("--batch", ended.stderr)

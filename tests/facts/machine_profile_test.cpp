@@ -1,4 +1,4 @@
-// A profile of a machine goes through a file as it is; what a person wrote wrong is told by the field's name.
+// A machine profile is read back from its file unchanged. An error names the field.
 #include "core/plan/facts/machine_profile.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +35,7 @@ MachineProfile one() {
   return machine;
 }
 
-// What is said of a profile with one place of it changed; null: taken away.
+// Returns the error for a profile with one field changed, or "taken". A null value removes the field.
 std::string refusal(const std::string& place, const json& value) {
   json written = one();
   written[json::json_pointer(place)] = value;
@@ -50,7 +50,7 @@ std::string refusal(const std::string& place, const json& value) {
 
 }  // namespace
 
-TEST_CASE("a machine comes back from its file as it was") {
+TEST_CASE("a machine profile is read back from its file unchanged") {
   CHECK(parse_machine_profile("file", json(one()).dump()) == one());
   CHECK(json(one()).get<MachineProfile>() == one());
   MachineProfile little = one();
@@ -61,7 +61,7 @@ TEST_CASE("a machine comes back from its file as it was") {
   CHECK_FALSE(json(little).contains("link_out_gb_per_s"));
 }
 
-TEST_CASE("a profile that makes no sense is refused with the field's name") {
+TEST_CASE("an invalid machine profile is refused with the field's name") {
   CHECK(refusal("/memory_bytes", 5) == "taken");
   CHECK(refusal("/memory_bytes", -5).starts_with("mine.memory_bytes must be an integer from 1 to "));
   CHECK(refusal("/memory_bytes", 1e300).starts_with("mine.memory_bytes must be"));
@@ -89,7 +89,7 @@ TEST_CASE("a profile that makes no sense is refused with the field's name") {
     CHECK(refusal("/" + std::string(field), nullptr) == "mine." + std::string(field) + " is missing");
 }
 
-TEST_CASE("text that is no JSON, or not only, is refused") {
+TEST_CASE("text that is not one JSON document is refused as a machine profile") {
   std::string text = json(one()).dump();
   text.replace(text.find("7.0"), 3, "NaN");
   CHECK_THROWS_WITH_AS(parse_machine_profile("mine", text), doctest::Contains("mine is not JSON: byte"), UsageError);
@@ -98,7 +98,7 @@ TEST_CASE("text that is no JSON, or not only, is refused") {
   CHECK_THROWS_AS(parse_machine_profile("mine", "[]"), UsageError);
 }
 
-TEST_CASE("every machine shipped says where its numbers are from, and no device is two machines") {
+TEST_CASE("every built-in machine names its sources and no device belongs to two machines") {
   std::set<std::string> devices;
   REQUIRE(machine_names().size() > 10);
   for (const std::string& name : machine_names()) {
@@ -119,7 +119,7 @@ TEST_CASE("every machine shipped says where its numbers are from, and no device 
   CHECK_FALSE(machine_of_device("CPU (4 cores)"));
 }
 
-TEST_CASE("a machine is found by name or file, and an unknown name lists the known ones") {
+TEST_CASE("a machine is found by name or file and an unknown name lists the known ones") {
   const test::ScratchFolder folder;
   const std::string path = (folder.path / "here.json").string();
   std::ofstream(path) << json(one());

@@ -1,4 +1,4 @@
-// What an op is decides what is run again: one that is taken for cheap and is not costs the user a matmul a block.
+// The class of an op decides whether it is recomputed. An op that is wrongly cheap costs the user a matmul per block.
 #include "core/plan/facts/op_traits.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ OpClass class_of(const char* op) { return traits_of(op).op_class; }
 
 }  // namespace
 
-TEST_CASE("whatever multiplies matrices is dear") {
+TEST_CASE("an op that multiplies matrices is not cheap") {
   for (const char* op : {"aten::linear", "aten::mv", "aten::cdist", "aten::_grouped_mm", "aten::addmm_",
                          "aten::conv_transpose2d", "aten::_convolution", "aten::lstm", "aten::linalg_inv"}) {
     CAPTURE(op);
@@ -35,21 +35,21 @@ TEST_CASE("every form of scaled dot product attention is attention") {
   }
 }
 
-TEST_CASE("an in-place op is what its plain form is") {
+TEST_CASE("an in-place op has the class of its plain form") {
   CHECK(class_of("aten::relu_") == OpClass::elementwise);
   CHECK(class_of("aten::index_put_") == OpClass::scatter);
   CHECK(traits_of("aten::dropout_").random);
-  CHECK(class_of("aten::__and__") == OpClass::elementwise);  // ends in two
+  CHECK(class_of("aten::__and__") == OpClass::elementwise);  // two underscores at the end
 }
 
-TEST_CASE("only what is named norm as a layer is one") {
+TEST_CASE("only normalization layers have the class norm") {
   for (const char* op : {"aten::layer_norm", "aten::rms_norm", "aten::native_batch_norm"})
     CHECK(class_of(op) == OpClass::norm);
   for (const char* op : {"aten::linalg_vector_norm", "aten::norm", "aten::renorm", "aten::log_normal"})
     CHECK(class_of(op) != OpClass::norm);
 }
 
-TEST_CASE("an op that nobody knows is unknown, whatever its library calls it") {
+TEST_CASE("an unknown op has the class unknown whatever its library calls it") {
   CHECK(class_of("mylib::add") == OpClass::unknown);
   CHECK(class_of("aten::no_such_op") == OpClass::unknown);
   CHECK_FALSE(is_cheap(OpClass::unknown));
@@ -57,7 +57,7 @@ TEST_CASE("an op that nobody knows is unknown, whatever its library calls it") {
   CHECK_FALSE(is_cheap(OpClass::collective));
 }
 
-TEST_CASE("a class survives its name") {
+TEST_CASE("every op class is parsed back from its name") {
   for (int i = 0; i <= static_cast<int>(OpClass::host); ++i) {
     const auto op_class = static_cast<OpClass>(i);
     CHECK(parse_op_class(to_string(op_class)) == op_class);
@@ -67,7 +67,7 @@ TEST_CASE("a class survives its name") {
   CHECK(parse_op_class("") == OpClass::unknown);
 }
 
-TEST_CASE("data and weight stand where the op takes them") {
+TEST_CASE("traits give the positions of data and weight among the inputs") {
   CHECK(traits_of("aten::linear").weight == 1);
   CHECK(traits_of("aten::embedding").weight == 0);
   CHECK(traits_of("aten::embedding").data == 1);

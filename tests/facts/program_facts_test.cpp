@@ -1,4 +1,4 @@
-// Facts cross a process boundary: strategies index with what arrives, so wrong numbers must stop here.
+// Facts cross a process boundary. Strategies use their numbers as indices, so wrong numbers must be refused here.
 #include "core/plan/facts/program_facts.h"
 
 #include <doctest/doctest.h>
@@ -52,7 +52,7 @@ void check_refused(const json& patch, const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("of an op autograd saves what is private to it and the outputs that it marks") {
+TEST_CASE("autograd saves the private bytes of an op and the outputs that it marks") {
   OpFacts op = example().ops[0];
   CHECK(saved_bytes(op) == 72);
   op.output_bytes = {64, 100};
@@ -62,7 +62,7 @@ TEST_CASE("of an op autograd saves what is private to it and the outputs that it
   CHECK(saved_bytes(op) == 8);
 }
 
-TEST_CASE("facts survive their file") {
+TEST_CASE("program facts are read back from their file unchanged") {
   const json written = example();
   const ProgramFacts facts = json::parse(written.dump()).get<ProgramFacts>();
   CHECK(json(facts) == written);
@@ -88,13 +88,13 @@ TEST_CASE("facts survive their file") {
   CHECK(facts.owner == std::vector<int>{-1, 0, 0});
 }
 
-TEST_CASE("the facts of nothing are facts") {
+TEST_CASE("empty program facts are valid") {
   const ProgramFacts facts = json(ProgramFacts{}).get<ProgramFacts>();
   CHECK(facts.ops.empty());
   CHECK(facts.owner.empty());
 }
 
-TEST_CASE("fields that another version wrote are passed over") {
+TEST_CASE("fields of another version are ignored in program facts") {
   const json facts = {{"kind", "scripted"},
                       {"ops", {{{"name", "a"}, {"matmul", true}}}},
                       {"owner", json::array()},
@@ -103,7 +103,7 @@ TEST_CASE("fields that another version wrote are passed over") {
   CHECK(facts.get<ProgramFacts>().ops[0].name == "a");
 }
 
-TEST_CASE("what was measured of an op has one entry an output") {
+TEST_CASE("measurements of an op have one entry per output") {
   check_refused({{"ops", {{{"name", "a"}, {"outputs", {1}}, {"output_bytes", {1, 2}}}, {{"name", "b"}}}}},
                 "facts.ops[0].output_bytes must have one entry an output, 1, not 2");
   check_refused({{"ops", {{{"name", "a"}, {"outputs", {1}}, {"output_saved", {true, true}}}, {{"name", "b"}}}}},
@@ -112,7 +112,7 @@ TEST_CASE("what was measured of an op has one entry an output") {
                 "facts.ops[0].output_saved[0] must be true or false, not 1");
 }
 
-TEST_CASE("numbers that count nothing are refused") {
+TEST_CASE("numbers out of range are refused in program facts") {
   check_refused({{"owner", {-1, 0, 2}}}, "facts.owner[2] must be an integer from -1 to 1, not 2");
   check_refused({{"ops", {{{"name", "a"}, {"inputs", {3}}}, {{"name", "b"}}}}},
                 "facts.ops[0].inputs[0] must be an integer from 0 to 2, not 3");

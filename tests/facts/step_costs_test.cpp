@@ -1,4 +1,4 @@
-// What a step costs goes through a file as it is, and a file that makes no sense is refused with the field.
+// The costs of a step are read back from their file unchanged. An invalid file is refused with the field.
 #include "core/plan/facts/step_costs.h"
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ StepCosts sharded() {
   return costs;
 }
 
-// What is said of the costs with one place of them changed.
+// Returns the error for costs with one field changed, or "taken".
 std::string refusal(const std::string& place, const json& value, const StepCosts& costs = two_ops()) {
   json written = costs;
   written[json::json_pointer(place)] = value;
@@ -55,18 +55,18 @@ std::string refusal(const std::string& place, const json& value, const StepCosts
 
 }  // namespace
 
-TEST_CASE("costs of a step come back from their file as they were") {
+TEST_CASE("the costs of a step are read back from their file unchanged") {
   CHECK(json(two_ops()).get<StepCosts>() == two_ops());
   CHECK(json::parse(json(two_ops()).dump()).get<StepCosts>() == two_ops());
 }
 
-TEST_CASE("what a rank gathers comes back too, in a version that whoever does not know of it refuses") {
+TEST_CASE("costs of a sharded step are read back and have a version that older readers refuse") {
   CHECK(json::parse(json(sharded()).dump()).get<StepCosts>() == sharded());
   CHECK(json(two_ops())["version"] == 2);
   CHECK(json(sharded())["version"] == 3);
 }
 
-TEST_CASE("units that are not there, or are read before what was read, are refused with the field") {
+TEST_CASE("unknown units and reads out of order are refused with the field") {
   const auto refused = [](const char* place, const json& value) {
     return refusal(std::string("/sharding") + place, value, sharded());
   };
@@ -88,7 +88,7 @@ TEST_CASE("units that are not there, or are read before what was read, are refus
   CHECK_THROWS_AS(without.get<StepCosts>(), UsageError);
 }
 
-TEST_CASE("costs that point to what is not there are refused with the field") {
+TEST_CASE("costs with numbers out of range are refused with the field") {
   CHECK(refusal("/start_bytes", 1000) == "taken");
   CHECK(refusal("/values/rows/1/0", 2).find("costs.values: 2 is no whole number") == 0);
   CHECK(refusal("/values/rows/1/3", 5).find("costs.values: 5 is no whole number") == 0);
@@ -101,7 +101,7 @@ TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/gradient_bytes", json{1, 2}) == "costs.gradient_bytes must be 3, or none");
   CHECK(refusal("/gradient_bytes/1", -1).find("costs.gradient_bytes") == 0);
   CHECK(refusal("/gradient_bytes", json::array()) == "taken");  // of an earlier memtune
-  CHECK(refusal("/version", 1).find("costs.version") == 0);     // whose peaks were others
+  CHECK(refusal("/version", 1).find("costs.version") == 0);     // its peaks were different
   CHECK(refusal("/version", 4).find("costs.version") == 0);
   CHECK(refusal("/plan/placements/0/outputs/0", "host").find("costs.plan moves values") == 0);
   CHECK(refusal("/plan/placements/0/op", -1).find("plan.placements[0].op") == 0);
@@ -118,7 +118,7 @@ TEST_CASE("costs that point to what is not there are refused with the field") {
   CHECK(refusal("/grain_bytes", 0).find("costs.grain_bytes") == 0);
 }
 
-TEST_CASE("costs whose values are made from each other without end are refused") {
+TEST_CASE("costs with values made from others too deep are refused") {
   for (const int values : {10'000, 10'001}) {
     StepCosts costs;
     costs.step_ms = 1;

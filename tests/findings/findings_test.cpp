@@ -1,5 +1,5 @@
-// Each rule on a trace whose figures can be added up by hand: it speaks where it should, with the right amount and
-// place, and is silent just below its bounds.
+// Tests each rule on a trace with figures that can be added up by hand. A rule reports the right amount and place, and
+// nothing just below its bounds.
 #include "core/answer/findings/findings.h"
 
 #include <doctest/doctest.h>
@@ -42,7 +42,7 @@ const Plan& plan() {
   return plan;
 }
 
-// What is advised instead is always a strategy, in its canonical form.
+// Checks that the advised alternative is always a strategy in its canonical form.
 std::vector<Finding> find_in(const MadeUp& made, const Measurement& measurement) {
   std::vector<Finding> findings = find(made.trace, measurement, &plan());
   for (const Finding& finding : findings) {
@@ -59,14 +59,14 @@ const Finding* of_rule(const std::vector<Finding>& findings, const std::string& 
 
 }  // namespace
 
-TEST_CASE("an empty trace and one of a single event say nothing") {
+TEST_CASE("an empty trace and a trace of one event have no findings") {
   CHECK(find({}, measured(100), nullptr).empty());
   MadeUp made;
   made.kernel(0, 1);
   CHECK(find_in(made, measured(1)).empty());
 }
 
-TEST_CASE("a step that computes from end to end says nothing") {
+TEST_CASE("a step that computes from end to end has no findings") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -74,9 +74,9 @@ TEST_CASE("a step that computes from end to end says nothing") {
   CHECK(find_in(made, measured(100)).empty());
 }
 
-TEST_CASE("copies in that compute waits for are late by what no kernel covers, a step") {
+TEST_CASE("late copies in count the time per step that no kernel covers") {
   MadeUp made;
-  for (const double late : {10.0, 14.0}) {  // a step each: kernels 0-50 and on from 50 + late, where the copy ends
+  for (const double late : {10.0, 14.0}) {  // two steps: kernels 0-50 and from 50 + late, when the copy ends
     const double start = late == 10 ? 0 : 100;
     made.step(start, start + 100);
     made.kernel(start, start + 50);
@@ -97,17 +97,17 @@ TEST_CASE("copies in that compute waits for are late by what no kernel covers, a
   CHECK(findings[0].evidence.strategy == "offload:stream");
 }
 
-TEST_CASE("a link that is busy all the time is told to move less, not to begin earlier") {
+TEST_CASE("a saturated PCIe link gets the advice to offload less and not to prefetch earlier") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 60);
-  made.add(EventKind::copy_in, 20, 100, "", kGiB);  // 80 ms, half of them late
+  made.add(EventKind::copy_in, 20, 100, "", kGiB);  // 80 ms, half of it late
   const Finding late = find_in(made, measured(100)).front();
   CHECK(late.ms_per_step == doctest::Approx(40));
   CHECK(late.advice == "the link is the limit; fraction=1 -> fraction=0.5");
 }
 
-TEST_CASE("a single late copy, which is busy all of its own time, is no sign of a link at its limit") {
+TEST_CASE("a single late copy does not count as a saturated PCIe link") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 70);
@@ -116,7 +116,7 @@ TEST_CASE("a single late copy, which is busy all of its own time, is no sign of 
   CHECK(find_in(made, measured(100)).front().advice == "prefetch=1GiB -> prefetch=2GiB");
 }
 
-TEST_CASE("copies that are late for the last block are answered by keeping it") {
+TEST_CASE("late copies for the last block give the advice to keep it") {
   MadeUp made;
   made.value("layers.0", 0, "host", kGiB);
   const ValueId last = made.value("layers.1", 1, "host", kGiB);
@@ -132,7 +132,7 @@ TEST_CASE("copies that are late for the last block are answered by keeping it") 
   CHECK(late.evidence.value == last);
 }
 
-TEST_CASE("copies out that compute waits for are answered by a larger stash") {
+TEST_CASE("late copies out give the advice of a larger stash") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 20);
@@ -146,7 +146,7 @@ TEST_CASE("copies out that compute waits for are answered by a larger stash") {
   CHECK(findings[0].severity == Severity::advice);
 }
 
-TEST_CASE("time under copies of both directions is told once, as copies in") {
+TEST_CASE("time under copies in both directions is reported once as copies in") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 50);
@@ -158,7 +158,7 @@ TEST_CASE("time under copies of both directions is told once, as copies in") {
   CHECK_FALSE(of_rule(findings, "copies-out-late"));
 }
 
-TEST_CASE("less than a hundredth of the step, and the model's own copies, are not worth telling") {
+TEST_CASE("copies under one percent of the step and the model's own copies are not reported") {
   const auto with_gap = [](double gap_ms, int64_t bytes) {
     MadeUp made;
     made.step(0, 100);
@@ -172,7 +172,7 @@ TEST_CASE("less than a hundredth of the step, and the model's own copies, are no
   CHECK(with_gap(1.1, kMiB - 1).empty());
 }
 
-TEST_CASE("waits count only while nothing is copied, and reads of the disk are named") {
+TEST_CASE("waits count only while nothing is copied and disk reads are named") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 40);
@@ -191,13 +191,13 @@ TEST_CASE("waits count only while nothing is copied, and reads of the disk are n
   CHECK(waits->what == "compute waits 15 ms a step while nothing is copied, for reads of the disk");
 }
 
-TEST_CASE("small copies far under the link's rate are gathered") {
+TEST_CASE("small copies far below the PCIe bandwidth give the advice of a larger min") {
   MadeUp made;
   Measurement measurement = measured(100);
   measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 50;
   made.step(0, 100);
   made.kernel(0, 100);
-  // 1 MB in 0.1 ms is 10 GB/s; at 50 it would take 0.02. 20 of them lose 1.6 ms.
+  // 1 MB in 0.1 ms is 10 GB/s; at 50 GB/s it would take 0.02 ms. 20 such copies lose 1.6 ms.
   for (int i = 0; i < 20; ++i) made.add(EventKind::copy_out, i, i + 0.1, "", 1'000'000);
   const auto findings = find_in(made, measurement);
   REQUIRE(findings.size() == 1);
@@ -205,17 +205,17 @@ TEST_CASE("small copies far under the link's rate are gathered") {
   CHECK(findings[0].ms_per_step == doctest::Approx(1.6));
   CHECK(sentence(findings[0]) ==
         "20 small copies a step run at 10.0 GB/s: min=1MiB -> min=4MiB (offload:stream,min=4MiB)");
-  measurement.transfer.link_out_gb_per_s = 16;  // 10 GB/s is over 60 % of that
+  measurement.transfer.link_out_gb_per_s = 16;  // 10 GB/s is over 60 % of this bandwidth
   CHECK(find_in(made, measurement).empty());
 }
 
-TEST_CASE("a direction under four fifths of its link says so") {
+TEST_CASE("a copy direction below four fifths of the idle bandwidth is reported") {
   MadeUp made;
   Measurement measurement = measured(100);
   measurement.transfer.link_out_gb_per_s = 50;
   made.step(0, 100);
   made.kernel(0, 100);
-  made.add(EventKind::copy_out, 0, 10, "", 300'000'000);  // 30 GB/s: 4 ms more than at 50
+  made.add(EventKind::copy_out, 0, 10, "", 300'000'000);  // 30 GB/s: 4 ms more than at 50 GB/s
   const auto findings = find_in(made, measurement);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].rule == "copies-out-slow");
@@ -225,7 +225,7 @@ TEST_CASE("a direction under four fifths of its link says so") {
   CHECK(find_in(made, measurement).empty());
 }
 
-TEST_CASE("pageable copies are told from a mebibyte a step on") {
+TEST_CASE("pageable copies are reported from one MiB a step") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -237,7 +237,7 @@ TEST_CASE("pageable copies are told from a mebibyte a step on") {
   CHECK(findings[0].what == "1 MiB a step are copied through pageable memory");
 }
 
-TEST_CASE("of a trial that moves no values nothing is late, whatever copies of its own the model has") {
+TEST_CASE("a trial that offloads nothing has no late copies whatever the model copies itself") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 50);
@@ -258,7 +258,7 @@ TEST_CASE("of a trial that moves no values nothing is late, whatever copies of i
   for (const Finding& finding : still) CHECK(finding.advice.find("prefetch") == std::string::npos);
 }
 
-TEST_CASE("small copies of a trial that moves no values are the model's own") {
+TEST_CASE("small copies of a trial that offloads nothing belong to the model") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -270,7 +270,7 @@ TEST_CASE("small copies of a trial that moves no values are the model's own") {
   CHECK_FALSE(of_rule(find_in(made, measurement), "copies-small"));
 }
 
-TEST_CASE("nothing is found about a trial that did nothing, and had it recomputed a value there would be") {
+TEST_CASE("a trial without effect has no findings but one that recomputed has") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -284,7 +284,7 @@ TEST_CASE("nothing is found about a trial that did nothing, and had it recompute
   CHECK(of_rule(find_in(made, measurement), "steps-vary"));
 }
 
-TEST_CASE("another optimizer is advised where its state holds the peak, not where parameters do") {
+TEST_CASE("another optimizer is advised if its states hold the peak and not if parameters do") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -297,7 +297,7 @@ TEST_CASE("another optimizer is advised where its state holds the peak, not wher
         "no strategy moves that; --optimizer adamw_8bit keeps less of it, paged_adamw_8bit on the host");
 }
 
-TEST_CASE("the peak names who holds most of it, where it is and what would help") {
+TEST_CASE("the peak finding names the largest owner and the place and the advice") {
   MadeUp made;
   made.value("layers.3", 3, "keep", kGiB);
   made.step(0, 100);
@@ -315,13 +315,13 @@ TEST_CASE("the peak names who holds most of it, where it is and what would help"
   CHECK(findings[0].bytes == 6 * kGiB);
   CHECK(findings[0].evidence.start_ns == 55 * kMs);
   CHECK(findings[0].weight == doctest::Approx(0.6));
-  CHECK(find_in(made, {})[0].weight == doctest::Approx(0.6));  // a trace alone knows its own peak
+  CHECK(find_in(made, {})[0].weight == doctest::Approx(0.6));  // a trace alone has its own peak
   made.trace.owned = {{0, 0, 1 * kGiB}};
   findings = find_in(made, measured(100));
   CHECK(findings[0].what == "the peak of 10 GiB is in layers.3 backward; the work space of ops holds 90 % of it");
 }
 
-TEST_CASE("a loss without whole logits is advised where the head's work space holds the peak and the loss is plain") {
+TEST_CASE("a fused loss is advised if the head's work space holds the peak and the loss is plain") {
   const auto advice = [](const char* loss, RegionKind where) {
     MadeUp made;
     made.step(0, 100);
@@ -339,7 +339,7 @@ TEST_CASE("a loss without whole logits is advised where the head's work space ho
   CHECK(advice("aten::cross_entropy_loss", RegionKind::before_blocks) == "");
 }
 
-TEST_CASE("a budget that is not used is worth keeping more for, but not where nothing was given up") {
+TEST_CASE("an unused budget is reported only if something was recomputed or offloaded") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -357,7 +357,7 @@ TEST_CASE("a budget that is not used is worth keeping more for, but not where no
   CHECK(find_in(made, measurement).empty());
 }
 
-TEST_CASE("stalls of the engines are told with the budget that would end them") {
+TEST_CASE("stalls of CPU memory and disk are reported with the setting that avoids them") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -373,7 +373,7 @@ TEST_CASE("stalls of the engines are told with the budget that would end them") 
   CHECK(findings[1].evidence.events == std::vector<uint32_t>{read});
 }
 
-TEST_CASE("recompute is dear when the link would move the same bytes in less time, there and back") {
+TEST_CASE("recompute is reported if PCIe would copy the same bytes out and back in less time") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 100);
@@ -381,7 +381,7 @@ TEST_CASE("recompute is dear when the link would move the same bytes in less tim
   made.value("layers.0", 0, "recompute", 500'000'000);
   made.value("layers.0", 0, "host", 500'000'000);
   Measurement measurement = measured(100);
-  measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 100;  // 5 ms each way
+  measurement.transfer.link_out_gb_per_s = measurement.transfer.link_in_gb_per_s = 100;  // 5 ms in each direction
   measurement.recompute_ms = 9;
   CHECK(find_in(made, measurement).empty());
   measurement.recompute_ms = 30;
@@ -392,7 +392,7 @@ TEST_CASE("recompute is dear when the link would move the same bytes in less tim
   CHECK(findings[0].evidence.start_ns == 70 * kMs);
 }
 
-TEST_CASE("gaps between kernels are the host's, what lies before the first and behind the last is not") {
+TEST_CASE("gaps between kernels are idle time but not before the first or after the last kernel") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(10, 40);
@@ -405,7 +405,7 @@ TEST_CASE("gaps between kernels are the host's, what lies before the first and b
   CHECK(findings[0].evidence.end_ns == 42 * kMs);
 }
 
-TEST_CASE("a gap in the optimizer is told as that, where most of the idle time is in it") {
+TEST_CASE("idle time is attributed to the optimizer if most of it is there") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 40);
@@ -420,7 +420,7 @@ TEST_CASE("a gap in the optimizer is told as that, where most of the idle time i
   CHECK(findings[0].advice.find("--shard-offload only") != std::string::npos);
 }
 
-TEST_CASE("collectives beside which nothing computes are told from a hundredth of the step on") {
+TEST_CASE("exposed collectives are reported from one percent of the step") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 60);
@@ -435,7 +435,7 @@ TEST_CASE("collectives beside which nothing computes are told from a hundredth o
   CHECK(findings[0].evidence.events.front() == late);
 }
 
-TEST_CASE("doubts about the figures come last, the gravest of them first") {
+TEST_CASE("findings about unreliable figures come last and the worst of them first") {
   MadeUp made;
   made.step(0, 100);
   made.kernel(0, 96);
@@ -455,7 +455,7 @@ TEST_CASE("doubts about the figures come last, the gravest of them first") {
   CHECK_FALSE(of_rule(find_in(made, measurement), "profiler-slows"));
 }
 
-TEST_CASE("what was tried and failed is told, not advised") {
+TEST_CASE("an alternative that was tried and failed is reported and not advised") {
   const auto row = [](const char* strategy, memtune::result::Outcome outcome) {
     memtune::result::TrialRow made;
     made.measurement.strategy = strategy;
@@ -469,7 +469,7 @@ TEST_CASE("what was tried and failed is told, not advised") {
   finding.advice = "checkpoint:full -> checkpoint:every=2";
   finding.alternative_strategy = "checkpoint:every=2";
   std::vector<Finding> findings = {finding};
-  rows[1].batch = 4;  // another batch says nothing of this one
+  rows[1].batch = 4;  // another batch does not count
   mark_failed_alternatives(rows, rows[0], findings);
   CHECK(findings[0].alternative_strategy == "checkpoint:every=2");
   rows[1].batch = {};
@@ -500,7 +500,7 @@ memtune::result::TrialRow variant(const char* name, double step_ms, int64_t peak
 
 }  // namespace
 
-TEST_CASE("of a trainer's variants the one that waits for its copies is told, beside a faster one of its memory") {
+TEST_CASE("a trainer variant that waits for copies is reported with a faster one of no more memory") {
   using memtune::result::Outcome;
   std::vector<memtune::result::TrialRow> rows = {
       variant("own", 100, 20 * kGiB, 0), variant("inputs-on-host", 180, 8 * kGiB, 17),
@@ -514,19 +514,19 @@ TEST_CASE("of a trainer's variants the one that waits for its copies is told, be
   CHECK(findings[0].severity == Severity::problem);
   CHECK(findings[0].rule == "copies-exposed");
 
-  rows[2].measurement.losses.changed = true;  // it trains something else
+  rows[2].measurement.losses.changed = true;  // it trains differently
   CHECK(variant_findings(rows)[0].advice == "full takes no more memory, and 5.0 ms less");
-  rows[3].measurement.step_ms.low = 178;  // and this one is no faster beyond noise
+  rows[3].measurement.step_ms.low = 178;  // not faster beyond noise
   rows[3].measurement.step_ms.high = 182;
   CHECK(variant_findings(rows)[0].advice.empty());
-  rows[1].measurement.transfer.exposed_ms = 1.7;  // under one in a hundred
+  rows[1].measurement.transfer.exposed_ms = 1.7;  // below one percent
   CHECK(variant_findings(rows).empty());
   rows[1].measurement.transfer.exposed_ms = 17;
   rows[1].measurement.outcome = Outcome::device_oom;
   CHECK(variant_findings(rows).empty());
 }
 
-TEST_CASE("variants that take the time and the memory of the own one are told, of a device whose peaks repeat") {
+TEST_CASE("variants with the time and memory of the own command are reported if peaks are reproducible") {
   std::vector<memtune::result::TrialRow> rows = {variant("own", 160, 8 * kGiB, 0),
                                                  variant("selective", 160.5, 8 * kGiB, 0),
                                                  variant("full", 160.5, 7 * kGiB, 0), variant("off", 128, 8 * kGiB, 0)};
@@ -540,7 +540,7 @@ TEST_CASE("variants that take the time and the memory of the own one are told, o
   CHECK(variant_findings(rows).empty());
 }
 
-TEST_CASE("a variant is not said to take the time of the own one because two rounds tell of no interval") {
+TEST_CASE("two rounds are too few to report that a variant takes the time of the own command") {
   std::vector<memtune::result::TrialRow> rows = {variant("own", 160, 8 * kGiB, 0), variant("slower", 176, 8 * kGiB, 0)};
   rows[0].base = true;
   for (memtune::result::TrialRow& row : rows) {
@@ -558,7 +558,7 @@ TEST_CASE("a variant is not said to take the time of the own one because two rou
   CHECK(variant_findings(rows).empty());
 }
 
-TEST_CASE("steps of fewer samples are not told to be faster ones") {
+TEST_CASE("steps with fewer samples are not reported as faster") {
   std::vector<memtune::result::TrialRow> rows = {variant("offload, batch=8", 180, 8 * kGiB, 17),
                                                  variant("off, batch=4", 90, 6 * kGiB, 0)};
   for (memtune::result::TrialRow& row : rows) row.command = {"python", "train.py"};

@@ -1,4 +1,4 @@
-// Traces of round milliseconds, so that findings and differences can be checked by hand.
+// Traces with round milliseconds, so that findings and differences can be checked by hand.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ class MadeUp {
  public:
   static constexpr int64_t kMs = 1'000'000, kMiB = int64_t{1} << 20;
 
-  // An event; its index.
+  // Adds an event; returns its index.
   uint32_t add(trace::EventKind kind, double from_ms, double to_ms, const std::string& name = "", int64_t bytes = 0,
                trace::ValueId value = {}) {
     trace::TraceEvent event;
@@ -29,7 +29,7 @@ class MadeUp {
   uint32_t step(double from_ms, double to_ms) {
     return region(from_ms, to_ms, {trace::RegionKind::step}, "step", trace::TrackRole::steps);
   }
-  // Of the device.
+  // Adds a region of the device by default.
   uint32_t region(double from_ms, double to_ms, const trace::TraceRegion& region, const std::string& name,
                   trace::TrackRole role = trace::TrackRole::blocks) {
     const uint32_t index = add(trace::EventKind::region, from_ms, to_ms, name);

@@ -1,4 +1,4 @@
-// Two trials are compared by name, a step each: the difference must be the right amount and have the right cause.
+// Trials are compared by name, one step of each. The difference must have the right amount and cause.
 #include "core/answer/findings/trace_diff.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ const StepPartDiff& part(const TraceDiff& diff, const std::string& name) {
   return *found;
 }
 
-// Two steps of 100 + `late` ms: layers.0 backward computes 10 ms, before which a copy keeps it waiting for `late`.
+// Two steps of 100 + `late` ms. layers.0 backward computes for 10 ms after it waited `late` ms for a copy.
 MadeUp steps_of(double late) {
   MadeUp made;
   for (int step = 0; step < 2; ++step) {
@@ -38,7 +38,7 @@ MadeUp steps_of(double late) {
 
 }  // namespace
 
-TEST_CASE("a block that waits for a copy is named with what it waits for") {
+TEST_CASE("a block that waits for a copy is reported with the copy") {
   const TraceDiff found = diff(steps_of(0).trace, steps_of(6).trace);
   CHECK(found.a_ms == doctest::Approx(100));
   CHECK(found.b_ms == doctest::Approx(106));
@@ -52,14 +52,14 @@ TEST_CASE("a block that waits for a copy is named with what it waits for") {
   CHECK(part(found, "compute").delta_ms() == doctest::Approx(0));
 }
 
-TEST_CASE("the other way round it is as much less, and the largest difference comes first") {
+TEST_CASE("the reverse diff has negative differences and the largest comes first") {
   const TraceDiff found = diff(steps_of(6).trace, steps_of(0).trace);
   CHECK(sentence(part(found, "layers.0 backward")) == "layers.0 backward -6.0 ms: copies in exposed -6.0 ms");
   CHECK(std::abs(found.parts[0].delta_ms()) >= std::abs(found.parts.back().delta_ms()));
   CHECK(found.parts.back().delta_ms() == doctest::Approx(0));
 }
 
-TEST_CASE("what only one of them has counts from nothing") {
+TEST_CASE("a part in only one trace counts from zero") {
   MadeUp b = steps_of(0);
   b.region(30, 34, TraceRegion::of_block(0, Pass::recompute), "layers.0 recompute");
   b.region(130, 134, TraceRegion::of_block(0, Pass::recompute), "layers.0 recompute");
@@ -68,7 +68,7 @@ TEST_CASE("what only one of them has counts from nothing") {
   CHECK(part(found, "layers.0 recompute").in_a.end == 0);
 }
 
-TEST_CASE("the steps that are laid over each other are of median length") {
+TEST_CASE("the compared steps have median length") {
   MadeUp made;
   made.step(0, 130);
   made.step(200, 300);
@@ -78,7 +78,7 @@ TEST_CASE("the steps that are laid over each other are of median length") {
   CHECK(found.b_step.end == 410 * kMs);
 }
 
-TEST_CASE("blocks are summed as well: a little in each is a lot in all") {
+TEST_CASE("blocks are also summed because small differences add up") {
   MadeUp a, b;
   for (MadeUp* made : {&a, &b}) {
     made->step(0, 100);
@@ -96,9 +96,9 @@ TEST_CASE("blocks are summed as well: a little in each is a lot in all") {
   CHECK(part(found, "all blocks backward").delta_ms() == 0);
 }
 
-TEST_CASE("an empty trace is no reason to fail") {
+TEST_CASE("an empty trace can be compared") {
   const TraceDiff found = diff({}, steps_of(0).trace);
   CHECK(found.a_ms == 0);
   CHECK(found.b_ms == doctest::Approx(100));
-  CHECK(found.parts.size() == kDeviceParts.size() + 2);  // the block, and all blocks
+  CHECK(found.parts.size() == kDeviceParts.size() + 2);  // the block and all blocks
 }

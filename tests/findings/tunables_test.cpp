@@ -1,5 +1,5 @@
-// Advice is only good when it can be followed: each is read back, and the plans made before and after have to differ in
-// the direction that it names.
+// Advice must be usable. Each advised strategy is parsed, and its plan must differ in the direction that the advice
+// names.
 #include "core/answer/findings/tunables.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ const ProgramFacts& model() {
 
 Plan plan_for(const std::string& strategy) { return plan_of(strategy, model()); }
 
-// Of what the engines would do: smaller values stay.
+// As the engines would do it: values below the minimum size stay.
 int64_t bytes_at(const Plan& plan, TensorPlacement place) {
   const plan::MemoryGraph graph(model());
   const plan::PlanDraft draft(model(), plan);
@@ -45,7 +45,7 @@ int64_t moved(const Plan& plan) {
   return bytes_at(plan, TensorPlacement::host) + bytes_at(plan, TensorPlacement::disk);
 }
 
-// The plan of what is advised, which is checked to be a strategy in its canonical form and not the present one.
+// The plan of the advised strategy. Checks that the strategy is canonical and differs from the present one.
 Plan followed(const Advice& advice, const std::string& strategy) {
   CAPTURE(strategy);
   CAPTURE(advice.text);
@@ -71,7 +71,7 @@ const std::string kOffloading[] = {
 
 }  // namespace
 
-TEST_CASE("to move less moves less, in every part that moves anything") {
+TEST_CASE("the advice to offload less reduces the offloaded bytes of every offloading part") {
   for (const std::string& strategy : kOffloading) {
     const Plan before = plan_for(strategy);
     CHECK(moved(followed(knobs_of(strategy).offload_less(0.5), strategy)) < moved(before));
@@ -80,14 +80,14 @@ TEST_CASE("to move less moves less, in every part that moves anything") {
   }
 }
 
-TEST_CASE("to keep the last block moves less") {
+TEST_CASE("the advice to keep the last block reduces the offloaded bytes") {
   for (const std::string& strategy : kOffloading) {
-    if (strategy.find("0.05") != std::string::npos) continue;  // the early blocks' are moved first anyway
+    if (strategy.find("0.05") != std::string::npos) continue;  // the early blocks are offloaded first anyway
     CHECK(moved(followed(knobs_of(strategy).keep_last(), strategy)) < moved(plan_for(strategy)));
   }
 }
 
-TEST_CASE("to keep small values moves none that are smaller than that") {
+TEST_CASE("the advice to keep small values offloads none below the minimum") {
   for (const std::string& strategy : kOffloading) {
     const Plan before = plan_for(strategy), after = followed(knobs_of(strategy).keep_small(20 * kMiB), strategy);
     CHECK(after.transfer.min_bytes >= 20 * kMiB);
@@ -97,7 +97,7 @@ TEST_CASE("to keep small values moves none that are smaller than that") {
         moved(plan_for("offload:stream")));
 }
 
-TEST_CASE("a deeper prefetch and a larger stash are larger, or copies leave the stream that computes") {
+TEST_CASE("deeper prefetch and larger stash raise their settings or move copies to a side stream") {
   for (const std::string& strategy : kOffloading) {
     const plan::TransferSettings before = plan_for(strategy).transfer;
     const plan::TransferSettings deeper = followed(knobs_of(strategy).deeper_prefetch(), strategy).transfer;
@@ -116,7 +116,7 @@ TEST_CASE("a deeper prefetch and a larger stash are larger, or copies leave the 
   }
 }
 
-TEST_CASE("pageable memory becomes pinned where it is the strategy's doing") {
+TEST_CASE("pageable memory becomes pinned if the strategy chose it") {
   for (const std::string& strategy : kOffloading) {
     const Advice advice = knobs_of(strategy).pinned();
     if (plan_for(strategy).transfer.pinned)
@@ -126,7 +126,7 @@ TEST_CASE("pageable memory becomes pinned where it is the strategy's doing") {
   }
 }
 
-TEST_CASE("to move the head moves more, and is told only to those who can") {
+TEST_CASE("the advice to offload the head offloads more and is given only if the strategy can") {
   for (const std::string strategy : {"offload:stream", "offload:sync,keep_last=1"})
     CHECK(moved(followed(knobs_of(strategy).offload_head(), strategy)) > moved(plan_for(strategy)));
   for (const std::string strategy : {"offload:group", "offload:stream,head=move", "offload:stream,blocks=0-1",
@@ -136,7 +136,7 @@ TEST_CASE("to move the head moves more, and is told only to those who can") {
   }
 }
 
-TEST_CASE("to recompute less makes fewer bytes again") {
+TEST_CASE("the advice to recompute less reduces the recomputed bytes") {
   for (const std::string strategy :
        {"checkpoint:full", "checkpoint:full,inputs=host,segment=4", "checkpoint:every=2", "checkpoint:op",
         "checkpoint:op,save=attention+silu",
@@ -146,15 +146,15 @@ TEST_CASE("to recompute less makes fewer bytes again") {
   }
   for (const std::string strategy : {"checkpoint:cheap", "checkpoint:op,save=matmul-all+attention",
                                      "checkpoint:every=4", "offload:stream", "a plan"})
-    CHECK(knobs_of(strategy).recompute_less().alternative_strategy == "");  // with four blocks every=5 would be refused
+    CHECK(knobs_of(strategy).recompute_less().alternative_strategy == "");  // every=5 would be refused with four blocks
 }
 
-TEST_CASE("what is advised fits the number of blocks") {
+TEST_CASE("advice fits the number of blocks") {
   CHECK(Tunables("offload:stream,keep_last=4", nullptr, 4).keep_last().alternative_strategy == "");
   CHECK(Tunables("checkpoint:full", nullptr, 1).recompute_less().alternative_strategy == "");
 }
 
-TEST_CASE("the words: what is, what is advised, and the whole strategy") {
+TEST_CASE("the advice text has the present setting and the advised one and the whole strategy") {
   const Tunables tunables = knobs_of("checkpoint:cheap+offload:stream,fraction=0.4,keep_last=2");
   const auto said = [](const Advice& advice) { return advice.text + " (" + advice.alternative_strategy + ")"; };
   CHECK(said(tunables.deeper_prefetch()) ==
@@ -176,7 +176,7 @@ TEST_CASE("the words: what is, what is advised, and the whole strategy") {
   CHECK(knobs_of("offload:stream,min=8MiB").keep_small(4 << 20).text == "min=8MiB -> min=16MiB");
 }
 
-TEST_CASE("a strategy with blanks and two that offload are advised on what they say") {
+TEST_CASE("advice works for strategies with blanks and with two offload parts") {
   CHECK(knobs_of("offload:stream, fraction=0.4, keep_last = 2").offload_less(0.5).alternative_strategy ==
         "offload:stream,fraction=0.2,keep_last=2");
   CHECK(knobs_of("offload:stream, fraction=0.4, keep_last = 2").keep_last().alternative_strategy ==
@@ -186,7 +186,7 @@ TEST_CASE("a strategy with blanks and two that offload are advised on what they 
   CHECK(both.alternative_strategy == "offload:stream,fraction=0.3,blocks=0-1+offload:stream,fraction=0.5,blocks=2-");
 }
 
-TEST_CASE("shares go down in twentieths, below the first in thousandths, and never to nothing") {
+TEST_CASE("advised fractions fall in steps of 0.05 and below the first step in thousandths and never to zero") {
   const auto share = [](const char* strategy, double share) { return knobs_of(strategy).offload_less(share).text; };
   CHECK(share("offload:stream", 0.62) == "fraction=1 -> fraction=0.6");
   CHECK(share("offload:stream", 0.35) == "fraction=1 -> fraction=0.35");
@@ -195,7 +195,7 @@ TEST_CASE("shares go down in twentieths, below the first in thousandths, and nev
   CHECK(share("offload:stream,fraction=0.05", 0.5) == "fraction=0.05 -> fraction=0.025");
 }
 
-TEST_CASE("a plan by hand is told the fields of its file, as the file takes them") {
+TEST_CASE("advice for a handwritten plan names the fields of its file") {
   Plan plan;
   plan.strategy = "dear-13";
   plan.transfer.pinned = false;
@@ -219,14 +219,14 @@ TEST_CASE("a plan by hand is told the fields of its file, as the file takes them
   CHECK(followed(tunables.larger_stash()).groups_in_flight == 2);
 }
 
-TEST_CASE("without a plan nothing is said of a plan's present settings") {
+TEST_CASE("without a plan the advice has no present settings") {
   const Tunables tunables("dear-13", nullptr);
   CHECK(tunables.deeper_prefetch().text == "a deeper prefetch");
   CHECK(tunables.larger_stash().text == "more room for copies on their way out");
   CHECK(tunables.keep_small(4 << 20).text == "leave values under 4 MiB on the device");
 }
 
-TEST_CASE("settings at their limit are left alone") {
+TEST_CASE("settings at their limit are not raised or lowered") {
   CHECK(knobs_of("offload:group,prefetch=1000000").deeper_prefetch().text == "a deeper prefetch");
   CHECK(knobs_of("offload:stream,stash=4EiB").larger_stash().text == "more room for copies on their way out");
   CHECK(knobs_of("offload:stream,fraction=0").offload_less(0.5).text == "place fewer values on host");

@@ -1,5 +1,5 @@
-// Adapters over programs of every form: that their bits are peft's is checked in tests/models/check_adapters.py; here
-// which layers get one, and that the form does not matter.
+// Tests which layers get an adapter, and that a model's form does not matter. tests/models/check_adapters.py compares
+// the bits with peft.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/jit/api/module.h>
@@ -64,7 +64,7 @@ std::string refusal(Program program, const std::string& lora) {
 
 }  // namespace
 
-TEST_CASE("an adapter has the same gradients over a model in every form") {
+TEST_CASE("an adapter has the same gradients for every form of a model") {
   const at::Tensor tokens = (at::arange(24) * 7).remainder(32).view({2, 12});
   const model::LoraConfig lora = noisy("r=3,alpha=6,targets=wq+w2+output");
   Program model = decoder();
@@ -87,7 +87,7 @@ TEST_CASE("an adapter has the same gradients over a model in every form") {
   }
 }
 
-TEST_CASE("the gradients of an adapter are those of the sum of both weights, within rounding") {
+TEST_CASE("adapter gradients equal those of the merged weight within rounding") {
   at::manual_seed(1);
   Program program;
   Emitter emit(program);
@@ -111,7 +111,7 @@ TEST_CASE("the gradients of an adapter are those of the sum of both weights, wit
   CHECK_FALSE(weight.grad().defined());
 }
 
-TEST_CASE("linear layers in the bodies of branches and loops are adapted, one that runs often once") {
+TEST_CASE("linear layers in branches and loops get one adapter each") {
   torch::jit::Module model("Model");
   for (const char* name : {"fc", "other"}) {
     torch::jit::Module layer("Linear");
@@ -136,7 +136,7 @@ def forward(self, x):
   CHECK(found.contains("base_model.model.fc.lora_A.weight"));
 }
 
-TEST_CASE("of tied weights the module that runs is adapted, and the head is no target of all-linear") {
+TEST_CASE("with tied weights the module that runs gets the adapter and all-linear leaves the head out") {
   Program program;
   Emitter emit(program);
   const at::Tensor table = at::randn({6, 4}).requires_grad_();
@@ -160,7 +160,7 @@ TEST_CASE("of tied weights the module that runs is adapted, and the head is no t
         std::set<std::string>{"base_model.model.head.lora_A.weight", "base_model.model.head.lora_B.weight"});
 }
 
-TEST_CASE("a weight that another module multiplies by is no linear layer") {
+TEST_CASE("a TopKRouter that multiplies by a weight is refused as a target") {
   Program program;
   Emitter emit(program);
   const Emitter::InRegion region(emit, "mlp.gate", "TopKRouter");
@@ -171,7 +171,7 @@ TEST_CASE("a weight that another module multiplies by is no linear layer") {
         "embeddings");
 }
 
-TEST_CASE("targets that the model lacks are told with what it has") {
+TEST_CASE("the error for an unknown target lists the model's linear layers") {
   CHECK(refusal(decoder(), "targets=wq+wx") ==
         "--lora: no linear layer is a target by 'wx'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, output");
   CHECK(refusal(decoder(), "targets=nothing") ==
@@ -179,13 +179,13 @@ TEST_CASE("targets that the model lacks are told with what it has") {
         "output");
 }
 
-TEST_CASE("targets that name modules of other kinds are refused, as peft refuses them") {
+TEST_CASE("targets that name other kinds of modules are refused as in peft") {
   CHECK(refusal(decoder(), "targets=wq+n1") ==
         "--lora: the targets name 'layers.0.n1', which is a RMSNorm: adapters are built for linear layers, "
         "Conv1D and embeddings");
 }
 
-TEST_CASE("an embedding has the gradients of the sum of both tables, within rounding") {
+TEST_CASE("embedding adapter gradients equal those of the merged table within rounding") {
   Program program = decoder();
   model::LoraConfig lora = noisy("r=2,alpha=6,targets=emb");
   add_lora(program, lora, 3);
@@ -210,7 +210,7 @@ TEST_CASE("an embedding has the gradients of the sum of both tables, within roun
   CHECK(tests::half_of_digits_equal(found.at("base_model.model.emb.lora_embedding_B"), b.grad()));
 }
 
-TEST_CASE("an embedding that is scaled is refused") {
+TEST_CASE("a scaled embedding is refused as a target") {
   Program program;
   Emitter emit(program);
   const Emitter::InRegion region(emit, "embed", "ScaledEmbedding");
@@ -220,7 +220,7 @@ TEST_CASE("an embedding that is scaled is refused") {
         "--lora: 'embed' is a ScaledEmbedding; of embeddings only plain ones get adapters");
 }
 
-TEST_CASE("the factors of an adapter's file are taken by name, and one that is missing or has another shape is named") {
+TEST_CASE("factors of an adapter file load by name and errors name a missing or misshapen one") {
   const test::ScratchFolder place;
   std::ofstream(place.path / "adapter_config.json") << R"({"peft_type": "LORA", "r": 2, "target_modules": ["output"]})";
   const auto write = [&](int64_t rows, const std::string& second, const std::string& third = "") {

@@ -1,5 +1,5 @@
-// One suite that every front end joins: whatever form a model comes in, it is the same model. Compared with
-// TorchScript's own executor: loss and gradients bit for bit, and what a training step takes of memory.
+// Every front end joins this suite: a model must be the same in every form. Loss, gradients and peak memory of a
+// training step are compared with TorchScript's own executor. Loss and gradients are equal bit for bit.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <doctest/doctest.h>
@@ -37,12 +37,12 @@ Program written(const std::string& dtype) {
   return tests::build_decoder(kSizes, dtype.empty() ? at::kFloat : at::kBFloat16, place(), 5);
 }
 
-// What a front end has to bring to join: how the model comes to be in its form, and what the person is told of it.
+// A member of the suite: a function that makes the model in its form, and the notes that a user sees.
 struct Member {
   std::string kind;
   std::vector<std::string> notes;
   std::function<LoweringOptions(const std::string& path, const std::string& dtype)> make;
-  std::string tokens = "tokens";  // its input
+  std::string tokens = "tokens";  // name of its input
 };
 
 LoweringOptions save(Form form, const std::string& path, const std::string& dtype) {
@@ -68,8 +68,8 @@ const char* const kConfig = R"({"model_type": "llama", "vocab_size": 32, "hidden
     "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5,
     "hidden_act": "silu"})";
 
-// Other models than the decoder that the files are, by transformers' own operators:
-// tests/models/check_transformers.py compares what they train.
+// These models use transformers' operators and differ from the decoder of the other files.
+// tests/models/check_transformers.py compares how they train.
 LoweringOptions config_model(const std::string& path, const std::string& dtype) {
   fs::create_directories(path);
   std::ofstream(path + "/config.json") << kConfig;
@@ -106,7 +106,7 @@ at::Tensor tokens(int64_t batch, int64_t length) {
 struct Trained {
   at::Tensor loss;
   std::vector<std::pair<std::string, at::Tensor>> gradients;
-  int64_t peak_bytes = 0;  // above what was there before the step
+  int64_t peak_bytes = 0;  // above the allocated bytes before the step
 };
 
 template <typename Forward>
@@ -136,7 +136,7 @@ Trained train(torch::jit::Module module, const at::Tensor& input) {
   return trained;
 }
 
-// Threads of one op have scratch memory of their own, each when it comes to it.
+// Each thread of an op allocates scratch memory at its own time. One thread makes peaks repeatable.
 struct OneThread {
   OneThread() { at::set_num_threads(1); }
   ~OneThread() { at::set_num_threads(threads); }
@@ -173,7 +173,7 @@ void check_training(const Member& member, const std::string& dtype, const at::Te
   }
 }
 
-TEST_CASE("a step gives the loss, the gradients and the peak of TorchScript's own executor") {
+TEST_CASE("a training step has the loss and gradients and peak memory of TorchScript's executor") {
   for (const Member& member : members()) {
     check_training(member, "", tokens(2, 12));
     check_training(member, "", tokens(3, 7));
@@ -181,7 +181,7 @@ TEST_CASE("a step gives the loss, the gradients and the peak of TorchScript's ow
   }
 }
 
-// What plans speak of: ops that make or change tensors, in order, with their region and class.
+// The ops that plans refer to: those that make or change tensors, in order, with region and class.
 std::vector<std::string> tensor_ops(const plan::ProgramFacts& facts) {
   std::vector<std::string> ops;
   for (const auto& op : facts.ops)
@@ -195,7 +195,7 @@ plan::ProgramFacts facts_of(const Member& member) {
   return program::facts(program, program::find_blocks(program, ""));
 }
 
-TEST_CASE("blocks are found, and ops have the same names, regions and classes in every form") {
+TEST_CASE("every form gives the same blocks and the same names and regions and classes of ops") {
   const auto expected = tensor_ops(facts_of(members()[0]));
   REQUIRE(expected.size() > 60);
   for (const Member& member : members()) {
@@ -209,14 +209,14 @@ TEST_CASE("blocks are found, and ops have the same names, regions and classes in
   }
 }
 
-TEST_CASE("notes tell what the form fixes, and no op is unknown") {
+TEST_CASE("notes report what the form fixes and no op is unknown") {
   for (const Member& member : all_members()) {
     CAPTURE(member.kind);
     CHECK(facts_of(member).notes == member.notes);
   }
 }
 
-TEST_CASE("sources are a file's name and a line, or nothing") {
+TEST_CASE("an op's source is a file name with a line or empty") {
   const std::regex form("([^/:]+:[0-9]+)?");
   for (const Member& member : all_members())
     for (const auto& op : facts_of(member).ops) {
@@ -226,7 +226,7 @@ TEST_CASE("sources are a file's name and a line, or nothing") {
     }
 }
 
-TEST_CASE("the model takes its tokens, and a target of the loss's own comes last") {
+TEST_CASE("the model's inputs are its tokens and a separate target comes last") {
   for (const Member& member : all_members()) {
     CAPTURE(member.kind);
     const Program model = lowered(member);

@@ -17,7 +17,7 @@ using frontend::Values;
 constexpr double kRotaryBase = 500000.0;
 constexpr double kWeightDeviation = 0.02;
 
-// Makes the parameters, one after the other: the order of the draws is the order here.
+// Makes the parameters in call order. This order decides which random numbers each one gets.
 class Weights {
  public:
   Weights(Emitter& emit, at::TensorOptions options, int64_t seed)
@@ -81,7 +81,7 @@ class Decoder {
     weights_.draw(path + "w3", p_.mlp, p_.hidden);
   }
 
-  // In float32, whatever the model's dtype: the angles of late positions need it.
+  // Computed in float32 for every dtype of the model: the angles of late positions need that precision.
   at::Tensor rotary_angles(int64_t sequence) const {
     auto in_float = options_.dtype(at::kFloat);
     at::Tensor frequency = 1.0 / at::pow(kRotaryBase, at::arange(0, width_, 2, in_float) / static_cast<double>(width_));

@@ -113,7 +113,7 @@ class Builder {
     return result;
   }
 
-  // The blocks one after the other: TorchScript unrolls Python's loop over a module list the same way.
+  // Writes one call per block. TorchScript unrolls Python's loop over a module list in the same way.
   std::string forward(bool loss) const {
     std::string source =
         "def forward(self, tokens):\n"

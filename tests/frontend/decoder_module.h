@@ -1,4 +1,4 @@
-// The decoder of the tests as TorchScript: what a person's file would hold, and what TorchScript itself computes of it.
+// The decoder of the tests as a TorchScript module, as a user's file would hold it. TorchScript itself can run it too.
 #pragma once
 
 #include <torch/csrc/jit/api/module.h>
@@ -10,10 +10,10 @@ namespace memtune::tests {
 
 enum class Form {
   scripted,  // numbers are attributes
-  traced,    // numbers are written out, and nothing but tensors is kept
+  traced,    // numbers are literals in the code, and only tensors are attributes
 };
 
-// With copies of the weights and buffers. `loss`: forward answers with the next-token loss, not with logits.
+// The module has copies of the weights and buffers. With `loss`, forward returns the next-token loss instead of logits.
 torch::jit::Module decoder_module(const DecoderSizes& sizes, const program::ModelState& state, Form form,
                                   bool loss = false);
 

@@ -1,4 +1,4 @@
-// The decoder of the suites stands in for models from Python: it must have the tree, the class names and the
+// The decoder of the suites stands in for models from Python. It must have the module tree, the class names and the
 // mathematics of a scripted Llama.
 #include "tests/frontend/decoder.h"
 
@@ -38,7 +38,7 @@ at::Tensor parameter(const program::Program& decoder, const std::string& name) {
   return {};
 }
 
-TEST_CASE("a decoder has the parameters of the Python model") {
+TEST_CASE("the decoder has the parameters of the Python model") {
   auto decoder = build_decoder(small(), at::kFloat, kCpu, 1);
   std::vector<std::string> names;
   int64_t elements = 0;
@@ -51,11 +51,11 @@ TEST_CASE("a decoder has the parameters of the Python model") {
   for (const char* name : {"emb.weight", "layers.0.attn.wq.weight", "layers.1.attn.wo.weight", "layers.1.n2.weight",
                            "layers.0.w3.weight", "norm.weight", "output.weight"})
     CHECK(std::count(names.begin(), names.end(), name) == 1);
-  // 2 * 11 * 8 of embedding and head, 8 of the norm; a block: 2 * 64 + 2 * 32 attention, 2 * 8 norms, 3 * 96 MLP.
+  // Embedding and head: 2 * 11 * 8. Norm: 8. Each block: 2 * 64 + 2 * 32 attention, 2 * 8 norms, 3 * 96 MLP.
   CHECK(elements == 176 + 8 + 2 * (192 + 16 + 288));
 }
 
-TEST_CASE("its repeated class is Block, found by itself") {
+TEST_CASE("the decoder's repeated class Block is found automatically") {
   const auto program = with_loss(build_decoder(small(), at::kFloat, kCpu, 1), LossKind::next_token, "tokens");
   auto blocks = program::find_blocks(program, "");
   REQUIRE(blocks.size() == 2);
@@ -63,12 +63,12 @@ TEST_CASE("its repeated class is Block, found by itself") {
   CHECK(program.regions[blocks[1]].type == "Block");
 }
 
-TEST_CASE("weights come from the seed alone and have deviation 0.02") {
+TEST_CASE("the decoder's weights depend only on the seed and have standard deviation 0.02") {
   at::manual_seed(5);
   at::Tensor before = at::rand({1});
   at::manual_seed(5);
   auto decoder = build_decoder(small(), at::kFloat, kCpu, 3);
-  CHECK(at::equal(at::rand({1}), before));  // the default generator is left alone
+  CHECK(at::equal(at::rand({1}), before));  // the default generator is unchanged
   auto again = build_decoder(small(), at::kFloat, kCpu, 3), other = build_decoder(small(), at::kFloat, kCpu, 4);
   at::Tensor weight = parameter(decoder, "output.weight");
   CHECK(at::equal(weight, parameter(again, "output.weight")));
@@ -77,13 +77,13 @@ TEST_CASE("weights come from the seed alone and have deviation 0.02") {
   CHECK(parameter(decoder, "norm.weight").eq(1).all().item<bool>());
 }
 
-TEST_CASE("weights and tables have the dtype that was asked for") {
+TEST_CASE("the decoder's weights and tables have the requested dtype") {
   auto decoder = build_decoder(small(), at::kBFloat16, kCpu, 1);
   for (const auto& [name, tensor] : decoder.state.parameters) CHECK((tensor.scalar_type() == at::kBFloat16));
   for (const auto& [name, tensor] : decoder.state.buffers) CHECK((tensor.scalar_type() == at::kBFloat16));
 }
 
-at::Tensor rotate(const at::Tensor& x) {  // [batch, heads, t, 4]: position p turns by p and by p / 500000^(2/4)
+at::Tensor rotate(const at::Tensor& x) {  // [batch, heads, t, 4]: position p rotates by p and by p / 500000^(2/4)
   at::Tensor angle =
       at::arange(x.size(2)).to(at::kFloat).unsqueeze(1) * at::tensor({1.0, 0.0014142135623730951}).to(at::kFloat);
   auto parts = x.chunk(2, -1);
@@ -95,14 +95,14 @@ at::Tensor norm(const at::Tensor& x, const at::Tensor& weight) {
   return x * (x.pow(2).mean(-1, true) + 1e-5).rsqrt() * weight;
 }
 
-TEST_CASE("the answer is the formula's") {
+TEST_CASE("the decoder's output equals the formula of a Llama within rounding") {
   auto profile = small();
   profile.blocks = 1;
   auto decoder = build_decoder(profile, at::kFloat, kCpu, 1);
   auto w = [&](const std::string& name) { return parameter(decoder, name + ".weight"); };
   at::NoGradGuard no_grad;
   for (const auto& [name, tensor] : decoder.state.parameters)
-    if (tensor.dim() == 2) tensor.mul_(20);  // so that attention is neither even nor all on one position
+    if (tensor.dim() == 2) tensor.mul_(20);  // attention is then neither uniform nor on a single position
   at::Tensor tokens = at::arange(10).view({2, 5});
 
   at::Tensor x = w("emb").index({tokens});

@@ -1,4 +1,4 @@
-// The emitter is the only writer of programs: what it does not see to, every front end has wrong.
+// Only the emitter writes programs, so an error in it is an error of every front end.
 #include "core/model/frontend/emitter.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ c10::IValue run(const Program& model, std::vector<c10::IValue> inputs) {
   return program::Interpreter(program).run(std::move(inputs));
 }
 
-TEST_CASE("arguments that are left out keep their defaults") {
+TEST_CASE("omitted arguments keep their defaults") {
   Program program;
   Emitter emit(program);
   const Value x = emit.input("x");
@@ -27,14 +27,14 @@ TEST_CASE("arguments that are left out keep their defaults") {
   CHECK(at::equal(run(program, {input}).toTensor(), at::softplus(input, 2)));
 }
 
-TEST_CASE("an operator that LibTorch does not have is an error") {
+TEST_CASE("an operator that LibTorch lacks is an error") {
   Program program;
   Emitter emit(program);
   const Value x = emit.input("x");
   CHECK_THROWS_AS(emit.op("aten::no_such_op", "", {x}), c10::Error);
 }
 
-TEST_CASE("an op belongs to the innermost region and carries the line told last") {
+TEST_CASE("an op has the innermost region and the source line that was set last") {
   Program program;
   Emitter emit(program);
   const Value x = emit.input("x");
@@ -59,7 +59,7 @@ TEST_CASE("an op belongs to the innermost region and carries the line told last"
   CHECK(program.body.ops[2].source == "");
 }
 
-TEST_CASE("what an op writes and hands on is told by its schema") {
+TEST_CASE("an op's schema gives its writes and aliases and class") {
   Program program;
   Emitter emit(program);
   const Value x = emit.input("x");
@@ -75,7 +75,7 @@ TEST_CASE("what an op writes and hands on is told by its schema") {
   CHECK((dropout.random && !dropout.returns_alias));
 }
 
-TEST_CASE("the bodies of a branch run one at a time, a loop carries what it gives") {
+TEST_CASE("a branch runs one body and a loop carries its results to the next iteration") {
   Program program;
   Emitter emit(program);
   const Value x = emit.input("x");
@@ -94,7 +94,7 @@ TEST_CASE("the bodies of a branch run one at a time, a loop carries what it give
   CHECK(run(program, {at::tensor(-2.0)}).toTensor().item<double>() == 2 + 0 + 1 + 2);
 }
 
-TEST_CASE("a parameter that comes again is tied to its first name") {
+TEST_CASE("a repeated parameter is tied to its first name") {
   Program program;
   Emitter emit(program);
   const at::Tensor weight = at::ones({2}).requires_grad_();
@@ -105,7 +105,7 @@ TEST_CASE("a parameter that comes again is tied to its first name") {
   CHECK(program.state.ties[0] == std::pair<std::string, std::string>("output.weight", "emb.weight"));
 }
 
-TEST_CASE("of a tuple the loss takes the first, and the rest dies when it is made") {
+TEST_CASE("the loss takes the first element of a tuple and frees the others when they are made") {
   Program program;
   Emitter emit(program);
   const Value x = emit.input("x");
@@ -119,7 +119,7 @@ TEST_CASE("of a tuple the loss takes the first, and the rest dies when it is mad
   CHECK(run(program, {at::ones({3})}).toTupleRef().elements().size() == 2);
 }
 
-TEST_CASE("of a dict the loss takes the logits, or the loss that is in it") {
+TEST_CASE("the loss takes the logits of a dict or its loss entry") {
   Program program;
   Emitter emit(program);
   const Value x = emit.input("x");

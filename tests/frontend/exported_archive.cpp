@@ -86,7 +86,7 @@ class ArchiveWriter {
   json constant(const c10::IValue& value, const c10::TypePtr& type) {
     if (value.isNone()) return {{"as_none", true}};
     if (value.isTensor()) return test::as_tensor(tensors_.at(value.toTensor().unsafeGetTensorImpl()));
-    if (value.isDevice()) return {{"as_device", {{"type", "cuda"}, {"index", 3}}}};  // where it was exported
+    if (value.isDevice()) return {{"as_device", {{"type", "cuda"}, {"index", 3}}}};  // the device of the export
     if (type->str().find("ScalarType") != std::string::npos)
       return {{"as_scalar_type", number_of(value.toScalarType())}};
     if (value.isBool()) return {{"as_bool", value.toBool()}};
@@ -125,7 +125,7 @@ class ArchiveWriter {
     return modules(one.parent).append(";").append(own);
   }
 
-  // The list's maker names its elements.
+  // The node that makes the list names its elements.
   void unpack(const Op& op) {
     json elements = json::array();
     for (const Slot slot : op.outputs) elements.push_back({{"name", name(slot)}});

@@ -1,4 +1,4 @@
-// A program as an archive of torch.export, as a person's file would hold it, without Python.
+// Writes a program as a torch.export archive, as a user's file would hold it, without Python.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace memtune::tests {
 
-// Of programs that answer with one tensor and call operators of LibTorch alone. Inputs are of `dtype` (the schema's
-// number), sizes of 2 by 12 of which all may be others.
+// `program` must return one tensor and call only LibTorch operators. Inputs have `dtype` (the schema's number) and a
+// size of 2 by 12, and every dimension is dynamic.
 std::string exported_archive(const program::Program& program, int dtype = 5);
 
 }  // namespace memtune::tests

@@ -1,5 +1,5 @@
-// Archives of torch.export: what a node means, and what is refused with the author's line. Whole models are compared
-// with Python in tests/models/check_exported.py.
+// Tests what each node of a torch.export archive means, and which nodes are refused with the author's line.
+// tests/models/check_exported.py compares whole models with Python.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -22,10 +22,10 @@ namespace {
 using nlohmann::json;
 using program::Program;
 using test::as_tensor;
-using List = std::vector<json>;  // for json{x} is x
+using List = std::vector<json>;  // because json{x} is x
 
 struct Archive : test::MadeUpPt2 {
-  // Behind the linear layer, whose result is "linear"; the program then answers with `answer`.
+  // Adds a node after the linear layer, whose result is "linear". answer() then sets the output of the program.
   Archive& add(const std::string& target, const List& inputs, const List& outputs) {
     graph()["nodes"].push_back({{"target", target},
                                 {"inputs", inputs},
@@ -88,10 +88,10 @@ std::string refusal(const Archive& archive) {
   return refusal(source_of(archive, folder));
 }
 
-// The made-up weight: floats of four bytes 1.
+// The synthetic weight: floats whose four bytes are 1.
 at::Tensor weight() { return at::full({3, 4}, 0x01010101, at::kInt).view(at::kFloat); }
 
-TEST_CASE("operators are those of the dispatcher, with the arguments given and defaults for others") {
+TEST_CASE("nodes call the dispatcher's operators with the given arguments and defaults for the others") {
   const at::Tensor x = at::randn({5, 4});
   CHECK(at::equal(run({}, x), at::linear(x, weight())));
   Archive scaled;
@@ -101,7 +101,7 @@ TEST_CASE("operators are those of the dispatcher, with the arguments given and d
   CHECK(at::equal(run(scaled.answer("y"), x), at::linear(x, weight()) + 6));
 }
 
-TEST_CASE("parameters, buffers and constants are the program's state, under their names") {
+TEST_CASE("parameters and buffers and constants become the program's state under their names") {
   Archive archive;
   json& inputs = archive.model["graph_module"]["signature"]["input_specs"];
   json& config = archive.weights["config"];
@@ -125,7 +125,7 @@ TEST_CASE("parameters, buffers and constants are the program's state, under thei
   CHECK(program.state.buffers[0].second.is_alias_of(program.state.parameters[0].second));
 }
 
-TEST_CASE("an op belongs to the innermost run of a module, and carries its author's line") {
+TEST_CASE("an op has the innermost call of a module as its region and its author's line") {
   const std::string up = "L__self__,,__main__.M;L__self__up,up,torch.nn.modules.linear.Linear";
   Archive archive;
   const auto add = [&](const std::string& modules) {
@@ -134,7 +134,7 @@ TEST_CASE("an op belongs to the innermost run of a module, and carries its autho
   };
   add("L__self__,,__main__.M");
   add(up);
-  add("L__self__,,__main__.M;L__self__up@1,up,torch.nn.modules.linear.Linear");  // its second run
+  add("L__self__,,__main__.M;L__self__up@1,up,torch.nn.modules.linear.Linear");  // its second call
   add("_empty,_empty,_empty");
   const Program program = lowered(archive);
   const auto region = [&](size_t i) { return program.body.ops.at(i).region; };
@@ -149,7 +149,7 @@ TEST_CASE("an op belongs to the innermost run of a module, and carries its autho
   CHECK(region(4) == region(3));
 }
 
-TEST_CASE("sizes are numbers that the host computes as Python does") {
+TEST_CASE("the CPU computes sizes as Python does") {
   Archive archive;
   archive.add("torch.ops.aten.sym_size.int", {self("x"), argument("dim", {{"as_int", 0}})}, {number("rows")})
       .add("_operator.floordiv", {argument("", number("rows")), argument("", {{"as_int", -2}})}, {number("half")})
@@ -168,7 +168,7 @@ c10::IValue host(const char* name, std::vector<c10::IValue> inputs) {
   return inputs[0];
 }
 
-TEST_CASE("functions of numbers round and widen as Python's") {
+TEST_CASE("functions of numbers round and promote types as Python does") {
   CHECK(host("_operator.floordiv", {7, -2}).toInt() == -4);
   CHECK(host("_operator.floordiv", {-7.0, 2}).toDouble() == -4.0);
   CHECK(host("_operator.mod", {-7, 3}).toInt() == 2);
@@ -198,7 +198,7 @@ TEST_CASE("functions of numbers round and widen as Python's") {
   CHECK_FALSE(find_host_function("os.system"));
 }
 
-TEST_CASE("a list of results is taken apart, and unused results are none") {
+TEST_CASE("a list of results is unpacked and unused results are none") {
   Archive split;
   split.add("torch.ops.aten.split.Tensor",
             {self("linear"), argument("split_size", {{"as_int", 2}}), argument("dim", {{"as_int", 1}})},
@@ -211,7 +211,7 @@ TEST_CASE("a list of results is taken apart, and unused results are none") {
   CHECK(at::equal(run(top.answer("indices"), x), std::get<1>(at::topk(at::linear(x, weight()), 2))));
 }
 
-TEST_CASE("regions of grad mode and autocast hold for their graphs alone") {
+TEST_CASE("grad mode and autocast apply only inside their subgraphs") {
   const json relu = node("torch.ops.aten.relu.default", {self("a")}, {as_tensor("b")});
   Archive grad;
   grad.add("torch.ops.higher_order.wrap_with_set_grad_enabled",
@@ -256,7 +256,7 @@ TEST_CASE("cond runs one of its graphs") {
   CHECK(at::equal(run(archive, -x), at::linear(-x, weight()).cos()));
 }
 
-TEST_CASE("assertions and slices of everything leave no ops") {
+TEST_CASE("assertions and slices of everything leave no ops in an exported program") {
   Archive archive;
   archive.add("torch.ops.aten._assert_tensor_metadata.default", {argument("a", as_tensor("linear"))}, {})
       .add("torch.ops.aten.slice.Tensor",
@@ -269,7 +269,7 @@ TEST_CASE("assertions and slices of everything leave no ops") {
   CHECK(lowered(archive).body.ops.size() == 2);
 }
 
-TEST_CASE("the program tells whether it was exported in training mode") {
+TEST_CASE("a note counts dropouts and batch norms that were exported in evaluation mode") {
   Archive archive;
   const auto dropout = [&](double share, bool trains) {
     archive.add("torch.ops.aten.dropout.default",
@@ -285,7 +285,7 @@ TEST_CASE("the program tells whether it was exported in training mode") {
   CHECK(notes[1].starts_with("1 of 2 dropouts and batch norms were exported in evaluation mode"));
 }
 
-TEST_CASE("inputs are described by the archive") {
+TEST_CASE("the archive describes its inputs") {
   const Program program = lowered({});
   REQUIRE(program.inputs.size() == 1);
   REQUIRE(program.inputs[0].described);
@@ -293,7 +293,7 @@ TEST_CASE("inputs are described by the archive") {
   CHECK(program.kind == "exported");
 }
 
-TEST_CASE("a batch is made up as the archive describes it, and what does not fit is refused") {
+TEST_CASE("a synthetic batch follows the archive's description and other sizes are refused") {
   Program program = lowered({});
   plan::TrialRequest request;
   const auto made = [&] { return make_batch(request, LossKind::returned, program, c10::kCPU); };
@@ -322,7 +322,7 @@ TEST_CASE("a batch is made up as the archive describes it, and what does not fit
   CHECK(at::equal(made().tensors[0], at::cat({sample, sample.slice(0, 0, 1)})));
 }
 
-TEST_CASE("a number that forward takes is the sample's, or the one given, and one that export fixed stays") {
+TEST_CASE("a number input has the sample's value or the given one and a fixed one cannot change") {
   Archive archive;
   json& inputs = archive.model["graph_module"]["signature"]["input_specs"];
   inputs.push_back({{"user_input", {{"arg", number("steps")}}}});
@@ -342,7 +342,7 @@ TEST_CASE("a number that forward takes is the sample's, or the one given, and on
   CHECK(refusal(source) == "no error");
 }
 
-TEST_CASE("what cannot be run is refused with the author's line") {
+TEST_CASE("a node that cannot run is refused with the author's line") {
   const auto with = [](const std::string& target, const List& inputs) {
     Archive archive;
     return refusal(archive.add(target, inputs, {as_tensor("y")}));
@@ -372,7 +372,7 @@ TEST_CASE("what cannot be run is refused with the author's line") {
         "cannot run torch.ops.higher_order.cond at model.py:40: its arguments are not those that torch.export writes");
 }
 
-TEST_CASE("a program inside of another tells its own line") {
+TEST_CASE("an error in a subgraph names the line of its own node") {
   Archive archive;
   json inner = node("torch.ops.mylib.fast.default", {}, {as_tensor("b")});
   inner["metadata"]["stack_trace"] = "File \"/home/a/inner.py\", line 3, in forward";
@@ -383,7 +383,7 @@ TEST_CASE("a program inside of another tells its own line") {
   CHECK(refusal(archive).starts_with("cannot run torch.ops.mylib.fast.default at inner.py:3: LibTorch has no"));
 }
 
-TEST_CASE("an archive without anything to train, or of another dtype than asked for, is refused") {
+TEST_CASE("an archive without trainable parameters or with other dtypes than requested is refused") {
   Archive frozen;
   frozen.weight()["requires_grad"] = false;
   CHECK(refusal(frozen) == "none of its parameters requires grad, so there is nothing to train");
@@ -402,7 +402,7 @@ TEST_CASE("an archive without anything to train, or of another dtype than asked 
   CHECK(refusal(source) == "no error");
 }
 
-TEST_CASE("the schema's numbers of dtypes have the sizes that archives are checked by") {
+TEST_CASE("element sizes for the check of archives agree with the schema's numbers of dtypes") {
   for (int64_t number = -1; number < 40; ++number)
     if (const int64_t bytes = model::pt2_element_bytes(number); bytes > 0)
       CHECK(static_cast<int64_t>(c10::elementSize(scalar_type_of(number))) == bytes);
@@ -410,13 +410,13 @@ TEST_CASE("the schema's numbers of dtypes have the sizes that archives are check
       CHECK_THROWS_AS(scalar_type_of(number), UsageError);
 }
 
-TEST_CASE("a change of any place of the program's JSON is a program or refused in one line") {
+TEST_CASE("an archive with any change in its program's JSON loads or is refused in one line") {
   const json whole = Archive().model["graph_module"].flatten();
   for (const auto& [path, old] : whole.items())
     for (const json& other : {json(7), json("linear"), json::array({json::object()})}) {
       Archive archive;
       archive.model["graph_module"][json::json_pointer(path)] = other;
-      refusal(archive);  // any answer
+      refusal(archive);  // loads, or fails in one line
     }
 }
 

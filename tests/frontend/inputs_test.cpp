@@ -1,5 +1,5 @@
-// What a model is trained on decides whether a trial means anything: names, shapes and numbers must be the ones that
-// were asked for, and a mistake must be answered with the line to write instead.
+// A trial means nothing with wrong inputs. Names, shapes and numbers must be the requested ones, and an error must show
+// the line to write instead.
 #include "core/model/frontend/inputs.h"
 
 #include <ATen/ATen.h>
@@ -70,7 +70,7 @@ std::string target_of(const plan::TrialRequest& request, LossKind loss, const Te
   return frontend::choose_target(request, loss, inputs);
 }
 
-TEST_CASE("the target is the one named, else labels, else target, else what the loss takes") {
+TEST_CASE("the target falls back from the named input to labels then target then the loss's default") {
   auto none = request({});
   CHECK(target_of(none, LossKind::returned, {"x", "labels"}) == "");
   CHECK(target_of(none, LossKind::mse, {"x", "labels"}) == "labels");
@@ -85,7 +85,7 @@ TEST_CASE("the target is the one named, else labels, else target, else what the 
   CHECK_THROWS_WITH_AS(target_of(named, LossKind::next_token, {"x"}), "unknown target 'z'. Known: x, y", UsageError);
 }
 
-TEST_CASE("integers lie below their bound and come from the seed") {
+TEST_CASE("synthetic integers lie below their bound and depend only on the seed") {
   auto asked = request({"tokens:int64[3,50]<7"});
   Batch a = batch(asked, tokens_model(), LossKind::next_token), b = batch(asked, tokens_model(), LossKind::next_token);
   CHECK(specs(a) == Texts{"tokens:int64[3,50]<7", "mask:none[]"});
@@ -106,12 +106,12 @@ TEST_CASE("--batch and --seq replace the first and the second dimension") {
   CHECK(batch(asked, tokens_model(), LossKind::next_token).tensors[0].sizes() == at::IntArrayRef{2, 9});
 }
 
-TEST_CASE("a spec without a name goes by its position") {
+TEST_CASE("a spec without a name is matched by position") {
   auto asked = request({":float32[4,5]", ":int64[4]<3"});
   CHECK(specs(batch(asked, features_model(), LossKind::cross_entropy)) == Texts{"x:float32[4,5]", "target:int64[4]<3"});
 }
 
-TEST_CASE("made-up floats follow the model's dtype, targets do not") {
+TEST_CASE("synthetic floats have the model's dtype but targets do not") {
   auto asked = request({"x:float32[4,5]", "target:float32[4,3]"});
   asked.training.dtype = "bfloat16";
   Module module = features_model();
@@ -119,7 +119,7 @@ TEST_CASE("made-up floats follow the model's dtype, targets do not") {
   CHECK(specs(batch(asked, module, LossKind::mse)) == Texts{"x:bfloat16[4,5]", "target:float32[4,3]"});
 }
 
-TEST_CASE("a target that nobody describes is made from the model's answer, which leaves no trace") {
+TEST_CASE("an undescribed target is derived from the model's output and this run changes no state") {
   Module module = features_model();
   CHECK(specs(batch(request({"x:float32[4,5]"}), module, LossKind::cross_entropy)) ==
         Texts{"x:float32[4,5]", "target:int64[4]<3"});
@@ -128,7 +128,7 @@ TEST_CASE("a target that nobody describes is made from the model's answer, which
   CHECK(module.attr("calls").toTensor().item<float>() == 0);
 }
 
-TEST_CASE("without any description shapes are guessed from the layer behind the input") {
+TEST_CASE("without a description shapes are guessed from the layer that reads the input") {
   CHECK(specs(batch(request({}), tokens_model(), LossKind::next_token))[0] == "tokens:int64[2,128]<16");
   CHECK(specs(batch(request({}), features_model(), LossKind::mse)) == Texts{"x:float32[8,5]", "target:float32[8,3]"});
   Module images("Model");
@@ -143,7 +143,7 @@ TEST_CASE("without any description shapes are guessed from the layer behind the 
   CHECK(specs(batch(request({}), reshaped, LossKind::mse))[0] == "ids:int64[2,128]<16");
 }
 
-TEST_CASE("an input that cannot be guessed is asked for, with the line to write") {
+TEST_CASE("the error for an input that cannot be guessed shows the line to write") {
   Module module("Model");
   module.define("def forward(self, x):\n    return torch.tanh(x)\n");
   CHECK(refusal(request({}), module, LossKind::mse) ==
@@ -151,7 +151,7 @@ TEST_CASE("an input that cannot be guessed is asked for, with the line to write"
         "'x:float32[8,3,224,224]'");
 }
 
-TEST_CASE("names that the model does not have are refused") {
+TEST_CASE("unknown and surplus and repeated inputs are refused") {
   CHECK(refusal(request({"token:int64[2,3]"}), tokens_model(), LossKind::returned) ==
         "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");
   CHECK(refusal(request({":float32[1,5]", ":float32[1,3]", ":float32[1]"}), features_model(), LossKind::mse) ==
@@ -160,7 +160,7 @@ TEST_CASE("names that the model does not have are refused") {
         "input 'x' is described twice");
 }
 
-TEST_CASE("numbers outside the embedding are refused before they end the process") {
+TEST_CASE("numbers outside the embedding are refused before they crash the process") {
   CHECK(refusal(request({"tokens:int64[2,3]<17"}), tokens_model(), LossKind::next_token) ==
         "input 'tokens:int64[2,3]<17': the embedding it goes into has 16 rows");
 }
@@ -173,7 +173,7 @@ TEST_CASE("next_token without tokens is refused") {
         "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");
 }
 
-TEST_CASE("an input that the model rejects is told with the model's words") {
+TEST_CASE("the error for a rejected input quotes the model's message") {
   std::string text = refusal(request({"x:float32[4,6]"}), features_model(), LossKind::cross_entropy);
   CHECK(text.starts_with("the model rejects x:float32[4,6]: "));
   CHECK(text.find('\n') == std::string::npos);
@@ -191,7 +191,7 @@ class InputsFile {
   std::string path = std::filesystem::temp_directory_path() / ("memtune-inputs-" + std::to_string(::getpid()));
 };
 
-TEST_CASE("a file's tensors are taken as they are, what it lacks comes from specs") {
+TEST_CASE("tensors of an inputs file are used unchanged and missing ones come from specs") {
   InputsFile file(R"({"tokens": {"dtype": "U8", "shape": [1, 2], "data_offsets": [0, 2]}})", "\x03\x05");
   auto asked = request({"mask:float32[1,2]"});
   asked.inputs_file = file.path;
@@ -202,7 +202,7 @@ TEST_CASE("a file's tensors are taken as they are, what it lacks comes from spec
   CHECK(at::equal(made.tensors[0], at::tensor({3, 5}, at::kByte).view({1, 2})));
 }
 
-TEST_CASE("a file's numbers outside the embedding are refused") {
+TEST_CASE("numbers of an inputs file outside the embedding are refused") {
   InputsFile file(R"({"tokens": {"dtype": "U8", "shape": [1, 2], "data_offsets": [0, 2]}})", "\x03\x10");
   auto asked = request({});
   asked.inputs_file = file.path;

@@ -1,5 +1,5 @@
-// People pass whatever lies around: each wrong file must be named for what it is in one line, and a right one must be
-// changed in nothing but what was asked for.
+// Users pass files of every kind. The error for a wrong file must say in one line what it is. A right file must change
+// only as requested.
 #include <ATen/ATen.h>
 #include <caffe2/serialize/inline_container.h>
 #include <doctest/doctest.h>
@@ -59,7 +59,7 @@ LoweringOptions source(const std::string& path, const std::string& dtype = "") {
 
 program::Program load(const std::string& path, const std::string& dtype = "") { return lower(source(path, dtype)); }
 
-// What is said of the file, without its path.
+// The error message for the file, without its path.
 std::string refusal(const std::string& path) {
   try {
     load(path);
@@ -92,7 +92,7 @@ std::string save(const Folder& folder, const Module& module, const std::string& 
   return folder.file(name);
 }
 
-TEST_CASE("a file that is no TorchScript is named for what it is") {
+TEST_CASE("the error for a file that is not TorchScript says what the file is") {
   Folder folder;
   CHECK(refusal(folder.file("none.pt")) == "there is no such file");
   CHECK(refusal(fs::path(folder.file("x")).parent_path()) ==
@@ -105,7 +105,7 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
         "it is a zip archive without TorchScript code" + kHowToSave);
 }
 
-TEST_CASE("a pipe in the place of a model or of a library is refused and not waited for") {
+TEST_CASE("a pipe as a model or a library is refused without waiting for it") {
   Folder folder;
   const std::string pipe = folder.file("pipe");
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
@@ -114,7 +114,7 @@ TEST_CASE("a pipe in the place of a model or of a library is refused and not wai
                        UsageError);
 }
 
-TEST_CASE("a file that was cut off is refused wherever the cut is") {
+TEST_CASE("a truncated file is refused wherever it was cut") {
   Folder folder;
   std::string whole = read(save(folder, tied()));
   for (size_t percent = 1; percent < 100; percent += 7)
@@ -122,17 +122,17 @@ TEST_CASE("a file that was cut off is refused wherever the cut is") {
           "it is damaged or cut off: the archive's directory is missing or makes no sense");
 }
 
-TEST_CASE("a damaged file is loaded or refused in one line") {
+TEST_CASE("a damaged file loads or is refused in one line") {
   Folder folder;
   std::string whole = read(save(folder, tied()));
   for (size_t at = 0; at < whole.size(); at += 61) {
     std::string damaged = whole;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x55);
-    refusal(folder.write("damaged.pt", damaged));  // any answer, but one line and no crash
+    refusal(folder.write("damaged.pt", damaged));  // loads, or fails in one line, but never crashes
   }
 }
 
-TEST_CASE("a model without anything to train is refused") {
+TEST_CASE("a model without trainable parameters or without forward is refused") {
   Folder folder;
   Module constant("Model");
   constant.define("def forward(self, x):\n    return x\n");
@@ -148,7 +148,7 @@ TEST_CASE("a model without anything to train is refused") {
   CHECK(refusal(save(folder, silent)) == "it has no forward method");
 }
 
-TEST_CASE("casting changes floating tensors only and keeps ties, requires_grad and the mode") {
+TEST_CASE("casting changes only floating tensors and keeps ties and requires_grad and the mode") {
   Folder folder;
   Module module = load_module(source(save(folder, tied()), "bfloat16"));
   CHECK((module.attr("weight").toTensor().scalar_type() == at::kBFloat16));
@@ -162,7 +162,7 @@ TEST_CASE("casting changes floating tensors only and keeps ties, requires_grad a
   CHECK_FALSE(module.is_training());
 }
 
-TEST_CASE("without a dtype everything stays as stored") {
+TEST_CASE("without a requested dtype tensors keep the stored one") {
   Folder folder;
   Module module = load_module(source(save(folder, tied())));
   CHECK((module.attr("weight").toTensor().scalar_type() == at::kFloat));
@@ -187,7 +187,7 @@ TEST_CASE("tied parameters are listed once") {
   CHECK((state.object.toObjectRef().getAttr("count").toTensor().scalar_type() == at::kLong));
 }
 
-TEST_CASE("tensors and forward alone make a trace, numbers or further methods a script") {
+TEST_CASE("a model with only tensors and forward is a trace and any other is a script") {
   Folder folder;
   CHECK(load(save(folder, tied())).kind == "traced");
   CHECK(load(save(folder, tied()), "float32").notes.size() == 2);
@@ -203,7 +203,7 @@ TEST_CASE("tensors and forward alone make a trace, numbers or further methods a 
   CHECK(load(save(folder, list)).notes.empty());
 }
 
-TEST_CASE("a profile is built as it says, or in the dtype asked for") {
+TEST_CASE("a profile is built in its own dtype or in the requested one") {
   const char* profile =
       R"({"description": "d", "batch": 2, "sequence": 4, "config": {"model_type": "llama", "torch_dtype": "float16",
     "vocab_size": 16, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2,

@@ -1,5 +1,4 @@
-// What a front end changes on the way: it must not be seen in the answer, and what cannot be done must be told in the
-// model's own words.
+// Changes that a front end makes must not alter the result of a model. An error must use the model's own words.
 #include "core/model/frontend/torchscript/lowering.h"
 
 #include <ATen/ATen.h>
@@ -32,7 +31,7 @@ int count(const program::Body& body, const std::string& name) {
   return found;
 }
 
-TEST_CASE("slices of everything are left out, others are not") {
+TEST_CASE("slices of everything are removed and other slices stay") {
   const Program program = lowered(model("def forward(self, x):\n    return x[:, 1:, :][:, :, ::2]\n"));
   CHECK(count(program.body, "aten::slice") == 2);
   const at::Tensor x = at::arange(24).view({2, 3, 4});
@@ -40,7 +39,7 @@ TEST_CASE("slices of everything are left out, others are not") {
                   x.slice(1, 1, c10::nullopt, 1).slice(2, c10::nullopt, c10::nullopt, 2)));
 }
 
-TEST_CASE("a model's own raise is told with its text and line") {
+TEST_CASE("the error of a model's own raise has its text and line") {
   const Program program =
       lowered(model("def forward(self, x):\n    assert x.dim() == 2, 'two dimensions please'\n    return x\n"));
   CHECK(program::Interpreter(program).run({at::ones({1, 1})}).isTensor());
@@ -52,7 +51,7 @@ TEST_CASE("a model's own raise is told with its text and line") {
   }
 }
 
-TEST_CASE("arguments that are no tensors have the values that were given, or say how to give them") {
+TEST_CASE("arguments other than tensors take the given values or the error shows how to give them") {
   const Module steps =
       model("def forward(self, x, steps: int, twice: bool = False):\n    return x * steps * (2 if twice else 1)\n");
   const auto run = [&](const std::vector<std::string>& given) {
@@ -69,7 +68,7 @@ TEST_CASE("arguments that are no tensors have the values that were given, or say
   refused({"x=3"}, "--input x=3: 'x' is a tensor; say what it is, as in 'x:int64[2,128]<1000'");
 }
 
-TEST_CASE("a list, tuple or dict of tensors is refused with its type and what to export, unless it has a default") {
+TEST_CASE("a list or tuple or dict of tensors without a default is refused with what to export instead") {
   const auto refusal = [](const std::string& type) -> std::string {
     try {
       lowered(model("def forward(self, x, parts: " + type + "):\n    return x\n"));
@@ -98,7 +97,7 @@ Module with_constant(const at::Tensor& constant, const std::string& op) {
   return module;
 }
 
-TEST_CASE("single numbers in arithmetic stay on the CPU, all other constants go to the device") {
+TEST_CASE("single numbers in arithmetic stay on the CPU and other constants go to the device") {
   const auto device_of = [](const at::Tensor& constant, const std::string& op) {
     const Program program = lower_module(with_constant(constant, op), c10::kMeta);
     for (const c10::IValue& value : program.constants)
@@ -110,8 +109,7 @@ TEST_CASE("single numbers in arithmetic stay on the CPU, all other constants go 
   CHECK(device_of(at::full({}, 2.0), "aten::matmul") == c10::kMeta);
 }
 
-TEST_CASE(
-    "a recorded Python number leaves the other operand its type, also one without dimensions, but a tensor does not") {
+TEST_CASE("a recorded number promotes dtypes as a Python number and a recorded tensor as a tensor") {
   const auto type_of = [](const at::Tensor& x, const at::Tensor& constant) {
     return program::Interpreter(lowered(with_constant(constant, "aten::mul"))).run({x}).toTensor().scalar_type();
   };
@@ -129,7 +127,7 @@ TEST_CASE(
   CHECK((type_of(at::ones({}), at::full({1}, 2.5, at::kDouble)) == at::kDouble));
 }
 
-TEST_CASE("a mask that is made of no input is told, one that is given is not") {
+TEST_CASE("a mask that depends on no input gets a note and a given mask does not") {
   const auto note = [&](const std::string& body) {
     return note_on_generated_mask(lowered(model("def forward(self, x, given):\n" + body)));
   };

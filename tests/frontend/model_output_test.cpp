@@ -1,4 +1,4 @@
-// The loss must be computed of the answer that the person means: of whatever shape the answer is.
+// The loss must use the model output that the user means, whatever structure the output has.
 #include "core/model/frontend/model_output.h"
 
 #include <ATen/ATen.h>
@@ -26,7 +26,7 @@ IValue dict(const std::vector<std::pair<std::string, at::Tensor>>& entries) {
 
 double at_first(const at::Tensor& tensor) { return tensor.flatten()[0].item<double>(); }
 
-TEST_CASE("a loss that is computed takes the logits, wherever they are") {
+TEST_CASE("a computed loss finds the logits in any structure of the output") {
   const auto first = [](const IValue& answer) { return at_first(choose(answer, LossKind::cross_entropy, "")); };
   CHECK(first(kLogits) == 1);
   CHECK(first(tuple({kNumber, kLogits})) == 1);
@@ -36,7 +36,7 @@ TEST_CASE("a loss that is computed takes the logits, wherever they are") {
   CHECK(first(tuple({dict({{"logits", kLogits}}), kOther})) == 1);
 }
 
-TEST_CASE("a loss that the model returns is its entry, its only number, or the sum of all") {
+TEST_CASE("a returned loss is the loss entry or the only number or the sum of all numbers") {
   const auto loss = [](const IValue& answer) { return at_first(choose(answer, LossKind::returned, "")); };
   CHECK(loss(tuple({kLogits, kNumber})) == 5);
   CHECK(loss(dict({{"a", kNumber}, {"loss", at::full({}, 7.0)}})) == 7);
@@ -44,7 +44,7 @@ TEST_CASE("a loss that the model returns is its entry, its only number, or the s
   CHECK(loss(tuple({dict({{"boxes", kNumber}, {"classes", kNumber}}), c10::List<at::Tensor>({kLogits})})) == 10);
 }
 
-TEST_CASE("a part is taken by its name or its number, and what is not there is refused with what is") {
+TEST_CASE("a part is chosen by its name or number and the error for an unknown part lists the parts") {
   const IValue answer = tuple({kLogits, dict({{"a.b", kOther}, {"c", kNumber}})});
   CHECK(at_first(choose(answer, LossKind::mse, "1.a.b")) == 2);
   CHECK(at_first(choose(answer, LossKind::mse, "0")) == 1);
@@ -76,7 +76,7 @@ double trained(const std::string& answer, LossKind loss, const std::string& outp
   return train(answer, loss, output).loss;
 }
 
-TEST_CASE("a program's answer is chosen the same way before it has run") {
+TEST_CASE("the part of a program's output is chosen in the same way before it runs") {
   CHECK(trained("(x * 2, x.mean())", LossKind::returned) == 1);
   CHECK(trained("(x.mean(), x * 2)", LossKind::mse) == 4);
   CHECK(trained("(x, x * 3)", LossKind::mse, "1") == 9);
@@ -90,7 +90,7 @@ TEST_CASE("a program's answer is chosen the same way before it has run") {
   CHECK_THROWS_AS(trained("(x, x)", LossKind::mse, "2"), UsageError);
 }
 
-TEST_CASE("a part that was taken among several is noted as a guess, one that had no rival is not") {
+TEST_CASE("a part chosen among several candidates gets a note that it is a guess") {
   const auto note = [](const std::string& answer, LossKind loss, const std::string& output = "") {
     return train(answer, loss, output).note;
   };

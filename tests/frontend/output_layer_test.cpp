@@ -1,4 +1,5 @@
-// A loss that makes the logits itself takes ops out of a model: the right ones, and only where nobody else needs them.
+// A loss that computes the logits itself removes ops from the model. It must remove the right ones, and only if no
+// other op reads their results.
 #include "core/model/frontend/output_layer.h"
 
 #include <ATen/ATen.h>
@@ -16,7 +17,7 @@ namespace {
 using Kind = LossImplementation::Kind;
 using program::Program;
 
-// Two linear layers; `finish` says what becomes of the second one's output.
+// An embedding and a linear layer. `finish` adds the ops after the linear layer.
 struct Model {
   Program program;
   at::Tensor table, weight;
@@ -32,7 +33,7 @@ struct Model {
     const Value y = emit.op("aten::linear", "", {x, emit.parameter("head.weight", weight)});
     emit.answer(finish(emit, y));
   }
-  // Loss and gradients.
+  // Returns loss and gradients.
   std::vector<at::Tensor> train(const LossImplementation& how, LossKind loss = LossKind::causal_lm) const {
     const at::Tensor ids = at::arange(15).remainder(13).view({3, 5});
     const Program trained = with_loss(program, loss, "input_ids", "", how);
@@ -55,7 +56,7 @@ void check_same(const Model& model, LossKind loss) {
   }
 }
 
-TEST_CASE("a chunked and a fused loss have the plain loss's values, whatever lies between it and the layer") {
+TEST_CASE("chunked and fused losses equal the plain loss with any ops between them and the layer") {
   const Model straight(itself);
   check_same(straight, LossKind::causal_lm);
   check_same(straight, LossKind::next_token);
@@ -66,7 +67,7 @@ TEST_CASE("a chunked and a fused loss have the plain loss's values, whatever lie
              LossKind::causal_lm);
 }
 
-TEST_CASE("the layer's ops are gone, and the loss is one op") {
+TEST_CASE("a fused loss replaces the ops of the output layer by one op") {
   const Model model([](Emitter& emit, Value y) { return emit.op("aten::div", "Scalar", {y, 3.0}); });
   const Program program = with_loss(model.program, LossKind::causal_lm, "input_ids", "", {Kind::fused, 0});
   std::vector<std::string> names;
@@ -81,7 +82,7 @@ void check_refused(const Model& model, const char* reason, LossKind loss = LossK
   if (loss == LossKind::causal_lm) CHECK_NOTHROW(model.train({}, loss));
 }
 
-TEST_CASE("where the loss cannot take the layer over it says why") {
+TEST_CASE("the error says why a loss cannot take over the output layer") {
   check_refused(Model([](Emitter& emit, Value y) {
                   return emit.op("aten::softmax", "int", {y, -1});
                 }),
@@ -97,7 +98,7 @@ TEST_CASE("where the loss cannot take the layer over it says why") {
   check_refused(Model(itself), "are of --loss next_token and causal_lm, not cross_entropy", LossKind::cross_entropy);
 }
 
-TEST_CASE("logits that something else reads stay") {
+TEST_CASE("logits that another op reads cannot be taken over by a loss") {
   const Model model([](Emitter& emit, Value y) {
     emit.op("aten::mean", "", {y});
     return y;

@@ -1,5 +1,5 @@
-// Weights in few bits over programs of every form: that the bits are those of bitsandbytes is checked in
-// tests/models/check_adapters.py; here which weights are packed, and that none stays whole.
+// Tests which weights are quantized in programs of every form, and that no whole weight stays in memory.
+// tests/models/check_adapters.py compares the bits with bitsandbytes.
 #include "core/model/frontend/adapter/quantizer.h"
 
 #include <ATen/ATen.h>
@@ -66,7 +66,7 @@ torch::jit::Module linear_module(const char* forward) {
 
 }  // namespace
 
-TEST_CASE("all linear layers of a config but the head are packed, under the names of bitsandbytes") {
+TEST_CASE("all linear layers of a config except the head are quantized under bitsandbytes names") {
   const Folder folder;
   const Program plain = folder.lowered(""), program = folder.lowered("4bit");
   const std::string name = "model.layers.1.mlp.up_proj.weight";
@@ -80,7 +80,7 @@ TEST_CASE("all linear layers of a config but the head are packed, under the name
   CHECK(count(program, "aten::linear") == 2 * 7 * 2 + 1);
 }
 
-TEST_CASE("while a config is read no more than two weights are whole") {
+TEST_CASE("at most two weights are whole while a config is read") {
   std::string config = kConfig;
   config.replace(config.find("64,"), 3, "512,").replace(config.find("128,"), 4, "2048,");
   const Folder folder(config);
@@ -90,19 +90,19 @@ TEST_CASE("while a config is read no more than two weights are whole") {
   const Program program = folder.lowered("4bit");
   const int64_t held = device.memory().allocated - before, peak = device.memory().peak_allocated - before;
   const int64_t largest = 2048 * 512 * 2, all = 2 * (3 * largest + 4 * 512 * 512 * 2);
-  const int64_t noise = int64_t{1048573} * (4 + 2);  // of which made-up weights are
+  const int64_t noise = int64_t{1048573} * (4 + 2);  // the random numbers that synthetic weights repeat
   CHECK(held < all / 2);
   CHECK(peak - held < noise + 2 * largest);
 }
 
-TEST_CASE("magnitudes stay in float32 without double quantization") {
+TEST_CASE("absmax stays in float32 without double quantization") {
   const Program program = Folder().lowered("4bit-single");
   const std::string name = "model.layers.0.self_attn.q_proj.weight";
   CHECK((parameter(program, name + ".absmax").scalar_type() == at::kFloat));
   CHECK_FALSE(parameter(program, name + ".nested_absmax").defined());
 }
 
-TEST_CASE("in eight bits each layer has its numbers and its rows' magnitudes, under the names of bitsandbytes") {
+TEST_CASE("each layer in 8 bits has its numbers and an absmax per row under bitsandbytes names") {
   const Folder folder;
   const Program plain = folder.lowered(""), program = folder.lowered("8bit");
   const std::string module = "model.layers.1.mlp.up_proj.";
@@ -113,7 +113,7 @@ TEST_CASE("in eight bits each layer has its numbers and its rows' magnitudes, un
   CHECK(count(program, "memtune::linear_8bit") == 2 * 7);
 }
 
-TEST_CASE("of gpt2 the transposed layers are turned round before they are packed") {
+TEST_CASE("transposed layers of gpt2 are transposed back before they are quantized") {
   const Folder folder(
       R"({"model_type": "gpt2", "vocab_size": 50, "n_embd": 64, "n_inner": 128, "n_layer": 2, "n_head": 2,
     "n_positions": 16, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"})");
@@ -126,7 +126,7 @@ TEST_CASE("of gpt2 the transposed layers are turned round before they are packed
   CHECK(count(program, "memtune::linear_4bit") == 2 * 4);
 }
 
-TEST_CASE("in a TorchScript model the weight is gone, a layer that runs twice is packed once") {
+TEST_CASE("a TorchScript layer that runs twice is quantized once and its whole weight is freed") {
   const torch::jit::Module module =
       linear_module("def forward(self, x):\n    return self.head.forward(self.fc.forward(self.fc.forward(x)))\n");
   const at::Tensor weight = module.attr("fc").toModule().attr("weight").toTensor();
@@ -134,7 +134,7 @@ TEST_CASE("in a TorchScript model the weight is gone, a layer that runs twice is
   Program program = lower_module(module, c10::kCPU);
   quantize(program, "4bit-single");
   CHECK(count(program, "memtune::linear_4bit") == 2);
-  CHECK(program.state.parameters.size() == 3);  // weight, its magnitudes, the head's
+  CHECK(program.state.parameters.size() == 3);  // the weight, its absmax and the head's weight
   CHECK((module.attr("fc").toModule().attr("weight").toTensor().scalar_type() == at::kByte));
   const at::Tensor x = at::randn({2, 64}), whole = quantized::unpack_nf4(packed, {64, 64}, at::kFloat);
   const Program runs = with_loss(program, LossKind::none, "");
@@ -143,7 +143,7 @@ TEST_CASE("in a TorchScript model the weight is gone, a layer that runs twice is
                   at::linear(at::linear(at::linear(x, whole), whole), head)));
 }
 
-TEST_CASE("a weight that another op reads stays whole, and a model with no other is refused") {
+TEST_CASE("a weight that another op reads stays whole and a model with no other weight is refused") {
   Program program = lower_module(
       linear_module("def forward(self, x):\n    return self.head.forward(self.fc.forward(x)) + self.fc.weight.sum()\n"),
       c10::kCPU);

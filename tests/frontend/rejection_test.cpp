@@ -1,5 +1,5 @@
-// What a model says when it cannot run its inputs is LibTorch's; what may be at fault besides is told only where it may
-// be.
+// The error for rejected inputs has LibTorch's message. A hint at another cause is added only if that cause is
+// possible.
 #include "core/model/frontend/rejection.h"
 
 #include <c10/util/Exception.h>
@@ -24,7 +24,7 @@ std::string said(const plan::TrainingSettings& training, const std::string& kind
 
 bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("a trace that was cast against what it recorded says in which dtype to record it") {
+TEST_CASE("the error for a trace in another dtype says in which dtype to record it") {
   plan::TrainingSettings cast, autocast, none;
   cast.dtype = "bfloat16";
   autocast.autocast = "float16";
@@ -43,7 +43,7 @@ TEST_CASE("a trace that was cast against what it recorded says in which dtype to
       holds(said(cast, "traced", "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x4)"), "the trace keeps"));
 }
 
-TEST_CASE("a trace that --batch or --seq sized says that it may keep other sizes") {
+TEST_CASE("the error for a trace with --batch or --seq says that a trace may keep its sizes") {
   const char* const why = "Expected input batch_size (4) to match target batch_size (2).";
   plan::TrainingSettings batch, sequence;
   batch.batch = 4;
@@ -63,7 +63,7 @@ void reject(const Thrown& thrown) try {
   rethrow_as_rejection({}, "scripted", {}, "aten::linear");
 }
 
-TEST_CASE("what the model throws is a rejection, and memory that ran out and our own errors are none of its doing") {
+TEST_CASE("exceptions of the model are rejections but out-of-memory errors stay what they are") {
   CHECK_THROWS_WITH_AS(reject(std::runtime_error("out of range")), "the model rejects : out of range (aten::linear)",
                        UsageError);
   CHECK_THROWS_WITH_AS(reject(program::ModelRaisedError("ValueError: no")), doctest::Contains("the model rejects"),
@@ -73,7 +73,7 @@ TEST_CASE("what the model throws is a rejection, and memory that ran out and our
   CHECK_THROWS_AS(reject(c10::OutOfMemoryError({__func__, __FILE__, __LINE__}, "device")), c10::OutOfMemoryError);
 }
 
-TEST_CASE("an input that was guessed is named with the flag that says what it is, a given one is not") {
+TEST_CASE("the error names a guessed input with the flag that describes it but no given input") {
   const std::string shape = "mat1 and mat2 shapes cannot be multiplied (8x3 and 4x4)";
   CHECK(holds(said({}, "scripted", shape.c_str(), {"x:float32[8,3]"}),
               "; x:float32[8,3] is a guess: say what it is with --input 'x:float32[8,3]'"));

@@ -1,5 +1,5 @@
-// Decoders out of a config.json: that their bits are Python's is checked in tests/models/check_transformers.py; here
-// what is refused, and where weights come from.
+// Tests which decoders of a config.json are refused, and where weights come from. tests/models/check_transformers.py
+// compares the bits with Python.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -31,7 +31,7 @@ struct Place : test::ScratchFolder {
     result.seed = seed;
     return result;
   }
-  // One tensor of zeros.
+  // Writes one tensor of zeros.
   void write_weights(const std::string& name, std::vector<int64_t> shape) const {
     write_weights({{name, safetensors::Dtype::f32, std::move(shape)}});
   }
@@ -49,7 +49,7 @@ at::Tensor parameter(const program::Program& program, const std::string& name) {
   return {};
 }
 
-TEST_CASE("weights are made up by the seed where no file holds them") {
+TEST_CASE("weights are drawn from the seed if no file holds them") {
   const Place place;
   const char* const name = "model.layers.1.mlp.up_proj.weight";
   const at::Tensor once = parameter(lower(place.source(1)), name);
@@ -61,7 +61,7 @@ TEST_CASE("weights are made up by the seed where no file holds them") {
   CHECK(at::equal(parameter(lower(place.source(1)), "model.norm.weight"), at::ones({16})));
 }
 
-TEST_CASE("weights follow the dtype that is asked for, and their modules have the names of transformers") {
+TEST_CASE("weights have the requested dtype and modules have the names of transformers") {
   const Place place;
   LoweringOptions source = place.source();
   source.dtype = "bfloat16";
@@ -73,14 +73,14 @@ TEST_CASE("weights follow the dtype that is asked for, and their modules have th
   CHECK(found);
 }
 
-TEST_CASE("the tables of embeddings are those parameters that embeddings read") {
+TEST_CASE("embedding tables are the parameters that embedding ops read") {
   const Place place;
   const program::Program program = lower(place.source());
   const at::Tensor table = parameter(program, "model.embed_tokens.weight");
   CHECK((program::embedding_tables(program) == std::unordered_set<const void*>{table.unsafeGetTensorImpl()}));
 }
 
-TEST_CASE("a config that is silent about the dtype has that of the first floating weight by name") {
+TEST_CASE("without a dtype in the config the first floating weight by name decides") {
   const Place place;
   std::vector<safetensors::TensorSpec> specs = {{"a counter", safetensors::Dtype::i64, {2}}};
   for (const auto& [name, tensor] : lower(place.source()).state.parameters)
@@ -96,7 +96,7 @@ TEST_CASE("a config that is silent about the dtype has that of the first floatin
   CHECK((type_of(source) == at::kFloat));
 }
 
-TEST_CASE("a weight that the files do not have, or have in another shape, is named") {
+TEST_CASE("the error names a weight that is missing or has another shape") {
   const Place place;
   place.write_weights("other", {2});
   CHECK_THROWS_WITH_AS(lower(place.source()),
@@ -107,7 +107,7 @@ TEST_CASE("a weight that the files do not have, or have in another shape, is nam
       "'model.embed_tokens.weight' of the model's safetensors files is [50, 15], by its config [50, 16]", UsageError);
 }
 
-TEST_CASE("weights may have been saved without the head, and experts one by one") {
+TEST_CASE("weights saved without the head and experts saved one by one are found") {
   const Place place;
   place.write_weights("embed_tokens.weight", {50, 15});
   CHECK_THROWS_WITH_AS(
@@ -141,7 +141,7 @@ TEST_CASE("a sequence that fills the sliding window is refused") {
                        UsageError);
 }
 
-// The kernel is CUDA's alone; what it is given, a CPU tells.
+// Only CUDA has the kernel, but its arguments can be checked on a CPU.
 LoweringOptions flash(const Place& place) {
   LoweringOptions source = place.source();
   source.attention = "flash-varlen";
@@ -165,7 +165,7 @@ const program::Op* op_of(const program::Program& program, const std::string& nam
   return nullptr;
 }
 
-TEST_CASE("flash-varlen takes where documents end, the longest one, and a window without the query itself") {
+TEST_CASE("flash-varlen gets the document ends and the longest length and a window without the query") {
   const Place place;
   const program::Program model = lower(flash(place));
   const Batch batch = make_batch(packed_request(flash(place)), LossKind::causal_lm, model, c10::kCPU);
@@ -185,10 +185,10 @@ TEST_CASE("flash-varlen takes where documents end, the longest one, and a window
   CHECK(argument(11).toInt() == 7);
   CHECK(op->random);
   CHECK((op->op_class == plan::OpClass::attention));
-  CHECK(op_of(model, "aten::cumsum") == nullptr);  // no mask is made
+  CHECK(op_of(model, "aten::cumsum") == nullptr);  // there is no mask
 }
 
-TEST_CASE("what flash-varlen has no kernel for is refused") {
+TEST_CASE("configurations that flash-varlen has no kernel for are refused") {
   const Place place;
   const auto check = [&](const LoweringOptions& source, const char* what) {
     CHECK_THROWS_WITH_AS(lower(source), doctest::Contains(what), UsageError);
@@ -206,7 +206,7 @@ TEST_CASE("what flash-varlen has no kernel for is refused") {
   check(flash(place), "--attention flash-varlen takes heads of 8, 16 and so on to 256 numbers, not of 12");
 }
 
-TEST_CASE("padded rows have a mask, and labels that do not count there") {
+TEST_CASE("padded rows have a mask and labels that are ignored at padding") {
   const Place place;
   LoweringOptions source = place.source();
   source.padded = true;
@@ -226,7 +226,7 @@ TEST_CASE("padded rows have a mask, and labels that do not count there") {
   CHECK_THROWS_WITH_AS(lower(source), doctest::Contains("--pack and an attention_mask exclude each other"), UsageError);
 }
 
-TEST_CASE("a mask that masks nothing is refused, for without one attention is another") {
+TEST_CASE("a mask without padding is refused because attention without a mask differs") {
   const Place place;
   LoweringOptions source = place.source();
   source.padded = true;

@@ -1,4 +1,4 @@
-// A model's file is a program: what it may not do is refused before any of it runs.
+// A model file is a program. Forbidden operators are refused before any of its code runs.
 #include <doctest/doctest.h>
 #include <torch/csrc/jit/api/compilation_unit.h>
 #include <torch/csrc/jit/api/module.h>
@@ -18,7 +18,7 @@ struct Bench {
   test::ScratchFolder folder;
   std::string target = (folder.path / "written").string(), path = (folder.path / "model.pt").string();
 
-  // A linear layer whose class has `code` as well.
+  // Saves a linear layer whose class also has `code`.
   void save(const std::string& code, bool with_part = false) {
     torch::jit::Module model("Model");
     model.register_parameter("weight", at::ones({4, 4}).set_requires_grad(true), false);
@@ -55,7 +55,7 @@ std::string writes(const std::string& target) { return "torch.save(self.weight, 
 
 }  // namespace
 
-TEST_CASE("a model that writes a file in forward is refused by the operator's name, and runs for who trusts it") {
+TEST_CASE("a model that writes a file in forward is refused by operator name unless it is trusted") {
   Bench bench;
   bench.save("def forward(self, x):\n  " + writes(bench.target) + "\n  return torch.matmul(x, self.weight)\n");
   CHECK(bench.refusal() == "cannot use the model '" + bench.path +
@@ -63,10 +63,10 @@ TEST_CASE("a model that writes a file in forward is refused by the operator's na
                                "network): if you trust its author, --trust-model runs it");
   CHECK_FALSE(std::filesystem::exists(bench.target));
   CHECK_NOTHROW(bench.lower(true));
-  CHECK(bench.refusal().find("aten::save") != std::string::npos);  // trust ends with the load
+  CHECK(bench.refusal().find("aten::save") != std::string::npos);  // trust holds for one load
 }
 
-TEST_CASE("what loading itself would run is refused before it runs") {
+TEST_CASE("code that loading itself would run is refused before it runs") {
   Bench bench;
   bench.save(
       "def __getstate__(self):\n  return self.weight\ndef __setstate__(self, state: Tensor):\n  torch.save(state, '" +
@@ -78,10 +78,10 @@ TEST_CASE("what loading itself would run is refused before it runs") {
     bench.lower(true);
   } catch (const Error&) {
   }
-  CHECK(std::filesystem::exists(bench.target));  // it would have
+  CHECK(std::filesystem::exists(bench.target));  // a trusted load runs the code
 }
 
-TEST_CASE("other methods, parts of the model and reading are refused as well") {
+TEST_CASE("other methods and submodules and file reads are refused as well") {
   Bench bench;
   bench.save("def helper(self, x):\n  " + writes(bench.target) + "\n  return x\n");
   CHECK(bench.refusal().find("aten::save") != std::string::npos);
@@ -97,7 +97,7 @@ TEST_CASE("a model that only computes needs no trust") {
   CHECK(bench.refusal() == "");
 }
 
-TEST_CASE("the table names files, processes and the network, and no arithmetic") {
+TEST_CASE("operators for files and processes and the network are listed but no arithmetic") {
   for (const char* op : {"aten::from_file", "aten::save", "prim::rpc_async", "c10d::send",
                          "_c10d_functional::all_reduce", "symm_mem::nvshmem_put", "inductor::_reinterpret_tensor"})
     CHECK(model::reaches_outside(op));
@@ -105,13 +105,13 @@ TEST_CASE("the table names files, processes and the network, and no arithmetic")
     CHECK_FALSE(model::reaches_outside(op));
 }
 
-TEST_CASE("an archive that says it becomes far more than it is, is refused before it is unpacked") {
+TEST_CASE("an archive with a huge declared size is refused before it is unpacked") {
   Bench bench;
   bench.save("def helper(self, x):\n  return x\n");
   std::string bytes = test::slurp(bench.path);
   const size_t entry = bytes.find("PK\1\2");
   REQUIRE(entry != std::string::npos);
-  bytes.replace(entry + 24, 4, "\xF0\xFF\xFF\xFF", 4);  // its unpacked size
+  bytes.replace(entry + 24, 4, "\xF0\xFF\xFF\xFF", 4);  // its declared unpacked size
   std::ofstream(bench.path, std::ios::binary) << bytes;
   CHECK(bench.refusal().find(" unpack to 4") != std::string::npos);
 }

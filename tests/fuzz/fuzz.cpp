@@ -1,9 +1,9 @@
-// Everything that memtune parses, in the hands of libFuzzer:
+// All parsers of memtune as libFuzzer targets:
 //
 //   memtune-fuzz --parser=NAME [libFuzzer's options] [CORPUS]
 //
-// What a parser takes goes on to what reads it afterwards. Errors of memtune's own are right answers; whatever else
-// leaves a parser, and what a sanitizer sees, is a fault.
+// Whatever a parser accepts is passed to the code that reads it next. An Error of memtune is a correct result. Any
+// other exception and any report of a sanitizer is a bug.
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -90,7 +90,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A file whose content is the input, in memory.
+// Files in a folder in memory, with the input as content.
 class InputFolder {
  public:
   InputFolder() {
@@ -137,7 +137,7 @@ void print_all(const report::Report& report) {
       }
 }
 
-// As of several ranks, of several rounds, and beside itself.
+// As several ranks, as several rounds, and compared with itself.
 void use(const result::Measurement& measurement) {
   const std::vector<result::Measurement> ranks(3, measurement);
   const result::Measurement all = result::merge_ranks(ranks);
@@ -178,7 +178,7 @@ void use(const trace::Trace& trace, const result::Measurement& measurement) {
   findings::find(trace, measurement, nullptr);
 }
 
-// The checksums are made right, so that what is behind them is reached.
+// Corrects the checksums, so that the code after them is reached.
 std::string with_right_checks(std::string trace) {
   constexpr size_t kHead = 8, kRecordHead = 8;
   for (size_t at = kHead; at + kRecordHead < trace.size();) {
@@ -201,7 +201,7 @@ result::TrialRow small_row() {
   return row;
 }
 
-// As it is, of a trial in a report, and as one of two ranks', the other with another clock.
+// Reads the trace alone, as a trial of a report, and as one of two ranks whose clocks differ.
 void read_trace(const std::string& input) {
   const std::string whole = with_right_checks(input);
   const fs::path path = folder().file("trace", whole);
@@ -286,7 +286,7 @@ void read_pt2_archive(const std::string& input) {
   model::read_pt2_program(model::Pt2Archive(folder().file("model.pt2", input)));
 }
 
-// What is taken is written as it was read, and a plan can be played on it.
+// Accepted costs must be written as they were read, and must allow the simulation of a plan.
 void read_costs(const std::string& input) {
   const auto costs = parse_json(input).get<plan::StepCosts>();
   if (json(costs).get<plan::StepCosts>() != costs) std::abort();
@@ -350,17 +350,17 @@ void read_measurement(const std::string& input) {
   print_all(report);
 }
 
-// Each line with its right checksum, but those that begin with '!'.
+// Adds the correct checksum to each line except those that begin with '!'.
 void read_journal(const std::string& input) {
   std::string text;
   for (const std::string& line : split(input, '\n'))
     text += line.starts_with('!') ? line.substr(1) + "\n" : hash_hex(line).substr(0, 16) + " " + line + "\n";
   const fs::path path = folder().file("journal", text);
   const size_t known = sweep::Journal(path).size();
-  if (sweep::Journal(path).size() != known) std::abort();  // what was read and mended reads the same again
+  if (sweep::Journal(path).size() != known) std::abort();  // a repaired journal must read the same again
 }
 
-// With its right checksum.
+// Adds the correct checksum.
 void read_manifest(const std::string& input) {
   json value = parse_json(input);
   if (value.is_object()) {
@@ -412,7 +412,7 @@ void read_frames(const std::string& input) {
   if (reader.answer()) std::visit([](const auto& answer) { use(answer); }, *reader.answer());
 }
 
-// The directory of the gradients, behind 48 bytes of them.
+// The input is the directory of the gradients, after 48 bytes of gradients.
 void read_reference(const std::string& input) {
   constexpr char kMagic[] = "MTREFER3";
   const uint64_t head[] = {plan::kFirstGradient + 48, hash64(input.data(), input.size(), 0)};
@@ -436,7 +436,7 @@ void read_request(const std::string& input) {
   if (json(written.get<plan::TrialRequest>()) != written) std::abort();
 }
 
-// What was put is there, and taken out it is gone, whatever a person's configuration looks like.
+// A written key must be read back, and a removed key must be gone, in any user config.
 void read_yaml_text(const std::string& text) {
   const std::vector<std::string> path = {"a", "b"};
   const std::string put = trainer::put_in_yaml(text, path, json(7), "x");
@@ -446,7 +446,7 @@ void read_yaml_text(const std::string& text) {
   if (parse_json(trainer::put_in_flow(text, path, json(7), true)).at("a").at("b") != json(7)) std::abort();
 }
 
-// Likewise of TOML.
+// The same for TOML.
 void read_toml_text(const std::string& text) {
   const std::vector<std::string> path = {"a", "b"};
   const std::string put = trainer::put_in_toml(text, path, json(7), "x");
@@ -454,13 +454,13 @@ void read_toml_text(const std::string& text) {
   if (trainer::read_toml(trainer::put_in_toml(put, path, std::nullopt, "x"), path, "x")) std::abort();
 }
 
-// A file of a run's folder: what is read is written so that it is read as the same.
+// A file of a run folder. What is read must be written so that it reads the same again.
 void read_python_plan(const std::string& text) {
   const std::string written = trainer::to_python(trainer::read_python_data(text));
   if (trainer::to_python(trainer::read_python_data("\n" + written)) != written) std::abort();
 }
 
-// As far from 0 as a trace may go.
+// Uses the largest times that a trace allows.
 std::string traced_copies() {
   trace::Trace trace;
   trace.tracks = {{trace::TrackRole::copy_out, 7, 0}};
@@ -472,7 +472,7 @@ std::string traced_copies() {
   return read_file(path);
 }
 
-// What a hostile or killed process left, of one rank and of a second one behind a form feed, as it came in.
+// Records of a hostile or killed process while they grow. A form feed separates those of a second rank.
 void read_records(const std::string& input) {
   const size_t second = std::min(input.find('\f'), input.size()), half = second / 2;
   const fs::path records = folder().path() / "records";
@@ -500,8 +500,8 @@ void read_records(const std::string& input) {
   print_all(report);
 }
 
-// A person's config, and behind "%%" the words of the command, a line each: what a choice sets is set, in a config that
-// is read again.
+// A user's config and, after "%%", the arguments of the command, one per line. A choice must set its keys in a config
+// that can be read again.
 void read_own_config(const std::string& input) {
   static const trainer::TrainerProfile yaml = trainer::read_space_profile("trl"),
                                        json = trainer::read_space_profile("deepspeed");
@@ -522,7 +522,7 @@ void read_own_config(const std::string& input) {
       }
 }
 
-// A config of any form, checked and written into.
+// Checks a config of any format and writes keys to it.
 void check_config(const std::string& text) {
   const bool json = text.starts_with('{'), toml = !json && text.find(" = ") != std::string::npos;
   const std::string name = json ? "x.json" : toml ? "x.toml" : "x.yaml";
@@ -537,7 +537,7 @@ void check_config(const std::string& text) {
   toml ? check("torchtitan", old) : check("axolotl", {});
 }
 
-// Lines of an environment. Whatever it says, a launch that is read has its rank among its ranks.
+// Lines of an environment. An accepted launch must have a rank below its size.
 void read_environment(const std::string& input) {
   launch::Environment environment;
   for (const std::string& line : split(input, '\n')) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs every parser under libFuzzer, several at a time; seeds are made from tests/data.
+"""Runs every parser under libFuzzer, several at a time, with seeds from tests/data.
 
     run.py MEMTUNE_FUZZ [--runs N] [--seconds N] [--jobs N] [--corpus FOLDER] [PARSER...]
 
-Exit code 1: a fault was found; the input lies in the corpus folder under crash-..., and is told.
+Exit code 1: a fault was found. It is printed, and its input is in the corpus folder as crash-....
 """
 import argparse
 import concurrent.futures
@@ -19,7 +19,7 @@ import time
 import zipfile
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "data", "h200")
-LEAST = 1000  # executions, in whatever time
+LEAST = 1000  # executions, without a time limit
 PROFILES = os.path.join(DATA, "..", "..", "..", "profiles")
 ORIGIN = dict.fromkeys(["written", "command", "model", "memtune", "torch", "driver", "machine"], "o")
 
@@ -30,7 +30,7 @@ def read(path):
 
 
 def read_all(*pattern):
-    """Files that a parser's corpus begins with: none would leave the parser without what it takes."""
+    """The first files of a parser's corpus. Without a valid file the parser would hardly be tested."""
     paths = sorted(glob.glob(os.path.join(*pattern)))
     if not paths:
         sys.exit(f"no seeds: {os.path.join(*pattern)} is no file")
@@ -52,7 +52,7 @@ def archive(names, contents=None):
 
 
 def trace():
-    """Two copies and a step, small enough that each of their numbers is mutated; the program makes the checks right."""
+    """Two copies and a step, small enough that every number is mutated. The fuzzing program corrects the checksums."""
     record = lambda kind, payload: struct.pack("<IIB", len(payload) + 1, 0, kind) + payload
     event = lambda kind, start, size: struct.pack("<BIIqqqQIBBiB", kind, 0, 0, start, start + 9, size, 0, 0xFFFFFFFF, kind == 7, 0, -1, 0)
     header = {"version": 4, "origin": ORIGIN, "strategy": "none", "device": "d", "budget_bytes": 9, "lost_records": 1, "start_ns": 5,
@@ -65,7 +65,7 @@ def trace():
 
 
 def exported():
-    """A small model.json of torch.export, and a config of its weights."""
+    """A small model.json of torch.export, and the config of its weights."""
     meta = {"dtype": 7, "requires_grad": True, "layout": 7, "storage_offset": {"as_int": 0}, "device": {"type": "cpu"},
             "sizes": [{"as_int": 3}, {"as_int": 4}], "strides": [{"as_int": 4}, {"as_int": 1}]}
     symbol = {"as_expr": {"expr_str": "Symbol('s0')", "hint": {"as_int": 2}}}
@@ -91,7 +91,7 @@ def exported():
 
 
 def seeds():
-    """Texts by parser."""
+    """The texts for each parser."""
     sweep = json.loads(read(os.path.join(DATA, "sweep.json")))
     measurements = [json.loads(text) for text in read_all(DATA, "trials/*/measurement.json")]
     facts = {**sweep["facts"], "ops": [op(i, "aten::linear", i // 2) for i in range(4)],
@@ -188,7 +188,7 @@ def seeds():
                                                            [1, 2, 0.5, 18, 9, 0, [0], [1, 2], [0], [0, 1]]]},
              "saved": {"columns": ["value", "run"], "rows": [[0, 1], [1, 1]]},
              "moments": {"columns": [*"abcdef"], "rows": [[0, 1, 1, 1, 18, 20], [1, 1, 0, 0, 18, 18], [0, 0, 1, 1, 9, 9]]}}
-    large = json.loads(json.dumps(costs))  # values in blocks of the allocator's own
+    large = json.loads(json.dumps(costs))  # large activations get their own block of the allocator
     for table, bytes_at in (("values", [2]), ("runs", [3, 4]), ("moments", [4, 5])):
         for row in large[table]["rows"]:
             for i in bytes_at:
@@ -248,7 +248,7 @@ def seeds():
 
 
 def parsers_of(program):
-    """Those that the program has; it names them when it is asked for another."""
+    """Parsers of the program. It lists them if it gets an unknown name."""
     done = subprocess.run([program, "--parser=?"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     return set(done.stdout.split())
 
@@ -261,7 +261,7 @@ def write_seeds(folder, texts):
 
 
 def fuzz(program, parser, texts, corpus, runs, seconds):
-    """(executions, what is wrong). LEAST executions take their time; more follow as `seconds` have room for them."""
+    """Returns (executions, fault). LEAST executions have no time limit. More follow within `seconds`."""
     if not any(texts):
         return 0, "it has no seeds"
     folder = os.path.join(corpus, parser)
@@ -279,7 +279,7 @@ def fuzz(program, parser, texts, corpus, runs, seconds):
 
 
 def execute(program, parser, folder, runs, seconds, seed):
-    """(executions, what is wrong) of one process, which executes the corpus first; seconds 0: no limit."""
+    """Returns (executions, fault) of one process, which executes the corpus first. seconds 0: no limit."""
     command = [program, f"--parser={parser}", folder, f"-runs={runs}", f"-max_total_time={seconds}", f"-seed={seed}",
                "-timeout=10", "-rss_limit_mb=2048", "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={folder}/../{parser}-", "-verbosity=0"]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", check=False)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Does run.py fail where a parser was not fuzzed? With programs that only look like the fuzzer.
+"""Tests that run.py fails if a parser was not fuzzed, with scripts in place of the fuzzer.
 
     run_test.py RUN.PY
 """
@@ -23,7 +23,7 @@ def parsers():
 
 class Runner(unittest.TestCase):
     def run_with(self, script, names=None, arguments=("words",), runs="5"):
-        """Of a program that names its parsers and then does as the script says."""
+        """Exit code and output of run.py, with a program that lists its parsers and then runs the script."""
         with tempfile.TemporaryDirectory() as folder:
             program = os.path.join(folder, "fuzzer")
             with open(program, "w") as file:
@@ -33,11 +33,11 @@ class Runner(unittest.TestCase):
                                    "--jobs", "1", *arguments], capture_output=True, text=True, check=False)
         return done.returncode, done.stdout + done.stderr
 
-    def test_a_program_that_does_all_its_runs_is_right(self):
+    def test_a_program_that_completes_its_runs_passes(self):
         code, said = self.run_with("echo number_of_executed_units: 5")
         self.assertEqual(code, 0, said)
 
-    def test_fewer_runs_than_asked_for_are_a_fault_though_the_program_says_nothing(self):
+    def test_fewer_runs_than_requested_are_a_fault_without_a_message_of_the_program(self):
         for script in ("exit 0", "echo number_of_executed_units: 4", "echo number_of_executed_units: 0"):
             code, said = self.run_with(script)
             self.assertEqual(code, 1, said)
@@ -45,7 +45,7 @@ class Runner(unittest.TestCase):
         code, said = self.run_with("echo number_of_executed_units: 0", runs="0")
         self.assertEqual(code, 1, said)
 
-    def test_the_least_number_of_runs_has_no_limit_of_time_and_what_follows_has(self):
+    def test_the_least_number_of_runs_has_no_time_limit_and_further_runs_have_one(self):
         slow = ('for a; do case $a in -runs=*) runs=${a#*=};; -max_total_time=*) seconds=${a#*=};; esac; done\n'
                 '[ $seconds = 0 ] && made=$runs || made=400\n%s\necho number_of_executed_units: $made')
         code, said = self.run_with(slow % "", arguments=("words", "--seconds", "10"), runs="5000")
@@ -57,7 +57,7 @@ class Runner(unittest.TestCase):
         code, said = self.run_with("echo number_of_executed_units: 400", arguments=("words", "--seconds", "10"), runs="5000")
         self.assertEqual(code, 1, said)
 
-    def test_a_program_that_is_killed_or_fails_without_a_word_is_a_fault(self):
+    def test_a_program_that_is_killed_or_fails_silently_is_a_fault(self):
         code, said = self.run_with("kill -9 $$")
         self.assertEqual(code, 1, said)
         self.assertIn("killed by signal 9", said)
@@ -75,7 +75,7 @@ class Runner(unittest.TestCase):
         self.assertNotEqual(code, 0, said)
         self.assertIn("no-such", said)
 
-    def test_files_that_seeds_are_made_of_and_that_are_gone_are_told(self):
+    def test_missing_files_for_seeds_are_reported(self):
         moved = os.path.join(tempfile.mkdtemp(), "run.py")
         with open(RUN) as file, open(moved, "w") as copy:
             copy.write(file.read().replace('"trials/*/trace.mttrace"', '"trials/*/gone"'))

@@ -1,4 +1,5 @@
-// The CUDA device behind the interface that all engines use: copies arrive, events order, memory is counted and capped.
+// The CUDA device behind the interface of all engines: copies arrive, events order streams, memory is counted and
+// capped.
 #include <ATen/ATen.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <doctest/doctest.h>
@@ -24,7 +25,7 @@ at::Tensor on_device(const Device& device, int64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("bytes go out to page-locked memory and come back") {
+TEST_CASE("bytes are copied to pinned memory and back") {
   const auto device = make_device("cuda");
   const int64_t bytes = 8 * kMiB + 3;
   const auto slab = device->allocate_host(bytes);
@@ -41,7 +42,7 @@ TEST_CASE("bytes go out to page-locked memory and come back") {
   CHECK(std::memcmp(slab->data(), from.cpu().data_ptr(), static_cast<size_t>(bytes)) == 0);
 }
 
-TEST_CASE("many copies in one call arrive in the order of their stream, empty ones among them") {
+TEST_CASE("a batch of copies arrives in stream order even with empty copies in it") {
   const auto device = make_device("cuda");
   constexpr int kCopies = 40;
   const int64_t bytes = kMiB + 5, stride = 2 * kMiB;
@@ -69,7 +70,7 @@ TEST_CASE("many copies in one call arrive in the order of their stream, empty on
   }
 }
 
-TEST_CASE("page-locked slabs are page-aligned, also small and empty ones") {
+TEST_CASE("pinned slabs are page-aligned even if small or empty") {
   const auto device = make_device("cuda");
   for (const int64_t bytes : {0, 1, 600, 5000}) {
     const auto first = device->allocate_host(bytes), second = device->allocate_host(bytes);
@@ -98,7 +99,7 @@ TEST_CASE("a copy waits for the kernels before its event") {
   }
 }
 
-TEST_CASE("compute is the stream that is current, whatever it was before") {
+TEST_CASE("the compute stream is the current CUDA stream of the thread") {
   const auto device = make_device("cuda");
   const int64_t bytes = 256 * kMiB;
   const auto slab = device->allocate_host(bytes);
@@ -112,7 +113,7 @@ TEST_CASE("compute is the stream that is current, whatever it was before") {
     device->copy(slab->data(), tensor.data_ptr(), bytes, CopyDirection::to_host, Stream::out);
     device->record(Stream::out)->synchronize();
     CHECK(slab->data()[bytes - 1] == round);
-    // And back: compute goes on only behind the copy.
+    // In the other direction, compute waits for the copy.
     std::memset(slab->data(), 50 + round, static_cast<size_t>(bytes));
     device->wait(Stream::in, device->record(Stream::compute));
     device->copy(tensor.data_ptr(), slab->data(), bytes, CopyDirection::to_device, Stream::in);
@@ -122,7 +123,7 @@ TEST_CASE("compute is the stream that is current, whatever it was before") {
   cuda.exchangeStream(before);
 }
 
-TEST_CASE("many events, kept and dropped, stay independent of each other") {
+TEST_CASE("many kept and dropped events are independent") {
   const auto device = make_device("cuda");
   auto tensor = on_device(*device, 64 * kMiB);
   std::vector<EventPtr> kept;
@@ -135,7 +136,7 @@ TEST_CASE("many events, kept and dropped, stay independent of each other") {
   for (const auto& event : kept) CHECK(event->done());
 }
 
-TEST_CASE("memory figures follow tensors and know the whole device") {
+TEST_CASE("memory statistics follow tensors and include the whole device") {
   const auto device = make_device("cuda");
   device->empty_cache();
   device->reset_peak();
@@ -154,7 +155,7 @@ TEST_CASE("memory figures follow tensors and know the whole device") {
   CHECK(device->memory().reserved < after.reserved);
 }
 
-TEST_CASE("beyond the cap allocations throw out of memory, and without it they work again") {
+TEST_CASE("allocations beyond the cap throw out of memory and work again without the cap") {
   const auto device = make_device("cuda");
   device->empty_cache();
   device->set_cap(256 * kMiB);
@@ -165,16 +166,16 @@ TEST_CASE("beyond the cap allocations throw out of memory, and without it they w
   device->empty_cache();
 }
 
-TEST_CASE("page-locked memory beyond all bounds is a device error, and leaves no error behind") {
+TEST_CASE("too large a pinned allocation is a device error and leaves no CUDA error behind") {
   const auto device = make_device("cuda");
   CHECK_THROWS_WITH_AS(device->allocate_host(int64_t{1} << 50), doctest::Contains("1 PiB"), DeviceError);
   CHECK((at::ones({4}, at::TensorOptions(torch_device(*device))) + 1).sum().item<float>() == 8);
 }
 
-TEST_CASE("the device has a name, and one that does not exist is refused") {
+TEST_CASE("the CUDA device has a name and a nonexistent device is rejected") {
   const auto device = make_device("cuda:0");
   CHECK_FALSE(device->emulated());
   CHECK_FALSE(device->name().empty());
   CHECK(torch_device(*device) == c10::Device(c10::kCUDA, 0));
-  CHECK_THROWS_AS(make_device("cuda:63"), UsageError);  // another device than this process uses
+  CHECK_THROWS_AS(make_device("cuda:63"), UsageError);  // not the device of this process
 }

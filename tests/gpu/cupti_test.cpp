@@ -1,4 +1,4 @@
-// Overlap is computed from CUPTI's records: a kernel and both copies must show up with their bytes and in their order.
+// Overlap is computed from CUPTI's records. A kernel and both copies must appear with their bytes and in order.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -17,7 +17,7 @@ using trace::EventKind;
 namespace {
 
 constexpr int64_t kBytes = int64_t{8} << 20;
-constexpr int64_t kClockSlack = 100'000;  // ns between the device's clock and the host's
+constexpr int64_t kClockSlack = 100'000;  // ns, the tolerance between the clocks of device and host
 
 std::vector<trace::TraceEvent> of_kind(const trace::Trace& trace, EventKind kind) {
   std::vector<trace::TraceEvent> events;
@@ -33,11 +33,11 @@ bool on_stream(const trace::Trace& trace, const trace::TraceEvent& event, trace:
 
 }  // namespace
 
-TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice over") {
+TEST_CASE("a kernel and both copies are traced with their bytes in each of two recordings") {
   const auto device = make_device("cuda");
   const auto slab = device->allocate_host(kBytes);
   auto tensor = at::ones({kBytes / 4}, at::TensorOptions(at::kFloat).device(torch_device(*device)));
-  tensor.add_(1);  // loads the kernel: that may copy, too
+  tensor.add_(1);  // loads the kernel first, because loading may copy
   const auto profiler = profiler::make_profiler(*device);
   for (int round = 0; round < 2; ++round) {
     CAPTURE(round);
@@ -74,12 +74,12 @@ TEST_CASE("a kernel, a copy out and a copy in are traced with their bytes, twice
   }
 }
 
-TEST_CASE("kernels know the part that they were issued in, and copies their value") {
+TEST_CASE("kernels are tagged with the part of the model and copies with their tensor") {
   const auto device = make_device("cuda");
   const auto slab = device->allocate_host(kBytes);
   auto tensor = at::ones({kBytes / 4}, at::TensorOptions(at::kFloat).device(torch_device(*device)));
   auto square = at::ones({64, 64}, tensor.options());
-  at::mm(square, square);  // loads what is launched through the driver
+  at::mm(square, square);  // loads kernels that the driver launches
   tensor.add_(1);
   const auto profiler = profiler::make_profiler(*device);
   trace::Trace trace;
@@ -110,7 +110,7 @@ TEST_CASE("kernels know the part that they were issued in, and copies their valu
   CHECK(kernels.back() == 0);
 }
 
-TEST_CASE("a copy from ordinary memory is marked as such") {
+TEST_CASE("a copy from pageable memory is marked") {
   const auto device = make_device("cuda");
   const auto profiler = profiler::make_profiler(*device);
   const auto host = at::ones({kBytes}, at::kByte);
@@ -124,7 +124,7 @@ TEST_CASE("a copy from ordinary memory is marked as such") {
   CHECK(trace.names.at(ins[0].name) == "copy in, pageable");
 }
 
-TEST_CASE("many kernels are all there") {
+TEST_CASE("no record is lost among many kernels") {
   const auto device = make_device("cuda");
   const auto profiler = profiler::make_profiler(*device);
   auto tensor = at::ones({16}, at::TensorOptions(torch_device(*device)));
@@ -136,7 +136,7 @@ TEST_CASE("many kernels are all there") {
   CHECK(of_kind(trace, EventKind::kernel).size() == 50'000);
 }
 
-TEST_CASE("the link is probed in both directions, and the doctor finds nothing missing") {
+TEST_CASE("PCIe bandwidth is measured in both directions and the doctor finds no failure") {
   const auto device = make_device("cuda");
   const auto link = profiler::probe_link(*device);
   MESSAGE(link.out_gb_per_s << " GB/s out, " << link.in_gb_per_s << " GB/s in");
@@ -149,7 +149,7 @@ TEST_CASE("the link is probed in both directions, and the doctor finds nothing m
   }
 }
 
-TEST_CASE("all GPUs copy at once, and the calling thread's current one stays") {
+TEST_CASE("all GPUs copy at once and the current device of the thread stays") {
   const auto device = make_device("cuda");
   const auto made = device::make_all_cuda_devices();
   CHECK(made.size() == static_cast<size_t>(device::count_cuda_devices()));

@@ -1,10 +1,10 @@
-// Attention over the lengths of packed documents: the kernel is CUDA's alone, so that what it computes, and that every
-// engine keeps it, shows itself here. A mask of the documents, which sdpa takes, is what it is compared with.
+// Attention over packed documents with the kernel that only CUDA has. The tests check its results, and that every
+// engine keeps them. The reference is sdpa with a mask of the documents.
 #include "tests/support/packed_training.h"
 
 namespace memtune::tests {
 
-TEST_CASE("flash-varlen computes what sdpa does under a mask of the documents, within bfloat16, windows too") {
+TEST_CASE("flash-varlen with and without a window equals sdpa under a mask of the documents on a GPU") {
   for (const char* window : {"null", "32"})
     for (const char* dtype : {"bfloat16", "float16"}) {
       CAPTURE(window);
@@ -15,11 +15,11 @@ TEST_CASE("flash-varlen computes what sdpa does under a mask of the documents, w
     }
 }
 
-TEST_CASE("the window is part of it") { check_window_counts("cuda"); }
+TEST_CASE("a window masks earlier tokens on a GPU") { check_window_counts("cuda"); }
 
-TEST_CASE("under autocast queries, keys and values are cast for it") { check_autocast_casts("cuda"); }
+TEST_CASE("autocast casts queries and keys and values for flash-varlen on a GPU") { check_autocast_casts("cuda"); }
 
-TEST_CASE("flash-varlen has the same bits whether its values are kept, made again or moved") {
+TEST_CASE("flash-varlen gives the same bits with activations kept or recomputed or offloaded on a GPU") {
   check_equal_under_strategies("cuda");
 }
 

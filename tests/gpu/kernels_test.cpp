@@ -1,5 +1,5 @@
-// The kernels of the CUDA module against the operators that they stand for: the same bits, whatever the size, and no
-// memory besides what is asked for.
+// Compares the kernels of the CUDA module with the operators that they replace. They must give the same bits for each
+// size and allocate only their result.
 #include <ATen/ATen.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ const std::string kNoKernels = "the module was built without nvcc";
 
 const std::vector<at::ScalarType> kTypes = {at::kFloat, at::kHalf, at::kBFloat16};
 
-// Tails of blocks and of what a thread, a warp and a launch take.
+// Sizes around the limits of blocks, threads, warps and launches.
 const std::vector<int64_t> kSizes = {1,
                                      2,
                                      7,
@@ -73,7 +73,7 @@ Trained made(const at::Tensor& values) {
   return {values, make_blockwise(values.numel(), cuda()), make_blockwise(values.numel(), cuda())};
 }
 
-// Where not one bit differs, NaNs among them.
+// Compares bits, so NaNs with the same bits are equal.
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return at::equal(a.contiguous().view(at::kByte), b.contiguous().view(at::kByte));
 }
@@ -94,7 +94,7 @@ void step_both(Trained& kernel, Trained& operators, const at::Tensor& gradient, 
   update_in_blocks_by_operators(operators.values, gradient, operators.first, operators.second, known, step);
 }
 
-// The most that was held during `run` beyond what was held before it.
+// The peak of allocated bytes during `run`, without the bytes allocated before.
 template <typename Run>
 int64_t peak_bytes(Run run) {
   const auto device = device::make_device("cuda");
@@ -108,7 +108,7 @@ int64_t peak_bytes(Run run) {
 
 }  // namespace
 
-TEST_CASE("NF4 is unpacked to the bits of the operators and of the CPU, at every size and in every type") {
+TEST_CASE("NF4 unpacks to the same bits as the operators and the CPU for every size and type") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   at::manual_seed(1);
   for (const int64_t size : kSizes)
@@ -131,12 +131,12 @@ TEST_CASE("NF4 is unpacked to the bits of the operators and of the CPU, at every
     }
 }
 
-TEST_CASE("unpacking NF4 takes the memory of what is unpacked, and no more") {
+TEST_CASE("unpacking NF4 allocates only its result") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   for (const auto magnitudes : {AbsmaxFormat::plain, AbsmaxFormat::quantized}) {
     const Nf4Weight packed = pack_nf4(drawn(4096 * 1024, at::kFloat), magnitudes);
     for (const at::ScalarType type : kTypes) {
-      unpack_nf4(packed, {4096, 1024}, type);  // the table of magnitudes is made once
+      unpack_nf4(packed, {4096, 1024}, type);  // the first call builds the table of magnitudes
       at::Tensor weight;
       const int64_t peak = peak_bytes([&] { weight = unpack_nf4(packed, {4096, 1024}, type); });
       CHECK(peak == static_cast<int64_t>(weight.nbytes()));
@@ -144,7 +144,7 @@ TEST_CASE("unpacking NF4 takes the memory of what is unpacked, and no more") {
   }
 }
 
-TEST_CASE("NF4 is unpacked behind what is queued on the current stream, whichever that is") {
+TEST_CASE("NF4 unpacking runs after the queued work of the current stream") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   const at::Tensor weight = drawn(1 << 22, at::kFloat);
   const Nf4Weight packed = pack_nf4(weight, AbsmaxFormat::plain);
@@ -162,7 +162,7 @@ TEST_CASE("NF4 is unpacked behind what is queued on the current stream, whicheve
   device::make_device("cuda")->synchronize();
 }
 
-TEST_CASE("AdamW in 8 bits steps to the bits of the operators, at every size and in every type") {
+TEST_CASE("8-bit AdamW gives the same bits as the operators for every size and type") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   at::manual_seed(2);
   for (const int64_t size : kSizes)
@@ -180,7 +180,7 @@ TEST_CASE("AdamW in 8 bits steps to the bits of the operators, at every size and
     }
 }
 
-TEST_CASE("gradients that are zero, infinite or no number leave what the operators leave") {
+TEST_CASE("zero and infinite and NaN gradients have the same effect as with the operators") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   constexpr int64_t kCount = 5 * 256 + 9;
   for (const at::ScalarType type : kTypes) {
@@ -202,7 +202,7 @@ TEST_CASE("gradients that are zero, infinite or no number leave what the operato
   }
 }
 
-TEST_CASE("a parameter that begins anywhere in memory is stepped too") {
+TEST_CASE("a parameter at an unaligned address is stepped") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   for (const at::ScalarType type : kTypes) {
     CAPTURE(c10::toString(type));
@@ -213,7 +213,7 @@ TEST_CASE("a parameter that begins anywhere in memory is stepped too") {
   }
 }
 
-TEST_CASE("a step of AdamW in 8 bits takes no memory") {
+TEST_CASE("a step of 8-bit AdamW allocates no memory") {
   if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
   for (const at::ScalarType type : kTypes) {
     const at::Tensor parameter = drawn(4096 * 1024 + 3, type).requires_grad_();
@@ -222,7 +222,7 @@ TEST_CASE("a step of AdamW in 8 bits takes no memory") {
       parameter.mutable_grad() = at::ones_like(parameter).detach();
       return peak_bytes([&] { adamw.step(); });
     };
-    step();  // makes the moments
+    step();  // the first step makes the moments
     const auto version = parameter._version();
     CHECK(step() == 0);
     CHECK(parameter._version() > version);

@@ -1,4 +1,4 @@
-// A GPU measured: what is known of every one that does TF32, and that the probe leaves nothing behind.
+// Properties that hold for every GPU with TF32. The probe must also leave nothing behind.
 #include "core/measure/profiler/machine_probe.h"
 
 #include <ATen/Context.h>
@@ -12,7 +12,7 @@
 namespace memtune::tests {
 namespace {
 
-TEST_CASE("a GPU is measured: narrow products are faster, memory is faster than the link") {
+TEST_CASE("the measured GPU has faster narrow products than float32 and faster memory than PCIe") {
   const auto device = device::make_device("cuda");
   const int64_t before = device->memory().allocated;
   std::vector<std::string> lines;

@@ -10,7 +10,7 @@
 #include "tests/support/run_cases.h"
 
 int main(int argc, char** argv) {
-  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // deterministic cuBLAS, as trials have it
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);  // deterministic cuBLAS, as in trials
   try {
     memtune::device::make_device("cuda");
   } catch (const memtune::DeviceError& error) {

@@ -1,4 +1,4 @@
-// Why: the viewer opens files from anywhere. Whatever is in them it says what is wrong and shows what can be read.
+// Why: the viewer opens untrusted files. For any content it must report the error and show the readable part.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -14,7 +14,7 @@ std::string bytes_of(const trace::Trace& trace, const std::filesystem::path& pat
   return test::slurp(path);
 }
 
-// Opens it and draws every tab; the loaded trace's problem, or the message when it could not be opened at all.
+// Opens the content and draws every tab. Returns the problem of the loaded trace, or the message if nothing was loaded.
 std::string opened(test::Screen& screen, const std::string& content) {
   const std::filesystem::path path = screen.folder.path / "bad.mttrace";
   std::ofstream(path, std::ios::binary) << content;
@@ -30,7 +30,7 @@ std::string opened(test::Screen& screen, const std::string& content) {
 
 }  // namespace
 
-TEST_CASE("a file cut at every thousandth byte opens up to the cut and names the byte") {
+TEST_CASE("a file truncated at every thousandth byte opens up to the cut and the message names the byte") {
   test::Screen screen;
   const std::string whole = bytes_of(test::big_trace(3000), screen.folder.path / "whole");
   for (size_t size = 1000; size < whole.size(); size += 1000) {
@@ -41,7 +41,7 @@ TEST_CASE("a file cut at every thousandth byte opens up to the cut and names the
   CHECK(opened(screen, whole) == "");
 }
 
-TEST_CASE("a flipped byte anywhere is noticed or harmless, never fatal") {
+TEST_CASE("a flipped byte anywhere causes a message and never a crash") {
   test::Screen screen;
   const std::string whole = bytes_of(test::small_trace(), screen.folder.path / "whole");
   for (size_t at = 0; at < whole.size(); at += 37) {
@@ -52,7 +52,7 @@ TEST_CASE("a flipped byte anywhere is noticed or harmless, never fatal") {
   }
 }
 
-TEST_CASE("no trace at all is a message") {
+TEST_CASE("a file that is no trace gives a message") {
   test::Screen screen;
   CHECK(opened(screen, "").find("is not a trace file") != std::string::npos);
   CHECK(opened(screen, "MTTRACE").find("is not a trace file") != std::string::npos);
@@ -62,7 +62,7 @@ TEST_CASE("no trace at all is a message") {
   CHECK(screen.state.message.find("no sweep in ") == 0);
 }
 
-TEST_CASE("a bad file leaves what was open") {
+TEST_CASE("a bad file keeps the open trace") {
   test::Screen screen;
   screen.open(test::small_trace());
   gui::open_path(screen.state, "/no/such/thing");
@@ -70,7 +70,7 @@ TEST_CASE("a bad file leaves what was open") {
   CHECK(screen.state.current().load().trace.events.size() == 30);
 }
 
-TEST_CASE("an empty trace, one of one event and one of memory alone are shown") {
+TEST_CASE("an empty trace and traces of one event or one memory sample are shown") {
   test::Screen screen;
   CHECK(opened(screen, bytes_of({}, screen.folder.path / "none")) == "");
   trace::Trace one;
@@ -85,7 +85,7 @@ TEST_CASE("an empty trace, one of one event and one of memory alone are shown") 
   screen.press(ImGuiKey_P);
 }
 
-// A step, kernels both ways and memory samples between two times.
+// A step, kernels in both directions and memory samples between two times.
 trace::Trace far_apart(int64_t first, int64_t last) {
   trace::Trace trace;
   test::add_region(trace, test::kStep, "step", first, last);
@@ -95,7 +95,7 @@ trace::Trace far_apart(int64_t first, int64_t last) {
   return trace;
 }
 
-// In every tab, with itself beside it, and zoomed in on.
+// Draws the trace in every tab, compared with itself, and zoomed in.
 void look_at(test::Screen& screen, const std::filesystem::path& path) {
   gui::open_path(screen.state, path, true);
   for (size_t tab = 0; tab < gui::kTabNames.size(); ++tab) {
@@ -108,7 +108,7 @@ void look_at(test::Screen& screen, const std::filesystem::path& path) {
   screen.wheel(30);
 }
 
-TEST_CASE("times as far apart as a trace may have them are drawn") {
+TEST_CASE("times as far apart as a trace allows are drawn") {
   test::Screen screen;
   const std::filesystem::path path = screen.folder.path / "far";
   constexpr int64_t kFar = (int64_t{1} << 61) - 1;
@@ -118,7 +118,7 @@ TEST_CASE("times as far apart as a trace may have them are drawn") {
   CHECK(screen.state.compare.overlay->a.step_ms == doctest::Approx(2.0 * static_cast<double>(kFar) / 1e6));
 }
 
-TEST_CASE("times at the ends of 64 bits are refused, and what comes before them is shown") {
+TEST_CASE("times at the limits of 64 bits are rejected and earlier events are shown") {
   test::Screen screen;
   for (const auto& [first, last] :
        {std::pair(INT64_MIN, INT64_MAX), {INT64_MIN, INT64_MIN + 600}, {INT64_MAX - 600, INT64_MAX}}) {
@@ -130,15 +130,15 @@ TEST_CASE("times at the ends of 64 bits are refused, and what comes before them 
   }
 }
 
-TEST_CASE("a clock that counts from 1970 leaves the ruler room to draw") {
+TEST_CASE("the ruler can draw times since 1970") {
   test::Screen screen;
-  constexpr int64_t kNow = 1'700'000'000'000'000'000;  // a double's neighbour is 256 away
+  constexpr int64_t kNow = 1'700'000'000'000'000'000;  // adjacent doubles are 256 apart
   const std::filesystem::path path = screen.folder.path / "unix";
   CHECK(opened(screen, bytes_of(far_apart(kNow, kNow + 600), path)) == "");
   look_at(screen, path);
 }
 
-TEST_CASE("lost records are said") {
+TEST_CASE("lost trace records are reported") {
   test::Screen screen;
   trace::Trace trace = test::small_trace();
   trace.lost_records = 12;

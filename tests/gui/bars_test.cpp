@@ -1,4 +1,4 @@
-// Why: a frame may only cost what fits on the screen, and what is collapsed must still be counted.
+// Why: the cost of a frame must depend on what fits on the screen. Merged events must still be counted.
 #include "gui/model/bars.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using namespace memtune;
 
 namespace {
 
-// Spans of `length` every `pitch` nanoseconds.
+// Spans of `length` nanoseconds, one every `pitch` nanoseconds.
 gui::TimelineModel spans(int64_t count, int64_t pitch, int64_t length) {
   trace::Trace trace;
   for (int64_t i = 0; i < count; ++i)
@@ -28,7 +28,7 @@ size_t counted(const std::vector<gui::Bar>& bars) {
 
 }  // namespace
 
-TEST_CASE("spans wider than a pixel are bars of their own") {
+TEST_CASE("spans wider than a pixel are separate bars") {
   const auto model = spans(10, 100, 60);
   const auto bars = gui::visible_bars(model.rows[0], 0, 1000, 10);
   REQUIRE(bars.size() == 10);
@@ -37,7 +37,7 @@ TEST_CASE("spans wider than a pixel are bars of their own") {
   CHECK(bars[3].first == 3);
 }
 
-TEST_CASE("what is under a pixel becomes one bar with a count and the share that is busy") {
+TEST_CASE("spans within a pixel become one bar with their number and busy share") {
   const auto model = spans(1000, 10, 5);
   const auto bars = gui::visible_bars(model.rows[0], 0, 10'000, 100);
   REQUIRE(bars.size() == 1);
@@ -46,7 +46,7 @@ TEST_CASE("what is under a pixel becomes one bar with a count and the share that
   CHECK(bars[0].end_ns >= 9995);
 }
 
-TEST_CASE("a wide span among narrow ones stays visible by itself") {
+TEST_CASE("a wide span among narrow ones stays a bar of its own") {
   trace::Trace trace;
   for (int64_t i = 0; i < 50; ++i)
     test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", i * 10, i * 10 + 5);
@@ -63,7 +63,7 @@ TEST_CASE("a wide span among narrow ones stays visible by itself") {
   CHECK(bars.size() <= 5);
 }
 
-TEST_CASE("every magnification counts each visible span exactly once and draws no more than fits") {
+TEST_CASE("at every zoom each visible span counts once and no more bars are drawn than fit") {
   const auto model = spans(100'000, 1000, 700);
   for (double ns_per_pixel = 1; ns_per_pixel < 1e6; ns_per_pixel *= 3.7) {
     CAPTURE(ns_per_pixel);
@@ -75,10 +75,10 @@ TEST_CASE("every magnification counts each visible span exactly once and draws n
   }
 }
 
-TEST_CASE("only what overlaps the view is looked at") {
+TEST_CASE("only spans that overlap the view are visited") {
   const auto model = spans(10, 100, 60);
   const auto bars = gui::visible_bars(model.rows[0], 250, 420, 1);
-  REQUIRE(bars.size() == 3);  // 200 to 260 reaches in
+  REQUIRE(bars.size() == 3);  // the span from 200 to 260 overlaps
   CHECK(bars.front().first == 2);
   CHECK(bars.back().first == 4);
 }

@@ -1,5 +1,5 @@
-// memtune-viewer-bench [EVENTS]: how long a large trace takes to open and a frame of it to draw, in software where
-// there is no GPU.
+// memtune-viewer-bench [EVENTS]: measures how long a large trace takes to open and a frame to draw. Without a GPU the
+// frames are drawn in software.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,7 +21,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Median and slowest of 60 frames after 6 that settle. `step` moves the view between frames.
+// Median and slowest of 60 frames, after 6 warm-up frames. `step` moves the view between frames.
 void measure_frames(
     const char* what, gui::AppState& state, gui::Offscreen& screen,
     void (*step)(gui::ViewState&) = [](gui::ViewState&) {}) {

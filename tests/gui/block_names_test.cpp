@@ -1,4 +1,4 @@
-// The viewer takes for a block what the trace says is one, by whatever name.
+// The viewer takes blocks from the trace, whatever their names.
 #include <doctest/doctest.h>
 
 #include "gui/model/compare_model.h"
@@ -14,7 +14,7 @@ using trace::TraceRegion;
 
 namespace {
 
-// Owners in an order that no chart wants.
+// Owners in an order that no chart uses.
 trace::Trace named(const std::string& first, const std::string& second) {
   trace::Trace trace;
   trace.owners = {{OwnerKind::outside, "outside of blocks"},
@@ -37,8 +37,8 @@ const std::vector<std::pair<std::string, std::string>> kNames = {
 
 }  // namespace
 
-TEST_CASE("memory is stacked and painted by who holds it, blocks in the model's order whatever their names") {
-  test::Screen screen;  // colors are of a theme
+TEST_CASE("memory is stacked and colored by owner with blocks in model order whatever their names") {
+  test::Screen screen;  // colors depend on the theme
   screen.frames();
   for (const auto& [first, second] : kNames) {
     CAPTURE(first);
@@ -46,14 +46,14 @@ TEST_CASE("memory is stacked and painted by who holds it, blocks in the model's 
     std::vector<std::string> order;
     for (const gui::OwnerCurve& curve : memory.owners) order.push_back(curve.owner.name);
     CHECK(order == std::vector<std::string>{"parameters", first, second, "gradients", "outside of blocks"});
-    // The two shades of blocks differ in nothing but their strength.
+    // The two shades of blocks differ only in alpha.
     CHECK((gui::owner_color(memory, 1) & 0xffffffU) == (gui::owner_color(memory, 2) & 0xffffffU));
     CHECK(gui::owner_color(memory, 1) != gui::owner_color(memory, 2));
     CHECK((gui::owner_color(memory, 4) & 0xffffffU) != (gui::owner_color(memory, 1) & 0xffffffU));
   }
 }
 
-TEST_CASE("lanes and the overlay paint a region by its pass") {
+TEST_CASE("lanes and the overlay color a region by its pass") {
   test::Screen screen;
   screen.frames();
   for (const auto& [first, second] : kNames) {

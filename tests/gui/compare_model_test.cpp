@@ -1,4 +1,4 @@
-// Sorting, filtering, the front and the overlay: what the compare pane draws, checked without drawing.
+// Sorting, filtering, Pareto front and overlay: the content of the compare pane, tested without drawing.
 #include "gui/model/compare_model.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Rows = std::vector<size_t>;
 
-constexpr size_t kNone = 0, kStream = 1, kFull = 2, kSync = 3;  // as ranked
+constexpr size_t kNone = 0, kStream = 1, kFull = 2, kSync = 3;  // in ranking order
 
 struct Opened {
   Opened() {
@@ -28,7 +28,7 @@ struct Opened {
 
 }  // namespace
 
-TEST_CASE("rows are sorted by any figure, those without it last either way") {
+TEST_CASE("rows are sorted by any figure and rows without it come last in both directions") {
   const Opened opened;
   CHECK(compare_rows(opened.run, "", CompareColumn::step, true) == Rows{kNone, kStream, kFull, kSync});
   CHECK(compare_rows(opened.run, "", CompareColumn::step, false) == Rows{kFull, kStream, kNone, kSync});
@@ -38,7 +38,7 @@ TEST_CASE("rows are sorted by any figure, those without it last either way") {
   CHECK(compare_rows(opened.run, "", CompareColumn::trial, false) == Rows{kSync, kStream, kNone, kFull});
 }
 
-TEST_CASE("a filter keeps what holds all its words, in any case, outcomes included") {
+TEST_CASE("a filter keeps rows that contain all its words in any case and also matches outcomes") {
   const Opened opened;
   CHECK(compare_rows(opened.run, "OFFLOAD", CompareColumn::step, true) == Rows{kStream, kSync});
   CHECK(compare_rows(opened.run, "off str", CompareColumn::step, true) == Rows{kStream});
@@ -46,7 +46,7 @@ TEST_CASE("a filter keeps what holds all its words, in any case, outcomes includ
   CHECK(compare_rows(opened.run, "nothing", CompareColumn::step, true).empty());
 }
 
-TEST_CASE("trials of several batches are named as reports name them") {
+TEST_CASE("trials of several batch sizes have the same names as in reports") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
   memtune::result::Measurement measurement;
@@ -59,7 +59,7 @@ TEST_CASE("trials of several batches are named as reports name them") {
   CHECK(compare_rows(run, "none batch 4", CompareColumn::step, true) == Rows{0});
 }
 
-TEST_CASE("figures are told as in the table of the terminal") {
+TEST_CASE("figures have the same format as in the table of the terminal") {
   const Opened opened;
   CHECK(cell_text(opened.run, kStream, CompareColumn::step) == "110.0");
   CHECK(cell_text(opened.run, kStream, CompareColumn::times) == "1.10");
@@ -71,7 +71,7 @@ TEST_CASE("figures are told as in the table of the terminal") {
   CHECK(cell_text(opened.run, kFull, CompareColumn::gradients) == "equal");
 }
 
-TEST_CASE("the front goes from the smallest peak up, and trials that failed are no points") {
+TEST_CASE("the Pareto front is ordered by peak and excludes failed trials") {
   const Opened opened;
   const Scatter scatter = make_scatter(opened.run);
   CHECK(scatter.points.size() == 3);
@@ -82,7 +82,7 @@ TEST_CASE("the front goes from the smallest peak up, and trials that failed are 
   CHECK(scatter.fronts[0].points[1].peak == doctest::Approx(8));
 }
 
-TEST_CASE("a plan is marked, and what was predicted is a point in the units of the others") {
+TEST_CASE("a plan is marked and its prediction is a point in the same units") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
   made.add("none", 100, 8, nullptr);
@@ -99,7 +99,7 @@ TEST_CASE("a plan is marked, and what was predicted is a point in the units of t
   CHECK(scatter.points[1].predicted_peak == doctest::Approx(5));
 }
 
-TEST_CASE("two trials lie over each other from the beginning of a step each") {
+TEST_CASE("the overlay aligns two trials at the start of a step") {
   const Opened opened;
   const Overlay overlay = make_overlay(opened.run.trials[kNone].load(), opened.run.trials[kStream].load());
   CHECK(overlay.a.step_ms == doctest::Approx(100));
@@ -117,8 +117,8 @@ TEST_CASE("two trials lie over each other from the beginning of a step each") {
   CHECK(late->end_ms == doctest::Approx(100));
 }
 
-TEST_CASE("a step of any length is laid over, its curve thinned to no more than a picture shows") {
-  constexpr int64_t kFar = int64_t{1} << 61;  // a trace that is read has no times beyond
+TEST_CASE("the overlay handles steps of any length and thins their memory curves") {
+  constexpr int64_t kFar = int64_t{1} << 61;  // the largest time that a trace allows
   for (const int64_t end : {kFar, int64_t{1'800'000'000} * 1'000'000'000, int64_t{1200}, int64_t{2}}) {
     for (const int64_t start : {-kFar, int64_t{0}, end - 1}) {
       CAPTURE(start);
@@ -139,7 +139,7 @@ TEST_CASE("a step of any length is laid over, its curve thinned to no more than 
   }
 }
 
-TEST_CASE("a strip has no more stretches than a picture shows") {
+TEST_CASE("the number of stretches in a strip is limited") {
   memtune::findings::MadeUp made;
   made.step(0, 100);
   for (int i = 0; i < 100'000; ++i) made.kernel(i * 0.001, i * 0.001 + 0.0005);
@@ -149,7 +149,7 @@ TEST_CASE("a strip has no more stretches than a picture shows") {
   CHECK(make_overlay(loaded, loaded).a.activity.size() < 5000);
 }
 
-TEST_CASE("trials of several lengths are points of time for the same work, each length with its front") {
+TEST_CASE("trials of several sequence lengths are compared per token with one front for each length") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
   for (const memtune::result::TrialRow& row : memtune::result::two_lengths())
@@ -168,7 +168,7 @@ TEST_CASE("trials of several lengths are points of time for the same work, each 
   CHECK(cell_text(run, 0, CompareColumn::rate) == "13653");
 }
 
-TEST_CASE("trials of several batch sizes are points of time a sample") {
+TEST_CASE("trials of several batch sizes are compared per sample") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
   for (const memtune::result::TrialRow& row : memtune::result::two_batches())
@@ -183,7 +183,7 @@ TEST_CASE("trials of several batch sizes are points of time a sample") {
   CHECK(scatter.fronts.size() == 2);
 }
 
-TEST_CASE("small models are told in their unit, in the scatter and in the overlay") {
+TEST_CASE("small models use a smaller unit in the scatter plot and in the overlay") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
   memtune::trace::Trace trace = memtune::test::two_blocks("none", 0, 8);
@@ -204,7 +204,7 @@ TEST_CASE("small models are told in their unit, in the scatter and in the overla
   CHECK(std::ranges::max(overlay.a.memory) == doctest::Approx(8));
 }
 
-TEST_CASE("plans on paper of the run's folder are a line of their own") {
+TEST_CASE("predicted frontiers of the run are lines of their own") {
   const memtune::test::ScratchFolder folder;
   memtune::test::MadeUpRun made(folder.path / "run");
   made.add("none", 100, 8, nullptr);

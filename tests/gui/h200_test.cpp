@@ -1,4 +1,5 @@
-// What a GPU really recorded: made-up traces are as their maker thinks. tests/data/h200 says where it comes from.
+// Tests with a recording from a real GPU, because synthetic traces only contain what their author expects.
+// tests/data/h200 documents its source.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ std::string stages(const trace::Trace& trace, const gui::ValueLifetime& lifetime
 
 }  // namespace
 
-TEST_CASE("a recorded sweep opens whole, with its recommendation") {
+TEST_CASE("a recorded sweep opens completely with its recommendation") {
   const Recorded recorded("dear-13");
   CHECK(recorded.run.trials.size() == 6);
   CHECK(recorded.run.trials[recorded.run.first_trial()].label() == "dear-13");
@@ -41,13 +42,13 @@ TEST_CASE("a recorded sweep opens whole, with its recommendation") {
     CHECK(loaded.problem == "");
     CHECK(loaded.trace.events.size() > 2000);
     CHECK(loaded.trace.lost_records == 0);
-    // An old trace's reasons are in today's words.
+    // Reasons in an old trace are translated to today's words.
     CHECK(std::ranges::count(loaded.trace.values, "attention made it: slow to make again",
                              &trace::TracedValue::reason) > 0);
   }
 }
 
-TEST_CASE("every value that went to the host was copied out, then in, and used after it was saved") {
+TEST_CASE("every offloaded activation is copied out and then in and used after it was saved") {
   const Recorded recorded("dear-13");
   const trace::Trace& trace = recorded.loaded->trace;
   int moved = 0, saved = 0;
@@ -62,24 +63,24 @@ TEST_CASE("every value that went to the host was copied out, then in, and used a
     CHECK(out < in);
     CHECK(in != std::string::npos);
     ++moved;
-    if (text.find("saved; ") == std::string::npos) continue;  // others start from it, autograd does not want it
+    if (text.find("saved; ") == std::string::npos) continue;  // not saved by autograd, but recomputation needs it
     CHECK(text.find("saved; ") < in);
     CHECK(in < use);
     CHECK(use != std::string::npos);
     ++saved;
   }
-  CHECK(moved == 66);  // five values of 13 blocks, and the embedding
-  CHECK(saved == 53);  // all but the rotated keys, which attention has in repeated form
+  CHECK(moved == 66);  // five activations of each of 13 blocks, and the embedding
+  CHECK(saved == 53);  // all except the rotated keys, which attention saves in repeated form
 }
 
-TEST_CASE("owners hold no more than there is, and the plan has a row a block") {
+TEST_CASE("owners hold no more than is allocated and the plan has one row for each block") {
   const Recorded recorded("dear-13");
   const trace::Trace& trace = recorded.loaded->trace;
   std::vector<int64_t> held(trace.owners.size(), 0);
   size_t next = 0;
   for (size_t i = 0; i < trace.memory.size(); ++i) {
     const trace::MemorySample& sample = trace.memory[i];
-    // Owners are known as each nanosecond left them: so is its last sample.
+    // Owners are known at the end of each nanosecond. Only its last sample is comparable.
     if (i + 1 < trace.memory.size() && trace.memory[i + 1].time_ns == sample.time_ns) continue;
     for (; next < trace.owned.size() && trace.owned[next].time_ns <= sample.time_ns; ++next)
       held[trace.owned[next].owner] = trace.owned[next].bytes;
@@ -93,7 +94,7 @@ TEST_CASE("owners hold no more than there is, and the plan has a row a block") {
   CHECK(std::ranges::count(grid.columns, "attn scaled_dot_product_attention") == 1);
 }
 
-TEST_CASE("where the link is the limit the advice is to move less") {
+TEST_CASE("findings advise to offload less if PCIe bandwidth is the limit") {
   const Recorded recorded("offload:stream");
   const auto findings = findings::find(recorded.loaded->trace, recorded.trial->row().measurement, nullptr);
   int told = 0;
@@ -106,11 +107,11 @@ TEST_CASE("where the link is the limit the advice is to move less") {
   CHECK(told == 2);
 }
 
-TEST_CASE("the timeline draws the copies, the moments of values and every holder of memory") {
+TEST_CASE("the timeline draws copies and regions and every large owner of memory") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   screen.frames(4);
-  const float right = screen.state.lanes.axis.right;  // beside it are swatches of the same colors
+  const float right = screen.state.lanes.axis.right;  // the legend to the right has the same colors
   for (const auto kind : {trace::EventKind::copy_out, trace::EventKind::copy_in, trace::EventKind::region}) {
     CAPTURE(to_string(kind));
     CHECK(screen.rectangles(gui::kind_color(kind), right) > 0);
@@ -127,7 +128,7 @@ TEST_CASE("the timeline draws the copies, the moments of values and every holder
   CHECK(holders >= 3);
 }
 
-TEST_CASE("compare lists every trial and draws what the device did in both steps") {
+TEST_CASE("compare lists every trial and draws device activity of both steps") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   screen.state.tab = gui::Tab::compare;
@@ -138,7 +139,7 @@ TEST_CASE("compare lists every trial and draws what the device did in both steps
   for (const gui::Trial& trial : screen.state.run.trials) CHECK(words.find(trial.label()) != std::string::npos);
 }
 
-TEST_CASE("the plan has a cell for each value, in the color of its place") {
+TEST_CASE("the plan has a cell for each activation in the color of its place") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   screen.state.tab = gui::Tab::plan;
@@ -152,7 +153,7 @@ TEST_CASE("the plan has a cell for each value, in the color of its place") {
   }
 }
 
-TEST_CASE("findings are told in their words") {
+TEST_CASE("the findings pane has the text of each finding") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   gui::select_trial(screen.state, screen.state.run.find_trial("offload:stream"));
@@ -167,7 +168,7 @@ TEST_CASE("findings are told in their words") {
   }
 }
 
-TEST_CASE("who holds the peak is told with all owners, blocks as one sum, and the tensors by name") {
+TEST_CASE("the peak panel lists all owners with blocks as one sum and the largest tensors by name") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   screen.frames(4);
@@ -182,13 +183,13 @@ TEST_CASE("who holds the peak is told with all owners, blocks as one sum, and th
     CHECK_MESSAGE(said.find(words) != std::string::npos, words << "; said: " << said);
 }
 
-TEST_CASE("every owner's line is in sight, whatever else the column tells") {
+TEST_CASE("every owner's line is visible whatever else the column contains") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(trace::EventKind::copy_out)));
   screen.frames(4);
   const gui::MemoryModel& memory = screen.state.current().load().timeline.memory;
-  const float left = screen.state.lanes.axis.right;  // the column beside the curve
+  const float left = screen.state.lanes.axis.right;  // the column right of the curve
   for (const std::vector<size_t>& family : memory.families) {
     const ImU32 color = gui::owner_color(memory, family.front());
     bool found = false;
@@ -199,7 +200,7 @@ TEST_CASE("every owner's line is in sight, whatever else the column tells") {
   }
 }
 
-TEST_CASE("every trial's point has its name beside it") {
+TEST_CASE("every trial's point has its name next to it") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   screen.state.tab = gui::Tab::compare;
@@ -208,7 +209,7 @@ TEST_CASE("every trial's point has its name beside it") {
     CHECK_MESSAGE(screen.state.compare.labelled[i], screen.state.run.trials[i].label());
 }
 
-TEST_CASE("the plan's names take a third of a small window at most, and its rows fill a large one") {
+TEST_CASE("names of the plan take at most a third of a small window and its rows fill a large one") {
   test::Screen screen;
   gui::open_path(screen.state, MEMTUNE_H200_RUN);
   screen.state.tab = gui::Tab::plan;

@@ -1,4 +1,4 @@
-// Every key of the help does what it says, with real key events through ImGui's queue.
+// Every key in the help has its documented effect. The tests send real key events through ImGui's queue.
 #include <doctest/doctest.h>
 
 #include "gui/pane/shortcuts.h"
@@ -15,7 +15,7 @@ double middle(const ViewState& view) { return (view.start_ns + view.end_ns) / 2;
 
 }  // namespace
 
-TEST_CASE("W and S zoom at the mouse, A and D move") {
+TEST_CASE("W and S zoom at the mouse and A and D move the view") {
   test::Screen screen;
   screen.open(test::small_trace());
   const ViewState whole = screen.state.view;
@@ -34,7 +34,7 @@ TEST_CASE("W and S zoom at the mouse, A and D move") {
   CHECK(screen.state.view.start_ns == doctest::Approx(whole.start_ns).epsilon(1e-3));
 }
 
-TEST_CASE("F fits the selected event, the whole trip of its value, or all") {
+TEST_CASE("F fits the selected event or the lifetime of its tensor or the whole trace") {
   test::Screen screen;
   screen.open(test::small_trace());
   const double whole = screen.state.view.span_ns();
@@ -49,7 +49,7 @@ TEST_CASE("F fits the selected event, the whole trip of its value, or all") {
   CHECK(screen.state.view.span_ns() == doctest::Approx(whole));
 }
 
-TEST_CASE("Home shows all and keeps the selection") {
+TEST_CASE("Home shows the whole trace and keeps the selection") {
   test::Screen screen;
   screen.open(test::small_trace());
   const double whole = screen.state.view.span_ns();
@@ -60,7 +60,7 @@ TEST_CASE("Home shows all and keeps the selection") {
   CHECK(screen.state.view.event.has_value());
 }
 
-TEST_CASE("P brings the peak into the middle and tells who holds memory there") {
+TEST_CASE("P centers the peak and shows the owners of memory there") {
   test::Screen screen;
   screen.open(test::small_trace());
   screen.press(ImGuiKey_P);
@@ -69,7 +69,7 @@ TEST_CASE("P brings the peak into the middle and tells who holds memory there") 
   CHECK(screen.state.view.memory_at_ns == 15 * test::kMs);
 }
 
-TEST_CASE("M marks the time under the mouse, two marks measure, Escape takes them away") {
+TEST_CASE("M marks the time under the mouse and two marks measure and Escape removes them") {
   test::Screen screen;
   screen.open(test::small_trace());
   const ImVec2 from = screen.place_of(screen.find_event(trace::EventKind::save, 0));
@@ -85,7 +85,7 @@ TEST_CASE("M marks the time under the mouse, two marks measure, Escape takes the
   CHECK(screen.state.view.marks.empty());
 }
 
-TEST_CASE("Ctrl F takes the typing, and Enter and Shift Enter go through the hits") {
+TEST_CASE("Ctrl F focuses the search and Enter and Shift Enter go through the hits") {
   test::Screen screen;
   screen.open(test::small_trace());
   screen.press(ImGuiMod_Ctrl | ImGuiKey_F);
@@ -93,7 +93,7 @@ TEST_CASE("Ctrl F takes the typing, and Enter and Shift Enter go through the hit
   const ViewState before = screen.state.view;
   screen.type("up backward");
   CHECK(screen.state.search.text() == "up backward");
-  CHECK(screen.state.view.start_ns == before.start_ns);  // the letters a, w, d and p were for the field
+  CHECK(screen.state.view.start_ns == before.start_ns);  // the field gets the letters a, w, d and p
   REQUIRE(screen.state.search.hits().size() == 2);
   const size_t first = screen.find_event(trace::EventKind::kernel, 2),
                second = screen.find_event(trace::EventKind::kernel, 5);
@@ -106,7 +106,7 @@ TEST_CASE("Ctrl F takes the typing, and Enter and Shift Enter go through the hit
   CHECK(screen.state.view.event == first);
 }
 
-TEST_CASE("Ctrl F comes to the timeline from elsewhere") {
+TEST_CASE("Ctrl F switches to the timeline from other tabs") {
   test::Screen screen;
   screen.open(test::small_trace());
   screen.state.tab = Tab::plan;
@@ -116,7 +116,7 @@ TEST_CASE("Ctrl F comes to the timeline from elsewhere") {
   CHECK(ImGui::GetIO().WantTextInput);
 }
 
-TEST_CASE("T changes the theme, and the colors follow") {
+TEST_CASE("T changes the theme and its colors") {
   test::Screen screen;
   screen.open(test::small_trace());
   const ImU32 ground = gui::palette().lane;
@@ -127,7 +127,7 @@ TEST_CASE("T changes the theme, and the colors follow") {
   CHECK(screen.state.theme == Theme::dark);
 }
 
-TEST_CASE("Ctrl with plus, minus and 0 scales everything") {
+TEST_CASE("Ctrl with plus or minus or 0 scales everything") {
   test::Screen screen;
   screen.open(test::small_trace());
   const float usual = gui::px(100);
@@ -141,7 +141,7 @@ TEST_CASE("Ctrl with plus, minus and 0 scales everything") {
   CHECK(gui::px(100) == doctest::Approx(usual));
 }
 
-TEST_CASE("Ctrl Q quits, Q alone does not") {
+TEST_CASE("Ctrl Q quits and Q alone does not") {
   test::Screen screen;
   screen.open(test::small_trace());
   screen.press(ImGuiKey_Q);
@@ -153,13 +153,13 @@ TEST_CASE("Ctrl Q quits, Q alone does not") {
 TEST_CASE("the question mark opens the help and Escape closes it") {
   test::Screen screen;
   screen.open(test::small_trace());
-  screen.type("?");  // wherever the keyboard has it
+  screen.type("?");  // on any keyboard layout
   CHECK(screen.state.help);
   screen.press(ImGuiKey_Escape);
   CHECK_FALSE(screen.state.help);
 }
 
-TEST_CASE("numbers choose a trial and Tab swaps with the one to compare") {
+TEST_CASE("number keys select a trial and Tab swaps it with the compared one") {
   test::Screen screen;
   screen.open(test::small_trace(1));
   const std::filesystem::path other = screen.folder.path / "other.mttrace";
@@ -169,7 +169,7 @@ TEST_CASE("numbers choose a trial and Tab swaps with the one to compare") {
   screen.press(ImGuiKey_2);
   CHECK(screen.state.trial == 1);
   CHECK(screen.state.view.whole.end == 30 * test::kMs);
-  screen.press(ImGuiKey_9);  // there is none
+  screen.press(ImGuiKey_9);  // no such trial
   CHECK(screen.state.trial == 1);
   screen.press(ImGuiKey_1);
   screen.state.other_trial = 1;
@@ -178,7 +178,7 @@ TEST_CASE("numbers choose a trial and Tab swaps with the one to compare") {
   CHECK(screen.state.other_trial == 0);
 }
 
-TEST_CASE("keys do nothing where nothing is open") {
+TEST_CASE("keys do nothing if nothing is open") {
   test::Screen screen;
   for (const ImGuiKey key : {ImGuiKey_F, ImGuiKey_P, ImGuiKey_M, ImGuiKey_W, ImGuiKey_Home, ImGuiKey_1, ImGuiKey_Tab,
                              ImGuiKey_Enter, ImGuiKey_Escape, ImGuiKey_T})
@@ -190,10 +190,10 @@ TEST_CASE("keys do nothing where nothing is open") {
   CHECK(screen.state.theme == Theme::light);
 }
 
-TEST_CASE("a mark lies where the mouse is, also when it moved in the frame of the key") {
+TEST_CASE("a mark is at the mouse even if it moved in the frame of the key press") {
   test::Screen screen;
   screen.open(test::small_trace());
-  ImGui::GetIO().ConfigInputTrickleEventQueue = false;  // as a script's events come
+  ImGui::GetIO().ConfigInputTrickleEventQueue = false;  // like events of a script
   const gui::TimeAxis axis = screen.state.lanes.axis;
   const float y = screen.place_of(screen.find_event(trace::EventKind::kernel)).y;
   screen.point(axis.left + 100, y);
@@ -204,7 +204,7 @@ TEST_CASE("a mark lies where the mouse is, also when it moved in the frame of th
   CHECK(static_cast<double>(screen.state.view.marks[0]) == doctest::Approx(axis.time(axis.left + 400)).epsilon(1e-6));
 }
 
-TEST_CASE("Escape closes an open list and nothing else, and the next click is no list's") {
+TEST_CASE("Escape closes an open list only and the next click selects in the timeline") {
   test::Screen screen;
   screen.open(test::small_trace());
   const size_t copy = screen.find_event(trace::EventKind::copy_out),

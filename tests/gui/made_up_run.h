@@ -1,4 +1,4 @@
-// The folder of a finished sweep with a few trials whose figures and traces can be checked by hand.
+// A folder of a finished sweep with a few synthetic trials. Their figures and traces can be checked by hand.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,8 +13,9 @@ namespace memtune::test {
 
 using findings::MadeUp;
 
-// Two steps of 100 + `late` ms: forward of two blocks 0-40, backward 50-100; before the last 10 ms of each step compute
-// waits `late` ms for a copy of the second of two values. Memory peaks at 45 with `peak_gib`.
+// Two steps of 100 + `late` ms. Forward of two blocks takes 0 to 40 ms, backward of the second block 50 ms to the end.
+// Before the last 10 ms of a step, compute waits `late` ms for a copy of the second of two activations. The memory peak
+// is `peak_gib` at 45 ms.
 inline trace::Trace two_blocks(const std::string& strategy, double late, int64_t peak_gib) {
   using trace::EventKind, trace::Pass, trace::TraceRegion;
   MadeUp made;
@@ -82,7 +83,7 @@ class MadeUpRun {
     record_.trials.push_back(spec);
     run_.write_record(record_);
   }
-  // Of the trial that was added last.
+  // Sets the prediction of the last added trial.
   void predict(const result::TrialPrediction& predicted) {
     record_.trials.back().predicted = predicted;
     run_.write_record(record_);
@@ -97,8 +98,8 @@ class MadeUpRun {
   sweep::SweepRecord record_;
 };
 
-// none (100 ms, 8 GiB), offload:stream (110 ms, 4 GiB, its copy 10 ms late), checkpoint:full (130 ms, 5 GiB, no trace)
-// and one that ran out of memory; ranked in that order.
+// Trials in ranking order: none (100 ms, 8 GiB), offload:stream (110 ms, 4 GiB, its copy 10 ms late), checkpoint:full
+// (130 ms, 5 GiB, no trace), and one that ran out of memory.
 inline void write_run(const std::filesystem::path& folder) {
   MadeUpRun run(folder);
   const trace::Trace none = two_blocks("none", 0, 8), late = two_blocks("offload:stream", 10, 4);

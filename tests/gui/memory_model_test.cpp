@@ -12,10 +12,10 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 }  // namespace
 
-TEST_CASE("the stack at a moment holds each owner's bytes, and the rest is work space") {
+TEST_CASE("the stack at a time has each owner's bytes and the rest is work space") {
   const gui::MemoryModel memory = gui::make_memory(test::small_trace());
   REQUIRE(memory.owners.size() == 2);
-  CHECK(memory.owners[0].owner.name == "parameters");  // at the bottom, though it came second
+  CHECK(memory.owners[0].owner.name == "parameters");  // at the bottom, though it is the second owner
   const gui::Stack stack = memory.at(5 * test::kMs);
   CHECK(stack.allocated_bytes == 5 * kGiB);
   CHECK(stack.owned_bytes == std::vector<int64_t>{2 * kGiB, kGiB});
@@ -24,13 +24,13 @@ TEST_CASE("the stack at a moment holds each owner's bytes, and the rest is work 
   CHECK(memory.at(-1).allocated_bytes == 0);
 }
 
-TEST_CASE("the peak is the greatest sample") {
+TEST_CASE("the peak is the largest sample") {
   const gui::MemoryModel memory = gui::make_memory(test::small_trace());
   CHECK(memory.times_ns[memory.peak] == 15 * test::kMs);
   CHECK(memory.allocated_bytes[memory.peak] == 6 * kGiB + 1);
 }
 
-TEST_CASE("the greatest moment of any stretch is found, as by looking at every sample") {
+TEST_CASE("the largest sample of any range equals that of a scan over all samples") {
   trace::Trace trace;
   uint32_t random = 1;
   for (int64_t i = 0; i < 3000; ++i) trace.memory.push_back({i * 10, (random = random * 1664525 + 1013904223) >> 8});
@@ -48,11 +48,11 @@ TEST_CASE("the greatest moment of any stretch is found, as by looking at every s
   }
 }
 
-TEST_CASE("of samples in one nanosecond the greatest counts, and the last holds on") {
+TEST_CASE("the largest of several samples at one time counts as peak and the last one stays") {
   trace::Trace trace;
   trace.owners = {{trace::OwnerKind::outside, "head"}};
   trace.owned = {{10, 0, 30}};
-  trace.memory = {{0, 20}, {10, 100}, {10, 40}, {20, 50}};  // an op's work space was gone with its end
+  trace.memory = {{0, 20}, {10, 100}, {10, 40}, {20, 50}};  // an op's work space ends with the op
   const gui::MemoryModel memory = gui::make_memory(trace);
   for (const int64_t start : {0, 5, 10}) {
     const gui::Stack stack = memory.greatest_between(start, 20);
@@ -64,7 +64,7 @@ TEST_CASE("of samples in one nanosecond the greatest counts, and the last holds 
   CHECK(memory.of_sample(memory.peak).allocated_bytes == 100);
 }
 
-TEST_CASE("owners that say more than is allocated leave no negative work space") {
+TEST_CASE("owners with more bytes than allocated leave no negative work space") {
   trace::Trace trace;
   trace.owners = {{trace::OwnerKind::outside, "head"}};
   trace.owned = {{0, 0, 100}};

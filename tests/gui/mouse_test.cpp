@@ -1,4 +1,4 @@
-// What the mouse does: zoom, move, select; a value's trip lights up.
+// Effects of the mouse: zoom, move, select, and highlight the lifetime of a tensor.
 #include <doctest/doctest.h>
 
 #include <regex>
@@ -8,7 +8,7 @@
 using namespace memtune;
 using trace::EventKind;
 
-TEST_CASE("the wheel zooms at the mouse, finely with Ctrl and fast with Shift") {
+TEST_CASE("the wheel zooms at the mouse and Shift zooms faster") {
   test::Screen screen;
   screen.open(test::small_trace());
   const ImVec2 at = screen.place_of(screen.find_event(EventKind::disk_read));
@@ -39,11 +39,11 @@ TEST_CASE("dragging moves the trace with the mouse and selects nothing") {
   CHECK_FALSE(screen.state.view.event.has_value());
 }
 
-TEST_CASE("a click on any station lights the whole trip of the value up") {
+TEST_CASE("a click on any event of a tensor highlights its whole lifetime") {
   test::Screen screen;
   screen.open(test::small_trace());
   for (const EventKind kind : {EventKind::copy_out, EventKind::disk_write, EventKind::disk_read, EventKind::copy_in}) {
-    const size_t event = screen.find_event(kind, 1);  // of the second step
+    const size_t event = screen.find_event(kind, 1);  // in the second step
     const ImVec2 at = screen.place_of(event);
     screen.point(at.x, at.y);
     screen.click();
@@ -54,7 +54,7 @@ TEST_CASE("a click on any station lights the whole trip of the value up") {
   }
 }
 
-TEST_CASE("a click beside everything clears the selection") {
+TEST_CASE("a click on an empty place clears the selection") {
   test::Screen screen;
   screen.open(test::small_trace());
   gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(EventKind::copy_out)));
@@ -65,7 +65,7 @@ TEST_CASE("a click beside everything clears the selection") {
   CHECK(gui::highlighted_lifetime(screen.state).empty());
 }
 
-TEST_CASE("a click on what is collapsed opens it") {
+TEST_CASE("a click on a merged bar zooms into it") {
   test::Screen screen;
   screen.open(test::big_trace(50'000));
   const double whole = screen.state.view.span_ns();
@@ -76,7 +76,7 @@ TEST_CASE("a click on what is collapsed opens it") {
   CHECK_FALSE(screen.state.view.event.has_value());
 }
 
-TEST_CASE("a click into the memory tells who holds it at that time") {
+TEST_CASE("a click on the memory chart shows the owners at that time") {
   test::Screen screen;
   screen.open(test::small_trace());
   const ImVec2 at = screen.place_of(screen.find_event(EventKind::disk_read));
@@ -86,7 +86,7 @@ TEST_CASE("a click into the memory tells who holds it at that time") {
   CHECK(static_cast<double>(*screen.state.view.memory_at_ns) == doctest::Approx(5.5 * test::kMs).epsilon(0.01));
 }
 
-TEST_CASE("what another pane asks for is shown in the timeline") {
+TEST_CASE("values and ranges requested by another pane are shown in the timeline") {
   test::Screen screen;
   screen.open(test::small_trace());
   screen.state.tab = gui::Tab::findings;
@@ -111,7 +111,7 @@ TEST_CASE("a click on a tab changes the pane") {
   }
 }
 
-TEST_CASE("of a kernel it is told for which part of the model it ran") {
+TEST_CASE("the details of a kernel name the part of the model it ran for") {
   test::Screen screen;
   screen.open(test::small_trace());
   const ImVec2 at = screen.place_of(screen.find_event(EventKind::kernel, 2));  // "up backward"
@@ -121,9 +121,9 @@ TEST_CASE("of a kernel it is told for which part of the model it ran") {
   CHECK_MESSAGE(std::regex_search(said, std::regex("part\\W+layers.0 backward")), said);
 }
 
-TEST_CASE("what computes for several parts of the model has none") {
+TEST_CASE("compute for several parts of the model names no part") {
   test::Screen screen;
-  trace::Trace trace = test::small_trace();  // a processor's step is one stretch of compute
+  trace::Trace trace = test::small_trace();  // the CPU device records a step as one stretch of compute
   test::add_event(trace, EventKind::kernel, test::kCompute, "compute", 10 * test::kMs, 20 * test::kMs);
   screen.open(trace);
   gui::select_event(screen.state, static_cast<uint32_t>(trace.events.size() - 1));
@@ -133,7 +133,7 @@ TEST_CASE("what computes for several parts of the model has none") {
   CHECK_MESSAGE(!std::regex_search(said, std::regex("\\bpart\\W")), said);
 }
 
-TEST_CASE("a click on a lane's name folds its rank, R all of them, and what is selected unfolds") {
+TEST_CASE("a click on a lane's name folds its rank and R folds all and a selection unfolds its rank") {
   test::Screen screen;
   screen.open(test::trace_of_ranks(3));
   CHECK(screen.state.view.folded == std::set<int32_t>{1, 2});
@@ -142,11 +142,11 @@ TEST_CASE("a click on a lane's name folds its rank, R all of them, and what is s
     return ImVec2(frame.left + 20, (frame.lane_y[lane] + frame.lane_y[lane + 1]) / 2);
   };
   const float high = screen.state.lanes.lane_y.back();
-  screen.point(name_of(3).x, name_of(3).y);  // rank 1's kernels
+  screen.point(name_of(3).x, name_of(3).y);  // the kernels of rank 1
   screen.click();
   CHECK(screen.state.view.folded == std::set<int32_t>{2});
   CHECK(screen.state.lanes.lane_y.back() > high);
-  screen.click();  // its steps are there now
+  screen.click();  // this row has its steps now
   CHECK(screen.state.view.folded == std::set<int32_t>{1, 2});
   screen.press(ImGuiKey_R);
   CHECK(screen.state.view.folded.empty());
@@ -156,13 +156,13 @@ TEST_CASE("a click on a lane's name folds its rank, R all of them, and what is s
   const auto& events = screen.state.current().load().trace.events;
   for (uint32_t event = 0; event < events.size(); ++event)
     if (events[event].kind == EventKind::kernel) gui::select_event(screen.state, event);
-  CHECK(screen.state.view.folded.size() == 3);  // these are seen
+  CHECK(screen.state.view.folded.size() == 3);  // folded ranks still show kernels
   gui::select_event(screen.state, static_cast<uint32_t>(screen.find_event(EventKind::region)));
   CHECK(screen.state.view.folded.size() == 2);
   screen.frames();
 }
 
-TEST_CASE("a value of a folded rank that is asked for from elsewhere is seen") {
+TEST_CASE("show_value unfolds the rank of the value") {
   trace::Trace trace = test::trace_of_ranks(3);
   trace.values.push_back({"v", "layers.0", "host", "", 1 << 20, 0});
   for (const auto kind : {EventKind::copy_out, EventKind::copy_in}) {
@@ -178,7 +178,7 @@ TEST_CASE("a value of a folded rank that is asked for from elsewhere is seen") {
   CHECK(screen.state.view.folded == std::set<int32_t>{1});
 }
 
-TEST_CASE("a click above the lanes folds nothing, and what is folded stays so from trial to trial") {
+TEST_CASE("a click above the lanes folds nothing and folded ranks stay folded in other trials") {
   test::Screen screen;
   screen.open(test::trace_of_ranks(3));
   screen.point(screen.state.lanes.left + 20, screen.state.lanes.ruler_top + 5);

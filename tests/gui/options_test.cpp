@@ -10,7 +10,7 @@
 using namespace memtune;
 using gui::parse_options;
 
-TEST_CASE("values come behind an equals sign or as the next word") {
+TEST_CASE("option values follow an equals sign or are the next argument") {
   const gui::Options options =
       parse_options({"run", "--size=800x600", "--theme", "light", "other", "--at=peak", "--scale", "1.5"});
   CHECK(options.paths == std::vector<std::string>{"run", "other"});
@@ -21,7 +21,7 @@ TEST_CASE("values come behind an equals sign or as the next word") {
   CHECK(options.scale == 1.5F);
 }
 
-TEST_CASE("what makes no sense is refused in one line") {
+TEST_CASE("invalid options are rejected with a message on one line") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--size=big"}, "--size: 'big' is no size; give 1600x900"},
       {{"--size=3x4"}, "--size: 3x4 is out of range"},
@@ -48,7 +48,7 @@ TEST_CASE("what makes no sense is refused in one line") {
   }
 }
 
-TEST_CASE("--at takes a time, the peak or a value") {
+TEST_CASE("--at takes a time or the peak or the name of an activation") {
   test::Screen screen;
   const std::string path = (screen.folder.path / "trace.mttrace").string();
   trace::write_trace(path, test::small_trace());
@@ -67,7 +67,7 @@ TEST_CASE("--at takes a time, the peak or a value") {
                        UsageError);
 }
 
-TEST_CASE("a trial is named by strategy, label or number") {
+TEST_CASE("a trial is selected by strategy or label or number") {
   test::Screen screen;
   const std::string path = (screen.folder.path / "trace.mttrace").string();
   trace::write_trace(path, test::small_trace());

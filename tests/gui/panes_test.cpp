@@ -1,4 +1,4 @@
-// Compare, plan and findings with a mouse and a keyboard: each click leads where it should.
+// The compare, plan and findings panes with mouse and keyboard: each click has its documented effect.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ using test::MadeUp;
 
 namespace {
 
-constexpr size_t kNone = 0, kStream = 1, kFull = 2, kSync = 3;  // as ranked
+constexpr size_t kNone = 0, kStream = 1, kFull = 2, kSync = 3;  // in ranking order
 
 struct Opened : test::Screen {
   explicit Opened(Tab tab) {
@@ -29,7 +29,7 @@ struct Opened : test::Screen {
   }
 };
 
-// What of the sweep's table is drawn, from the top.
+// The trials of the visible table rows, from the top.
 std::vector<size_t> shown(const gui::CompareState& compare) {
   std::vector<size_t> trials;
   for (size_t i = 0; i < compare.rows.size(); ++i)
@@ -40,10 +40,10 @@ std::vector<size_t> shown(const gui::CompareState& compare) {
 
 }  // namespace
 
-TEST_CASE("a click on a row selects the trial, with Ctrl the one beside it, a second click opens it") {
+TEST_CASE("a click on a row selects the trial and Ctrl click the compared one and a second click opens it") {
   Opened screen(Tab::compare);
   CHECK(screen.state.trial == kNone);
-  CHECK(screen.state.other_trial == kStream);  // the only other one with a trace
+  CHECK(screen.state.other_trial == kStream);  // the only other trial with a trace
   screen.click_at(screen.state.compare.rows[kStream]);
   CHECK(screen.state.trial == kStream);
   CHECK(screen.state.tab == Tab::compare);
@@ -59,18 +59,18 @@ TEST_CASE("a click on a row selects the trial, with Ctrl the one beside it, a se
   CHECK(screen.state.tab == Tab::timeline);
 }
 
-TEST_CASE("rows come fastest first, and a click on a head sorts them anew") {
+TEST_CASE("rows are sorted by speed first and a click on a column header sorts by it") {
   Opened screen(Tab::compare);
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kNone, kStream, kFull, kSync});
   const gui::Cursor first = screen.state.compare.rows[kNone];
-  screen.click_at({first.x, first.y - 25});  // "trial"
+  screen.click_at({first.x, first.y - 25});  // the header "trial"
   CHECK(screen.state.compare.sort_by == gui::CompareColumn::trial);
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kFull, kNone, kStream, kSync});
   screen.click_at({first.x, first.y - 25});
   CHECK(shown(screen.state.compare) == std::vector<size_t>{kSync, kStream, kNone, kFull});
 }
 
-TEST_CASE("what is typed into the filter leaves only its rows") {
+TEST_CASE("the filter keeps only matching rows") {
   Opened screen(Tab::compare);
   screen.click_at({60, screen.state.compare.rows[kNone].y - 55});
   screen.type("offload");
@@ -85,7 +85,7 @@ TEST_CASE("a click on a point opens its trial") {
   CHECK(screen.state.tab == Tab::timeline);
 }
 
-TEST_CASE("every marker lies well within the plot") {
+TEST_CASE("every marker lies within the plot") {
   Opened screen(Tab::compare);
   const auto& points = screen.state.compare.points;
   CHECK(points[kSync].x < 0);
@@ -112,7 +112,7 @@ TEST_CASE("a click on a difference shows it in the second trial's timeline") {
   CHECK(screen.state.view.span_ns() < 1.2 * (end - start));
 }
 
-TEST_CASE("another pair is compared anew") {
+TEST_CASE("a change of either trial updates the comparison") {
   Opened screen(Tab::compare);
   CHECK(screen.state.compare.overlay->diff.b_ms == doctest::Approx(110));
   screen.state.trial = kStream;
@@ -123,7 +123,7 @@ TEST_CASE("another pair is compared anew") {
   CHECK(screen.state.compare.overlay->diff.b_ms == doctest::Approx(100));
 }
 
-TEST_CASE("a click on a value of the plan lights its trip up") {
+TEST_CASE("a click on an activation in the plan highlights its lifetime") {
   Opened screen(Tab::plan);
   gui::select_trial(screen.state, kStream);
   screen.frames(2);
@@ -135,7 +135,7 @@ TEST_CASE("a click on a value of the plan lights its trip up") {
   CHECK(gui::highlighted_lifetime(screen.state).size() == 2);
 }
 
-TEST_CASE("a trial without a trace shows the plan of its file, and its cells lead nowhere") {
+TEST_CASE("a trial without a trace shows its plan file and clicks on its cells do nothing") {
   Opened screen(Tab::plan);
   gui::select_trial(screen.state, kFull);
   screen.frames(2);
@@ -146,7 +146,7 @@ TEST_CASE("a trial without a trace shows the plan of its file, and its cells lea
   CHECK(screen.state.tab == Tab::plan);
 }
 
-TEST_CASE("a click on a finding shows its evidence and picks the event out") {
+TEST_CASE("a click on a finding shows its evidence and selects the event") {
   Opened screen(Tab::findings);
   gui::select_trial(screen.state, kStream);
   screen.frames(2);
@@ -163,7 +163,7 @@ TEST_CASE("a click on a finding shows its evidence and picks the event out") {
   CHECK(screen.state.view.span_ns() < 40.0 * MadeUp::kMs);
 }
 
-TEST_CASE("trials without findings, without a trace and an empty trace are told in words") {
+TEST_CASE("trials without findings or without a trace and empty traces show a message") {
   const auto says = [](test::Screen& screen, const std::string& words) {
     const std::string said = screen.words();
     CHECK_MESSAGE(said.find(words) != std::string::npos, words << "; said: " << said);
@@ -188,7 +188,7 @@ TEST_CASE("trials without findings, without a trace and an empty trace are told 
   }
 }
 
-TEST_CASE("another run that is opened leaves nothing of the first in the panes") {
+TEST_CASE("opening another run clears the panes") {
   Opened screen(Tab::findings);
   gui::select_trial(screen.state, kStream);
   screen.frames(2);
@@ -199,7 +199,7 @@ TEST_CASE("another run that is opened leaves nothing of the first in the panes")
   CHECK_FALSE(screen.state.compare.overlay.has_value());
 }
 
-TEST_CASE("a comparison with a trial without a trace says so, and makes up no differences") {
+TEST_CASE("a comparison with an untraced trial says so and shows no differences") {
   Opened screen(Tab::compare);
   screen.state.other_trial = kFull;
   screen.state.compare.overlay.reset();
@@ -212,7 +212,7 @@ TEST_CASE("a comparison with a trial without a trace says so, and makes up no di
   CHECK_FALSE(screen.state.compare.overlay.has_value());
 }
 
-TEST_CASE("Escape closes the list of the comparison") {
+TEST_CASE("Escape closes the list of trials to compare") {
   Opened screen(Tab::compare);
   screen.click_at(screen.state.compare.choice);
   REQUIRE(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
@@ -220,7 +220,7 @@ TEST_CASE("Escape closes the list of the comparison") {
   CHECK_FALSE(ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup));
 }
 
-TEST_CASE("points that lie on one another are all told") {
+TEST_CASE("the tooltip lists all trials at the same point") {
   test::Screen screen;
   test::MadeUpRun run(screen.folder.path / "run");
   for (const char* name : {"none", "checkpoint:full", "checkpoint:op"}) run.add(name, 100, 8, nullptr);
@@ -237,7 +237,7 @@ TEST_CASE("points that lie on one another are all told") {
   CHECK_MESSAGE(told == 3, said);
 }
 
-TEST_CASE("findings leave no room empty: below them is the step, with the stretch that shows the first") {
+TEST_CASE("the findings pane shows the step below with the stretch of the first finding") {
   Opened screen(Tab::findings);
   gui::select_trial(screen.state, kStream);
   screen.frames(4);

@@ -1,4 +1,4 @@
-// The viewer's own pictures, drawn through EGL as --screenshot does. Without EGL the cases are skipped.
+// Screenshots, drawn through EGL like those of --screenshot. The cases are skipped if EGL does not work.
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
@@ -10,14 +10,14 @@
 
 using namespace memtune;
 
-// Mesa keeps some bytes until the process ends.
+// Mesa keeps some memory until the process ends.
 extern "C" const char* __lsan_default_suppressions() {
   return "leak:libEGL\nleak:swrast_dri\nleak:libglapi\nleak:_dri.so\n";
 }
 
 namespace {
 
-// Why nothing can be drawn; empty where EGL works.
+// The reason why nothing can be drawn, "" if EGL works.
 std::string no_egl() {
   try {
     const gui::Context context;
@@ -30,7 +30,7 @@ std::string no_egl() {
 
 struct Drawn {
   gui::Picture picture;
-  // Of this very color.
+  // The number of pixels of exactly this color.
   size_t pixels(ImU32 color) const {
     size_t found = 0;
     for (size_t i = 0; i + 2 < picture.rgb.size(); i += 3)
@@ -60,11 +60,11 @@ Drawn draw(const std::vector<std::string>& options, int width = 800, int height 
 
 }  // namespace
 
-TEST_CASE("pictures are drawn without a display, the same each time") {
+TEST_CASE("pictures are drawn without a display and are the same each time") {
   if (const std::string why = no_egl(); !why.empty()) MEMTUNE_SKIP(why);
   const Drawn first = draw({}), again = draw({});
   CHECK(first.picture.rgb.size() == size_t{800} * 500 * 3);
-  // A millisecond of 20, in a row 20 pixels high, in each of two steps.
+  // Each event takes 1 of 20 ms, in a row 20 pixels high, in each of two steps.
   for (const auto kind : {trace::EventKind::copy_out, trace::EventKind::copy_in, trace::EventKind::disk_write,
                           trace::EventKind::disk_read}) {
     CAPTURE(to_string(kind));
@@ -73,7 +73,7 @@ TEST_CASE("pictures are drawn without a display, the same each time") {
   CHECK(first.picture.rgb == again.picture.rgb);
 }
 
-TEST_CASE("theme, scale, tab and place change the picture") {
+TEST_CASE("theme and scale and tab and position change the picture") {
   if (const std::string why = no_egl(); !why.empty()) MEMTUNE_SKIP(why);
   const Drawn dark = draw({}), light = draw({"--theme=light"});
   CHECK(dark.corner() < 80);
@@ -84,7 +84,7 @@ TEST_CASE("theme, scale, tab and place change the picture") {
   }
 }
 
-TEST_CASE("memtune-view writes a PNG of the size that was asked for") {
+TEST_CASE("memtune-view writes a PNG of the requested size") {
   if (const std::string why = no_egl(); !why.empty()) MEMTUNE_SKIP(why);
   const test::ScratchFolder folder;
   trace::write_trace(folder.path / "t.mttrace", test::small_trace());
@@ -99,11 +99,11 @@ TEST_CASE("memtune-view writes a PNG of the size that was asked for") {
   CHECK(test::slurp(folder.path / "err") == "");
 }
 
-TEST_CASE("without a display the window says so and offers the ways out") {
+TEST_CASE("without a display the viewer reports it and names the alternatives") {
   const test::ScratchFolder folder;
   trace::write_trace(folder.path / "t.mttrace", test::small_trace());
   const std::string at = folder.path.string();
-  // GLFW lets go of X11's library, which keeps some bytes.
+  // GLFW unloads X11's library, which leaks some memory.
   const std::string line = "env -u DISPLAY -u WAYLAND_DISPLAY ASAN_OPTIONS=detect_leaks=0 " +
                            test::program("memtune-view") + " " + at + "/t.mttrace 2>" + at + "/err";
   CHECK(WEXITSTATUS(std::system(line.c_str())) == 2);

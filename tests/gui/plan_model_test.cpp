@@ -1,4 +1,4 @@
-// Blocks below each other, the same op's values below each other, whatever some blocks lack.
+// The plan grid aligns blocks as rows and activations of the same op as columns, even if some blocks lack an op.
 #include "gui/model/plan_model.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ TracedValue value(const std::string& block, const std::string& name, const std::
 
 }  // namespace
 
-TEST_CASE("a block is a row, a name is a column, and what a block lacks stays empty") {
+TEST_CASE("a block is a row and a name is a column and missing activations leave empty cells") {
   const PlanGrid grid =
       make_plan_grid({value("layers.0", ".attn norm", "recompute", 4), value("layers.0", ".mlp silu", "host", 8),
                       value("layers.1", ".attn norm", "keep", 4), value("layers.1", ".attn sdpa", "keep", 2),
@@ -29,14 +29,14 @@ TEST_CASE("a block is a row, a name is a column, and what a block lacks stays em
   CHECK(grid.rows[1].cells[1] == 3U);
 }
 
-TEST_CASE("a second value of one name has a column of its own") {
+TEST_CASE("a second activation of the same name has a column of its own") {
   const PlanGrid grid =
       make_plan_grid({value("layers.0", " linear", "keep", 1), value("layers.0", " linear", "host", 1)});
   CHECK(grid.columns == Names{"linear", "linear 2"});
   CHECK(grid.rows[0].cells[1] == 1U);
 }
 
-TEST_CASE("sums by placement count all values, those outside of blocks too") {
+TEST_CASE("sums by placement include activations outside of blocks") {
   const PlanGrid grid = make_plan_grid(
       {value("layers.0", " a", "keep", 1), value("layers.0", " b", "host", 2), value("", "logits", "keep", 10)});
   CHECK(grid.outside == std::vector<uint32_t>{2});
@@ -46,7 +46,7 @@ TEST_CASE("sums by placement count all values, those outside of blocks too") {
   CHECK(grid.rows[0].sums[0].bytes == 1);
 }
 
-TEST_CASE("a plan file alone gives the grid without bytes") {
+TEST_CASE("a plan file alone gives a grid without bytes") {
   memtune::plan::Plan plan;
   plan.placements = {
       {0, "embed/aten::embedding", {memtune::plan::TensorPlacement::keep}, memtune::plan::TensorPlacement::keep},
@@ -62,7 +62,7 @@ TEST_CASE("a plan file alone gives the grid without bytes") {
   CHECK(grid.outside.size() == 1);
 }
 
-TEST_CASE("a plan file's rows are the model's blocks, whatever they are called") {
+TEST_CASE("the rows of a plan file are the model's blocks whatever their names") {
   memtune::plan::Plan plan;
   for (const char* name : {"down.1.attn.out/aten::linear", "down.12.attn/aten::linear", "down.1.norm.0/aten::norm"})
     plan.placements.push_back({0, name, {memtune::plan::TensorPlacement::host}, memtune::plan::TensorPlacement::keep});
@@ -73,7 +73,7 @@ TEST_CASE("a plan file's rows are the model's blocks, whatever they are called")
   CHECK(grid.outside.size() == 1);
 }
 
-TEST_CASE("no values make no grid") {
+TEST_CASE("a trace without activations gives an empty grid") {
   CHECK(make_plan_grid(std::vector<TracedValue>{}).rows.empty());
   CHECK(make_plan_grid(memtune::plan::Plan{}, {}).values.empty());
 }

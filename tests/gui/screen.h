@@ -1,4 +1,4 @@
-// The viewer without a display: ImGui's null back end, input put into its queue, frames drawn for nobody.
+// The viewer without a display. It uses ImGui's null backend, puts input into its queue and discards the frames.
 #pragma once
 
 #include <imgui.h>
@@ -25,7 +25,7 @@ class Screen {
   Screen(const Screen&) = delete;
   Screen& operator=(const Screen&) = delete;
 
-  // Opens the trace as if it were a file.
+  // Writes the trace to a file and opens it.
   void open(const trace::Trace& trace) {
     const std::filesystem::path path = folder.path / "trace.mttrace";
     trace::write_trace(path, trace);
@@ -41,7 +41,7 @@ class Screen {
     }
   }
 
-  // All text that widgets draw in a frame, as ImGui logs it.
+  // All text that the widgets of one frame draw, from ImGui's log.
   std::string words() {
     begin_frame();
     ImGui::LogToClipboard();
@@ -51,7 +51,7 @@ class Screen {
     return ImGui::GetClipboardText();
   }
 
-  // A key with its modifiers, pressed and let go: a frame each, as no person is faster.
+  // Presses and releases a key with its modifiers, in separate frames like a person.
   void press(ImGuiKeyChord chord) {
     ImGuiIO& io = ImGui::GetIO();
     const auto modifiers = {ImGuiMod_Ctrl, ImGuiMod_Shift};
@@ -90,7 +90,7 @@ class Screen {
     frames(2);
   }
 
-  // Of an event of the shown trace, in pixels.
+  // The position of an event of the shown trace, in pixels.
   ImVec2 place_of(size_t event) const {
     const gui::LoadedTrace& loaded = state.current().load();
     const size_t row = loaded.timeline.row_of_event[event];
@@ -98,13 +98,13 @@ class Screen {
     const double middle = (static_cast<double>(what.start_ns) + static_cast<double>(what.end_ns)) / 2;
     return {state.lanes.axis.x(middle), state.lanes.row_y[row] + state.lanes.row_height[row] / 2};
   }
-  // Of a tab, in pixels.
+  // The position of a tab, in pixels.
   static ImVec2 place_of(gui::Tab tab) {
     const ImGuiTabBar& bar = *ImGui::GetCurrentContext()->TabBars.GetByIndex(0);
     const ImGuiTabItem& item = bar.Tabs[static_cast<int>(tab)];
     return {bar.BarRect.Min.x + item.Offset + item.Width / 2, bar.BarRect.GetCenter().y};
   }
-  // How many rectangles of this very color the last frame drew, and left of `right`.
+  // The number of rectangles of exactly this color in the last frame, left of `right`.
   static size_t rectangles(ImU32 color, float right = 1e9F) {
     size_t vertices = 0;
     for (const ImDrawList* list : ImGui::GetDrawData()->CmdLists)

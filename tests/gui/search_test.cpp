@@ -6,20 +6,20 @@
 
 using namespace memtune;
 
-TEST_CASE("names, regions and placements are found in either case, in order of time") {
+TEST_CASE("search finds names and regions and placements in any case and in time order") {
   const trace::Trace trace = test::small_trace(1);
   gui::Search search;
   search.find(trace, "NORM");
   CHECK(search.hits().size() == 3);  // the kernel, saved, used
   search.find(trace, "disk");
-  CHECK(search.hits().size() == 6);  // all of the value that is placed there
+  CHECK(search.hits().size() == 6);  // all events of the activation placed on disk
   for (size_t i = 1; i < search.hits().size(); ++i)
     CHECK(trace.events[search.hits()[i]].start_ns >= trace.events[search.hits()[i - 1]].start_ns);
   search.find(trace, "");
   CHECK(search.hits().empty());
 }
 
-TEST_CASE("steps begin at what is visible and go around both ends") {
+TEST_CASE("steps through the hits start at the visible range and wrap around") {
   const trace::Trace trace = test::small_trace(3);
   gui::Search search;
   search.find(trace, "up backward");

@@ -16,18 +16,18 @@ std::vector<std::string> lane_names(const gui::TimelineModel& model) {
 
 }  // namespace
 
-TEST_CASE("lanes come in the order in which a step is read, whatever the order of tracks") {
+TEST_CASE("lanes have the reading order of a step whatever the order of tracks") {
   CHECK(lane_names(gui::make_timeline(test::small_trace())) ==
         std::vector<std::string>{"steps", "blocks", "compute (7)", "copies out (20)", "copies in (21)", "disk write",
                                  "disk read", "saved, used"});
 }
 
-TEST_CASE("ranks that trained together come one below the other, and lanes say whose they are") {
+TEST_CASE("lanes are grouped by rank and named with it") {
   CHECK(lane_names(gui::make_timeline(test::trace_of_ranks(2))) ==
         std::vector<std::string>{"rank 0: steps", "rank 0: compute (7)", "rank 1: steps", "rank 1: compute (7)"});
 }
 
-TEST_CASE("of more ranks than two all but the first are folded at first, to the lane of what computed") {
+TEST_CASE("with more than two ranks all but one are folded to their compute lane at first") {
   const auto with = [](int ranks) { return gui::make_timeline(test::trace_of_ranks(ranks)); };
   CHECK(gui::folded_at_first(gui::make_timeline(test::small_trace())).empty());
   CHECK(gui::folded_at_first(with(2)).empty());
@@ -45,7 +45,7 @@ TEST_CASE("of more ranks than two all but the first are folded at first, to the 
   for (const gui::Lane& lane : gui::make_timeline(test::small_trace()).lanes) CHECK(gui::shown(lane, {-1, 0}));
 }
 
-TEST_CASE("a span inside another lies in a row below it, and both know their row") {
+TEST_CASE("a nested span lies in the row below and both events know their row") {
   const trace::Trace trace = test::small_trace(1);
   const auto model = gui::make_timeline(trace);
   const gui::Lane& blocks = model.lanes[1];
@@ -57,7 +57,7 @@ TEST_CASE("a span inside another lies in a row below it, and both know their row
   CHECK(model.row_of_event[recompute] == blocks.first_row + 1);
 }
 
-TEST_CASE("events need not be in order of time") {
+TEST_CASE("events may be in any time order") {
   trace::Trace trace = test::small_trace();
   std::reverse(trace.events.begin(), trace.events.end());
   const auto model = gui::make_timeline(trace);
@@ -66,7 +66,7 @@ TEST_CASE("events need not be in order of time") {
   CHECK(model.whole.end == 20 * test::kMs);
 }
 
-TEST_CASE("an empty trace and one of a single moment have a length") {
+TEST_CASE("an empty trace and a trace of a single moment have a length") {
   CHECK(gui::make_timeline({}).whole.end == 1);
   trace::Trace trace;
   test::add_event(trace, trace::EventKind::save, test::kValues, "v", 7, 7);
@@ -76,7 +76,7 @@ TEST_CASE("an empty trace and one of a single moment have a length") {
   CHECK(model.rows.size() == 1);
 }
 
-TEST_CASE("what overlaps a hundredfold shares rows instead of filling the screen") {
+TEST_CASE("a hundred overlapping events share a limited number of rows") {
   trace::Trace trace;
   for (int i = 0; i < 100; ++i) test::add_event(trace, trace::EventKind::disk_read, test::kRead, "r", i, 1000 + i);
   const auto model = gui::make_timeline(trace);
@@ -86,7 +86,7 @@ TEST_CASE("what overlaps a hundredfold shares rows instead of filling the screen
   }
 }
 
-TEST_CASE("an event that ends before it begins is a moment") {
+TEST_CASE("an event that ends before it begins has zero length") {
   trace::Trace trace;
   test::add_event(trace, trace::EventKind::kernel, test::kCompute, "k", 100, 50);
   const auto model = gui::make_timeline(trace);

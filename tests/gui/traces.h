@@ -1,4 +1,4 @@
-// Made-up traces for the viewer's tests: small enough to be checked by hand, or as large as wanted.
+// Synthetic traces for the viewer's tests: small enough to check by hand, or of any size.
 #pragma once
 
 #include <algorithm>
@@ -29,8 +29,7 @@ inline constexpr trace::Track kCompute{trace::TrackRole::compute, 7}, kOut{trace
     kIn{trace::TrackRole::copy_in, 21}, kWrite{trace::TrackRole::disk_write}, kRead{trace::TrackRole::disk_read},
     kValues{trace::TrackRole::values}, kHostOps{trace::TrackRole::ops};
 
-// Each step of 10 ms: one value kept, one that travels to the disk and back. Memory rises to its peak at 5 ms of the
-// second step.
+// Steps of 10 ms with one kept activation and one offloaded to disk. Memory peaks at 5 ms of the second step.
 inline trace::Trace small_trace(int steps = 2) {
   using trace::EventKind, trace::OwnerKind, trace::Pass, trace::TraceRegion, trace::ValueId;
   trace::Trace trace;
@@ -68,7 +67,7 @@ inline trace::Trace small_trace(int steps = 2) {
   return trace;
 }
 
-// A kernel and a step of each, the last rank first.
+// One kernel and one step per rank, with the last rank first.
 inline trace::Trace trace_of_ranks(int ranks) {
   trace::Trace trace;
   for (int rank = ranks - 1; rank >= 0; --rank) {
@@ -78,8 +77,8 @@ inline trace::Trace trace_of_ranks(int ranks) {
   return trace;
 }
 
-// Steps of 1000 kernels in 40 blocks, with the host's ops, copies of one value a block and memory samples: some
-// `events` events in all.
+// Kernels in 40 blocks with host ops, copies of one activation per block and memory samples. The trace has about
+// `events` events.
 inline trace::Trace big_trace(size_t events) {
   using trace::EventKind, trace::OwnerKind, trace::TraceRegion, trace::ValueId;
   constexpr int kBlocks = 40, kOps = 25;

@@ -17,7 +17,7 @@ std::vector<EventKind> kinds(const trace::Trace& trace, const gui::ValueLifetime
 
 }  // namespace
 
-TEST_CASE("a value makes its trip once a step, the save before the copy that it causes") {
+TEST_CASE("a tensor has one lifetime for each step and its save precedes its copy") {
   const trace::Trace trace = test::small_trace(3);
   const auto model = gui::make_timeline(trace);
   const auto lifetimes = gui::value_lifetimes(trace, model, trace::ValueId(1));
@@ -30,7 +30,7 @@ TEST_CASE("a value makes its trip once a step, the save before the copy that it 
   CHECK(gui::extent(trace, lifetimes[1]).end == 18 * test::kMs);
 }
 
-TEST_CASE("pieces of a large value and two uses stay one trip") {
+TEST_CASE("pieces of a large tensor and two uses belong to one lifetime") {
   trace::Trace trace;
   trace.values.resize(1);
   const std::vector<EventKind> order = {EventKind::save,     EventKind::copy_out,   EventKind::disk_write,
@@ -45,7 +45,7 @@ TEST_CASE("pieces of a large value and two uses stay one trip") {
   CHECK(kinds(trace, lifetimes[0]) == order);
 }
 
-TEST_CASE("a value that is made again has no way out") {
+TEST_CASE("a recomputed tensor has no copies") {
   trace::Trace trace;
   trace.values.resize(1);
   for (int step = 0; step < 2; ++step) {
@@ -57,7 +57,7 @@ TEST_CASE("a value that is made again has no way out") {
   CHECK(kinds(trace, lifetimes[1]) == std::vector<EventKind>{EventKind::kernel, EventKind::use});
 }
 
-TEST_CASE("the nearest trip is the one of the step that is looked at") {
+TEST_CASE("lifetime_near returns the lifetime in the viewed step") {
   const trace::Trace trace = test::small_trace(3);
   const auto model = gui::make_timeline(trace);
   CHECK(gui::extent(trace, gui::lifetime_near(trace, model, trace::ValueId(1), 14 * test::kMs)).start ==

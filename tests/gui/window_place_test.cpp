@@ -8,7 +8,7 @@
 
 using namespace memtune;
 
-TEST_CASE("a window's place is remembered") {
+TEST_CASE("the window's place is stored and read back") {
   const test::ScratchFolder folder;
   const test::Variable state("XDG_STATE_HOME", folder.path.string());
   CHECK_FALSE(gui::read_window_place().has_value());
@@ -22,7 +22,7 @@ TEST_CASE("a window's place is remembered") {
   CHECK(place->maximized);
 }
 
-TEST_CASE("a damaged or senseless memory is forgotten") {
+TEST_CASE("a damaged or implausible stored place is ignored") {
   const test::ScratchFolder folder;
   const test::Variable state("XDG_STATE_HOME", folder.path.string());
   gui::write_window_place({0, 0, 3, 3, false});
@@ -31,7 +31,7 @@ TEST_CASE("a damaged or senseless memory is forgotten") {
   CHECK_FALSE(gui::read_window_place().has_value());
 }
 
-TEST_CASE("a place that cannot be written is no reason to fail") {
+TEST_CASE("a place that cannot be written is no error") {
   const test::Variable state("XDG_STATE_HOME", "/proc/nowhere");
   gui::write_window_place({0, 0, 800, 600, false});
 }

@@ -1,5 +1,4 @@
-// Why: ranks hear of each other by these messages alone; one that is cut, endless or of a stranger must end in an
-// error.
+// Why: ranks communicate only by these messages. A truncated, endless or foreign message must cause an error.
 #include "core/sweep/launch/connection.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +31,7 @@ void write(const FileDescriptor& socket, const std::string& text) {
   REQUIRE(::send(socket.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
 }
 
-TEST_CASE("messages arrive whole and in order, large ones too") {
+TEST_CASE("messages arrive complete and in order even if large") {
   auto [one, other] = connected();
   Connection from(std::move(one), 5s), to(std::move(other), 5s);
   const std::string large(20 << 20, 'x');
@@ -52,7 +51,7 @@ TEST_CASE("messages arrive whole and in order, large ones too") {
   CHECK_FALSE(to.receive(message));
 }
 
-TEST_CASE("an end that is gone is told after all that it said") {
+TEST_CASE("a closed connection is reported after all complete messages") {
   auto [one, other] = connected();
   Connection to(std::move(other), 5s);
   write(one, "{\"n\": 1}\n{\"n\": 2}\n{\"cut");
@@ -64,7 +63,7 @@ TEST_CASE("an end that is gone is told after all that it said") {
   CHECK_THROWS_WITH_AS(to.receive(message, 5s), "it has ended", PeerLostError);
 }
 
-TEST_CASE("what is no message is an error") {
+TEST_CASE("anything but a JSON object on a line is an error") {
   for (const char* text : {"GET / HTTP/1.1\r\n", "[1]\n", "7\n", "\n", "{\"a\": 1\n"}) {
     auto [one, other] = connected();
     Connection to(std::move(other), 5s);
@@ -74,7 +73,7 @@ TEST_CASE("what is no message is an error") {
   }
 }
 
-TEST_CASE("who sends without end is not taken in beyond what is asked for") {
+TEST_CASE("a peer that sends without end is not read beyond the requested message") {
   auto [one, other] = connected();
   constexpr size_t kAll = size_t{256} << 20;
   std::string text;
@@ -95,14 +94,14 @@ TEST_CASE("who sends without end is not taken in beyond what is asked for") {
   CHECK(sent < kAll / 2);
 }
 
-TEST_CASE("who takes nothing does not hold the sender up for ever") {
+TEST_CASE("a peer that does not read blocks the sender only until its timeout") {
   auto [one, other] = connected();
   Connection from(std::move(one), 200ms);
   const json large = {{"large", std::string(60 << 20, 'x')}};
   CHECK_THROWS_WITH_AS(from.send(large), "it takes nothing any more", PeerLostError);
 }
 
-TEST_CASE("a port is waited for, and a name that nobody knows is told") {
+TEST_CASE("connect retries until its timeout and reports an unknown host") {
   const auto start = std::chrono::steady_clock::now();
   int port = 0;
   { port = TcpListener(true, 0).port(); }
@@ -113,7 +112,7 @@ TEST_CASE("a port is waited for, and a name that nobody knows is told") {
   CHECK_THROWS_AS(TcpListener(true, taken.port()), IoError);
 }
 
-TEST_CASE("addresses of this machine alone are known") {
+TEST_CASE("loopback addresses are recognized") {
   auto [one, other] = connected();
   CHECK(local_address(one.get()) == "127.0.0.1");
   CHECK(peer_address(other.get()) == "127.0.0.1");

@@ -1,4 +1,4 @@
-// Why: the machine of rank 0 is the first of Slurm's list; a wrong name there is two minutes of waiting for nobody.
+// Why: the first host in Slurm's list has rank 0. With a wrong host name, ranks wait two minutes for nothing.
 #include "core/sweep/launch/host_list.h"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-TEST_CASE("hosts are written out in their order, numbers with their zeros") {
+TEST_CASE("host lists are expanded in order and numbers keep leading zeros") {
   CHECK(expand_hosts("login") == Names{"login"});
   CHECK(expand_hosts("a.cluster,b-2_x") == Names{"a.cluster", "b-2_x"});
   CHECK(expand_hosts("node[001-003,7],gpu1") == Names{"node001", "node002", "node003", "node7", "gpu1"});
@@ -19,7 +19,7 @@ TEST_CASE("hosts are written out in their order, numbers with their zeros") {
   CHECK(expand_hosts("n[99-101]") == Names{"n99", "n100", "n101"});
 }
 
-TEST_CASE("what is no list of hosts is refused, however long it would become") {
+TEST_CASE("an invalid host list is rejected and so is one that would expand too far") {
   for (const char* text : {"",
                            "a,,b",
                            ",a",
@@ -47,7 +47,7 @@ TEST_CASE("what is no list of hosts is refused, however long it would become") {
   CHECK_THROWS_WITH_AS(expand_hosts("a[1"), "'a[1' is no list of hosts", UsageError);
 }
 
-TEST_CASE("counts of tasks are written out") {
+TEST_CASE("task counts are expanded") {
   CHECK(expand_counts("4") == std::vector<int>{4});
   CHECK(expand_counts("2(x3),1") == std::vector<int>{2, 2, 2, 1});
   for (const char* text :

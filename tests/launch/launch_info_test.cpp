@@ -1,5 +1,5 @@
-// Why: a rank that reads its environment otherwise than the others waits for people who do not come, or worse, trains
-// alone.
+// Why: a rank that reads its environment differently from the others waits for ranks that never come. Worse, it may
+// train alone.
 #include "core/sweep/launch/launch_info.h"
 
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ Environment without(Environment environment, const std::string& name) {
   return environment;
 }
 
-// What the error says; "" where there is none.
+// The error message, "" if there is none.
 std::string refusal(const Environment& environment) try {
   read_launch(environment);
   return "";
@@ -54,19 +54,19 @@ std::string refusal(const Environment& environment) try {
   return error.what();
 }
 
-TEST_CASE("a process that nobody launched, or alone, is one of its own") {
+TEST_CASE("a process without a launcher or alone in its group has no launch info") {
   CHECK_FALSE(read_launch({}));
   CHECK_FALSE(read_launch({{"PATH", "/bin"}, {"MASTER_ADDR", "a"}}));
   CHECK_FALSE(read_launch({{"RANK", "0"}, {"WORLD_SIZE", "1"}}));
   CHECK_FALSE(read_launch({{"RANK", ""}, {"WORLD_SIZE", " "}}));
-  // One alone is a variable of somebody's own.
+  // One variable without the other is the user's own.
   for (const char* name : {"RANK", "WORLD_SIZE"}) CHECK_FALSE(read_launch(without(kTorchrun, name)));
   CHECK_FALSE(read_launch({{"WORLD_SIZE", "gold"}}));
-  // A script of sbatch's is the first task of a job, and none of a step.
+  // A batch script of sbatch is the first task of a job, but not a task of a step.
   CHECK_FALSE(read_launch({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}, {"SLURM_JOB_NODELIST", "a,b"}}));
 }
 
-TEST_CASE("torchrun says all") {
+TEST_CASE("torchrun sets rank and size and host and port") {
   const LaunchInfo launch = read_launch(kTorchrun).value();
   CHECK(launch.launcher == "torchrun");
   CHECK(launch.rank == 3);
@@ -79,13 +79,13 @@ TEST_CASE("torchrun says all") {
   CHECK_FALSE(launch.on_one_machine());
 }
 
-TEST_CASE("where torchrun's agent has the port, its store is used under keys of this attempt") {
+TEST_CASE("if torchrun's agent owns the port its store is used with keys of this attempt") {
   const Environment agent = with(with(kTorchrun, "TORCHELASTIC_RUN_ID", "none"), "TORCHELASTIC_RESTART_COUNT", "2");
   CHECK(read_launch(with(agent, "TORCHELASTIC_USE_AGENT_STORE", "True"))->store_prefix == "memtune/none/2/");
   CHECK(read_launch(with(agent, "TORCHELASTIC_USE_AGENT_STORE", "False"))->store_prefix.empty());
 }
 
-TEST_CASE("what is missing is named") {
+TEST_CASE("a missing variable is named") {
   for (const char* name : {"MASTER_ADDR", "MASTER_PORT"})
     CHECK(refusal(without(kTorchrun, name)).find("torchrun started 4 processes, and " + std::string(name)) == 0);
   CHECK(refusal(kMpich).find("-genv MASTER_PORT 29500") != std::string::npos);
@@ -95,7 +95,7 @@ TEST_CASE("what is missing is named") {
   CHECK(refusal(without(kSrun, "SLURM_JOB_ID")).find("MASTER_PORT=PORT") != std::string::npos);
 }
 
-TEST_CASE("what contradicts is named") {
+TEST_CASE("contradicting variables are named") {
   CHECK(refusal(with(kTorchrun, "RANK", "4")) == "RANK=4 contradicts WORLD_SIZE=4");
   CHECK(refusal(with(kTorchrun, "LOCAL_RANK", "2")) == "LOCAL_RANK=2 contradicts LOCAL_WORLD_SIZE=2");
   CHECK(refusal(with(kTorchrun, "LOCAL_WORLD_SIZE", "5")) == "LOCAL_WORLD_SIZE=5 contradicts WORLD_SIZE=4");
@@ -104,7 +104,7 @@ TEST_CASE("what contradicts is named") {
   CHECK(refusal(with(kSrun, "SLURM_NODEID", "2")) == "SLURM_NODEID=2 contradicts SLURM_STEP_TASKS_PER_NODE=4,2");
 }
 
-TEST_CASE("what is no number of the kind is refused") {
+TEST_CASE("invalid numbers are rejected") {
   for (const char* value : {"x", "-1", "1.5", "0x1", "99999999999999999999", "2000000"}) {
     CHECK_MESSAGE(refusal(with(kTorchrun, "RANK", value)).find("RANK") != std::string::npos, value);
     CHECK_MESSAGE(refusal(with(kTorchrun, "WORLD_SIZE", value)).find("WORLD_SIZE") != std::string::npos, value);
@@ -113,7 +113,7 @@ TEST_CASE("what is no number of the kind is refused") {
     CHECK_MESSAGE(refusal(with(kTorchrun, "MASTER_PORT", value)).find("MASTER_PORT") == 0, value);
 }
 
-TEST_CASE("mpirun on one machine needs nothing more, else where rank 0 is") {
+TEST_CASE("mpirun on one machine needs no more variables and on several the address of rank 0") {
   const LaunchInfo here = read_launch(kOpenMpi).value();
   CHECK(here.launcher == "mpirun");
   CHECK(here.rank == 1);
@@ -130,7 +130,7 @@ TEST_CASE("mpirun on one machine needs nothing more, else where rank 0 is") {
   CHECK(read_launch(kMpich + there)->size == 2);
 }
 
-TEST_CASE("srun names its hosts, the first of which has rank 0") {
+TEST_CASE("srun lists its hosts and the first one has rank 0") {
   const LaunchInfo launch = read_launch(kSrun).value();
   CHECK(launch.launcher == "srun");
   CHECK(launch.rank == 5);
@@ -148,10 +148,10 @@ TEST_CASE("srun names its hosts, the first of which has rank 0") {
   CHECK(refusal(with(kSrun, "SLURM_STEP_NODELIST", "gpu[")) == "'gpu[' is no list of hosts");
 }
 
-TEST_CASE("of launchers within each other the innermost counts") {
+TEST_CASE("the innermost of nested launchers counts") {
   CHECK(read_launch(kTorchrun + kOpenMpi + kSrun)->launcher == "torchrun");
   CHECK(read_launch(kOpenMpi + kSrun)->rank == 1);
-  // srun speaks PMI to tasks of its own, and starts the daemons of mpirun.
+  // srun sets PMI variables for its own tasks, and it starts the daemons of mpirun.
   const Environment own = {{"PMI_RANK", "5"}, {"PMI_SIZE", "6"}};
   CHECK(read_launch(kSrun + own)->launcher == "srun");
   CHECK(refusal(kSrun + Environment{{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}}).find("mpirun started 8") == 0);

@@ -1,13 +1,13 @@
-"""Trains adapters of peft over tiny decoders in Python and by memtune, and compares all bits.
+"""Trains adapters of peft over tiny decoders in Python and in memtune, and compares all bits.
 
     python check_adapters.py --memtune build/release/bin/memtune --pack build/release/bin/memtune-pack-weights
         [--only rslora] [--jobs 2]
 
-Each case is an adapter over one of the models of check_transformers.py, with random factors written by save_pretrained;
-run in float32 and bfloat16, some over weights that bitsandbytes holds in 4 or 8 bits. The loss and every gradient of
-`none` must be Python's bit for bit, under the names of the adapter's file, nothing else may have a gradient, and other
-strategies must give the same. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure. Needs
-torch, transformers, peft, bitsandbytes and safetensors.
+Each case is an adapter over one of the models of check_transformers.py, with random factors written by save_pretrained.
+It runs in float32 and bfloat16, some cases over weights in 4 or 8 bits by bitsandbytes. The loss and every gradient of
+`none` must equal Python's bit for bit, under the names of the adapter's file. Nothing else may have a gradient, and
+other strategies must give the same. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure.
+Needs torch, transformers, peft, bitsandbytes and safetensors.
 """
 
 import argparse
@@ -31,11 +31,11 @@ from check_transformers import Failure
 
 STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "offload:stream,min=1KiB")
 SHAPE = (3, 47)
-# Where a row is no whole number of blocks, bitsandbytes' loop for CPUs takes another block's magnitude than its packing
-# and its other devices do.
+# If a row is not a whole number of blocks, bitsandbytes' loop for CPUs uses the magnitude of another block. Its packing
+# and its other devices do not.
 WHOLE_BLOCKS = {"hidden_size": 64, "intermediate_size": 128}
 
-# Name: model of check_transformers.py, what differs from LoraConfig's defaults, and --load-in.
+# Name: model of check_transformers.py, changes to LoraConfig's defaults, and --load-in.
 CASES = {
     "attention": ("llama", {"r": 4, "lora_alpha": 8, "target_modules": ["q_proj", "v_proj"]}),
     "all-linear": ("llama-tied", {"r": 4, "lora_alpha": 16, "target_modules": "all-linear", "lora_dropout": 0.1}),
@@ -77,7 +77,7 @@ CASES = {
 
 
 def plain(name: str) -> str:
-    """As a file of the adapter, or of the model, has it."""
+    """The name in the file of the adapter, or of the model."""
     name = name.replace(".default.", ".").removesuffix(".default").replace(".base_layer.", ".")
     return name if ".lora_" in name else name.removeprefix("base_model.model.")
 
@@ -95,7 +95,7 @@ def load_in_python(folder: str, load_in: str, dtype: torch.dtype):
 def train_in_python(model, adapter: str, changes, batch, autocast=False):
     model = peft.get_peft_model(model, peft.LoraConfig(task_type="CAUSAL_LM", **changes)).train()
     torch.manual_seed(7)
-    with torch.no_grad():  # while B is zero, A has no gradient
+    with torch.no_grad():  # while B is zero, the gradient of A is zero
         for name, parameter in model.named_parameters():
             if ".lora_B." in name:
                 parameter.normal_(0, 0.1)
@@ -126,7 +126,7 @@ def compare(answer, reference, python):
 
 
 def check(options, name: str, dtype: torch.dtype):
-    """(passed, line)."""
+    """Returns (passed, line)."""
     said = f"{name:12} {str(dtype)[6:]:9}"
     model, changes, load_in = (*CASES[name], "")[:3]
     autocast = name.endswith("-autocast")
@@ -148,7 +148,7 @@ def check(options, name: str, dtype: torch.dtype):
 
 
 def check_saved(options):
-    """What `memtune run` saves is the adapter alone, as two steps in Python leave it, and peft can load it."""
+    """Checks that `memtune run` saves only the adapter, equal to two steps in Python, and that peft can load it."""
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
         folder, adapter = os.path.join(place, "model"), os.path.join(place, "adapter")
         inputs, run = os.path.join(place, "inputs.safetensors"), os.path.join(place, "run")
@@ -192,12 +192,12 @@ def pack(options, load_in: str, weights):
 
 
 def check_packed(options):
-    """Packed bytes, magnitudes and what becomes of them again are those of bitsandbytes, of any shape and type."""
+    """Checks that packed bytes, magnitudes and unpacked weights equal those of bitsandbytes, for any shape and type."""
     torch.manual_seed(1)
     shapes = ((1, 64), (3, 2), (33, 96), (5, 127), (300, 512), (1, 1))
     weights = {f"{str(dtype)[6:]}-{i}": (torch.randn(shape) * 3).to(dtype) for i, shape in enumerate(shapes)
                for dtype in (torch.float32, torch.bfloat16, torch.float16)}
-    weights["large"] = torch.randn(2048, 2048).bfloat16()  # has enough blocks that rounding of magnitudes shows
+    weights["large"] = torch.randn(2048, 2048).bfloat16()  # has enough blocks to show the rounding of magnitudes
     weights["zeros"] = torch.zeros(64, 64)
     weights["outlier"] = torch.cat([torch.randn(1, 64) * 1e-6, torch.full((1, 64), 1e4)])
     for load_in in ("4bit", "4bit-single"):
@@ -217,9 +217,8 @@ def check_packed(options):
 
 
 def check_packed_in_8_bits(options):
-    """The same of eight bits. Products of rounded inputs, as devices with units for int8 have them, are those of
-    bitsandbytes on a CPU within one unit of their type in the row's largest: its kernel for CUDA rounds to float16
-    first."""
+    """The same for 8 bits. Products of rounded inputs, as on devices with int8 units, match those of bitsandbytes on a
+    CPU within one unit in the last place of the row's largest. Its kernel for CUDA rounds to float16 first."""
     torch.manual_seed(1)
     shapes = ((1, 64), (3, 64), (33, 64), (5, 127), (300, 512))
     weights = {f"{str(dtype)[6:]}-{i}": (torch.randn(shape) * 3).to(dtype) for i, shape in enumerate(shapes)
@@ -249,7 +248,7 @@ def check_packed_in_8_bits(options):
                 raise Failure(f"8bit: the product with '{name}' {tuple(weight.shape)} is off by {error.max().item()}")
 
 
-# Name, check, what it shows.
+# Name, check, text if it passes.
 OTHERS = (("saved", check_saved, "a saved state holds the adapter alone, as Python trains it"),
           ("packed", check_packed, "weights packed in 4 bits are those of bitsandbytes"),
           ("packed", check_packed_in_8_bits, "weights packed in 8 bits, and products, are those of bitsandbytes"))

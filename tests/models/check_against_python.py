@@ -1,17 +1,17 @@
-"""Runs memtune on every model of make_models.py and compares with what Python computed.
+"""Runs memtune on every model of make_models.py and compares its results with Python's.
 
     python check_against_python.py --models build/models --memtune build/release/bin/memtune [--device cuda]
     python check_against_python.py --zoo --models build/zoo --memtune ... [--jobs 4]
 
-For each model one `memtune sweep` under all strategies, one step, no warm-up. Every trial must be ok, its gradients
-equal to those of `none`, and offloading must have moved something. On a CPU the loss and every gradient of `none` must
-have Python's bits, with dropout too: both draw from one seed. On a GPU, which has other kernels, the loss must be close
-where it depends on no random numbers. Prints a line for each model and `N passed, N failed`; exit code 1 on a failure,
-or when fewer models were checked than --at-least.
+Each model is one `memtune sweep` under all strategies, one step, no warm-up. Every trial must be ok with gradients
+equal to those of `none`, and offloading must copy something. On a CPU the loss and every gradient of `none` must have
+Python's bits, also with dropout, because both use the same seed. A GPU has other kernels. There the loss must be close,
+unless it depends on random numbers. Prints a line for each model and `N passed, N failed`. Exit code 1 on a failure, or
+if fewer models than --at-least were checked.
 
-The zoo (make_models.py --zoo) runs under five strategies, and is compared with the exported file in Python's own
-interpreter. zoo_exceptions.json names what is not right yet and why; a model on that list that is right fails, so that
-the list only shrinks. Needs Python's standard library only.
+The zoo (make_models.py --zoo) runs under five strategies and is compared with the exported file, executed by
+TorchScript in Python. zoo_exceptions.json lists known failures and their reasons. A model on that list that passes is a
+failure, so the list only shrinks. Needs only the standard library.
 """
 
 import argparse
@@ -33,11 +33,11 @@ STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "checkpoint:full,input
               "offload:stream,min=0")
 ZOO_STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "checkpoint:cheap", "offload:stream,min=0")
 EXCEPTIONS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "zoo_exceptions.json")
-CLOSE = 2e-2  # of the loss, in other kernels
+CLOSE = 2e-2  # relative difference of the loss between kernels
 
 
 class Failure(Exception):
-    """A model's result that is not as it should be; the text says how."""
+    """A wrong result of a model. The text describes it."""
 
 
 def float32_bits(value: float) -> bytes:
@@ -55,14 +55,14 @@ def sweep(options, model: dict, out: str) -> subprocess.CompletedProcess:
                "--out", out, *options.extra]
     for strategy in options.strategy:
         command += ["--strategy", strategy]
-    # As many threads as Python had: the order of sums depends on it.
+    # As many threads as in Python, because the order of sums depends on them.
     threads = str(model["threads"])
     environment = dict(os.environ, OMP_NUM_THREADS=threads, MKL_NUM_THREADS=threads)
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=options.timeout)
 
 
 def run(options, model: dict) -> Tuple[dict, Dict[str, str]]:
-    """The sweep's JSON and the checksums of the gradients of `none`."""
+    """Returns the sweep's JSON and the checksums of the gradients of `none`."""
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as folder:
         out = os.path.join(folder, "run")
         done = sweep(options, model, out)
@@ -97,7 +97,7 @@ def compare_bits(loss: float, gradients: Dict[str, str], python: dict) -> str:
 
 
 def compare_with_python(options, model: dict, loss: float, gradients: Dict[str, str]) -> str:
-    """What to say of `none`; Failure when it is not Python's."""
+    """Returns a text about `none`. Raises Failure if it differs from Python."""
     with open(os.path.join(options.models, model["expected"])) as file:
         python = json.load(file)
     if options.zoo:
@@ -110,14 +110,15 @@ def compare_with_python(options, model: dict, loss: float, gradients: Dict[str, 
 
 
 def moved(trial: dict) -> bool:
-    """Out and in again; what a stream has not copied yet when it is needed is used where it is, be it all of it."""
+    """Whether it copied activations out and in. Those that a stream has not copied yet, possibly all, are used in
+    place."""
     out_bytes, in_bytes = trial["transfer"]["out_bytes"], trial["transfer"]["in_bytes"]
     least = 1 if trial["strategy"].startswith("offload:sync") else 0
     return out_bytes > 0 and least <= in_bytes <= out_bytes
 
 
 def compare_trials(trials: List[dict], strategies: List[str]):
-    """One ok trial with equal gradients for each strategy; Failure that lists what is not so."""
+    """Expects one ok trial with equal gradients for each strategy. Raises Failure with a list of the others."""
     wrong = []
     if len(trials) != len(strategies):
         names = ", ".join(trial["strategy"] for trial in trials)
@@ -135,7 +136,7 @@ def compare_trials(trials: List[dict], strategies: List[str]):
 
 
 def compare_notes(notes: List[str]):
-    """Every op of these models is in memtune's table of ops."""
+    """Checks that memtune's table has every op of these models."""
     unknown = [note for note in notes if "not known to memtune" in note]
     if unknown:
         raise Failure("; ".join(unknown))
@@ -153,7 +154,7 @@ def check(options, model: dict) -> str:
 
 
 def line_of(options, model: dict) -> Tuple[Optional[bool], str]:
-    """Whether it passed (None: it is wrong, and known to be), and what to print."""
+    """Returns whether it passed (None: a known failure), and the line to print."""
     start = time.monotonic()
     try:
         passed, said = True, check(options, model)

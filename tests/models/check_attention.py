@@ -1,10 +1,10 @@
-"""Compares attention other than sdpa's own causal one with transformers': eager, windows, packed and padded rows.
+"""Compares attention with transformers' in other forms than causal sdpa: eager, windows, packed and padded rows.
 
     python check_attention.py --memtune build/release/bin/memtune [--only gemma]
 
-Tiny decoders as in check_transformers.py. Loss and every gradient must be Python's bit for bit, and those of
-`checkpoint:full` equal to them. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure. Needs
-torch, transformers and safetensors.
+The models are tiny decoders as in check_transformers.py. Loss and every gradient must equal Python's bit for bit, also
+under `checkpoint:full`. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure. Needs torch,
+transformers and safetensors.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import check_transformers as tiny
 
 WINDOW = {"sliding_window": 8}
 FULL_AND_WINDOW = {"layer_types": ["sliding_attention", "full_attention"], "sliding_window": 8}
-# Case of check_transformers.py, what differs in its config, and how it attends, to a batch or to other rows.
+# Case of check_transformers.py, changes to its config, attention implementation, and kind of rows.
 BATCH, PACKED, PADDED, PADDED_LEFT = "", "packed", "padded", "padded left"
 CASES = [
     ("llama", {}, "eager", BATCH), ("llama", {}, "sdpa", PACKED), ("llama-ungrouped", {}, "eager", PACKED),
@@ -41,7 +41,7 @@ CASES = [
 
 
 def padding(rows: str):
-    """A mask of rows that end, or begin, where others do not; the longest has no padding."""
+    """A mask of rows with different ends, or begins. The longest row has no padding."""
     mask = torch.arange(21).unsqueeze(0) < torch.tensor([[14], [21], [9]])
     return (mask if rows == PADDED else mask.flip(1)).long()
 

@@ -1,9 +1,9 @@
-"""Gives memtune an exported model that was damaged: cut off at every record, and with bytes flipped all over.
+"""Gives memtune damaged exported models: cut off at every record, and with flipped bits everywhere.
 
     python check_damaged.py --memtune build/release/bin/memtune [--flips 10]
 
-Whatever is cut ends in one line and exit code 2. A flipped byte does so too, or lies where nothing is read of it: then,
-and in the weights, a trial runs and nothing crashes. Exit code 1 on a failure. Needs torch.
+A cut file must end in one line and exit code 2. So must a flipped bit, unless it is in the weights or in a part that is
+not read. Then a trial must run without a crash. Exit code 1 on a failure. Needs torch.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def write_model(path: str):
 
 
 def places(path: str):
-    """(begin, end) of each record's content by name, in the order of the file, and the file's size."""
+    """Returns (name, begin, end) of each record's content in file order, and the size of the file."""
     found = []
     with zipfile.ZipFile(path) as archive, open(path, "rb") as file:
         for info in archive.infolist():
@@ -56,7 +56,7 @@ class Damage:
         return done.returncode == 2 and re.fullmatch(r"memtune: [^\n]*\n", done.stderr) and not done.stdout
 
     def cut(self, at: int) -> str:
-        """What is wrong; "": nothing."""
+        """Returns the problem; "": none."""
         done = self.run(f"cut-{at}", self.whole[:at])
         return "" if self.refused(done) else f"cut at {at}: exit code {done.returncode}: {done.stderr[-300:]}"
 
@@ -89,7 +89,7 @@ def main() -> int:
             jobs += [(damage.flip, (random.randrange(before, begin), False)) for _ in range(options.flips)]
             before = end
         jobs += [(damage.flip, (random.randrange(before, size), False)) for _ in range(10 * options.flips)]
-        jobs = list(dict.fromkeys(jobs))  # a place only once
+        jobs = list(dict.fromkeys(jobs))  # each place once
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             failures = [said for said in pool.map(lambda job: job[0](*job[1]), jobs) if said]
     for said in failures:

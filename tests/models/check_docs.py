@@ -1,8 +1,9 @@
-"""Runs docs/how-to/export-a-model.md: each library's lines in Python as they stand there, then its command, and one trial of it.
+"""Runs the examples of docs/how-to/export-a-model.md: each library's Python lines unchanged, its command, and one
+trial.
 
     python check_docs.py --memtune build/release/bin/memtune
 
-The folder that the page calls path/to/model is a tiny Llama. Prints a line for each library; exit code 1 on a failure.
+A tiny Llama is the page's folder path/to/model. Prints a line for each library. Exit code 1 on a failure.
 """
 
 import argparse
@@ -25,7 +26,7 @@ transformers.AutoModelForCausalLM.from_config(config).bfloat16().save_pretrained
 
 
 def blocks(library: str):
-    """The indented blocks of the section: Python's, and the command."""
+    """The indented blocks of the section: the Python lines, and the command."""
     with open(PAGE) as file:
         section = file.read().split(f"\n## {library}\n")[1].split("\n## ")[0]
     found = re.findall(r"(?:^    .*\n)+(?:\n(?=    import))?", section, re.MULTILINE)

@@ -1,12 +1,12 @@
-"""Exports models of libraries in Python, trains them there and by memtune, and compares all bits.
+"""Exports models of libraries in Python, trains them there and in memtune, and compares all bits.
 
     python check_exported.py --memtune build/release/bin/memtune [--library timm] [--only vit] [--jobs 2] [--few]
 
-Each model of exported_models.py is exported in training mode with a dynamic batch (and length), saved as a .pt2, and
-trained one step, at the sample's sizes and at others. Python's side is the exported program itself, ep.module(), under
-the same seed. The loss and every gradient of `none` must be Python's bit for bit, under the same names, and those of
-three other strategies equal to them. Prints a line for each model and `N passed, N failed`; exit code 1 on a failure, 2 when
-a library is missing. Needs torch, torchvision, transformers, timm and safetensors.
+Each model of exported_models.py is exported in training mode with a dynamic batch (and length) and saved as a .pt2. It
+trains for one step at the sizes of the sample and at others. Python trains the exported program, ep.module(), under
+the same seed. The loss and every gradient of `none` must equal Python's bit for bit, under the same names. So must
+those of three other strategies. Prints a line for each model and `N passed, N failed`. Exit code 1 on a failure, 2 if a
+library is missing. Needs torch, torchvision, transformers, timm and safetensors.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from torch.nn import functional as F
 from check_transformers import Failure, compare, read_reference, train_by_memtune
 from exported_models import FEW, MODELS, Export
 
-BATCHES = (2, 3)  # the sample's, and another
+BATCHES = (2, 3)  # that of the sample, and another
 STRATEGIES = ("none", "checkpoint:full", "checkpoint:op", "offload:stream,min=0")
 
 
@@ -41,7 +41,7 @@ def write_program(path: str, export: Export):
 
 
 def loss_of(kind: str, answer, batch):
-    """memtune's loss of the same name."""
+    """The loss, by its name in memtune."""
     if kind == "returned":
         return answer["loss"]
     first = answer if torch.is_tensor(answer) else answer["logits"]
@@ -57,7 +57,7 @@ def train_in_python(module, kind: str, batch):
     answer = module(**{name: value.clone() for name, value in batch.items() if name != "target"})
     loss = loss_of(kind, answer, batch)
     loss.backward()
-    with torch.no_grad():  # a step moves them, and the next one starts as the file does
+    with torch.no_grad():  # a step changes the buffers, and the next one must start from those of the file
         for name, buffer in module.named_buffers():
             buffer.copy_(buffers[name])
     gradients = {name: parameter.grad for name, parameter in module.named_parameters() if parameter.grad is not None}
@@ -65,7 +65,7 @@ def train_in_python(module, kind: str, batch):
 
 
 def check(options, library: str, name: str):
-    """What to say of the model; Failure."""
+    """Returns a text about the model. Raises Failure."""
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
         path, inputs = os.path.join(place, "model.pt2"), os.path.join(place, "inputs.safetensors")
         torch.manual_seed(len(name))
@@ -78,7 +78,7 @@ def check(options, library: str, name: str):
             save_file(tensors, inputs)
             run = os.path.join(place, f"run-{batch}")
             answer = train_by_memtune(options, path, inputs, run, STRATEGIES, ("--loss", export.loss))
-            gradients = {name: content for name, content in read_reference(run).items() if content}  # those that arrived
+            gradients = {name: content for name, content in read_reference(run).items() if content}  # with a gradient
             said.append(compare(answer, gradients, train_in_python(module, export.loss, tensors)))
         return f"{said[0]} at {len(said)} batches"
 
@@ -92,7 +92,7 @@ def line_of(job):
         good, said = True, check(options, library, name)
     except (Failure, subprocess.TimeoutExpired) as failure:
         good, said = False, str(failure)
-    except Exception as error:  # of the export, in any library
+    except Exception as error:  # from the export, in any library
         good, said = False, f"{type(error).__name__}: {str(error)[:300]}"
     return good, f"{'ok  ' if good else 'FAIL'} {library:12} {name:24} {time.monotonic() - start:5.1f} s  {said}"
 

@@ -1,12 +1,13 @@
-"""Compares memtune's losses without whole logits with TRL's.
+"""Compares memtune's losses that never hold all logits with TRL's.
 
     python check_losses.py --memtune build/release/bin/memtune
 
-Tiny decoders of transformers, some labels ignored, in float32 and bfloat16: their last hidden state goes through
-trl.kernels.chunked_logprob in Python, and memtune trains them with --loss-impl chunked=N and fused. Loss and gradients
-must have half of their digits in common. In bfloat16 TRL's distance from its own float32 shows what rounding does to a
-gradient, and memtune may lie as far on the other side. `checkpoint:full` and an offloaded run have `none`'s bits. Prints
-a line for each run and `N passed, N failed`. Exit code 1 on a failure. Needs torch, transformers, safetensors and trl.
+The models are tiny decoders of transformers in float32 and bfloat16, with some labels ignored. In Python their last
+hidden state goes through trl.kernels.chunked_logprob; memtune trains them with --loss-impl chunked=N and fused. Loss
+and gradients must agree in half of their digits. In bfloat16 the difference between TRL and TRL in float32 shows the
+effect of rounding on a gradient, and memtune may differ by twice that. `checkpoint:full` and an offloaded run have the
+bits of `none`. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure. Needs torch,
+transformers, safetensors and trl.
 """
 
 import argparse
@@ -21,7 +22,7 @@ import transformers
 
 import check_transformers as tiny
 
-# Where its backward takes a weight from that is spread over processes; all else in that module needs more packages.
+# TRL's backward gathers a sharded weight by this function. The other parts of that module need more packages.
 utils = types.ModuleType("trl.trainer.utils")
 utils.maybe_gather_lm_head_ctx = lambda *_: contextlib.nullcontext()
 sys.modules["trl.trainer"] = types.ModuleType("trl.trainer")
@@ -29,9 +30,9 @@ sys.modules["trl.trainer.utils"] = utils
 from trl.kernels.chunked_logprob import ChunkedLogProbFunction
 
 SHAPE = (3, 47)
-CASES = ("llama", "llama-tied", "gemma2", "granite")  # plain, a tied head, capped logits, divided ones
+CASES = ("llama", "llama-tied", "gemma2", "granite")  # plain, tied head, capped logits, scaled logits
 HOWS = ("chunked=1", "chunked=4", "fused")
-HALF = {torch.float32: 2 ** -12, torch.bfloat16: 2 ** -4}  # of the digits, as a part of a tensor's largest element
+HALF = {torch.float32: 2 ** -12, torch.bfloat16: 2 ** -4}  # half of the digits, relative to a tensor's largest element
 
 
 def train_as_trl(folder: str, batch, dtype):
@@ -49,12 +50,12 @@ def train_as_trl(folder: str, batch, dtype):
 
 
 def apart(found: torch.Tensor, expected: torch.Tensor) -> float:
-    """The largest difference, of the largest element."""
+    """The largest difference, relative to the largest element."""
     return ((found.float() - expected.float()).abs().max() / expected.float().abs().max()).item()
 
 
 def compare(answer, gradients, expected, in_float, dtype: torch.dtype) -> float:
-    """The largest difference, of a tensor's largest element."""
+    """The largest difference, relative to the largest element of its tensor."""
     loss, theirs = expected
     for trial in answer["trials"]:
         if trial["outcome"] != "ok" or trial["gradients"]["equal"] is not True:

@@ -1,12 +1,12 @@
-"""Compares memtune's optimizers with those they are named after, after 20 steps.
+"""Compares memtune's optimizers with the originals of the same name, after 20 steps.
 
     python check_optimizers.py --memtune build/release/bin/memtune
 
-A tiny Llama of transformers is trained by `memtune run`, which saves its state, and in Python by bitsandbytes and by
-transformers' Adafactor on the same batch, gradients clipped. Scales must be the same within rounding, moments of eight
-bits but for few that lie between two codes, parameters but for as few of those with such moments; what is kept for
-which parameter, in which dtype and size, exactly. Prints a line for each optimizer and `N passed, N failed`. Exit code
-1 on a failure. Needs torch, transformers, safetensors and bitsandbytes.
+`memtune run` trains a tiny Llama of transformers and saves its state. Python trains it with bitsandbytes and
+transformers' Adafactor on the same batch. Both clip gradients. Scales must be equal within rounding. Moments of 8 bits
+must be equal except for a few between two codes, and parameters except for as few with such moments. The states of each
+parameter, their dtypes and sizes must be equal. Prints a line for each optimizer and `N passed, N failed`. Exit code 1
+on a failure. Needs torch, transformers, safetensors and bitsandbytes.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from safetensors.torch import load_file
 
 import check_transformers as tiny
 
-STEPS, RATE, NORM = 20, 1e-5, 0.5  # steps so small that a difference of one does not grow in the next ones
-SIZES = {"hidden_size": 64, "intermediate_size": 96}  # so that some parameters have 4096 elements and more, some fewer
-NEAR, EDGE = 1e-4, 0.001  # so many of all values of 8 bits may differ by more than NEAR of their scale: EDGE of them
-AWAY = 0.05 * STEPS  # steps that a parameter may be away
+STEPS, RATE, NORM = 20, 1e-5, 0.5  # steps so small that the difference of one does not grow in later steps
+SIZES = {"hidden_size": 64, "intermediate_size": 96}  # so that some parameters have at least 4096 elements, some fewer
+NEAR, EDGE = 1e-4, 0.001  # a share EDGE of all 8-bit values may differ by more than NEAR of their scale
+AWAY = 0.05 * STEPS  # allowed difference of a parameter, in update steps
 
-# On a CPU its rounding of float32 goes by a table: 0.15 % of the codes are not the nearest, and Adam makes much of a
-# second moment that is 0. What it does for other dtypes takes the nearest, as its CUDA kernels do.
+# On a CPU bitsandbytes rounds float32 by a table. 0.15 % of the codes are not the nearest, and Adam takes large steps
+# if a second moment becomes 0. For other dtypes it takes the nearest code, like its CUDA kernels.
 def quantize(values, code, scales, codes, block):
     found, largest = torch.ops.bitsandbytes.quantize_blockwise(values.double(), code, block)
     codes.copy_(found)
@@ -50,7 +50,7 @@ def of_bitsandbytes(kind):
 
 
 def in_8_bits(model):
-    """As the Trainer of transformers makes it: embeddings keep states of 32 bits."""
+    """The optimizer of transformers' Trainer. Embeddings keep states of 32 bits."""
     optimizer = of_bitsandbytes(bitsandbytes.optim.AdamW8bit)(model)
     for module in model.modules():
         if isinstance(module, torch.nn.Embedding):
@@ -92,7 +92,7 @@ def train_by_memtune(options, folder: str, inputs: str, out: str, optimizer: str
 
 
 def values_of(state, name: str) -> torch.Tensor:
-    """Moments of eight bits as what they stand for, in units of their block's scale."""
+    """Decodes moments of 8 bits, in units of their block's scale."""
     codes = state[name].view(-1).int()
     return bitsandbytes.functional.create_dynamic_map(signed=name.endswith("state1"))[codes]
 
@@ -115,7 +115,7 @@ def compare(ours, parameters, state) -> str:
             raise tiny.Failure(f"{name} differs by {(mine.view(-1) - theirs.view(-1)).abs().max():.2g}")
     if moved > EDGE * codes:
         raise tiny.Failure(f"{moved} of {codes} values differ")
-    # A second moment between two codes near 0 makes a step of another size when it is rounded to the other code.
+    # A second moment between two codes near 0 gives a step of another size if it is rounded to the other code.
     in_8_bits = {name[:-len(".state1")] for name, value in state.items() if value.dtype == torch.uint8}
     apart = {name: (ours[name] - value.detach()).abs() / RATE for name, value in parameters.items()}
     for name, steps in apart.items():

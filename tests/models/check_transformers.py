@@ -1,13 +1,13 @@
-"""Trains tiny decoders of transformers in Python and by memtune from their folders, and compares all bits.
+"""Trains tiny decoders of transformers in Python and in memtune from their folders, and compares all bits.
 
     python check_transformers.py --memtune build/release/bin/memtune [--only qwen] [--jobs 2]
 
-Each case is a configuration of one family with random weights, written by save_pretrained; run in float32 and bfloat16
-on two batches with labels, some of them ignored (a family's further cases on one). The loss and every gradient of
-`none` must be Python's bit for bit, under the same names, those of `checkpoint:full` equal to them, and what `none`
-holds where the backward begins, and at its peak, that of Python's allocator within 64 bytes: numbers that Python keeps
-as tensors. Prints a line for each run and `N passed, N failed`.
-Exit code 1 on a failure, 2 when a family that memtune knows has no case. Needs torch, transformers and safetensors.
+Each case is a configuration of one family with random weights, written by save_pretrained. It runs in float32 and
+bfloat16 on two batches with some labels ignored; further cases of a family run on one batch. The loss and every
+gradient of `none` must equal Python's bit for bit, under the same names, also under `checkpoint:full`. Allocated bytes
+of `none` at the start of backward and at the peak must equal those of Python's allocator within 64 bytes, because
+Python keeps some numbers as tensors. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure, 2
+if a family that memtune knows has no case. Needs torch, transformers and safetensors.
 """
 
 import argparse
@@ -41,7 +41,7 @@ EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 
            "shared_expert_intermediate_size": 40}
 GPT2 = {"n_positions": 64, "n_inner": None, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
 
-# Name: model_type and what differs from TINY.
+# Name: model_type, and changes to TINY.
 CASES = {
     "llama": ("llama", {}),
     "llama-ungrouped": ("llama", {"num_key_value_heads": 4, **PADLESS}),
@@ -116,7 +116,7 @@ CASES = {
                                                    "short_factor": [1.0, 1.2, 1.5, 2.0], "long_factor": [4.0] * 4}}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
-# What older files leave out, and transformers' config knows by itself.
+# Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
 SHAPES = ((4, 32), (3, 47))
@@ -124,7 +124,7 @@ ONE_AT_A_TIME = threading.Lock()  # from_pretrained sets the default dtype of th
 
 
 class Failure(Exception):
-    """What is not as in Python."""
+    """A difference from Python."""
 
 
 def write_model(folder: str, name: str, dtype: torch.dtype, sizes=None):
@@ -132,7 +132,7 @@ def write_model(folder: str, name: str, dtype: torch.dtype, sizes=None):
     config = transformers.AutoConfig.for_model(family, **{**TINY, **changes, **(sizes or {})})
     torch.manual_seed(len(name))
     model = transformers.AutoModelForCausalLM.from_config(config)
-    with torch.no_grad():  # also what begins as ones or zeros
+    with torch.no_grad():  # also parameters that are initialised to ones or zeros
         for parameter in model.parameters():
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter), alpha=0.2)
@@ -160,7 +160,7 @@ def size(tensors) -> int:
 
 
 def held_by(profiler):
-    """What the CPU's allocator held above what it held at first: where the backward began, and at most."""
+    """Growth of the CPU's allocated bytes since the start: at the start of backward, and at most."""
     events = sorted(profiler.profiler.kineto_results.events(), key=lambda event: event.start_ns())
     began = next(event.start_ns() for event in events if event.name() == "backward")
     changes = [event for event in events if event.name() == "[memory]"]
@@ -169,11 +169,11 @@ def held_by(profiler):
 
 
 def train_in_python(folder: str, batch):
-    """The loss, the gradients, and the bytes of all tensors where the backward begins and at the peak."""
+    """Returns the loss, the gradients, and the bytes of all tensors at the start of backward and at the peak."""
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
     with torch.no_grad():
-        model(**batch, use_cache=False)  # a rotary embedding may let go of the frequencies that it was made with
-    gc.collect()  # what the collector frees meanwhile would count as this step's
+        model(**batch, use_cache=False)  # a rotary embedding may free its initial frequencies
+    gc.collect()  # garbage collected later would count for this step
     gc.disable()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
         torch.manual_seed(0)
@@ -201,7 +201,7 @@ def train_by_memtune(options, model: str, inputs: str, run: str, strategies=("no
 
 
 def live_by_memtune(options, run: str) -> int:
-    """What `none` held where the backward of the first traced step began."""
+    """Allocated bytes of `none` at the start of backward in the first traced step."""
     trace = os.path.join(run, "trace.json")
     subprocess.run([options.memtune, "report", run, "--format", "perfetto", "--trial", "none", "--output", trace],
                    check=True, capture_output=True)
@@ -250,7 +250,7 @@ def compare_memory(answer, live: int, held) -> str:
 
 
 def shapes_of(name: str):
-    """All of them for the first case of a family, one for what differs from it."""
+    """All shapes for the first case of a family, one for its other cases."""
     first = next(case for case in CASES if CASES[case][0] == CASES[name][0])
     return SHAPES if name == first else SHAPES[1:]
 
@@ -275,7 +275,7 @@ def check(options, name: str, dtype: torch.dtype):
 
 
 def families(options):
-    """Those that memtune says it knows."""
+    """The families that memtune lists as known."""
     with tempfile.TemporaryDirectory() as folder:
         with open(os.path.join(folder, "config.json"), "w") as file:
             json.dump({"model_type": "none"}, file)
@@ -290,7 +290,7 @@ def prepare_python():
 
 
 def tell(outcomes) -> int:
-    """Prints the lines of (passed, line) and their sum; the exit code."""
+    """Prints the lines of all (passed, line), and counts. Returns the exit code."""
     passed = failed = 0
     for good, line in outcomes:
         print(line, flush=True)

@@ -1,6 +1,7 @@
-"""Models of three libraries, and one with all else, as their users export them: tiny or for small images, random weights, in training mode.
+"""Models of three libraries, and one with everything that the libraries lack, as users export them.
 
-MODELS[library] are functions by name, each of which gives an Export.
+They are tiny or for small images, with random weights, in training mode. MODELS[library] maps names to functions that
+return an Export.
 """
 
 import importlib.util
@@ -19,9 +20,9 @@ VOCABULARY, CLASSES = 97, 10
 @dataclass
 class Export:
     model: nn.Module
-    loss: str  # memtune's
-    inputs: Callable[[int], Dict[str, Tensor]]  # of a batch so large, with the target where the loss has one
-    sequence: bool = False  # the second dimension of all inputs may be another too
+    loss: str  # its name in memtune
+    inputs: Callable[[int], Dict[str, Tensor]]  # inputs for a batch size, with the target if the loss has one
+    sequence: bool = False  # the second dimension of all inputs is dynamic too
 
 
 def tokens(batch: int) -> Tensor:
@@ -39,7 +40,7 @@ DECODERS = {
     "stablelm": {}, "starcoder2": {}, "glm4": {}, "smollm3": {},
     "mixtral": dict(num_local_experts=4), "qwen3_moe": dict(num_experts=4, moe_intermediate_size=32, num_experts_per_tok=2),
 }
-IN_BFLOAT16 = {"mixtral", "qwen3_moe"}  # in float32 a CPU has no operator of LibTorch's for their experts
+IN_BFLOAT16 = {"mixtral", "qwen3_moe"}  # LibTorch has no CPU operator for their experts in float32
 READERS = {"bert": {}, "roberta": {}, "deberta-v2": dict(relative_attention=True, pos_att_type=["c2p", "p2c"])}
 VIEWERS = {"vit": dict(image_size=32, patch_size=8),
            "dinov2": dict(image_size=32, patch_size=8)}
@@ -62,7 +63,8 @@ def decoder(kind: str, more: dict) -> Export:
 
 
 def unmasked_llama() -> Export:
-    """As docs/how-to/export-a-model.md says: attention is left to its kernel's own causal mask; the loss is memtune's."""
+    """As in docs/how-to/export-a-model.md: attention uses its kernel's own causal mask, and memtune computes the
+    loss."""
     transformers.AttentionInterface.register("sdpa_no_mask", transformers.AttentionInterface()["sdpa"])
     export = decoder("llama", {})
     export.model.set_attn_implementation("sdpa_no_mask")
@@ -96,7 +98,7 @@ def clip() -> Export:
     image = dict(SMALL, image_size=32, patch_size=8, projection_dim=32)
     model = transformers.CLIPModel(transformers.CLIPConfig(text_config=text, vision_config=image, projection_dim=32))
 
-    class Logits(nn.Module):  # its own loss counts the batch in Python, which export fixes
+    class Logits(nn.Module):  # CLIP's own loss counts the batch in Python, and export would fix that number
         def __init__(self):
             super().__init__()
             self.model = model
@@ -137,7 +139,7 @@ def of_torchvision(name: str) -> Export:
 def with_dropout() -> Export:
     vit = torchvision.models.VisionTransformer(image_size=32, patch_size=8, num_layers=3, num_heads=4, hidden_dim=32,
                                                mlp_dim=48, dropout=0.1, num_classes=CLASSES)
-    nn.init.normal_(vit.heads.head.weight, std=0.02)  # zero as built, which leaves the blocks without gradients
+    nn.init.normal_(vit.heads.head.weight, std=0.02)  # zero as initialised: no gradients in the blocks
     return Export(vit, "cross_entropy", images("x", 32))
 
 
@@ -157,7 +159,7 @@ def of_timm(name: str) -> Export:
     return Export(timm.create_model(name, pretrained=False, num_classes=CLASSES, **more), "cross_entropy", images("x", side))
 
 
-# --- what libraries do not have in one model ---
+# --- features that no model of the libraries combines ---
 
 class Block(nn.Module):
     def __init__(self, width: int):
@@ -176,7 +178,7 @@ class Block(nn.Module):
 
 
 class Everything(nn.Module):
-    """Ties, frozen parameters, buffers of all kinds, regions, a branch, mutation, sizes that sizes are computed of."""
+    """Tied and frozen parameters, all kinds of buffers, regions, a branch, mutation, sizes computed from sizes."""
 
     def __init__(self, width: int = 16):
         super().__init__()
@@ -186,14 +188,14 @@ class Everything(nn.Module):
         self.norm = nn.BatchNorm1d(width)
         self.frozen = nn.Parameter(torch.rand(width), requires_grad=False)
         self.register_buffer("count", torch.zeros(1))
-        self.plain = torch.ones(width)  # a tensor that is neither
+        self.plain = torch.ones(width)  # neither a parameter nor a buffer
 
     def forward(self, input_ids: Tensor, mask: Tensor):
         self.count.add_(1)
         mask.logical_not_()
         x = self.embedding(input_ids) * self.frozen * self.plain
         for block in self.blocks:
-            x = self.blocks[0](block(x))  # a module that runs again and again
+            x = self.blocks[0](block(x))  # a module that runs several times
         left, right = x.split(8, -1)
         top, _ = right.chunk(2, -1)[0].topk(2, -1)
         n = input_ids.shape[1] // 2 + input_ids.shape[0] % 3

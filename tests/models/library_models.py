@@ -1,6 +1,6 @@
-"""Models of torchvision and of Hugging Face transformers, tiny and with random weights: what users bring.
+"""Models of torchvision and Hugging Face transformers that users train, tiny and with random weights.
 
-A library that is not installed registers nothing; MISSING names it.
+A library that is not installed registers nothing. MISSING names it.
 """
 
 from typing import List
@@ -28,7 +28,7 @@ else:
 
         def _make_layer(self, block, planes, blocks, stride=1, dilate=False):
             if planes == 64:
-                self.inplanes = 8  # the base class's stem has 64
+                self.inplanes = 8  # the stem of the base class has 64
             return super()._make_layer(block, planes // 8, blocks, stride, dilate)
 
     @model("resnet18", loss="cross_entropy", kinds=("script", "trace"), tags=("torchvision", "batch-norm"))
@@ -42,7 +42,7 @@ else:
     def vision_transformer(dropout: float):
         vit = torchvision.models.VisionTransformer(image_size=32, patch_size=8, num_layers=3, num_heads=4,
                                                    hidden_dim=64, mlp_dim=128, dropout=dropout, num_classes=10)
-        nn.init.normal_(vit.heads.head.weight, std=0.02)  # zero as built, which leaves the blocks without gradients
+        nn.init.normal_(vit.heads.head.weight, std=0.02)  # zero as initialised: no gradients in the blocks
         return vit
 
     @model("vit", loss="cross_entropy", kinds=("script", "trace"), deterministic=False,
@@ -62,7 +62,7 @@ except ImportError:
     MISSING.append("transformers")
 else:
     class Logits(nn.Module):
-        """A causal language model that answers with its logits alone."""
+        """A causal language model that returns only its logits."""
 
         def __init__(self, language_model):
             super().__init__()
@@ -72,7 +72,7 @@ else:
             return self.model(input_ids=input_ids, use_cache=False).logits
 
     class MaskedLogits(nn.Module):
-        """A classifier over padded sequences, logits alone."""
+        """A classifier over padded sequences that returns only its logits."""
 
         def __init__(self, classifier):
             super().__init__()
@@ -132,7 +132,7 @@ else:
     def _():
         return llama_like(transformers.LlamaConfig, transformers.LlamaForCausalLM)
 
-    # Not batched_mm: its gradients differ from run to run on a CPU.
+    # Not batched_mm, because its gradients vary from run to run on a CPU.
     @model("hf_mixtral", loss="next_token", kinds=TRACE, tags=("transformers", "experts"))
     def _():
         return mixtral("grouped_mm")

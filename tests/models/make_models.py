@@ -1,17 +1,17 @@
-"""Writes small TorchScript models, inputs for them and what Python computes with them.
+"""Writes small TorchScript models, their inputs, and the results of Python.
 
-    python make_models.py --out build/models              # a minute at most; nothing when all is up to date
-    python make_models.py --out build/models --only vit   # those whose name holds "vit"
-    python make_models.py --out build/zoo --zoo --jobs 4  # the large set: libraries' models, some minutes
+    python make_models.py --out build/models              # a minute at most; nothing if all is up to date
+    python make_models.py --out build/models --only vit   # models with "vit" in their name
+    python make_models.py --out build/zoo --zoo --jobs 4  # the large set of library models, some minutes
 
     OUT/model_index.json              models (name, kind, file, inputs, expected, loss_kind, deterministic, tags),
-                                      what could not be exported, bad files, the libraries that are missing
+                                      failed exports, bad files, missing libraries
     OUT/NAME_KIND/model.pt            random weights in float32, training mode; KIND is script or trace
     OUT/NAME_KIND/inputs.safetensors  named as forward's arguments, and the loss's target
     OUT/NAME_KIND/expected.json       loss and checksums of the gradients, from plain Python on two threads
-    OUT/bad/                          files that a loader must refuse
+    OUT/bad/                          files that the loader must refuse
 
-Needs torch alone; torchvision and transformers add their models when they are installed.
+Needs only torch. torchvision and transformers add their models if they are installed.
 """
 
 import argparse
@@ -38,8 +38,8 @@ def version(library: str) -> str:
 
 
 def stamp(only: str, zoo: bool) -> str:
-    """Changes when these scripts, the models they import, the libraries' versions or the processor's arithmetic do.
-    Imports none of the libraries."""
+    """Changes with these scripts, the models that they import, the versions of the libraries and the processor's
+    arithmetic. Imports none of the libraries."""
     here = os.path.dirname(os.path.abspath(__file__))
     bench = [os.path.join(here, "..", "..", "bench", name) for name in ("model.py", "safetensors_file.py")]
     digest = hashlib.sha256(only.encode())

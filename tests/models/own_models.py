@@ -1,6 +1,6 @@
-"""Models of our own: one for each TorchScript construct that a user's model may hold, and the benchmark's models.
+"""The project's own models: one for each TorchScript construct in users' models, and the benchmark's models.
 
-Each has repeated blocks unless tagged no-blocks, so that checkpointing recomputes the construct in question.
+Each has repeated blocks unless it is tagged no-blocks, so that checkpointing recomputes the construct.
 """
 
 import os
@@ -14,13 +14,13 @@ from torch.nn import functional as F
 from zoo import VOCABULARY, images, model, tokens
 
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
-from model import GPT, ConvNet, Llama  # noqa: E402  (the benchmark's models, beside these in the repository)
+from model import GPT, ConvNet, Llama  # noqa: E402  (the models of the benchmark)
 
 WIDTH = 32
 
 
 class Stack(nn.Module):
-    """features [b, t, WIDTH] -> blocks -> [b, t, WIDTH]; the frame of the models below."""
+    """features [b, t, WIDTH] -> blocks -> [b, t, WIDTH]. The base of the models below."""
 
     def __init__(self, block, count: int = 3):
         super().__init__()
@@ -39,7 +39,7 @@ def regression(block):
 
 
 class Branches(nn.Module):
-    """Conditions and loops whose course the data decides."""
+    """Conditions and loops that depend on the data."""
 
     def __init__(self):
         super().__init__()
@@ -84,7 +84,7 @@ class Lists(nn.Module):
 
 
 class Gates(nn.Module):
-    """Answers with a tuple and takes an optional argument."""
+    """Returns a tuple and takes an optional argument."""
 
     def __init__(self):
         super().__init__()
@@ -98,7 +98,7 @@ class Gates(nn.Module):
 
 
 class Heads(nn.Module):
-    """Answers with a dict; calls a method of its own."""
+    """Returns a dict and calls its own method."""
 
     def __init__(self):
         super().__init__()
@@ -155,7 +155,7 @@ class InPlace(nn.Module):
 
 
 class Counter(nn.Module):
-    """Attributes written by forward: a buffer in place, an int, a running mean. None of them touches the output."""
+    """Forward writes attributes: a buffer in place, an int, a running mean. None of them affects the output."""
 
     def __init__(self):
         super().__init__()
@@ -176,7 +176,7 @@ class Counter(nn.Module):
 
 
 class Autocast(nn.Module):
-    """An autocast region inside the script, left again before the norm."""
+    """An autocast region inside the script, which ends before the norm."""
 
     def __init__(self):
         super().__init__()
@@ -191,7 +191,7 @@ class Autocast(nn.Module):
 
 
 class Everything(nn.Module):
-    """All of the above in one block, dropout and no_grad included."""
+    """All of the above in one block, with dropout and no_grad."""
 
     def __init__(self):
         super().__init__()
@@ -253,7 +253,7 @@ class Expert(nn.Module):
 
 
 class RoutedBlock(nn.Module):
-    """Each token goes to its two best experts; an expert without tokens is not run and has no gradient."""
+    """Each token goes to its two best experts. An expert without tokens does not run and has no gradient."""
 
     def __init__(self, d: int, experts: int):
         super().__init__()
@@ -310,7 +310,7 @@ def _():
 
 
 class ReturnsLoss(nn.Module):
-    """Answers with its loss; `labels` is an argument of forward, -100 is ignored."""
+    """Returns its loss. `labels` is an argument of forward; -100 is ignored."""
 
     def __init__(self):
         super().__init__()
@@ -354,7 +354,7 @@ def _():
 
 
 class ChannelsLast(nn.Module):
-    """Weights and activations in channels_last; `output` sees a strided view."""
+    """Weights and activations in channels_last. `output` gets a strided view."""
 
     def __init__(self):
         super().__init__()
@@ -370,7 +370,7 @@ def _():
 
 
 class PartlyFrozen(nn.Module):
-    """A frozen embedding and a frozen weight in each block; `mask` is an input that nothing differentiates."""
+    """A frozen embedding and a frozen weight in each block. The input `mask` needs no gradient."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The gradients that memtune compares the trials of a run with. Needs Python's standard library only."""
+"""Reads the gradients with which memtune compares the trials of a run. Needs only the standard library."""
 
 import glob
 import json
@@ -7,7 +7,7 @@ import struct
 
 
 def read_reference(run: str):
-    """Of the baseline, as bytes by name; none where no gradient came (core/plan/request/reference_file.h)."""
+    """Gradients of the baseline as {name: bytes}, empty without a gradient (core/plan/request/reference_file.h)."""
     path, = glob.glob(os.path.join(run, "reference-*.bin"))
     with open(path, "rb") as file:
         content = file.read()

@@ -1,4 +1,4 @@
-"""Exports the models of the zoo and works out in Python what they should give; make_models.py is the program."""
+"""Exports the models of the zoo and computes their expected results in Python. make_models.py is the program."""
 
 import concurrent.futures
 import copy
@@ -23,7 +23,7 @@ from zoo import MODELS, Model
 sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "bench"))
 from safetensors_file import save_safetensors  # noqa: E402
 
-# Of the zoo, what every change is tried on: one of each kind that was once wrong.
+# The models of the zoo on which every change is tested: one of each kind that once failed.
 FEW = ("tv_mobilenet_v2", "tv_vit", "tv_alexnet", "hf_llama", "hf_llama_no_mask", "hf_mixtral", "hf_t5", "hf_bart",
        "hf_mamba", "hf_convnext", "hf_deberta-v2", "hf_wav2vec2")
 SEED = 0
@@ -31,7 +31,7 @@ THREADS = 2
 
 
 def loss_of(kind: str, output: Tensor, inputs: Dict[str, Tensor]) -> Tensor:
-    """The losses as memtune defines them."""
+    """The losses, with memtune's definitions."""
     target = inputs.get("labels", inputs.get("target"))
     if kind == "next_token":
         if target is None:
@@ -45,7 +45,7 @@ def loss_of(kind: str, output: Tensor, inputs: Dict[str, Tensor]) -> Tensor:
 
 
 def checksums(gradients: Dict[str, Optional[Tensor]]) -> Dict[str, Optional[str]]:
-    """SHA-256 of the bytes in the order of the indices."""
+    """SHA-256 of the bytes, in the order of the indices."""
     def checksum(gradient: Tensor) -> str:
         gradient = gradient.contiguous()
         return hashlib.sha256(ctypes.string_at(gradient.data_ptr(), gradient.nbytes)).hexdigest()
@@ -53,7 +53,7 @@ def checksums(gradients: Dict[str, Optional[Tensor]]) -> Dict[str, Optional[str]
 
 
 def train_once(module: nn.Module, loss_kind: str, arguments, inputs):
-    """Loss and gradients of one forward and backward; the seed is set just before the forward."""
+    """Loss and gradients of one forward and backward. The seed is set just before forward."""
     module.train()
     torch.manual_seed(SEED)
     loss = loss_of(loss_kind, module(*arguments), inputs)
@@ -69,7 +69,7 @@ def differing(a: Dict[str, Optional[Tensor]], b: Dict[str, Optional[Tensor]]):
 
 
 def export(module: nn.Module, kind: str, arguments, path: str):
-    # A copy: recording runs the model once, which moves batch-norm statistics.
+    # Exports a copy, because tracing runs the model once and updates batch-norm statistics.
     module = copy.deepcopy(module).train()
     if kind == "script":
         torch.jit.script(module).save(path)
@@ -78,7 +78,7 @@ def export(module: nn.Module, kind: str, arguments, path: str):
 
 
 def write_model(model: Model, kind: str, out: str) -> dict:
-    """One folder; returns its entry of the index. Raises what torch raises when it cannot export the model."""
+    """Writes one folder and returns its entry of the index. Raises torch's error if the model cannot be exported."""
     torch.manual_seed(SEED)
     module, inputs = model.build()
     names = [name for name in inspect.signature(module.forward).parameters if name in inputs]
@@ -90,7 +90,7 @@ def write_model(model: Model, kind: str, out: str) -> dict:
     save_safetensors(inputs, os.path.join(out, folder, "inputs.safetensors"))
 
     loss, gradients = train_once(module, model.loss, arguments, inputs)
-    with torch.jit.optimized_execution(False):  # optimized graphs add gradients in an order of their own
+    with torch.jit.optimized_execution(False):  # optimized graphs sum gradients in another order
         loss_loaded, gradients_loaded = train_once(torch.jit.load(path), model.loss, arguments, inputs)
     unequal = differing(gradients, gradients_loaded)
     expected = {"loss": loss, "loss_kind": model.loss, "deterministic": model.deterministic,
@@ -107,7 +107,7 @@ def write_model(model: Model, kind: str, out: str) -> dict:
 
 
 class TakesAList(nn.Module):
-    """As detection models do: images of several sizes."""
+    """Takes images of several sizes, like detection models."""
 
     def __init__(self):
         super().__init__()
@@ -118,7 +118,7 @@ class TakesAList(nn.Module):
 
 
 def write_bad_files(out: str, good: str) -> Dict[str, str]:
-    """Files that are no TorchScript that memtune can train; path -> what is wrong."""
+    """Writes files that are not TorchScript, or that memtune cannot train. Returns {path: problem}."""
     folder = os.path.join(out, "bad")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "not_a_zip.pt"), "w") as file:
@@ -141,7 +141,7 @@ def write_bad_files(out: str, good: str) -> Dict[str, str]:
 
 
 def register_models(which: str) -> List[str]:
-    """Fills MODELS; the libraries that are not installed."""
+    """Fills MODELS. Returns the libraries that are not installed."""
     if which == "own":
         importlib.import_module("own_models")
         return importlib.import_module("library_models").MISSING
@@ -157,7 +157,7 @@ def register_models(which: str) -> List[str]:
 
 
 def try_to_write(model: Model, kind: str, out: str) -> Tuple[Optional[dict], Optional[dict]]:
-    """The model's entry of the index, or what kept it from being exported."""
+    """Returns the model's entry of the index, or the reason why it was not exported."""
     torch.set_num_threads(THREADS)
     start = time.perf_counter()
     entry = failure = None
@@ -177,7 +177,7 @@ def write_number(i: int, out: str):
 
 
 def write_all(out: str, only: str, which: str, jobs: int) -> dict:
-    """Every model whose name holds `only`, and the bad files; returns the index. SystemExit when there is none."""
+    """Writes every model with `only` in its name, and the bad files. Returns the index. SystemExit without a model."""
     missing = register_models(which)
     os.makedirs(out, exist_ok=True)
     wanted = [i for i, m in enumerate([m for m in MODELS for _ in m.kinds])

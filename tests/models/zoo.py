@@ -1,10 +1,10 @@
-"""The list of test models: each is a function that builds a module and its inputs.
+"""The list of test models. Each is a function that builds a module and its inputs.
 
     @model("moe", loss="next_token", tags=("experts",))
     def _():
         return MixtureOfExperts(), {"tokens": tokens(2, 24)}
 
-Inputs are named as forward's arguments; `target` or `labels` is the loss's own unless forward takes it as well.
+Inputs are named as forward's arguments. `target` or `labels` is only for the loss, unless forward takes it too.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ VOCABULARY = 128
 
 @dataclass(frozen=True)
 class Model:
-    """What make_models.py exports: one file for each of `kinds`."""
+    """A model that make_models.py exports, with one file for each of `kinds`."""
 
     name: str
     loss: str  # next_token | cross_entropy | mse | returned

@@ -1,11 +1,11 @@
-"""The zoo's models of timm, traced: the smallest of each family that fits small images."""
+"""The zoo's models of timm, traced: the smallest of each family that takes small images."""
 
 import timm
 
 from zoo import images, register
 
 SQUARE = {"img_size": 64}
-TRACED = {  # side of the image, and what else timm wants
+TRACED = {  # side of the image, and further arguments of timm
     "resnet18": (64, {}), "resnet26t": (64, {}), "seresnet18": (64, {}), "skresnet18": (64, {}), "ecaresnet26t": (64, {}),
     "efficientnet_b0": (64, {}), "tf_efficientnetv2_b0": (64, {}), "mobilenetv3_small_050": (64, {}),
     "mobilenetv4_conv_small": (64, {}), "mnasnet_small": (64, {}), "fbnetc_100": (64, {}), "tinynet_e": (64, {}),

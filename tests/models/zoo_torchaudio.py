@@ -8,7 +8,7 @@ from zoo import register
 
 
 class First(nn.Module):
-    """The first of a model's answers."""
+    """Returns the first output of a model."""
 
     def __init__(self, model):
         super().__init__()
@@ -19,7 +19,7 @@ class First(nn.Module):
 
 
 class OfLengths(First):
-    """The same for what wants the lengths as well."""
+    """The same for models that also take the lengths."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self.model(x, torch.full((x.size(0),), x.size(1)))[0]
@@ -42,7 +42,7 @@ BUILDERS = {
 
 
 def with_target(build):
-    """Compared with noise of the answer's shape."""
+    """Adds a target: noise of the output's shape."""
     model, inputs = build()
     with torch.no_grad():
         answer = model.eval()(*inputs.values())

@@ -1,4 +1,4 @@
-"""The zoo's models of torchvision, as they are, scripted and traced."""
+"""The zoo's models of torchvision, unchanged, scripted and traced."""
 
 import torch
 import torchvision
@@ -8,7 +8,7 @@ from torchvision import models
 from zoo import images, register
 
 BOTH = ("script", "trace")
-CLASSIFIERS = {  # side of the image, and in which forms
+CLASSIFIERS = {  # side of the image, and kinds
     "resnet18": (64, BOTH), "resnext50_32x4d": (64, ("trace",)), "alexnet": (64, BOTH), "vgg11": (32, ("trace",)),
     "vgg11_bn": (32, ("script",)), "squeezenet1_1": (64, BOTH), "densenet121": (64, BOTH), "shufflenet_v2_x0_5": (64, BOTH),
     "mobilenet_v2": (64, BOTH), "mobilenet_v3_small": (64, BOTH), "mnasnet0_5": (64, BOTH), "regnet_y_400mf": (64, BOTH),
@@ -18,7 +18,7 @@ CLASSIFIERS = {  # side of the image, and in which forms
 
 
 class Entry(nn.Module):
-    """One entry of a model that answers with a dict."""
+    """Returns one entry of a model that returns a dict."""
 
     def __init__(self, model, key: str):
         super().__init__()

@@ -1,6 +1,6 @@
-"""The zoo's models of Hugging Face transformers: tiny configurations of what people fine-tune, random weights, traced.
+"""The zoo's models of Hugging Face transformers: tiny configurations of popular models, random weights, traced.
 
-A row is a model type with what its configuration needs beyond SMALL; unknown names of a configuration do no harm.
+A row is a model type with the settings that its configuration needs beyond SMALL. Configurations ignore unknown names.
 """
 
 import torch
@@ -84,14 +84,14 @@ EARS = dict(conv_dim=(16, 16), conv_stride=(5, 4), conv_kernel=(10, 8), num_conv
 
 
 def configuration(kind: str, **more):
-    """Without what draws in Python which layers run: a trace cannot hold that."""
+    """The configuration without layerdrop. It draws random numbers in Python, which a trace cannot record."""
     fixed = {f"{side}layerdrop": 0.0 for side in ("", "encoder_", "decoder_")}
     settings = {name: value for name, value in {**SMALL, **fixed, **more}.items() if value is not None}
     return type(transformers.AutoConfig.for_model(kind))(**settings)
 
 
 class Tokens(nn.Module):
-    """A model that reads tokens, logits alone."""
+    """A model that takes tokens and returns only its logits."""
 
     def __init__(self, model):
         super().__init__()
@@ -162,7 +162,7 @@ class Whisper(nn.Module):
 
 
 class Clip(nn.Module):
-    """Answers with its loss."""
+    """Returns its loss."""
 
     def __init__(self):
         super().__init__()
@@ -176,7 +176,7 @@ class Clip(nn.Module):
 
 
 class UnmaskedLlama(Tokens):
-    """Traced as README says: attention is left to its kernel's own causal mask."""
+    """Traced so that attention uses its kernel's own causal mask (docs/how-to/export-a-model.md)."""
 
     def __init__(self):
         from transformers.integrations.sdpa_attention import sdpa_attention_forward

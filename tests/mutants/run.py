@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Takes the defences against the engines' traps away, one by one, and demands that a test notices.
+"""Removes the defences against the engines' traps, one by one, and checks that a test fails.
 
-    python3 tests/mutants/run.py --check                      do the lines to be replaced exist, has each a row?
+    python3 tests/mutants/run.py --check                      checks that each line to replace exists and has a row
     python3 tests/mutants/run.py --torch-python PYTHON        builds and runs each in a copy of the tree; an hour or more
 
-Each suite runs on the unmutated copy first. A suite that fails there, or runs no case, is refused with all its mutants.
-A mutant is killed when a test fails. A suite that exceeds five times its own duration and a minute is a hang, which is
-a row of its own kind. A mutant that does not compile proves nothing and fails, like one that survives. Every row goes
-into results.md at once (--write), so that a run may be cut short and continued with --missing.
+Each suite first runs on the unmutated copy. If it fails there, or runs no case, all its mutants are refused. A mutant
+is killed if a test fails. A suite that exceeds five times its own duration and a minute is a hang, with its own kind of
+row. A mutant that does not compile proves nothing and fails, like one that survives. --write puts every row into
+results.md at once, so an interrupted run can be continued with --missing.
 """
 
 import argparse
@@ -29,7 +29,7 @@ HEAD = "| trap, and the defence taken away | test that failed | what it said |\n
 ABSENT = "No row yet: "
 SKIPPED = 77
 LONGEST_BASELINE = 900  # seconds
-# What only the taken line used is no error, in a preset that makes warnings errors.
+# In a preset with warnings as errors, names that only the removed line used must not be errors.
 MAY_BE_UNUSED = "".join(f'#pragma GCC diagnostic warning "-Wunused-{what}"\n'
                         for what in ("function", "variable", "parameter", "but-set-variable", "but-set-parameter"))
 SKIPPED_FOLDERS = ("build", ".git", ".gpu", "shared", "__pycache__")
@@ -43,7 +43,7 @@ def check():
 
 
 def check_rows():
-    """Each mutant has a row that says what noticed it, and each row has a mutant."""
+    """Checks that each mutant has a row with the test that failed, and each row a mutant."""
     rows, traps = read_rows(RESULTS.read_text()), {mutant[0] for mutant in MUTANTS}
     wrong = [f"{trap}: no row in {RESULTS.name}" for trap in sorted(traps - set(rows))]
     wrong += [f"{trap}: a row in {RESULTS.name} and no mutant" for trap in sorted(set(rows) - traps)]
@@ -55,13 +55,13 @@ def check_rows():
 # --- the table ---
 
 def read_rows(text):
-    """{trap: the rest of its row}"""
+    """Returns {trap: rest of its row}."""
     table = text.partition(HEAD)[2].partition("\n\n")[0]
     return dict(line[2:-2].split(" | ", 1) for line in table.splitlines() if line.startswith("| "))
 
 
 def with_rows(text, rows):
-    """The text with these rows in the order of the mutants, and with the names of those that have none."""
+    """Returns the text with these rows in the order of the mutants, and the mutants without a row."""
     before, _, rest = text.partition(HEAD)
     after = rest.partition("\n\n")[2]
     if after.startswith(ABSENT):
@@ -81,7 +81,7 @@ def files_of(folder):
 
 
 def copy_tree(copy):
-    """Writes only what differs, with the time of now: an earlier run may have left a mutant."""
+    """Writes only files that differ, with the current time, because an earlier run may have left a mutant."""
     copy.mkdir(parents=True, exist_ok=True)
     wanted = set(files_of(ROOT))
     for stale in set(files_of(copy)) - wanted:
@@ -98,7 +98,7 @@ def program(tests):
 
 
 class Copy:
-    """A tree that is mutated and built."""
+    """A copy of the tree that is mutated and built."""
 
     def __init__(self, options):
         self.tree, self.build_folder = options.copy, options.copy / "build" / options.preset
@@ -107,7 +107,7 @@ class Copy:
                        cwd=self.tree, check=True, stdout=subprocess.DEVNULL)
 
     def build(self, tests, mutant=None):
-        """The program, or None and what the compiler said."""
+        """Returns the program, or None and the compiler's output."""
         if mutant:
             _, file, old, new, _ = mutant
             path = self.tree / file
@@ -127,9 +127,9 @@ class Copy:
 # --- the tests ---
 
 def run_suite(made, tests, limit):
-    """(exit code, or None for a hang; what it printed; seconds)"""
+    """Returns (exit code, or None for a hang; output; seconds)."""
     start = time.monotonic()
-    with tempfile.TemporaryFile("w+", errors="replace") as output:  # a pipe would wait for what outlives the program
+    with tempfile.TemporaryFile("w+", errors="replace") as output:  # a pipe would wait for surviving children
         process = subprocess.Popen([made, "-sf=" + tests, "--abort-after=1"], stdout=output, stderr=subprocess.STDOUT,
                                    start_new_session=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
         try:
@@ -149,7 +149,7 @@ def first_failure(output):
 
 
 def baseline(copy, tests):
-    """Seconds of the unmutated suite; None, with the reason on stderr, when it proves nothing."""
+    """Returns the seconds of the unmutated suite. None, with the reason on stderr, if it proves nothing."""
     made, said = copy.build(tests)
     if not made:
         sys.exit(said)
@@ -164,7 +164,7 @@ def baseline(copy, tests):
 
 
 def verdict(made, said, tests, unmutated):
-    """(whether a test noticed, the rest of the row)"""
+    """Returns (whether a test failed, rest of the row)."""
     if not made:
         error = re.search(r"error: ([^\n]*)", said)
         return False, f"NONE | it does not compile: {(error[1] if error else said)[:60].replace('|', '/')}"
@@ -177,7 +177,7 @@ def verdict(made, said, tests, unmutated):
 
 
 def run_all(options, mutants):
-    """The number of mutants that no test noticed, or that could not be tried."""
+    """Returns the number of mutants that survived or could not be tested."""
     copy = Copy(options)
     unmutated = {tests: baseline(copy, tests) for tests in dict.fromkeys(mutant[-1] for mutant in mutants)}
     tried = [mutant for mutant in mutants if unmutated[mutant[-1]] is not None]

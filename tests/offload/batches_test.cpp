@@ -1,5 +1,5 @@
-// Small values leave together and come back together, in one call with one event: when they do, how many, and that a
-// value which waits for others is there in every case.
+// Small tensors are offloaded and reloaded in batches, with one call and one event per batch. The cases test when and
+// how many. A tensor that waits for others must be available in every case.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -28,7 +28,7 @@ struct Recording final : trace::ValueEventRecorder {
   int copies = 0;
 };
 
-// An engine on a device whose streams run when they are waited for; four values of 1 KiB go together.
+// An engine on a device whose streams run only when something waits for them. A batch has four tensors of 1 KiB.
 struct Engine {
   explicit Engine(int64_t goal_bytes = kFar, int64_t host_budget_bytes = 0)
       : tier(device, 1 << 16, host_budget_bytes, nullptr) {
@@ -42,8 +42,7 @@ struct Engine {
     return settings;
   }
 
-  // A step of 16 values that backward asks for in the reverse of their order; it held `goal_bytes` in its forward and
-  // nothing else.
+  // Runs a step of 16 tensors that backward unpacks in reverse order. Its forward holds `goal_bytes` and nothing else.
   void learn(int64_t goal_bytes) {
     device.use = {0, 1, 0, 0};
     offload.begin_learning();
@@ -60,7 +59,7 @@ struct Engine {
     device.batches.clear();
   }
 
-  // The i-th holds i everywhere.
+  // Offloads a tensor whose elements are all `content`.
   ConsumerHandle send_one(float content, int64_t bytes = kBytes,
                           plan::TensorPlacement place = plan::TensorPlacement::host) {
     const at::Tensor tensor = at::full({bytes / 4}, content);
@@ -87,7 +86,7 @@ struct Engine {
 
 using Batches = std::vector<size_t>;
 
-TEST_CASE("small values leave when as many are there as go together") {
+TEST_CASE("small tensors are offloaded when a batch is full") {
   Engine engine;
   auto values = engine.start_offload(3);
   CHECK(engine.device.batches.empty());
@@ -97,7 +96,7 @@ TEST_CASE("small values leave when as many are there as go together") {
   CHECK(engine.offload.counters().out_bytes == 4 * kBytes);
 }
 
-TEST_CASE("a large value leaves at once and alone, and what waited leaves before it") {
+TEST_CASE("a large tensor is offloaded at once and alone after the tensors that waited") {
   Engine engine;
   const ConsumerHandle large = engine.send_one(0, 4 * kBytes);
   CHECK(engine.device.batches == Batches{1});
@@ -106,14 +105,14 @@ TEST_CASE("a large value leaves at once and alone, and what waited leaves before
   CHECK(engine.device.batches == Batches{1, 2, 1});
 }
 
-TEST_CASE("what waits leaves when the block ends") {
+TEST_CASE("waiting tensors are offloaded when the block ends") {
   Engine engine;
   const auto values = engine.start_offload(2);
   engine.offload.end_block();
   CHECK(engine.device.batches == Batches{2});
 }
 
-TEST_CASE("what waits leaves when the op that comes next would raise the peak, and no sooner") {
+TEST_CASE("waiting tensors are offloaded just before an op that would raise the peak") {
   Engine engine;
   const auto values = engine.start_offload(2);
   engine.device.use.allocated = kFar - 5000;
@@ -125,17 +124,17 @@ TEST_CASE("what waits leaves when the op that comes next would raise the peak, a
   CHECK_FALSE(values[0]->live_storage());
 }
 
-TEST_CASE("near the peak, or while it is not known, each value leaves by itself") {
-  SUBCASE("near") {
+TEST_CASE("near the peak or while it is unknown each tensor is offloaded alone") {
+  SUBCASE("near the peak") {
     Engine engine;
     engine.device.use.allocated = kFar - 8 * kBytes;  // two batches
     const auto gathered = engine.start_offload(2);
     CHECK(engine.device.batches.empty());
     engine.device.use.allocated += 1;
     const auto values = engine.start_offload(2);
-    CHECK(engine.device.batches == Batches{3, 1});  // with those that waited
+    CHECK(engine.device.batches == Batches{3, 1});  // with the tensors that waited
   }
-  SUBCASE("not known") {
+  SUBCASE("unknown peak") {
     Engine engine;
     engine.offload.begin_learning();
     engine.offload.begin_step();
@@ -144,8 +143,7 @@ TEST_CASE("near the peak, or while it is not known, each value leaves by itself"
   }
 }
 
-TEST_CASE(
-    "a value that waits to leave is used where it is, leaves before it is overwritten, and dies without a trace") {
+TEST_CASE("a waiting tensor is used in place and offloaded before an overwrite and skipped if it is freed") {
   Engine engine;
   auto values = engine.start_offload(3);
   CHECK(engine.holds(values[0], 0));
@@ -156,17 +154,17 @@ TEST_CASE(
   CHECK(engine.holds(values[1], 1));
   values[2].end();
   engine.offload.end_block();
-  CHECK(engine.device.batches == Batches{1, 1, 1});  // out, back, and out the first, which is still wanted
+  CHECK(engine.device.batches == Batches{1, 1, 1});  // offload, reload, and offload of the first, which is still needed
   values.clear();
   CHECK(engine.tier.pool().leased_bytes() == 0);
 }
 
-TEST_CASE("copies back go together, no more than are ahead of them") {
+TEST_CASE("a batch of prefetches has at most as many tensors as are already prefetched") {
   Engine engine;
   auto values = engine.start_offload(16);
   engine.offload.end_block();
   engine.device.use.allocated = kFar;
-  engine.offload.make_room(1);  // and will not fit: all leave the device
+  engine.offload.make_room(1);  // does not fit: all leave the device
   for (const ConsumerHandle& value : values) REQUIRE_FALSE(bool(value->live_storage()));
   engine.device.batches.clear();
   engine.offload.end_forward();
@@ -176,7 +174,7 @@ TEST_CASE("copies back go together, no more than are ahead of them") {
   for (int i = 15; i >= 0; --i) CHECK(engine.holds(values[static_cast<size_t>(i)], static_cast<float>(i)));
 }
 
-TEST_CASE("while values are recorded each copy is a call of its own, told as its value's") {
+TEST_CASE("with a recorder each copy is a call of its own and is recorded for its tensor") {
   Engine engine;
   Recording recording;
   engine.offload.set_recorder(&recording);
@@ -186,7 +184,7 @@ TEST_CASE("while values are recorded each copy is a call of its own, told as its
   CHECK(recording.copies == 4);
 }
 
-TEST_CASE("values that host memory has no room for keep their bytes where they are") {
+TEST_CASE("tensors that CPU memory has no room for keep their bytes on the device") {
   Engine engine(kFar, /*host_budget_bytes=*/16 * 4096);  // a lease is a page
   std::vector<ConsumerHandle> values = engine.start_offload(18);
   CHECK_THROWS_AS(engine.offload.end_block(), OutOfHostMemoryError);

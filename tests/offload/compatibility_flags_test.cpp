@@ -1,4 +1,4 @@
-// How copies leave and come back under the habits of other programs' engines.
+// Tests offload and reload under the compatibility flags, which emulate engines of other programs.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -32,7 +32,7 @@ struct Engine {
     return result;
   }
 
-  // 1 KiB that only the engine holds from then on.
+  // Offloads 1 KiB that only the engine holds afterwards.
   void start_offload(int op) {
     const at::Tensor tensor = at::full({256}, static_cast<float>(op));
     ConsumerHandle use(
@@ -48,7 +48,7 @@ struct Engine {
     for (size_t i = 0; i < values.size(); ++i) count += on_device(i);
     return count;
   }
-  // Backward asks for one, and what comes next is issued.
+  // Backward unpacks one tensor, and the next prefetches are issued.
   void ask(size_t i) {
     offload.begin_unpack(&values[i]);
     values[i]->bytes();
@@ -61,7 +61,7 @@ struct Engine {
   std::vector<ConsumerHandle> values;
 };
 
-TEST_CASE("a stash of saves has so many, whatever their bytes, and tensors that stay count where they do") {
+TEST_CASE("a stash limited by saves ignores bytes and counts tensors that stay only with counts_all") {
   plan::EngineCompatibilityFlags compatibility{.learns = false, .stash_saves = 5, .counts_all = true};
   Engine engine(compatibility);
   for (int op = 0; op < 5; ++op) engine.start_offload(op);
@@ -69,7 +69,7 @@ TEST_CASE("a stash of saves has so many, whatever their bytes, and tensors that 
   engine.start_offload(5);
   CHECK_FALSE(engine.on_device(0));
   CHECK(engine.sources() == 5);
-  for (int i = 0; i < 3; ++i) engine.offload.count_save();  // nothing leaves before the next that is copied
+  for (int i = 0; i < 3; ++i) engine.offload.count_save();  // nothing leaves before the next copy
   CHECK(engine.sources() == 5);
   engine.start_offload(6);
   CHECK(engine.sources() == 2);
@@ -82,7 +82,7 @@ TEST_CASE("a stash of saves has so many, whatever their bytes, and tensors that 
   CHECK(other.sources() == 5);
 }
 
-TEST_CASE("what leaves the stash has been copied by then, under every order of streams, and comes back as it was") {
+TEST_CASE("a tensor leaves the stash only after its copy and is reloaded unchanged in any stream order") {
   for (const bool one_stream : {false, true})
     for (const int stash : {1, 2, 5}) {
       CAPTURE(one_stream);
@@ -93,7 +93,7 @@ TEST_CASE("what leaves the stash has been copied by then, under every order of s
                      .counts_all = true,
                      .empties_stash = true,
                      .one_stream = one_stream});
-      for (int op = 0; op < 12; ++op) engine.start_offload(op);  // memory of the first is soon another's
+      for (int op = 0; op < 12; ++op) engine.start_offload(op);  // memory of the first is soon reused
       engine.offload.end_forward();
       for (size_t i = 12; i-- > 0;) {
         engine.ask(i);
@@ -104,7 +104,7 @@ TEST_CASE("what leaves the stash has been copied by then, under every order of s
     }
 }
 
-TEST_CASE("what the forward left in the stash is used from there, and leaves behind the first op where it does") {
+TEST_CASE("tensors left in the stash are used there unless empties_stash frees them after the first op") {
   for (const bool empties : {true, false}) {
     CAPTURE(empties);
     Engine engine({.learns = false, .prefetch_ops = 1, .stash_saves = 5, .counts_all = true, .empties_stash = empties});
@@ -119,7 +119,7 @@ TEST_CASE("what the forward left in the stash is used from there, and leaves beh
   }
 }
 
-TEST_CASE("one op's copies come back ahead, not two's") {
+TEST_CASE("prefetching by ops reloads the tensors of one op ahead and not of two") {
   Engine engine({.learns = false, .prefetch_ops = 1, .stash_saves = 1});
   for (const int op : {0, 0, 1, 2, 2, 3, 4}) engine.start_offload(op);
   engine.ask(6);  // was in the stash
@@ -131,7 +131,7 @@ TEST_CASE("one op's copies come back ahead, not two's") {
   CHECK(engine.offload.counters().in_bytes == 4 * 1024);
 }
 
-TEST_CASE("without any ahead each comes when it is asked for, also in a step that could have been learned from") {
+TEST_CASE("without prefetch each tensor is reloaded on demand even in a step that could be learned from") {
   Engine engine({.learns = false}, /*side_stream=*/false);
   engine.offload.begin_learning();
   for (int op = 0; op < 3; ++op) engine.start_offload(op);
@@ -144,9 +144,9 @@ TEST_CASE("without any ahead each comes when it is asked for, also in a step tha
   CHECK(engine.offload.counters().in_bytes == 2 * 1024);
 }
 
-TEST_CASE("by blocks, nothing comes back in the head's backward, and one block ahead of the one that backward is in") {
+TEST_CASE("offload by blocks prefetches nothing in the head's backward and then one block ahead") {
   Engine engine({.learns = false}, /*side_stream=*/true, plan::OffloadGranularity::block);
-  for (int block = 0; block < 5; ++block) {  // of which the last keeps everything
+  for (int block = 0; block < 5; ++block) {  // the last block keeps everything
     engine.offload.begin_block(block);
     if (block < 4) engine.start_offload(block);
   }

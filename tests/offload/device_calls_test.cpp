@@ -1,4 +1,4 @@
-// What a transfer costs the host: the calls of the driver, counted by hand.
+// Counts the driver calls that a transfer costs the CPU.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -15,7 +15,7 @@ using autograd::ConsumerHandle;
 constexpr int64_t kBytes = 1024, kFar = 1 << 30;
 constexpr int kValues = 32;
 
-// What the second step asks of a device whose link needs `copy_us` for a value and whose compute a microsecond.
+// Returns the device calls of the second step. One copy takes `copy_us`, the compute per tensor one microsecond.
 tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_us) {
   tests::SimulatedDevice device(kBytes / copy_us);
   tier::HostTier tier(device, 1 << 20, 0, nullptr);
@@ -33,7 +33,7 @@ tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_u
                           ConsumerHandle::ConsumerKind::backward);
       offload.start_offload(*values.back());
     }
-    device.now_us += kValues * copy_us;  // the head: all that was sent has left
+    device.now_us += kValues * copy_us;  // the head: all copies out have ended
     offload.begin_head();
     if (offload.learned()) {
       device.use.allocated = kFar;
@@ -58,18 +58,18 @@ tests::SimulatedDevice::Calls calls_of_a_step(int64_t batch_bytes, double copy_u
   return device.calls;
 }
 
-TEST_CASE("a batch costs two events and one wait of its stream, however many values it has") {
+TEST_CASE("a batch costs two events and one wait of its stream for any number of tensors") {
   const auto calls = calls_of_a_step(8 * kBytes, /*copy_us=*/0.5);
-  // Out: 4 batches. Back: the first value when it is asked for, then 1, 1, 2, 4, 8, 8 and the 7 that are left.
+  // Out: 4 batches. Back: the first tensor on demand, then 1, 1, 2, 4, 8, 8 and the remaining 7.
   const int out = 4, in = 8;
   CHECK(calls.copies == 0);
   CHECK(calls.batches == out + in);
   CHECK(calls.records == 2 * (out + in));
-  CHECK(calls.waits <= 2 * (out + in));    // of the copy stream for compute, of compute for what it needs
-  CHECK(calls.queries <= 4 * (out + in));  // whether a source may go, and host memory is free
+  CHECK(calls.waits <= 2 * (out + in));    // the copy stream waits for compute, compute for its reloads
+  CHECK(calls.queries <= 4 * (out + in));  // whether a source may be freed, whether CPU memory is free
 }
 
-TEST_CASE("a large value costs what it did") {
+TEST_CASE("a large tensor costs one copy with two events in each direction") {
   const auto calls = calls_of_a_step(0, /*copy_us=*/0.5);
   CHECK(calls.batches == 2 * kValues);
   CHECK(calls.records == 4 * kValues);
@@ -77,8 +77,8 @@ TEST_CASE("a large value costs what it did") {
   CHECK(calls.queries <= 3 * kValues);
 }
 
-TEST_CASE("host memory whose copies still run costs no question for each of them") {
-  const auto calls = calls_of_a_step(0, /*copy_us=*/100);  // nothing has come back when all is asked for
+TEST_CASE("CPU memory with running copies is not queried for each copy") {
+  const auto calls = calls_of_a_step(0, /*copy_us=*/100);  // no reload has ended when backward needs the tensors
   CHECK(calls.queries <= 3 * kValues);
 }
 

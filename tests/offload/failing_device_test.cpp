@@ -1,5 +1,5 @@
-// The n-th call of the device throws, or every call from it on. Whatever n, the step ends with that error, and what
-// dies on the way neither throws nor keeps anything, nor leaves a copy under way into memory that is free.
+// The n-th call of the device throws, or every call from the n-th on. For every n the step ends with that error.
+// Destructors neither throw nor keep memory, and no copy runs into freed memory.
 #include "tests/support/failing_device.h"
 
 #include <ATen/ATen.h>
@@ -28,7 +28,7 @@ void step(OffloadEngine& offload, std::vector<ConsumerHandle>& values) {
   }
   offload.begin_head();
   offload.end_forward();
-  for (; values.size() > 1; values.pop_back()) {  // one is never asked for
+  for (; values.size() > 1; values.pop_back()) {  // one is never unpacked
     offload.begin_unpack();
     values.back()->bytes();
     offload.prefetch();
@@ -37,7 +37,7 @@ void step(OffloadEngine& offload, std::vector<ConsumerHandle>& values) {
 
 enum class Fails { once, for_good };
 
-// A step that is learned from and one behind it. Whether they came to that call.
+// Runs a step to learn from and one after it. Returns whether they reached that call.
 bool strikes(int call, Fails fails, const plan::TransferSettings& settings) {
   FailingDevice device(call, fails == Fails::for_good);
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
@@ -45,7 +45,7 @@ bool strikes(int call, Fails fails, const plan::TransferSettings& settings) {
   {
     CAPTURE(call);
     OffloadEngine offload(device, settings, tier, /*batch_bytes=*/2048);
-    std::vector<ConsumerHandle> values;  // outlive the failure, as the graph does
+    std::vector<ConsumerHandle> values;  // they outlive the failure, as the graph does
     try {
       offload.begin_learning();
       step(offload, values);
@@ -63,12 +63,12 @@ bool strikes(int call, Fails fails, const plan::TransferSettings& settings) {
   return device.calls() >= call;
 }
 
-TEST_CASE("a device that fails at any call ends the step with its error, and nothing else") {
+TEST_CASE("a device that fails at any call ends the step with its error and leaks nothing") {
   plan::TransferSettings settings;
   settings.min_bytes = 0;
-  SUBCASE("values") {}
-  SUBCASE("blocks") { settings.schedule = plan::OffloadGranularity::block; }
-  SUBCASE("one stream") { settings.side_stream = false; }
+  SUBCASE("by tensors") {}
+  SUBCASE("by blocks") { settings.schedule = plan::OffloadGranularity::block; }
+  SUBCASE("on one stream") { settings.side_stream = false; }
   for (const Fails fails : {Fails::once, Fails::for_good}) {
     int call = 1;
     for (; call < 500 && strikes(call, fails, settings); ++call) {

@@ -1,5 +1,5 @@
-// The trip of a value, state by state, on a device that records what it is asked for and runs copies only when told:
-// order and lifetime are checked, not timing.
+// Follows a tensor through offload and reload, state by state. The device records its calls and runs copies only on
+// demand, so the cases check order and lifetime, not timing.
 #include "core/engine/offload/offload_engine.h"
 
 #include <ATen/ATen.h>
@@ -16,8 +16,8 @@ using autograd::ConsumerHandle;
 using autograd::SavedStorage;
 using device::Stream;
 
-// Streams run when somebody waits for them, at the latest moment that is allowed: a copy that is not waited for has not
-// happened.
+// Streams run only when something waits for them, at the latest moment that is allowed. A copy that nothing waited for
+// has not happened.
 struct LazyDevice : tests::QueueDevice {
   LazyDevice() : QueueDevice(Compute::caller) {}
 };
@@ -30,7 +30,7 @@ plan::TransferSettings settings(int64_t stash, int64_t prefetch) {
   return result;
 }
 
-// A value of 1 KiB whose every element is `value`, sent and then dropped by the step.
+// Offloads a tensor of 1 KiB whose elements are all `content`. The step then drops it.
 ConsumerHandle sent(OffloadEngine& offload, float content, at::Tensor* keep = nullptr) {
   at::Tensor tensor = at::full({256}, content);
   ConsumerHandle use(
@@ -46,7 +46,7 @@ bool holds(const at::Storage& storage, float value) {
   return at::equal(tensor, at::full({256}, value));
 }
 
-// One step with nothing in it, which the device held `peak` in at most.
+// Learns from an empty step with `peak` as its peak allocated bytes.
 void learn(LazyDevice& device, OffloadEngine& offload, int64_t peak) {
   offload.begin_learning();
   device.use.peak_allocated = peak;
@@ -54,7 +54,7 @@ void learn(LazyDevice& device, OffloadEngine& offload, int64_t peak) {
   offload.begin_step();
 }
 
-TEST_CASE("a source lives until its copy out is done, and the bytes that come back are its bytes") {
+TEST_CASE("a source lives until its copy out has ended and the reloaded bytes are the same") {
   LazyDevice device;
   tier::HostTier tier(device, 4096, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
@@ -71,7 +71,7 @@ TEST_CASE("a source lives until its copy out is done, and the bytes that come ba
   CHECK(tier.pool().leased_bytes() == 0);
 }
 
-TEST_CASE("a source that is still here is used as it is") {
+TEST_CASE("a source that is still on the device is used without a reload") {
   LazyDevice device;
   tier::HostTier tier(device, 4096, 0, nullptr);
   OffloadEngine offload(device, settings(1 << 20, 0), tier);
@@ -81,7 +81,7 @@ TEST_CASE("a source that is still here is used as it is") {
   CHECK(offload.counters().in_bytes == 0);
 }
 
-TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only for that") {
+TEST_CASE("beyond the stash limit compute waits only for the oldest copy") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/2048, 0), tier);
@@ -93,7 +93,7 @@ TEST_CASE("beyond the stash limit compute waits for the oldest copy, and only fo
   CHECK(c->live_storage());
 }
 
-TEST_CASE("while the step's peak is not known two transfers may wait, and once it is, as many as leave it alone") {
+TEST_CASE("two sources may wait while the peak is unknown and later as many as do not raise it") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
@@ -111,14 +111,14 @@ TEST_CASE("while the step's peak is not known two transfers may wait, and once i
   device.use.allocated = 6000;
   start_offload(8);
   CHECK(live_storage() == 8);
-  offload.make_room(4000);  // just fits
+  offload.make_room(4000);  // it just fits
   CHECK(live_storage() == 8);
-  device.on_wait = [&] { device.use.allocated -= 1024; };  // the source that a wait lets go
+  device.on_wait = [&] { device.use.allocated -= 1024; };  // a wait frees one source
   offload.make_room(6000);
   CHECK(live_storage() == 6);
 }
 
-TEST_CASE("by values, the end of a block makes compute wait for nothing") {
+TEST_CASE("offload by tensors makes compute wait for nothing at the end of a block") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/1 << 20, 0), tier);
@@ -131,7 +131,7 @@ TEST_CASE("by values, the end of a block makes compute wait for nothing") {
   for (const auto& value : values) CHECK(value->live_storage());
 }
 
-TEST_CASE("by blocks, copies leave when the block ends, and sources of so many blocks wait") {
+TEST_CASE("offload by blocks copies at the end of a block and keeps the sources of some blocks") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   auto grouped = settings(1 << 20, 0);
@@ -157,7 +157,7 @@ TEST_CASE("by blocks, copies leave when the block ends, and sources of so many b
   }
 }
 
-TEST_CASE("a value whose block has not ended is used where it is, and leaves in time when it is overwritten") {
+TEST_CASE("a tensor of an unfinished block is used in place and offloaded before an overwrite") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   auto grouped = settings(1 << 20, 0);
@@ -176,7 +176,7 @@ TEST_CASE("a value whose block has not ended is used where it is, and leaves in 
   CHECK(holds(overwritten->on_device(), 2));
 }
 
-TEST_CASE("small storages are held, not moved") {
+TEST_CASE("small storages are held and not offloaded") {
   LazyDevice device;
   auto small = settings(1 << 20, 0);
   small.min_bytes = 1025;
@@ -187,7 +187,7 @@ TEST_CASE("small storages are held, not moved") {
   CHECK(offload.counters().out_bytes == 0);
 }
 
-TEST_CASE("copies back are issued in the reverse of the order out, within the window") {
+TEST_CASE("reloads are issued in the reverse order of offloads within the prefetch window") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(0, /*prefetch=*/2048), tier);
@@ -206,7 +206,7 @@ TEST_CASE("copies back are issued in the reverse of the order out, within the wi
   CHECK(offload.counters().in_bytes == 3072);
 }
 
-TEST_CASE("prefetching does not raise the peak that was already reached") {
+TEST_CASE("prefetching does not exceed the peak that was already reached") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(0, 1 << 20), tier);
@@ -214,7 +214,7 @@ TEST_CASE("prefetching does not raise the peak that was already reached") {
   device.use = {5000, 6000, 0, 0};
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 0);
-  device.use = {4977, 7000, 0, 0};  // the backward's own memory went above it: no reason to follow
+  device.use = {4977, 7000, 0, 0};  // backward's own memory exceeded it, prefetching may not
   offload.prefetch();
   CHECK(offload.counters().in_bytes == 0);
   device.use = {4976, 7000, 0, 0};
@@ -222,8 +222,8 @@ TEST_CASE("prefetching does not raise the peak that was already reached") {
   CHECK(offload.counters().in_bytes == 1024);
 }
 
-// A step of two values whose backward asks for nothing, then for the second, then for the first; `peak` is what the
-// device holds at most before it asks for the second.
+// Runs a step of two tensors. Backward unpacks nothing, then the second, then the first. `peak` is the peak allocated
+// before it unpacks the second.
 void two_values(LazyDevice& device, OffloadEngine& offload, int64_t peak) {
   offload.begin_step();
   auto a = sent(offload, 1), b = sent(offload, 2);
@@ -236,26 +236,26 @@ void two_values(LazyDevice& device, OffloadEngine& offload, int64_t peak) {
   };
   device.use.peak_allocated = peak;
   unpack(nullptr, 0);
-  CHECK(offload.counters().in_bytes == 0);  // nothing comes back early in a step that is learned from
+  CHECK(offload.counters().in_bytes == 0);  // a step to learn from has no prefetch
   unpack(&*b, 2);
   device.use.peak_allocated = 5000;
   unpack(&*a, 1);
 }
 
-TEST_CASE("once a step was learned from, copies come back as early as every peak until their use allows") {
+TEST_CASE("after learning a prefetch starts as early as all peaks before its use allow") {
   LazyDevice device;
   tier::HostTier tier(device, 1 << 16, 0, nullptr);
   OffloadEngine offload(device, settings(/*stash=*/0, /*prefetch=*/1 << 20), tier);
   offload.begin_learning();
   two_values(device, offload, 9000);
-  offload.end_learning(0);  // 9000 before the second is wanted, 5000 from there on
+  offload.end_learning(0);  // 9000 before the second is needed, 5000 after that
 
   offload.begin_step();
   auto a = sent(offload, 1), b = sent(offload, 2);
   offload.end_forward();
   offload.begin_unpack();
   offload.prefetch();
-  CHECK(offload.counters().in_bytes == 0);  // the device is full until the second is wanted
+  CHECK(offload.counters().in_bytes == 0);  // the device is full until the second is needed
   offload.begin_unpack();
   b->bytes();
   CHECK(offload.counters().in_bytes == 1024);
@@ -263,7 +263,7 @@ TEST_CASE("once a step was learned from, copies come back as early as every peak
   CHECK(offload.counters().in_bytes == 2048);
 }
 
-TEST_CASE("what has not left when the forward ends stays where there is room for it until it is wanted") {
+TEST_CASE("a source that is left at the end of forward stays until its use if it fits") {
   for (const int64_t peak : {9000, 7000}) {
     CAPTURE(peak);
     LazyDevice device;
@@ -280,7 +280,7 @@ TEST_CASE("what has not left when the forward ends stays where there is room for
   }
 }
 
-TEST_CASE("a storage that is about to be overwritten has left before") {
+TEST_CASE("a storage is offloaded before it is overwritten") {
   LazyDevice device;
   tier::HostTier tier(device, 4096, 0, nullptr);
   OffloadEngine offload(device, settings(1 << 20, 0), tier);
@@ -293,7 +293,7 @@ TEST_CASE("a storage that is about to be overwritten has left before") {
   CHECK(holds(value->on_device(), 3));
 }
 
-TEST_CASE("host memory that goes round is not overwritten before it was read, nor read before it was written") {
+TEST_CASE("reused CPU memory is not overwritten before it is read nor read before it is written") {
   LazyDevice device;
   tier::HostTier tier(device, 4096, 0, nullptr);  // room for one
   OffloadEngine offload(device, settings(0, 0), tier);
@@ -307,7 +307,7 @@ TEST_CASE("host memory that goes round is not overwritten before it was read, no
   CHECK(holds(b->on_device(), 2));
 }
 
-TEST_CASE("host memory that a copy back still reads is not written by the next copy out") {
+TEST_CASE("CPU memory that a reload still reads is not written by the next offload") {
   LazyDevice device;
   tier::HostTier tier(device, 4096, 4096, nullptr);  // room for one
   OffloadEngine offload(device, settings(0, 1 << 20), tier);
@@ -320,7 +320,7 @@ TEST_CASE("host memory that a copy back still reads is not written by the next c
   CHECK(holds(b->on_device(), 2));
 }
 
-TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing running into freed memory") {
+TEST_CASE("a transfer destroyed in any state leaks nothing and leaves no copy into freed memory") {
   enum State { stashed, on_host, reloading, returned, used_from_the_stash };
   for (State state : {stashed, on_host, reloading, returned, used_from_the_stash}) {
     CAPTURE(state);
@@ -333,7 +333,7 @@ TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing r
     if (state == returned || state == used_from_the_stash) value->bytes();
     value.end();
     CHECK(tier.pool().leased_bytes() == 0);
-    // What reads the source or writes the target has been waited for.
+    // The engine has waited for the copies that read the source or write the target.
     for (Stream stream : {Stream::out, Stream::in}) CHECK(device.idle(stream));
     offload.begin_step();
     auto next = sent(offload, 2);
@@ -342,7 +342,7 @@ TEST_CASE("a transfer that dies in any state leaves nothing behind and nothing r
   }
 }
 
-TEST_CASE("on the compute stream a source is gone when send returns") {
+TEST_CASE("offload on the compute stream frees the source before it returns") {
   LazyDevice device;
   auto sync = settings(1 << 20, 0);
   sync.side_stream = false;

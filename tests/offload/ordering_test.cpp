@@ -1,6 +1,6 @@
-// Copies are ordered by events only, and memory goes round in the order of the compute stream. Here the streams run
-// whenever events allow it, and whoever had or gets a block of memory writes over it as early and as late as it may:
-// what is not ordered goes wrong in some run.
+// Only events order copies, and memory is reused in the order of the compute stream. Here the streams run whenever
+// events allow it. The previous owner of a memory block overwrites it as late as it may, the next owner as early as it
+// may. A missing order fails in some run.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -19,8 +19,8 @@ using tests::QueueDevice;
 using tests::Random;
 using Compute = QueueDevice::Compute;
 
-// As a caching allocator hands it out: the one who had a block, and the one who gets it next, may use it until, and as
-// soon as, compute gets there.
+// Memory as a caching allocator provides it. The previous owner may use a block until compute gets there. The next
+// owner may use it from then on.
 class StreamOrderedMemory final : public tests::WatchedMemory {
  public:
   explicit StreamOrderedMemory(QueueDevice& device) : device_(device) { install(); }
@@ -39,7 +39,7 @@ class StreamOrderedMemory final : public tests::WatchedMemory {
   std::vector<c10::DataPtr> held_;
 };
 
-// Drives an engine through steps of its own making.
+// Drives an engine through random steps.
 class Steps {
  public:
   Steps(uint64_t seed, Compute compute)
@@ -51,7 +51,7 @@ class Steps {
     device_.use.allocated = device_.use.peak_allocated = 1000;
   }
 
-  // How many values came back with other bytes.
+  // Returns how many tensors were reloaded with other bytes.
   int run() {
     const bool learns = random_.one_in(2);
     for (int step = 0, steps = 1 + random_.below(3); step < steps; ++step) {
@@ -116,7 +116,7 @@ class Steps {
     offload_.end_forward();
   }
 
-  // A value is forgotten, overwritten in place, or still used.
+  // Drops a tensor, overwrites it in place or keeps it.
   void forward_goes_on(Value& value) {
     if (!value.tensor.defined() || !random_.one_in(3)) return;
     if (random_.one_in(4)) {
@@ -133,7 +133,7 @@ class Steps {
         std::swap(values_.back(), values_[static_cast<size_t>(random_.below(static_cast<int>(values_.size())))]);
       Value value = std::move(values_.back());
       values_.pop_back();
-      if (random_.one_in(8)) continue;  // never asked for
+      if (random_.one_in(8)) continue;  // never unpacked
       offload_.begin_unpack();
       expect(value.use->bytes(), value.content);
       offload_.prefetch();
@@ -149,7 +149,7 @@ class Steps {
   int contents_ = 0, wrong_ = 0;
 };
 
-TEST_CASE("whatever the streams do within their events, every value comes back as it was") {
+TEST_CASE("every tensor is reloaded unchanged in any stream order that events allow") {
   for (const Compute compute : {Compute::queued, Compute::caller})
     for (uint64_t seed = 0; seed < 400; ++seed) {
       CAPTURE(seed);

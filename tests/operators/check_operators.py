@@ -1,11 +1,12 @@
-"""Trains every case of write_operators.py under memtune's strategies and compares: `none` with Python, strategies with `none`.
+"""Trains every case of write_operators.py under memtune's strategies. Compares `none` with Python, and strategies with
+`none`.
 
     python check_operators.py --cases build/operators --worker build/release/bin/memtune-operator-worker
 
-Workers take many cases each; one that dies is begun again behind the case that it died of. A case that fails, and an
-operator that could not be made a case in some dtype and mode, must be in exceptions.txt, with its cause; an exception
-fails too when anything that it names passes, or when it names nothing, so that the list only shrinks. Fails when fewer
-operators ran than --at-least. Prints counts by strategy. Needs Python's standard library only.
+Each worker runs many cases. If one dies, it is restarted after the case that killed it. exceptions.txt must list each
+failing case, and each operator without a case in some dtype and mode, with the reason. An exception is a failure too if
+anything that it names passes, or if it names nothing, so the list only shrinks. Fails if fewer operators than
+--at-least ran. Prints counts for each strategy. Needs only the standard library.
 """
 
 import argparse
@@ -30,7 +31,7 @@ def ended(code: int) -> str:
 
 
 def run(worker: str, folder: str, cases: list) -> list:
-    """The answer to each case, in order."""
+    """Returns the answer for each case, in order."""
     answers = []
     while len(answers) < len(cases):
         rest = cases[len(answers):]
@@ -56,7 +57,7 @@ def key(case: dict) -> str:
 
 
 def failures_of(index: dict, answers: list) -> dict:
-    """{"operator dtype mode": what is wrong}, of the first case that fails."""
+    """Returns {"operator dtype mode": problem} for the first failing case of each."""
     failures = {key(n): "not made: " + n["why"] for n in index["not_made"]}
     for case, answer in zip(index["cases"], answers):
         wrong = [f"{s}: {v}" for s, v in answer["verdicts"].items() if v]

@@ -1,11 +1,11 @@
-"""The operators that cannot be tried, of exceptions.txt. Needs Python's standard library only."""
+"""Reads exceptions.txt, the operators that cannot be tested. Needs only the standard library."""
 
 import fnmatch
 import sys
 
 
 def read_exceptions(path: str) -> list:
-    """Patterns, "operator dtype mode"."""
+    """Returns patterns of the form "operator dtype mode"."""
     with open(path) as file:
         lines = [line for line in file if line.strip() and not line.startswith("#")]
     for line in lines:

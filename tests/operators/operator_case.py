@@ -1,8 +1,8 @@
-"""One operator of PyTorch's op_db on one of its samples, as a model of three blocks that are chained.
+"""One operator of PyTorch's op_db on one of its samples, as a model of three chained blocks.
 
-What a block makes changes, a little, what the next one's operator is given, so that gradients pass through all of them.
-Modes: `value`: the operator reads activations, `parameter`: the parameters themselves, `inplace` and `inplace_view`: its
-in-place form writes into an activation, or into a part of one, that was read before and is read after.
+The output of a block slightly changes the operator's inputs in the next block, so gradients pass through all of them.
+Modes: in `value` the operator reads activations, in `parameter` the parameters themselves. In `inplace` and
+`inplace_view` its in-place form writes into an activation, or a part of one, that is read before and after.
 """
 
 import math
@@ -17,7 +17,7 @@ NARROW = (torch.bfloat16, torch.float16)
 
 
 class NotMade(Exception):
-    """Why there is no such case."""
+    """The reason why there is no such case."""
 
 
 def is_real_or_complex(tensor: Tensor) -> bool:
@@ -34,7 +34,7 @@ class Block(nn.Module):
         self.leaves = [self.keep(leaf, f"t{i}") for i, leaf in enumerate(leaves)]
 
     def keep(self, leaf, name: str):
-        """(where it is from now on, name or value)"""
+        """Stores a leaf and returns (kind, name or value)."""
         if not isinstance(leaf, Tensor):
             return "constant", leaf
         if leaf.layout != torch.strided:
@@ -85,7 +85,7 @@ class Block(nn.Module):
         return loss
 
     def draw_weights(self, made: List[Tensor]):
-        """Of the loss; once, since a trace has to have them."""
+        """Draws the weights of the loss once, because a trace must contain them."""
         generator = torch.Generator().manual_seed(self.seed)
         self.weights = [f"w{i}" for i in range(len(made))]
         for name, tensor in zip(self.weights, made):
@@ -107,7 +107,7 @@ class Chain(nn.Module):
 
 
 def chain(operator, sample, mode: str, differentiable: bool) -> Chain:
-    """Ready to be traced: a first run has drawn the weights, and all state is as it was before it."""
+    """A model ready for tracing: a first run has drawn the weights, and its other changes are undone."""
     blocks = [Block(operator, sample, mode, differentiable, seed) for seed in range(BLOCKS)]
     for block in blocks:
         with Untouched(block):
@@ -116,7 +116,7 @@ def chain(operator, sample, mode: str, differentiable: bool) -> Chain:
 
 
 class Untouched:
-    """Buffers, and what in-place operators write into, are as before; every run draws the same numbers."""
+    """Restores parameters and buffers at the end. Every run draws the same random numbers."""
 
     def __init__(self, module: nn.Module):
         self.tensors = [(t, t.detach().clone()) for t in [*module.parameters(), *module.buffers()]]
@@ -132,7 +132,7 @@ class Untouched:
 
 
 def train(model: Chain, autocast: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
-    """Loss and gradients of a step; a parameter without a gradient is left out."""
+    """Loss and gradients of a step, without parameters that have no gradient."""
     for parameter in model.parameters():
         parameter.grad = None
     with Untouched(model):
@@ -146,7 +146,7 @@ def train(model: Chain, autocast: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
 
 
 def answer(model: Chain, autocast: bool) -> Tuple[Tensor, Dict[str, Tensor]]:
-    """Loss and gradients as eager Python has them; NotMade where they are not finite."""
+    """Loss and gradients in eager Python. Raises NotMade if they are not finite."""
     loss, gradients = train(model, autocast)
     if not math.isfinite(loss) or not all(torch.isfinite(g).all() for g in gradients.values()):
         raise NotMade("loss or gradients are not finite")

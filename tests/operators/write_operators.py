@@ -1,13 +1,13 @@
-"""Writes the operators of PyTorch's own test database (op_db) as TorchScript models, with what Python computes of them.
+"""Writes the operators of PyTorch's own test database (op_db) as TorchScript models, with the results of Python.
 
-    python write_operators.py --out build/operators            what every change is tried with
+    python write_operators.py --out build/operators            the cases on which every change is tested
     python write_operators.py --out build/operators-all --all  all samples in all modes and dtypes, and under autocast
 
-    OUT/index.json   cases (id, file, operator, dtype, mode), what could not be made and why, with --all also single
-                     samples that could not (left_out), every "operator dtype mode" that --all tries (all), stamp
-    OUT/N.pt         a model of three chained blocks; its extra file "answer" holds loss and gradients
+    OUT/index.json   cases (id, file, operator, dtype, mode), those that could not be made and why, with --all also
+                     single samples (left_out), every "operator dtype mode" that --all tries (all), stamp
+    OUT/N.pt         a model of three chained blocks. Its extra file "answer" has loss and gradients
 
-Does nothing when all is up to date. Needs torch alone.
+Does nothing if all is up to date. Needs only torch.
 """
 
 import argparse
@@ -32,19 +32,19 @@ import torch
 from arithmetic import arithmetic
 from operator_case import NotMade, answer, chain, trace
 
-# What every change is tried with: how many samples.
+# Number of samples on which every change is tested.
 USUAL = {("float32", "value"): 3, ("float32", "parameter"): 1, ("float32", "inplace"): 1, ("float32", "inplace_view"): 1,
          ("complex64", "value"): 1, ("bfloat16", "value"): 1, ("bfloat16", "inplace"): 1}
 DTYPES = {"float32": torch.float32, "complex64": torch.complex64, "bfloat16": torch.bfloat16,
           "autocast": torch.float32}
 MODES = ("value", "parameter", "inplace", "inplace_view")
 UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
-MOST_SAMPLES = 40  # of which the usual ones are taken
+MOST_SAMPLES = 40  # from which the usual samples are taken
 
 
 def operators():
-    """op_db; its module asks for expecttest, of which nothing is used here. What draws numbers is not given a seed of its
-    own each time, which no trace would have."""
+    """Returns op_db. Its module imports expecttest, which is not used here. Operators with random numbers get no new
+    seed at each call, because a trace would not contain it."""
     stand_in = types.ModuleType("expecttest")
     stand_in.TestCase = unittest.TestCase
     sys.modules.setdefault("expecttest", stand_in)
@@ -58,7 +58,7 @@ def full_name(op) -> str:
 
 
 def wanted(op, every: bool):
-    """(dtype, mode, how many samples; 0: all)"""
+    """Yields (dtype, mode, number of samples; 0: all)."""
     for dtype, mode in itertools.product(DTYPES, MODES):
         if DTYPES[dtype] not in op.supported_dtypes("cpu") or not (every or (dtype, mode) in USUAL):
             continue
@@ -68,7 +68,7 @@ def wanted(op, every: bool):
 
 
 def spread(count: int, most: int):
-    """Positions, first those that are taken: evenly from first to last; then the others, for when those fail."""
+    """Returns positions: first `most` evenly spread ones, then the others as a reserve for failures."""
     first = sorted({round(i * (count - 1) / max(1, most - 1)) for i in range(most)}) if count > most else range(count)
     return [*first, *(i for i in range(count) if i not in first)]
 
@@ -86,13 +86,13 @@ def first_line(error: Exception) -> str:
 
 
 def check_repeats_itself(op, sample):
-    """LAPACK's gelsy starts from a list of pivots that LibTorch leaves unwritten: one input has several results."""
+    """LAPACK's gelsy reads a list of pivots that LibTorch does not initialise, so one input has several results."""
     if op.name == "linalg.lstsq" and sample.kwargs.get("driver") == "gelsy":
         raise NotMade("its result depends on memory that nobody wrote")
 
 
 def write_case(op, dtype: str, mode: str, sample, differentiable: bool, path: str):
-    """NotMade with the reason."""
+    """Writes a case. Raises NotMade with the reason."""
     check_repeats_itself(op, sample)
     try:
         operator = op.inplace_variant if mode.startswith("inplace") else op.op
@@ -112,8 +112,8 @@ def write_case(op, dtype: str, mode: str, sample, differentiable: bool, path: st
 
 
 def in_processes(parts, jobs: int, task):
-    """Calls task(part) for each part in a process of its own: what TorchScript's compiler takes it keeps for ever. Forked,
-    since the database takes ten seconds to load."""
+    """Calls task(part) for each part in its own process, because TorchScript's compiler never frees its memory.
+    Processes are forked, because the database takes ten seconds to load."""
     running = {}
 
     def wait():
@@ -214,7 +214,7 @@ def main() -> int:
     shutil.rmtree(options.out, ignore_errors=True)
     os.makedirs(options.out)
     numbers = [i for i, op in enumerate(operators()) if options.only in full_name(op)]
-    size = 1 if options.all else 24  # all samples of one take up to 3 GiB; of the usual ones as many as share out well
+    size = 1 if options.all else 24  # all samples of one take up to 3 GiB; 24 with usual samples balance well
     in_processes([numbers[i:i + size] for i in range(0, len(numbers), size)], options.jobs,
                  functools.partial(write_part, out=options.out, every=options.all))
     index = {"stamp": current, "cases": [], "not_made": [], "left_out": [],

@@ -1,4 +1,4 @@
-// Under autocast a trace must compute what Python does: it holds ops that Python never calls by their names.
+// Under autocast a trace must compute what Python does, although it has ops that Python never calls by name.
 #include "core/model/ops/autocast.h"
 
 #include <ATen/ATen.h>
@@ -30,7 +30,7 @@ void check_same(const Convolved& a, const Convolved& b) {
   CHECK(at::equal(a.gradient, b.gradient));
 }
 
-TEST_CASE("convolutions are cast on a CPU under the names that a trace has for them") {
+TEST_CASE("autocast on a CPU casts convolutions under the names that a trace has for them") {
   const at::Tensor x = at::randn({2, 4, 9, 9}), weight = at::randn({4, 4, 3, 3});
   const std::vector<int64_t> one = {1, 1}, none = {0, 0};
   const auto recorded = [&](bool transposed) {
@@ -45,7 +45,7 @@ TEST_CASE("convolutions are cast on a CPU under the names that a trace has for t
   check_same(convolve(weight, mode), convolve(weight, padded));
 }
 
-TEST_CASE("a scope leaves autocast as it was") {
+TEST_CASE("an autocast scope restores the previous state") {
   const at::Tensor x = at::ones({2, 2});
   {
     const AutocastScope outer(c10::kCPU, {true, at::kBFloat16});

@@ -1,5 +1,5 @@
-// Why: a loss that makes its logits in parts has a backward of its own. It must be the plain loss's, within what both
-// lose to rounding, and hold what it promises not to hold.
+// A loss that computes its logits in chunks has a backward of its own. It must equal the plain loss within the rounding
+// of both, and it must never hold all logits.
 #include "core/model/ops/linear_cross_entropy.h"
 
 #include <ATen/ATen.h>
@@ -70,8 +70,8 @@ struct Case {
   }
 };
 
-// Each chunk's share of a gradient is rounded to its dtype, and so is the product with the factor. The loss is a sum of
-// positive numbers, here and in the plain one: of N in any order it is within (N - 1) u.
+// Each chunk's part of a gradient is rounded to its dtype, and so is the product with the factor. Both losses are sums
+// of positive numbers. A sum of N numbers in any order is exact to (N - 1) u.
 struct Rounding {
   Rounding(const Case& c, int64_t chunks, at::ScalarType dtype = at::kFloat) {
     const int64_t tokens = c.hidden.size(0), rows = fused_chunk_rows(tokens, c.weight.size(1), c.weight.size(0));
@@ -82,8 +82,8 @@ struct Rounding {
   double of_gradients = 0, of_loss = 0;
 };
 
-// How far the plain loss lies from the one in doubles shows what rounding does in this run. Ours may lie as far on the
-// other side, and further by its own roundings.
+// The difference between the plain loss and the loss in doubles shows the rounding of this run. Ours may differ by as
+// much on the other side, and by its own roundings.
 void check_near(const Case::Result& ours, const Case::Result& plain, const Case& c, const Rounding& rounding,
                 double factor = 1) {
   const Case exact = c.in_doubles();
@@ -109,7 +109,7 @@ const std::vector<std::vector<LogitTransform>> kSteps = {
     {{Kind::to_float}, {Kind::divide, 3}, {Kind::tanh}, {Kind::tanh}},
 };
 
-TEST_CASE("loss and gradients are the plain loss's, however the tokens are cut") {
+TEST_CASE("chunked loss and gradients equal the plain ones for every number of chunks") {
   for (const auto& steps : kSteps)
     for (const bool biased : {false, true})
       for (const int64_t chunks : {0, 1, 3, 8, 100}) {
@@ -123,7 +123,7 @@ TEST_CASE("loss and gradients are the plain loss's, however the tokens are cut")
       }
 }
 
-TEST_CASE("in bfloat16 they are the plain loss's within rounding, and one chunk has its bits") {
+TEST_CASE("a chunked loss in bfloat16 equals the plain one within rounding and one chunk has its bits") {
   for (const auto& steps : kSteps) {
     CAPTURE(steps.size());
     Case c(64, 32, 80, true, at::kBFloat16);
@@ -135,7 +135,7 @@ TEST_CASE("in bfloat16 they are the plain loss's within rounding, and one chunk 
   }
 }
 
-TEST_CASE("under autocast the layer computes in its dtype, and gradients come in the arguments'") {
+TEST_CASE("under autocast a chunked loss computes in its dtype and gradients keep the arguments' dtype") {
   for (const int64_t chunks : {0, 1, 4}) {
     CAPTURE(chunks);
     Case c(64, 32, 80, true);
@@ -151,7 +151,7 @@ TEST_CASE("under autocast the layer computes in its dtype, and gradients come in
   }
 }
 
-TEST_CASE("what is frozen gets no gradient, and nothing is saved where nothing is trained") {
+TEST_CASE("a chunked loss gives frozen weights no gradient and saves nothing if nothing is trained") {
   for (const int64_t chunks : {0, 3}) {
     CAPTURE(chunks);
     Case c(20, 8, 11, false);
@@ -164,7 +164,7 @@ TEST_CASE("what is frozen gets no gradient, and nothing is saved where nothing i
   }
 }
 
-TEST_CASE("where no label counts there is no mean, as in the plain loss") {
+TEST_CASE("a chunked loss without counted labels has no mean like the plain loss") {
   for (const int64_t chunks : {0, 3}) {
     Case c(20, 8, 11, false);
     c.labels.fill_(-100);
@@ -175,7 +175,7 @@ TEST_CASE("where no label counts there is no mean, as in the plain loss") {
   }
 }
 
-// Bytes above what was there, in forward and backward.
+// Peak allocated bytes of forward and backward, above the allocated bytes before.
 int64_t peak_of(const Case& c, const std::function<at::Tensor()>& loss) {
   auto& device = tests::test_device();
   device.reset_peak();
@@ -186,12 +186,12 @@ int64_t peak_of(const Case& c, const std::function<at::Tensor()>& loss) {
   return peak;
 }
 
-TEST_CASE("logits are never whole: memory is the gradients', and some tokens' logits") {
+TEST_CASE("a chunked loss holds gradients and the logits of some tokens but never all logits") {
   const int64_t tokens = 4096, width = 64, vocabulary = 2000;
   const Case c(tokens, width, vocabulary, false);
   const int64_t logits = tokens * vocabulary * 4, gradients = (tokens + vocabulary) * width * 4;
   CHECK(peak_of(c, [&] { return c.plain(); }) > 2 * logits);
-  const int64_t small = 64 << 10;  // labels, sums
+  const int64_t small = 64 << 10;  // labels and sums
   const auto most = [&](int64_t rows) {
     return gradients + 2 * rows * vocabulary * 4 + vocabulary * width * 4 + small;
   };
@@ -200,8 +200,8 @@ TEST_CASE("logits are never whole: memory is the gradients', and some tokens' lo
   CHECK(peak_of(c, [&] { return c.chunked(0); }) <= most(128));
 }
 
-TEST_CASE("a fused loss cuts tokens as Liger does") {
-  CHECK(fused_chunk_rows(8192, 2048, 128256) == 256);  // 63 parts of 131 tokens
+TEST_CASE("a fused loss cuts tokens into chunks as Liger does") {
+  CHECK(fused_chunk_rows(8192, 2048, 128256) == 256);  // 63 chunks of 131 tokens, rounded up
   CHECK(fused_chunk_rows(32768, 4096, 128256) == 1024);
   CHECK(fused_chunk_rows(7, 64, 32) == 8);
   CHECK(fused_chunk_rows(1, 64, 32000) == 1);

@@ -1,5 +1,5 @@
-// Why: what a state of eight bits holds, and where, decides how much fits. That its values are bitsandbytes' is checked
-// in tests/models/check_optimizers.py.
+// The bytes of an 8-bit state decide how much fits. tests/models/check_optimizers.py compares its values with
+// bitsandbytes.
 #include "core/engine/optimizer/block_adamw.h"
 
 #include <ATen/ATen.h>
@@ -24,7 +24,7 @@ void train(Optimizer& optimizer, const std::vector<at::Tensor>& parameters, int 
   }
 }
 
-TEST_CASE("states take a byte an element, a scale a block, and small parameters have float32") {
+TEST_CASE("8-bit states take a byte per element and a scale per block and small parameters use float32") {
   const std::vector<at::Tensor> parameters = {parameter(10000), parameter(4095, at::kBFloat16), parameter(4096)};
   BitsandbytesAdamW in_8_bits({"adamw_8bit", 0.1}, parameters, true, false);
   train(in_8_bits, parameters, 1);
@@ -33,14 +33,14 @@ TEST_CASE("states take a byte an element, a scale a block, and small parameters 
   CHECK(in_8_bits.state(1).size() == 3);
 }
 
-TEST_CASE("an embedding's states are float32, whatever its size") {
+TEST_CASE("states of an embedding are float32 whatever its size") {
   const std::vector<at::Tensor> parameters = {parameter(10000), parameter(5000)};
   BitsandbytesAdamW optimizer({"adamw_8bit", 0.1, 0, {parameters[0].unsafeGetTensorImpl()}}, parameters, true, false);
   train(optimizer, parameters, 1);
   CHECK(optimizer.state_bytes() == 2 * 4 * 10000 + 2 * (5000 + 4 * 20));
 }
 
-TEST_CASE("with states of eight bits training goes where it goes with float32") {
+TEST_CASE("training with 8-bit states stays close to training with float32 states") {
   const at::Tensor wide = parameter(20000), narrow = wide.detach().clone().requires_grad_();
   BitsandbytesAdamW in_32_bits({"paged_adamw_32bit", 0.01}, {wide}, false, true);
   BitsandbytesAdamW in_8_bits({"adamw_8bit", 0.01}, {narrow}, true, false);
@@ -54,17 +54,18 @@ TEST_CASE("with states of eight bits training goes where it goes with float32") 
   CHECK(apart > 0);
 }
 
-TEST_CASE("in float32 it is the AdamW that everybody knows") {
+TEST_CASE("bitsandbytes AdamW with float32 states equals AdamW within rounding") {
   const at::Tensor ours = parameter(5000), theirs = ours.detach().clone().requires_grad_();
   BitsandbytesAdamW optimizer({"paged_adamw_32bit", 0.01}, {ours}, false, true);
   train(optimizer, {ours}, 5);
   const auto fused = make_optimizer({"adamw", 0.01}, {theirs});
   train(*fused, {theirs}, 5);
-  // A step rounds the parameter twice, when it decays and when it moves, here and there. Moves are a hundredth of it.
+  // In both optimizers a step rounds the parameter twice: at the decay and at the update. Updates are a hundredth of
+  // it.
   CHECK(tests::relative_difference(ours, theirs) <= 2 * 2 * 5 * tests::unit_roundoff(at::kFloat));
 }
 
-TEST_CASE("a complex parameter is refused, not half of it trained") {
+TEST_CASE("optimizers without complex numbers refuse a complex parameter") {
   const at::Tensor p = at::ones({8}, at::kComplexFloat).requires_grad_();
   for (const char* name : {"adamw_8bit", "paged_adamw_32bit", "adafactor"}) {
     p.mutable_grad() = at::ones_like(p).detach();
@@ -73,7 +74,7 @@ TEST_CASE("a complex parameter is refused, not half of it trained") {
   }
 }
 
-TEST_CASE("a parameter in bfloat16, or of another layout, is moved as well") {
+TEST_CASE("8-bit AdamW updates a parameter in bfloat16 or of another layout as well") {
   const at::Tensor flat = at::randn({4, 8, 16, 16}).requires_grad_();
   const at::Tensor last = flat.detach().clone().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
   const at::Tensor slope = at::randn(flat.sizes());

@@ -1,4 +1,4 @@
-// The step is part of what is measured: it must be AdamW as everybody knows it, and free what it used.
+// Trials measure the optimizer step as well. It must be standard AdamW and free the memory that it used.
 #include "core/engine/optimizer/optimizer.h"
 
 #include <ATen/ATen.h>
@@ -39,7 +39,7 @@ TEST_CASE("adamw follows the formula") {
   }
 }
 
-TEST_CASE("sgd goes against the gradient") {
+TEST_CASE("sgd subtracts the gradient times the learning rate") {
   at::Tensor p = parameter(2);
   auto optimizer = make_optimizer({"sgd", 0.5}, {p});
   set_gradient(p, 3);
@@ -47,7 +47,7 @@ TEST_CASE("sgd goes against the gradient") {
   CHECK(p[2].item<double>() == 0.5);
 }
 
-TEST_CASE("gradients are gone after a step, parameters without one stay as they are") {
+TEST_CASE("a step frees gradients and leaves parameters without a gradient unchanged") {
   at::Tensor used = parameter(1), unused = parameter(1);
   for (const char* name : {"adamw", "sgd"}) {
     auto optimizer = make_optimizer({name, 0.1}, {used, unused});
@@ -66,18 +66,18 @@ TEST_CASE("parameters of different dtypes are updated in one step") {
   set_gradient(wide, 1);
   set_gradient(narrow, 1);
   optimizer->step();
-  // 1 - 0.25 * 0.01 - 0.25 * 1; the narrow one rounded to eight bits.
+  // 1 - 0.25 * 0.01 - 0.25 * 1. The narrow one is rounded to eight bits.
   CHECK(wide[0].item<double>() == doctest::Approx(0.7475).epsilon(1e-6));
   CHECK(narrow[0].item<double>() == doctest::Approx(0.7475).epsilon(0.004));
 }
 
-TEST_CASE("a complex parameter is trained as its two parts, as in PyTorch") {
+TEST_CASE("a complex parameter is trained as its two parts like in PyTorch") {
   for (const char* name : {"adamw", "sgd"}) {
     const at::Tensor parts = at::tensor({1.0, -2.0}), slopes = at::tensor({3.0, 0.5});
     at::Tensor whole = at::view_as_complex(parts.clone()).requires_grad_(), apart = parts.clone().requires_grad_();
     auto optimizer = make_optimizer({name, 0.1}, {whole, apart});
     for (int step = 0; step < 3; ++step) {
-      // As backward leaves it: the conjugate of the conjugate.
+      // Backward gives the conjugate of a conjugate.
       whole.mutable_grad() = at::conj(at::conj(at::view_as_complex(slopes.clone())).resolve_conj());
       apart.mutable_grad() = slopes.clone();
       optimizer->step();
@@ -88,7 +88,7 @@ TEST_CASE("a complex parameter is trained as its two parts, as in PyTorch") {
   }
 }
 
-TEST_CASE("zeros that autograd made without memory are a gradient of zeros") {
+TEST_CASE("zeros without memory from autograd count as a gradient of zeros") {
   for (const char* name : {"adamw", "sgd"}) {
     at::Tensor p = parameter(2);
     p.mutable_grad() = at::_efficientzerotensor({3}, at::kDouble);
@@ -97,7 +97,7 @@ TEST_CASE("zeros that autograd made without memory are a gradient of zeros") {
   }
 }
 
-TEST_CASE("sgd takes sparse gradients, and adamw, which moves every element, says who does") {
+TEST_CASE("sgd takes sparse gradients and adamw refuses them and names sgd") {
   at::Tensor table = at::ones({4, 2}, at::kDouble).requires_grad_();
   const auto set = [&] {
     table.mutable_grad() = at::sparse_coo_tensor(at::ones({1, 2}, at::kLong), at::ones({2, 2}, at::kDouble), {4, 2});
@@ -121,7 +121,7 @@ TEST_CASE("a step without gradients or parameters does nothing") {
   CHECK(p[0].item<double>() == 1);
 }
 
-TEST_CASE("in the backward each parameter is updated at once, as it would be after it") {
+TEST_CASE("an update of each parameter in backward gives the same result as one after it") {
   const auto trained = [](bool in_backward) {
     at::manual_seed(3);
     const std::vector<at::Tensor> weights = {at::randn({8, 8}).requires_grad_(), at::randn({8, 8}).requires_grad_()};
@@ -129,7 +129,7 @@ TEST_CASE("in the backward each parameter is updated at once, as it would be aft
     std::optional<OptimizerInBackward> updates;
     if (in_backward) updates.emplace(*optimizer);
     for (int step = 0; step < 3; ++step) {
-      // The second weight is used twice: it changes when both uses have had their backward.
+      // The second weight is used twice, so it is updated after the backward of both uses.
       const at::Tensor hidden = at::ones({4, 8}).matmul(weights[0]).tanh().matmul(weights[1]).tanh();
       autograd::backward(hidden.matmul(weights[1]).square().mean());
       CHECK(weights[0].grad().defined() == !in_backward);
@@ -142,16 +142,16 @@ TEST_CASE("in the backward each parameter is updated at once, as it would be aft
   const auto optimizer = make_optimizer({"sgd", 1}, {p});
   { const OptimizerInBackward updates(*optimizer); }
   autograd::backward(p.sum());
-  CHECK(p.grad().defined());  // it is over
+  CHECK(p.grad().defined());  // no update in backward any more
 }
 
-TEST_CASE("where processes have parts of the gradients all are clipped by the norm of all of them") {
+TEST_CASE("gradients split over processes are clipped by the norm over all processes") {
   const at::Tensor a = parameter(4);
   a.mutable_grad() = at::full({4}, 3.0f);
   at::Tensor asked;
   clip_gradients({a}, 1, [&](const at::Tensor& here) {
     asked = here;
-    return here + 4;  // 6 here
+    return here + 4;  // `here` is 6
   });
   CHECK(asked.item<float>() == doctest::Approx(6));
   CHECK(a.grad()[0].item<float>() == doctest::Approx(0.3));
@@ -160,10 +160,10 @@ TEST_CASE("where processes have parts of the gradients all are clipped by the no
     came = !here.defined();
     return at::ones({});
   });
-  CHECK(came);  // the others wait for it
+  CHECK(came);  // other processes wait for it
 }
 
-TEST_CASE("gradients are clipped to the norm of all, together, and not where it is smaller") {
+TEST_CASE("gradients are clipped to one joint norm and only if theirs is larger") {
   const at::Tensor a = parameter(1), b = parameter(1, at::kFloat);
   for (const double largest : {1.0, 100.0}) {
     CAPTURE(largest);
@@ -179,7 +179,7 @@ TEST_CASE("gradients are clipped to the norm of all, together, and not where it 
   CHECK(a[0].item<double>() == doctest::Approx(1 - 0.5 / std::sqrt(3)).epsilon(1e-5));
 }
 
-TEST_CASE("adafactor follows the formula, and keeps a row and a column of a matrix") {
+TEST_CASE("adafactor follows the formula and stores a row and a column per matrix") {
   const at::Tensor p = at::full({2, 3}, 1.0, at::kDouble).requires_grad_(), vector = parameter(1);
   auto optimizer = make_optimizer({"adafactor", 0.1}, {p, vector});
   p.mutable_grad() = at::tensor({1.0, 2.0, 3.0, 4.0, 5.0, 6.0}).view({2, 3}).to(at::kDouble);
@@ -187,7 +187,7 @@ TEST_CASE("adafactor follows the formula, and keeps a row and a column of a matr
   optimizer->step();
   CHECK(optimizer->state_bytes() == (2 + 3 + 3) * 8);
   CHECK(vector[0].item<double>() == doctest::Approx(1 - 0.1));  // its update has a mean square of 1
-  // The first step's decay is 0: rows' and columns' means are of this gradient alone.
+  // The decay of the first step is 0, so means of rows and columns come from this gradient alone.
   const double row = (1 + 4 + 9) / 3.0, other = (16 + 25 + 36) / 3.0, column = (4 + 25) / 2.0;
   const double update = 2 / std::sqrt(column) / std::sqrt(row / ((row + other) / 2));
   double squares = 0;
@@ -199,7 +199,7 @@ TEST_CASE("adafactor follows the formula, and keeps a row and a column of a matr
   CHECK(p[0][1].item<double>() == doctest::Approx(1 - 0.1 * update / std::max(1.0, std::sqrt(squares / 6))));
 }
 
-TEST_CASE("an unknown optimizer is refused with the known ones") {
+TEST_CASE("the error for an unknown optimizer lists the known ones") {
   CHECK_THROWS_WITH_AS(make_optimizer({"adam", 0.1}, {}),
                        "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, adamw_8bit, paged_adamw_32bit, "
                        "paged_adamw_8bit, adafactor, sgd",

@@ -1,9 +1,9 @@
-"""Programs and modules look for libraries in fixed folders only: an empty or relative one is the current folder, and
-a model's folder that somebody is in could bring code.
+"""Checks that programs and modules search libraries only in fixed folders. An empty or relative path means the current
+folder, so libraries in a model's folder could be executed.
 
     python3 library_paths_test.py FOLDER PROGRAM...
 
-Each PROGRAM has to be in FOLDER or below. Needs readelf.
+Each PROGRAM must be in FOLDER or below. Needs readelf.
 """
 
 import re
@@ -17,7 +17,7 @@ def is_fixed(folder):
 
 
 def objections(dynamic_section):
-    """What is wrong in the words of readelf -d."""
+    """Problems in the output of readelf -d."""
     wrong = []
     for paths in re.findall(r"\((?:RUNPATH|RPATH)\).*\[(.*)\]", dynamic_section):
         wrong += [f"looks for libraries in '{folder}', of '{paths}'" for folder in paths.split(":") if not is_fixed(folder)]

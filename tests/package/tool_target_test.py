@@ -1,5 +1,5 @@
-"""Whatever the component `tool` installs out of the build folder, the target `tool` builds: scripts/memtune builds no
-more, and installing after it must not miss a file.
+"""Checks that the target `tool` builds all files that the component `tool` installs from the build folder.
+scripts/memtune builds only that target, and the installation after it must not miss a file.
 
     python3 tool_target_test.py BUILD NINJA
 """
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def installed_from(build):
-    """The files and folders of the build that its install scripts have for the component."""
+    """Files and folders of the build that the install scripts list for the component."""
     found = set()
     for script in build.rglob("cmake_install.cmake"):
         for component, rules in re.findall(r'CMAKE_INSTALL_COMPONENT STREQUAL "(\w+)".*?\n(.*?)\nendif\(\)',

@@ -1,5 +1,5 @@
-// checkpoint:cheap: few bytes stay, reruns are cheap, and none is for nothing. By example, and against all choices on
-// random programs.
+// checkpoint:cheap keeps few bytes, recomputes only cheap ops, and recomputes nothing in vain. Tested by example, and
+// against all choices on random programs.
 #include "core/plan/rules/cheap_rule.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kSavedMin = 1 << 20;
 
-// Bytes that the device holds for backward.
+// Returns the bytes that the device holds for backward.
 int64_t held(const MemoryGraph& graph, const PlanDraft& draft) {
   const std::vector<bool> needed = needed_in_backward(graph, draft);
   int64_t bytes = 0;
@@ -30,13 +30,13 @@ int64_t held(const std::string& spec, const ProgramFacts& facts) {
   return held(MemoryGraph(facts), PlanDraft(facts, plan_of(spec, facts)));
 }
 
-// One block: a memory is an op; some are dear, some saved.
+// One block with one memory per op. Some ops are expensive to recompute, some memories are saved.
 ProgramFacts random_program(std::mt19937& random) {
   const auto draw = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
   Builder builder;
   builder.facts.blocks = {{"a"}};
   std::vector<int> values = {builder.input()};
-  builder.op("aten::relu", {values[0]});  // outside
+  builder.op("aten::relu", {values[0]});  // outside of the block
   values.push_back(builder.measured(draw(5), draw(1) == 0));
   builder.block = 0;
   for (int i = 0; i < 9; ++i) {
@@ -61,7 +61,7 @@ int reruns(const MemoryGraph& graph, const PlanDraft& draft) {
   return count;
 }
 
-// Every set of cheap memories of the block recomputed.
+// Tries to recompute every set of cheap memories of the block.
 Best try_all(const ProgramFacts& facts, const MemoryGraph& graph) {
   std::vector<const MemoryNode*> cheap;
   for (const MemoryNode& memory : graph.memories())
@@ -80,7 +80,7 @@ Best try_all(const ProgramFacts& facts, const MemoryGraph& graph) {
 
 }  // namespace
 
-TEST_CASE("in a decoder's block norms, head repeats, silu and the gate product come back, the rest stays") {
+TEST_CASE("a decoder block recomputes norms and head repeats and silu and the gate product") {
   CHECK(placed("checkpoint:cheap", decoder(2)) ==
         "1 recompute/keep, 7-8 recompute/keep, 12 recompute/keep, 15-16 recompute/keep, "
         "19 recompute/keep, 25-26 recompute/keep, 30 recompute/keep, 33-34 recompute/keep");
@@ -88,14 +88,14 @@ TEST_CASE("in a decoder's block norms, head repeats, silu and the gate product c
   CHECK(saved == 2 * (64 + 48 + 48 + 64 + 256 + 256) * kMiB);  // the small k and v stay instead of their repeats
 }
 
-TEST_CASE("blocks= covers some blocks, and inputs=host moves what they begin with") {
+TEST_CASE("blocks= selects some blocks and inputs=host offloads their inputs") {
   CHECK(placed("checkpoint:cheap,blocks=1", decoder(2)) ==
         "19 recompute/keep, 25-26 recompute/keep, 30 recompute/keep, 33-34 recompute/keep");
   CHECK(placed("checkpoint:cheap,blocks=1,inputs=host", decoder(2)) ==
         "18 host/keep, 19 recompute/keep, 25-26 recompute/keep, 30 recompute/keep, 33-34 recompute/keep");
 }
 
-TEST_CASE("on random programs no choice holds fewer bytes, and none as few with fewer reruns") {
+TEST_CASE("no choice on random programs holds fewer bytes or as few with fewer recomputed ops") {
   std::mt19937 random(11);
   for (int i = 0; i < 400; ++i) {
     const ProgramFacts facts = random_program(random);
@@ -109,7 +109,7 @@ TEST_CASE("on random programs no choice holds fewer bytes, and none as few with 
   }
 }
 
-TEST_CASE("what backward does not need is not recomputed: its inputs would stay for nothing") {
+TEST_CASE("a value that backward does not need is not recomputed because its inputs would stay") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -124,7 +124,7 @@ TEST_CASE("what backward does not need is not recomputed: its inputs would stay 
   CHECK(placed("checkpoint:cheap", builder.facts) == "3 recompute/keep");
 }
 
-TEST_CASE("what leaves its block stays, so that no chain of reruns goes on in the block before") {
+TEST_CASE("a value that leaves its block is kept so that recomputation ends at the block") {
   Builder builder;
   builder.facts.blocks = {{"a"}, {"b"}};
   int hidden = builder.op("aten::embedding", {builder.input()});
@@ -138,7 +138,7 @@ TEST_CASE("what leaves its block stays, so that no chain of reruns goes on in th
   CHECK(placed("checkpoint:cheap", builder.facts) == "1 recompute/keep, 3-4 recompute/keep");
 }
 
-TEST_CASE("random draws, lookups and sorts are not run again") {
+TEST_CASE("random draws and lookups and sorts are not recomputed") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -154,7 +154,7 @@ TEST_CASE("random draws, lookups and sorts are not run again") {
   CHECK(placed("checkpoint:cheap", builder.facts) == "");
 }
 
-TEST_CASE("what multiplies matrices under another name is not run again either") {
+TEST_CASE("matrix products with other names are not recomputed either") {
   for (const char* name : {"aten::conv_transpose2d", "aten::cdist", "aten::mv", "aten::_grouped_mm",
                            "aten::_scaled_dot_product_flash_attention", "mylib::fused_block"}) {
     CAPTURE(name);
@@ -171,7 +171,7 @@ TEST_CASE("what multiplies matrices under another name is not run again either")
   }
 }
 
-TEST_CASE("what in-place ops changed is made again with them, all or none") {
+TEST_CASE("a value is recomputed with all in-place ops on it or not at all") {
   const auto program = [](const char* write) {
     Builder builder;
     builder.facts.blocks = {{"a"}};
@@ -192,7 +192,7 @@ TEST_CASE("what in-place ops changed is made again with them, all or none") {
   CHECK(program("aten::index_put_") == "");
 }
 
-TEST_CASE("a rerun never starts from what was overwritten since") {
+TEST_CASE("recomputation never starts from an overwritten value") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -207,7 +207,7 @@ TEST_CASE("a rerun never starts from what was overwritten since") {
   CHECK(placed("checkpoint:cheap", builder.facts) == "3 recompute/keep");
 }
 
-TEST_CASE("a view that copied is made again like any cheap value, one that did not needs no place") {
+TEST_CASE("a view that copied is recomputed like any cheap value and a real view needs no place") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -222,7 +222,7 @@ TEST_CASE("a view that copied is made again like any cheap value, one that did n
   CHECK(placed("checkpoint:cheap", builder.facts) == "2 recompute/keep");
 }
 
-TEST_CASE("private values: casts of a matmul's inputs and those of cheap ops come back, attention's stay") {
+TEST_CASE("casts of matmul inputs and private values of cheap ops are recomputed and attention's kept") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -239,7 +239,7 @@ TEST_CASE("private values: casts of a matmul's inputs and those of cheap ops com
   CHECK(placed("checkpoint:cheap", builder.facts) == "1 keep/recompute, 2 recompute/recompute");
 }
 
-TEST_CASE("a cast that would need a larger input to stay is kept") {
+TEST_CASE("a cast is kept if its recomputation would keep a larger input") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -250,7 +250,7 @@ TEST_CASE("a cast that would need a larger input to stay is kept") {
   CHECK(placed("checkpoint:cheap", builder.facts) == "");
 }
 
-TEST_CASE("what an earlier part moved away is a root that costs nothing") {
+TEST_CASE("a value that an earlier part offloaded is a root without cost") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -265,7 +265,7 @@ TEST_CASE("what an earlier part moved away is a root that costs nothing") {
   CHECK(draft.place(1, 0) == TensorPlacement::recompute);
 }
 
-TEST_CASE("without a measured forward every cheap op is recomputed but where its value leaves the block") {
+TEST_CASE("without a measured forward every cheap op is recomputed unless its value leaves the block") {
   CHECK(placed("checkpoint:cheap", three_blocks()) ==
         "2 recompute/recompute, 6 keep/recompute, 8 recompute/recompute, 12 keep/recompute, 14 recompute/recompute, "
         "18 keep/recompute");

@@ -1,4 +1,4 @@
-// What a value shows decides what is counted, kept and rerun: each way of being another value's memory, one by one.
+// The memory that a value shows decides what is counted, kept and recomputed. Each form of sharing a memory has a test.
 #include "core/plan/rules/memory_graph.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +12,7 @@ using plan::MemoryNode;
 
 namespace {
 
-// Ops that made what `op` reads.
+// Returns the ops that made what `op` reads.
 std::vector<int> makers(const MemoryGraph& graph, int op) {
   std::vector<int> ops;
   for (const int memory : graph.read_by(op)) ops.push_back(graph.memories()[memory].op);
@@ -23,7 +23,7 @@ using Ops = std::vector<int>;
 
 }  // namespace
 
-TEST_CASE("views and in-place results are the memory that they show") {
+TEST_CASE("views and in-place results share the memory that they show") {
   Builder builder;
   const int made = builder.op("aten::relu", {builder.input()});  // 0
   const int view = builder.alias("aten::view", {made});          // 1
@@ -38,7 +38,7 @@ TEST_CASE("views and in-place results are the memory that they show") {
   CHECK(graph.memories()[1].last_write() == -1);
 }
 
-TEST_CASE("what a memory is made from is read by its maker and its writers, itself apart") {
+TEST_CASE("a memory is made from what its producer and its writers read except itself") {
   Builder builder;
   const int a = builder.op("aten::relu", {builder.input()});  // 0
   const int b = builder.op("aten::relu", {a});                // 1
@@ -48,7 +48,7 @@ TEST_CASE("what a memory is made from is read by its maker and its writers, itse
   CHECK(graph.made_from(graph.memories()[2]) == std::vector<int>{1, 0});
 }
 
-TEST_CASE("a view that was seen to copy has a memory of its own") {
+TEST_CASE("a view that copied in the measured forward has its own memory") {
   Builder builder;
   const int made = builder.op("aten::relu", {builder.input()});  // 0
   builder.measured(8, false);
@@ -66,7 +66,7 @@ TEST_CASE("a view that was seen to copy has a memory of its own") {
   CHECK(graph.memories()[1].saved);
 }
 
-TEST_CASE("a dropout that was seen to make nothing hands its input on, a size is a number") {
+TEST_CASE("a dropout that made no memory passes on its input and a size is a number") {
   Builder builder;
   const int made = builder.op("aten::relu", {builder.input()});  // 0
   builder.measured(8, true);
@@ -82,11 +82,11 @@ TEST_CASE("a dropout that was seen to make nothing hands its input on, a size is
   CHECK(makers(graph, 4).empty());
 }
 
-TEST_CASE("a list shows all that is in it, and so does what is taken out") {
+TEST_CASE("a list and its unpacked elements share the memory of all elements") {
   Builder builder;
   const int a = builder.op("aten::relu", {builder.input()});  // 0
   const int b = builder.op("aten::relu", {a});                // 1
-  builder.facts.owner[b] = builder.facts.owner[a];            // what meets in a list may be one memory
+  builder.facts.owner[b] = builder.facts.owner[a];            // elements of a list may share a memory
   const int list = builder.alias("prim::ListConstruct", {a, b});
   const int taken = builder.alias("prim::ListUnpack", {list});
   builder.op("aten::mul", {taken});
@@ -94,7 +94,7 @@ TEST_CASE("a list shows all that is in it, and so does what is taken out") {
   CHECK(makers(graph, 4) == Ops{0, 1});
 }
 
-TEST_CASE("what a branch hands out is any of what its bodies made") {
+TEST_CASE("the output of a branch may be the output of any of its bodies") {
   Builder builder;
   const int in = builder.input();
   const int out = builder.op("prim::If", {});
@@ -106,7 +106,7 @@ TEST_CASE("what a branch hands out is any of what its bodies made") {
   CHECK(makers(graph, 3) == Ops{1, 2});
 }
 
-TEST_CASE("program inputs and what is made of nothing are no memories") {
+TEST_CASE("program inputs and views of them are no memories") {
   Builder builder;
   const int in = builder.input();
   const int view = builder.alias("aten::view", {in});
@@ -115,7 +115,7 @@ TEST_CASE("program inputs and what is made of nothing are no memories") {
   CHECK(makers(graph, 1).empty());
 }
 
-TEST_CASE("a memory crosses when an op of another block reads it, also through a view") {
+TEST_CASE("a memory crosses if an op of another block reads it directly or through a view") {
   Builder builder;
   builder.facts.blocks = {{"a"}, {"b"}};
   builder.block = 0;
@@ -130,7 +130,7 @@ TEST_CASE("a memory crosses when an op of another block reads it, also through a
   CHECK_FALSE(graph.memories()[2].crosses);
 }
 
-TEST_CASE("what an op saves for itself is a memory that autograd saved") {
+TEST_CASE("a private value of an op is a memory that autograd saved") {
   Builder builder;
   builder.op("aten::dropout", {builder.input()});
   builder.measured(8, false, 0, 2);

@@ -1,4 +1,4 @@
-// The cut decides what a plan keeps: it is compared with all cuts there are, on graphs small enough to try them.
+// The minimum cut decides what a plan keeps. It is compared with all cuts of small graphs.
 #include "core/plan/rules/min_cut.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ struct Graph {
   int nodes;
   std::vector<Edge> edges;
 
-  // Of the cut that leaves `sink_side`, a bit a node, to the sink.
+  // Returns the cost of the cut that leaves `sink_side`, one bit per node, to the sink.
   int64_t cost(unsigned sink_side) const {
     int64_t cost = 0;
     for (const Edge& edge : edges)
@@ -41,7 +41,7 @@ Graph random_graph(std::mt19937& random) {
 
 struct Best {
   int64_t cost = MinCut::kNever;
-  unsigned sink_side = 0;  // what all cheapest cuts have there
+  unsigned sink_side = 0;  // nodes that all cheapest cuts have there
 };
 
 Best try_all(const Graph& graph) {
@@ -57,7 +57,7 @@ Best try_all(const Graph& graph) {
 
 }  // namespace
 
-TEST_CASE("on random graphs no cut is cheaper, and none of the cheapest is nearer to the sink") {
+TEST_CASE("the cut of a random graph is the cheapest and the nearest one to the sink") {
   std::mt19937 random(7);
   for (int i = 0; i < 3000; ++i) {
     const Graph graph = random_graph(random);
@@ -72,7 +72,7 @@ TEST_CASE("on random graphs no cut is cheaper, and none of the cheapest is neare
   }
 }
 
-TEST_CASE("of two cheapest cuts in a row the one before the sink is taken") {
+TEST_CASE("the minimum cut is the one nearest to the sink if two cuts cost the same") {
   MinCut cut(3);
   cut.add_edge(0, 1, 5);
   cut.add_edge(1, 2, 5);
@@ -81,15 +81,15 @@ TEST_CASE("of two cheapest cuts in a row the one before the sink is taken") {
   CHECK(cut.on_sink_side(2));
 }
 
-TEST_CASE("a source and a sink that nothing may part cost never") {
+TEST_CASE("a source and a sink that no cut may separate cost at least kNever") {
   MinCut cut(3);
   cut.add_edge(0, 1, MinCut::kNever);
   cut.add_edge(1, 2, MinCut::kNever);
   CHECK(cut.solve(0, 2) >= MinCut::kNever);
 }
 
-TEST_CASE("a long chain and a wide graph are no trouble") {
-  constexpr int kNodes = 20'000, kLong = 500'000;  // as many calls would need a hundred megabytes of stack
+TEST_CASE("a long chain and a wide graph are solved without recursion") {
+  constexpr int kNodes = 20'000, kLong = 500'000;  // recursion would need a hundred megabytes of stack
   MinCut chain(kLong);
   for (int node = 0; node + 1 < kLong; ++node) chain.add_edge(node, node + 1, node == 777 ? 1 : 9);
   CHECK(chain.solve(0, kLong - 1) == 1);

@@ -1,4 +1,4 @@
-// The reason why a plan did nothing is made of facts, and its advice does something.
+// The reason why a plan has no effect follows from facts, and its advice has an effect.
 #include "core/plan/rules/no_effect.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ std::string why(const std::string& strategy, const plan::ProgramFacts& facts) {
   return plan::why_no_effect(plan::make_plan(plan::Strategy::parse(strategy), facts), facts);
 }
 
-// Four values of these bytes in a block.
+// Four values of `bytes` in each block.
 plan::ProgramFacts facts(int64_t bytes, int blocks = 1) {
   Builder build;
   int value = build.input();
@@ -32,13 +32,13 @@ plan::ProgramFacts facts(int64_t bytes, int blocks = 1) {
 
 }  // namespace
 
-TEST_CASE("values that are too small are told with the size from which on most would move") {
+TEST_CASE("too small values are reported with the min= that would offload most of them") {
   CHECK(why("offload:stream", facts(300 << 10)) == "every value is below min=1MiB; min=256KiB would move 1.17 MiB");
   CHECK(why("offload:sync,min=2MiB", facts(100 << 10)) ==
         "every value is below min=2MiB; min=32KiB would move 400 KiB");
 }
 
-TEST_CASE("a part that leaves backward nothing else to do is left out and others stay") {
+TEST_CASE("parts without an effect on backward are removed and others stay") {
   const plan::ProgramFacts large = facts(2 << 20, 2);
   const auto left = [&](const std::string& strategy) {
     return to_string(plan::without_idle_parts(plan::Strategy::parse(strategy), large));
@@ -54,7 +54,7 @@ TEST_CASE("a part that leaves backward nothing else to do is left out and others
         "checkpoint:full+offload:stream");
 }
 
-TEST_CASE("a plan without a strategy's name says what its min_bytes keeps") {
+TEST_CASE("a plan without a strategy's name is reported with its min_bytes") {
   plan::Plan plan = plan::make_plan(plan::Strategy::parse("offload:stream"), facts(300 << 10));
   plan.strategy = "by hand";
   CHECK(plan::why_nothing_offloaded(plan, facts(300 << 10)) ==
@@ -63,7 +63,7 @@ TEST_CASE("a plan without a strategy's name says what its min_bytes keeps") {
   CHECK(plan::why_nothing_offloaded(plan, facts(2 << 20)) == "");
 }
 
-TEST_CASE("where size is not the reason it is not told as such") {
+TEST_CASE("why_no_effect names the size only if it is the reason") {
   CHECK(why("offload:stream,fraction=0", facts(2 << 20)) == "it finds no value of this model to place elsewhere");
   CHECK(why("none", facts(300 << 10)) == "it finds no value of this model to place elsewhere");
   CHECK(why("checkpoint:full", facts(300 << 10)) == "backward needs none of the values that it places elsewhere");

@@ -1,4 +1,4 @@
-// Plan files are written by hand: each rule does what it says or the error names file, rule and field.
+// Plan files are written by hand. Each rule does what it says, or the error names file, rule and field.
 #include "core/plan/rules/plan_file.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +35,7 @@ void check_rule_refused(const std::string& rule, const std::string& message) {
   check_refused(R"({"version": 1, "rules": [{"op": "linear", "outputs": "host"}, )" + rule + "]}", message);
 }
 
-// A decoder whose blocks have submodules: attn, mlp, and norms of their own.
+// A decoder with submodules in its blocks: attn, mlp and norms.
 ProgramFacts model() {
   ProgramFacts facts = decoder(2);
   const char* const inner[] = {".n1",     ".attn.wq", ".attn.wk", ".attn.wv", ".attn",   ".attn",
@@ -56,14 +56,14 @@ void check_selects_nothing(const std::string& rule, const std::string& message) 
 
 }  // namespace
 
-TEST_CASE("a plan is called by its name, or like its file") {
+TEST_CASE("a plan file has the name in it or the name of the file") {
   CHECK(file(R"({"version": 1, "name": "half and half"})").name() == "half and half");
   CHECK(file(R"({"version": 1})", "mine.plan.json").name() == "mine.plan");
   CHECK(file(R"({"version": 1, "name": "a"})").make_plan(model()).strategy == "a");
   CHECK(file(R"({"version": 1})").make_plan(model()).keeps_everything());
 }
 
-TEST_CASE("rules change what the strategy has placed, and a later rule wins") {
+TEST_CASE("rules override the strategy and a later rule overrides an earlier one") {
   const PlanFile plan = file(R"({"version": 1, "strategy": "checkpoint:cheap", "rules": [
       {"op": "silu", "outputs": "keep"}, {"blocks": "1", "op": "silu", "outputs": "host"}]})");
   CHECK(placed(plan.make_plan(model())) ==
@@ -71,7 +71,7 @@ TEST_CASE("rules change what the strategy has placed, and a later rule wins") {
         "19 recompute/keep, 25-26 recompute/keep, 30 recompute/keep, 33 host/keep, 34 recompute/keep");
 }
 
-TEST_CASE("a rule selects what all its selectors have in common") {
+TEST_CASE("a rule selects the ops that all its selectors match") {
   CHECK(placed_by(R"({"region": "layers.*.mlp.w1", "outputs": "host"})") == "13 host/keep, 31 host/keep");
   CHECK(placed_by(R"({"region": "layers.*.mlp", "op": "linear", "blocks": "1-", "outputs": "host"})") ==
         "31-32 host/keep, 35 host/keep");
@@ -80,7 +80,7 @@ TEST_CASE("a rule selects what all its selectors have in common") {
   CHECK(placed_by(R"({"op": "linear", "saved": "recompute"})").find("38 keep/recompute") != std::string::npos);
 }
 
-TEST_CASE("classes of ops") {
+TEST_CASE("a rule selects ops by class") {
   CHECK(placed_by(R"({"op": "attention", "outputs": "host"})") == "9 host/keep, 27 host/keep");
   CHECK(placed_by(R"({"op": "norm", "blocks": "0", "outputs": "host"})") == "1 host/keep, 12 host/keep");
   CHECK(placed_by(R"({"op": "matmul", "blocks": "0", "outputs": "host"})") ==
@@ -89,7 +89,7 @@ TEST_CASE("classes of ops") {
         "1 host/keep, 5-8 host/keep, 11-12 host/keep, 15-16 host/keep, 18 host/keep");
 }
 
-TEST_CASE("inputs_of is what a region takes from outside itself, and blocks are the region's") {
+TEST_CASE("inputs_of selects what a region reads from outside and blocks are the region's") {
   CHECK(placed_by(R"({"inputs_of": "layers.*.mlp", "outputs": "host"})") == "12 host/keep, 30 host/keep");
   CHECK(placed_by(R"({"inputs_of": "layers.*", "outputs": "host"})") == "0 host/keep, 18 host/keep");
   CHECK(placed_by(R"({"inputs_of": "layers.*", "blocks": "1", "outputs": "disk"})") == "18 disk/keep");
@@ -97,7 +97,7 @@ TEST_CASE("inputs_of is what a region takes from outside itself, and blocks are 
         "9 host/keep, 27 host/keep");
 }
 
-TEST_CASE("a glob is about the modules that it names and all that is inside them") {
+TEST_CASE("a glob matches the modules that it names and everything inside them") {
   CHECK(matched_region("layers.*.mlp", "layers.3.mlp.w1") == "layers.3.mlp");
   CHECK(matched_region("layers.*.mlp", "layers.3.mlp") == "layers.3.mlp");
   CHECK(matched_region("layers.*.mlp", "layers.3.mlp2") == "");
@@ -105,7 +105,7 @@ TEST_CASE("a glob is about the modules that it names and all that is inside them
   CHECK(matched_region("*", "head") == "head");
 }
 
-TEST_CASE("transfer settings and saved_min_bytes replace those of the strategy, one by one") {
+TEST_CASE("transfer settings and saved_min_bytes override those of the strategy one by one") {
   const Plan plan = file(R"({"version": 1, "strategy": "offload:stream,stash=1GiB,min=4KiB",
       "transfer": {"prefetch_bytes": 7, "schedule": "block"}, "saved_min_bytes": 9})")
                         .make_plan(model());
@@ -116,7 +116,7 @@ TEST_CASE("transfer settings and saved_min_bytes replace those of the strategy, 
   CHECK(file(R"({"version": 1, "strategy": "offload:sync,min=3"})").make_plan(model()).saved_min_bytes == 3);
 }
 
-TEST_CASE("the plan that a run directory keeps is one too") {
+TEST_CASE("the plan that a run folder keeps is a plan file too") {
   nlohmann::json kept = plan_of("checkpoint:op,inputs=host", model());
   const PlanFile plan = file(kept.dump());
   nlohmann::json again = plan.make_plan(model());
@@ -127,7 +127,7 @@ TEST_CASE("the plan that a run directory keeps is one too") {
   CHECK(file(kept.dump()).name() == "kept");
 }
 
-TEST_CASE("a kept plan is refused for another model") {
+TEST_CASE("a plan that a run folder keeps is refused for another model") {
   const auto check = [](const nlohmann::json& placement, const std::string& message) {
     const nlohmann::json plan = {{"version", 1}, {"placements", {placement}}};
     CHECK_THROWS_WITH_AS(file(plan.dump()).make_plan(model()), message.c_str(), UsageError);
@@ -141,7 +141,7 @@ TEST_CASE("a kept plan is refused for another model") {
         "mine.json: plan.placements[0]: op 1 has 1 outputs, not 2");
 }
 
-TEST_CASE("values on disk are told without the model") {
+TEST_CASE("a plan file shows without the model whether it uses the disk") {
   CHECK(rules(R"({"op": "linear", "outputs": "disk"})").uses_disk());
   CHECK(rules(R"({"op": "linear", "saved": "disk"})").uses_disk());
   CHECK(file(R"({"version": 1, "strategy": "offload:stream,tier=disk"})").uses_disk());
@@ -149,7 +149,7 @@ TEST_CASE("values on disk are told without the model") {
   CHECK_FALSE(rules(R"({"op": "linear", "outputs": "host"})").uses_disk());
 }
 
-TEST_CASE("what is wrong with a file is told with its field") {
+TEST_CASE("an error in a plan file names the field") {
   CHECK_THROWS_WITH_AS(PlanFile("no/such.json"), "--plan: no such file: no/such.json", UsageError);
   check_refused("{\n\"version\": 1,\n}", "mine.json: is not JSON: line 3");
   check_refused("", "mine.json: is not JSON: line 1");
@@ -175,7 +175,7 @@ TEST_CASE("what is wrong with a file is told with its field") {
                 "transfer, placements");
 }
 
-TEST_CASE("a name must be one line, and no strategy's") {
+TEST_CASE("the name of a plan must be one line and not a strategy's name") {
   check_refused(R"({"version": 1, "name": "none"})",
                 "mine.json: plan.name: 'none' is a strategy's; give the plan another name");
   check_refused(R"({"version": 1, "name": "checkpoint:cheap+offload:sync"})",
@@ -186,7 +186,7 @@ TEST_CASE("a name must be one line, and no strategy's") {
                   "mine.json: plan.name must be a line of text");
 }
 
-TEST_CASE("what is wrong with a rule is told with its number and field") {
+TEST_CASE("an error in a rule names its number and field") {
   check_rule_refused(R"({"outputs": "host"})",
                      "mine.json: plan.rules[1] selects nothing: give it blocks, region, op or inputs_of");
   check_rule_refused(R"({"op": "linear"})", "mine.json: plan.rules[1] places nothing: give it outputs or saved");
@@ -205,7 +205,7 @@ TEST_CASE("what is wrong with a rule is told with its number and field") {
                      "mine.json: plan.rules[1].saved is for ops, inputs_of selects values: give them a rule each");
 }
 
-TEST_CASE("a rule that selects nothing gets the nearest that there is") {
+TEST_CASE("a rule that selects nothing is refused with the nearest name") {
   check_selects_nothing(
       R"({"region": "layers.*.mpl", "outputs": "host"})",
       "mine.json: plan.rules[0].region: no op is in 'layers.*.mpl'; did you mean 'layers.*.mlp'? Known: "
@@ -231,7 +231,7 @@ TEST_CASE("a rule that selects nothing gets the nearest that there is") {
                        UsageError);
 }
 
-TEST_CASE("a key that is there twice is a mistake, and so is nesting without end") {
+TEST_CASE("a duplicate key and too deep nesting are refused in a plan file") {
   check_refused(R"({"version": 1, "strategy": "none", "strategy": "checkpoint:full"})",
                 "mine.json: 'strategy' is there twice");
   const std::string open(60'000, '['), close(60'000, ']');

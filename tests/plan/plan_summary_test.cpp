@@ -1,4 +1,4 @@
-// The table of `memtune plan validate`: what is counted, where, and which blocks are alike.
+// The table of `memtune plan validate`: which values are counted, where, and which blocks share a row.
 #include "core/plan/rules/plan_summary.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ using namespace memtune::test;
 
 namespace {
 
-// "0-1: keep 3 12MiB recompute 1 4MiB"
+// Prints a row as "0-1: keep 3 12MiB recompute 1 4MiB".
 std::string shown(const BlockRangeSummary& row) {
   std::string text = row.blocks + ":";
   for (size_t place = 0; place < row.sums.size(); ++place) {
@@ -35,7 +35,7 @@ using Rows = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("values that backward needs are counted where they wait, blocks that are alike in one row") {
+TEST_CASE("values that backward needs are counted by place and equal blocks share a row") {
   CHECK(shown("none", decoder(3)) ==
         Rows{"before: keep 1 64MiB", "0-2: keep 12 1536MiB", "behind: keep 2 576MiB", "all: keep 39 5248MiB"});
   CHECK(shown("offload:group,tier=disk", decoder(3)) == Rows{"before: keep 1 64MiB", "0-1: disk 12 1536MiB",
@@ -43,11 +43,11 @@ TEST_CASE("values that backward needs are counted where they wait, blocks that a
                                                              "all: keep 15 2176MiB disk 24 3072MiB"});
 }
 
-TEST_CASE("roots of recomputed values count, and recomputed ones with what they do not hold") {
+TEST_CASE("roots of recomputed values are counted as kept and recomputed values by what they free") {
   CHECK(shown("checkpoint:cheap", decoder(1))[1] == "0: keep 8 800MiB recompute 6 768MiB");
 }
 
-TEST_CASE("without a measured forward every value counts, and bytes are not known") {
+TEST_CASE("without a measured forward every value is counted and bytes are unknown") {
   const PlanSummary summary = summarize(plan_of("checkpoint:full", three_blocks()), three_blocks());
   CHECK_FALSE(summary.measured);
   CHECK(shown(summary.rows[1]) == "0-2: keep 1 0MiB recompute 3 0MiB");

@@ -1,4 +1,4 @@
-// What engines of other programs place, by the rules that were read in their source.
+// The tensors that engines of other trainers place, by the rules in their source.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ TensorPlacement output(const Plan& plan, int op) {
   return of ? of->outputs.at(0) : TensorPlacement::keep;
 }
 
-// Ops whose saved tensors leave, by number.
+// Returns the numbers of the ops whose saved tensors are offloaded.
 std::vector<int> senders(const Plan& plan) {
   std::vector<int> ops;
   for (const OpPlacement& placement : plan.placements)
@@ -86,7 +86,7 @@ constexpr int kOpsOfBlock = 11;
 
 }  // namespace
 
-TEST_CASE("torchtune's hooks lie around the model but for its output layer") {
+TEST_CASE("torchtune's hooks cover the model except its output layer") {
   const Decoder decoder(2);
   const Plan plan = planned("offload:torchtune", decoder.facts);
   const std::vector<int> ops = senders(plan);
@@ -101,14 +101,14 @@ TEST_CASE("torchtune's hooks lie around the model but for its output layer") {
   CHECK(plan.transfer.compatibility.parameter_views);
 }
 
-TEST_CASE("TRL's lie around the loss too") {
+TEST_CASE("TRL's hooks cover the loss too") {
   const Decoder decoder(2);
   const std::vector<int> ops = senders(planned("offload:trl", decoder.facts));
   CHECK(std::ranges::count(ops, decoder.loss()) == 1);
   CHECK(std::ranges::count(ops, decoder.output_layer()) == 0);
 }
 
-TEST_CASE("ms-swift's lie around all blocks but the last") {
+TEST_CASE("ms-swift's hooks cover all blocks except the last") {
   const Decoder decoder(3);
   const Plan plan = planned("offload:swift", decoder.facts);
   const std::vector<int> ops = senders(plan);
@@ -119,15 +119,16 @@ TEST_CASE("ms-swift's lie around all blocks but the last") {
   CHECK_THROWS_AS(planned("offload:swift", Decoder(0).facts), UsageError);
 }
 
-TEST_CASE("beside checkpoints an engine sees what blocks hand over, and what is saved outside of them") {
+TEST_CASE("a hook sees the inputs of checkpointed blocks and tensors saved outside of them") {
   const Decoder decoder(3);
   const Plan plan = planned("checkpoint:full+offload:torchtune", decoder.facts);
   CHECK(senders(plan) == std::vector{0, 1, decoder.norm});
-  // Of the embedding and of all blocks but the last, which the norm takes; not the rotation, which all blocks take.
+  // The embedding and the outputs of all blocks but the last, which the norm reads. Not the rotation, which all blocks
+  // read.
   CHECK(on_host(plan) == std::vector{0, decoder.first_of_block[1] - 1, decoder.first_of_block[2] - 1});
 }
 
-TEST_CASE("transformers moves the inputs of every n-th block, which is checkpointed") {
+TEST_CASE("transformers offloads the inputs of every n-th block and checkpoints that block") {
   const Decoder decoder(4);
   const Plan plan = planned("checkpoint:hf-offload,every=2", decoder.facts);
   CHECK(on_host(plan) == std::vector{0, decoder.first_of_block[2] - 1});
@@ -139,7 +140,7 @@ TEST_CASE("transformers moves the inputs of every n-th block, which is checkpoin
                        "checkpoint:hf-offload: every=5 must be at most the number of blocks, 4", UsageError);
 }
 
-TEST_CASE("DeepSpeed moves the inputs of all blocks but the last, and makes that one again too") {
+TEST_CASE("DeepSpeed offloads the inputs of all blocks but the last and recomputes that one too") {
   const Decoder decoder(3);
   const Plan plan = planned("checkpoint:deepspeed-cpu", decoder.facts);
   CHECK(on_host(plan) == std::vector{0, decoder.first_of_block[1] - 1});
@@ -150,7 +151,7 @@ TEST_CASE("DeepSpeed moves the inputs of all blocks but the last, and makes that
   CHECK_FALSE(plan.transfer.compatibility.host_waits);
 }
 
-TEST_CASE("torchtitan makes every other linear layer of a block again, and keeps all other products") {
+TEST_CASE("torchtitan recomputes every other linear layer of a block and keeps all other products") {
   const Decoder decoder(2);
   const Plan plan = planned("checkpoint:titan-selective", decoder.facts);
   std::vector<int> again;
@@ -160,7 +161,7 @@ TEST_CASE("torchtitan makes every other linear layer of a block again, and keeps
   CHECK(plan.transfer.compatibility.whole_blocks);
 }
 
-TEST_CASE("Megatron's uniform checkpoints have several blocks, its block ones come first") {
+TEST_CASE("Megatron's uniform checkpoints cover several blocks and its block checkpoints the first ones") {
   const Decoder decoder(4);
   const Plan uniform = planned("checkpoint:megatron-uniform,layers=2", decoder.facts);
   CHECK_FALSE(uniform.nested);

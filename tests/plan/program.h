@@ -21,12 +21,12 @@ class Builder {
  public:
   int input() { return value(-1); }
 
-  // An op that makes new memory; returns its output.
+  // Adds an op with new memory and returns its output.
   int op(const std::string& name, std::vector<int> inputs) {
     return emit(name, std::move(inputs), static_cast<int>(facts.ops.size()));
   }
 
-  // An op whose output is its first input's memory.
+  // Adds an op whose output shares its first input's memory.
   int alias(const std::string& name, std::vector<int> inputs) {
     const int owner = facts.owner[inputs[0]];
     const int output = emit(name, std::move(inputs), owner);
@@ -38,7 +38,7 @@ class Builder {
 
   OpFacts& last() { return facts.ops.back(); }
 
-  // Of the last op, as if one forward had been measured; gives its output.
+  // Sets what one measured forward gives for the last op, and returns its output.
   int measured(int64_t bytes, bool saved, double flops = 0, int64_t private_bytes = 0) {
     last().output_bytes = {bytes};
     last().output_saved = {saved};
@@ -80,7 +80,7 @@ inline int add_block(Builder& builder, int hidden) {
   return builder.op("aten::add", {a, hidden});
 }
 
-// See strategy_test.cpp.
+// Returns the program that strategy_test.cpp draws.
 inline ProgramFacts three_blocks() {
   Builder builder;
   int hidden = builder.op("aten::embedding", {builder.input()});
@@ -95,9 +95,9 @@ inline ProgramFacts three_blocks() {
 }
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr int kDecoderOps = 18;  // a block
+constexpr int kDecoderOps = 18;  // per block
 
-// A measured block as decoders have it. Comments: what autograd saves, and how much.
+// A measured decoder block. The comments give each op's number and the MiB that autograd saves.
 inline int add_decoder_block(Builder& builder, int hidden) {
   const auto op = [&](const char* name, std::vector<int> inputs, int64_t mib, bool saved, double flops = 0) {
     builder.op(name, std::move(inputs));
@@ -123,7 +123,7 @@ inline int add_decoder_block(Builder& builder, int hidden) {
   return op("aten::add", {middle, down}, 64, true);                                                         // 17: 64
 }
 
-// 0 embedding; from 1 on the blocks, kDecoderOps each; then norm and linear.
+// Op 0 is the embedding. Then come the blocks with kDecoderOps each, then norm and linear.
 inline ProgramFacts decoder(int blocks) {
   Builder builder;
   builder.op("aten::embedding", {builder.input()});
@@ -141,7 +141,7 @@ inline ProgramFacts decoder(int blocks) {
   return builder.facts;
 }
 
-// "1-5 recompute/recompute": ops, place of each output, place of their private values.
+// Prints a plan as "1-5 recompute/recompute": ops, place of each output, place of their private values.
 inline std::string placed(const Plan& plan) {
   std::string text, places;
   int first = -1, last = -1;

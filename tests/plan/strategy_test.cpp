@@ -1,4 +1,4 @@
-// What each strategy places, on a program small enough to see every value.
+// The placements of each strategy, on a program small enough to see every value.
 //
 //   0 embedding  (outside)                     h0
 //   1-6   block 0    linear l, view v, silu_ s, linear m, attention a, add: a + h0   -> h1
@@ -32,18 +32,18 @@ TEST_CASE("none places nothing") {
   CHECK(plan_of("none", {}).keeps_everything());
 }
 
-TEST_CASE("checkpoint:full recomputes what stays within a block and keeps what crosses") {
+TEST_CASE("checkpoint:full recomputes values within a block and keeps values that cross blocks") {
   CHECK(placed("checkpoint:full") ==
         "1-5 recompute/recompute, 6 keep/recompute, 7-11 recompute/recompute, 12 keep/recompute, "
         "13-17 recompute/recompute, 18 keep/recompute");
 }
 
-TEST_CASE("placements carry region and op for their readers") {
+TEST_CASE("placements name the region and the op") {
   CHECK(plan_of("checkpoint:full", three_blocks()).placements[0].name == "layers.0/aten::linear");
   CHECK(plan_of("offload:sync", three_blocks()).placements[0].name == "aten::embedding");
 }
 
-TEST_CASE("inputs=host moves the inputs of blocks, the first one's included, and not the last output") {
+TEST_CASE("inputs=host offloads the inputs of all blocks and not the last output") {
   const Plan plan = plan_of("checkpoint:full,inputs=host", three_blocks());
   CHECK(placed(plan) ==
         "0 host/keep, 1-5 recompute/recompute, 6 host/recompute, 7-11 recompute/recompute, 12 host/recompute, "
@@ -52,20 +52,20 @@ TEST_CASE("inputs=host moves the inputs of blocks, the first one's included, and
   CHECK(plan.transfer.prefetch_bytes == 1 << 30);
 }
 
-TEST_CASE("checkpoint:every=2 leaves every second block alone") {
+TEST_CASE("checkpoint:every=2 places the values of every second block only") {
   CHECK(placed("checkpoint:every=2") ==
         "1-5 recompute/recompute, 6 keep/recompute, 13-17 recompute/recompute, 18 keep/recompute");
   CHECK(placed("checkpoint:every=3") == "1-5 recompute/recompute, 6 keep/recompute");
   CHECK(placed("checkpoint:every=1") == placed("checkpoint:full"));
 }
 
-TEST_CASE("with every=2, inputs=host moves the inputs of checkpointed blocks only") {
+TEST_CASE("inputs=host with every=2 offloads only the inputs of checkpointed blocks") {
   CHECK(placed("checkpoint:every=2,inputs=host") ==
         "0 host/keep, 1-5 recompute/recompute, 6 keep/recompute, 12 host/keep, 13-17 recompute/recompute, "
         "18 keep/recompute");
 }
 
-TEST_CASE("nested, only the inputs of a segment's first block stay, and segments begin anew behind a gap") {
+TEST_CASE("a nested segment keeps only the inputs of its first block and restarts after a gap") {
   CHECK(placed("checkpoint:full,segment=3") == "1-17 recompute/recompute, 18 keep/recompute");
   CHECK(plan_of("checkpoint:full,segment=3", three_blocks()).nested);
   CHECK_FALSE(plan_of("checkpoint:full,segment=1", three_blocks()).nested);
@@ -75,14 +75,14 @@ TEST_CASE("nested, only the inputs of a segment's first block stay, and segments
         "1-5 recompute/recompute, 6 keep/recompute, 13-17 recompute/recompute, 18 keep/recompute");
 }
 
-TEST_CASE("checkpoint:op keeps attention and every other matmul, beginning with the first of each block") {
+TEST_CASE("checkpoint:op keeps attention and every other matmul from the first of each block on") {
   CHECK(placed("checkpoint:op") ==
         "2 recompute/recompute, 4 recompute/recompute, 6 keep/recompute, 8 recompute/recompute, "
         "10 recompute/recompute, 12 keep/recompute, 14 recompute/recompute, 16 recompute/recompute, "
         "18 keep/recompute");
 }
 
-TEST_CASE("what an in-place op writes into a saved matmul is saved with it, and recomputed with one that is not") {
+TEST_CASE("an in-place result is saved or recomputed with the matmul that it overwrites") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -107,13 +107,13 @@ TEST_CASE("checkpoint:op follows its save list") {
         "1-5 recompute/recompute, 7-11 recompute/recompute, 13-17 recompute/recompute");
 }
 
-TEST_CASE("a kept op that is a block's input still goes to host when asked") {
+TEST_CASE("inputs=host offloads a block input that the save list keeps") {
   CHECK(placed("checkpoint:op,save=matmul-all+attention+add,inputs=host") ==
         "0 host/keep, 2 recompute/recompute, 6 host/keep, 8 recompute/recompute, 12 host/keep, "
         "14 recompute/recompute");
 }
 
-TEST_CASE("a save list may only name ops that the blocks have and that make memory") {
+TEST_CASE("a save list may only name ops of the blocks that make memory") {
   const std::string known = " Known: attention, matmul, matmul-all, add, linear, scaled_dot_product_attention";
   check_refused("checkpoint:op,save=liner", three_blocks(),
                 "checkpoint:op: save: unknown op 'liner'; did you mean 'linear'?" + known);
@@ -123,7 +123,7 @@ TEST_CASE("a save list may only name ops that the blocks have and that make memo
   check_refused("checkpoint:op,save=embedding", three_blocks(), "checkpoint:op: save: unknown op 'embedding'." + known);
 }
 
-TEST_CASE("memory that leaves its block through a view, an in-place result or a list stays") {
+TEST_CASE("memory that leaves its block through a view or an in-place result or a list is kept") {
   Builder builder;
   builder.facts.blocks = {{"a"}, {"b"}};
   builder.block = 0;
@@ -133,7 +133,7 @@ TEST_CASE("memory that leaves its block through a view, an in-place result or a 
   const int inner = builder.op("aten::relu", {listed});
   const int view = builder.alias("aten::view", {seen});
   const int result = builder.alias("aten::add_", {written, inner});
-  builder.facts.owner[listed] = builder.facts.owner[inner];  // what meets in a list may be one memory
+  builder.facts.owner[listed] = builder.facts.owner[inner];  // elements of a list may share a memory
   const int list = builder.alias("prim::ListConstruct", {inner, listed});
   builder.block = 1;
   builder.op("aten::mul", {view, result});
@@ -144,7 +144,7 @@ TEST_CASE("memory that leaves its block through a view, an in-place result or a 
         "0 host/recompute, 1 recompute/recompute, 2-5 host/recompute, 7-8 recompute/recompute");
 }
 
-TEST_CASE("of memory that is written over in its block only what it holds in the end is the next block's input") {
+TEST_CASE("only the last content of overwritten memory is the input of the next block") {
   Builder builder;
   builder.facts.blocks = {{"a"}, {"b"}};
   builder.block = 0;
@@ -154,15 +154,15 @@ TEST_CASE("of memory that is written over in its block only what it holds in the
   const int output = builder.alias("aten::relu_", {sum});
   builder.block = 1;
   const int read = builder.op("aten::relu", {output});
-  builder.alias("aten::add_", {output, read});  // what the next block writes over was its input
+  builder.alias("aten::add_", {output, read});  // the next block overwrites its input
   CHECK(placed("checkpoint:full,inputs=host", builder.facts) ==
         "0-1 recompute/recompute, 2 host/recompute, 3-4 recompute/recompute");
-  builder.op("prim::Loop", {read});  // what runs again may read an earlier content
+  builder.op("prim::Loop", {read});  // a loop body may read an earlier content
   CHECK(placed("checkpoint:full,inputs=host", builder.facts) ==
         "0-2 host/recompute, 3 recompute/recompute, 4 host/recompute");
 }
 
-TEST_CASE("a reshape may copy: inside a block it is recomputed, across its border it stays like what it shows") {
+TEST_CASE("a reshape is recomputed inside a block and kept with its base at the border") {
   Builder builder;
   builder.facts.blocks = {{"a"}, {"b"}};
   builder.block = 0;
@@ -194,7 +194,7 @@ TEST_CASE("a value used two blocks later is an input of that block") {
         "0 host/recompute, 1 keep/recompute, 2 host/keep, 3 recompute/recompute");
 }
 
-TEST_CASE("control flow itself is never placed, the ops within are") {
+TEST_CASE("control flow is never placed but the ops inside it are") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -216,14 +216,14 @@ TEST_CASE("every output of an op is placed") {
   CHECK(placed("checkpoint:full", builder.facts) == "0 recompute/recompute/recompute");
 }
 
-TEST_CASE("offload moves what every op makes, but for what comes behind the last block") {
+TEST_CASE("offload places the outputs of all ops except those after the last block") {
   for (const std::string name : {"offload:sync", "offload:stream"}) {
     CHECK(placed(name) == "0-18 host/host");
     CHECK(placed(name + ",head=move") == "0-20 host/host");
   }
 }
 
-TEST_CASE("offload:sync copies on the compute stream and nothing ahead") {
+TEST_CASE("offload:sync copies on the compute stream and prefetches nothing") {
   const Plan plan = plan_of("offload:sync,min=0", three_blocks());
   CHECK_FALSE(plan.transfer.side_stream);
   CHECK(plan.transfer.prefetch_bytes == 0);
@@ -231,7 +231,7 @@ TEST_CASE("offload:sync copies on the compute stream and nothing ahead") {
   CHECK(plan.saved_min_bytes == 0);
 }
 
-TEST_CASE("offload:stream hands its parameters to the transfers") {
+TEST_CASE("offload:stream passes its parameters to the transfer settings") {
   const Plan plan = plan_of("offload:stream,stash=3KiB,min=2KiB,prefetch=1KiB", three_blocks());
   CHECK(plan.strategy == "offload:stream,stash=3KiB,min=2KiB,prefetch=1KiB");
   CHECK(plan.transfer.side_stream);
@@ -241,7 +241,7 @@ TEST_CASE("offload:stream hands its parameters to the transfers") {
   CHECK(plan.transfer.prefetch_bytes == 1024);
 }
 
-TEST_CASE("checkpoints need blocks, and no more of them than there are") {
+TEST_CASE("checkpoints need blocks and at least as many as every=n asks for") {
   for (const std::string spec : {"checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap",
                                  "checkpoint:full,inputs=host", "offload:group", "offload:stream,blocks=0"})
     check_refused(spec, {}, "no repeated blocks were found in the model; name them with --blocks 'layers.*'");
@@ -251,7 +251,7 @@ TEST_CASE("checkpoints need blocks, and no more of them than there are") {
 
 TEST_CASE("offload needs no blocks") { CHECK(plan_of("offload:stream", {}).placements.empty()); }
 
-TEST_CASE("blocks= names the blocks of a part, and every=n counts among them") {
+TEST_CASE("blocks= selects the blocks of a part and every=n counts among them") {
   CHECK(placed("checkpoint:full,blocks=1") == "7-11 recompute/recompute, 12 keep/recompute");
   CHECK(placed("checkpoint:every=2,blocks=1-") == "7-11 recompute/recompute, 12 keep/recompute");
   CHECK(placed("checkpoint:full,blocks=0:2") == placed("checkpoint:every=2"));
@@ -263,7 +263,7 @@ TEST_CASE("blocks= names the blocks of a part, and every=n counts among them") {
                 "offload:stream: blocks: the model has no block 7; it has 0 to 2");
 }
 
-TEST_CASE("a later part places what the earlier ones left on the device") {
+TEST_CASE("a later part places what earlier parts left on the device") {
   CHECK(placed("checkpoint:full+offload:stream") ==
         "0 host/host, 1-5 recompute/recompute, 6 host/recompute, 7-11 recompute/recompute, 12 host/recompute, "
         "13-17 recompute/recompute, 18 host/recompute");
@@ -274,7 +274,7 @@ TEST_CASE("a later part places what the earlier ones left on the device") {
         "12 keep/recompute");
 }
 
-TEST_CASE("a joined plan copies as its offload part says, and is called what was written") {
+TEST_CASE("a joined plan has the transfer settings of its offload part and the name as written") {
   const std::string spec = "checkpoint:full+offload:stream,stash=3KiB,min=2KiB";
   const Plan plan = plan_of(spec, three_blocks());
   CHECK(plan.strategy == spec);
@@ -287,7 +287,7 @@ TEST_CASE("host memory is page-locked unless the strategy says otherwise") {
   CHECK(plan_of("offload:stream", three_blocks()).transfer.pinned);
 }
 
-TEST_CASE("offload:group moves the values of all blocks but the last, block by block") {
+TEST_CASE("offload:group offloads the values of all blocks but the last by block") {
   const Plan plan = plan_of("offload:group,in_flight=2,prefetch=3,min=1KiB", three_blocks());
   CHECK(placed(plan) == "1-12 host/host");
   CHECK(plan.transfer.schedule == plan::OffloadGranularity::block);

@@ -1,4 +1,4 @@
-// The ways to treat a block: what an option says is what its plan does, and none is for nothing.
+// The options of a block: an option describes what its plan does, and no option is useless.
 #include "core/plan/planner/block_options.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ struct Decoder {
   }
 };
 
-// What `plan` does with the first block, by the plan alone.
+// Returns what `plan` does with the first block, computed from the plan alone.
 BlockOption as_planned(const Decoder& decoder, const Plan& plan) {
   const plan::PlanDraft draft(decoder.facts, plan);
   const std::vector<bool> needed = plan::needed_in_backward(decoder.graph, draft);
@@ -54,7 +54,7 @@ bool beats(const BlockOption& a, const BlockOption& b) {
 
 }  // namespace
 
-TEST_CASE("an option's plan holds, moves and reruns what the option says") {
+TEST_CASE("the plan of an option keeps and offloads and recomputes what the option says") {
   const Decoder decoder;
   const BlockOptionSet block = decoder.options()[1];
   REQUIRE(block.options.size() == 12);
@@ -67,7 +67,7 @@ TEST_CASE("an option's plan holds, moves and reruns what the option says") {
   }
 }
 
-TEST_CASE("no option is worse than another in all, and the first keeps everything, the last keeps the least") {
+TEST_CASE("no option is dominated and the first keeps everything and the last keeps the least") {
   const Decoder decoder;
   for (const int most : {2, 5, 12, 40}) {
     const std::vector<BlockOption> options = decoder.options({.most = most})[1].options;
@@ -84,7 +84,7 @@ TEST_CASE("no option is worse than another in all, and the first keeps everythin
   }
 }
 
-TEST_CASE("what crosses into another block is never made again, but may move") {
+TEST_CASE("a tensor that another block reads is never recomputed but may be offloaded") {
   const Decoder decoder;
   int moves = 0;
   const BlockOptionSet block = decoder.options()[1];
@@ -98,7 +98,7 @@ TEST_CASE("what crosses into another block is never made again, but may move") {
   CHECK(moves > 0);
 }
 
-TEST_CASE("what is remade is alive together as far as backward still needs it") {
+TEST_CASE("recomputed tensors are live together until backward no longer needs them") {
   const auto peak = [](const char* middle) {
     Builder builder;
     builder.facts.blocks = {{"a"}};
@@ -118,11 +118,11 @@ TEST_CASE("what is remade is alive together as far as backward still needs it") 
     CHECK(options.front().recompute_peak_bytes == 0);
     return options.back().recompute_peak_bytes;
   };
-  CHECK(peak("aten::relu") == 70);        // 40 is wanted first, and made from 20, which is made from 10
-  CHECK(peak("c10d::all_gather") == 40);  // 20 stays, and 40 is gone before 10 is made
+  CHECK(peak("aten::relu") == 70);        // 40 is needed first and computed from 20, which is computed from 10
+  CHECK(peak("c10d::all_gather") == 40);  // 20 is kept, and 40 is freed before 10 is computed
 }
 
-TEST_CASE("what only a rerun reads is gone with that rerun") {
+TEST_CASE("a tensor that only a recomputed op reads is freed after that op") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -141,7 +141,7 @@ TEST_CASE("what only a rerun reads is gone with that rerun") {
   CHECK(options.back().recompute_peak_bytes == 120);
 }
 
-TEST_CASE("a cast that a matmul saved is cast again, at the price of a pass over memory") {
+TEST_CASE("a cast that a matmul saved is recomputed at the cost of one pass over memory") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -160,10 +160,10 @@ TEST_CASE("a cast that a matmul saved is cast again, at the price of a pass over
   REQUIRE(cast_again != options.end());
   CHECK(cast_again->recompute_ms <= 12 + 8);
   const auto moved = std::ranges::max_element(options, {}, &BlockOption::offloaded_bytes);
-  CHECK(moved->offloaded_bytes == 11 * kMiB);  // the weight's cast never moves
+  CHECK(moved->offloaded_bytes == 11 * kMiB);  // the weight's cast is never offloaded
 }
 
-TEST_CASE("blocks of one structure have the same options, with the mean of their times") {
+TEST_CASE("blocks of the same structure have the same options with averaged times") {
   Decoder decoder;
   for (auto& run : decoder.costs.runs)
     if (decoder.facts.ops[run.op].block == 1) run.ms *= 4;  // as noise may do
@@ -180,7 +180,7 @@ TEST_CASE("blocks of one structure have the same options, with the mean of their
         doctest::Approx(2 * Decoder().options()[1].options.back().recompute_ms));
 }
 
-TEST_CASE("what is small does not move, unless the limits say so") {
+TEST_CASE("small tensors are not offloaded unless the limits allow it") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;
@@ -196,7 +196,7 @@ TEST_CASE("what is small does not move, unless the limits say so") {
   CHECK(most_moved({.offload_min_bytes = 1000}) == 1000);
 }
 
-TEST_CASE("ops in no block keep everything, unless the limits say so") {
+TEST_CASE("ops outside of blocks keep everything unless the limits allow more") {
   const Decoder decoder;
   const std::vector<BlockOptionSet> blocks = decoder.options();
   CHECK(blocks.front().block == -1);

@@ -1,4 +1,4 @@
-// States of a choice and bounds of how it can end, against what simulate() says of the whole choice.
+// States of a choice and lower bounds of its completion, compared with simulate() of the whole choice.
 #include "core/plan/planner/chain_lower_bound.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ Chain random_chain(MadeUpChains& random) {
   return chain;
 }
 
-// The states behind each block of a choice.
+// Returns the state after each block of a choice.
 std::vector<ChainPrefixState> followed(const PrunedChain& chain, const std::vector<int>& choice) {
   std::vector<ChainPrefixState> states(1);
   for (size_t i = 0; i < choice.size(); ++i)
@@ -36,7 +36,7 @@ std::vector<ChainPrefixState> followed(const PrunedChain& chain, const std::vect
   return states;
 }
 
-// Of many chains, choices that fit.
+// Visits choices that fit, for many chains.
 template <typename Visit>
 int each_fitting(const Visit& visit) {
   MadeUpChains random(11);
@@ -59,7 +59,7 @@ int each_fitting(const Visit& visit) {
 
 }  // namespace
 
-TEST_CASE("a choice that is followed from block to block takes what simulating it says") {
+TEST_CASE("the prefix states of a choice end at the time that simulate() returns") {
   int waits_for_copies_out = 0;
   const auto visit = [&](const PrunedChain& chain, const ChainLowerBound&, const std::vector<int>& choice, double ms) {
     const ChainPrefixState last = followed(chain, choice).back();
@@ -70,7 +70,7 @@ TEST_CASE("a choice that is followed from block to block takes what simulating i
   CHECK(waits_for_copies_out > 100);  // in backward
 }
 
-TEST_CASE("no choice ends below the bound of any of its beginnings") {
+TEST_CASE("no choice is faster than the lower bound of any of its prefixes") {
   double nearest = 0;
   const auto visit = [&](const PrunedChain& chain, const ChainLowerBound& bound, const std::vector<int>& choice,
                          double ms) {

@@ -1,4 +1,4 @@
-// The solver against every choice there is, where those can be counted, and against the clock where they cannot.
+// The solver is compared with all choices of short chains, and with a time limit on long ones.
 #include "core/plan/planner/chain_solver.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ using namespace memtune::planner;
 
 namespace {
 
-// Of the processor, that a call takes.
+// Returns the CPU seconds that a call takes.
 template <typename Call>
 double seconds_of(const Call& call) {
   const std::clock_t start = std::clock();
@@ -49,7 +49,7 @@ double least_ms(const Chain& chain) {
   return least;
 }
 
-// A random chain with a budget between the least and one for everything, and some with little host memory.
+// A random chain. Its budget is between the least and one that keeps everything. Some chains have little host memory.
 Chain random_case(MadeUpChains& random, int most_blocks) {
   const int blocks = 2 + random.below(most_blocks - 1), options = 3 + random.below(4);
   Chain chain = random.below(2) ? random.random(blocks, options) : random.plain(blocks, options);
@@ -61,7 +61,7 @@ Chain random_case(MadeUpChains& random, int most_blocks) {
   return chain;
 }
 
-// By the definition: what stays, beside each block's forward and backward with what comes back.
+// By definition: resident bytes plus the forward or backward peak of each block, with the reloaded bytes in backward.
 int64_t needed_bytes(const Chain& chain, const std::vector<int>& choice) {
   int64_t needed = 0, resident = 0, before = 0;
   for (size_t i = 0; i < choice.size(); ++i) {
@@ -75,7 +75,7 @@ int64_t needed_bytes(const Chain& chain, const std::vector<int>& choice) {
 
 }  // namespace
 
-TEST_CASE("the best of every choice of a short chain is found, its time told and bounded from below") {
+TEST_CASE("solve finds the best choice of a short chain and lower_bound_ms equals its time") {
   MadeUpChains random(1);
   int solved = 0;
   for (int one = 0; one < 1300; ++one) {
@@ -95,7 +95,7 @@ TEST_CASE("the best of every choice of a short chain is found, its time told and
   CHECK(solved >= 1000);
 }
 
-TEST_CASE("with a disk behind host memory the best of every choice is found too, within three budgets") {
+TEST_CASE("solve finds the best choice with a disk tier within all three budgets") {
   MadeUpChains random(21);
   int solved = 0, on_disk = 0, limited = 0;
   for (int one = 0; one < 1600; ++one) {
@@ -125,7 +125,7 @@ TEST_CASE("with a disk behind host memory the best of every choice is found too,
   CHECK(limited >= 200);
 }
 
-TEST_CASE("with a disk labels alone lead to the best: none that it needs is dropped for another") {
+TEST_CASE("the label search alone finds the best choice with a disk tier") {
   MadeUpChains random(33);
   int solved = 0;
   for (int one = 0; one < 600; ++one) {
@@ -148,7 +148,7 @@ TEST_CASE("with a disk labels alone lead to the best: none that it needs is drop
   CHECK(solved > 400);
 }
 
-TEST_CASE("what goes on to the disk is waited for where host memory has no room for it, and where it is read late") {
+TEST_CASE("compute waits for disk writes if host memory is full and for late disk reads") {
   Chain chain;
   chain.out_bytes_per_ms = chain.in_bytes_per_ms = 100;
   chain.write_bytes_per_ms = 10, chain.read_bytes_per_ms = 20;
@@ -157,9 +157,9 @@ TEST_CASE("what goes on to the disk is waited for where host memory has no room 
   moved.offloaded_bytes = moved.disk_bytes = moved.forward_peak_bytes = moved.backward_peak_bytes = 100;
   for (int i = 0; i < 3; ++i) chain.blocks.push_back({2, 3, {moved}});
   const ChainCost cost = simulate(chain, std::vector<int>(3));
-  // 10 ms of writes behind each block, 4 of which may wait: at the second block 6 ms, at the third 10 - 2.
+  // Each block writes for 10 ms, of which 4 may be pending. The second block waits 6 ms, the third 10 - 2.
   CHECK(cost.forward_wait_ms == doctest::Approx(6 + 8));
-  CHECK(cost.backward_wait_ms == doctest::Approx(5 + 2 + 2));  // 5 ms of reads, 3 of them beside the block behind
+  CHECK(cost.backward_wait_ms == doctest::Approx(5 + 2 + 2));  // 5 ms of reads, 3 of them overlap the block before
   chain.disk_budget_bytes = 299;
   CHECK_FALSE(simulate(chain, std::vector<int>(3)).fits);
   chain.disk_budget_bytes = 0, chain.read_bytes_per_ms = 0;
@@ -177,7 +177,7 @@ TEST_CASE("eight blocks of six options are still solved exactly") {
   }
 }
 
-TEST_CASE("the least budget is that of the choice that needs least, within host memory") {
+TEST_CASE("the least budget is that of the smallest choice within host memory") {
   MadeUpChains random(3);
   int limited = 0;
   for (int one = 0; one < 200; ++one) {
@@ -199,7 +199,7 @@ TEST_CASE("the least budget is that of the choice that needs least, within host 
   CHECK(limited > 20);
 }
 
-TEST_CASE("the best choices differ, come best first and cost what they say") {
+TEST_CASE("solve_best returns different choices in the order of their simulated time") {
   Chain chain = MadeUpChains(2).decoder(24, 6, 0.2);
   chain.budget_bytes /= 3;
   const std::vector<ChainSolution> plans = solve_best(chain, 40);
@@ -216,7 +216,7 @@ TEST_CASE("the best choices differ, come best first and cost what they say") {
   CHECK(different.size() == plans.size());
 }
 
-TEST_CASE("more budget saves time, but none where everything is kept") {
+TEST_CASE("more budget saves time unless everything is kept") {
   Chain chain = MadeUpChains(2).decoder(16, 6, 0);
   const Chain all = chain;
   CHECK(saved_ms(all, 1 << 30) == 0);
@@ -228,7 +228,7 @@ TEST_CASE("more budget saves time, but none where everything is kept") {
   CHECK_FALSE(saved_ms(chain, 1));
 }
 
-TEST_CASE("a chain of no blocks takes no time, and one that cannot fit has no choice") {
+TEST_CASE("an empty chain takes no time and a chain that cannot fit has no choice") {
   CHECK(solve(Chain{}).value().cost.ms == 0);
   CHECK(lower_bound_ms(Chain{}) == 0);
   Chain chain = MadeUpChains(2).decoder(4, 2, 0);
@@ -241,8 +241,7 @@ TEST_CASE("a chain of no blocks takes no time, and one that cannot fit has no ch
   CHECK_FALSE(least_budget(chain));
 }
 
-TEST_CASE(
-    "long chains like a decoder's take less than their labels' simulations and come near what no choice can beat") {
+TEST_CASE("long decoder chains are solved in time and within 0.3 percent of the lower bound") {
   for (const double jitter : {0.0, 0.3}) {
     for (const double share : {0.12, 0.3}) {
       CAPTURE(jitter);
@@ -251,7 +250,8 @@ TEST_CASE(
       chain.budget_bytes = static_cast<int64_t>(share * static_cast<double>(chain.budget_bytes));
       std::optional<ChainSolution> plan;
       const double solved = seconds_of([&] { plan = solve(chain); });
-      // It keeps 320'000 labels and tries each with every option of the next block, which is less than a simulation.
+      // The solver keeps 320'000 labels and extends each by every option of the next block. One extension takes less
+      // than a simulation.
       const int times = 20'000;
       const double simulated = seconds_of([&] {
         for (int i = 0; i < times; ++i) simulate(chain, std::vector<int>(chain.blocks.size(), i % 2));

@@ -1,4 +1,4 @@
-// The recurrences of a chain, on numbers that can be followed by hand.
+// The recurrences of a chain, on numbers that can be checked by hand.
 #include "core/plan/planner/chain.h"
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@ using namespace memtune::planner;
 
 namespace {
 
-// Three blocks of 10 ms forward, 20 ms backward; each keeps 100 bytes, or recomputes for 5 ms, or moves them.
+// Three blocks of 10 ms forward and 20 ms backward. Each keeps 100 bytes, or recomputes them in 5 ms, or offloads them.
 Chain three_blocks(int64_t budget) {
   const ChainOption keep{.resident_bytes = 100, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
   const ChainOption again{.recompute_ms = 5, .forward_peak_bytes = 110, .backward_peak_bytes = 120};
@@ -19,7 +19,7 @@ Chain three_blocks(int64_t budget) {
 
 }  // namespace
 
-TEST_CASE("a chain that keeps everything takes its own time and the sum of what it keeps") {
+TEST_CASE("a chain that keeps everything takes the sum of its times and of its bytes") {
   const ChainCost cost = simulate(three_blocks(1000), std::vector<int>{0, 0, 0});
   CHECK(cost.fits);
   CHECK(cost.ms == 90);
@@ -27,21 +27,21 @@ TEST_CASE("a chain that keeps everything takes its own time and the sum of what 
   CHECK_FALSE(simulate(three_blocks(319), std::vector<int>{0, 0, 0}).fits);
 }
 
-TEST_CASE("what is recomputed adds to backward, what moves leaves in forward and waits where room is short") {
+TEST_CASE("recomputation extends backward and offloading waits if room is short") {
   CHECK(simulate(three_blocks(120), std::vector<int>{1, 1, 1}).ms == 105);
   const ChainCost moved = simulate(three_blocks(220), std::vector<int>{2, 0, 0});
   CHECK(moved.fits);
-  CHECK(moved.ms == 90);  // 100 bytes leave in 5 ms under the second block, and come back in 10 under its backward
+  CHECK(moved.ms == 90);  // offload takes 5 ms in the second block, reload 10 ms in its backward
   const ChainCost last = simulate(three_blocks(1000), std::vector<int>{0, 0, 2});
-  CHECK(last.backward_wait_ms == 10);  // no block behind it hides the copy back
+  CHECK(last.backward_wait_ms == 10);  // no later block overlaps the reload
   const ChainCost tight = simulate(three_blocks(120), std::vector<int>{2, 1, 1});
-  CHECK_FALSE(tight.fits);  // what comes back for the first lies beside the second's backward
+  CHECK_FALSE(tight.fits);  // the first block's bytes are reloaded during the second's backward
   CHECK(simulate(three_blocks(220), std::vector<int>{2, 1, 1}).ms == 100);
   const ChainCost waits = simulate(three_blocks(150), std::vector<int>{2, 2, 0});
   CHECK_FALSE(waits.fits);
 }
 
-TEST_CASE("nothing moves without a link, nor more than host memory takes") {
+TEST_CASE("nothing is offloaded without PCIe bandwidth or beyond host memory") {
   Chain chain = three_blocks(1000);
   chain.host_budget_bytes = 150;
   CHECK(simulate(chain, std::vector<int>{2, 0, 0}).fits);

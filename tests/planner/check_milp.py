@@ -1,14 +1,14 @@
-"""The solver of chains against a mixed integer programme of the same step, solved by HiGHS.
+"""Compares the chain solver with a mixed integer program of the same step, solved by HiGHS.
 
     check_milp.py PROGRAM [--all] [--seconds S]      PROGRAM: memtune-solve-chains
 
-The programme states core/plan/planner/chain.h in the bytes of the queue (the solver counts times), exactly: every maximum in
-simulate() is a lower bound of a variable here, and less of each of these never costs time. Its bound therefore holds for
-every choice, and its own choice, given to simulate(), takes what its objective says; both are checked. GiB and ms.
+The program models core/plan/planner/chain.h exactly, with the bytes of the queue instead of times. Every maximum in
+simulate() is a lower bound of a variable here, and lower values of these never cost time. So its bound holds for every
+choice, and simulate() of its choice gives the value of its objective. Both are checked. Units are GiB and ms.
 
-Identical blocks are not interchangeable (what moves early has longer to leave), so no order between them is added; what
-symmetry there is keeps HiGHS from proving the last 0.1 % within the limit of time, and then the solver is held against
-the best choice of both and the gap to the bound is printed.
+Identical blocks are not interchangeable, because activations offloaded early have more time for their copies. So no
+order between them is added. The remaining symmetry keeps HiGHS from proving the last 0.1 % within the time limit. Then
+the solver is compared with the best choice of both, and the gap to the bound is printed.
 """
 import argparse
 import itertools
@@ -46,7 +46,7 @@ class Milp:
         return self.highs.addVariable(lb=0)
 
     def forward(self):
-        """The waits, the bytes that stay before each block, and those that are leaving behind the last."""
+        """Returns the waits, the resident bytes before each block, and the bytes still in the queue after the last."""
         waits, resident, leaving = 0, [], None
         for i, block in enumerate(self.blocks):
             resident.append(self.variable() if i else None)
@@ -82,7 +82,7 @@ class Milp:
         return ms
 
     def solve(self):
-        """The bound, and the choice and its ms where one was found."""
+        """Returns the bound, and the choice and its ms if one was found."""
         own = sum(block["forward"] + block["backward"] for block in self.blocks)
         waits, resident, leaving = self.forward()
         self.highs.minimize(waits + self.backward(resident, leaving) + own)
@@ -95,7 +95,7 @@ class Milp:
 
 
 def check(ask, case, seconds):
-    """What is wrong with the solver's answer, and a line about both."""
+    """Returns the problems of the solver's answer, and a line about both."""
     answer = ask(case)
     start = time.time()
     bound, choice, ms = Milp(answer["chain"], seconds).solve()
@@ -127,7 +127,7 @@ def cases(everything):
         shares = ((0.15, 0), (0.3, 0.1), (0.4, 0))
     for (seed, blocks), options, jitter, (share, host) in itertools.product(enumerate(sizes), ways, jitters, shares):
         yield dict(seed=seed, blocks=blocks, options=options, jitter=jitter, share=share, host=host)
-    for seed in range(40 if everything else 12):  # that have little in common
+    for seed in range(40 if everything else 12):  # cases with little in common
         blocks = 12 + seed * 2 if everything else 12
         yield dict(seed=seed, blocks=blocks, options=5, jitter=None, share=(0, 0.02, 0.1, 0.3)[seed % 4],
                    host=0.1 if seed % 3 == 0 else 0)

@@ -1,4 +1,4 @@
-// What the ops of a program made by hand cost, for the tests of what plans from costs.
+// Costs of the ops of a synthetic program, for tests that plan from costs.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline plan::StepCosts costs_of(const ProgramFacts& facts, const std::vector<dou
   return costs;
 }
 
-// ms of a decoder's ops: matmuls by flops, the others by bytes.
+// Returns the time of a decoder's ops in ms: by flops for matmuls, by bytes for the others.
 inline std::vector<double> decoder_ms(const ProgramFacts& facts) {
   std::vector<double> ms;
   for (const OpFacts& op : facts.ops) {
@@ -25,7 +25,7 @@ inline std::vector<double> decoder_ms(const ProgramFacts& facts) {
   return ms;
 }
 
-// A decoder whose activations are those of a batch.
+// A decoder with the activations of a batch.
 inline ProgramFacts decoder_at(int64_t batch) {
   ProgramFacts facts = decoder(3);
   for (OpFacts& op : facts.ops) {
@@ -35,8 +35,8 @@ inline ProgramFacts decoder_at(int64_t batch) {
   return facts;
 }
 
-// A step of it, everything kept: each value that is saved is saved by the first op that reads it, 8 MiB more are taken
-// while an op runs, and gigabytes lie beside it all. Backward takes twice the forward's time.
+// A recorded step that keeps everything. The first op that reads a saved value saves it. An op has 8 MiB of work space,
+// and 4 GiB are unmodelled. Backward takes twice forward's time.
 inline plan::StepCosts step_of(const ProgramFacts& facts, const std::vector<double>& ms) {
   using Kind = plan::StepCosts::Moment::Kind;
   constexpr int64_t kBeside = 4096 * kMiB, kWorkSpace = 8 * kMiB;

@@ -1,9 +1,9 @@
-// What was recorded of a step that made values again is turned into what it would have been with all of them kept, on
-// numbers that can be followed by hand.
+// Costs of a step with recomputation are converted to those of the step that keeps everything, on numbers that can be
+// checked by hand.
 //
 //   v0 = op0()   v1 = op1(v0)   v2 = op2(v1), 100 bytes each; loss = op3(v2)
 //
-// Each op saves what it reads; 20 bytes more while an op runs forward, 50 while it runs backward. Beside it are 1000.
+// Each op saves what it reads. Its work space is 20 bytes in forward and 50 in backward. Unmodelled memory is 1000.
 #include "core/plan/planner/costs_without_recompute.h"
 
 #include <doctest/doctest.h>
@@ -31,7 +31,7 @@ plan::ProgramFacts facts() {
   return facts;
 }
 
-// `forward`: allocated when each op begins; `backward`: when backward has got v2, v1 and v0.
+// `forward`: allocated bytes when each op starts. `backward`: allocated bytes when backward has unpacked v2, v1 and v0.
 StepCosts recorded(const std::vector<int64_t>& forward, const std::vector<int64_t>& backward) {
   StepCosts costs;
   for (int i = 0; i <= kLoss; ++i) {
@@ -56,7 +56,7 @@ StepCosts recorded(const std::vector<int64_t>& forward, const std::vector<int64_
 
 StepCosts everything_kept() { return recorded({1000, 1100, 1200, 1300}, {1300, 1200, 1100}); }
 
-// v1 is dropped behind op2, and made from v0 before backward gets it: 1100 are there when it asks.
+// v1 is dropped after op2 and recomputed from v0 before backward unpacks it. 1100 bytes are allocated then.
 StepCosts v1_again(double rerun_ms) {
   StepCosts costs = recorded({1000, 1100, 1200, 1200}, {1200, 1200, 1100});
   costs.plan.placements = {{1, "", {TensorPlacement::recompute}, TensorPlacement::keep}};
@@ -67,15 +67,15 @@ StepCosts v1_again(double rerun_ms) {
 
 }  // namespace
 
-TEST_CASE("costs with everything kept stay what they are") {
+TEST_CASE("costs with everything kept stay unchanged") {
   CHECK(planner::costs_without_recompute(facts(), everything_kept()) == everything_kept());
 }
 
-TEST_CASE("of a step that made a value again come the costs that it has with the value kept") {
+TEST_CASE("a step with a recomputed value gives the costs of the step that keeps it") {
   CHECK(planner::costs_without_recompute(facts(), v1_again(1)) == everything_kept());
 }
 
-TEST_CASE("what making again took is no part of the step, and what it takes under another plan") {
+TEST_CASE("recompute time is not part of the step but predicts that of another plan") {
   const plan::ProgramFacts program = facts();
   const StepCosts recorded = v1_again(1.5), kept = planner::costs_without_recompute(program, recorded);
   CHECK(kept.step_ms == doctest::Approx(10));
@@ -88,7 +88,7 @@ TEST_CASE("what making again took is no part of the step, and what it takes unde
   CHECK(model.predict(recorded.plan).peak_bytes == 1320);
 }
 
-TEST_CASE("each pass of a step made it again") {
+TEST_CASE("every micro-batch of a step recomputed the value") {
   StepCosts costs = v1_again(1);
   costs.passes = 2;
   costs.step_ms *= 2;

@@ -1,5 +1,5 @@
-// memtune-every-plan COSTS FACTS MOST DIR: each choice of at most MOST ways to treat each block as a plan, a file each
-// in DIR. COSTS is a trial's costs.json, FACTS the sweep.json of its run.
+// memtune-every-plan COSTS FACTS MOST DIR: writes a plan file to DIR for each combination of block options, with at
+// most MOST options per block. COSTS is a trial's costs.json, FACTS the sweep.json of its run.
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>

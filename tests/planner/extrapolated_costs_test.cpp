@@ -1,4 +1,4 @@
-// A step of any batch from those of two: what the decoder's costs would be if they were recorded there.
+// Costs of any batch from recordings of two: they equal those that a recording of that batch would give.
 #include "core/plan/planner/extrapolated_costs.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ using planner::RecordedBatch;
 
 namespace {
 
-constexpr double kFixedMs = 0.2;  // of each op, whatever the batch
+constexpr double kFixedMs = 0.2;  // of each op, at every batch
 
 RecordedBatch recorded(int64_t batch) {
   const ProgramFacts facts = decoder_at(batch);
@@ -25,7 +25,7 @@ RecordedBatch recorded(int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("two batches tell the memory of any other to the byte, and its time where it is a line") {
+TEST_CASE("two batches give the exact memory of any other and its time if that is linear") {
   const RecordedBatch two = recorded(2), four = recorded(4);
   for (const int64_t batch : {1, 2, 3, 4, 6, 16}) {
     CAPTURE(batch);
@@ -48,7 +48,7 @@ TEST_CASE("two batches tell the memory of any other to the byte, and its time wh
   }
 }
 
-TEST_CASE("plans of a batch on paper are those that its own recording gives") {
+TEST_CASE("plans from costs predicted from two batches equal those from a recording") {
   const RecordedBatch two = recorded(2), four = recorded(4), eight = recorded(8);
   const ProgramFacts real = decoder_at(8);
   RecordedBatch paper{8, planner::costs_at_batch(two, four, 8, 1)->likely};
@@ -66,7 +66,7 @@ TEST_CASE("plans of a batch on paper are those that its own recording gives") {
   CHECK(on_record.predict(plan->plan).peak_bytes == plan->predicted.peak_bytes);
 }
 
-TEST_CASE("passes make a step of more samples, the optimizer's time once") {
+TEST_CASE("micro-batches multiply the time of a step except the optimizer's") {
   RecordedBatch two = recorded(2), four = recorded(4);
   for (RecordedBatch* one : {&two, &four}) one->costs.after_ms = 7, one->costs.step_ms += 7;
   const double pass_ms = four.costs.step_ms - 7;
@@ -77,7 +77,7 @@ TEST_CASE("passes make a step of more samples, the optimizer's time once") {
   CHECK(planner::costs_at_batch(two, four, 4, 3)->likely.step_ms == doctest::Approx(3 * pass_ms + 7));
 }
 
-TEST_CASE("what grows by no whole byte a sample is rounded up, and the optimizer takes the middle of the two") {
+TEST_CASE("fractional bytes per sample are rounded up and the optimizer's times are averaged") {
   RecordedBatch two = recorded(2), five = recorded(5);
   two.costs.start_bytes = 100, five.costs.start_bytes = 110;
   CHECK(planner::costs_at_batch(two, five, 3, 1)->likely.start_bytes == 104);
@@ -87,7 +87,7 @@ TEST_CASE("what grows by no whole byte a sample is rounded up, and the optimizer
   CHECK(planner::costs_at_batch(two, five, 5, 1)->likely.step_ms == doctest::Approx(pass_ms + 7));
 }
 
-TEST_CASE("steps that do not run the same, or are of one batch, tell nothing of others") {
+TEST_CASE("recordings with different ops or of the same batch give no costs of others") {
   const RecordedBatch two = recorded(2);
   RecordedBatch four = recorded(4);
   CHECK_FALSE(planner::costs_at_batch(two, two, 8, 1));

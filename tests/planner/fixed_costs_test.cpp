@@ -1,4 +1,4 @@
-// What of a recorded step stays whatever the batch, and the step of another batch that one recording tells.
+// The part of a recorded step that does not depend on the batch, and costs of another batch from one recording.
 #include "core/plan/planner/fixed_costs.h"
 
 #include <doctest/doctest.h>
@@ -17,10 +17,10 @@ using Kind = plan::StepCosts::Moment::Kind;
 namespace {
 
 constexpr int64_t kGradient = 3 * kMiB;  // of each op's parameters
-constexpr int64_t kFlow = kMiB / 2;      // a sample, between two ops' backwards
+constexpr int64_t kFlow = kMiB / 2;      // per sample, between two ops' backwards
 
-// Each moment's unpack leaves a gradient of parameters behind when what it asked for was let go, and what flows on.
-// Work space of ops goes with the batch.
+// After each unpack, a parameter gradient stays when the unpacked tensor is freed, and so does the gradient that flows
+// on. Work space of ops grows with the batch.
 plan::StepCosts recorded(int64_t batch, bool tells_gradients = true) {
   const ProgramFacts facts = decoder_at(batch);
   plan::StepCosts costs = step_of(facts, decoder_ms(facts));
@@ -32,7 +32,7 @@ plan::StepCosts recorded(int64_t batch, bool tells_gradients = true) {
   for (plan::StepCosts::Moment& moment : costs.moments) {
     const bool unpacks = moment.kind == Kind::unpack;
     if (unpacks) moment.peak_bytes = moment.before_bytes;
-    // At the end of what was unpacked the new gradient is there, but not the parameter's yet.
+    // When an unpacked tensor is freed, the new gradient exists but is not yet the parameter's.
     costs.gradient_bytes.push_back(unpacks ? gradients : gradients - kGradient);
     moment.before_bytes += gradients + batch * kFlow;
     if (unpacks) gradients += kGradient;
@@ -53,7 +53,7 @@ plan::StepCosts from_one(int64_t batch, const plan::StepCosts& costs, int64_t wa
 
 }  // namespace
 
-TEST_CASE("one batch tells the memory of any other: gradients of parameters stay, all else goes with it") {
+TEST_CASE("one batch gives the memory of any other with fixed parameter gradients") {
   for (const int64_t batch : {1, 2, 8}) {
     CAPTURE(batch);
     const plan::StepCosts paper = from_one(4, recorded(4), batch), real = recorded(batch);
@@ -73,7 +73,7 @@ TEST_CASE("one batch tells the memory of any other: gradients of parameters stay
   }
 }
 
-TEST_CASE("a time of another batch is between the recorded one and its share, and the optimizer's stays") {
+TEST_CASE("a time of another batch is between the recorded and the proportional one") {
   const plan::StepCosts four = recorded(4);
   const plan::StepCosts fixed = planner::fixed_costs(decoder_at(4), four);
   const double pass_ms = four.step_ms - 5;
@@ -87,7 +87,7 @@ TEST_CASE("a time of another batch is between the recorded one and its share, an
   }
 }
 
-TEST_CASE("of a run without gradients as much stays as is there from then on, which is no more than there was") {
+TEST_CASE("without recorded gradients a predicted peak is between those of both batches") {
   const plan::StepCosts four = recorded(4, /*tells_gradients=*/false);
   const plan::StepCosts paper = from_one(4, four, 8), real = recorded(8, /*tells_gradients=*/false);
   for (size_t i = 0; i < real.moments.size(); ++i) {
@@ -97,18 +97,18 @@ TEST_CASE("of a run without gradients as much stays as is there from then on, wh
   CHECK(paper.before_peak_bytes <= real.before_peak_bytes);
 }
 
-TEST_CASE("what no input of the program goes into stays, a size of an input being none") {
+TEST_CASE("values that depend on no program input are fixed and a size is no input") {
   ProgramFacts facts = decoder_at(4);
   plan::StepCosts costs = recorded(4);
   const plan::StepCosts all = planner::fixed_costs(facts, costs);
   const auto first = static_cast<size_t>(costs.runs.front().makes.at(0));
   REQUIRE(all.values[first].bytes == 0);
-  facts.ops.front().op_class = plan::OpClass::host;  // asks for a size
+  facts.ops.front().op_class = plan::OpClass::host;  // reads a size
   for (plan::OpFacts& op : facts.ops) std::erase_if(op.inputs, [&](int input) { return facts.owner[input] < 0; });
   for (const plan::StepCosts::Value& value : planner::fixed_costs(facts, costs).values) CHECK(value.bytes > 0);
 }
 
-TEST_CASE("plans of a batch on paper are those that its own recording gives, one recorded being enough") {
+TEST_CASE("plans from costs predicted from one batch equal those from a recording") {
   const plan::StepCosts two = recorded(2), paper = from_one(2, two, 8);
   const ProgramFacts facts = planner::facts_at_batch(decoder_at(2), {2, two}, {8, paper}), real = decoder_at(8);
   const planner::Planner on_paper(facts, paper), on_record(real, recorded(8));

@@ -1,9 +1,9 @@
-// A sharded step on paper, on numbers that can be followed by hand.
+// A simulated sharded step, on numbers that can be checked by hand.
 //
 //   v0 = op0()   v1 = op1(v0)   v2 = op2(v1)   v3 = op3(v2), 100 bytes each; loss = op4(v3)
 //
-// op0 and op1 read unit 0, op2 and op3 unit 1, of 1000 bytes each. Each op saves what it reads; 20 bytes more while an
-// op runs forward, 50 while it runs backward. Beside it are 1000. Forward takes 1 ms an op, backward 2.
+// op0 and op1 read unit 0, op2 and op3 unit 1, of 1000 bytes each. Each op saves what it reads. Its work space is 20
+// bytes in forward and 50 in backward. Unmodelled memory is 1000. An op takes 1 ms in forward and 2 in backward.
 #include "core/plan/planner/gather_simulator.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kLoss = 4;
 
-struct Gathered {  // bytes, of the recorded step
+struct Gathered {  // bytes in the recorded step
   std::array<int64_t, kLoss + 1> runs;
   int64_t before_read;                  // from the end of the forward on
   std::array<int64_t, kLoss> by_value;  // while backward has v3, v2, v1, v0
@@ -103,7 +103,7 @@ StepPrediction predict(const StepCosts& costs, const plan::Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("a sharded step that keeps everything is the recorded one, with what it gathers") {
+TEST_CASE("a simulated sharded step that keeps everything equals the recorded one") {
   for (const char* reshard : {"always", "after-backward", "never"}) {
     CAPTURE(reshard);
     const StepPrediction step = predict(recorded(reshard), {});
@@ -113,41 +113,41 @@ TEST_CASE("a sharded step that keeps everything is the recorded one, with what i
   }
 }
 
-TEST_CASE("a unit that is read again ahead of its turn is there beside the one that the node reads") {
+TEST_CASE("a unit that a recomputed op reads early is resident with the unit of the node") {
   StepCosts costs = recorded();
   costs.moments[6].peak_bytes += 1150;  // of op1's backward, which reads unit 0 alone
   CHECK(predict(costs, {}).peak_bytes == 3350);
-  const StepPrediction step = predict(costs, again({1}));  // which op2's backward asks for
-  CHECK(step.peak_bytes == 1100 + 2000 + 1200);  // unit 1 is not left: unit 0 is in use when op1's node reads it
+  const StepPrediction step = predict(costs, again({1}));  // for op2's backward
+  CHECK(step.peak_bytes == 1100 + 2000 + 1200);            // unit 1 stays: unit 0 is in use when op1's node reads it
   CHECK(step.gathered_bytes == 3000);
-  CHECK(step.step_ms == 15);  // it comes 3 ms behind the read of unit 1, and is wanted 2 ms behind it
+  CHECK(step.step_ms == 15);  // it arrives 3 ms after the read of unit 1 and is needed 2 ms after it
 }
 
-TEST_CASE("what was freed is gathered again for ops that are run again, and compute waits for it") {
+TEST_CASE("freed units are gathered again for recomputation and compute waits for them") {
   const plan::Plan plan = again({1, 2, 3});
-  // op1 is run first of all, from a unit that only then has come; later it is gathered for op1's own backward.
+  // op1 is recomputed first, from a unit that arrives only then. Later the unit is gathered for op1's own backward.
   const StepPrediction step = predict(recorded(), plan);
   CHECK(step.recomputed_ops == 3);
   CHECK(step.gathered_bytes == 4000);
   CHECK(step.step_ms == doctest::Approx(13 + 3 + 3));
-  // Of 5 ms none waits for 1, beside 4 of backward.
+  // `none` already waits for 1 of 5 ms, because 4 ms of backward overlap.
   CHECK(predict(recorded("always", 5), plan).step_ms == doctest::Approx(13 + 3 + 5 - 1));
 }
 
-TEST_CASE("what was moved comes back behind what is gathered ahead") {
+TEST_CASE("offloaded values are reloaded after the units that are gathered ahead") {
   const StepPrediction step = predict(recorded(), placed(TensorPlacement::host, {0}));
   CHECK(step.out_bytes == 100);
-  CHECK(step.peak_bytes == 3250);  // of v2's backward, which has both units, without v0
+  CHECK(step.peak_bytes == 3250);  // in v2's backward, which has both units, without v0
 }
 
-TEST_CASE("what the forward gathered is not gathered for ops that are run again") {
+TEST_CASE("units that forward gathered are not gathered again for recomputation") {
   CHECK(predict(recorded("never"), again({1, 2, 3})).gathered_bytes == 2000);
   CHECK(predict(recorded("never"), again({1, 2, 3})).step_ms == 16);
   const StepPrediction kept = predict(recorded("after-backward"), again({1, 2, 3}));
-  CHECK(kept.gathered_bytes == 3000);  // op1's unit is freed behind its rerun, since backward goes on in the other
+  CHECK(kept.gathered_bytes == 3000);  // op1's unit is freed after recomputation: backward continues in the other
 }
 
-TEST_CASE("memory that is never freed is gathered once, however many passes a step has") {
+TEST_CASE("units that are never freed are gathered once for all micro-batches") {
   StepCosts costs = recorded("never");
   costs.passes = 2;
   CHECK(predict(costs, {}).gathered_bytes == 2000);
@@ -156,26 +156,26 @@ TEST_CASE("memory that is never freed is gathered once, however many passes a st
   CHECK(predict(costs, {}).gathered_bytes == 6000);
 }
 
-TEST_CASE("no plan of a sharded step goes below what is proven") {
+TEST_CASE("no plan of a sharded step is predicted faster than the lower bound") {
   const plan::ProgramFacts program = facts();
   for (const char* reshard : {"always", "after-backward", "never"}) {
     CAPTURE(reshard);
     const StepCosts costs = recorded(reshard);
     const planner::StepPredictor model(program, costs);
     const planner::StepTimeLowerBound bound(model.tables(), costs, model.unmodelled(),
-                                            1000);  // no value is so large: none moves
+                                            1000);  // no value is so large, so none is offloaded
     for (const auto& ops : {std::vector<int>{1}, {2}, {1, 2}, {1, 2, 3}, {0, 1, 2, 3}}) {
       const StepPrediction step = model.predict(again(ops));
       const auto least = bound.least_ms(step.peak_bytes, 0);
       REQUIRE(least.has_value());
       CHECK(*least <= step.step_ms);
     }
-    // The peak is in the backward of op4: 50 bytes less are half a value, where what is gathered there is known.
+    // The peak is in op4's backward. 50 bytes less are half a value, if the gathered bytes there are known.
     if (std::string(reshard) == "never") CHECK(bound.least_ms(3400, 0).value() == doctest::Approx(13.5));
   }
 }
 
-TEST_CASE("a sharded step that made values again tells the same of one that kept them") {
+TEST_CASE("a sharded step with recomputation gives the costs of one that keeps everything") {
   const plan::ProgramFacts program = facts();
   StepCosts none = recorded("always", 5);
   none.sharding.reads[2].wait_ms = 1;

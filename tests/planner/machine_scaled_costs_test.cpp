@@ -1,5 +1,5 @@
-// A step that one machine measured, as another takes it: 4 ops, each with its backward, on round numbers. The machine
-// at hand multiplies 1e9 a ms and moves 1e6 bytes.
+// Costs of a step, scaled from one machine to another: 4 ops, each with its backward, on round numbers. The machine
+// that measured computes 1e9 flops and transfers 1e6 bytes per ms.
 //
 //   v0 = silu(x)   v1 = matmul(v0, x)   v2 = silu(v1)   loss = sum(v2), values of 1e6 bytes, the matmul of 4e9 flops
 #include "core/plan/planner/machine_scaled_costs.h"
@@ -37,7 +37,7 @@ struct Step {
   MachineScaledCosts on(const MachineProfile& to) const { return scale_costs(facts, costs, kHere, to, "bfloat16"); }
 };
 
-// `busy`: of its roofline's time each op takes so much; the host is ahead.
+// `busy`: time of each op as a multiple of its roofline time. The host runs ahead.
 Step step(double busy = 2) {
   Step step;
   const char* names[] = {"aten::silu", "aten::matmul", "aten::silu", "aten::sum"};
@@ -72,13 +72,13 @@ Step step(double busy = 2) {
 
 }  // namespace
 
-TEST_CASE("on the machine that measured a step is what it was, also under another name") {
+TEST_CASE("costs stay unchanged on the machine that measured even under another name") {
   const Step one = step();
   const MachineScaledCosts same = one.on(kHere);
   CHECK((same.likely == one.costs && same.least == one.costs && same.most == one.costs));
   MachineProfile linked = kHere;
   linked.link_out_gb_per_s = 50;
-  CHECK(scale_costs(one.facts, one.costs, linked, linked, "bfloat16").likely == one.costs);  // the link's too
+  CHECK(scale_costs(one.facts, one.costs, linked, linked, "bfloat16").likely == one.costs);  // the PCIe bandwidth too
   MachineProfile alike = kHere;
   alike.name = "alike";
   CHECK(one.on(alike).likely == one.costs);
@@ -86,7 +86,7 @@ TEST_CASE("on the machine that measured a step is what it was, also under anothe
   CHECK(one.on(alike).most == one.costs);
 }
 
-TEST_CASE("a faster memory shortens what it bounds, faster arithmetic the rest, and the share of the peak is kept") {
+TEST_CASE("faster memory and arithmetic shorten the ops that they bound and keep the share of the peak") {
   const Step one = step();
   const StepCosts memory = one.on(machine(1, 4)).likely;
   CHECK(memory.runs[0].ms == doctest::Approx(1));
@@ -102,21 +102,21 @@ TEST_CASE("a faster memory shortens what it bounds, faster arithmetic the rest, 
   CHECK(one.on(machine(100, 1)).likely.runs[1].ms == doctest::Approx(6));  // then 3 ms of memory bound it, not 4
 }
 
-TEST_CASE("the range is what the roofline does not explain: with arithmetic, with memory, or as it was") {
+TEST_CASE("the range scales time above the roofline with arithmetic or memory or keeps it") {
   const MachineScaledCosts all = step().on(machine(1, 4));
   CHECK(all.least.runs[1].ms == doctest::Approx(4 + 4 / 4.));
   CHECK(all.most.runs[1].ms == doctest::Approx(4 + 4));
   CHECK(all.least.runs[0].ms == doctest::Approx(1));
   CHECK(all.most.runs[0].ms == doctest::Approx(2 / 4. + 2));
-  const MachineScaledCosts near = step(1).on(machine(1, 4));  // nothing is left to explain
+  const MachineScaledCosts near = step(1).on(machine(1, 4));  // no time is above the roofline
   CHECK(near.least.runs[0].ms == doctest::Approx(0.5));
   CHECK(near.most.runs[0].ms == doctest::Approx(0.5));
   CHECK(near.least.runs[1].ms == doctest::Approx(4));
 }
 
-TEST_CASE("of an op far from its roofline the part that others reach goes with it, the rest with the middle of three") {
+TEST_CASE("an op far from its roofline scales up to the usual share and the rest by the middle ratio") {
   Step one = step();
-  one.costs.runs[2].ms = 20;  // 2 ms of memory, which others move in 4
+  one.costs.runs[2].ms = 20;  // 2 ms of memory, for which others take 4
   CHECK(one.on(machine(1, 4)).likely.runs[2].ms == doctest::Approx(4 / 4. + 16));
   CHECK(one.on(machine(1, 4)).least.runs[2].ms == doctest::Approx(20 / 4.));
   CHECK(one.on(machine(1, 4)).most.runs[2].ms == doctest::Approx(2 / 4. + 18));
@@ -125,12 +125,12 @@ TEST_CASE("of an op far from its roofline the part that others reach goes with i
   CHECK(one.on(all_faster).likely.runs[2].ms == doctest::Approx(4 / 4. + 16 / 2.));
   one.costs.runs[1].ms = 40;  // 4 ms of arithmetic; its backward takes twice its roof
   CHECK(one.on(machine(4 / 3., 1)).likely.runs[1].ms == doctest::Approx(8 * 0.75 + 32));
-  one.facts.ops[1].flops = 0;  // now it multiplies as much as nobody knows
+  one.facts.ops[1].flops = 0;  // now its flops are unknown
   CHECK(one.on(machine(2, 1)).likely.runs[1].ms == doctest::Approx(40 / 2.));
   CHECK(one.on(machine(2, 1)).most.runs[1].ms == doctest::Approx(40));
 }
 
-TEST_CASE("what follows each of the tensors that one op saved has its share of the op's roofline") {
+TEST_CASE("each saved tensor of an op has its share of the op's roofline in backward") {
   Step one = step();
   one.costs.saved.push_back({.value = 0, .run = 1});
   one.costs.runs[1].saves.push_back(4);
@@ -143,13 +143,13 @@ TEST_CASE("what follows each of the tensors that one op saved has its share of t
   }
 }
 
-TEST_CASE("memory stays as it was, and the link is the other machine's where it is known") {
+TEST_CASE("memory stays unchanged and PCIe bandwidth is the other machine's if known") {
   Step one = step();
   MachineProfile to = machine(2, 4);
   CHECK(one.on(to).likely.out_gb_per_s == 20);
   to.link_out_gb_per_s = 50;
   to.link_in_gb_per_s = 40;
-  one.costs.copy_slowdown = 0.1;  // of the memory copies now take 45 / 4 where they took 20
+  one.costs.copy_slowdown = 0.1;  // copies now take 45 / 4 of the memory instead of 20
   const StepCosts scaled = one.on(to).most;
   CHECK(scaled.copy_slowdown == doctest::Approx(0.1 * 45 / 20 / 4));
   CHECK((scaled.out_gb_per_s == 50 && scaled.in_gb_per_s == 40));
@@ -160,7 +160,7 @@ TEST_CASE("memory stays as it was, and the link is the other machine's where it 
   CHECK(model.predict({}).peak_bytes == before.predict({}).peak_bytes);
 }
 
-TEST_CASE("a device that waits for the host gets no faster, and slower only once its own work takes longer") {
+TEST_CASE("a device that waits for the host gets slower only if its own work takes longer") {
   Step one = step(10);
   for (auto& run : one.costs.runs) run.host_ms = run.ms;
   for (auto& moment : one.costs.moments) moment.host_ms = moment.ms;
@@ -172,22 +172,22 @@ TEST_CASE("a device that waits for the host gets no faster, and slower only once
   CHECK(one.on(machine(0.05, 0.05)).most.runs[1].ms == doctest::Approx(800));
 }
 
-TEST_CASE("a host that only recording made slow does not bound the step elsewhere either") {
+TEST_CASE("a host that is slow only while recording does not bound the step elsewhere") {
   Step one = step(2);
   for (auto& run : one.costs.runs) run.ms = run.host_ms = 10;
   for (auto& moment : one.costs.moments)
     if (moment.kind == Kind::unpack) moment.ms = moment.host_ms = 10;
-  one.costs.step_ms = 3.5 + 27;  // nobody waited in it: it is what the roofline takes
+  one.costs.step_ms = 3.5 + 27;  // no waiting: the step takes its roofline time
   const MachineScaledCosts fast = one.on(machine(1, 4));
   CHECK(fast.least.step_ms == doctest::Approx(0.5 + 0.75 + 12 + 15 / 4.).epsilon(0.01));
   CHECK(fast.likely.runs[1].ms == doctest::Approx(4));
   CHECK(fast.likely.step_ms < 20);
-  CHECK(fast.most.step_ms == doctest::Approx(24.7).epsilon(0.01));  // a host that takes 2 ms each is not seen here
-  one.costs.step_ms = 3.5 + 80;                                     // and this one waited for it all the time
+  CHECK(fast.most.step_ms == doctest::Approx(24.7).epsilon(0.01));  // a host of 2 ms per op is not seen here
+  one.costs.step_ms = 3.5 + 80;                                     // this step always waited for the host
   CHECK(one.on(machine(1, 4)).likely.step_ms > 78);
 }
 
-TEST_CASE("a view takes nothing of the device, however long the host takes for it") {
+TEST_CASE("a view takes no device time even if the host takes long for it") {
   Step one = step(10);
   for (auto& run : one.costs.runs) run.host_ms = run.ms, run.makes.clear();
   for (auto& moment : one.costs.moments) moment.host_ms = moment.ms;
@@ -203,21 +203,21 @@ TEST_CASE("a host that waits for room in the queue of a busy device does not bou
   for (size_t i = 0; i < 16; i += 4) CHECK(fast.runs[i].ms == doctest::Approx(1));
 }
 
-TEST_CASE("an op at which the host waits for the device scales with what the device does") {
+TEST_CASE("an op that makes the host wait for the device scales with the device's work") {
   Step one = step();
   one.costs.runs[2].host_ms = 16;  // 4 + 8 + 4 of the device
   const StepCosts fast = one.on(machine(4, 4)).likely;
   CHECK(fast.runs[2].ms == doctest::Approx(1));
 }
 
-TEST_CASE("where the processor plays the device there is no host beside it") {
+TEST_CASE("a device that the CPU emulates has no separate host") {
   Step one = step();
   one.costs.grain_bytes = 1;
   for (auto& run : one.costs.runs) run.host_ms = run.ms;
   CHECK(one.on(machine(1, 4)).likely.runs[0].ms == doctest::Approx(1));
 }
 
-TEST_CASE("at least is never more, and at most never less") {
+TEST_CASE("the least estimate is at most the likely one and the most estimate at least that") {
   std::mt19937 random(7);
   const auto around = [&](double low, double high) { return std::uniform_real_distribution(low, high)(random); };
   for (int i = 0; i < 300; ++i) {

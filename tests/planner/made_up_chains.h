@@ -1,4 +1,4 @@
-// Chains for the tests of the solver: random ones, and some like a decoder's.
+// Synthetic chains for tests of the solver: random ones and some like a decoder's.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace memtune::planner {
 
 constexpr double kGiB = 1 << 30;
 
-// mt19937 is the same everywhere, the standard's distributions are not.
+// mt19937 gives the same numbers everywhere, the standard library's distributions do not.
 class MadeUpChains {
  public:
   explicit MadeUpChains(uint32_t seed) : random_(seed) {}
@@ -19,7 +19,7 @@ class MadeUpChains {
   double between(double low, double high) { return low + (high - low) * static_cast<double>(random_()) / 4294967296.0; }
   int below(int count) { return static_cast<int>(random_() % static_cast<uint32_t>(count)); }
 
-  // Blocks and options that have little in common; some links are missing, slow in one direction, or fast.
+  // Blocks and options that have little in common. PCIe bandwidth is missing, low in one direction, or high.
   Chain random(int blocks, int options) {
     Chain chain;
     const double speed = 50e6 * between(0.1, 3);
@@ -34,7 +34,7 @@ class MadeUpChains {
     return chain;
   }
 
-  // The same of few values, so that many choices are alike, and with much to move through a narrow link.
+  // Random chains of few values, so that many choices are equal, with much to offload through low PCIe bandwidth.
   Chain plain(int blocks, int options) {
     Chain chain;
     chain.out_bytes_per_ms = (1 + below(4)) * 8e6;
@@ -51,7 +51,8 @@ class MadeUpChains {
     return chain;
   }
 
-  // Of each way that moves, a part or all goes on to a disk, which is slower than the link; some disks are small.
+  // Adds a disk, which is slower than PCIe: each option that offloads may write part or all of it. Some disks are
+  // small.
   void add_disk(Chain& chain) {
     const double link = std::max(chain.out_bytes_per_ms, 4e6);
     chain.write_bytes_per_ms = link * between(0.05, 1);
@@ -67,7 +68,7 @@ class MadeUpChains {
       chain.disk_budget_bytes = static_cast<int64_t>(between(0.05, 0.4) * static_cast<double>(most)) + 1;
   }
 
-  // Of a decoder of 7 billion parameters: what a block saves, and the ways to keep, move or make again parts of it.
+  // A decoder of 7 billion parameters: what a block saves, and options that keep, offload or recompute parts of it.
   Chain decoder(int blocks, int options, double jitter) {
     Chain chain;
     chain.out_bytes_per_ms = chain.in_bytes_per_ms = 50e6;
@@ -85,7 +86,7 @@ class MadeUpChains {
     return chain;
   }
 
-  // What a chain keeps, and moves, at most.
+  // The most bytes that a chain keeps, and that it offloads.
   static int64_t resident_most(const Chain& chain) { return most(chain, &ChainOption::resident_bytes); }
   static int64_t moved_most(const Chain& chain) { return most(chain, &ChainOption::offloaded_bytes); }
 

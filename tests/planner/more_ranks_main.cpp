@@ -1,9 +1,9 @@
-// memtune-more-ranks FEW MORE RANKS: what the plans of the run MORE take on RANKS ranks, one JSON object a line. FEW is
-// a run of the same model on another number of ranks, with `none` in both.
+// memtune-more-ranks FEW MORE RANKS: predicts the memory of the plans of the run MORE on RANKS ranks, one JSON object
+// per line. FEW is a run of the same model on another number of ranks. Both runs have `none`.
 //
-// At each moment of a step some of what a rank holds is the same on any number of ranks, values and gathered units; the
-// rest are its shards, of parameters, their gradients and the optimizer's states, which are a whole divided by the
-// ranks. Two numbers of ranks tell both parts. Times are not told: what a gather takes is the network's.
+// At each moment of a step, the values and gathered units of a rank do not depend on the number of ranks. The rest are
+// its shards of parameters, gradients and optimizer states: a whole divided by the ranks. Two numbers of ranks give
+// both parts. Times are not predicted, because the time of a gather depends on the network.
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -38,7 +38,7 @@ StepCosts costs_of(const fs::path& run, const plan::ProgramFacts& facts) {
 class RankScale {
  public:
   RankScale(int few, int more, int ranks) : few_(few), more_(more), ranks_(ranks) {}
-  // `bytes` of the first, which become those on that number of ranks, beside the second.
+  // Changes `bytes` of the first run to those on `ranks` ranks. `more`: the same bytes in the second run.
   void operator()(int64_t& bytes, int64_t more) const {
     const double whole = static_cast<double>(bytes - more) / (1 / few_ - 1 / more_);
     bytes = more + std::llround(whole * (1 / ranks_ - 1 / more_));
@@ -71,13 +71,13 @@ StepCosts costs_at(const StepCosts& few, const StepCosts& more, int ranks) {
   return costs;
 }
 
-// Of a ring, in which each rank hands on one part of a unit after another.
+// Returns the traffic of a ring, in which each rank passes on one part of a unit after another.
 json ring(const StepCosts& costs, int64_t gathered_bytes, int64_t reduced_bytes) {
   const int ranks = costs.sharding.ranks;
   json message_bytes;  // by unit
   for (const StepCosts::Unit& unit : costs.sharding.units) message_bytes[unit.name] = unit.bytes / ranks;
   return {{"received_bytes", (gathered_bytes + reduced_bytes) / ranks * (ranks - 1)},  // by each rank, per step
-          {"messages", ranks - 1},                                                     // that a rank gets of one gather
+          {"messages", ranks - 1},                                                     // to each rank in one gather
           {"message_bytes", message_bytes}};
 }
 

@@ -1,4 +1,4 @@
-// What is told of a plan adds up to what is predicted of it, names every block once, and finds the moment of the peak.
+// The reasons of a plan add up to its prediction, name every block once, and find the moment of the peak.
 #include "core/plan/planner/plan_reasons.h"
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ double sum(const PlanReasons& reasons, double BlockGroupReason::*figure) {
 
 }  // namespace
 
-TEST_CASE("the reasons add up to the prediction, and have every block once") {
+TEST_CASE("the reasons add up to the prediction and contain every block once") {
   for (const int passes : {1, 2})
     for (const double gb_per_s : {4.0, 40.0}) {
       const Decoder decoder(6, gb_per_s, passes);
@@ -64,7 +64,7 @@ TEST_CASE("the reasons add up to the prediction, and have every block once") {
     }
 }
 
-TEST_CASE("of a step that keeps everything the peak is where it was recorded, and the cheapest bytes are named") {
+TEST_CASE("with everything kept the peak is where it was recorded and the cheapest bytes are named") {
   const Decoder decoder(3, 4);
   const Planner planner(decoder.facts, decoder.costs);
   const auto planned = planner.plan({planner.predict({}).peak_bytes, 0}, "");
@@ -86,7 +86,7 @@ TEST_CASE("of a step that keeps everything the peak is where it was recorded, an
   CHECK(blocks->next_bytes < blocks->kept_bytes);
 }
 
-TEST_CASE("a peak in the update is told as such") {
+TEST_CASE("a peak in the optimizer update is reported as such") {
   Decoder decoder(2, 0);
   decoder.costs.after_peak_bytes = int64_t{1} << 40;
   const Planner planner(decoder.facts, decoder.costs);

@@ -1,5 +1,4 @@
-// The plan that is found keeps its budget, and no other choice of ways to treat the blocks would be faster by more than
-// a percent.
+// A plan fits its budget, and no other choice of block options is faster by more than one percent.
 #include "core/plan/planner/planner.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +23,7 @@ struct Decoder {
   plan::StepCosts costs;
 };
 
-// Of all choices of an option a part, the least time that keeps the budget.
+// Returns the least time within the budget over all choices of one option per part.
 std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
   const plan::MemoryGraph graph(decoder.facts);
   const BlockOptionLimits limits{.outside = true};
@@ -45,8 +44,7 @@ std::optional<double> least_ms(const Decoder& decoder, int64_t budget_bytes) {
 
 }  // namespace
 
-TEST_CASE(
-    "where host memory is short plans go on to the disk, keep all three budgets, and use no more of it than pays") {
+TEST_CASE("plans use the disk only if host memory is short and they fit all three budgets") {
   const ProgramFacts facts = decoder(6);
   plan::StepCosts costs = step_of(facts, decoder_ms(facts));
   costs.out_gb_per_s = costs.in_gb_per_s = 25;
@@ -67,11 +65,11 @@ TEST_CASE(
   REQUIRE(tight);
   CHECK(tight->predicted.disk_peak_bytes <= limits.disk_budget_bytes);
   CHECK(tight->predicted.step_ms >= with->predicted.step_ms);
-  limits = {6656 * kMiB, 0, 0};  // host memory without end
+  limits = {6656 * kMiB, 0, 0};  // unlimited host memory
   CHECK_FALSE(planned(true)->plan.places(plan::TensorPlacement::disk));
 }
 
-TEST_CASE("under every budget the plan is within a percent of the best choice there is") {
+TEST_CASE("a plan is within one percent of the best choice under every budget") {
   for (const double gb_per_s : {0.0, 20.0, 100.0}) {
     const Decoder decoder(2, gb_per_s);
     const Planner planner(decoder.facts, decoder.costs);
@@ -93,7 +91,7 @@ TEST_CASE("under every budget the plan is within a percent of the best choice th
   }
 }
 
-TEST_CASE("what fits as it is stays as it is, and what fits no plan has none") {
+TEST_CASE("nothing changes if everything fits and no plan is returned if none fits") {
   const Decoder decoder(2, 20);
   const Planner planner(decoder.facts, decoder.costs);
   const auto kept = planner.plan({planner.predict({}).peak_bytes, 0}, "planned");
@@ -102,7 +100,7 @@ TEST_CASE("what fits as it is stays as it is, and what fits no plan has none") {
   CHECK_FALSE(planner.plan({planner.least_memory({}, "least").predicted.peak_bytes / 2, 0}, "planned"));
 }
 
-TEST_CASE("less budget never makes a step faster, and a limit of host memory is kept") {
+TEST_CASE("a smaller budget is never faster and the host memory limit is kept") {
   const Decoder decoder(4, 50);
   const Planner planner(decoder.facts, decoder.costs);
   const int64_t most = planner.predict({}).peak_bytes, least = planner.least_memory({}, "least").predicted.peak_bytes;
@@ -122,7 +120,7 @@ TEST_CASE("less budget never makes a step faster, and a limit of host memory is 
   CHECK(bound->predicted.peak_bytes <= budget);
 }
 
-TEST_CASE("the plan of least memory is bounded by what its memory costs") {
+TEST_CASE("the lower bound of the smallest plan includes the cost of its memory") {
   const Decoder decoder(3, 20);
   const Planner planner(decoder.facts, decoder.costs);
   const auto least = planner.least_memory({}, "least");
@@ -130,7 +128,7 @@ TEST_CASE("the plan of least memory is bounded by what its memory costs") {
   CHECK(least.least_ms <= least.predicted.step_ms);
 }
 
-TEST_CASE("a slower link moves less") {
+TEST_CASE("lower PCIe bandwidth offloads less") {
   const Decoder decoder(4, 50);
   Planner planner(decoder.facts, decoder.costs);
   const int64_t budget = (planner.predict({}).peak_bytes + planner.least_memory({}, "least").predicted.peak_bytes) / 2;
@@ -145,7 +143,7 @@ TEST_CASE("a slower link moves less") {
   CHECK(planner.predict(fast->plan).step_ms == fast->predicted.step_ms);
 }
 
-TEST_CASE("of a ladder no rung is slower than one of less budget, and each keeps its own") {
+TEST_CASE("a plan of a larger budget is never slower and each plan fits its own budget") {
   for (const double gb_per_s : {0.0, 6.0, 25.0}) {
     const Decoder decoder(8, gb_per_s);
     const Planner planner(decoder.facts, decoder.costs);

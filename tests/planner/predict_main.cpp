@@ -1,6 +1,6 @@
-// memtune-predict RUN [COSTS]: predicts each trial of a run folder from the costs that one of its trials recorded, or
-// from those of the file COSTS, beside what was measured of it, one JSON object a line. Times are the model's own where
-// nothing says otherwise.
+// memtune-predict RUN [COSTS]: predicts each trial of a run folder and prints predicted and measured figures, one JSON
+// object per line. The costs are those that one of its trials recorded, or those of the file COSTS. Times are the
+// model's own unless stated otherwise.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// What to make again of a block at every price: against every labeling of small random blocks, and as one would expect
-// it of a decoder's.
+// Which ops of a block to recompute for each amount of memory: compared with all labelings of small random blocks, and
+// with the expected sets of a decoder block.
 #include "core/plan/planner/recompute_sets.h"
 
 #include <doctest/doctest.h>
@@ -21,9 +21,9 @@ using plan::StepCosts;
 
 namespace {
 
-using Point = std::pair<int64_t, double>;  // bytes kept, ms of reruns
+using Point = std::pair<int64_t, double>;  // bytes kept, ms of recomputation
 
-// By the rules alone: of memories that are not there, kept or remade, each thrice.
+// Lists all labelings by the rules alone: each memory is absent, kept or recomputed.
 class Labelings {
  public:
   Labelings(const ProgramFacts& facts, const MemoryGraph& graph, const std::vector<double>& ms)
@@ -91,7 +91,7 @@ class Labelings {
   std::vector<Point> points_;
 };
 
-// Corners of the lower convex hull, the fastest first.
+// Returns the corners of the lower convex hull, the fastest first.
 std::vector<Point> hull_of(std::vector<Point> points) {
   std::map<int64_t, double> best;
   for (const auto& [bytes, ms] : points) {
@@ -101,7 +101,7 @@ std::vector<Point> hull_of(std::vector<Point> points) {
   std::vector<Point> hull;  // the fewest bytes first
   for (const Point point : best) {
     if (!hull.empty() && point.second >= hull.back().second) continue;
-    const auto is_above = [&](Point a, Point b) {  // whether b lies on or above the line from a to `point`
+    const auto is_above = [&](Point a, Point b) {  // whether b is on or above the line from a to `point`
       return (b.second - a.second) * static_cast<double>(point.first - a.first) >=
              (point.second - a.second) * static_cast<double>(b.first - a.first);
     };
@@ -112,7 +112,8 @@ std::vector<Point> hull_of(std::vector<Point> points) {
   return hull;
 }
 
-// A block of seven ops behind one of none: some make two memories, some write in place, some draw or talk.
+// A block of seven ops after an op outside of blocks. Some ops make two memories, write in place, draw random numbers
+// or communicate.
 ProgramFacts random_block(std::mt19937& random) {
   const auto draw = [&](int most) { return std::uniform_int_distribution<int>(0, most)(random); };
   Builder builder;
@@ -144,7 +145,7 @@ ProgramFacts random_block(std::mt19937& random) {
       ++i;
     }
   }
-  if (draw(2) == 0) {  // something leaves
+  if (draw(2) == 0) {  // a value leaves the block
     builder.block = -1;
     builder.after = true;
     builder.op("aten::mse_loss", {any()});
@@ -153,7 +154,7 @@ ProgramFacts random_block(std::mt19937& random) {
   return builder.facts;
 }
 
-// "12:0 7:2.5"
+// Prints points as "12:0 7:2.5 ".
 std::string text(const std::vector<Point>& points) {
   std::ostringstream out;
   for (const auto& [bytes, ms] : points) out << bytes << ":" << ms << " ";
@@ -167,7 +168,7 @@ std::vector<Point> swept(const ProgramFacts& facts, const MemoryGraph& graph, co
   return points;
 }
 
-// Ops of a block that the sets make again, a line a set: "0 11 ".
+// Returns the ops of a block that the sets recompute, one line per set, such as "0 11 ".
 std::string recomputed(const BlockGraph& block, const MemoryGraph& graph) {
   std::string lines;
   for (const RecomputeSet& set : recompute_sets(block)) {
@@ -189,7 +190,7 @@ std::string recomputed(const Builder& builder) {
 
 }  // namespace
 
-TEST_CASE("on random blocks the sets are the corners of the lower hull of all labelings") {
+TEST_CASE("the sets of random blocks are the corners of the lower hull of all labelings") {
   std::mt19937 random(5);
   size_t corners = 0;
   for (int i = 0; i < 400; ++i) {
@@ -205,7 +206,7 @@ TEST_CASE("on random blocks the sets are the corners of the lower hull of all la
   CHECK(corners > 800);  // blocks with a choice
 }
 
-TEST_CASE("of a decoder's block norms, silu and product are made again first, then small projections, then all") {
+TEST_CASE("a decoder block recomputes norms and silu and product first and then projections and then all") {
   const ProgramFacts facts = decoder(3);
   CHECK(recomputed(facts, costs_of(facts, decoder_ms(facts))) ==
         "\n"
@@ -219,7 +220,7 @@ TEST_CASE("of a decoder's block norms, silu and product are made again first, th
         "1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 \n");
 }
 
-TEST_CASE("a root that nothing else keeps is charged, shared by the blocks that start from it") {
+TEST_CASE("a root that is kept only for recomputation is charged to all blocks that use it") {
   const auto program = [](int64_t root, int blocks) {
     Builder builder;
     const int in = builder.op("aten::embedding", {builder.input()});
@@ -236,7 +237,7 @@ TEST_CASE("a root that nothing else keeps is charged, shared by the blocks that 
   CHECK(program(9, 2) == "\n1 \n");
 }
 
-TEST_CASE("what writes outside of the step is not run again") {
+TEST_CASE("an op that writes outside of the step is not recomputed") {
   Builder builder;
   builder.facts.blocks = {{"a"}};
   builder.block = 0;

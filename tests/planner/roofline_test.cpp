@@ -1,5 +1,5 @@
-// What bounds an op, on numbers that can be followed by hand: one machine multiplies 1e8 a ms and moves 1e6 bytes, the
-// other twice as many and 0.8e6.
+// The roofline of an op, on numbers that can be checked by hand. One machine computes 1e8 flops and transfers 1e6 bytes
+// per ms, the other 2e8 and 0.8e6.
 #include "core/plan/planner/roofline.h"
 
 #include <doctest/doctest.h>
@@ -57,7 +57,7 @@ struct Program {
 
 }  // namespace
 
-TEST_CASE("an op that multiplies nothing takes what it moves, and a view nothing") {
+TEST_CASE("an op without flops is bound by the bytes it moves and a view takes no time") {
   Program program;
   const int x = program.value(1'000'000);
   program.run("aten::silu", 0, {x}, 1'000'000);
@@ -70,7 +70,7 @@ TEST_CASE("an op that multiplies nothing takes what it moves, and a view nothing
   CHECK(roofline.arithmetic_ratio(0) == doctest::Approx(0.25));  // by float32
 }
 
-TEST_CASE("a matmul takes what it multiplies or what it moves, the parameter included, whichever is longer there") {
+TEST_CASE("a matmul is bound by its flops or by its bytes with the parameter") {
   Program program;
   const int x = program.value(1'000'000);  // 1000 by 500, the parameter 500 by 500
   program.run("aten::linear", 5e8, {x}, 1'000'000);
@@ -81,7 +81,7 @@ TEST_CASE("a matmul takes what it multiplies or what it moves, the parameter inc
   CHECK(roofline.bound_by_arithmetic(0));
 }
 
-TEST_CASE("both factors that are values are moved once, and what is private is no output") {
+TEST_CASE("both factors of a matmul are read once and a private value is no output") {
   Program program;
   const int a = program.value(1'000'000), b = program.value(500'000);
   StepCosts::Run& run = program.run("aten::matmul", 1e6, {a, b}, 1'000'000);
@@ -91,11 +91,11 @@ TEST_CASE("both factors that are values are moved once, and what is private is n
   run.makes.push_back(program.value(500'000, 0, kPrivateSave));  // the parameter, cast
   program.facts.ops[0].flops = 5e8;
   CHECK(program.roofline().forward(0).to_ms == doctest::Approx(3e6 / 0.8e6));
-  program.facts.parameters = 100'000;  // it cannot be more than there are
+  program.facts.parameters = 100'000;  // the model has no more parameters
   CHECK(program.roofline().forward(0).to_ms == doctest::Approx(2.7e6 / 0.8e6));
 }
 
-TEST_CASE("float32 convolutions are rounded, matmuls are not, and where no dtype is told the usual one holds") {
+TEST_CASE("float32 convolutions use tf32 and matmuls do not and a missing dtype is the usual one") {
   Program program;
   const int x = program.value(1000);
   program.run("aten::conv2d", 1e9, {x}, 1000, "float32");
@@ -108,7 +108,7 @@ TEST_CASE("float32 convolutions are rounded, matmuls are not, and where no dtype
   CHECK(roofline.arithmetic_ratio(2) == doctest::Approx(0.5));
 }
 
-TEST_CASE("an op that runs twice has half of its flops each time, and flops that make no sense are not known") {
+TEST_CASE("an op that runs twice has half of its flops each time and invalid flops are unknown") {
   Program program;
   const int x = program.value(1000);
   program.run("aten::linear", 1e9, {x}, 1000);
@@ -121,7 +121,7 @@ TEST_CASE("an op that runs twice has half of its flops each time, and flops that
   CHECK((roofline.unknown(1) && !roofline.unknown(0)));
 }
 
-TEST_CASE("a backward is twice the forward, with that of the ops before it that saved nothing") {
+TEST_CASE("a backward takes twice its forward and includes earlier ops that saved nothing") {
   Program program;
   const int x = program.value(1'000'000);
   program.run("aten::add", 0, {x}, 1'000'000);
@@ -133,7 +133,7 @@ TEST_CASE("a backward is twice the forward, with that of the ops before it that 
   CHECK(roofline.backward(2).from_ms == doctest::Approx(2 * 2));
 }
 
-TEST_CASE("a dtype that a machine has no rate of is the person's to know") {
+TEST_CASE("a dtype without a rate in the machine profile is a usage error") {
   Program program;
   program.run("aten::linear", 1e9, {program.value(1000)}, 1000, "float16");
   CHECK_THROWS_WITH_AS(program.roofline(),

@@ -1,4 +1,5 @@
-// Blocks as CUDACachingAllocator.cpp has them, against numbers by hand and against a plain search through all pieces.
+// Blocks as in CUDACachingAllocator.cpp, compared with numbers computed by hand and with a plain search through all
+// pieces.
 #include "core/plan/planner/simulated_caching_allocator.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kGrain = 512;
 
-// Segments as lists of pieces, looked through one by one.
+// Segments as lists of pieces, searched one by one.
 class PlainCache {
  public:
   int64_t take(int64_t bytes, int owner) {
@@ -70,7 +71,7 @@ class PlainCache {
 
 }  // namespace
 
-TEST_CASE("what finds no block takes a segment, which is cut where more than 1 MiB would be left") {
+TEST_CASE("a request without a free block gets a new segment that is split if over 1 MiB is left") {
   const auto held = [](int64_t bytes) { return SimulatedCachingAllocator(kGrain).take(bytes).bytes; };
   CHECK(held(49 * kMiB) == 50 * kMiB);
   CHECK(held(49 * kMiB + 1) == 50 * kMiB);
@@ -78,25 +79,25 @@ TEST_CASE("what finds no block takes a segment, which is cut where more than 1 M
   CHECK(held(49 * kMiB - 512) == 49 * kMiB - 512);
   CHECK(held(48 * kMiB) == 48 * kMiB);
   CHECK(held(9 * kMiB) == 9 * kMiB);
-  CHECK(held(10 * kMiB - 512) == 10 * kMiB - 512);  // of 20
+  CHECK(held(10 * kMiB - 512) == 10 * kMiB - 512);  // split from 20
   CHECK(held(11 * kMiB) == 12 * kMiB);
   CHECK(held(100) == 512);
   CHECK(held(0) == 0);
   CHECK(SimulatedCachingAllocator(1).take(49 * kMiB).bytes == 49 * kMiB);
 }
 
-TEST_CASE("a size gets the smallest free block that is large enough, whole where little would be left") {
+TEST_CASE("a request gets the smallest free block that fits and gets it whole if little is left") {
   SimulatedCachingAllocator cache(kGrain);
   const auto large = cache.take(196 * kMiB), own = cache.take(49 * kMiB);
   cache.deallocate(large);
   cache.deallocate(own);
   CHECK(cache.take(49 * kMiB).bytes == 50 * kMiB);
-  CHECK(cache.take(49 * kMiB).bytes == 49 * kMiB);  // of the 196
+  CHECK(cache.take(49 * kMiB).bytes == 49 * kMiB);  // split from the 196
   CHECK(cache.take(147 * kMiB - 512).bytes == 147 * kMiB);
   CHECK(cache.reserved_bytes() == 246 * kMiB);
 }
 
-TEST_CASE("neighbours that are free become one block, segments do not") {
+TEST_CASE("adjacent free blocks are merged but segments are not") {
   SimulatedCachingAllocator cache(kGrain);
   const auto first = cache.take(6 * kMiB), second = cache.take(6 * kMiB), third = cache.take(6 * kMiB);
   cache.deallocate(first);
@@ -112,7 +113,7 @@ TEST_CASE("neighbours that are free become one block, segments do not") {
   CHECK(cache.reserved_bytes() == 80 * kMiB);
 }
 
-TEST_CASE("what is taken for a moment leaves a segment, once") {
+TEST_CASE("temporary memory leaves one segment that later requests reuse") {
   SimulatedCachingAllocator cache(kGrain);
   cache.pass(100 * kMiB);
   cache.pass(30 * kMiB);
@@ -125,7 +126,7 @@ TEST_CASE("what is taken for a moment leaves a segment, once") {
   CHECK(none.reserved_bytes() == 0);
 }
 
-TEST_CASE("whatever is taken and given back, blocks are those of a plain search") {
+TEST_CASE("random allocations and frees give the same blocks as a plain search") {
   std::mt19937 random(7);
   for (int round = 0; round < 20; ++round) {
     SimulatedCachingAllocator cache(kGrain);

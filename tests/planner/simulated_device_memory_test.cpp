@@ -1,8 +1,8 @@
-// A step's memory where the allocator keeps what was given back, in MiB that can be followed by hand.
+// The memory of a step with a caching allocator, in MiB that can be checked by hand.
 //
 //   v0 = op0()   v1 = op1(v0)   v2 = op2(v1)   loss = op3(v2)
 //
-// Each op saves what it reads. Beside it are 1000.
+// Each op saves what it reads. Unmodelled memory is 1000.
 #include "core/plan/planner/simulated_device_memory.h"
 
 #include <doctest/doctest.h>
@@ -37,11 +37,12 @@ plan::ProgramFacts facts() {
 // MiB of v0, v1 and v2.
 using Sizes = std::vector<int64_t>;
 
-// `holds`: of the allocator's blocks for `asks`; `more`: when backward has got v2.
+// `asks`: requested sizes. `holds`: sizes of the allocator's blocks for them. `more`: peak above the held bytes when
+// backward unpacks v2.
 StepCosts recorded(const Sizes& asks, const Sizes& holds, int64_t more, bool drops_v0 = false) {
   StepCosts costs;
   costs.grain_bytes = kGrain;
-  const auto live = [&](int values) {  // v0 is there until op1 has read it
+  const auto live = [&](int values) {  // v0 is live until op1 has read it
     int64_t mibs = 1000;
     for (int i = drops_v0 && values > 1 ? 1 : 0; i < values; ++i) mibs += holds[i];
     return mibs * kMiB;
@@ -76,7 +77,7 @@ plan::Plan without_v0() {
 
 }  // namespace
 
-TEST_CASE("a block is as large as what the allocator had for it") {
+TEST_CASE("a value takes the size of the block that the allocator had for it") {
   SimulatedCachingAllocator cache(kGrain);
   {
     SimulatedDeviceMemory memory({196 * kMiB, 49 * kMiB}, cache);
@@ -97,14 +98,14 @@ TEST_CASE("a block is as large as what the allocator had for it") {
     CHECK(memory.held_bytes() == 0);
   }
   CHECK(cache.reserved_bytes() == 246 * kMiB);
-  SimulatedDeviceMemory next({49 * kMiB, 49 * kMiB}, cache);  // what the step before held went back
+  SimulatedDeviceMemory next({49 * kMiB, 49 * kMiB}, cache);  // the previous step has freed its blocks
   next.take(0);
   CHECK(next.held_bytes() == 50 * kMiB);
   next.take(1);
   CHECK(next.held_bytes() == 99 * kMiB);
 }
 
-TEST_CASE("what comes beside the values takes blocks from them, and gives them back") {
+TEST_CASE("unmodelled memory takes blocks from the cache and returns them") {
   SimulatedCachingAllocator cache(kGrain);
   SimulatedDeviceMemory memory({196 * kMiB, 49 * kMiB, 49 * kMiB}, cache);
   memory.begin(1000 * kMiB);
@@ -113,27 +114,27 @@ TEST_CASE("what comes beside the values takes blocks from them, and gives them b
   CHECK(cache.reserved_bytes() == 196 * kMiB);
   memory.take(1);
   CHECK(memory.held_bytes() == 50 * kMiB);
-  memory.set_unmodelled(1090 * kMiB);  // part of it goes
+  memory.set_unmodelled(1090 * kMiB);  // part of it is freed
   memory.take(2);
   CHECK(memory.held_bytes() == 99 * kMiB);
-  memory.drop(memory.make(140 * kMiB));  // the rest of it is there
+  memory.drop(memory.make(140 * kMiB));  // the rest of it is still allocated
   CHECK(cache.reserved_bytes() == (246 + 140) * kMiB);
   memory.set_unmodelled(1000 * kMiB);
   memory.drop(2);
   memory.make(196 * kMiB);
   CHECK(cache.reserved_bytes() == (246 + 140) * kMiB);
-  memory.set_unmodelled(900 * kMiB);  // more than came goes
+  memory.set_unmodelled(900 * kMiB);  // more is freed than was added
   CHECK(memory.allocated() == (900 + 50 + 196) * kMiB);
 }
 
-TEST_CASE("a plan that lets a large value go has smaller blocks for others") {
+TEST_CASE("a plan that drops a large value gives other values smaller blocks") {
   const StepCosts costs = recorded({196, 49, 49}, {196, 50, 50}, 500);  // v1 and v2 have a segment each
   const planner::StepPredictor model(facts(), costs);
   CHECK(model.predict({}).peak_bytes == 1796 * kMiB);
-  CHECK(model.predict(without_v0()).peak_bytes == (1000 + 50 + 49 + 500) * kMiB);  // v2 is cut from v0's
+  CHECK(model.predict(without_v0()).peak_bytes == (1000 + 50 + 49 + 500) * kMiB);  // v2 is split from v0's
 }
 
-TEST_CASE("values are cut from what an op took while it ran") {
+TEST_CASE("values are split from the work space of an op") {
   StepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
   costs.runs[0].own_bytes += 300 * kMiB;
   const planner::StepPredictor model(facts(), costs);
@@ -141,10 +142,10 @@ TEST_CASE("values are cut from what an op took while it ran") {
   CHECK(model.predict(without_v0()).peak_bytes == (1000 + 49 + 49 + 500) * kMiB);
 }
 
-TEST_CASE("an op that is run again takes what it takes while it runs") {
+TEST_CASE("a recomputed op takes its work space again") {
   StepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 0);
   costs.runs[0].own_bytes += 300 * kMiB;
-  for (size_t i = 2; i < costs.moments.size(); ++i) {  // gradients, which lie in the 300
+  for (size_t i = 2; i < costs.moments.size(); ++i) {  // gradients, which use the 300
     costs.moments[i].before_bytes += 200 * kMiB;
     costs.moments[i].peak_bytes += 200 * kMiB;
   }
@@ -156,15 +157,15 @@ TEST_CASE("an op that is run again takes what it takes while it runs") {
   CHECK(cache.reserved_bytes() == (196 + 300 + 300) * kMiB);
 }
 
-// The first step has v1 and v2 in one segment of 20, and takes 10 more than they leave; from then on v1 lies in those.
-TEST_CASE("blocks are where the steps before left them") {
+// In the first step v1 and v2 share a segment of 20, and 10 more need a new one. From then on v1 is in that one.
+TEST_CASE("blocks stay in the segments in which earlier steps left them") {
   const StepCosts costs = recorded({12, 9, 11}, {12, 10, 11}, 10);
   const planner::StepPredictor model(facts(), costs);
   CHECK(model.predict({}).peak_bytes == (1033 + 10) * kMiB);
-  CHECK(model.predict(without_v0()).peak_bytes == (1000 + 9 + 11 + 10) * kMiB);  // v0 leaves the 10
+  CHECK(model.predict(without_v0()).peak_bytes == (1000 + 9 + 11 + 10) * kMiB);  // v0 leaves room for the 10
 }
 
-TEST_CASE("of a step that made values again the blocks are known that it would have kept") {
+TEST_CASE("the blocks of a step with recomputation are converted to those without it") {
   StepCosts costs = recorded({12, 9, 11}, {12, 9, 11}, 10, true);
   costs.plan = without_v0();
   const StepCosts kept = planner::costs_without_recompute(facts(), costs);
@@ -173,7 +174,7 @@ TEST_CASE("of a step that made values again the blocks are known that it would h
   CHECK(kept.after_peak_bytes == 1000 * kMiB);
 }
 
-TEST_CASE("a device without such an allocator has blocks as asked") {
+TEST_CASE("a device without a caching allocator has blocks of the requested size") {
   StepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
   costs.grain_bytes = 1;
   CHECK(planner::StepPredictor(facts(), costs).predict(without_v0()).peak_bytes == (1000 + 98 + 500) * kMiB);

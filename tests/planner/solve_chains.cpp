@@ -1,7 +1,7 @@
-// memtune-solve-chains: a line of JSON in, a line out. {"blocks", "options", "jitter", "share", "host", "seed"} makes a
-// chain (made_up_chains.h; jitter null: random) whose budget is that share of one for everything (random: so much more
-// than the least), with host memory for that share of all that can move (0: no limit). Back come the chain and what the
-// solver says of it; with "choice", what that choice costs.
+// memtune-solve-chains: reads one JSON object per line and prints one per line. {"blocks", "options", "jitter",
+// "share", "host", "seed"} makes a chain (made_up_chains.h; jitter null: random). The budget is "share" of one that
+// keeps everything; a random chain gets it on top of the least budget. Host memory is "host" of all bytes that can be
+// offloaded (0: no limit). The output has the chain and the solver's answer; with "choice", the cost of that choice.
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -1,9 +1,9 @@
-// Steps on paper, on numbers that can be followed by hand.
+// Simulated steps, on numbers that can be checked by hand.
 //
 //   v0 = op0()   v1 = op1(v0)   v2 = op2(v1)   v3 = op3(v2), 100 bytes each; loss = op4(v3)
 //
-// Each op saves what it reads; 20 bytes more while an op runs forward, 50 while it runs backward. Beside it are 1000.
-// Forward takes 1 ms an op, backward 2; op0 and op1 are a block, op2 and op3 too.
+// Each op saves what it reads. Its work space is 20 bytes in forward and 50 in backward. Unmodelled memory is 1000. An
+// op takes 1 ms in forward and 2 in backward. op0 and op1 are a block, op2 and op3 too.
 #include "core/plan/planner/step_predictor.h"
 
 #include <doctest/doctest.h>
@@ -66,10 +66,10 @@ Step ops() {
   return step;
 }
 
-// `saved`: the values that are; `own_bytes` that op2 saves for itself, the cast of `cast_of`.
+// `saved`: the saved values. `own_bytes`: what op2 saves for itself, the cast of `cast_of`.
 Step chain(const std::set<int>& saved = {0, 1, 2, 3}, int64_t own_bytes = 0, int cast_of = StepCosts::kNoCast) {
   Step step = ops();
-  const auto live = [&](int run) {  // when it begins
+  const auto live = [&](int run) {  // when it starts
     int64_t bytes = 1000 + (run > 2 ? own_bytes : 0);
     for (int value = 0; value < run; ++value)
       if (saved.contains(value) || value == run - 1) bytes += 100;
@@ -117,14 +117,14 @@ plan::Plan own_of_op2(TensorPlacement place) {
 
 }  // namespace
 
-TEST_CASE("an op that asks for a size or a type is not made again, whatever its plan says") {
+TEST_CASE("an op that reads a size or a type is never recomputed") {
   Step step = chain();
   CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).recomputed_ops == 1);
   step.facts.ops[2].op_class = plan::OpClass::host;
   CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).recomputed_ops == 0);
 }
 
-TEST_CASE("a step that keeps everything is the recorded one") {
+TEST_CASE("a simulated step that keeps everything equals the recorded one") {
   const StepPrediction step = chain().predict({});
   CHECK(step.peak_bytes == 1450);
   CHECK(step.step_ms == 13);
@@ -132,31 +132,31 @@ TEST_CASE("a step that keeps everything is the recorded one") {
   CHECK(step.out_bytes == 0);
 }
 
-TEST_CASE("a dropped value is made again from what is kept, and takes its op's time and memory") {
+TEST_CASE("a dropped value is recomputed from kept ones and takes its op's time and memory") {
   const StepPrediction step = chain().predict(placed({{1, TensorPlacement::recompute}}));
   CHECK(step.recomputed_ops == 1);
   CHECK(step.recomputed_bytes == 100);
   CHECK(step.recompute_ms == 1);
   CHECK(step.step_ms == 14);
-  CHECK(step.peak_bytes == 1350);  // v0, v2, v3 under the backward of op4
+  CHECK(step.peak_bytes == 1350);  // v0, v2, v3 in op4's backward
 }
 
-TEST_CASE("a chain of dropped values is made again once, each from the one before it") {
+TEST_CASE("a chain of dropped values is recomputed once and each from the one before it") {
   const StepPrediction step =
       chain().predict(placed({{1, TensorPlacement::recompute}, {2, TensorPlacement::recompute}}));
   CHECK(step.recomputed_ops == 2);
   CHECK(step.recomputed_bytes == 200);
   CHECK(step.step_ms == 15);
-  CHECK(step.peak_bytes == 1350);  // v0, v1, v2 under the backward of op3
+  CHECK(step.peak_bytes == 1350);  // v0, v1, v2 in op3's backward
 }
 
-TEST_CASE("what a dropped value is made from is held until then, though nothing else would want it") {
+TEST_CASE("the inputs of a dropped value are kept until it is recomputed") {
   const StepPrediction step = chain({1, 2, 3}).predict(placed({{1, TensorPlacement::recompute}}));
   CHECK(step.recomputed_ops == 1);
-  CHECK(step.peak_bytes == 1350);  // v0, v2, v3 under the backward of op4: nothing is gained
+  CHECK(step.peak_bytes == 1350);  // v0, v2, v3 in op4's backward: nothing is gained
 }
 
-TEST_CASE("every pass of a step runs again, moves and waits") {
+TEST_CASE("every micro-batch of a step recomputes and offloads and waits") {
   Step step = chain();
   step.costs.passes = 2;
   step.costs.step_ms = 26;
@@ -165,33 +165,33 @@ TEST_CASE("every pass of a step runs again, moves and waits") {
   CHECK(step.predict(placed({{1, TensorPlacement::host}})).out_bytes == 200);
 }
 
-TEST_CASE("recorded times are taken in proportion to the step that was measured") {
+TEST_CASE("recorded times are scaled to the measured step time") {
   Step step = chain();
   step.costs.step_ms = 6.5;
   CHECK(step.predict(placed({{1, TensorPlacement::recompute}})).step_ms == 7);
 }
 
-TEST_CASE("a value that moves leaves when it is saved and is back when it is asked for") {
+TEST_CASE("an offloaded value is copied out when it is saved and is back when it is unpacked") {
   const StepPrediction step = chain().predict(placed({{1, TensorPlacement::host}}));
   CHECK(step.out_bytes == 100);
   CHECK(step.in_bytes == 100);
   CHECK(step.host_peak_bytes == 4096);
   CHECK(step.recomputed_ops == 0);
-  CHECK(step.peak_bytes == 1420);  // v1 lies there under op3 still: the host, far ahead, sees no copy ended
-  CHECK(step.step_ms == 13);       // of a link whose speed is not known
+  CHECK(step.peak_bytes == 1420);  // v1 is still resident in op3: the host runs ahead and sees no copy ended
+  CHECK(step.step_ms == 13);       // the PCIe bandwidth is not known
 }
 
-TEST_CASE("compute waits for copies that the peak leaves no room for") {
+TEST_CASE("compute waits for copies if the peak leaves no room for them") {
   Step step = chain();
   step.costs.out_gb_per_s = step.costs.in_gb_per_s = 2e-5;  // 5 ms
   const StepPrediction moved = step.predict(placed({{1, TensorPlacement::host}}));
-  // Out from 2 on to 7, the forward's end at 5; back from the unpack of v2 at 9 on to 14, wanted at 11.
+  // Copied out from 2 to 7 ms, while forward ends at 5. Reloaded from v2's unpack at 9 to 14 ms, needed at 11.
   CHECK(moved.wait_ms == doctest::Approx(5));
   CHECK(moved.step_ms == doctest::Approx(18));
   CHECK(moved.peak_bytes == 1420);
 }
 
-TEST_CASE("what host memory has no room for waits on the disk, the oldest first, and is read back") {
+TEST_CASE("values beyond host memory are written to disk from the oldest on and read back") {
   const plan::Plan plan = placed({{0, TensorPlacement::disk}, {1, TensorPlacement::disk}, {2, TensorPlacement::disk}});
   Step step = chain();
   const StepPrediction roomy = StepPredictor(step.facts, step.costs).predict(plan, {3 * 4096, true});
@@ -204,11 +204,11 @@ TEST_CASE("what host memory has no room for waits on the disk, the oldest first,
   CHECK(tight.disk_peak_bytes == 100);
   CHECK(tight.out_bytes == 300);
   const StepPrediction none = StepPredictor(step.facts, step.costs).predict(plan, {2 * 4096, false});
-  CHECK(none.host_peak_bytes > 2 * 4096);  // there is no room: it cannot be run
+  CHECK(none.host_peak_bytes > 2 * 4096);  // no room: it cannot run
   CHECK(none.disk_write_bytes == 0);
 }
 
-TEST_CASE("the host waits for the disk, and compute where it has caught up") {
+TEST_CASE("the host waits for the disk and compute waits once it has caught up") {
   const plan::Plan plan = placed({{0, TensorPlacement::disk}, {1, TensorPlacement::disk}, {2, TensorPlacement::disk}});
   Step step = chain();
   for (StepCosts::Run& run : step.costs.runs) run.host_ms = run.ms;
@@ -216,20 +216,20 @@ TEST_CASE("the host waits for the disk, and compute where it has caught up") {
   const auto predict = [&] { return StepPredictor(step.facts, step.costs).predict(plan, {4096, true}); };
   CHECK(predict().wait_ms == 0);
   step.costs.disk_write_gb_per_s = 5e-5;  // 2 ms for a value
-  // v1 leaves at 2 and finds room when v0 is written, at 4; v2, at 5, when v1 is, at 7.
+  // v1 is offloaded at 2 and has room at 4, when v0 is written. v2 is offloaded at 5 and has room at 7, when v1 is.
   CHECK(predict().wait_ms == doctest::Approx(4));
   step.costs.disk_read_gb_per_s = 2e-5;
   CHECK(predict().wait_ms > 4);
 }
 
-TEST_CASE("values smaller than what moves stay") {
+TEST_CASE("values smaller than min_bytes are not offloaded") {
   plan::Plan plan = placed({{1, TensorPlacement::host}});
   plan.transfer.min_bytes = 101;
   CHECK(chain().predict(plan).out_bytes == 0);
   CHECK(chain().predict(plan).peak_bytes == 1450);
 }
 
-TEST_CASE("what an op saved for itself is captured when it runs again, or moves") {
+TEST_CASE("a private value of an op is recomputed with the op or offloaded") {
   const Step step = chain({0, 1, 2, 3}, 200);
   CHECK(step.predict({}).peak_bytes == 1650);
   const StepPrediction again = step.predict(own_of_op2(TensorPlacement::recompute));
@@ -242,14 +242,14 @@ TEST_CASE("what an op saved for itself is captured when it runs again, or moves"
   CHECK(step.predict(larger).recomputed_ops == 0);
 }
 
-TEST_CASE("a cast that an op saved is cast again, without the op") {
+TEST_CASE("a cast that an op saved is recomputed without the op") {
   const StepPrediction step = chain({0, 1, 2, 3}, 200, 1).predict(own_of_op2(TensorPlacement::recompute));
   CHECK(step.recomputed_ops == 1);
   CHECK(step.recomputed_bytes == 200);
   CHECK(step.recompute_ms < 1.5);
 }
 
-TEST_CASE("a cast parameter is cast again, but does not move, and autocast keeps it for the forward") {
+TEST_CASE("a cast parameter is recomputed but not offloaded and autocast keeps it in forward") {
   const Step step = chain({0, 1, 2, 3}, 200, StepCosts::kCastOfOther);
   CHECK(step.predict(own_of_op2(TensorPlacement::host)).out_bytes == 0);
   const StepPrediction again = step.predict(own_of_op2(TensorPlacement::recompute));
@@ -257,8 +257,8 @@ TEST_CASE("a cast parameter is cast again, but does not move, and autocast keeps
   CHECK(again.peak_bytes == 1620);  // all of the forward, op4 included
 }
 
-// op2 writes into v1's memory, and saves what is there then.
-TEST_CASE("what is made again in place starts from a copy of what was overwritten") {
+// op2 writes into v1's memory and saves the result.
+TEST_CASE("an in-place op is recomputed from a copy of the value that it overwrote") {
   Step step = ops();
   step.costs.runs[2].writes = {1};
   step.costs.runs[2].own_bytes = 20;
@@ -277,7 +277,7 @@ TEST_CASE("what is made again in place starts from a copy of what was overwritte
   CHECK(both.peak_bytes == 1320);  // v0, v1, its copy and what op2 takes
 }
 
-TEST_CASE("an op that writes into what is not the step's cannot be run again") {
+TEST_CASE("the simulator does not recompute an op that writes outside of the step") {
   Step step = chain();
   step.costs.runs[1].writes_outside = true;
   const StepPrediction kept = step.predict(placed({{1, TensorPlacement::recompute}}));
@@ -285,7 +285,7 @@ TEST_CASE("an op that writes into what is not the step's cannot be run again") {
   CHECK(kept.peak_bytes == 1450);
 }
 
-TEST_CASE("nested, what lies within another block is made in passing, and once more when backward is there") {
+TEST_CASE("nested checkpoints recompute an inner block on the way and again in its own backward") {
   plan::Plan plan = placed({{0, TensorPlacement::recompute},
                             {1, TensorPlacement::recompute},
                             {2, TensorPlacement::recompute},

@@ -1,5 +1,5 @@
-// No plan, however strange, takes less than what is proven of the memory that it needs; and what is proven is not far
-// below what the planner finds.
+// No plan is predicted faster than the lower bound for its memory, and the bound is not far below what the planner
+// finds.
 #include "core/plan/planner/step_time_lower_bound.h"
 
 #include <doctest/doctest.h>
@@ -19,9 +19,9 @@ using namespace memtune::test;
 
 namespace {
 
-// Its ops take random times, its backward asks for some before it lets others go.
+// A decoder with random op times. Its backward unpacks some tensors before it frees others.
 struct Decoder {
-  // Its values, of 16 MiB to 512, are so much smaller.
+  // `smaller` divides the sizes of its values, which are 16 to 512 MiB.
   Decoder(int blocks, double gb_per_s, std::mt19937& random, int smaller = 1) : facts(decoder(blocks)) {
     for (OpFacts& op : facts.ops)
       for (int64_t& bytes : op.output_bytes) bytes /= smaller;
@@ -70,7 +70,7 @@ void check(const StepPredictor& model, const StepTimeLowerBound& bound, const pl
 
 }  // namespace
 
-TEST_CASE("no plan takes less than the bound of what it needs") {
+TEST_CASE("no plan is predicted faster than the lower bound for its memory") {
   std::mt19937 random(7);
   for (const double gb_per_s : {0.0, 2.0, 20.0, 200.0}) {
     Decoder decoder(3, gb_per_s, random, gb_per_s == 2.0 ? 48 : 1);
@@ -89,7 +89,7 @@ TEST_CASE("no plan takes less than the bound of what it needs") {
   }
 }
 
-TEST_CASE("the bound is what a step takes where nothing has to be freed, and is none where nothing can be") {
+TEST_CASE("the bound equals the step if nothing has to be freed and is absent if nothing can be") {
   std::mt19937 random(1);
   const Decoder decoder(2, 20, random);
   const StepPredictor model(decoder.facts, decoder.costs);
@@ -98,7 +98,7 @@ TEST_CASE("the bound is what a step takes where nothing has to be freed, and is 
   CHECK_FALSE(bound.least_ms(decoder.costs.start_bytes, 0));
 }
 
-TEST_CASE("a sum of the two sums before it, and so on, is priced at once") {
+TEST_CASE("the bound is computed quickly if each sum adds the two sums before it") {
   Builder builder;
   int before = builder.op("aten::linear", {builder.input()});
   int last = builder.measured(64 * kMiB, false, kMiB);
@@ -115,7 +115,7 @@ TEST_CASE("a sum of the two sums before it, and so on, is priced at once") {
   for (int i = 0; i < 20; ++i) check(model, bound, random_plan(builder.facts, random));
 }
 
-TEST_CASE("a file that tells of less memory than its values take has a bound too") {
+TEST_CASE("costs with less memory than their values take have a bound too") {
   std::mt19937 random(2);
   Decoder decoder(2, 20, random);
   for (auto& run : decoder.costs.runs) run.before_bytes = run.own_bytes = 0;
@@ -125,7 +125,7 @@ TEST_CASE("a file that tells of less memory than its values take has a bound too
   CHECK(bound.least_ms(INT64_MAX, 0).value() == doctest::Approx(decoder.costs.step_ms));
 }
 
-TEST_CASE("plans that the planner finds are near the bound, and less budget never lowers it") {
+TEST_CASE("planned steps are near the bound and a smaller budget never lowers it") {
   for (const double gb_per_s : {5.0, 25.0}) {
     const auto facts = decoder(12);
     auto costs = step_of(facts, decoder_ms(facts));

@@ -1,12 +1,13 @@
-"""Presets beside the engines that they stand for: the same tensors have to leave, in the same order, and to come back.
+"""Compares presets with the engines that they emulate. The same tensors must be offloaded in the same order, and
+reloaded.
 
     check_engines.py MEMTUNE [PACKAGE...]      without a name: all
 
-The engines are those of the trainers' packages, unchanged (bench/peers.py), on the bench's tiny decoder. They ask for
-an accelerator, so streams, events and pinned memory are stood in for: what is seen is which tensors are copied, not
-when. transformers' is PyTorch's save_on_cpu around its checkpoints. axolotl's hidden_states asks for the tensors'
-device itself and moves nothing here. The engines of a package that is not there, or in another version than was read,
-are skipped: the exit code is then 77.
+The engines are those of the trainers' packages, unchanged (bench/peers.py), on the benchmark's tiny decoder. They need
+an accelerator, so stubs replace streams, events and pinned memory. The check sees which tensors are copied, not when.
+The engine of transformers is PyTorch's save_on_cpu around its checkpoints. axolotl's hidden_states checks the device of
+the tensors and offloads nothing here. Engines of missing packages or other versions are skipped. The exit code is then
+77.
 """
 
 import contextlib
@@ -21,7 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "bench"))
 CACHE = os.environ.get("MEMTUNE_CACHE") or os.environ.get("XDG_CACHE_HOME", os.path.expanduser("~/.cache")) + "/memtune"
-sys.path.extend(sorted(glob.glob(f"{CACHE}/trainers/*/lib/python*/site-packages")))  # for their files, behind our own
+sys.path.extend(sorted(glob.glob(f"{CACHE}/trainers/*/lib/python*/site-packages")))  # for their files, after our own
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -45,7 +46,7 @@ ENGINES = {
 
 
 class Stream:
-    """Everything on it has happened already."""
+    """A stub. All its work has already ended."""
 
     def wait_stream(self, other):
         pass
@@ -61,7 +62,7 @@ class Stream:
 
 
 class Alive(TorchDispatchMode):
-    """Keeps all that a forward makes, so that no address comes back: TRL's engine knows tensors by address."""
+    """Keeps all results of a forward, so that no address is reused. TRL's engine identifies tensors by address."""
 
     def __init__(self):
         super().__init__()
@@ -74,7 +75,7 @@ class Alive(TorchDispatchMode):
 
 
 class Copies:
-    """The bytes that leave and come back, in order, through the CPU as a device."""
+    """Bytes of offloaded and reloaded tensors, in order, with the CPU as the device."""
 
     def __init__(self):
         self.out, self.back = [], []
@@ -141,7 +142,7 @@ def stand_in_for_cuda():
 
 
 def run_engine(apply) -> Copies:
-    """Of the second step."""
+    """Returns the copies of the second step."""
     model = build("tiny")
     x, y = make_batch(model, BATCH, LENGTH)
     for step in range(2):
@@ -162,7 +163,7 @@ def run_engine(apply) -> Copies:
 
 
 def run_memtune(memtune, folder, names) -> dict:
-    """By strategy, of one step."""
+    """Returns the copies of one step for each strategy."""
     strategies_flags = [word for name in names for word in ("--strategy", name)]
     subprocess.run([memtune, "sweep", "-q", "--model", f"{folder}/model.pt", "--inputs", f"{folder}/inputs.safetensors",
                     "--loss", "next_token", "--device", "cpu", "--steps", "1", "--warmup", "3", "--rounds", "1",

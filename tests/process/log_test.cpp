@@ -1,4 +1,4 @@
-// A model that prints in a loop must not fill a disk, and what a trial said last must still be there.
+// A model that prints in a loop must not fill the disk. The last lines of a trial must still be in the log.
 #include "core/measure/process/log.h"
 
 #include <doctest/doctest.h>
@@ -9,7 +9,7 @@
 using namespace memtune;
 using process::ProcessLog;
 
-TEST_CASE("a log is kept as it comes, with its last words") {
+TEST_CASE("a log is written as it arrives and has a tail") {
   const test::ScratchFolder folder;
   ProcessLog log(folder.path / "log.txt", system_files());
   log.add("loading\nsomething ");
@@ -20,7 +20,7 @@ TEST_CASE("a log is kept as it comes, with its last words") {
   CHECK(log.log_tail() == "its last words: loading | something is rotten");
 }
 
-TEST_CASE("of a flood the beginning and the end are kept, and how much is missing is said") {
+TEST_CASE("a huge log keeps its beginning and its end with the number of bytes left out") {
   const test::ScratchFolder folder;
   ProcessLog log(folder.path / "log.txt", system_files());
   const std::string line(1023, 'x');
@@ -38,7 +38,7 @@ TEST_CASE("of a flood the beginning and the end are kept, and how much is missin
   CHECK(left_out + static_cast<int64_t>(text.size() - note_bytes) == 100'000 * 1024 + 8);
 }
 
-TEST_CASE("a log without a file has last words too") {
+TEST_CASE("a log without a file has a tail too") {
   ProcessLog log("", system_files());
   CHECK(log.log_tail() == "it said nothing");
   log.add("no room\n");
@@ -46,7 +46,7 @@ TEST_CASE("a log without a file has last words too") {
   CHECK(log.log_tail() == "its last words: no room");
 }
 
-TEST_CASE("a line that says why there was no memory is among the last words whole and others keep begin and end") {
+TEST_CASE("an out-of-memory line is whole in the log tail and other lines keep begin and end") {
   ProcessLog log("", system_files());
   const std::string text = "torch.OutOfMemoryError: " + test::out_of_memory_text(20);
   log.add("loading\n" + text + "\nworker failed\nleaving with " + std::string(300, 'x') + " behind\n");
@@ -56,7 +56,7 @@ TEST_CASE("a line that says why there was no memory is among the last words whol
   CHECK(words.size() < text.size() + 200);
 }
 
-TEST_CASE("a log takes the name of a file that has another one, not its place") {
+TEST_CASE("a log replaces a hard link and does not write to its other name") {
   const test::ScratchFolder folder;
   write_file(folder.path / "mine", "precious");
   std::filesystem::create_hard_link(folder.path / "mine", folder.path / "log.txt");

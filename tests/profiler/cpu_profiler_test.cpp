@@ -1,4 +1,4 @@
-// Reports read overlap from these events: compute, waits and copies must be where they happened and nowhere else.
+// Reports compute overlap from these events. Compute, waits and copies must be where they happened and nowhere else.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -29,7 +29,7 @@ std::string track_of(const trace::Trace& trace, const trace::TraceEvent& event) 
 
 }  // namespace
 
-TEST_CASE("without copies a trace is one stretch of compute") {
+TEST_CASE("a trace without copies is one event of compute") {
   device::CpuDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   trace::Trace trace;
@@ -45,7 +45,7 @@ TEST_CASE("without copies a trace is one stretch of compute") {
   CHECK(trace.lost_records == 0);
 }
 
-TEST_CASE("a wait cuts compute in two, and copies are on their own tracks") {
+TEST_CASE("a wait splits compute in two events and copies have their own tracks") {
   device::CpuDevice device(tests::no_tensors());
   const auto gate = std::make_shared<testing::Gate>();
   const auto profiler = profiler::make_profiler(device);
@@ -84,7 +84,7 @@ TEST_CASE("a wait cuts compute in two, and copies are on their own tracks") {
   CHECK(ins[0].end_ns <= waits[0].end_ns);
 }
 
-TEST_CASE("a copy on the compute stream is no compute") {
+TEST_CASE("a copy on the compute stream does not count as compute") {
   device::CpuDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   std::string from(8 << 20, 'a'), to(8 << 20, '.');
@@ -100,7 +100,7 @@ TEST_CASE("a copy on the compute stream is no compute") {
   }
 }
 
-TEST_CASE("a second trace starts at 0 again and knows nothing of the first") {
+TEST_CASE("a second trace starts at 0 again and has no events of the first") {
   device::CpuDevice device(tests::no_tensors());
   const auto profiler = profiler::make_profiler(device);
   std::string from = "abcd", to = "....";
@@ -115,7 +115,7 @@ TEST_CASE("a second trace starts at 0 again and knows nothing of the first") {
   CHECK(second.events.front().start_ns == 0);
 }
 
-TEST_CASE("the link of the emulated device is a memcpy's, and probing it leaves no memory behind") {
+TEST_CASE("probing an emulated device measures memcpy bandwidth and leaves no memory behind") {
   device::CpuDevice device(tests::no_tensors());
   const int64_t before = device.memory().allocated;
   const auto link = profiler::probe_link(device);

@@ -1,4 +1,4 @@
-// The doctor is asked when something is wrong: it must answer on any machine, and say what a lack costs.
+// Users run the doctor when something is wrong. It must work on any machine and say what each missing part costs.
 #include "core/measure/profiler/doctor.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ const DoctorCheck* find(const std::vector<DoctorCheck>& checks, const std::strin
 
 }  // namespace
 
-TEST_CASE("on the CPU everything that trials need works") {
+TEST_CASE("the doctor finds everything that trials need on the CPU") {
   const auto checks = run_doctor("cpu");
   for (const char* name : {"LibTorch", "device", "profiler", "link"}) {
     CAPTURE(name);
@@ -34,7 +34,7 @@ TEST_CASE("on the CPU everything that trials need works") {
   CHECK(find(checks, "links together") == nullptr);
 }
 
-TEST_CASE("what is missing never fails a CPU check, but has a cost and a way out") {
+TEST_CASE("the doctor gives a fix for each warning and never fails on the CPU") {
   for (const auto& check : run_doctor("cpu")) {
     CAPTURE(check.name);
     CHECK(check.status != CheckStatus::fail);
@@ -42,11 +42,11 @@ TEST_CASE("what is missing never fails a CPU check, but has a cost and a way out
   }
 }
 
-TEST_CASE("an unknown device is the person's mistake, not a finding") {
+TEST_CASE("the doctor reports an unknown device as a usage error") {
   CHECK_THROWS_AS(run_doctor("tpu"), memtune::UsageError);
 }
 
-TEST_CASE("a temporary folder that is absent or takes nothing is told in words, and none need be named") {
+TEST_CASE("the doctor reports a missing or unwritable temporary folder and needs no TMPDIR") {
   const auto verdict = [](const std::string& path) {
     const memtune::test::Variable variable("TMPDIR", path);
     return *find(run_doctor("cpu"), "temporary folder");
@@ -61,7 +61,7 @@ TEST_CASE("a temporary folder that is absent or takes nothing is told in words, 
   CHECK(find(run_doctor("cpu"), "temporary folder")->detail.starts_with("/tmp has "));
 }
 
-TEST_CASE("the doctor tells what each link carries beside the others, of what it carries alone") {
+TEST_CASE("the doctor compares PCIe bandwidth of all GPUs together with each GPU alone") {
   const LinkBandwidth alone[] = {{54.5, 54.7}, {54.44, 54.61}}, together[] = {{54.1, 54.7}, {54.4, 55}};
   const DoctorCheck check = check_links_together(alone, together);
   CHECK(check.name == "links together");
@@ -70,7 +70,7 @@ TEST_CASE("the doctor tells what each link carries beside the others, of what it
   CHECK(check.fix.empty());
 }
 
-TEST_CASE("the doctor warns where links share a way to the host, and says what ranks then get") {
+TEST_CASE("the doctor warns if GPUs share PCIe bandwidth and says what each rank then gets") {
   const LinkBandwidth alone[] = {{54.5, 54.7}, {54.5, 54.7}}, together[] = {{27.1, 28}, {27.3, 27.9}};
   const DoctorCheck check = check_links_together(alone, together);
   CHECK(check.status == CheckStatus::warn);
@@ -80,7 +80,7 @@ TEST_CASE("the doctor warns where links share a way to the host, and says what r
   CHECK_FALSE(check.fix.empty());
 }
 
-TEST_CASE("nine tenths of what a link carries alone are enough for the doctor, on every GPU and both ways") {
+TEST_CASE("the doctor accepts nine tenths of PCIe bandwidth on every GPU in both directions") {
   const LinkBandwidth alone[] = {{50, 50}, {50, 50}};
   const auto status = [&](LinkBandwidth first, LinkBandwidth second) {
     const LinkBandwidth together[] = {first, second};

@@ -22,7 +22,7 @@ struct CountingDevice final : tests::QueueDevice {
 
 }  // namespace
 
-TEST_CASE("a load is what the idle link carries in that time, a third of it out") {
+TEST_CASE("a PCIe load takes the requested time and copies out in a third of it") {
   CountingDevice device;
   profiler::LinkLoadGenerator load(device, {.out_gb_per_s = 50, .in_gb_per_s = 25}, 300);
   load.start();
@@ -32,7 +32,7 @@ TEST_CASE("a load is what the idle link carries in that time, a third of it out"
   device.synchronize();
 }
 
-TEST_CASE("what comes back does so behind what leaves, and a short load still goes both ways") {
+TEST_CASE("copies back run after copies out and a short PCIe load still has both") {
   CountingDevice device;
   profiler::LinkLoadGenerator load(device, {.out_gb_per_s = 50, .in_gb_per_s = 50}, 0.001);
   load.start();

@@ -1,5 +1,5 @@
-// Ranks that offload at once are told what each link then carries: all must copy at once, and none may wait for one
-// that failed.
+// Measures the PCIe bandwidth that ranks get if they offload at once. All devices must copy at the same time, and none
+// may wait for one that failed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,11 +21,11 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr double kBytes = 16 << 20;  // of a copy
+constexpr double kBytes = 16 << 20;  // of one copy
 
 std::atomic<int> copying;
 
-// Its copies take a known time and move nothing.
+// A device whose copies take a known time and move nothing.
 struct SlowDevice final : tests::QueueDevice {
   SlowDevice() : QueueDevice(Compute::queued) { copying = 0; }
   std::unique_ptr<device::HostSlab> allocate_host(int64_t bytes, bool pinned) override {
@@ -51,7 +51,7 @@ struct SlowDevice final : tests::QueueDevice {
 
 }  // namespace
 
-TEST_CASE("the links of two emulated devices carry something both ways at once, and no memory is left behind") {
+TEST_CASE("probing two emulated devices together measures both directions and leaves no memory behind") {
   device::CpuDevice first(tests::no_tensors()), second(tests::no_tensors());
   device::Device* const devices[] = {&first, &second};
   const int64_t before = first.memory().allocated;
@@ -65,7 +65,7 @@ TEST_CASE("the links of two emulated devices carry something both ways at once, 
   CHECK(probe_links_together({}).empty());
 }
 
-TEST_CASE("each link's rate is its own bytes in its own time, by direction") {
+TEST_CASE("the bandwidth of each device is its own bytes in its own time by direction") {
   SlowDevice quick, slow;
   slow.out = milliseconds(10);
   slow.in = milliseconds(20);
@@ -76,7 +76,7 @@ TEST_CASE("each link's rate is its own bytes in its own time, by direction") {
   const double ms[] = {2, 2, 10, 20};
   for (size_t i = 0; i < 4; ++i) {
     CAPTURE(i);
-    CHECK(rates[i] <= kBytes / (ms[i] * 1e6));  // nothing sleeps shorter than it was told to
+    CHECK(rates[i] <= kBytes / (ms[i] * 1e6));  // no sleep is shorter than requested
     CHECK(rates[i] > kBytes / (ms[i] * 1e6) / 4);
   }
   for (SlowDevice* device : {&quick, &slow}) {
@@ -87,7 +87,7 @@ TEST_CASE("each link's rate is its own bytes in its own time, by direction") {
   }
 }
 
-TEST_CASE("links are measured while all of them copy, however late one comes") {
+TEST_CASE("bandwidth is measured while all devices copy even if one starts late") {
   SlowDevice first, late;
   late.late = milliseconds(250);
   device::Device* const devices[] = {&first, &late};
@@ -95,7 +95,7 @@ TEST_CASE("links are measured while all of them copy, however late one comes") {
   CHECK(std::max(first.most_copying, late.most_copying) == 2);
 }
 
-TEST_CASE("a link that fails is told when the others are done, which do not wait for it") {
+TEST_CASE("a failing device is reported after the others have ended without waiting for it") {
   for (const CopyDirection direction : {CopyDirection::to_host, CopyDirection::to_device}) {
     SlowDevice failing, sound;
     failing.fails = direction;

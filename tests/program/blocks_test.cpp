@@ -1,5 +1,4 @@
-// Everything that checkpoints goes by blocks: a stage taken for a block, or an attention for a layer, costs what the
-// strategy was to save.
+// Checkpointing works by blocks. A strategy loses its savings if a stage counts as a block or an attention as a layer.
 #include "core/model/program/blocks.h"
 
 #include <ATen/ATen.h>
@@ -20,7 +19,7 @@ using frontend::Emitter;
 using frontend::Value;
 using Paths = std::vector<std::string>;
 
-// A model of modules that do nothing but multiply.
+// Writes a model whose modules only multiply.
 class Writer {
  public:
   explicit Writer(const std::string& type = "Model") {
@@ -41,7 +40,7 @@ class Writer {
   void unit(const std::string& name, const std::string& type, int times = 2) {
     module(name, type, [&] { multiply(times); });
   }
-  // Runs on what came in, and what it makes is added at the end.
+  // Runs a unit on the current input. add_asides() adds its result later.
   void aside(const std::string& name, const std::string& type, int times) {
     const Value before = value_;
     unit(name, type, times);
@@ -80,7 +79,7 @@ void layer(Writer& w, const std::string& name) {
   });
 }
 
-TEST_CASE("the layers of an encoder and of a decoder are blocks, their attentions are not") {
+TEST_CASE("layers of an encoder and a decoder are blocks and their attentions are not") {
   Writer w;
   for (const char* side : {"encoder", "decoder"})
     w.module(side, "Stack", [&] {
@@ -89,7 +88,7 @@ TEST_CASE("the layers of an encoder and of a decoder are blocks, their attention
   CHECK(w.blocks() == Paths{"encoder.layers.0", "encoder.layers.1", "decoder.layers.0", "decoder.layers.1"});
 }
 
-// One multiplication with two ops that go with it.
+// One multiplication with two more ops.
 void unit(Writer& w, const std::string& name) {
   w.module(name, "ConvUnit", [&] {
     w.multiply(1);
@@ -98,7 +97,7 @@ void unit(Writer& w, const std::string& name) {
   });
 }
 
-TEST_CASE("the stem of a list of blocks is one when it is more than one op") {
+TEST_CASE("the stem of a list of blocks is a block if it has more than one op") {
   Writer w;
   unit(w, "features.0");
   w.unit("features.1", "Bottleneck");
@@ -107,7 +106,7 @@ TEST_CASE("the stem of a list of blocks is one when it is more than one op") {
   CHECK(w.blocks() == Paths{"features.0", "features.1", "features.2"});
 }
 
-TEST_CASE("members of one list are blocks, whatever their classes") {
+TEST_CASE("members of one list are blocks whatever their classes") {
   Writer w;
   w.unit("features.0", "Stem", 1);
   w.unit("features.1", "Bottleneck");
@@ -116,7 +115,7 @@ TEST_CASE("members of one list are blocks, whatever their classes") {
   CHECK(w.blocks() == Paths{"features.1", "features.2", "features.3"});
 }
 
-TEST_CASE("of a stage that is a row of blocks the blocks are taken, also of stages with one") {
+TEST_CASE("the blocks inside stages are taken even if one stage has a single block") {
   Writer w;
   const std::vector<int> depths = {1, 2, 3};
   for (size_t stage = 0; stage < depths.size(); ++stage)
@@ -140,7 +139,7 @@ TEST_CASE("a layer that is a list of different parts is one block") {
   CHECK(w.blocks() == Paths{"block.0", "block.1"});
 }
 
-TEST_CASE("experts of a layer, which stand side by side, make it no stage") {
+TEST_CASE("parallel experts do not make a layer a stage") {
   Writer w;
   for (const char* name : {"layers.0", "layers.1"})
     w.module(name, "Layer", [&] {
@@ -151,7 +150,7 @@ TEST_CASE("experts of a layer, which stand side by side, make it no stage") {
   CHECK(w.blocks() == Paths{"layers.0", "layers.1"});
 }
 
-TEST_CASE("two attentions of a layer make it no stage, three layers by name do") {
+TEST_CASE("two attentions do not make a layer a stage but three layers by name do") {
   Writer two, three;
   for (const char* name : {"layers.0", "layers.1"})
     two.module(name, "Layer", [&] {
@@ -165,7 +164,7 @@ TEST_CASE("two attentions of a layer make it no stage, three layers by name do")
   CHECK(three.blocks().size() == 6);
 }
 
-TEST_CASE("methods of the root are no blocks") {
+TEST_CASE("methods of the root module are not blocks") {
   Writer w("Net");
   for (int method = 0; method < 2; ++method)
     w.module("", "Net", [&] {
@@ -176,13 +175,13 @@ TEST_CASE("methods of the root are no blocks") {
   CHECK(w.blocks() == Paths{"blocks.0", "blocks.1", "blocks.2", "blocks.3"});
 }
 
-TEST_CASE("a module that runs again is a block each time") {
+TEST_CASE("a module that runs several times is a block each time") {
   Writer w;
   for (int i = 0; i < 3; ++i) w.unit("shared", "Layer");
   CHECK(w.blocks() == Paths{"shared", "shared", "shared"});
 }
 
-TEST_CASE("a sequence of single layers is a block where it is a member of a list") {
+TEST_CASE("a sequence of single layers is a block if it is a member of a list") {
   Writer w;
   for (const char* name : {"net.0", "net.1"})
     w.module(name, "Sequential", [&] {
@@ -191,7 +190,7 @@ TEST_CASE("a sequence of single layers is a block where it is a member of a list
   CHECK(w.blocks() == Paths{"net.0", "net.1"});
 }
 
-TEST_CASE("where nothing larger repeats, single units are blocks if they are more than one op") {
+TEST_CASE("single units of more than one op are blocks if nothing larger repeats") {
   Writer units, ops;
   for (const char* name : {"conv.0", "conv.1", "conv.2"}) unit(units, name);
   CHECK(units.blocks() == Paths{"conv.0", "conv.1", "conv.2"});
@@ -199,14 +198,14 @@ TEST_CASE("where nothing larger repeats, single units are blocks if they are mor
   CHECK(ops.blocks().empty());
 }
 
-TEST_CASE("named blocks are the outermost of those that match, and a name of nothing is refused") {
+TEST_CASE("named blocks are the outermost matches and a pattern without a match is refused") {
   Writer w;
   for (const char* name : {"layers.0", "layers.1"}) layer(w, name);
   CHECK(w.blocks("layers.*.mlp") == Paths{"layers.0.mlp", "layers.1.mlp"});
   CHECK_THROWS_AS(w.blocks("layer.*"), UsageError);
 }
 
-TEST_CASE("a model in which nothing repeats is cut into segments of about equal cost, and says so") {
+TEST_CASE("a model without repetition is cut into segments of about equal cost with a note") {
   Writer w;
   w.multiply(12);
   const Program program = w.finish();
@@ -216,7 +215,7 @@ TEST_CASE("a model in which nothing repeats is cut into segments of about equal 
     op.output_saved.assign(op.outputs.size(), true);
   }
   cut_into_segments(program, all);
-  REQUIRE(all.blocks.size() == 3);  // of 12 equal ones: two results are kept, four are made again at a time
+  REQUIRE(all.blocks.size() == 3);  // of 12 equal ops: two results are kept, four are recomputed at a time
   std::vector<int> sizes(all.blocks.size());
   for (const plan::OpFacts& op : all.ops)
     if (op.block >= 0) ++sizes[op.block];
@@ -228,7 +227,7 @@ TEST_CASE("a model in which nothing repeats is cut into segments of about equal 
   CHECK(all.notes[0].find("3 segments") != std::string::npos);
 }
 
-TEST_CASE("facts that have blocks are not cut, and a single op is one segment") {
+TEST_CASE("facts that have blocks are not cut and a single op is one segment") {
   Writer layers, one;
   for (const char* name : {"layers.0", "layers.1"}) layer(layers, name);
   const Program program = layers.finish();

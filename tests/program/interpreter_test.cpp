@@ -1,5 +1,5 @@
-// The interpreter must be indistinguishable from TorchScript's own executor: the same loss, the same gradients, bit for
-// bit, and no value held longer.
+// The interpreter must behave like TorchScript's own executor. Loss and gradients are equal bit for bit, and no tensor
+// is held longer.
 #include "core/model/program/interpreter.h"
 
 #include <ATen/ATen.h>
@@ -62,7 +62,7 @@ Result train(Module& module, const Run& run) {
   return result;
 }
 
-// Runs the source through both and compares everything that can be seen from outside.
+// Runs the source with both and compares all results that are visible from outside.
 void check_equal_to_torchscript(const std::string& source) {
   torch::jit::getProfilingMode() = false;
   at::Tensor x = random({4, 6}, 3);
@@ -81,7 +81,7 @@ void check_equal_to_torchscript(const std::string& source) {
   }
 }
 
-TEST_CASE("calls, branches and loops give TorchScript's bits") {
+TEST_CASE("calls and branches and loops give TorchScript's bits") {
   check_equal_to_torchscript(R"(
 def forward(self, x):
     y = self.first.forward(x)
@@ -101,7 +101,7 @@ def forward(self, x):
 )");
 }
 
-TEST_CASE("lists, tuples and dicts give TorchScript's bits") {
+TEST_CASE("lists and tuples and dicts give TorchScript's bits") {
   check_equal_to_torchscript(R"(
 def forward(self, x):
     rows: List[Tensor] = []
@@ -120,7 +120,7 @@ def forward(self, x):
 )");
 }
 
-TEST_CASE("values written in place and attributes that change give TorchScript's bits") {
+TEST_CASE("in-place writes and changed attributes give TorchScript's bits") {
   check_equal_to_torchscript(R"(
 def forward(self, x):
     y = self.first.forward(x)
@@ -145,7 +145,7 @@ def forward(self, x):
 )");
 }
 
-TEST_CASE("an argument with a default that is no tensor keeps it, an optional tensor may be missing") {
+TEST_CASE("a default of an argument that is no tensor is kept and an optional tensor may be missing") {
   Module module("Model");
   module.define(R"(
 def forward(self, x, mask: Optional[Tensor] = None, scale: float = 3.0):
@@ -170,7 +170,7 @@ TEST_CASE("an argument that is no tensor and has no default is refused by name")
                        UsageError);
 }
 
-TEST_CASE("the losses are those of the Python training loop") {
+TEST_CASE("losses equal those of the Python training loop") {
   Module module("Model");
   module.define("def forward(self, x):\n    return x\n");
   at::Tensor logits = random({2, 5, 4}, 5), tokens = at::arange(10).remainder(4).view({2, 5});
@@ -185,7 +185,7 @@ TEST_CASE("the losses are those of the Python training loop") {
   CHECK(loss_of(LossKind::mse, at::full({3}, 2.0), at::full({3}, 5.0)).item<float>() == 9);
 }
 
-TEST_CASE("of a tuple the first element is compared, of a dict its logits") {
+TEST_CASE("the loss compares the first element of a tuple or the logits of a dict") {
   for (const char* answer : {"(x, x + 1)", "{\"other\": x + 1, \"logits\": x}"}) {
     Module module("Model");
     module.define(std::string("def forward(self, x):\n    return ") + answer + "\n");
@@ -204,7 +204,7 @@ class Recorder final : public OpObserver {
   std::vector<std::pair<std::string, size_t>> uses;
 };
 
-TEST_CASE("the last use of a value hands over the only reference") {
+TEST_CASE("the last use of a tensor moves the only reference to the op") {
   Module module("Model");
   module.define("def forward(self, x):\n    y = x * 2\n    z = torch.tanh(y)\n    return torch.exp(y + z)\n");
   Program program = lower(module, LossKind::none, "", kCpu);
@@ -217,7 +217,7 @@ TEST_CASE("the last use of a value hands over the only reference") {
   CHECK(recorder.uses == expected);
 }
 
-TEST_CASE("values that come out of branches and loops are handed over as well") {
+TEST_CASE("results of branches and loops are moved to their last use as well") {
   Module module("Model");
   module.define(R"(
 def forward(self, x):
@@ -242,7 +242,7 @@ def forward(self, x):
   CHECK(seen == 4);
 }
 
-TEST_CASE("nothing is held and no mode is left changed when an op throws") {
+TEST_CASE("an op that throws leaves no tensor held and no mode changed") {
   Module module("Model");
   module.define("def forward(self, x):\n    y = x * 2\n    return y.view([7])\n");
   Program program = lower(module, LossKind::none, "", kCpu);
@@ -254,7 +254,7 @@ TEST_CASE("nothing is held and no mode is left changed when an op throws") {
   CHECK(c10::GradMode::is_enabled());
 }
 
-TEST_CASE("a region without gradients ends with it, also when an op inside throws") {
+TEST_CASE("a region without gradients ends even if an op inside throws") {
   for (const char* size : {"[6]", "[7]"}) {
     Program program;
     frontend::Emitter emit(program);
@@ -277,7 +277,7 @@ TEST_CASE("a region without gradients ends with it, also when an op inside throw
   }
 }
 
-TEST_CASE("autocast is on inside its region alone") {
+TEST_CASE("autocast is on only inside its region") {
   Program program;
   frontend::Emitter emit(program);
   const frontend::Value x = emit.input("x");
@@ -293,7 +293,7 @@ TEST_CASE("autocast is on inside its region alone") {
   CHECK_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
-TEST_CASE("a buffer that the model replaces is held by nobody") {
+TEST_CASE("a buffer that the model replaces is freed") {
   Module module("Model");
   module.register_buffer("mean", at::zeros({2}));
   module.define("def forward(self, x):\n    self.mean = self.mean * 0.9 + x\n    return x * 2\n");
@@ -303,7 +303,7 @@ TEST_CASE("a buffer that the model replaces is held by nobody") {
   CHECK(before.expired());
 }
 
-TEST_CASE("a module without a body to speak of runs") {
+TEST_CASE("a module with an empty body runs") {
   Module module("Model");
   module.define("def forward(self, x):\n    return x\n");
   Program program = lower(module, LossKind::none, "", kCpu);

@@ -1,4 +1,4 @@
-// A run that only asks for shapes must leave no mark: not in buffers, not in counters, not in random numbers.
+// A run that only infers shapes must not change buffers, counters or random generators.
 #include "core/model/program/module_state_guard.h"
 
 #include <ATen/ATen.h>
@@ -8,7 +8,7 @@
 namespace memtune::program {
 namespace {
 
-TEST_CASE("buffers, attributes, lists and generators are as before") {
+TEST_CASE("buffers and attributes and lists and generators are restored") {
   torch::jit::Module module("Model");
   module.register_parameter("weight", at::ones({2}).requires_grad_(), false);
   module.register_buffer("in_place", at::zeros({2}));
@@ -40,7 +40,7 @@ def forward(self, x):
   CHECK(at::equal(at::rand({1}), next));
 }
 
-TEST_CASE("buffers of a state without an object are put back, parameters are not copied") {
+TEST_CASE("buffers of a state without an object are restored and parameters are not copied") {
   at::Tensor buffer = at::zeros({2}), parameter = at::zeros({2});
   {
     ModuleStateGuard restore({{{"weight", parameter}}, {{"count", buffer}}, {}, {}}, c10::Device(c10::kCPU));
@@ -51,7 +51,7 @@ TEST_CASE("buffers of a state without an object are put back, parameters are not
   CHECK(parameter.eq(1).all().item<bool>());
 }
 
-TEST_CASE("a module without state stays as it is") {
+TEST_CASE("a module without state stays unchanged") {
   torch::jit::Module module("Empty");
   { ModuleStateGuard restore({{}, {}, {}, module._ivalue()}, c10::Device(c10::kCPU)); }
   CHECK(module.attributes().size() == 0);

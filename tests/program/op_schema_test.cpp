@@ -1,5 +1,5 @@
-// The table of ops against LibTorch's own list of them: what LibTorch knows to be random, to multiply or to be
-// elementwise, the table may not say otherwise of.
+// Compares the table of ops with LibTorch's list of operators. The table must not contradict LibTorch about ops that
+// are random, multiply or are elementwise.
 #include "core/model/program/op_schema.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ struct Known {
   const c10::FunctionSchema* schema;
 };
 
-// Every operator that LibTorch has, backward formulas apart, which no forward calls.
+// All operators of LibTorch except backward formulas, which no forward calls.
 std::vector<Known> all_ops() {
   std::vector<Known> ops;
   for (const auto& name : c10::Dispatcher::singleton().getAllOpNames()) {
@@ -35,7 +35,7 @@ std::vector<Known> all_ops() {
 
 bool is_cheap(const Op& op) { return plan::is_cheap(op.op_class) && !op.random; }
 
-TEST_CASE("what draws random numbers is random, by the table alone for what the table has") {
+TEST_CASE("ops that draw random numbers are random and those in the table by the table alone") {
   int random = 0;
   for (const auto& [op, schema] : all_ops()) {
     CAPTURE(op.name);
@@ -48,17 +48,17 @@ TEST_CASE("what draws random numbers is random, by the table alone for what the 
     });
     if (takes_generator && op.name.starts_with("aten::") && !schema->returns().empty()) CHECK(op.random);
   }
-  CHECK(random > 100);  // overloads
+  CHECK(random > 100);  // with overloads
 }
 
-TEST_CASE("nothing that multiplies matrices is cheap") {
-  // Parts of names, between underscores.
+TEST_CASE("no op that multiplies matrices is cheap") {
+  // Matches parts of names between underscores.
   const std::regex multiplies(
       ".*[:_](mm|bmm|addmm|addbmm|baddbmm|mv|addmv|matmul|linear|conv|convolution|conv_?[a-z]*[123]d|attention|einsum|"
       "bilinear|dot|tensordot|inner|lstm|gru|rnn|cdist|pdist|cholesky|qr|svd|eig[a-z]*|inv|inverse|pinverse|solve|lu|"
       "fft|"
       "det|slogdet|matrix|multi)([_0-9].*)?");
-  // Passes over memory whose names only look so.
+  // Memory-bound ops whose names only look like multiplications.
   const std::set<std::string> passes = {
       "aten::fft_fftfreq",       "aten::fft_rfftfreq",        "aten::fft_fftshift",
       "aten::fft_ifftshift",     "aten::upsample_bilinear2d", "aten::_upsample_bilinear2d_aa",
@@ -74,7 +74,7 @@ TEST_CASE("nothing that multiplies matrices is cheap") {
   CHECK(seen > 150);
 }
 
-TEST_CASE("what LibTorch calls pointwise is cheap") {
+TEST_CASE("every op that LibTorch tags as pointwise is cheap") {
   int seen = 0;
   for (const auto& [op, schema] : all_ops()) {
     if (!op.handle->hasTag(at::Tag::pointwise)) continue;
@@ -85,7 +85,7 @@ TEST_CASE("what LibTorch calls pointwise is cheap") {
   CHECK(seen > 300);
 }
 
-TEST_CASE("statistics that an op moves without saying so are known") {
+TEST_CASE("running statistics that a schema does not mark as written are known") {
   int seen = 0;
   for (const auto& [op, schema] : all_ops()) {
     if (!op.name.starts_with("aten::")) continue;
@@ -96,7 +96,7 @@ TEST_CASE("statistics that an op moves without saying so are known") {
       const auto& known = op.updates_statistics;
       const bool told = std::find(known.begin(), known.end(), static_cast<int>(i)) != known.end();
       CAPTURE(op.name);
-      // These only read them.
+      // These ops only read the statistics.
       const bool reads = op.name.find("no_training") != std::string::npos ||
                          op.name.find("no_update") != std::string::npos || op.name.ends_with("_functional");
       CHECK(told != reads);
@@ -106,7 +106,7 @@ TEST_CASE("statistics that an op moves without saying so are known") {
   CHECK(seen >= 10);
 }
 
-TEST_CASE("what only counts is the host's, whatever the tensors' op of that name is") {
+TEST_CASE("an op on plain numbers has class host even if tensors have an op of its name") {
   Op op;
   op.name = "aten::mul";
   describe(op, c10::FunctionSchema("aten::mul", "int", {c10::Argument("a", c10::IntType::get())},
@@ -114,7 +114,7 @@ TEST_CASE("what only counts is the host's, whatever the tensors' op of that name
   CHECK(op.op_class == OpClass::host);
 }
 
-TEST_CASE("an op that is in no table and has no tag is unknown") {
+TEST_CASE("an op without a table entry and without a tag is unknown") {
   Op op;
   op.name = "aten::_made_up";
   describe(op, c10::FunctionSchema("aten::_made_up", "", {}, {c10::Argument("", c10::TensorType::get())}));

@@ -1,4 +1,4 @@
-// A batch is given to every step: what a step writes into it would be the next one's input.
+// Every step gets the same batch, so a write into it would change the input of the next step.
 #include "core/model/program/written_inputs.h"
 
 #include <ATen/ATen.h>
@@ -14,7 +14,7 @@ using frontend::Value;
 
 using Flags = std::vector<bool>;
 
-TEST_CASE("an input is written directly, through a view, in a branch, and not through a copy") {
+TEST_CASE("an input is written directly or through a view or in a branch but not through a copy") {
   Program program;
   Emitter emit(program);
   const Value a = emit.input("a"), b = emit.input("b"), c = emit.input("c"), d = emit.input("d"), on = emit.input("on");
@@ -28,7 +28,7 @@ TEST_CASE("an input is written directly, through a view, in a branch, and not th
   CHECK(written_inputs(program) == Flags{true, true, false, true, false});
 }
 
-TEST_CASE("a branch hands an input on") {
+TEST_CASE("a write to the result of a branch counts for the inputs it may return") {
   Program program;
   Emitter emit(program);
   const Value a = emit.input("a"), b = emit.input("b"), on = emit.input("on");
@@ -37,7 +37,7 @@ TEST_CASE("a branch hands an input on") {
   CHECK(written_inputs(program) == Flags{true, true, false});
 }
 
-TEST_CASE("those that are written are copied, others are not") {
+TEST_CASE("inputs that are written are copied and others are not") {
   const at::Tensor a = at::ones({2}), b = at::ones({2});
   const auto values = unwritten({a, b, {}}, {true, false, true});
   CHECK_FALSE(values[0].toTensor().is_alias_of(a));

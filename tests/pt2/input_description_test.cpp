@@ -1,4 +1,4 @@
-// Sizes that a program is not right for must not be run: some give no error, but other numbers.
+// A program must not run with sizes that it does not support: some give no error but wrong numbers.
 #include "core/model/pt2/input_description.h"
 
 #include <doctest/doctest.h>
@@ -23,14 +23,14 @@ std::string refusal(const std::vector<int64_t>& shape) {
   return "";
 }
 
-TEST_CASE("batch and sequence replace what may be replaced, and all of the same symbol") {
+TEST_CASE("batch and sequence replace dynamic sizes and all sizes of the same symbol") {
   CHECK(resize({kTokens, kMask}, 0, 0) == Shapes{{2, 12}, {2, 1, 12, 12}});
   CHECK(resize({kTokens, kMask}, 5, 0) == Shapes{{5, 12}, {5, 1, 12, 12}});
   CHECK(resize({kTokens, kMask}, 0, 30) == Shapes{{2, 30}, {2, 1, 30, 30}});
   CHECK(resize({kTokens, kImage}, 4, 7) == Shapes{{4, 7}, {4, 3, 32}});
 }
 
-TEST_CASE("a sample stands again and again for more") {
+TEST_CASE("a sample is repeated to fill larger sizes") {
   const InputDescription mask{"mask", "bool", {{2, "b", 2}, {3, "t", 2}}, {1, 1, 1, 1, 0, 0}};
   using Numbers = std::vector<int64_t>;
   CHECK(repeat_sample(mask, {2, 3}) == mask.sample);
@@ -38,7 +38,7 @@ TEST_CASE("a sample stands again and again for more") {
   CHECK(repeat_sample(mask, {1, 2}) == Numbers{1, 1});
 }
 
-TEST_CASE("a batch that the export fixed is refused with the way out") {
+TEST_CASE("a batch that the export fixed is refused with advice") {
   const InputDescription fixed{"x", "float32", {{2, ""}, {3, ""}}};
   CHECK_THROWS_WITH_AS(resize({fixed}, 4, 0),
                        "--batch: the model was exported for the sizes of its sample alone; say dynamic_shapes to "
@@ -48,7 +48,7 @@ TEST_CASE("a batch that the export fixed is refused with the way out") {
   CHECK_THROWS_AS(resize({kImage}, 0, 4), UsageError);
 }
 
-TEST_CASE("sizes must be those of the sample where they are fixed, and within bounds where not") {
+TEST_CASE("fixed sizes must be those of the sample and dynamic sizes within their bounds") {
   CHECK(refusal({2, 12}) == "");
   CHECK(refusal({1, 64}) == "");  // 2 is what export writes for any size
   CHECK(refusal({0, 12}) == "input 'tokens' is 0 in dimension 0, the export's bounds are 1 and 9223372036854775807");

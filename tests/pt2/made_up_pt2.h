@@ -1,4 +1,4 @@
-// A small archive of torch.export as tests want it: right, or changed in one place.
+// A small synthetic archive of torch.export for tests: valid, or changed in one place.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// Zip archives as tests want them: right ones, and those that say what is not so.
+// Synthetic zip archives for tests: valid ones and ones with wrong fields.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace memtune::test {
 
-// Little-endian.
+// Encodes a number in little-endian order.
 inline std::string little(uint64_t number, int count) {
   std::string text;
   for (int i = 0; i < count; ++i, number >>= 8) text += static_cast<char>(number);
@@ -24,7 +24,7 @@ inline uint32_t crc32(const std::string& text) {
   return ~value;
 }
 
-// With stored records of the folder "m". `extra`: of every record in the directory.
+// Returns an archive of stored records in the folder "m". `extra`: the extra field of every directory entry.
 inline std::string zip(const std::vector<std::pair<std::string, std::string>>& records, const std::string& extra = "") {
   std::string file, directory;
   for (const auto& [name, content] : records) {

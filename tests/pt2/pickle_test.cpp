@@ -1,4 +1,4 @@
-// A pickle is a program: it is read as data, and nothing of it is run.
+// A pickle is a program. It is read as data, and no part of it runs.
 #include "core/model/pt2/pickle.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ namespace {
 using Kind = PickleValue::Kind;
 using namespace std::string_literals;
 
-TEST_CASE("tuples, dicts, lists and numbers are a tree") {
+TEST_CASE("tuples and dicts and lists and numbers are read as a tree") {
   // ({"a": 1, "b": -2}, [300, True], None), as Python writes it in protocol 2
   const auto pickle = parse_pickle(
       "\x80\x02}q\x00(X\x01\x00\x00\x00"
@@ -32,7 +32,7 @@ TEST_CASE("tuples, dicts, lists and numbers are a tree") {
   CHECK((pickle->at(root.parts[2]).kind == Kind::other));
 }
 
-TEST_CASE("calls and persistent values are kept as they are written, and values are remembered") {
+TEST_CASE("calls and persistent values are kept as written and memoized values are found again") {
   const auto pickle = parse_pickle("\x80\x02"s + "cos\nsystem\nq\x01X" + test::little(1, 4) + "xQ\x85Rh\x01\x86.");
   REQUIRE(pickle);
   const PickleValue& root = pickle->at(pickle->root);
@@ -44,7 +44,7 @@ TEST_CASE("calls and persistent values are kept as they are written, and values 
   CHECK(pickle->at(root.parts[1]).text == "os system");
 }
 
-TEST_CASE("what is cut off, takes what is not there or has another opcode is not understood") {
+TEST_CASE("a pickle that is truncated or invalid or has another opcode is not understood") {
   const std::string a = "X" + test::little(1, 4) + "a", whole = "\x80\x02}("s + a + "q\x01K\x01uM\x2C\x01\x86.";
   REQUIRE(parse_pickle(whole));
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) CHECK_FALSE(parse_pickle(whole.substr(0, bytes)));
@@ -52,7 +52,7 @@ TEST_CASE("what is cut off, takes what is not there or has another opcode is not
     CHECK_FALSE(parse_pickle(wrong));
 }
 
-TEST_CASE("a value that holds itself is read") { CHECK(parse_pickle("]q\x01h\x01"s + "a."s)); }
+TEST_CASE("a value that contains itself is read") { CHECK(parse_pickle("]q\x01h\x01"s + "a."s)); }
 
 }  // namespace
 }  // namespace memtune::model

@@ -1,5 +1,4 @@
-// An archive comes from anywhere: no record is read beyond the file, and what differs from its checksum is not
-// believed.
+// An archive may be untrusted. No record is read beyond the file, and text that differs from its checksum is refused.
 #include "core/model/pt2/pt2_archive.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +18,7 @@ struct Place : test::ScratchFolder {
     std::ofstream(path / "model.pt2", std::ios::binary) << content;
     return path / "model.pt2";
   }
-  // "": it is read.
+  // Returns the error, or "" if the archive is read.
   std::string refusal(const std::string& content) const {
     try {
       read_pt2_program(Pt2Archive(write(content)));
@@ -46,7 +45,7 @@ TEST_CASE("records are found by their names and read whole") {
   CHECK_THROWS_WITH_AS(archive.bytes("none"), "it is damaged or cut off: it has no record 'none'", UsageError);
 }
 
-TEST_CASE("an archive that is cut off anywhere is refused") {
+TEST_CASE("an archive that is truncated anywhere is refused") {
   const Place place;
   const std::string whole = test::MadeUpPt2().archive();
   REQUIRE(place.refusal(whole) == "");
@@ -54,7 +53,7 @@ TEST_CASE("an archive that is cut off anywhere is refused") {
     CHECK(has(place.refusal(whole.substr(0, bytes)), "it is damaged or cut off"));
 }
 
-TEST_CASE("a record that is missing, lies outside, is packed or is there twice is refused") {
+TEST_CASE("a record that is missing or outside or packed or duplicate is refused") {
   const Place place;
   const std::string whole = test::MadeUpPt2().archive();
   const size_t entry = whole.find("PK\1\2");
@@ -70,7 +69,7 @@ TEST_CASE("a record that is missing, lies outside, is packed or is there twice i
   CHECK(has(place.refusal(test::zip({{"archive_format", "pt2"}, {"archive_format", "pt2"}})), "is there twice"));
 }
 
-TEST_CASE("text that differs from its checksum is not believed, weights are") {
+TEST_CASE("text with a wrong checksum is refused and weights are not checked") {
   const Place place;
   const std::string whole = test::MadeUpPt2().archive();
   for (const char* text : {"torch.ops.aten.linear", "weight_0\",\"tensor_meta", "pt2PK"}) {

@@ -1,4 +1,4 @@
-// What an archive's JSON says, as plain data: whatever it says, it is read or refused.
+// The JSON of an archive is read as plain data. Any content is read or refused.
 #include "core/model/pt2/pt2_program.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ std::string refusal(const test::MadeUpPt2& made) {
   return "";
 }
 
-TEST_CASE("the program has its inputs, its nodes and the form of its answer") {
+TEST_CASE("a program has its inputs and its nodes and the structure of its output") {
   const Pt2Program program = parse({});
   REQUIRE(program.inputs.size() == 2);
   CHECK((program.inputs[0].role == Pt2Input::Role::parameter));
@@ -69,7 +69,7 @@ TEST_CASE("a node's source is the innermost line outside of torch") {
   CHECK(parse(made).graph.nodes[0].source == "");
 }
 
-TEST_CASE("a node's modules are told from the outside in") {
+TEST_CASE("a node's modules are listed from the outermost to the innermost") {
   const auto modules = module_stack(parse({}).graph.nodes[0].modules);
   REQUIRE(modules.size() == 2);
   CHECK(modules[0].path == "");
@@ -108,14 +108,14 @@ TEST_CASE("every kind of argument is read") {
   CHECK(std::get<std::string>(unknown.elements[0].constant) == "as_custom_obj");
 }
 
-TEST_CASE("an argument of another form is refused") {
+TEST_CASE("an argument of an unknown form is refused") {
   for (const json& wrong : {json{{"as_int", "x"}}, json{{"as_int", 1.5}}, json{{"as_ints", 3}}, json{{"as_float", "x"}},
                             json{{"as_tensor", "x"}}, json{{"as_bool", 1}}, json::object(), json::array(), json("x"),
                             json{{"as_int", 1}, {"as_float", 1}}, json{{"as_sym_int", 3}}})
     CHECK_THROWS(argument(wrong));
 }
 
-TEST_CASE("what is no training program of this schema is refused for what it is") {
+TEST_CASE("a program that is no training program of this schema is refused with the reason") {
   const auto with = [](const char* path, const json& value) {
     test::MadeUpPt2 made;
     made.model[json::json_pointer(path)] = value;
@@ -130,7 +130,7 @@ TEST_CASE("what is no training program of this schema is refused for what it is"
   CHECK(with("/graph_module/graph/nodes", "x") == "a list is missing where its schema has one");
 }
 
-TEST_CASE("an answer of an unknown form is taken part by part") {
+TEST_CASE("an output of unknown structure is read part by part") {
   test::MadeUpPt2 made;
   made.model["graph_module"]["module_call_graph"] = json::array();
   const Pt2Program program = parse(made);
@@ -138,7 +138,7 @@ TEST_CASE("an answer of an unknown form is taken part by part") {
   CHECK(program.answer.parts[0].name == "");
 }
 
-TEST_CASE("the fields of a named tuple are its parts' names") {
+TEST_CASE("the parts of a named tuple have the names of its fields") {
   test::MadeUpPt2 made;
   made.model["graph_module"]["treespec_namedtuple_fields"] = {{"a.T", {{"field_names", {"scores"}}}}};
   made.model["graph_module"]["module_call_graph"][0]["signature"]["out_spec"] =
@@ -155,7 +155,7 @@ TEST_CASE("a symbolic number keeps the sample's value") {
   CHECK(parse(made).inputs[2].number == 5);
 }
 
-TEST_CASE("a change of any place of the JSON is read or refused") {
+TEST_CASE("a changed value anywhere in the JSON is read or refused") {
   const json whole = test::MadeUpPt2().model.flatten();
   for (const auto& [path, old] : whole.items())
     for (const json& other : {json(nullptr), json(-1), json("x"), json(1e300), json::array(), json::object()}) {

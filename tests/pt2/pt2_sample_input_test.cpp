@@ -1,4 +1,5 @@
-// Sample inputs are read for what masks and positions are; whatever the file says, nothing outside of it is read.
+// Sample inputs are read for the values of masks and positions. Nothing outside of the file is read, whatever it
+// contains.
 #include "core/model/pt2/pt2_sample_input.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +33,7 @@ std::vector<Pt2SampleInput> samples(const std::string& tensor) {
   return parse_pt2_samples(test::zip({{"data.pkl", pickle}, {"data/0", numbers}, {"version", "3"}}));
 }
 
-TEST_CASE("tensors of whole numbers are read in their order, by sizes and strides") {
+TEST_CASE("integer tensors are read in their order by sizes and strides") {
   const auto found = samples(tensor("LongStorage", 0, {2, 3}, {3, 1}));
   REQUIRE(found.size() == 2);
   CHECK(found[0].storage == "LongStorage");
@@ -44,7 +45,7 @@ TEST_CASE("tensors of whole numbers are read in their order, by sizes and stride
   CHECK(samples(tensor("ByteStorage", 0, {2}, {8}))[0].values == Numbers{0xEC, 0xF6});
 }
 
-TEST_CASE("a tensor with attributes, as export leaves dynamic ones, is read like another") {
+TEST_CASE("a tensor with attributes that export adds to dynamic ones is read like another") {
   const std::string plain = tensor("LongStorage", 0, {6}, {1});
   const size_t arguments = plain.find('(');
   const std::string marked = "ctorch._tensor\n_rebuild_from_type_v2\n(" + plain.substr(0, arguments) +
@@ -53,14 +54,14 @@ TEST_CASE("a tensor with attributes, as export leaves dynamic ones, is read like
   CHECK(samples(marked)[1].values == Numbers{-20, -10, 0, 10, 20, 30});
 }
 
-TEST_CASE("other tensors have sizes, and no values") {
+TEST_CASE("other tensors have sizes and no values") {
   const auto found = samples(tensor("FloatStorage", 0, {2, 3}, {3, 1}));
   REQUIRE(found.size() == 2);
   CHECK(found[0].sizes == Numbers{2, 3});
   CHECK(found[0].values.empty());
 }
 
-TEST_CASE("a tensor that reaches beyond its record is not read") {
+TEST_CASE("the values of a tensor that exceeds its record are not read") {
   for (const std::string& wrong :
        {tensor("LongStorage", 0, {7}, {1}), tensor("LongStorage", 1, {2, 3}, {3, 1}),
         tensor("LongStorage", -1, {2}, {1}), tensor("LongStorage", 0, {-2}, {1}), tensor("LongStorage", 0, {2}, {-1}),
@@ -72,7 +73,7 @@ TEST_CASE("a tensor that reaches beyond its record is not read") {
   }
 }
 
-TEST_CASE("what is no file of torch.save has no samples") {
+TEST_CASE("a file that torch.save did not write has no samples") {
   CHECK(parse_pt2_samples("").empty());
   CHECK(parse_pt2_samples(test::zip({{"data/0", "x"}})).empty());
   CHECK(parse_pt2_samples(test::zip({{"data.pkl", "x"}})).empty());

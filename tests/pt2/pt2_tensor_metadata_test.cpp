@@ -1,4 +1,4 @@
-// A tensor is a window on a record: one that reaches beyond would grow its memory, and hold what nobody wrote.
+// A tensor is a view of a record. One that exceeds the record would grow its memory and hold uninitialized bytes.
 #include "core/model/pt2/pt2_tensor_metadata.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ bool fits(std::vector<int64_t> sizes, std::vector<int64_t> strides, int64_t offs
   return true;
 }
 
-TEST_CASE("a tensor fits when its last element lies in its record") {
+TEST_CASE("a tensor fits if its last element is in its record") {
   CHECK(fits({3, 4}, {4, 1}, 0, 48));
   CHECK_FALSE(fits({3, 4}, {4, 1}, 0, 47));
   CHECK(fits({3, 4}, {1, 3}, 0, 48));
@@ -36,7 +36,7 @@ TEST_CASE("a tensor fits when its last element lies in its record") {
   CHECK_FALSE(fits({3}, {4, 1}, 0, 48));
 }
 
-TEST_CASE("sizes beyond all numbers do not fit") {
+TEST_CASE("sizes that overflow do not fit") {
   CHECK_FALSE(fits({kMax, kMax}, {kMax, 1}, 0, 48));
   CHECK_FALSE(fits({kMax}, {1}, kMax, 48));
   CHECK_FALSE(fits({2}, {kMax}, 0, 48));
@@ -55,7 +55,7 @@ std::string refusal(const test::MadeUpPt2& made) {
   return "";
 }
 
-TEST_CASE("a config tells of each tensor its record, its form and whether it is trained") {
+TEST_CASE("a weights config gives the record and the form of each tensor and whether it is trained") {
   const auto tensors = parse_pt2_tensors(test::MadeUpPt2().weights.dump(), "data/weights/");
   REQUIRE(tensors.size() == 1);
   CHECK(tensors[0].name == "up.weight");
@@ -65,7 +65,7 @@ TEST_CASE("a config tells of each tensor its record, its form and whether it is 
   CHECK(tensors[0].trained);
 }
 
-TEST_CASE("tensors that are no plain windows on bytes are refused for what they are") {
+TEST_CASE("tensors that are no plain views of bytes are refused with the reason") {
   const auto with = [](const char* key, const nlohmann::json& value) {
     test::MadeUpPt2 made;
     made.weight()[key] = value;

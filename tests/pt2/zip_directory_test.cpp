@@ -1,4 +1,4 @@
-// A directory that lies decides what is refused before it is unpacked: whatever it says is checked against the file.
+// The zip directory decides what is refused before unpacking. All of its fields are checked against the file.
 #include "core/model/pt2/zip_directory.h"
 
 #include <doctest/doctest.h>
@@ -23,10 +23,10 @@ struct Archive {
   }
 };
 
-// The first record of the directory, whose unpacked size is at byte 24.
+// Returns the first entry of the directory. Its unpacked size is at byte 24.
 size_t first_of(const std::string& archive) { return archive.find("PK\1\2"); }
 
-TEST_CASE("the directory tells every record's name, place and sizes") {
+TEST_CASE("the zip directory gives the name and offset and sizes of every record") {
   const Archive archive;
   const auto records = archive.records(zip({{"data.pkl", "abc"}, {"code/a.py", "pass"}}));
   REQUIRE(records);
@@ -39,13 +39,13 @@ TEST_CASE("the directory tells every record's name, place and sizes") {
   CHECK((*records)[1].unpacked_bytes == 4);
 }
 
-TEST_CASE("numbers of 64 bits stand in the extra fields, those alone that do not fit") {
+TEST_CASE("extra fields have only the 64-bit numbers that do not fit 32 bits") {
   const Archive archive;
   const std::string other = little(9, 2) + little(2, 2) + "xx";  // a field of another kind before it
   std::string content = zip({{"a", "abc"}}, other + little(1, 2) + little(16, 2) + little(uint64_t{5} << 32, 8) +
                                                 little(uint64_t{7} << 32, 8));
   content.replace(first_of(content) + 24, 4, "\xFF\xFF\xFF\xFF", 4);  // its unpacked size
-  content.replace(first_of(content) + 42, 4, "\xFF\xFF\xFF\xFF", 4);  // its place
+  content.replace(first_of(content) + 42, 4, "\xFF\xFF\xFF\xFF", 4);  // its offset
   const auto records = archive.records(content);
   REQUIRE(records);
   CHECK(records->front().unpacked_bytes == uint64_t{5} << 32);
@@ -53,7 +53,7 @@ TEST_CASE("numbers of 64 bits stand in the extra fields, those alone that do not
   CHECK(records->front().offset == uint64_t{7} << 32);
 }
 
-TEST_CASE("a directory that is told of in 64 bits is found") {
+TEST_CASE("a zip directory with 64-bit offsets is found") {
   const Archive archive;
   const std::string plain = zip({{"a", "abc"}});
   const size_t begin = first_of(plain), end = plain.find("PK\5\6");
@@ -65,7 +65,7 @@ TEST_CASE("a directory that is told of in 64 bits is found") {
   CHECK(records->front().name == "m/a");
 }
 
-TEST_CASE("a directory that is cut off, lies elsewhere or holds something else is none") {
+TEST_CASE("a zip directory that is truncated or misplaced or invalid is refused") {
   const Archive archive;
   const std::string whole = zip({{"a", "abc"}, {"b", "abc"}});
   const size_t first = first_of(whole), second = whole.find("PK\1\2", first + 1), end = whole.find("PK\5\6");
@@ -76,8 +76,8 @@ TEST_CASE("a directory that is cut off, lies elsewhere or holds something else i
   CHECK_FALSE(archive.records(""));
   CHECK_FALSE(archive.records(whole.substr(0, whole.size() - 1)));
   CHECK_FALSE(archive.records(whole.substr(end)));
-  CHECK_FALSE(archive.records(with(end + 16, little(whole.size() + 1, 4))));  // begins behind the file
-  CHECK_FALSE(archive.records(with(end + 12, little(whole.size(), 4))));      // ends behind the file
+  CHECK_FALSE(archive.records(with(end + 16, little(whole.size() + 1, 4))));  // starts beyond the file
+  CHECK_FALSE(archive.records(with(end + 12, little(whole.size(), 4))));      // ends beyond the file
   CHECK_FALSE(archive.records(with(second, "XX")));                           // no record
   CHECK_FALSE(archive.records(with(second + 28, little(60000, 2))));          // a name beyond the directory
 }

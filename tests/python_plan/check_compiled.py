@@ -1,4 +1,5 @@
-"""The Python plan under torch.compile: the compiler's budget and what moves, chosen together."""
+"""Tests the Python plan under torch.compile, which chooses the compiler's budget and the offloaded activations
+together."""
 import gc
 
 import torch
@@ -11,7 +12,8 @@ mp = plans.load(words=plans.COMPILED)
 
 
 def compiled(model, left, hidden, steps=3, moving=True):
-    """Steps under a plan for a compiled model; bytes that it saves, and that of these moved in the last step."""
+    """Runs steps of a compiled model under a plan. Returns results, saved bytes, bytes of these offloaded in the last
+    step, and the number of blocks under the second budget."""
     torch._dynamo.reset()
     counters = torch._dynamo.utils.counters
     counters.clear()
@@ -27,7 +29,7 @@ def compiled(model, left, hidden, steps=3, moving=True):
         of = [sum(size for (owner, _), size in run.sizes.items() if owner == block) for block in range(4)]
         assert all((of[block] < 0.9 * of[0]) == (block in run.second) for block in range(1, 4)) or not moving, (of, run.second)
         assert counters["stats"]["unique_graphs"] == 1 + bool(run.second) and not counters["graph_break"], counters
-        # What may stay does, but for a part of one value.
+        # Activations stay as far as the plan allows, except for a part of one.
         assert not moving or moved == 0 if saved <= left else \
             saved - left <= moved < saved - left + max(run.sizes.values())
     assert torch._functorch.config.activation_memory_budget == 1.0
@@ -35,8 +37,8 @@ def compiled(model, left, hidden, steps=3, moving=True):
 
 
 def check_compiled():
-    """The gradients are those of the same compiled model without moving. What costs more to wait for than to make
-    again is not saved."""
+    """Gradients equal those of the same compiled model without offloading. Activations that take longer to wait for
+    than to recompute are not saved."""
     model = Decoder(p=0.0, n=4)
     plain, most, moved, seconds = compiled(model, 1 << 30, 0)
     assert moved == seconds == 0
@@ -47,7 +49,7 @@ def check_compiled():
 
 @plans.with_kernels
 def check_two_budgets():
-    """Some blocks save less than the others; the gradients are those of the same blocks without moving."""
+    """Some blocks save less than the others. Gradients equal those of the same blocks without offloading."""
     model = Decoder(p=0.0, n=4)
     results, saved, moved, seconds = compiled(model, 120000, 1 << 14)
     assert 0 < seconds < 4 and saved > 120000 and moved > 0, (seconds, saved, moved)
@@ -57,7 +59,7 @@ def check_two_budgets():
 
 @plans.with_kernels
 def check_dropout():
-    """A mask that backward makes again is the one of forward; by a budget of torch.compile's alone it is another one."""
+    """A mask that backward recomputes equals that of forward. Under a budget of torch.compile alone it would differ."""
     model = Decoder(p=0.5, n=4)
 
     def alone(budget):
@@ -74,7 +76,7 @@ def check_dropout():
 
 
 class Dropping(nn.Module):
-    """There is nothing to make again but what draws, whose result and mask are one value of the compiler's."""
+    """Only dropout could be recomputed. Its result and mask are one node of the compiler's graph."""
 
     def __init__(self):
         super().__init__()
@@ -99,7 +101,7 @@ def check_nothing_but_draws():
 
 
 def check_what_draws():
-    """Attention draws where it drops out alone, so that it may run again."""
+    """Attention draws random numbers only with dropout, so it may be recomputed otherwise."""
     def count(*dropout):
         graph = torch.fx.Graph()
         graph.call_function(torch.ops.aten._scaled_dot_product_flash_attention.default, (*map(graph.placeholder, "qkv"), *dropout))
@@ -110,7 +112,8 @@ def check_what_draws():
 
 
 def check_choice_of_budgets():
-    """Of all ways the cheapest, by another count of them; and the blocks that save less lie between the others."""
+    """The choice is the cheapest of all combinations, counted independently. Blocks that save less are evenly
+    spread."""
     own = {1.0: [50, 30], 0.5: [50], 0.2: [20, 10], 0.1: [10]}
     again = {1.0: 0.0, 0.5: 0.12, 0.2: 0.15, 0.1: 0.2}
     found = {budget: mp.Partition(own[budget], [7], again[budget]) for budget in own}
@@ -139,8 +142,8 @@ def check_choice_of_budgets():
 
 
 def check_choice():
-    """What moves: as much as has to, alike of all blocks but the last, narrow values first, and nothing that is waited
-    for unless it has to."""
+    """Offloads as much as necessary: equally from all blocks except the last, small activations first, and none with
+    exposed copies unless necessary."""
     model = Decoder(p=0.0, n=4)
     plan = data(4, "keep keep", compile={"left_bytes": 0, "hidden_bytes": 400}, stash_bytes=100, min_bytes=1)
     with applied(mp, model, plan) as run:
@@ -160,7 +163,7 @@ def check_choice():
 
 
 class Masked(nn.Module):
-    """Saves a mask that all blocks share; its second part is a graph of its own where it `breaks`."""
+    """Saves a mask that all blocks share. If it `breaks`, its second part is a separate graph."""
 
     def __init__(self, breaks):
         super().__init__()
@@ -185,7 +188,7 @@ class MaskedModel(nn.Module):
 
 
 def check_counted_once():
-    """What the budget is chosen by is what is saved: a mask once, whatever the blocks, and every graph of a block."""
+    """The budget is chosen by the saved bytes. A mask counts once for all blocks, and every graph of a block counts."""
     for breaks in (False, True):
         torch._dynamo.reset()
         torch.manual_seed(0)
@@ -202,7 +205,7 @@ def check_counted_once():
 
 
 def check_gathered_parameters():
-    """FSDP2 gives a block its parameters once it runs: what lies in their memory stays, and counts as nothing."""
+    """FSDP2 gathers the parameters of a block when it runs. Tensors in their memory stay, and do not count."""
     with applied(mp, Decoder(p=0.0, n=3), data(3, "keep keep", compile={"left_bytes": 0, "hidden_bytes": 1})) as run:
         run.begin(0, [])
         up = run.blocks[0].up
@@ -212,7 +215,8 @@ def check_gathered_parameters():
 
 
 def check_first_block_apart():
-    """A frozen embedding: the first block's graph is another, and how many get the second budget is chosen by the rest."""
+    """With a frozen embedding, the graph of the first block differs. The others decide how many get the second
+    budget."""
     model = Decoder(p=0.0, n=8, tied=False)
     seconds = []
     for frozen in (False, True):
@@ -227,7 +231,7 @@ def check_first_block_apart():
 
 
 def check_many_lengths():
-    """Plans put on and taken away, two lengths and evaluation: compiled each time, and the limit as it was."""
+    """Plans are applied and removed, with two lengths and evaluation. Each compiles, and the limit is restored."""
     torch._dynamo.reset()
     model, limit = Decoder(p=0.0, n=4), torch._dynamo.config.recompile_limit
     saved = []
@@ -244,7 +248,7 @@ def check_many_lengths():
 
 
 def check_forward_that_fails():
-    """A forward that an error ends tells nothing of what moves."""
+    """A forward that fails does not affect the choice of offloaded activations."""
     model = Decoder(p=0.0, n=4)
     torch._dynamo.reset()
     with applied(mp, model, data(4, "keep keep", compile={"left_bytes": 1 << 17, "hidden_bytes": 1 << 30})) as run:
@@ -261,7 +265,7 @@ def check_forward_that_fails():
 
 
 class Judging(Masked):
-    """Its first graph takes what needs gradients and gives nothing that has one."""
+    """The input of its first graph needs gradients, and the output has none."""
 
     def forward(self, x, mask):
         scale = (x > 0).float().mean()
@@ -283,7 +287,7 @@ def check_graph_without_backward():
 
 
 def check_compiled_at_other_lengths():
-    """The second length compiles for any: what is saved has no number then, but one that it stands for."""
+    """The second length compiles for every length. Sizes of saved tensors are then symbolic."""
     model = Decoder(p=0.0, n=3)
     plan = data(3, "keep keep", compile={"left_bytes": 1 << 15, "hidden_bytes": 1 << 17})
     torch._dynamo.reset()
@@ -300,7 +304,7 @@ def check_compiled_at_other_lengths():
 
 @plans.with_kernels
 def check_compiled_for_long():
-    """Dropout, evaluation in between, and memory that does not grow."""
+    """With dropout and evaluation in between, memory does not grow."""
     model = Decoder(p=0.1, n=3)
     plan = data(3, "keep keep", compile={"left_bytes": 1 << 16, "hidden_bytes": 1 << 30})
     torch._dynamo.reset()
@@ -314,7 +318,7 @@ def check_compiled_for_long():
                 model.train()
             last = step(model, lambda m: m(plans.tokens()))
             if i % 20 != 9:
-                continue  # to look at all objects takes longer than the step
+                continue  # iterating over all objects takes longer than a step
             gc.collect()
             held = (sum(t.untyped_storage().nbytes() for t in gc.get_objects() if type(t) is torch.Tensor),
                     sum(type(o) in (mp.Value, mp.View) for o in gc.get_objects()),

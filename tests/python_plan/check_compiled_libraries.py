@@ -1,4 +1,4 @@
-"""The Python plan of compiled blocks on models of libraries, of peft, DDP and FSDP2: some blocks under a second budget."""
+"""Tests the Python plan with compiled blocks on models of libraries, with peft, DDP and FSDP2, and a second budget."""
 import torch
 
 import plans
@@ -9,8 +9,8 @@ BLOCKS = 4
 
 
 def follows(model, loss, path, part=0.5, hidden=1 << 13, own=lambda values: values):
-    """Loss and gradients near those of the model that is not compiled; under a plan that leaves a part of what its
-    blocks save the same steps again and again, and without moving: bit for bit."""
+    """Loss and gradients are near those of the eager model. Under a plan that keeps a part of the saved tensors, steps
+    are equal bit for bit when repeated, and without offloading."""
     def steps(left, times, moving=True):
         torch._dynamo.reset()
         plan = data(BLOCKS, "keep keep", path, compile={"left_bytes": left, "hidden_bytes": hidden})

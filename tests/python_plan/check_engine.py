@@ -1,4 +1,4 @@
-"""The Python plan's engine on models of every kind: gradients are those without a plan, bit for bit."""
+"""Tests the engine of the Python plan on models of every kind. Gradients equal those without a plan, bit for bit."""
 import gc
 import warnings
 
@@ -21,13 +21,13 @@ def check_bits_under_every_plan():
     plain = step(model, loss)
     for others in EVERY_PLAN:
         with applied(mp, model, data(3, others)):
-            for _ in range(2):  # pinned memory is used again from the second on
+            for _ in range(2):  # pinned memory is reused from the second step on
                 assert equal(step(model, loss), plain), others
         assert equal(step(model, loss), plain), others + ": removed"
 
 
 def check_file_without_moves():
-    """What export writes where nothing moves."""
+    """The file that export writes if nothing is offloaded."""
     still, model = plans.load(words=plans.STILL), Decoder()
     plain = step(model, loss)
     for others in ("keep keep", "keep recompute", "recompute keep", "recompute recompute"):
@@ -44,7 +44,7 @@ def check_file_without_moves():
 
 
 def check_single_functions():
-    """Every function by itself recomputed or moved, the others not."""
+    """Each function alone is recomputed or offloaded."""
     model = Decoder(n=2)
     plain = step(model, loss)
     names = ["/add#0", "/add#1", "n1/layer_norm#0", "attn.qkv/linear#0", "attn/scaled_dot_product_attention#0",
@@ -59,7 +59,7 @@ def check_single_functions():
 
 
 def check_late_copies():
-    """Copies beside the computation that run as late as they may."""
+    """Copies run as late as possible."""
     before = mp.Streams
     mp.Streams = type("Late", (plans.LateStreams, before), {})
     try:
@@ -72,7 +72,7 @@ def check_late_copies():
                         fails = model.layers[2].register_forward_pre_hook(lambda *_: 1 / 0)
                         try:
                             loss(model)
-                        except ZeroDivisionError:  # what blocks before it sent out is under way when the graph dies
+                        except ZeroDivisionError:  # copies of earlier blocks are in flight when the graph is freed
                             fails.remove()
                         assert equal(step(model, loss), plain), (others, stash)
                     assert run.streams.late > 0
@@ -81,7 +81,7 @@ def check_late_copies():
 
 
 def check_between_steps():
-    """Evaluation, passes without gradients and exceptions leave nothing behind."""
+    """Evaluation, a forward without gradients and exceptions have no effect on later steps."""
     model = Decoder()
     plain = step(model, loss)
     with applied(mp, model, data(3, "recompute host")):
@@ -89,7 +89,7 @@ def check_between_steps():
             model.eval()
             with torch.no_grad():
                 loss(model)
-            loss(model)  # with a graph that nobody goes back through
+            loss(model)  # with a graph that never runs backward
             model.train()
             fails = model.layers[1].down.register_forward_hook(lambda *_: 1 / 0)
             for _ in range(2):
@@ -144,7 +144,7 @@ class ConvBlock(nn.Module):
 
 
 def check_convolutions():
-    """Running statistics move once a step; channels-last memory stays so."""
+    """Running statistics are updated once per step. The channels-last layout is preserved."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.Sequential(*[ConvBlock(8) for _ in range(3)]))
     x = torch.randn(2, 3, 10, 10).to(memory_format=torch.channels_last)
@@ -178,7 +178,7 @@ def check_autocast():
 
 
 def check_casts():
-    """Autocast's copy of a value goes with the value, as in the trials."""
+    """Autocast's copy of an activation is treated like the activation, as in the trials."""
     model = Decoder(p=0.0)
 
     def run(model):
@@ -195,7 +195,7 @@ def check_casts():
 
 
 def around_backward(model):
-    """The backward of a float32 forward under autocast, as a loop that wraps too much has it."""
+    """Runs only backward of a float32 forward under autocast, like a loop whose autocast covers too much."""
     torch.manual_seed(3)
     model.zero_grad(set_to_none=True)
     value = loss(model)
@@ -205,7 +205,7 @@ def around_backward(model):
 
 
 class Changed(torch.nn.Module):
-    """Saves a value and then writes over it: autograd refuses its backward."""
+    """Saves an activation and then overwrites it, so autograd refuses backward."""
 
     def __init__(self):
         super().__init__()
@@ -226,7 +226,7 @@ class Changed(torch.nn.Module):
 
 
 def check_changed_in_place():
-    """What autograd refuses is refused, or right: never silently wrong."""
+    """If autograd refuses backward, the plan either refuses it or gives the right result."""
     model, x = Changed(), torch.randn(3, 4)
     right = []
     for layer in model.layers:
@@ -243,7 +243,7 @@ def check_changed_in_place():
 
 
 class Gate(nn.Module):
-    """Writes over what another function has read, but not saved."""
+    """Overwrites a tensor that another function has read, but not saved."""
 
     def __init__(self):
         super().__init__()
@@ -272,7 +272,7 @@ def check_overwritten_inputs():
 
 
 def check_memory():
-    """200 steps hold as much as the tenth; what the plan does not keep is not kept."""
+    """Memory does not grow: after 200 steps it is that of the tenth."""
     model = Decoder(p=0.0)
 
     def held(run):
@@ -291,7 +291,7 @@ def check_memory():
 
 
 def saved_bytes(model, others, run=loss, **options):
-    """Bytes that wait on the device at the end of the forward, and in host memory; parameters do not count."""
+    """Bytes of saved activations on the device and in host memory at the end of forward, without parameters."""
     kept, pack = [], mp.Plan.pack
     mp.Plan.pack = lambda run, t: kept.append(saved := pack(run, t)) or saved
     with applied(mp, model, data(3, others, input="keep", stash_bytes=0, **options)):
@@ -310,8 +310,8 @@ def check_what_waits_where():
     kept, moved, _ = saved_bytes(model, "keep keep")
     assert moved == 0
     left, moved, _ = saved_bytes(model, "host host")
-    assert left + moved == kept and left == row, (left, moved, kept)  # the embedding's output, which is no block's
-    # Full checkpoints: what one block hands to the next, and the embedding's output.
+    assert left + moved == kept and left == row, (left, moved, kept)  # the output of the embedding, in no block
+    # Full checkpoints keep the output of each block but the last, and the output of the embedding.
     left, moved, _ = saved_bytes(model, "recompute recompute", ops={"keep keep": "/add#2"})
     assert moved == 0 and left == 3 * row, left / row
     left, moved, _ = saved_bytes(model, "recompute recompute", ops={"host keep": "/add#2"})

@@ -1,4 +1,4 @@
-"""From a sweep to Python: what export writes does in transformers what memtune's engines did in the trials."""
+"""Tests that exported plans do in transformers what memtune's engines did in the trials of a sweep."""
 import json
 import os
 import subprocess
@@ -23,7 +23,7 @@ def run(*command):
 
 
 def rest(text):
-    """Behind the data."""
+    """The text after the data."""
     return text[text.index("# --- end of data"):]
 
 
@@ -65,7 +65,7 @@ def main(memtune):
             assert not plan.missing, (strategy, plan.missing)
             moved = plan.streams.moved_bytes
             plan.remove()
-            # Of what lies outside of the blocks nothing is treated, which the file says.
+            # The exported plan offloads nothing outside of the blocks, and the file says so.
             outside = measured["transfer"]["out_bytes"] - moved
             assert len(again) == measured["recomputed_ops"], (strategy, len(again), measured["recomputed_ops"])
             assert outside == 0 or f"{outside / 1024:g} KiB that head" in told, (strategy, outside, told)

@@ -1,4 +1,4 @@
-"""The Python plan on models of libraries, of peft, DDP and FSDP2."""
+"""Tests the Python plan on models of libraries, with peft, DDP and FSDP2."""
 import tempfile
 import warnings
 
@@ -31,7 +31,7 @@ def check_gpt2():
     from transformers import GPT2Config, GPT2LMHeadModel
     torch.manual_seed(0)
     model = GPT2LMHeadModel(GPT2Config(vocab_size=64, n_positions=32, n_embd=32, n_layer=2, n_head=4))
-    follows(model, language_loss, "transformer.h")  # dropout, a tied head
+    follows(model, language_loss, "transformer.h")  # with dropout and a tied head
 
 
 def check_vit():
@@ -55,7 +55,7 @@ def check_torchvision():
 def check_lora():
     model = with_lora(llama(2), lora_dropout=0.1)
     follows(model, language_loss, "model.layers")
-    # The base model's plan names q_proj/linear#0: it is q_proj.base_layer's here.
+    # The plan of the base model names q_proj/linear#0. Here it belongs to q_proj.base_layer.
     with applied(mp, model, data(2, "keep keep", "model.layers", ops={"host keep": "self_attn.q_proj/linear#0"},
                               regions="self_attn self_attn.q_proj mlp mlp.down_proj")) as run:
         step(model, language_loss)
@@ -63,7 +63,7 @@ def check_lora():
 
 
 def check_trainer():
-    """The callback of transformers' Trainer, and that it goes when training ends."""
+    """The callback applies the plan in transformers' Trainer and removes it when training ends."""
     from transformers import Trainer, TrainingArguments
 
     def losses(callbacks):

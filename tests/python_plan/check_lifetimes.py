@@ -1,4 +1,4 @@
-"""What becomes of a model that has a plan, and of the memory of its steps."""
+"""Tests the lifetime of a model under a plan, and the memory of its steps."""
 import copy
 import gc
 import threading
@@ -24,7 +24,7 @@ def decoder(**options):
 
 
 def check_copies_of_the_model():
-    """An average of the weights is a copy that goes its own way, without the plan."""
+    """A copy of the model, like that for averaged weights, runs without the plan."""
     other = decoder()
     with torch.no_grad():
         for p in other.parameters():
@@ -49,7 +49,7 @@ def check_nothing_waits_for_the_collector():
 
     for others in EVERY_PLAN:
         with applied(mp, model, data(3, others)):
-            for run in (lambda: step(model, loss), lambda: loss(model)):  # also where nothing runs backward
+            for run in (lambda: step(model, loss), lambda: loss(model)):  # also without backward
                 run()
                 gc.collect()
                 gc.disable()
@@ -62,7 +62,8 @@ def check_nothing_waits_for_the_collector():
 
 
 def check_steps_of_many_lengths():
-    """Host memory is what the longest needs, whatever came before; a set of buffers for each length would be twenty."""
+    """Host memory is that of the longest step, for any order of lengths. A set of buffers per length would be
+    twenty."""
     model = decoder()
     lengths = [length for length in range(4, 44, 2)] + [40, 7, 32, 9]
 
@@ -84,7 +85,7 @@ def check_steps_of_many_lengths():
 
 
 class Noise(nn.Module):
-    """With random numbers of its own."""
+    """Has its own random number generator."""
 
     def __init__(self):
         super().__init__()
@@ -132,7 +133,7 @@ def check_blocks_on_several_devices():
 
 
 def check_several_threads():
-    """As nn.DataParallel runs a model: told in one sentence, and forgotten with the forward."""
+    """Threads that run a model like nn.DataParallel get one error, and later steps are not affected."""
     model, errors = decoder(), []
     plain = step(model, loss)
 
@@ -152,14 +153,14 @@ def check_several_threads():
         assert errors and errors[0].startswith("several threads run the model at once, as nn.DataParallel does"), errors
         assert equal(step(model, loss), plain)
         other = []
-        thread = threading.Thread(target=lambda: other.append(step(model, loss)))  # one at a time may be any
+        thread = threading.Thread(target=lambda: other.append(step(model, loss)))  # a single thread may be any
         thread.start()
         thread.join()
         assert equal(other[0], plain)
 
 
 def check_compiled_around():
-    """A model that somebody compiles as a whole runs its blocks as they are, under the plan."""
+    """In a model that is compiled as a whole, blocks run eagerly under the plan."""
     model = decoder(p=0.0)
     plain = step(model, loss)
     with applied(mp, model, data(3, "host host")) as run:
@@ -175,7 +176,7 @@ def check_compiled_around():
 
 
 def check_training_again():
-    """A training that was stopped has not come to the callback's end."""
+    """An interrupted training never called the callback's end. The next one still works."""
     model = decoder()
     mp.PLAN = data(3, "host host")
     plain = step(model, loss)

@@ -1,13 +1,14 @@
-"""The Python plan on PyTorch's own test database (op_db): each operator in three chained blocks, reading activations or
-parameters, writing in place, in several dtypes and under autocast. Gradients are bit for bit those without the plan.
+"""Tests the Python plan on PyTorch's own test database (op_db): each operator in three chained blocks. It reads
+activations or parameters, or writes in place, in several dtypes and under autocast. Gradients equal those without the
+plan bit for bit.
 
     python check_operators.py [--all | --compiled] [--jobs N] [--at-least N] [OPERATOR...]
 
---all: every sample in every mode; else what every change is tried with. --compiled: those in float32 that read activations;
-gradients are near those of torch.compile alone, which repeats nothing.
+--all: every sample in every mode, else the cases on which every change is tested. --compiled: cases in float32 that
+read activations. Gradients are near those of torch.compile alone, which recomputes nothing.
 
-Fails when a case fails, when fewer follow than --at-least, and, but for --compiled, when an operator has none in a dtype
-and mode that tests/operators/exceptions.txt does not name.
+Fails if a case fails, or if fewer than --at-least pass. Without --compiled it also fails if an operator has no case in
+a dtype and mode that tests/operators/exceptions.txt does not list.
 """
 import argparse
 import multiprocessing
@@ -50,7 +51,7 @@ def made(run):
 
 
 def plain_of(model, dtype):
-    """What the model gives without a plan; NotMade with the reason where that is nothing to compare with."""
+    """Results of the model without a plan. Raises NotMade with the reason if they cannot be compared."""
     plain, again = (made(lambda: values(model, dtype, answer)) for _ in range(2))
     if not same(again, plain):
         raise NotMade("differs by itself")
@@ -78,7 +79,7 @@ def follow(mp, model, dtype, plain):
 
 
 def check_case(mp, model, dtype, plain, compiled):
-    """What is wrong under a plan, or nothing. Whatever is raised there is wrong."""
+    """Returns the problem under a plan, or None. Every exception is a problem."""
     try:
         (follow_compiled if compiled else follow)(mp, model, dtype, plain)
     except Exception as error:
@@ -86,7 +87,7 @@ def check_case(mp, model, dtype, plain, compiled):
 
 
 def check(op, every, compiled):
-    """What became of each case, a line each."""
+    """Returns a line with the result of each case."""
     torch.set_num_threads(1)
     mp, lines = plans.load(words=plans.COMPILED if compiled else plans.EAGER), []
     for dtype, mode, most in wanted(op, every):
@@ -117,7 +118,7 @@ def check_number(number):
 
 
 def without_a_case(chosen, every, tried):
-    """Operators with a dtype and a mode of which no sample was tried, without an exception that says why."""
+    """Operators with a dtype and a mode without a tested sample and without an exception."""
     keys = [f"{full_name(op)} {dtype} {mode}" for op in chosen for dtype, mode, _ in wanted(op, every)]
     patterns = read_exceptions(os.path.join(plans.ROOT, "tests", "operators", "exceptions.txt"))
     return sorted(set(keys).difference(tried, *(names(pattern, keys) for pattern in patterns)))

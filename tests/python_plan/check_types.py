@@ -1,4 +1,4 @@
-"""The annotations of the Python plan's files, by mypy. check_types.py FOLDER: what it has read of torch is kept there."""
+"""Checks the annotations of the Python plan's files with mypy. check_types.py FOLDER: folder of mypy's cache."""
 import os
 import subprocess
 import sys

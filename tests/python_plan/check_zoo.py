@@ -1,6 +1,7 @@
-"""The Python plan on the zoo's models, of transformers, timm and torchvision: gradients bit for bit those of the model
-without it, whatever the plan does with what its blocks save. Compiled, which takes long and is for those of transformers
-alone, they are bit for bit those of the same compiled blocks without moving, and near those of torch.compile alone.
+"""Tests the Python plan on the zoo's models of transformers, timm and torchvision. Gradients equal those of the model
+without it bit for bit, for all places of saved activations. --compiled takes long and runs only models of transformers.
+Their gradients equal those of the same compiled blocks without offloading bit for bit, and are near those of
+torch.compile alone.
 
     python check_zoo.py [--compiled] [--at-least N] [MODEL...]
 """
@@ -24,7 +25,7 @@ warnings.filterwarnings("ignore")
 
 
 def longest_list(model):
-    """Path and length of the list of blocks that holds most parameters; none where nothing is repeated."""
+    """Path and length of the list of blocks with the most parameters. (None, 0) without repeated blocks."""
     lists = {name: m for name, m in model.named_modules()
              if isinstance(m, (nn.ModuleList, nn.Sequential)) and len({type(c) for c in m}) == 1 and len(m) > 1
              and not isinstance(m[0], nn.ModuleList)}
@@ -90,7 +91,7 @@ def follows(row, mp, check):
 
     def training_step():
         for buffer, value in zip(model.buffers(), before):
-            buffer.data.copy_(value)  # of norms that move averages
+            buffer.data.copy_(value)  # norms update running averages
         return step(model, loss) + buffers(model)
 
     return check(mp, model, path, blocks, training_step)

@@ -1,4 +1,4 @@
-"""What the tests of the Python plan share: the template as a module, models, plans and the bits of a step."""
+"""Shared by the tests of the Python plan: the template as a module, models, plans and the bits of a step."""
 import contextlib
 import functools
 import os
@@ -11,7 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 sys.path.insert(0, os.path.join(ROOT, "tests", "support"))
 from arithmetic import arithmetic
 
-# The compiler's cache takes code of AVX-512 for a processor, or an ATEN_CPU_CAPABILITY, without it (2.11).
+# The compiler's cache would load AVX-512 code on a processor, or with an ATEN_CPU_CAPABILITY, without it (torch 2.11).
 os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR",
                       os.path.join(tempfile.gettempdir(), f"memtune-{os.getuid()}-" + arithmetic().replace(" ", "-")))
 
@@ -31,7 +31,7 @@ EAGER, STILL, COMPILED = ("eager", "moves"), ("eager", "stays"), ("compiled", "m
 
 
 def template(part, words):
-    """The lines of a part between marks of these words, and those of what it includes."""
+    """The lines of a part between marks with these words, and those of the parts that it includes."""
     lines, goes = [], part == "plan"
     for line in read(os.path.join(PARTS, f"memtune_{part}.py")).splitlines():
         mark = line.strip()
@@ -47,7 +47,7 @@ def template(part, words):
 
 
 def joined(words=EAGER):
-    """What export makes of the template for a plan of these words; check_export.py has export's own."""
+    """The file that export writes from the template for a plan with these words. check_export.py uses export itself."""
     return "\n".join(template("plan", words)) + "\n"
 
 
@@ -59,15 +59,15 @@ def load(path=None, words=EAGER):
 
 
 def with_kernels(check):
-    """A check that has the compiler's own code run."""
+    """Marks a check that runs generated code of the compiler."""
     check.kernels = True
     return check
 
 
 @contextlib.contextmanager
 def without_kernels():
-    """What the compiler cuts a block into runs op by op, with eager Python's random numbers: to make code of that takes
-    most of the time of a test."""
+    """Runs the compiler's graphs op by op, with eager Python's random numbers. Generating code would take most of the
+    time of a test."""
     from functorch.compile import make_boxed_func
     from torch._inductor import compile_fx, config
 
@@ -81,7 +81,7 @@ def without_kernels():
 
 @contextlib.contextmanager
 def compiled_alone(blocks, budget=1.0):
-    """Blocks under torch.compile, without a plan."""
+    """Runs blocks under torch.compile without a plan."""
     torch._dynamo.reset()
     for block in blocks:
         block.compile()
@@ -94,12 +94,12 @@ def compiled_alone(blocks, budget=1.0):
 
 
 def stay(module, run):
-    """Nothing moves, whatever is chosen."""
+    """Keeps all activations on the device, for any choice."""
     run.placed = lambda t: module.Value(run, "keep", t)
 
 
 def run_checks(of):
-    """Those of a test's globals, or those of them that the command line names."""
+    """Runs the checks among a test's globals, or those that the command line names."""
     torch.set_num_threads(1)
     chosen = sys.argv[1:]
     for name, check in list(of.items()):
@@ -114,7 +114,7 @@ EVERY_PLAN = [f"{result} {own}" for result in PLACES for own in PLACES]
 
 
 def data(blocks, others, path="layers", ops=None, **fields):
-    """A plan that treats all blocks alike and every value, however small."""
+    """A plan with the same policy for all blocks, without a minimum size."""
     return {"name": "test", "path": path, "blocks": blocks, "parameters": 0, "input": "host", "regions": "",
             "treatments": [{"blocks": list(range(blocks)), "others": others, "ops": ops or {}}],
             "min_bytes": 0, "saved_min_bytes": 0, "stash_bytes": 1 << 16, "prefetch_blocks": 1,
@@ -136,7 +136,7 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    """Takes a keyword, returns a tuple, drops out, writes in place."""
+    """A block with a keyword argument, a tuple as result, dropout, and an in-place write."""
 
     def __init__(self, d, heads, p):
         super().__init__()
@@ -188,7 +188,7 @@ def equal(a, b):
 
 
 def near(a, b):
-    """But for rounding, which the largest gradients bring into all of them."""
+    """Whether values are equal except for rounding. The largest gradients determine the rounding of all."""
     values = [(x, y) for x, y in zip(a, b) if y is not None and y.is_floating_point() and y.numel()]
     largest = max((y.abs().max().item() for _, y in values), default=0.0)
     return [x is None for x in a] == [y is None for y in b] and all(
@@ -218,7 +218,7 @@ def language_loss(model):
 
 
 def local(values):
-    """A rank's own parts."""
+    """The local shards of a rank."""
     return [v.to_local() if hasattr(v, "to_local") else v for v in values]
 
 
@@ -240,7 +240,7 @@ def be_rank(index, kind, folder, check, options):
 
 
 def on_two_ranks(check, **options):
-    """`check` of a Decoder under DDP and under FSDP2, and of a rank's loss."""
+    """Calls `check` with a Decoder under DDP and under FSDP2, and with the loss of the rank."""
     for kind in ("ddp", "fsdp2"):
         with tempfile.TemporaryDirectory() as folder:
             torch.multiprocessing.spawn(be_rank, (kind, folder, check, options), nprocs=2)
@@ -257,7 +257,7 @@ def applied(module, model, plan, **options):
 
 
 class LateStreams:
-    """Mixed into Streams: a copy runs when something waits for it, and fails where what it needs is gone by then."""
+    """A mixin for Streams. A copy runs only when something waits for it, and fails if its memory is freed by then."""
 
     def __init__(self, device):
         super().__init__(device)

@@ -1,4 +1,4 @@
-// That bytes and values are those of bitsandbytes is checked in tests/models/check_adapters.py.
+// tests/models/check_adapters.py compares bytes and values with bitsandbytes.
 #include "core/model/quantized/blockwise.h"
 
 #include <ATen/ATen.h>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kBlock = 256;
 
-TEST_CASE("numbers in 8 bits come back within a hundredth of their block's largest, which comes back as it was") {
+TEST_CASE("numbers in 8 bits unpack within a hundredth and the largest of a block is stored exactly") {
   at::manual_seed(1);
   const at::Tensor numbers = at::randn({1000});
   const BlockwiseQuantizedTensor packed = pack_blockwise(numbers);
@@ -24,12 +24,12 @@ TEST_CASE("numbers in 8 bits come back within a hundredth of their block's large
   CHECK(at::equal(packed.largest[0], first[largest].abs()));
 }
 
-TEST_CASE("a block of zeros is packed as zeros and none of its neighbour's business") {
+TEST_CASE("a block of zeros unpacks to zeros and does not affect its neighbour") {
   const at::Tensor numbers = at::cat({at::zeros({256}), at::ones({3})});
   CHECK(at::equal(unpack_blockwise(pack_blockwise(numbers)), numbers));
 }
 
-TEST_CASE("the table has 256 values, ascending and symmetric but for its ends, close together near zero") {
+TEST_CASE("the table has 256 ascending values and is symmetric except for its ends") {
   const at::Tensor with_sign = dynamic_map(true, c10::kCPU), without = dynamic_map(false, c10::kCPU);
   for (const at::Tensor& map : {with_sign, without}) {
     CHECK(map.numel() == 256);
@@ -40,7 +40,7 @@ TEST_CASE("the table has 256 values, ascending and symmetric but for its ends, c
   CHECK(at::equal(with_sign.slice(0, 0, 127), with_sign.slice(0, 128, 255).neg().flip(0)));
 }
 
-TEST_CASE("a block's largest value is exact, the others within the table's step, and a rest has its own scale") {
+TEST_CASE("the largest value of a block is exact and others within a table step even in a partial block") {
   const at::Tensor map = dynamic_map(true, c10::kCPU);
   at::manual_seed(1);
   const at::Tensor values = at::randn({3 * kBlock + 17}) * 5;
@@ -55,7 +55,7 @@ TEST_CASE("a block's largest value is exact, the others within the table's step,
     CHECK(packed.largest[begin / kBlock].item<double>() == largest);
     CHECK((found - block).abs().max().item<double>() <= largest * 0.0071);  // half of 0.9 / 64
   }
-  pack_blockwise(at::zeros({kBlock}), packed, kBlock, map);  // one block alone; without a scale
+  pack_blockwise(at::zeros({kBlock}), packed, kBlock, map);  // one block alone, with a scale of 0
   CHECK(unpack_blockwise(packed, kBlock, kBlock, map).eq(0).all().item<bool>());
   CHECK(at::equal(unpack_blockwise(packed, 0, kBlock, map), back.slice(0, 0, kBlock)));
 }

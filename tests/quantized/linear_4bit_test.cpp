@@ -29,7 +29,7 @@ at::Tensor call(const at::Tensor& input, const Nf4Weight& weight, int64_t rows, 
 
 }  // namespace
 
-TEST_CASE("result and gradients are those of a linear layer with the unpacked weight") {
+TEST_CASE("the 4-bit operator has the result and gradients of a linear layer with the unpacked weight") {
   at::manual_seed(3);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const Nf4Weight packed = pack_nf4(at::randn({48, 64}).to(type), AbsmaxFormat::quantized);
@@ -39,7 +39,7 @@ TEST_CASE("result and gradients are those of a linear layer with the unpacked we
   }
 }
 
-TEST_CASE("nothing is saved for backward, and an input that needs no gradient leaves no node") {
+TEST_CASE("the 4-bit operator saves nothing and adds no node for an input without gradient") {
   const Nf4Weight packed = pack_nf4(at::randn({8, 64}), AbsmaxFormat::plain);
   tests::KeepSaves keep;
   const autograd::HookScope hooks(&keep);
@@ -48,7 +48,7 @@ TEST_CASE("nothing is saved for backward, and an input that needs no gradient le
   CHECK(keep.saves.empty());
 }
 
-TEST_CASE("under autocast it computes in autocast's type and answers in its input's") {
+TEST_CASE("under autocast the 4-bit operator computes in autocast's dtype and returns its input's dtype") {
   at::manual_seed(4);
   const Nf4Weight packed = pack_nf4(at::randn({8, 64}), AbsmaxFormat::plain);
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
@@ -61,7 +61,7 @@ TEST_CASE("under autocast it computes in autocast's type and answers in its inpu
   CHECK((x.grad().scalar_type() == at::kFloat));
 }
 
-TEST_CASE("memtune knows the operator as a matmul") {
+TEST_CASE("memtune knows the 4-bit operator as a matmul") {
   CHECK((plan::traits_of(kLinear4Bit).op_class == plan::OpClass::matmul));
   CHECK(plan::traits_of(kLinear4Bit).weight == 1);
 }

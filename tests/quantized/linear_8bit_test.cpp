@@ -20,7 +20,7 @@ at::Tensor call(const at::Tensor& input, const Int8Weight& weight, const at::Ten
 
 }  // namespace
 
-TEST_CASE("on a CPU result and gradients are those of a linear layer with the whole weight") {
+TEST_CASE("on a CPU the 8-bit operator has the result and gradients of a linear layer") {
   at::manual_seed(3);
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const Int8Weight packed = pack_int8(at::randn({48, 64}).to(type));
@@ -30,7 +30,7 @@ TEST_CASE("on a CPU result and gradients are those of a linear layer with the wh
   }
 }
 
-TEST_CASE("its input is saved where hooks see it, though no backward asks for it") {
+TEST_CASE("the 8-bit operator saves its input through hooks although backward never unpacks it") {
   const Int8Weight packed = pack_int8(at::randn({8, 64}));
   tests::KeepSaves keep;
   const autograd::HookScope hooks(&keep);
@@ -44,7 +44,7 @@ TEST_CASE("its input is saved where hooks see it, though no backward asks for it
   CHECK(keep.saves.size() == 1);
 }
 
-TEST_CASE("under autocast it answers in autocast's type, and its gradient is of its input's") {
+TEST_CASE("under autocast the 8-bit operator returns autocast's dtype and gradients of its input's dtype") {
   at::manual_seed(4);
   const Int8Weight packed = pack_int8(at::randn({8, 64}));
   const at::Tensor x = at::randn({2, 64}).requires_grad_();
@@ -57,7 +57,7 @@ TEST_CASE("under autocast it answers in autocast's type, and its gradient is of 
   CHECK((x.grad().scalar_type() == at::kFloat));
 }
 
-TEST_CASE("memtune knows the operator of eight bits as a matmul") {
+TEST_CASE("memtune knows the 8-bit operator as a matmul") {
   CHECK((plan::traits_of(kLinear8Bit).op_class == plan::OpClass::matmul));
   CHECK(plan::traits_of(kLinear8Bit).weight == 1);
 }

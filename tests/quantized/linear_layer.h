@@ -1,5 +1,5 @@
-// What operators that multiply by packed weights have in common: they compute what a linear layer does with the
-// unpacked weight, and what they save for backward is seen by hooks.
+// Checks for operators that multiply by quantized weights. They must compute what a linear layer computes with the
+// unpacked weight, and hooks must see what they save.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -13,7 +13,7 @@
 
 namespace memtune::tests {
 
-// `call(input, bias)`, by the packed weight, against the whole one: result and gradients, bit for bit.
+// Compares `call(input, bias)` with a linear layer of `weight`. Result and gradients must be equal bit for bit.
 template <typename Call>
 void check_is_linear(const at::Tensor& x, const at::Tensor& weight, const Call& call) {
   std::vector<int64_t> sizes = x.sizes().vec();

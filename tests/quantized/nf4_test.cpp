@@ -1,4 +1,4 @@
-// That bytes and values are those of bitsandbytes is checked in tests/models/check_adapters.py.
+// tests/models/check_adapters.py compares bytes and values with bitsandbytes.
 #include "core/model/quantized/nf4.h"
 
 #include <ATen/ATen.h>
@@ -7,7 +7,7 @@
 namespace memtune::quantized {
 namespace {
 
-TEST_CASE("the way of other devices packs and unpacks the same bytes as the CPU's") {
+TEST_CASE("packing by operators for other devices gives the same bytes as on the CPU") {
   at::manual_seed(2);
   for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf})
     for (const auto& shape : std::vector<std::vector<int64_t>>{{4, 64}, {33, 96}, {5, 127}, {1, 1}, {2100, 4096}})
@@ -23,7 +23,7 @@ TEST_CASE("the way of other devices packs and unpacks the same bytes as the CPU'
       }
 }
 
-TEST_CASE("a weight takes half a byte a number, and an eighth of a bit with double quantization") {
+TEST_CASE("a weight takes half a byte per number plus an eighth of a bit with double quantization") {
   const at::Tensor weight = at::randn({256, 512});
   const Nf4Weight packed = pack_nf4(weight, AbsmaxFormat::quantized);
   CHECK(packed.bytes.sizes() == at::IntArrayRef{256 * 512 / 2, 1});
@@ -32,7 +32,7 @@ TEST_CASE("a weight takes half a byte a number, and an eighth of a bit with doub
   CHECK_FALSE(pack_nf4(weight, AbsmaxFormat::plain).mean.defined());
 }
 
-TEST_CASE("numbers of the code come back as they were") {
+TEST_CASE("numbers of the NF4 code unpack unchanged") {
   const at::Tensor once = unpack_nf4(pack_nf4(at::randn({4, 64}), AbsmaxFormat::plain), {4, 64}, at::kFloat);
   CHECK(at::equal(unpack_nf4(pack_nf4(once, AbsmaxFormat::plain), {4, 64}, at::kFloat), once));
   CHECK(at::equal(unpack_nf4(pack_nf4(at::zeros({2, 64}), AbsmaxFormat::plain), {2, 64}, at::kFloat),

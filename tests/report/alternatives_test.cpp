@@ -1,4 +1,4 @@
-// The best of a trainer's settings and of plans in Python, in every form of the answer.
+// The best trainer setting and the best Python plan, in every report format.
 #include "core/answer/report/alternatives.h"
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ void fail(result::TrialRow& row, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("every form of the answer has the best settings and the best plan") {
+TEST_CASE("every report format has the best settings and the best plan") {
   const Report report = sample();
   const auto [keys, plan] = std::pair(alternatives(report).at(0), alternatives(report).at(1));
   CHECK(keys.head + ": " + keys.text == "In keys of axolotl: full, 130 ms at 10 GiB");
@@ -66,7 +66,7 @@ TEST_CASE("every form of the answer has the best settings and the best plan") {
         std::string::npos);
 }
 
-TEST_CASE("what keeps no budget and what failed is told, and the other way stands") {
+TEST_CASE("an alternative that does not fit or failed says so and the other one stays") {
   Report report = sample();
   report.budget_bytes = 9 * kGiB;
   CHECK(alternatives(report)[0].text == "nothing that was measured keeps 9 GiB; the least is full, 130 ms at 10 GiB");
@@ -90,7 +90,7 @@ TEST_CASE("what keeps no budget and what failed is told, and the other way stand
   CHECK(alternatives(report)[1].text == "nothing was measured");
 }
 
-TEST_CASE("without a budget the fastest counts, without a trainer the command as it is, without a plan neither") {
+TEST_CASE("alternatives without a budget or a trainer or a plan") {
   Report report = sample();
   report.budget_bytes = 0;
   report.trainer = "";

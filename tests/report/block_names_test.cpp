@@ -1,4 +1,4 @@
-// Blocks are what --blocks says they are: no report may tell them by how they are called.
+// Blocks are what --blocks defines. No report may recognize them by their names.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// By number, with the number within, without any, and like what is no block.
+// Names with the number at the end, inside and missing, and names that do not look like blocks.
 const std::vector<std::vector<std::string>> kNames = {{"layers.0", "layers.1"},
                                                       {"down_blocks.0.attn", "down_blocks.1.attn"},
                                                       {"layer1", "layer2"},
@@ -29,7 +29,7 @@ const std::vector<std::vector<std::string>> kNames = {{"layers.0", "layers.1"},
                                                       {"0", "1"},
                                                       {"head", "stem.3.norm"}};
 
-// A step in which each block computes forward and backward and the second's value comes back late, for `late_ms`.
+// A step in which each block computes forward and backward. The second block's activation is reloaded `late_ms` late.
 MadeUp blocks_named(const std::vector<std::string>& names, double late_ms) {
   MadeUp made;
   made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::outside, "outside of blocks"}};
@@ -59,7 +59,7 @@ const findings::Finding& of_rule(const std::vector<findings::Finding>& all, cons
 
 }  // namespace
 
-TEST_CASE("the memory of a block is a block's whatever it is called, and the head's is not") {
+TEST_CASE("memory of a block belongs to that block under any name and the head's memory does not") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
     const report::StackedMemorySeries stack = report::stack_memory(blocks_named(names, 0).trace, 4);
@@ -71,7 +71,7 @@ TEST_CASE("the memory of a block is a block's whatever it is called, and the hea
   }
 }
 
-TEST_CASE("blocks that differ by their number are one entry of the chart's legend and one holder in words") {
+TEST_CASE("numbered blocks are one entry of the chart's legend and one holder in the peak text") {
   const auto chart = [](size_t i) { return report::memory_chart(blocks_named(kNames[i], 0).trace, 0); };
   CHECK(chart(0).find("layers.0 to layers.1") != std::string::npos);
   CHECK(chart(1).find("down_blocks.0.attn to down_blocks.1.attn") != std::string::npos);
@@ -82,14 +82,14 @@ TEST_CASE("blocks that differ by their number are one entry of the chart's legen
   CHECK(report::peak_text(blocks_named(kNames[4], 0).trace).find(": blocks 6 GiB") != std::string::npos);
 }
 
-TEST_CASE("a snapshot calls what blocks hold activations") {
+TEST_CASE("a snapshot names memory of blocks activations") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
     CHECK(report::memory_snapshot(blocks_named(names, 0).trace).find("activations") != std::string::npos);
   }
 }
 
-TEST_CASE("copies that are late for the last block are told to keep it, whatever it is called") {
+TEST_CASE("late reloads for the last block give the advice to keep it under any block name") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
     result::Measurement measured;
@@ -105,7 +105,7 @@ TEST_CASE("copies that are late for the last block are told to keep it, whatever
   }
 }
 
-TEST_CASE("the holder of the peak is advised as what it is") {
+TEST_CASE("the advice for the largest owner at the peak is that for a block under any block name") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
     const findings::Finding peak = of_rule(findings::find(blocks_named(names, 0).trace, {}, nullptr), "peak-owner");
@@ -113,7 +113,7 @@ TEST_CASE("the holder of the peak is advised as what it is") {
   }
 }
 
-TEST_CASE("all blocks are summed, and blocks are compared by their place though one model calls them otherwise") {
+TEST_CASE("the diff sums all blocks and compares blocks by position if their names differ") {
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
     const findings::TraceDiff diff = findings::diff(blocks_named(kNames[0], 0).trace, blocks_named(names, 10).trace);

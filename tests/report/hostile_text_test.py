@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A run's folder is not trusted: its texts name models, machines, strategies, notes and commands. In every report and
-every trainer's configuration they stay text: each reader finds the same structure as with harmless texts of the same
-length.
+"""Checks reports and configs from an untrusted run folder. Its texts name models, machines, strategies, notes and
+commands. They must stay text in every report and every trainer's config: each reader finds the same structure as with
+harmless texts of the same length.
 
     hostile_text_test.py MEMTUNE MEMTUNE_MADE_UP_RUN [unittest arguments]
 
@@ -42,11 +42,11 @@ OTHERS = {"torchtitan": lambda text: ast.dump(ast.parse(text.encode())),
           "torchtitan --trainer-version 0.2.2": toml,
           "megatron": lambda text: shlex.split(text, comments=True),
           "deepspeed": json.loads}
-OWN_NAMES = re.compile("mine-|mixed|floor|plan:")  # of trials that no trainer has keys for
+OWN_NAMES = re.compile("mine-|mixed|floor|plan:")  # trials without keys in any trainer
 
 
 def leaves(value, path=()):
-    """Paths of the strings in JSON, as lists of keys."""
+    """Paths of all strings in JSON, as tuples of keys."""
     if isinstance(value, str):
         yield path
     elif isinstance(value, (dict, list)):
@@ -61,7 +61,7 @@ def at(value, path):
 
 
 def structure(value):
-    """Keys and kinds."""
+    """Keys, and names of the types."""
     if isinstance(value, dict):
         return {key: structure(member) for key, member in value.items()}
     return [structure(member) for member in value] if isinstance(value, list) else type(value).__name__
@@ -108,7 +108,7 @@ def memtune(*words, binary=False):
 
 
 class Run:
-    """A folder whose texts are changed all at once."""
+    """A run folder in which all free texts are changed at once."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -134,13 +134,13 @@ class Run:
         return [trial["outcome"] for trial in json.loads(out)["trials"]] if code == 0 else None
 
     def find_free(self):
-        """Texts that may be anything: with another the run is still read, whole."""
+        """Texts that can be replaced by any other, while the whole run can still be read."""
         self.write("", ())
         expected, free = self.answer(), []
         for file, value in self.files.items():
             for path in leaves(value):
                 if path[-1] in ("plan", "trace", "equal_to") or path[-1] == "strategy" and not OWN_NAMES.match(at(value, path)):
-                    continue  # paths, and what trainers have keys for
+                    continue  # paths, and strategies with keys in trainers
                 self.write("other", [(file, path)])
                 if self.answer() == expected:
                     free.append((file, path))
@@ -160,12 +160,12 @@ class HostileText(unittest.TestCase):
         cls.own = Path(folder.name) / "own.yaml"
 
     def written(self, text, read):
-        """What `read` makes of a run whose texts are `text`."""
+        """Result of `read` for a run with these texts."""
         self.run_.fill(text)
         return read()
 
     def check_same(self, read, starts=("",)):
-        """`read` finds the same with hostile texts as with letters in their places."""
+        """Checks that `read` gives the same for hostile texts as for letters of the same length."""
         for start in starts:
             with self.subTest(start=start):
                 text = start + HOSTILE
@@ -177,7 +177,7 @@ class HostileText(unittest.TestCase):
         self.assertIsNone(ACTED_ON.search(out + said))
         return out
 
-    def test_the_texts_of_a_report_are_among_those_that_are_changed(self):
+    def test_the_texts_of_a_report_are_changed(self):
         names = {path for file, path in self.run_.free if file.name == "sweep.json"}
         expected = {("model",), ("machine",), ("loss",), ("inputs", 0), ("facts", "notes", 0), ("origin", "command"),
                     ("origin", "machine"), ("trials", 3, "notes", 0)}
@@ -185,7 +185,7 @@ class HostileText(unittest.TestCase):
         self.assertLessEqual({"strategy", "reason", "device"},
                              {path[-1] for file, path in self.run_.free if file.name == "measurement.json"})
 
-    def test_reports_have_the_same_structure_to_their_readers(self):
+    def test_readers_find_the_same_structure_in_reports(self):
         for form in FORMATS:
             def read(form=form):
                 of = ("--trial", "none") if form == "perfetto" else ()
@@ -196,11 +196,11 @@ class HostileText(unittest.TestCase):
             with self.subTest(form=form):
                 self.check_same(read, STARTS if form in ("csv", "markdown") else STARTS[:1])
 
-    def test_json_says_the_texts_themselves(self):
+    def test_json_contains_the_texts_unchanged(self):
         self.run_.fill(HOSTILE)
         self.assertEqual(json.loads(memtune("report", str(self.run_.folder), "--format", "json")[1])["model"], HOSTILE)
 
-    def test_a_memory_snapshot_is_data(self):
+    def test_a_memory_snapshot_contains_only_data(self):
         self.run_.fill(HOSTILE)
         code, out, said = memtune("report", str(self.run_.folder), "--format", "memory-snapshot", "--trial", "none",
                                   "-o", "-", binary=True)
@@ -216,7 +216,7 @@ class HostileText(unittest.TestCase):
             with self.subTest(trainer=trainer):
                 self.check_same(lambda trainer=trainer, reader=reader: reader(self.export(trainer)))
 
-    def test_keys_put_into_a_config_are_the_same(self):
+    def test_trainers_read_the_same_keys_after_export_into_a_config(self):
         import yaml
 
         self.own.write_text("base_model: x\n# mine\nmicro_batch_size: 1\n")
@@ -227,7 +227,7 @@ class HostileText(unittest.TestCase):
             return yaml.safe_load(Path(config).read_bytes())
         self.check_same(read)
 
-    def test_the_config_itself_may_not_end_lines_where_memtune_sees_none(self):
+    def test_a_config_with_line_ends_unknown_to_memtune_is_refused(self):
         self.run_.fill("good")
         for end in "\r\x85\u2028\u2029":
             self.own.write_text(f"base_model: x\n# mine{end}micro_batch_size: 7\n", newline="")

@@ -1,5 +1,5 @@
-// A trace as a GPU trial would leave it, made up and always the same: a decoder's steps whose values go where a mixed
-// strategy sends them, or all stay ("none").
+// A synthetic, reproducible trace of a GPU trial: steps of a decoder. The activations follow a mixed strategy, or all
+// stay on the device ("none").
 #pragma once
 
 #include <algorithm>
@@ -95,7 +95,7 @@ class MadeUpTrace {
     sample();
   }
 
-  // Copies run behind what their lane already has, requests to the disk beside it; the end.
+  // A copy starts when its lane is free; disk requests run in parallel. Returns the end.
   int64_t move(EventKind kind, const trace::Track& track, ValueId value, int64_t from, double gb_per_s) {
     const trace::TracedValue& what = trace_.value(value);
     const int64_t start = on_device(track.role) ? std::max(from, free_at_[track.role]) : from;

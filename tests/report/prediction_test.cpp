@@ -1,4 +1,4 @@
-// Predictions beside what was measured, and the price of memory, in every form of the answer.
+// Predictions next to measurements, and the time that more memory would save, in every report format.
 #include "core/answer/report/prediction.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ using namespace memtune::report;
 
 namespace {
 
-// Under 16 GiB; of two plans one is expected too fast, the other too slow and too large; a third did not fit.
+// Under 16 GiB. One plan's prediction is too fast, another's too slow and too large; a third plan ran out of memory.
 Report planned() {
   Report report;
   report.device = "NVIDIA H200";
@@ -45,7 +45,7 @@ const std::string kMore = "each GiB more would save 4.0 ms a step, up to 20 GiB 
 
 }  // namespace
 
-TEST_CASE("the table shows what was predicted beside what was measured, with the error") {
+TEST_CASE("the table shows predictions next to measurements with the error") {
   CHECK(table(planned(), {false, 120}) ==
         R"( NVIDIA H200
 
@@ -69,14 +69,14 @@ TEST_CASE("the table shows what was predicted beside what was measured, with the
 )");
 }
 
-TEST_CASE("a narrow terminal keeps the line over all trials") {
+TEST_CASE("a narrow terminal keeps the summary of predictions") {
   const std::string text = table(planned(), {false, 60});
   CHECK_FALSE(has(text, "predicted ms  "));
   CHECK(has(text, "no room at 60 columns for"));
   CHECK(has(text, " Predicted: 2 trials: step time off by 2.5 % in the median"));
 }
 
-TEST_CASE("Markdown and the page say both in the same words") {
+TEST_CASE("Markdown and the page word predictions and more memory alike") {
   const Report report = planned();
   CHECK(predictions_text(report) == kTold);
   CHECK(more_memory_text(report) == kMore);
@@ -87,13 +87,13 @@ TEST_CASE("Markdown and the page say both in the same words") {
   CHECK(has(markdown(report), "; predicted: 402.5 ms a step, 8 GiB at the peak\n"));
 }
 
-TEST_CASE("one prediction has no median") {
+TEST_CASE("a single prediction has no median error") {
   Report report = planned();
   report.rows[2].predicted = report.rows[3].predicted = {};
   CHECK(predictions_text(report) == "1 trial: step time off by 4.0 %, the peak by 0.0 %");
 }
 
-TEST_CASE("in CSV what was predicted stands behind what was measured, and only where something was") {
+TEST_CASE("CSV has prediction columns after the measurements only if something was predicted") {
   const std::vector<std::string> lines = split(csv(planned()), '\n');
   CHECK(lines[0].ends_with(
       ",machine,predicted_step_ms,predicted_peak_bytes,predicted_step_error,predicted_peak_error,no_effect"));
@@ -104,7 +104,7 @@ TEST_CASE("in CSV what was predicted stands behind what was measured, and only w
   CHECK(split(csv(sample_report()), '\n')[0].ends_with(",machine,no_effect"));
 }
 
-TEST_CASE("scripts get the price of the next GiB, and what it goes up to") {
+TEST_CASE("JSON has the time that the next GiB saves and the strategy that uses it") {
   const auto advice = nlohmann::json::parse(to_json_text(planned()))["recommendation"];
   CHECK(advice["next_gib_ms"].get<double>() == doctest::Approx(4));
   CHECK(advice["next_gib_strategy"] == "plan:20GiB");
@@ -112,7 +112,7 @@ TEST_CASE("scripts get the price of the next GiB, and what it goes up to") {
   CHECK_FALSE(nlohmann::json::parse(to_json_text(sample_report()))["recommendation"].contains("next_gib_ms"));
 }
 
-TEST_CASE("more memory has no price where the least is looked for, or nothing is recommended") {
+TEST_CASE("more memory has no price under the goal memory or without a recommendation") {
   Report report = planned();
   report.goal = result::Goal::memory;
   CHECK(more_memory_text(report) == "");
@@ -121,20 +121,20 @@ TEST_CASE("more memory has no price where the least is looked for, or nothing is
   CHECK(more_memory_text(report) == "");
 }
 
-TEST_CASE("of a model of some MiB the next MiB is told") {
+TEST_CASE("a small model reports the time that the next MiB saves") {
   Report report = planned();
   for (result::TrialRow& row : report.rows) row.measurement.peak_bytes.allocated /= 1024;
   report.budget_bytes /= 1024;
   CHECK(more_memory_text(report) == "each MiB more would save 4.0 ms a step, up to 20 MiB (plan:20GiB: 280.0 ms)");
 }
 
-TEST_CASE("a sweep without predictions tells of none") {
+TEST_CASE("a sweep without predictions reports none") {
   CHECK(predictions_text(sample_report()) == "");
   CHECK_FALSE(has(table(sample_report(), {false, 200}), "redicted"));
   CHECK_FALSE(has(markdown(sample_report()), "redicted"));
 }
 
-TEST_CASE("how near a plan is to the least that is possible is told in the notes") {
+TEST_CASE("the notes compare a plan's predicted time with its lower bound") {
   Report report = report::sample_report();
   CHECK(bounds_text(report).empty());
   report.rows[4].predicted = {270, 20 * kGiB, 265};

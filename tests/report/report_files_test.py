@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What others read of memtune's reports, read by them: Python and PyTorch the memory snapshot, a browser the page,
-Holistic Trace Analysis the trace; and a check of the trace's structure, as viewers drop what they cannot nest.
+"""Reads memtune's reports with other programs: the memory snapshot with Python and PyTorch, the page with a browser,
+the trace with Holistic Trace Analysis. Also checks the structure of the trace, because viewers drop slices that do not
+nest.
 
     report_files_test.py MEMTUNE MEMTUNE_MADE_UP_RUN [CLASS...]
 
-Exit code 77: nothing failed, but a reader is missing. MEMTUNE_HTA_PYTHON names a python that has HolisticTraceAnalysis.
+Exit code 77: nothing failed, but a reader is missing. MEMTUNE_HTA_PYTHON names a python with HolisticTraceAnalysis.
 """
 
 import collections
@@ -21,7 +22,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-# All that memory_viz's own reader knows.
+# All opcodes that memory_viz's own reader knows.
 OPCODES = set("PROTO FRAME STOP MARK MEMOIZE BINPUT LONG_BINPUT BINGET LONG_BINGET EMPTY_DICT DICT SETITEM SETITEMS "
               "EMPTY_LIST LIST APPEND APPENDS EMPTY_TUPLE TUPLE TUPLE1 TUPLE2 TUPLE3 NONE NEWTRUE NEWFALSE BININT "
               "BININT1 BININT2 LONG1 BINFLOAT SHORT_BINUNICODE BINUNICODE".split())
@@ -60,12 +61,12 @@ class Perfetto(PerfettoTest):
         processes = {e["pid"] for e in self.of("M") if e["name"] == "process_name" and e["args"]["name"]}
         self.assertLessEqual({e["pid"] for e in self.events}, processes)
 
-    def test_every_track_of_the_trace_has_one_but_for_what_overlaps(self):
+    def test_the_tracks_of_the_trace_are_present(self):
         names = [e["args"]["name"] for e in self.of("M") if e["name"] == "thread_name"]
         self.assertLessEqual({"compute stream 7", "copy out stream 20", "copy in stream 21", "disk write", "disk read",
                               "device blocks", "device phases", "host ops", "steps", "values"}, set(names))
 
-    def test_requests_that_overlap_are_on_two_tracks(self):
+    def test_overlapping_requests_are_on_two_tracks(self):
         names = [e["args"]["name"] for e in self.of("M") if e["name"] == "thread_name"]
         self.assertEqual(names.count("disk write"), 2)
         self.assertEqual(names.count("copy out stream 20"), 1)
@@ -84,12 +85,12 @@ class Perfetto(PerfettoTest):
                 self.assertTrue(not open_until or end <= open_until[-1], (start, end, open_until))
                 open_until.append(end)
 
-    def test_times_are_sorted_numbers(self):
+    def test_times_are_numbers_in_order(self):
         times = [event["ts"] for event in self.events if event["ph"] != "M"]
         self.assertTrue(all(isinstance(time, (int, float)) and time >= 0 for time in times))
         self.assertEqual(times, sorted(times))
 
-    def test_arrows_come_in_pairs_that_start_and_end_in_slices(self):
+    def test_each_arrow_starts_and_ends_in_a_slice(self):
         starts, ends = ({e["id"]: e for e in self.of(phase)} for phase in ("s", "f"))
         self.assertGreater(len(starts), 100)
         self.assertEqual(starts.keys(), ends.keys())
@@ -99,7 +100,7 @@ class Perfetto(PerfettoTest):
         for number, start in starts.items():
             self.assertLess(start["ts"], ends[number]["ts"])
 
-    def test_counters_of_owners_add_up_to_less_than_what_is_allocated(self):
+    def test_counters_of_owners_sum_to_at_most_the_allocated_bytes(self):
         held, allocated = {}, 0
         for event in self.of("C"):
             held[event["name"]] = event["args"]["bytes"]
@@ -109,7 +110,7 @@ class Perfetto(PerfettoTest):
         self.assertLessEqual(sum(held[name] for name in owners), allocated)
 
 class HolisticTraceAnalysis(PerfettoTest):
-    def test_holistic_trace_analysis_computes_from_it(self):
+    def test_holistic_trace_analysis_reads_the_trace(self):
         python = os.environ.get("MEMTUNE_HTA_PYTHON", sys.executable)
         if subprocess.run([python, "-c", "import hta.trace_analysis"], capture_output=True, check=False).returncode:
             self.skipTest("no HolisticTraceAnalysis; MEMTUNE_HTA_PYTHON names a python that has it")
@@ -149,15 +150,15 @@ class SnapshotTest(ReportTest):
 
 
 class MemorySnapshot(SnapshotTest):
-    def test_the_viewers_reader_knows_every_opcode(self):
+    def test_the_reader_of_the_viewer_knows_every_opcode(self):
         used = {opcode.name for opcode, _, _ in pickletools.genops(self.file.read_bytes())}
         self.assertLessEqual(used, OPCODES)
 
-    def test_some_entry_is_of_the_category_unknown(self):
+    def test_every_category_occurs(self):
         categories = {entry["category"] for entry in self.entries}
         self.assertLessEqual({"unknown", "parameters", "optimizer", "activations", "work space"}, categories)
 
-    def test_the_peak_is_that_of_the_trace_and_what_lives_on_is_in_the_segments(self):
+    def test_the_peak_is_that_of_the_trace_and_segments_hold_the_live_allocations(self):
         live, peak = {}, 0
         for entry in self.entries:
             if entry["action"] == "alloc":
@@ -174,7 +175,7 @@ class MemorySnapshot(SnapshotTest):
                   if b["state"] == "active_allocated"}
         self.assertEqual(blocks, live)
 
-    def test_allocations_lie_in_segments_and_never_over_each_other(self):
+    def test_allocations_are_within_segments_and_do_not_overlap(self):
         segments = [(e["addr"], e["addr"] + e["size"]) for e in self.entries if e["action"] == "segment_alloc"]
         live = {}
         for entry in self.entries:
@@ -188,12 +189,12 @@ class MemorySnapshot(SnapshotTest):
         for segment in self.snapshot["segments"]:
             self.assertEqual(sum(block["size"] for block in segment["blocks"]), segment["total_size"])
 
-    def test_values_have_their_names(self):
+    def test_activations_have_names(self):
         names = {entry["frames"][0]["name"] for entry in self.entries}
         self.assertIn("layers.3 up", names)
 
 class PyTorch(SnapshotTest):
-    def test_pytorchs_own_viewer_takes_it(self):
+    def test_the_viewer_of_pytorch_reads_the_snapshot(self):
         try:
             import torch.cuda._memory_viz as viz
         except ImportError:
@@ -218,7 +219,7 @@ class Terminal(ReportTest):
 
 
 class Elements(html.parser.HTMLParser):
-    """Counts elements and fails on one that is closed out of turn."""
+    """Counts elements, and fails if they are not closed in order."""
 
     VOID = {"meta", "br", "wbr"}
 
@@ -250,13 +251,13 @@ class PageTest(ReportTest):
 
 
 class Page(PageTest):
-    def test_elements_close_in_turn_and_nothing_is_linked(self):
+    def test_elements_close_in_order_and_there_are_no_links(self):
         elements = Elements()
         elements.feed(self.text)
         self.assertEqual(elements.open, [])
         self.assertEqual(elements.links, [])
         self.assertEqual(elements.count["svg"], 5)
-        self.assertEqual(elements.count["b"], 6 + self.text.count("<li class="))  # none of the model's name
+        self.assertEqual(elements.count["b"], 6 + self.text.count("<li class="))  # none from the name of the model
 
 class Browser(PageTest):
     def setUp(self):
@@ -265,7 +266,7 @@ class Browser(PageTest):
         if not self.browser:
             self.skipTest("no chromium to open the page in")
 
-    def test_a_browser_shows_it_without_complaint(self):
+    def test_a_browser_shows_the_page_without_messages(self):
         for width in (800, 1600):
             ended = subprocess.run(
                 [self.browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0",
@@ -274,10 +275,10 @@ class Browser(PageTest):
                 capture_output=True, text=True, check=False, timeout=120)
             self.assertEqual(ended.returncode, 0, ended.stderr)
             self.assertNotIn("CONSOLE", ended.stderr)
-            # White paper of this size takes some 5 KB.
+            # A white picture of this size has about 5 KB.
             self.assertGreater((self.folder / f"page-{width}.png").stat().st_size, 30_000)
 
-    def test_its_script_sorts_and_nothing_sticks_out(self):
+    def test_the_script_sorts_the_table_and_the_page_needs_no_horizontal_scrolling(self):
         probe = """<script>
           const heads = [...document.querySelectorAll("th")];
           const peak = heads.findIndex(head => head.textContent.startsWith("peak"));
@@ -299,7 +300,8 @@ class Browser(PageTest):
         self.assertLessEqual(found["wide"], found["inner"])
 
     def laid_out(self, width):
-        """Of the page in a frame of that width: its own, what sticks out, heights of charts' words, where charts end."""
+        """Layout of the page in a frame of that width: its own width, elements beyond the frame, heights of texts in
+        charts, and the right end of the charts."""
         (self.folder / "frame.html").write_text(f"""<body style="margin:0">
           <iframe src="page.html" style="border:0;width:{width}px;height:900px"></iframe><script>
           onload = () => {{
@@ -319,7 +321,7 @@ class Browser(PageTest):
                              capture_output=True, text=True, check=True, timeout=120).stdout
         return json.loads(html.unescape(dom[dom.index("<title>") + 7:dom.index("</title>")]))
 
-    def test_it_reads_at_the_width_of_a_phone_and_fills_that_of_a_desk(self):
+    def test_the_page_fits_the_width_of_a_phone_and_fills_that_of_a_desktop(self):
         for width in (400, 1280):
             found = self.laid_out(width)
             self.assertLessEqual(found["wide"], width)

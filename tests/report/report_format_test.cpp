@@ -1,4 +1,4 @@
-// The command line, the file names and the hints of every format come from one table: what it says has to hold.
+// One table defines the formats for the command line, file names and hints. These tests check its contents.
 #include "core/answer/report/report_format.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ using report::ReportFormatInput;
 
 namespace {
 
-// But for the ends of lines.
+// Counts control characters except line feeds.
 size_t control_characters(const std::string& text) {
   size_t count = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -33,7 +33,7 @@ size_t control_characters(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("every format has a name of its own and writes something of a sweep and its traces") {
+TEST_CASE("every format has a unique name and writes a sweep and its traces") {
   const report::Report report = report::sample_report();
   const trace::Trace trace = test::made_up_trace("none", 2, 1);
   const std::vector<report::TracedTrial> traced = {{&report.rows[3], &trace}};
@@ -49,7 +49,7 @@ TEST_CASE("every format has a name of its own and writes something of a sweep an
   }
 }
 
-TEST_CASE("what is not for terminals has a file to go to, and only that is not text") {
+TEST_CASE("a binary format has a default file and all other formats are text") {
   const report::Report report = report::sample_report();
   const trace::Trace trace = test::made_up_trace("none", 2, 1);
   for (const ReportFormat& format : report::formats()) {
@@ -60,12 +60,12 @@ TEST_CASE("what is not for terminals has a file to go to, and only that is not t
   }
 }
 
-TEST_CASE("an unknown format is refused with those that there are") {
+TEST_CASE("an unknown format is refused with a suggestion") {
   CHECK_THROWS_WITH_AS(report::find_format("tabel"), doctest::Contains("unknown format 'tabel'; did you mean 'table'?"),
                        UsageError);
 }
 
-TEST_CASE("every form of the answer says which part of a strategy had no effect") {
+TEST_CASE("every report format names the part of a strategy that had no effect") {
   report::Report report = report::sample_report();
   report.rows = {report::worked("checkpoint:cheap", 250, 1, 36 * report::kGiB),
                  report::worked("checkpoint:cheap+offload:stream", 200, 1, 36 * report::kGiB)};
@@ -83,11 +83,11 @@ TEST_CASE("every form of the answer says which part of a strategy had no effect"
   CHECK(report.recommendation.strategy == "checkpoint:cheap");
 }
 
-TEST_CASE("every form of the answer has all that PyTorch says of memory that ran out") {
+TEST_CASE("every report format has PyTorch's whole out-of-memory message") {
   report::Report report = report::sample_report();
   const std::string text = test::out_of_memory_text(8);
   report.rows[0].measurement.reason = "OutOfMemoryError: " + text + " (after step 3 of 7)";
-  const auto letters = [](const std::string& lines) {  // lines are wrapped, and Markdown escapes
+  const auto letters = [](const std::string& lines) {  // lines are wrapped and Markdown escapes
     std::string kept;
     std::ranges::copy_if(lines, std::back_inserter(kept), [](char c) { return c != ' ' && c != '\n' && c != '\\'; });
     return kept;
@@ -101,7 +101,7 @@ TEST_CASE("every form of the answer has all that PyTorch says of memory that ran
     if (line.find("https:") == std::string::npos) CHECK(display_width(line) <= 90);
 }
 
-TEST_CASE("no form that goes to stdout by itself passes a control character on, whoever named what it shows") {
+TEST_CASE("no stdout format passes on a control character from a name") {
   const std::string evil =
       "a\x1b]0;pwned\x07\x7f\xC2\x9B"
       "31m\rb\nmemtune: c";

@@ -1,4 +1,4 @@
-// The order of the answer and what each trial is compared with: two decisions that table, CSV and exports share.
+// The order of trials and the reference of each trial: table, CSV and exports share both.
 #include "core/answer/report/report.h"
 
 #include <doctest/doctest.h>
@@ -18,14 +18,14 @@ std::vector<std::string> order(const Report& report) {
 
 }  // namespace
 
-TEST_CASE("trials that worked come first, the fastest ahead, and failed ones keep their order") {
+TEST_CASE("trials that worked come first by speed and failed ones keep their order") {
   Report report;
   report.rows = {failed("z", Outcome::timeout, ""), worked("slow", 3, 0, 1), failed("a", Outcome::crash, ""),
                  worked("fast", 1, 0, 1)};
   CHECK(order(report) == std::vector<std::string>{"fast", "slow", "z", "a"});
 }
 
-TEST_CASE("with a batch axis the most samples a second come first") {
+TEST_CASE("with a batch axis the highest samples per second come first") {
   Report report;
   report.rows = {worked("small", 100, 0, 1), worked("large", 150, 0, 1)};
   report.rows[0].batch = 1;
@@ -49,10 +49,10 @@ TEST_CASE("a trial is compared with the reference of its own batch") {
   CHECK(reference_row(report, report.rows[2]) == nullptr);
 }
 
-TEST_CASE("a reference that failed is none") {
+TEST_CASE("a failed reference is no reference") {
   Report report;
   report.rows = {failed("none", Outcome::device_oom, ""), worked("other", 3, 0, 1)};
   CHECK(reference_row(report, report.rows[1]) == nullptr);
 }
 
-TEST_CASE("a report without trials has no order to find") { CHECK(memtune::result::ranked({}).empty()); }
+TEST_CASE("an empty report has an empty ranking") { CHECK(memtune::result::ranked({}).empty()); }

@@ -1,5 +1,4 @@
-// Which of two lengths or batch sizes is faster is one question: the table, the plots, the recommendation and a diff
-// must not answer it differently.
+// Table, plots, recommendation and diff must agree on which of two sequence lengths or batch sizes is faster.
 #include <doctest/doctest.h>
 
 #include "core/answer/report/chart/pareto_chart.h"
@@ -15,7 +14,7 @@ using report::Report;
 
 namespace {
 
-// As a sweep makes it.
+// Marks the rows as a sweep does.
 Report report_of(std::vector<result::TrialRow> rows) {
   Report report;
   report.rows = std::move(rows);
@@ -34,7 +33,7 @@ struct Case {
   const char* name;
   Report report;
   std::string fast, slow;        // labels
-  std::string fast_ms, slow_ms;  // of a step, as the table writes it
+  std::string fast_ms, slow_ms;  // step time as the table prints it
   std::string fast_work, slow_work, title;
 };
 
@@ -47,7 +46,7 @@ std::vector<Case> cases() {
 
 }  // namespace
 
-TEST_CASE("the faster of two batch sizes or lengths is recommended, first in the table, first in a diff") {
+TEST_CASE("the faster of two batch sizes or lengths is recommended and first in table and diff") {
   for (const Case& each : cases()) {
     CAPTURE(each.name);
     const result::Recommendation& advice = each.report.recommendation;
@@ -58,7 +57,7 @@ TEST_CASE("the faster of two batch sizes or lengths is recommended, first in the
   }
 }
 
-TEST_CASE("the plots have it below the other, in the time for the same work, and every one is a front of its own") {
+TEST_CASE("the plots show the faster one lower in time per work and each one on its own front") {
   for (const Case& each : cases()) {
     CAPTURE(each.name);
     const result::ParetoPlot plot = result::pareto_plot_of(each.report.rows, 0);

@@ -1,4 +1,4 @@
-// Reports with round numbers, for tests.
+// Reports with round numbers for tests.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ inline result::TrialRow failed(const std::string& strategy, result::Outcome outc
   return row;
 }
 
-// none, a recompute, an offload with transfers, one whose gradients are equal only within noise, one that did not fit.
+// none, a recompute, an offload with transfers, one with gradients equal only within noise, one that ran out of memory.
 inline Report sample_report() {
   Report report;
   report.version = "0.1.0";

@@ -1,5 +1,4 @@
-// How often to save is read off a small table and one sentence; whole ones are compared, and every form has to have
-// them.
+// A table and one sentence report how often to save. The tests compare both whole, in every report format.
 #include "core/answer/report/saving.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +28,7 @@ result::SaveMeasurement save(const std::string& mode, double blocked_ms, double 
   return save;
 }
 
-// A step takes 320 ms. async costs 250 ms and a fifth of 4000: by Daly 300.5 s at 12 h.
+// A step takes 320 ms. async costs 250 ms and a fifth of 4000: by Daly's formula 300.5 s at 12 h.
 Report with_saves(double mtbf_s) {
   Report report = sample_report();
   report.mtbf_s = mtbf_s;
@@ -51,7 +50,7 @@ std::string behind_recommendation(const std::string& table) {
 
 }  // namespace
 
-TEST_CASE("behind the recommendation stands what each way of saving costs, and the best with its interval") {
+TEST_CASE("the save table follows the recommendation and marks the best mode with its interval") {
   CHECK(behind_recommendation(table(with_saves(43200), {false, 120})) ==
         R"(   saving state  blocked ms  most ms  durable ms  × step  state GiB  host GiB  every  cost %
  ───────────────────────────────────────────────────────────────────────────────────────────
@@ -66,7 +65,7 @@ TEST_CASE("behind the recommendation stands what each way of saving costs, and t
 )");
 }
 
-TEST_CASE("without a rate of failures the answer is given for three, and none is marked") {
+TEST_CASE("without --mtbf the save advice covers three failure rates and no mode is marked") {
   const std::string text = behind_recommendation(table(with_saves(0), {false, 120}));
   CHECK(has(text, "   async              250.0"));
   CHECK_FALSE(has(text, "every  cost %"));
@@ -77,7 +76,7 @@ TEST_CASE("without a rate of failures the answer is given for three, and none is
           "; with a failure every 12 h: async every 939 steps (5 min), 0.72 % of the time; with a failure every 7 d"));
 }
 
-TEST_CASE("ways that all failed have their reasons and no advice") {
+TEST_CASE("failed save modes have their reasons and no advice") {
   Report report = with_saves(43200);
   for (result::SaveMeasurement& each : report.rows[1].saves) each.outcome = result::Outcome::crash;
   const std::string text = table(report);
@@ -88,7 +87,7 @@ TEST_CASE("ways that all failed have their reasons and no advice") {
   CHECK_FALSE(nlohmann::json::parse(to_json_text(report)).contains("saving"));
 }
 
-TEST_CASE("Markdown, the page and JSON say the same") {
+TEST_CASE("Markdown and the page and JSON have the same save advice") {
   const Report report = with_saves(43200);
   const std::string advice = "with a failure every 12 h: async every 939 steps (5 min), 0.72 % of the time";
   const std::string page = html(report, {});
@@ -105,7 +104,7 @@ TEST_CASE("Markdown, the page and JSON say the same") {
   CHECK_FALSE(json.at("trials").at(0).contains("saves"));
 }
 
-TEST_CASE("a trial whose steps took no time, as a file may say, gets its costs and no interval") {
+TEST_CASE("a step time of zero read from a file gives save costs without an interval") {
   Report report = with_saves(43200);
   report.rows[1].measurement.step_ms = {};
   const std::string text = table(report, {false, 120});
@@ -113,14 +112,14 @@ TEST_CASE("a trial whose steps took no time, as a file may say, gets its costs a
   CHECK_FALSE(has(text, "Saving:"));
 }
 
-TEST_CASE("saves of a trial that is not recommended any more are not told") {
+TEST_CASE("saves of a trial that is no longer recommended are not reported") {
   Report report = with_saves(43200);
   report.rows[1].recommended = false;
   CHECK(saving_row(report) == nullptr);
   CHECK_FALSE(has(table(report), "saving state"));
 }
 
-TEST_CASE("durations in the unit that has a few digits") {
+TEST_CASE("durations use the unit with the fewest digits") {
   CHECK(duration_text(4.25) == "4.2 s");
   CHECK(duration_text(90) == "90 s");
   CHECK(duration_text(300) == "5 min");

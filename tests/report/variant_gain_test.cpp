@@ -1,4 +1,4 @@
-// What is gained over the user's own command, in every form of the answer.
+// The gain over the user's own command, in every report format.
 #include "core/answer/report/variant_gain.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ Report sample() {
 
 }  // namespace
 
-TEST_CASE("every form of the answer tells what is gained over the own, and the config to use") {
+TEST_CASE("every report format has the gain over the own command and the config to use") {
   const std::string gained =
       "checkpoint-off takes 12 % less time a step than own, with 3 GiB more at the peak; its config is "
       "run/trials/2-checkpoint-off/config/a.yaml";
@@ -49,7 +49,7 @@ TEST_CASE("every form of the answer tells what is gained over the own, and the c
   CHECK(json.at("trials")[1].at("config") == "run/trials/2-checkpoint-off/config/a.yaml");
 }
 
-TEST_CASE("a time that noise explains is no gain, less memory is") {
+TEST_CASE("a faster time within the noise is no gain but less memory is") {
   Report report = sample();
   report.rows[1].measurement.step_ms.high = 101;
   report.rows[1].measurement.peak_bytes.allocated = int64_t{4} << 30;
@@ -57,7 +57,7 @@ TEST_CASE("a time that noise explains is no gain, less memory is") {
       gain_text(report).starts_with("checkpoint-off is as fast as own within the noise, with 6 GiB less at the peak;"));
 }
 
-TEST_CASE("what is gained where the own did not work, and where it is the best") {
+TEST_CASE("the gain text covers a failed own command and an own command that is best") {
   Report report = sample();
   report.rows[0].measurement.outcome = result::Outcome::device_oom;
   CHECK(gain_text(report).starts_with("checkpoint-off works, and own ended in device_oom; its config is "));
@@ -68,7 +68,7 @@ TEST_CASE("what is gained where the own did not work, and where it is the best")
   CHECK_FALSE(gain(report).has_value());
 }
 
-TEST_CASE("a sweep of a model, and a command alone, have no own to be compared with") {
+TEST_CASE("a sweep of a model or a command alone has no own command to compare with") {
   Report report = sample();
   for (result::TrialRow& row : report.rows) row.command.clear();
   CHECK(gain_text(report) == "");

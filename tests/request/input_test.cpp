@@ -1,4 +1,4 @@
-// Input specs are typed by people: every form is read, written back the same, and a wrong one is told what is wrong.
+// Users type input specs. Every form is read and printed in the same form, and an error names the wrong part.
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
@@ -28,7 +28,7 @@ TEST_CASE("an input spec has a name, a dtype, sizes and a bound") {
   CHECK(spec.below == 32000);
 }
 
-TEST_CASE("an input spec may lack a name, a bound, sizes") {
+TEST_CASE("an input spec may lack the name and the bound and all sizes") {
   const InputSpec spec = parse_input_spec(":float32[]");
   CHECK(spec.name == "");
   CHECK(spec.shape.empty());
@@ -42,7 +42,7 @@ TEST_CASE("an input spec is printed in the form in which it is read") {
   CHECK(to_string(parse_input_spec("input.1:int8[2]<128")) == "input.1:int8[2]<128");
 }
 
-TEST_CASE("a wrong input spec is told which part is wrong") {
+TEST_CASE("an error in an input spec names the wrong part") {
   check_refused("", "there is no [sizes]");
   check_refused("tokens:int64", "there is no [sizes]");
   check_refused("tokens:int64[4", "there is no [sizes]");
@@ -59,7 +59,7 @@ TEST_CASE("a wrong input spec is told which part is wrong") {
   check_refused("x:uint8[2]<257", "bound 257 is more than uint8 can hold");
 }
 
-TEST_CASE("a wrong dtype in an input spec gets the nearest and the known ones") {
+TEST_CASE("a wrong dtype in an input spec is refused with the nearest and the known ones") {
   CHECK_THROWS_WITH_AS(
       parse_input_spec("x:flaot32[2]"),
       "input 'x:flaot32[2]': unknown dtype 'flaot32'; did you mean 'float32'? Known: float32, float64, "
@@ -67,7 +67,7 @@ TEST_CASE("a wrong dtype in an input spec gets the nearest and the known ones") 
       UsageError);
 }
 
-TEST_CASE("dtypes have one name each") {
+TEST_CASE("each dtype has one canonical name") {
   CHECK(canonical_dtype("fp32") == "float32");
   CHECK(canonical_dtype("float") == "float32");
   CHECK(canonical_dtype("bf16") == "bfloat16");

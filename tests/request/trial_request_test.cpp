@@ -1,4 +1,4 @@
-// The request is the whole of what a trial process knows: a field that gets lost would measure something else.
+// A trial process knows only its request. A lost field would change what is measured.
 #include "core/plan/request/trial_request.h"
 
 #include <doctest/doctest.h>
@@ -41,7 +41,7 @@ void check_refused(Change change, const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("a request survives its file, every field of it") {
+TEST_CASE("every field of a request is read back from its file") {
   const json written = example();
   const TrialRequest request = json::parse(written.dump()).get<TrialRequest>();
   CHECK(json(request) == written);
@@ -57,7 +57,7 @@ TEST_CASE("a request survives its file, every field of it") {
   CHECK(request.command == "memtune sweep");
 }
 
-TEST_CASE("training settings survive the file, every field of them") {
+TEST_CASE("every training setting is read back from the file of a request") {
   const TrainingSettings training = json(example()).get<TrialRequest>().training;
   CHECK(training.loss == "mse");
   CHECK(training.loss_impl == "chunked=8");
@@ -89,7 +89,7 @@ TEST_CASE("training settings survive the file, every field of them") {
   CHECK(training.scratch_in_memory);
 }
 
-TEST_CASE("a rank's request says which of how many it is, and where they meet") {
+TEST_CASE("a rank's request has its rank and the number of ranks and the rendezvous") {
   TrialRequest request;
   request.training.ranks = 4;
   request.rank = 3;
@@ -110,7 +110,7 @@ TEST_CASE("a rank's request says which of how many it is, and where they meet") 
   CHECK_THROWS_AS(json(request).get<TrialRequest>(), UsageError);
 }
 
-TEST_CASE("in which dtypes ranks keep and reduce is of a run's course, where there are several") {
+TEST_CASE("the shard and reduce dtypes of several ranks must be the same in a resumed run") {
   TrialRequest request;
   CHECK_FALSE(resume_settings(request).contains("--shard-dtype"));
   CHECK_FALSE(resume_settings(request).contains("--reduce-dtype"));
@@ -122,7 +122,7 @@ TEST_CASE("in which dtypes ranks keep and reduce is of a run's course, where the
   CHECK(resume_settings(request).at("--dtype").empty());
 }
 
-TEST_CASE("what several ranks do not do is refused by its flag") {
+TEST_CASE("a flag that several ranks do not support is refused by name") {
   const auto refused = [](auto change, const std::string& message) {
     check_refused(
         [&](TrainingSettings& training) {
@@ -142,7 +142,7 @@ TEST_CASE("what several ranks do not do is refused by its flag") {
                 "--shard-offload is about parameters sharded over several ranks: say how many with --ranks");
 }
 
-TEST_CASE("an optimizer in the backward has neither all gradients to clip nor a next pass to wait for") {
+TEST_CASE("an optimizer in backward excludes gradient clipping and accumulation") {
   TrialRequest request;
   request.training.optimizer_in_backward = true;
   CHECK(json::parse(json(request).dump()).get<TrialRequest>().training.optimizer_in_backward);
@@ -156,7 +156,7 @@ TEST_CASE("an optimizer in the backward has neither all gradients to clip nor a 
       "them, goes with it");
 }
 
-TEST_CASE("flash-varlen is of packed rows in half precision on CUDA, and padding of rows that are not packed") {
+TEST_CASE("flash-varlen needs packed rows in half precision on CUDA and padding excludes packing") {
   TrialRequest request;
   request.training.padding = 0.25;
   CHECK(json::parse(json(request).dump()).get<TrialRequest>().training.padding == 0.25);
@@ -187,7 +187,7 @@ TEST_CASE("flash-varlen is of packed rows in half precision on CUDA, and padding
       UsageError);
 }
 
-TEST_CASE("what a request leaves out has its default") {
+TEST_CASE("a field that a request leaves out has its default") {
   const TrialRequest request = json::parse(R"({"model": {}, "training": {}})").get<TrialRequest>();
   CHECK(request.training.optimizer == "adamw");
   CHECK(request.training.device == "cpu");
@@ -195,7 +195,7 @@ TEST_CASE("what a request leaves out has its default") {
   CHECK(request.plan.keeps_everything());
 }
 
-TEST_CASE("default training settings are valid, and every device form is") {
+TEST_CASE("default training settings and every form of a device are valid") {
   TrainingSettings training;
   for (const std::string device : {"cpu", "cuda", "cuda:0", "cuda:12"}) {
     training.device = device;
@@ -203,7 +203,7 @@ TEST_CASE("default training settings are valid, and every device form is") {
   }
 }
 
-TEST_CASE("wrong training settings are named with the valid ones") {
+TEST_CASE("a wrong training setting is refused with the valid ones") {
   check_refused([](auto& training) { training.loss = "nexttoken"; },
                 "unknown loss 'nexttoken'; did you mean 'next_token'? Known: next_token, causal_lm, cross_entropy, "
                 "mse, returned");
@@ -236,13 +236,13 @@ TEST_CASE("a wrong device is refused") {
   }
 }
 
-TEST_CASE("a wrong request is told field and value") {
+TEST_CASE("an error in a request names field and value") {
   CHECK_THROWS_WITH_AS(json::parse(R"({"training": {}})").get<TrialRequest>(), "request.model is missing", UsageError);
   CHECK_THROWS_WITH_AS(json::parse(R"({"model": {}, "training": {"steps": "5"}})").get<TrialRequest>(),
                        "request.training.steps must be an integer, not \"5\"", UsageError);
 }
 
-TEST_CASE("fields of a later version are passed over, wherever they are") {
+TEST_CASE("fields of a later version are ignored everywhere in a request") {
   const json now = TrialRequest{};
   json later = now;
   later["later"] = later["model"]["later"] = later["training"]["later"] = 1;

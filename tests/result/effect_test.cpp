@@ -1,4 +1,4 @@
-// A trial is what it did: the baseline where it did nothing, the strategy without a part where that part did nothing.
+// A trial counts as what it did: the baseline, or the strategy without the parts that had no effect.
 #include "core/answer/result/effect.h"
 
 #include <doctest/doctest.h>
@@ -26,12 +26,12 @@ std::string effective(const std::string& strategy, int64_t moved, int64_t recomp
 }
 
 struct Composed {
-  std::string checkpoint, without_moves, offload;  // of the checkpoint: with its inputs kept
+  std::string checkpoint, without_moves, offload;  // without_moves: the checkpoint with its inputs kept
   std::string name() const { return checkpoint + "+" + offload; }
   bool offloads_inputs() const { return checkpoint != without_moves; }
 };
 
-// Each checkpoint with each offload, but for those that exclude each other.
+// Each checkpoint strategy with each offload strategy, except those that exclude each other.
 std::vector<Composed> all_composed() {
   std::vector<std::pair<std::string, std::string>> checkpoints;
   std::vector<std::string> offloads;
@@ -58,7 +58,7 @@ std::vector<Composed> all_composed() {
 
 }  // namespace
 
-TEST_CASE("of every checkpoint and offload together only the part that did something counts") {
+TEST_CASE("a checkpoint with an offload counts only as the part that had an effect") {
   const std::vector<Composed> all = all_composed();
   REQUIRE(all.size() > 100);
   for (const Composed& each : all) {
@@ -70,12 +70,12 @@ TEST_CASE("of every checkpoint and offload together only the part that did somet
     TrialRow both = counted(name, 90, 1, 1), moved = counted(name, 90, 1, 0);
     both.measurement.transfer.disk_write_bytes = moved.measurement.transfer.disk_write_bytes = 1;
     CHECK(effective_strategy(both.measurement) == name);
-    // Inputs that were moved have no name without their checkpoint.
+    // Offloaded inputs have no name without their checkpoint.
     CHECK(effective_strategy(moved.measurement) == (each.offloads_inputs() ? name : each.offload));
   }
 }
 
-TEST_CASE("of every checkpoint and offload together the idle part is no answer of its own") {
+TEST_CASE("a combination with an ineffective part is never recommended and not on the front") {
   for (const Composed& each : all_composed())
     for (const bool moved : {false, true}) {
       if (moved && each.offloads_inputs()) continue;
@@ -97,12 +97,12 @@ TEST_CASE("of every checkpoint and offload together the idle part is no answer o
       CHECK(effect_text(rows[2].measurement) ==
             "equal to " + left + (moved ? ": nothing was recomputed" : ": nothing was offloaded"));
       CHECK(effect_text(rows[1].measurement) == "");
-      rows[1].measurement.outcome = Outcome::device_oom;  // then it is the one that was measured as that
+      rows[1].measurement.outcome = Outcome::device_oom;  // then this row stands for it
       CHECK(recommend(rows, 0, Goal::throughput).strategy == name);
     }
 }
 
-TEST_CASE("a disk that nothing reached is host memory") {
+TEST_CASE("offloading to disk that wrote nothing counts as offloading to CPU memory") {
   TrialRow made = counted("checkpoint:full,inputs=disk+offload:stream,tier=disk,min=4KiB", 90, 1, 1);
   CHECK(effective_strategy(made.measurement) == "checkpoint:full,inputs=host+offload:stream,min=4KiB");
   CHECK(effect_text(made.measurement).ends_with(": nothing was written to disk"));
@@ -110,13 +110,13 @@ TEST_CASE("a disk that nothing reached is host memory") {
   CHECK_FALSE(has_ineffective_part(made.measurement));
 }
 
-TEST_CASE("a plan and a command without counts are what they are called") {
+TEST_CASE("a plan and a command without counters keep their names") {
   CHECK(effective("plan:16GiB", 0, 1) == "plan:16GiB");
   CHECK(effective("plan:16GiB", 0, 0) == "none");
   CHECK_FALSE(has_ineffective_part(row("checkpoint:full+offload:stream", 90).measurement));
 }
 
-TEST_CASE("a reason that was found is behind what had no effect and is written once") {
+TEST_CASE("the reason for no effect follows the effect text and is written once") {
   Measurement m = counted("checkpoint:cheap+offload:stream", 90, 0, 1).measurement;
   m.no_effect = "every value is below min=1MiB";
   m.no_effect = effect_text(m);
@@ -124,7 +124,7 @@ TEST_CASE("a reason that was found is behind what had no effect and is written o
   CHECK(effect_text(m) == m.no_effect);
 }
 
-TEST_CASE("a variant of a command whose settings change neither peak nor copies nor losses is the other variant") {
+TEST_CASE("a command variant with the same peak and copies and losses equals the other variant") {
   const auto variant = [](const std::string& name, int64_t peak_gib, std::vector<double> loss) {
     TrialRow made = row(name, 100, peak_gib);
     made.command = {"train"};
@@ -147,7 +147,7 @@ TEST_CASE("a variant of a command whose settings change neither peak nor copies 
   CHECK_FALSE(has_ineffective_part(moved[2].measurement));
 }
 
-TEST_CASE("a trial that moved and recomputed nothing did nothing, unless it was not counted, failed or is none") {
+TEST_CASE("a trial that offloaded and recomputed nothing had no effect unless uncounted or failed or none") {
   CHECK(had_no_effect(counted("offload:stream", 90, 0, 0).measurement));
   CHECK_FALSE(had_no_effect(counted("offload:stream", 90, 1, 0).measurement));
   CHECK_FALSE(had_no_effect(counted("checkpoint:cheap", 90, 0, 1).measurement));
@@ -156,12 +156,12 @@ TEST_CASE("a trial that moved and recomputed nothing did nothing, unless it was 
   TrialRow failed = counted("offload:stream", 90, 0, 0);
   failed.measurement.outcome = Outcome::device_oom;
   CHECK_FALSE(had_no_effect(failed.measurement));
-  TrialRow views = counted("checkpoint:op", 90, 0, 0);  // ops were run again, of values without bytes of their own
+  TrialRow views = counted("checkpoint:op", 90, 0, 0);  // recomputed ops whose results have no bytes of their own
   views.measurement.recomputed_ops = 3;
   CHECK_FALSE(had_no_effect(views.measurement));
 }
 
-TEST_CASE("a trial that did nothing is never recommended nor on the front, however fast, and its neighbour is") {
+TEST_CASE("a trial without effect is never recommended and not on the front") {
   std::vector<TrialRow> rows = {row("none", 100, 4), counted("offload:stream", 50, 0, 0)};
   rows[1].measurement.peak_bytes.allocated = 1;
   for (const Goal goal : {Goal::throughput, Goal::memory}) {
@@ -175,14 +175,14 @@ TEST_CASE("a trial that did nothing is never recommended nor on the front, howev
   CHECK(recommend(rows, 0, Goal::throughput).strategy == "offload:stream");
 }
 
-TEST_CASE("what did nothing stands for none where that was not run") {
+TEST_CASE("a trial without effect stands for none if none was not run") {
   const std::vector<TrialRow> rows = {counted("offload:stream", 50, 0, 0)};
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
   CHECK(advice.strategy == "offload:stream");
   CHECK(advice.fits);
 }
 
-TEST_CASE("what changes less moves and recomputes fewer bytes, and not counted, it holds more memory") {
+TEST_CASE("changing less means fewer offloaded and recomputed bytes or the larger peak if uncounted") {
   const TrialRow none = row("none", 100), moves = counted("a", 100, 5, 0), both = counted("b", 100, 3, 3);
   CHECK(changes_less(none, moves));
   CHECK_FALSE(changes_less(moves, none));
@@ -191,11 +191,11 @@ TEST_CASE("what changes less moves and recomputes fewer bytes, and not counted, 
   CHECK(changes_less(row("large", 100, 20), row("small", 100, 10)));
 }
 
-TEST_CASE("of commands, whose changes nobody counts, the one that takes less memory is preferred") {
+TEST_CASE("the command with the lower peak is preferred because commands report no counters") {
   TrialRow lean = row("lean", 100, 10), fat = row("fat", 100, 20);
   lean.command = fat.command = {"train"};
   CHECK(changes_less(lean, fat));
   CHECK_FALSE(changes_less(fat, lean));
-  fat.base = true;  // what is as it is stays, where it costs no time
+  fat.base = true;  // the base stays if that costs no time
   CHECK(changes_less(fat, lean));
 }

@@ -1,4 +1,4 @@
-// What a larger budget is worth, with figures that can be checked by hand.
+// The benefit of a larger budget, with figures that can be checked by hand.
 #include "core/answer/result/extra_memory_benefit.h"
 
 #include <doctest/doctest.h>
@@ -11,14 +11,14 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// 124 ms at 13 GiB; above it 4, 3 and 1 ms a GiB.
+// 124 ms at 13 GiB; above that each GiB saves 4, 3 and 1 ms.
 std::vector<TrialRow> usual() {
   return {row("floor", 124, 13), row("a", 116, 15), row("b", 109, 18), row("none", 99, 38)};
 }
 
 }  // namespace
 
-TEST_CASE("the next GiB saves what the row does that saves most for its bytes") {
+TEST_CASE("the benefit of the next GiB is that of the row with the highest saving per byte") {
   const std::vector<TrialRow> rows = usual();
   const auto price = benefit_of_more_memory(rows, rows[0], 14 * kGiB);
   REQUIRE(price);
@@ -27,7 +27,7 @@ TEST_CASE("the next GiB saves what the row does that saves most for its bytes") 
   CHECK(price->ms_per_gib == doctest::Approx(4));
 }
 
-TEST_CASE("what keeps the budget is no reason for more, and neither is what is slower") {
+TEST_CASE("rows that fit the budget or are slower give no benefit of more memory") {
   std::vector<TrialRow> rows = usual();
   const auto price = benefit_of_more_memory(rows, rows[1], 15 * kGiB);
   REQUIRE(price);
@@ -37,14 +37,14 @@ TEST_CASE("what keeps the budget is no reason for more, and neither is what is s
   CHECK_FALSE(benefit_of_more_memory(rows, rows[1], 15 * kGiB));
 }
 
-TEST_CASE("without a budget, or where the choice does not keep it, more memory has no price") {
+TEST_CASE("more memory has no benefit without a budget or with a choice that exceeds it") {
   const std::vector<TrialRow> rows = usual();
   CHECK_FALSE(benefit_of_more_memory(rows, rows[0], 0));
   CHECK_FALSE(benefit_of_more_memory(rows, rows[0], 12 * kGiB));
   CHECK_FALSE(benefit_of_more_memory(rows, rows[0], 40 * kGiB));
 }
 
-TEST_CASE("a row that failed, trains differently, is of another batch or as fast within the noise sets no price") {
+TEST_CASE("rows that failed or train differently or have another batch or are within noise give no benefit") {
   const auto with = [](auto change) {
     std::vector<TrialRow> rows = {row("floor", 124, 13), row("a", 116, 15)};
     change(rows[1]);

@@ -27,7 +27,7 @@ const Measurement kRepeats = with_losses("own", {{4, 3}, {4, 3}});
 
 }  // namespace
 
-TEST_CASE("where the base repeats itself a first loss is another as soon as rounding does not explain it") {
+TEST_CASE("a first loss beyond rounding counts as changed if the base repeats itself") {
   const LossComparison same = compare_losses(with_losses("b", {{4, 3}}), kRepeats);
   CHECK(same.compared);
   CHECK_FALSE(same.changed);
@@ -40,7 +40,7 @@ TEST_CASE("where the base repeats itself a first loss is another as soon as roun
   CHECK(why_changed(changed) == "its loss of step 1 is 4.00004, that of own 4 (± 4e-05 would be noise)");
 }
 
-TEST_CASE("what rounds to fewer bits may differ by more, whichever of the two it is") {
+TEST_CASE("a lower precision on either side allows a larger difference of losses") {
   Measurement coarse = with_losses("b", {{4.015, 3}});
   CHECK(compare_losses(coarse, kRepeats).changed);
   coarse.dtype = "bfloat16";
@@ -51,31 +51,31 @@ TEST_CASE("what rounds to fewer bits may differ by more, whichever of the two it
   CHECK(compare_losses(with_losses("b", {{4.017, 3}}), base).changed);
 }
 
-TEST_CASE("a base that does not repeat itself allows twice what its own rounds differ by") {
+TEST_CASE("a base that does not repeat itself allows twice the difference of its rounds") {
   const Measurement base = with_losses("own", {{4.0, 3}, {4.1, 3}});
   CHECK_FALSE(compare_losses(with_losses("b", {{4.29, 3}}), base).changed);
   CHECK_FALSE(compare_losses(with_losses("b", {{3.81, 3}}), base).changed);
   CHECK(compare_losses(with_losses("b", {{4.31, 3}}), base).changed);
 }
 
-TEST_CASE("each later step may be off by one rounding more, and the first that is not explained is told") {
+TEST_CASE("each later step allows one more rounding and the first unexplained step is reported") {
   CHECK_FALSE(compare_losses(with_losses("b", {{4, 3 + 5e-5}}), kRepeats).changed);
   CHECK(compare_losses(with_losses("b", {{4, 3 + 7e-5}}), kRepeats).step == 2);
   CHECK(compare_losses(with_losses("b", {{5, 5}}), kRepeats).step == 1);
 }
 
-TEST_CASE("every round of a variant counts") {
+TEST_CASE("the losses of every round count") {
   CHECK(compare_losses(with_losses("b", {{4, 3}, {4, 3.5}}), kRepeats).changed);
 }
 
-TEST_CASE("a loss that is no number is another, and steps that only one took are not looked at") {
+TEST_CASE("a NaN loss differs and steps without a counterpart are ignored") {
   CHECK(compare_losses(with_losses("b", {{4, std::nan("")}}), kRepeats).changed);
   CHECK_FALSE(compare_losses(with_losses("b", {{4}}), kRepeats).changed);
   CHECK_FALSE(compare_losses(with_losses("b", {{}}), kRepeats).compared);
   CHECK_FALSE(compare_losses(with_losses("b", {}), kRepeats).compared);
 }
 
-TEST_CASE("what trains differently is not chosen, however fast, and the answer says so") {
+TEST_CASE("a trial that trains differently is not chosen and the reason says so") {
   TrialRow base, fast;
   base.measurement = with_losses("own", {{4, 3}});
   fast.measurement = with_losses("fast", {{5, 3}});
@@ -90,7 +90,7 @@ TEST_CASE("what trains differently is not chosen, however fast, and the answer s
   CHECK(advice.reason.ends_with("; fast is faster, but trains differently"));
 }
 
-TEST_CASE("of variants that are as fast the base is the one that changes least") {
+TEST_CASE("the base changes least among equally fast variants") {
   TrialRow base, other;
   base.measurement = with_losses("own", {{4, 3}});
   other.measurement = with_losses("other", {{4, 3}});
@@ -102,7 +102,7 @@ TEST_CASE("of variants that are as fast the base is the one that changes least")
   CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "other");
 }
 
-TEST_CASE("of steps of other numbers of samples no losses are compared") {
+TEST_CASE("losses of steps with different sample counts are not compared") {
   Measurement base = kRepeats, larger = with_losses("b", {{5, 4}});
   base.samples_per_s = 400;
   larger.samples_per_s = 404;
@@ -110,6 +110,6 @@ TEST_CASE("of steps of other numbers of samples no losses are compared") {
   larger.samples_per_s = 800;
   CHECK(has_other_samples(larger, base));
   CHECK_FALSE(compare_losses(larger, base).compared);
-  base.samples_per_s = 0;  // not known
+  base.samples_per_s = 0;  // unknown
   CHECK(compare_losses(larger, base).changed);
 }

@@ -1,4 +1,4 @@
-// A measurement's JSON is what scripts read and what a resumed sweep trusts; its statistics decide who is faster.
+// Scripts and resumed sweeps read a measurement's JSON. Its statistics decide which trial is faster.
 #include "core/record/measurement/measurement.h"
 
 #include <doctest/doctest.h>
@@ -63,7 +63,7 @@ Measurement full() {
 
 }  // namespace
 
-TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
+TEST_CASE("the JSON of a measurement has the field names that scripts use") {
   const Json expected = Json::parse(R"({
     "strategy": "offload:stream", "outcome": "mismatch", "reason": "gradients differ",
     "step_ms": {"median": 12.5, "low": 12.25, "high": 13.0, "samples": [13.0, 12.25, 12.5]}, "noisy": true,
@@ -91,14 +91,14 @@ TEST_CASE("the JSON of a measurement has the names that scripts rely on") {
   CHECK(Json(full()) == expected);
 }
 
-TEST_CASE("what was written is read back, full and empty") {
+TEST_CASE("a full and an empty measurement are read back unchanged") {
   for (const Measurement& measurement : {full(), Measurement()}) {
     const std::string written = Json(measurement).dump();
     CHECK(Json(Json::parse(written).get<Measurement>()).dump() == written);
   }
 }
 
-TEST_CASE("numbers that are not finite pass through JSON as null and come back as NaN") {
+TEST_CASE("non-finite numbers become null in JSON and come back as NaN") {
   Measurement measurement = full();
   measurement.loss = {10.5, std::nan(""), std::numeric_limits<double>::infinity()};
   measurement.gradients.max_abs_difference = std::nan("");
@@ -119,7 +119,7 @@ TEST_CASE("a reason cut within a character can still be written") {
   CHECK(Json(measurement).dump().find("caf\xef\xbf\xbd") != std::string::npos);
 }
 
-TEST_CASE("absent keys keep their defaults, but strategy and outcome must be there") {
+TEST_CASE("absent keys keep their defaults but strategy and outcome are required") {
   const auto read = Json::parse(R"({"strategy": "none", "outcome": "timeout"})").get<Measurement>();
   CHECK(read.strategy == "none");
   CHECK(read.outcome == Outcome::timeout);
@@ -132,7 +132,7 @@ TEST_CASE("absent keys keep their defaults, but strategy and outcome must be the
   CHECK_THROWS_AS(Json::parse(R"({"strategy": "none", "outcome": "ok", "step_ms": 3})").get<Measurement>(), UsageError);
 }
 
-TEST_CASE("every outcome is read back from its name") {
+TEST_CASE("every outcome is parsed from its name") {
   for (const char* name : {"ok", "device_oom", "host_oom", "disk_full", "disk_error", "corrupt", "timeout", "crash",
                            "nan", "mismatch", "error", "interrupted", "killed", "skipped"})
     CHECK(to_string(parse_outcome(name)) == name);
@@ -145,7 +145,7 @@ TEST_CASE("every outcome is read back from its name") {
                        UsageError);
 }
 
-TEST_CASE("none, one and two samples are summarized exactly") {
+TEST_CASE("zero and one and two samples are summarized exactly") {
   const StepTime none = summarize({});
   CHECK(none.median == 0);
   CHECK(none.low == 0);
@@ -160,27 +160,27 @@ TEST_CASE("none, one and two samples are summarized exactly") {
   CHECK(two.high == 5);
 }
 
-TEST_CASE("the median is the middle one, or the mean of the two middle ones") {
+TEST_CASE("the median is the middle sample or the mean of the two middle ones") {
   CHECK(summarize({9, 1, 5}).median == 5);
   CHECK(summarize({9, 1, 5, 6}).median == 5.5);
   CHECK(summarize({9, 1, 5}).samples == std::vector<double>{9, 1, 5});
 }
 
-TEST_CASE("the interval holds the median, ignores order and is the same every time") {
+TEST_CASE("the interval contains the median and is deterministic and independent of order") {
   const StepTime a = summarize({10, 11, 12, 13, 14, 15, 16, 17, 18, 100});
   const StepTime b = summarize({100, 18, 17, 16, 15, 14, 13, 12, 11, 10});
   CHECK(a.low == b.low);
   CHECK(a.high == b.high);
   CHECK(a.low <= a.median);
   CHECK(a.median <= a.high);
-  CHECK(a.high < 100);  // one slow step does not widen it
+  CHECK(a.high < 100);  // one slow step does not widen the interval
   CHECK(a.low > 10);
   CHECK(summarize({2, 2, 2, 2}).low == 2);
   CHECK(summarize({2, 2, 2, 2}).high == 2);
 }
 
 TEST_CASE("the interval covers the true median in about 95 of 100 draws") {
-  // Uniform on [0, 1): the true median is one half. The standard fixes what the generator draws.
+  // Uniform on [0, 1): the true median is one half. The standard defines the generator's sequence.
   std::mt19937 random(3);
   int covered = 0;
   for (int draw = 0; draw < 200; ++draw) {
@@ -200,7 +200,7 @@ TEST_CASE("more samples narrow the interval") {
   CHECK(narrow.high - narrow.low < wide.high - wide.low);
 }
 
-TEST_CASE("the spread is the range over the median") {
+TEST_CASE("the spread is the range divided by the median") {
   CHECK(spread(summarize({})) == 0);
   CHECK(spread(summarize({3})) == 0);
   CHECK(spread(summarize({9, 10, 12})) == doctest::Approx(0.3));

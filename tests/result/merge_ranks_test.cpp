@@ -1,4 +1,4 @@
-// Why: a step is over when the slowest rank's is, and a device is too small when any rank's is.
+// A step ends when the slowest rank ends it. A device is too small if any rank's is.
 #include "core/answer/result/merge_ranks.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ Measurement rank(double step_ms, int64_t peak, double loss, double waited_ms) {
   return measurement;
 }
 
-TEST_CASE("the slowest rank's step, the highest peaks, all samples, the mean of the losses") {
+TEST_CASE("merged ranks have the slowest step and the highest peaks and all samples and the mean loss") {
   const Measurement all = merge_ranks(std::vector{rank(10, 300, 2, 1), rank(20, 200, 4, 0.5)});
   CHECK(all.outcome == Outcome::ok);
   CHECK(all.step_ms.median == 20);
@@ -37,7 +37,7 @@ TEST_CASE("the slowest rank's step, the highest peaks, all samples, the mean of 
   CHECK(all.ranks[1].loss == std::vector<double>{4, 3});
 }
 
-TEST_CASE("what differs on one rank differs, and the reason names it") {
+TEST_CASE("a mismatch on one rank is a mismatch and the reason names the rank") {
   std::vector ranks = {rank(10, 1, 2, 0), rank(10, 1, 2, 0), rank(10, 1, 2, 0)};
   ranks[1].outcome = Outcome::mismatch;
   ranks[1].reason = "gradients differ from none's";
@@ -50,7 +50,7 @@ TEST_CASE("what differs on one rank differs, and the reason names it") {
   CHECK(all.gradients.worst == "w");
 }
 
-TEST_CASE("what a rank says of gradients that are right is told, whichever it is") {
+TEST_CASE("the gradient note of any rank that worked is reported") {
   std::vector ranks = {rank(10, 1, 2, 0), rank(10, 1, 2, 0)};
   ranks[1].reason = "gradients differ by no more than the baseline's own runs";
   CHECK(merge_ranks(ranks).outcome == Outcome::ok);
@@ -68,7 +68,7 @@ TrainingResult training(double step_ms, std::vector<SaveResult> saves) {
   return result;
 }
 
-TEST_CASE("of a training that saves: the slowest rank's times, all bytes, and a save that failed on one has failed") {
+TEST_CASE("a merged training has the slowest times and all bytes and the failed saves of any rank") {
   const TrainingResult all = merge_ranks(std::vector{training(10, {{1, 5, 40, 100, ""}, {2, 1, 9, 100, ""}}),
                                                      training(20, {{1, 7, 30, 60, ""}, {2, 1, 0, 0, "full"}})});
   CHECK(all.loss == std::vector<double>{3, 2});
@@ -95,8 +95,7 @@ SaveMeasurement saving(double ms, int64_t bytes) {
   return saves;
 }
 
-TEST_CASE(
-    "of what saves cost: the slowest rank's times, the state's bytes, and a reason where only others ended with it") {
+TEST_CASE("merged save costs have the slowest times and all bytes and the failure of any rank") {
   std::vector ranks = {saving(2, 10), saving(1, 30)};
   SaveMeasurement all = merge_ranks(ranks);
   CHECK(all.mode == "async");
@@ -117,7 +116,7 @@ TEST_CASE(
   CHECK(merge_ranks(ranks).reason == "rank 1: No space left on device");
 }
 
-TEST_CASE("one rank's is as it was") {
+TEST_CASE("a single rank stays as it is") {
   const Measurement one = merge_ranks(std::vector{rank(10, 300, 2, 1)});
   CHECK(one.ranks.empty());
   CHECK(one.loss == std::vector<double>{2, 1});

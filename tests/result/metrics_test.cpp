@@ -1,4 +1,4 @@
-// The table, CSV and the viewer write the same figure the same way, because it is written here.
+// The table, CSV and the viewer write figures alike because they share this code.
 #include "core/answer/result/metrics.h"
 
 #include <doctest/doctest.h>
@@ -19,13 +19,13 @@ std::string text(const char* key, const std::vector<TrialRow>& rows, size_t of =
 
 }  // namespace
 
-TEST_CASE("every figure has a key of its own") {
+TEST_CASE("every metric has a unique key") {
   std::set<std::string> keys;
   for (const Metric& each : metrics()) CHECK_MESSAGE(keys.insert(each.key).second, each.key);
   CHECK_THROWS_AS(metric("no such"), std::out_of_range);
 }
 
-TEST_CASE("all cells of a column have the digits of its least and the unit of its largest") {
+TEST_CASE("all cells of a column use the digits of its smallest and the unit of its largest value") {
   CHECK(text("step_ms", {row("a", 250), row("b", 1000)}) == "step ms: 250.0");
   CHECK(text("step_ms", {row("a", 250), row("b", 2)}) == "step ms: 250.000");
   CHECK(text("peak_allocated_bytes", {row("a", 1, 3)}) == "peak GiB: 3.00");
@@ -34,7 +34,7 @@ TEST_CASE("all cells of a column have the digits of its least and the unit of it
   CHECK(text("peak_allocated_bytes", small) == "peak MiB: 1.50");
 }
 
-TEST_CASE("what a trial without copies hides is not known, of one that copies a share in percent") {
+TEST_CASE("the hidden share is unknown without copies and otherwise in percent") {
   std::vector<TrialRow> rows = {row("none", 1), row("offload:stream", 1)};
   rows[1].measurement.transfer.out_bytes = 8;
   rows[1].measurement.transfer.hidden = 0.975;
@@ -43,7 +43,7 @@ TEST_CASE("what a trial without copies hides is not known, of one that copies a 
   CHECK(text("exposed_ms", rows, 1) == "exposed ms: 0.0");
 }
 
-TEST_CASE("the rate is of tokens where all count them, else of samples") {
+TEST_CASE("the rate counts tokens if all trials do and otherwise samples") {
   std::vector<TrialRow> rows = two_lengths();
   CHECK(rate_metric(pointers_to(rows)).key == std::string("tokens_per_s"));
   CHECK(text("tokens_per_s", rows) == "tokens/s: 10240");

@@ -1,4 +1,4 @@
-// The hidden share and the exposed time rank the offloads: traces made by hand, figures worked out on paper.
+// The hidden share and exposed time rank offload strategies. Traces are handmade and figures computed by hand.
 #include "core/record/measurement/overlap.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ TraceEvent event(EventKind kind, int64_t start_ms, int64_t end_ms, int64_t bytes
 
 }  // namespace
 
-TEST_CASE("a trace without copies hides and exposes nothing") {
+TEST_CASE("a trace without copies has no hidden and no exposed time") {
   for (const Trace& trace : {Trace{}, trace_of({event(EventKind::kernel, 0, 10)})}) {
     const TransferStats transfer = measure_overlap(trace, 1);
     CHECK(transfer.hidden == 0);
@@ -40,8 +40,8 @@ TEST_CASE("a trace without copies hides and exposes nothing") {
   }
 }
 
-TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
-  // Kernels 0-4 and 6-10; the copy 2-8 lies under them for 2-4 and 6-8.
+TEST_CASE("copy time under kernels is hidden and the rest is exposed") {
+  // Kernels at 0-4 and 6-10; they overlap the copy at 2-8 during 2-4 and 6-8.
   const TransferStats transfer =
       measure_overlap(trace_of({event(EventKind::copy_out, 2, 8, 60 * kMs), event(EventKind::kernel, 0, 4),
                                 event(EventKind::kernel, 6, 10)}),
@@ -52,7 +52,7 @@ TEST_CASE("copy time under kernels is hidden, the rest is exposed") {
   CHECK(transfer.out_gb_per_s == doctest::Approx(10));  // 60 MB in 6 ms
 }
 
-TEST_CASE("copies of both directions at once count their time once") {
+TEST_CASE("concurrent copies in both directions count their time once") {
   const TransferStats transfer =
       measure_overlap(trace_of({event(EventKind::kernel, 0, 5), event(EventKind::copy_out, 0, 10, 100 * kMs),
                                 event(EventKind::copy_in, 5, 10, 100 * kMs)}),
@@ -72,7 +72,7 @@ TEST_CASE("overlapping kernels and overlapping copies are not counted twice") {
   CHECK(transfer.exposed_ms == doctest::Approx(4));
 }
 
-TEST_CASE("bytes and exposed time are per step, shares and rates are not") {
+TEST_CASE("bytes and exposed time are per step but shares and rates are not") {
   const Trace trace = trace_of({event(EventKind::copy_out, 0, 4, 40 * kMs), event(EventKind::kernel, 2, 4),
                                 event(EventKind::copy_out, 10, 14, 40 * kMs), event(EventKind::kernel, 12, 14),
                                 event(EventKind::copy_in, 20, 22, 6 * kMs)});
@@ -99,7 +99,7 @@ TEST_CASE("memsets hide copies as kernels do but waits and ops and regions and d
   }
 }
 
-TEST_CASE("collectives are told by how long they ran, and how long nothing computed beside them") {
+TEST_CASE("collectives have their duration and the time in which nothing computed") {
   const Trace trace =
       trace_of({event(EventKind::collective, 0, 6), event(EventKind::collective, 4, 10), event(EventKind::kernel, 2, 5),
                 event(EventKind::memset, 5, 6), event(EventKind::copy_out, 0, 10, 8)});
@@ -109,7 +109,7 @@ TEST_CASE("collectives are told by how long they ran, and how long nothing compu
   CHECK(measure_collectives(trace_of({event(EventKind::kernel, 0, 4)}), 0).collectives_ms == 0);
 }
 
-TEST_CASE("copies that took no time divide nothing by zero") {
+TEST_CASE("copies without duration cause no division by zero") {
   const TransferStats transfer = measure_overlap(trace_of({event(EventKind::copy_out, 3, 3, 8)}), 0);
   CHECK(transfer.out_bytes == 8);
   CHECK(transfer.hidden == 0);

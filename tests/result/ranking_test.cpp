@@ -1,5 +1,5 @@
-// Trials of several batch sizes or lengths are compared by the time for the same work: whatever shows them must agree
-// on what that work is.
+// Trials of several batch sizes or sequence lengths are compared by the time for the same work. All reports must use
+// the same unit of work.
 #include "core/answer/result/ranking.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ std::vector<std::string> order(const std::vector<TrialRow>& rows) {
 
 }  // namespace
 
-TEST_CASE("where batch and sequence are the same, a step is the same work") {
+TEST_CASE("a step is the unit of work if batch and sequence are the same") {
   const std::vector<TrialRow> rows = {row("slow", 300), row("fast", 100)};
   const Ranking ranking(rows);
   CHECK(ranking.work() == WorkUnit::step);
@@ -29,7 +29,7 @@ TEST_CASE("where batch and sequence are the same, a step is the same work") {
   CHECK(order(rows) == std::vector<std::string>{"fast", "slow"});
 }
 
-TEST_CASE("with several lengths a token is the same work, and 4096 of them in 300 ms are faster than 1024 in 100") {
+TEST_CASE("a token is the unit of work with several sequence lengths") {
   const std::vector<TrialRow> rows = two_lengths();
   const Ranking ranking(rows);
   CHECK(ranking.work() == WorkUnit::token);
@@ -40,7 +40,7 @@ TEST_CASE("with several lengths a token is the same work, and 4096 of them in 30
   CHECK(order(rows) == std::vector<std::string>{"none, seq 4096", "none, seq 1024"});
 }
 
-TEST_CASE("with several batch sizes and no tokens a sample is the same work") {
+TEST_CASE("a sample is the unit of work with several batch sizes and no tokens") {
   const std::vector<TrialRow> rows = two_batches();
   const Ranking ranking(rows);
   CHECK(ranking.work() == WorkUnit::sample);
@@ -50,7 +50,7 @@ TEST_CASE("with several batch sizes and no tokens a sample is the same work") {
   CHECK(order(rows) == std::vector<std::string>{"none, batch 2", "none, batch 1"});
 }
 
-TEST_CASE("of the same axes steps of other samples are other work, and padding of larger batches is none") {
+TEST_CASE("steps with more samples are more work on the same axes but padding is not") {
   std::vector<TrialRow> rows = {row("own", 100), row("batch-x2", 150)};
   for (TrialRow& row : rows) row.command = {"train"};
   rows[0].measurement.samples_per_s = 40, rows[0].measurement.tokens_per_s = 4000;
@@ -67,17 +67,17 @@ TEST_CASE("of the same axes steps of other samples are other work, and padding o
   CHECK(Ranking(rows).ratio(rows[1], rows[0]).value == doctest::Approx(1.5));
 }
 
-TEST_CASE("tokens count only where all have them, and what failed has no say") {
+TEST_CASE("tokens count only if all trials have them and failed trials are ignored") {
   std::vector<TrialRow> rows = two_lengths();
   rows[0].measurement.tokens_per_s = 0;
   CHECK(Ranking(rows).work() == WorkUnit::sample);
   rows[0].measurement.outcome = Outcome::device_oom;
-  CHECK(Ranking(rows).work() == WorkUnit::step);  // one is left, of whatever length
+  CHECK(Ranking(rows).work() == WorkUnit::step);  // one trial is left, so its length does not matter
   rows[1].measurement.outcome = Outcome::crash;
   CHECK(Ranking(rows).work() == WorkUnit::step);
 }
 
-TEST_CASE("of two as fast the smaller comes first, of two as small the faster") {
+TEST_CASE("equally fast rows are ordered by peak and equally small rows by time") {
   std::vector<TrialRow> rows = {row("a", 100, 20), row("b", 100, 10), row("c", 90, 20)};
   const Ranking ranking(rows);
   CHECK(ranking.faster(rows[1], rows[0]));
@@ -85,7 +85,7 @@ TEST_CASE("of two as fast the smaller comes first, of two as small the faster") 
   CHECK(order(rows) == std::vector<std::string>{"c", "b", "a"});
 }
 
-TEST_CASE("a time that is no number comes behind every other, and what failed behind that, in its order") {
+TEST_CASE("a NaN time ranks after all others and failed trials follow in their order") {
   std::vector<TrialRow> rows = {row("z", 1), row("unknown", std::nan("")), row("a", 1), row("slow", 500)};
   rows[0].measurement.outcome = Outcome::timeout;
   rows[2].measurement.outcome = Outcome::crash;

@@ -1,4 +1,4 @@
-// The recommendation is the product's answer: every rule of it with figures that can be checked by hand.
+// Every rule of the recommendation, with figures that can be checked by hand.
 #include "core/answer/result/recommend.h"
 
 #include <doctest/doctest.h>
@@ -28,14 +28,14 @@ std::vector<TrialRow> usual() {
 
 }  // namespace
 
-TEST_CASE("without trials there is nothing to recommend") {
+TEST_CASE("without trials nothing is recommended") {
   const Recommendation advice = recommend({}, 0, Goal::throughput);
   CHECK(advice.strategy == "");
   CHECK(advice.reason == "no trial has run to its end");
   CHECK_FALSE(advice.fits);
 }
 
-TEST_CASE("without a budget the fastest wins, and the price of less memory is told") {
+TEST_CASE("without a budget the fastest wins and the reason has the cost of less memory") {
   const Recommendation advice = recommend(usual(), 0, Goal::throughput);
   CHECK(advice.strategy == "none");
   CHECK(advice.fits);
@@ -44,7 +44,7 @@ TEST_CASE("without a budget the fastest wins, and the price of less memory is to
         "time");
 }
 
-TEST_CASE("a budget leaves out what is larger, and a peak of exactly the budget fits") {
+TEST_CASE("a budget excludes larger trials and a peak equal to the budget fits") {
   const Recommendation advice = recommend(usual(), 13 * kGiB, Goal::throughput);
   CHECK(advice.strategy == "checkpoint:full");
   CHECK(advice.fits);
@@ -54,14 +54,14 @@ TEST_CASE("a budget leaves out what is larger, and a peak of exactly the budget 
   CHECK(recommend(usual(), 13 * kGiB - 1, Goal::throughput).strategy == "offload:stream");
 }
 
-TEST_CASE("the only one is called so") {
+TEST_CASE("the reason says that a trial is the only one") {
   CHECK(recommend(std::vector{row("none", 100, 36)}, 0, Goal::throughput).reason ==
         "the only one that worked: 100 ms a step, 36 GiB at the peak");
   CHECK(recommend(usual(), 10 * kGiB, Goal::throughput).reason ==
         "the only one within 10 GiB: 200 ms a step, 10 GiB at the peak; none needs 36 GiB; nothing needs less memory");
 }
 
-TEST_CASE("when nothing fits, the least that works is named") {
+TEST_CASE("the smallest working trial is named if nothing fits") {
   const Recommendation advice = recommend(usual(), 8 * kGiB, Goal::throughput);
   CHECK(advice.strategy == "offload:stream");
   CHECK_FALSE(advice.fits);
@@ -71,7 +71,7 @@ TEST_CASE("when nothing fits, the least that works is named") {
   for (const TrialRow& row : rows) CHECK_FALSE(row.recommended);
 }
 
-TEST_CASE("of those whose steps cannot be told apart the one that changes less wins, and that is said") {
+TEST_CASE("among indistinguishable step times the trial that changes less wins and the reason says so") {
   std::vector<TrialRow> rows = {row("none", 100, 36), row("checkpoint:op", 99, 20), row("offload:stream", 90, 10)};
   rows[0].measurement.step_ms = {100, 98, 102, {}};
   rows[1].measurement.step_ms = {99, 97, 101, {}};
@@ -83,7 +83,7 @@ TEST_CASE("of those whose steps cannot be told apart the one that changes less w
   CHECK(recommend(rows, 0, Goal::throughput).strategy == "checkpoint:op");
 }
 
-TEST_CASE("the longest sequence that fits is chosen from, not the one with the cheapest token") {
+TEST_CASE("the choice is made at the longest sequence that fits and not by the cheapest token") {
   std::vector<TrialRow> rows = {row("none", 10, 10), row("none", 300, 20), row("checkpoint:full", 400, 12)};
   for (size_t i = 0; i < rows.size(); ++i) {
     rows[i].sequence = i == 0 ? 1024 : 4096;
@@ -100,14 +100,14 @@ TEST_CASE("the longest sequence that fits is chosen from, not the one with the c
   CHECK(recommend(rows, 11 * kGiB, Goal::throughput).sequence == 1024);
 }
 
-TEST_CASE("the goal memory takes the smallest peak, and the faster of two as small") {
+TEST_CASE("the goal memory takes the smallest peak and then the faster trial") {
   const std::vector<TrialRow> rows = {row("a", 100, 20), row("b", 150, 10), row("c", 140, 10)};
   const Recommendation advice = recommend(rows, 0, Goal::memory);
   CHECK(advice.strategy == "c");
   CHECK(advice.reason == "the least memory of 3 that worked: 140 ms a step, 10 GiB at the peak");
 }
 
-TEST_CASE("failed trials and wrong gradients are never recommended, however fast") {
+TEST_CASE("failed trials and wrong gradients are never recommended") {
   std::vector<TrialRow> rows = usual();
   rows[0].measurement.outcome = memtune::result::Outcome::device_oom;
   rows.push_back(row("checkpoint:op", 90, 5));
@@ -118,7 +118,7 @@ TEST_CASE("failed trials and wrong gradients are never recommended, however fast
   CHECK(advice.reason.find("checkpoint:op is faster, but its gradients differ") != std::string::npos);
 }
 
-TEST_CASE("gradients that differ only as much as the baseline's own are no reason against a trial that worked") {
+TEST_CASE("gradients within the baseline's own noise do not rule out a trial") {
   std::vector<TrialRow> rows = usual();
   rows.push_back(row("checkpoint:op", 90, 5));
   rows.back().measurement.gradients = {true, false, 1e-7, "layers.0.wq", "none"};
@@ -127,7 +127,7 @@ TEST_CASE("gradients that differ only as much as the baseline's own are no reaso
   CHECK(advice.reason == "the fastest of 4 that worked: 90 ms a step, 5 GiB at the peak; nothing needs less memory");
 }
 
-TEST_CASE("a step time that is no number is never recommended") {
+TEST_CASE("a NaN step time is never recommended") {
   std::vector<TrialRow> rows = {row("none", std::nan(""), 1), row("checkpoint:full", 0, 1)};
   CHECK(recommend(rows, 0, Goal::throughput).reason == "no trial worked");
   rows.push_back(row("offload:sync", 5, 100));
@@ -143,10 +143,10 @@ TEST_CASE("batch sizes are compared by the time for the same work") {
   CHECK(advice.reason.find("none at batch 1 saves 8 GiB for 33 % more time a sample") != std::string::npos);
 }
 
-TEST_CASE("the Pareto front leaves out what another row beats in both") {
+TEST_CASE("the Pareto front omits rows that another row beats in time and memory") {
   std::vector<TrialRow> rows = usual();
   rows.push_back(row("checkpoint:every=2", 130, 20));  // beaten by checkpoint:full
-  rows.push_back(row("offload:sync", 200, 10));        // equal to offload:stream: neither beats the other
+  rows.push_back(row("offload:sync", 200, 10));        // equal to offload:stream, so neither beats the other
   mark_rows(rows, recommend(rows, 0, Goal::throughput));
   CHECK(rows[0].pareto);
   CHECK(rows[1].pareto);
@@ -157,7 +157,7 @@ TEST_CASE("the Pareto front leaves out what another row beats in both") {
   CHECK_FALSE(rows[1].recommended);
 }
 
-TEST_CASE("an unknown goal is refused with the goals that there are") {
+TEST_CASE("an unknown goal is refused with the known goals") {
   CHECK_THROWS_WITH_AS(parse_goal("memori"), "unknown goal 'memori'; did you mean 'memory'? Known: throughput, memory",
                        memtune::UsageError);
 }

@@ -1,4 +1,4 @@
-// Ratios of rounds, with intervals that were worked out by hand.
+// Ratios of rounds, with intervals computed by hand.
 #include "core/answer/result/rounds.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using namespace memtune::result;
 
 namespace {
 
-// A round each: the trial's step and the baseline's.
+// One pair per round: the trial's step and the baseline's step.
 TrialRow measured(const std::string& strategy, const std::vector<std::pair<double, double>>& rounds,
                   int64_t peak_gib = 1) {
   TrialRow made = row(strategy, rounds.front().first, peak_gib);
@@ -42,13 +42,13 @@ TEST_CASE("the ratio of rounds is their geometric mean with Student's interval o
   CHECK(own.high == doctest::Approx(1));
 }
 
-TEST_CASE("a machine that slows down under all trials alike changes no ratio") {
+TEST_CASE("a slowdown of the machine that affects all trials alike changes no ratio") {
   const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {300, 300}, {900, 900}}, 9),
                                       measured("faster", {{90, 100}, {270, 300}, {810, 900}}, 9)};
   CHECK(recommend(rows, 0, Goal::throughput).strategy == "faster");
 }
 
-TEST_CASE("none wins where nothing is measurably faster, and that is said with the interval") {
+TEST_CASE("none wins if nothing is measurably faster and the reason has the interval") {
   const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
                                       measured("maybe", {{80, 100}, {101, 100}, {90, 100}}, 5)};
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
@@ -58,14 +58,14 @@ TEST_CASE("none wins where nothing is measurably faster, and that is said with t
   CHECK(recommend(rows, 8 * (int64_t{1} << 30), Goal::throughput).strategy == "maybe");  // none does not fit
 }
 
-TEST_CASE("an interval that tells nothing is not told, but how few rounds there were") {
+TEST_CASE("an interval too wide to be useful is replaced by the number of rounds") {
   const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}}, 9),
                                       measured("maybe", {{60, 100}, {101, 100}}, 5)};
   CHECK(recommend(rows, 0, Goal::throughput)
             .reason.starts_with("as fast as maybe within the noise of 2 rounds, and changes less; one of 2"));
 }
 
-TEST_CASE("what looks faster with 95 % may be luck among several: to be chosen it has to be so with 99 %") {
+TEST_CASE("a trial must be faster with 99 % confidence to be chosen among several") {
   const TrialRow none = measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9);
   const TrialRow luck = measured("luck", {{94, 100}, {90, 100}, {92, 100}}, 5);
   const TrialRow faster = measured("faster", {{92, 100}, {92, 100}, {92.5, 100}}, 5);
@@ -76,7 +76,7 @@ TEST_CASE("what looks faster with 95 % may be luck among several: to be chosen i
   CHECK(recommend(std::vector<TrialRow>{none, faster}, 0, Goal::throughput).strategy == "faster");
 }
 
-TEST_CASE("of those that fit and are as fast, the one that changes less wins") {
+TEST_CASE("among equally fast trials that fit the one that changes less wins") {
   std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
                                 measured("more", {{110, 100}, {112, 100}, {111, 100}}, 5),
                                 measured("less", {{111, 100}, {113, 100}, {112, 100}}, 6)};
@@ -86,10 +86,10 @@ TEST_CASE("of those that fit and are as fast, the one that changes less wins") {
   CHECK(recommend(rows, budget, Goal::throughput).strategy == "less");
   rows[2] = measured("less", {{131, 100}, {133, 100}, {132, 100}}, 6);
   rows[2].measurement.recomputed_bytes = 1000;
-  CHECK(recommend(rows, budget, Goal::throughput).strategy == "more");  // now it is measurably slower
+  CHECK(recommend(rows, budget, Goal::throughput).strategy == "more");  // less is measurably slower now
 }
 
-TEST_CASE("rounds beside another baseline, and a single one, count as steps do") {
+TEST_CASE("rounds against another baseline and single rounds use the step times") {
   TrialRow none = measured("none", {{100, 100}, {100, 100}});
   TrialRow once = measured("a", {{120, 100}});
   once.measurement.step_ms = {120, 118, 125, {}};
@@ -100,7 +100,7 @@ TEST_CASE("rounds beside another baseline, and a single one, count as steps do")
   CHECK(ratio_of(other.measurement, none.measurement).value == doctest::Approx(1.2));
 }
 
-TEST_CASE("a round that comes again replaces itself, and samples of all make the step, rates follow") {
+TEST_CASE("a repeated round replaces itself and the samples of all rounds give the step and the rates") {
   TrialRow made = row("a", 100);
   made.measurement.samples_per_s = 10;
   Measurement round = made.measurement;
@@ -117,7 +117,7 @@ TEST_CASE("a round that comes again replaces itself, and samples of all make the
   CHECK(made.measurement.peak_bytes.allocated == int64_t{2} << 30);
 }
 
-TEST_CASE("the peak of each rank is its highest of all rounds, as the trial's") {
+TEST_CASE("the peak of each rank is its highest of all rounds") {
   TrialRow made = measured("a", {{100, 100}});
   Measurement round;
   round.step_ms = summarize({100});
@@ -130,7 +130,7 @@ TEST_CASE("the peak of each rank is its highest of all rounds, as the trial's") 
   CHECK(made.measurement.ranks[1].peak_bytes.reserved == 7);
 }
 
-TEST_CASE("a measurement keeps its rounds as JSON") {
+TEST_CASE("a measurement keeps its rounds in JSON") {
   const TrialRow made = measured("a", {{110, 100}, {120, 100}});
   const nlohmann::json json = made.measurement;
   const auto read = json.get<Measurement>();
@@ -141,12 +141,13 @@ TEST_CASE("a measurement keeps its rounds as JSON") {
   CHECK_FALSE(read.recomputed_bytes);
 }
 
-TEST_CASE("with more rounds than the table has, the interval is never narrower than Student's") {
+TEST_CASE("more rounds than the table covers never give an interval narrower than Student's") {
   std::vector<std::pair<double, double>> rounds;
   for (int i = 0; i < 17; ++i) rounds.emplace_back(100 * std::exp(i % 2 == 0 ? 0.1 : -0.1), 100);
   const TrialRow none = measured("none", {{100, 100}, {100, 100}}), other = measured("a", rounds);
   const double half = std::log(ratio_of(other.measurement, none.measurement).high) - 0.1 / 17;
-  // 9 logarithms of 0.1 and 8 of -0.1: deviation 0.10290, of the mean 0.024957; Student's 2.120 by 16 degrees.
+  // 9 logarithms of 0.1 and 8 of -0.1: deviation 0.10290, of the mean 0.024957. Student's factor is 2.120 for 16
+  // degrees of freedom.
   CHECK(half >= 2.1199 * 0.024957);
   CHECK(half <= 2.1400 * 0.024957);
 }

@@ -1,4 +1,4 @@
-// Rows with round numbers.
+// Trial rows with round numbers.
 #pragma once
 
 #include <string>

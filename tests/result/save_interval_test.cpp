@@ -1,5 +1,5 @@
-// Why: a person saves as often as this says, for weeks. So the formula is held against numbers that can be checked by
-// hand, and against jobs that fail at random.
+// Users save at this interval for weeks. So the formula is checked by hand and against simulated jobs that fail at
+// random.
 #include "core/answer/result/save_interval.h"
 
 #include <doctest/doctest.h>
@@ -20,8 +20,8 @@ SaveMeasurement mode(const std::string& name, double blocked_ms, double durable_
   return save;
 }
 
-// The time of a job that trains for `work_s`, as a share more than that. A save blocks; it holds the work up to its
-// beginning once it is on the disk, and a failure, exponential in time, throws back to the last that is.
+// Simulates a job that trains for `work_s`; returns its extra time as a share of `work_s`. A save blocks, then is
+// written in the background. A failure, exponential in time, restarts from the last save that is on the disk.
 struct Job {
   double blocked_s, on_its_way_s, slowdown, restart_s, mtbf_s;
 
@@ -29,7 +29,7 @@ struct Job {
     std::mt19937_64 random(seed);
     std::exponential_distribution<double> failure(1 / mtbf_s);
     double now = 0, done = 0, saved = 0, fails_at = failure(random);
-    double coming = 0, coming_at = -1;  // a state on its way, and when it will be there
+    double coming = 0, coming_at = -1;  // the work in the state being written, and when it will be on the disk
     const auto pass = [&](double time, double work) {
       if (coming_at >= 0 && coming_at <= std::min(now + time, fails_at)) saved = coming, coming_at = -1;
       if (now + time < fails_at) return now += time, done += work, true;
@@ -66,67 +66,67 @@ Best best_of(const Job& job, double around_s, double work_s) {
   return best;
 }
 
-// Of one interval with a save that blocks: the expected time, exactly. Failures strike saves and restarts too.
+// The exact expected overhead of one interval with a blocking save. Failures also hit saves and restarts.
 double exact_overhead(double interval_s, double cost_s, double mtbf_s) {
   return mtbf_s * std::expm1((interval_s + cost_s) / mtbf_s) / interval_s - 1;
 }
 
 }  // namespace
 
-TEST_CASE("a save costs what training waits, and what steps lose while it is on its way") {
+TEST_CASE("a save costs the blocked time and the slowdown of steps while it is written") {
   SaveMeasurement save = mode("async", 100, 2100);
   CHECK(cost_ms(save) == 100);
-  save.slowdown = 1.25;  // of 2000 ms, 1600 are work
+  save.slowdown = 1.25;  // 2000 ms hold 1600 ms of work
   CHECK(cost_ms(save) == doctest::Approx(500));
-  save.slowdown = 0.98;  // noise is no gain
+  save.slowdown = 0.98;  // noise is not a gain
   CHECK(cost_ms(save) == 100);
   save.slowdown.reset();
   save.slowed_ms = 40;
   CHECK(cost_ms(save) == 140);
 }
 
-TEST_CASE("Daly's interval, by hand") {
+TEST_CASE("Daly's interval matches a computation by hand") {
   // C = 2, M = 100: sqrt(400) * (1 + 0.1/3 + 0.01/9) - 2
   CHECK(daly_interval_s(2, 100) == doctest::Approx(20 * (1 + 0.1 / 3 + 0.01 / 9) - 2));
   CHECK(daly_interval_s(2, 100) == doctest::Approx(18.6889).epsilon(1e-5));
-  CHECK(daly_interval_s(250, 100) == 100);  // whoever saves for longer than it runs gets nowhere either way
+  CHECK(daly_interval_s(250, 100) == 100);  // a longer save makes no progress at any interval
 }
 
-TEST_CASE("the interval is told in whole steps, with its share of time") {
+TEST_CASE("the interval is in whole steps with its share of time") {
   SaveMeasurement save = mode("sync", 2000, 2000);
   save.load_ms = 3000;
   const SaveIntervalAdvice advice = advise(save, 500, 100);
-  CHECK(advice.every_steps == 37);  // 18.69 s of 0.5
+  CHECK(advice.every_steps == 37);  // 18.69 s at 0.5 s a step
   CHECK(advice.interval_s == 18.5);
   CHECK(advice.overhead == doctest::Approx(2 / 18.5 + (9.25 + 3) / 100));
   CHECK(advice.mode == "sync");
   CHECK(advice.mtbf_s == 100);
 }
 
-TEST_CASE("what a save is on its way is lost with a failure, and no save begins before the one before is there") {
+TEST_CASE("a failure loses the save being written and a save starts only after the previous one is durable") {
   const SaveMeasurement save = mode("async", 10, 60'010);
-  const SaveIntervalAdvice advice = advise(save, 1000, 1000);  // Daly's would be 4.5 s
+  const SaveIntervalAdvice advice = advise(save, 1000, 1000);  // Daly's interval would be 4.5 s
   CHECK(advice.every_steps == 61);
   CHECK(advice.overhead == doctest::Approx(0.01 / 61 + (30.5 + 60) / 1000));
 }
 
-TEST_CASE("a step that takes longer than the interval saves after each") {
+TEST_CASE("a step longer than the interval saves after every step") {
   CHECK(advise(mode("sync", 1, 1), 60'000, 3600).every_steps == 1);
 }
 
-TEST_CASE("steps that take next to no time, or none, give no number beyond all") {
+TEST_CASE("tiny or zero step times give finite numbers") {
   CHECK(advise(mode("sync", 1, 1), 1e-300, 3600).every_steps == 1'000'000'000'000'000);
   CHECK_FALSE(advise(std::vector{mode("sync", 1, 1)}, 0, 3600));
   CHECK(advise(mode("sync", 0, 0), 0, 3600).every_steps == 1);
   CHECK(advise(mode("sync", 0, 0), 0, 3600).overhead < 1e-9);
 }
 
-TEST_CASE("the mode with the least overhead wins, of equals the first, and none that failed") {
+TEST_CASE("the mode with the least overhead wins and the first of equals and never a failed one") {
   std::vector<SaveMeasurement> saves = {mode("a", 2000, 2000), mode("b", 100, 2100), mode("c", 100, 2100)};
   CHECK(advise(saves, 500, 3600)->mode == "b");
   saves[1].outcome = Outcome::disk_full;
   CHECK(advise(saves, 500, 3600)->mode == "c");
-  saves[2].slowdown = 2;  // then it costs 1.1 s, and what is on its way is lost besides
+  saves[2].slowdown = 2;  // it costs 1.1 s then, and a failure also loses the save being written
   CHECK(advise(saves, 500, 3600)->mode == "c");
   saves[2].slowdown = 1000;
   CHECK(advise(saves, 500, 3600)->mode == "a");
@@ -135,7 +135,7 @@ TEST_CASE("the mode with the least overhead wins, of equals the first, and none 
   CHECK_FALSE(advise(std::vector<SaveMeasurement>(), 500, 3600));
 }
 
-TEST_CASE("the interval is the one at which the expected time, computed exactly, is least") {
+TEST_CASE("the interval minimizes the exact expected time") {
   for (const double cost_s : {0.05, 1.0, 30.0})
     for (const double mtbf_s : {600.0, 3600.0, 86400.0}) {
       CAPTURE(cost_s);
@@ -148,9 +148,8 @@ TEST_CASE("the interval is the one at which the expected time, computed exactly,
     }
 }
 
-TEST_CASE(
-    "of jobs that fail at random, those with this interval and mode are the fastest, and take the time foretold") {
-  constexpr double kWork = 4e7, kMtbf = 3600;  // some 11 000 failures
+TEST_CASE("simulated random failures confirm the best interval and mode and the predicted time") {
+  constexpr double kWork = 4e7, kMtbf = 3600;  // about 11 000 failures
   struct Case {
     SaveMeasurement save;
     double slowdown;

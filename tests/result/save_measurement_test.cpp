@@ -1,4 +1,4 @@
-// Why: a mode is chosen by these figures, and the first save, which allocates, must not speak for the others.
+// These figures decide the mode. The first save allocates, so it must not stand for the others.
 #include "core/record/measurement/save_measurement.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ SaveMeasurement of(const std::vector<ObservedSave>& saves, const std::vector<dou
 
 }  // namespace
 
-TEST_CASE("the first save stands for itself, and of the others median and largest are reported") {
+TEST_CASE("the first save is reported alone and the others by median and maximum") {
   const SaveMeasurement m =
       of({{500, 900, 901, 64}, {10, 100, 110, 64}, {30, 140, 150, 64}, {20, 120, 130, 64}}, {50, 50, 50});
   CHECK(m.saves == 4);
@@ -33,14 +33,14 @@ TEST_CASE("the first save stands for itself, and of the others median and larges
   CHECK(m.total_ms == 130);
 }
 
-TEST_CASE("a single save is all that there is to tell") {
+TEST_CASE("a single save is reported as it is") {
   const SaveMeasurement m = of({{500, 900, 901, 64, {90, 90, 90, 90}}}, {50, 50, 50});
   CHECK(m.blocked_ms == 500);
   CHECK(m.most_blocked_ms == 500);
-  CHECK_FALSE(m.slowdown);  // of a save that allocates
+  CHECK_FALSE(m.slowdown);  // this save allocates
 }
 
-TEST_CASE("the slowdown is of steps that had a save on its way from beginning to end, and not of the first save") {
+TEST_CASE("the slowdown counts steps fully within a save other than the first") {
   const SaveMeasurement m =
       of({{0, 0, 0, 1, {900, 900, 900}}, {0, 0, 0, 1, {55, 60, 50}}, {0, 0, 0, 1, {65, 51}}}, {50, 49, 51});
   CHECK(m.steps_with_save == 3);
@@ -50,7 +50,7 @@ TEST_CASE("the slowdown is of steps that had a save on its way from beginning to
   CHECK(m.slowed_ms == doctest::Approx((15 + 16) / 2.0));  // 165 for 3 steps, 116 for 2
 }
 
-TEST_CASE("without enough steps of both kinds there is no slowdown, and why is said") {
+TEST_CASE("without enough steps of both kinds there is no slowdown and a reason") {
   const ObservedSave over{1, 1, 1, 1}, within{1, 1, 1, 1, {60}}, one_more{1, 1, 1, 1, {70, 60}};
   CHECK(of({over, over, over}, {50, 50, 50}).no_slowdown == "a save was over before a step was");
   CHECK(of({over, within, within}, {50, 50, 50}).no_slowdown == "a save was over before a step was");
@@ -60,7 +60,7 @@ TEST_CASE("without enough steps of both kinds there is no slowdown, and why is s
   CHECK_FALSE(of({over, one_more}, {50}).slowdown);
 }
 
-TEST_CASE("what was measured is read back as it was written, a slowdown that is none as null") {
+TEST_CASE("a save measurement is read back unchanged with a missing slowdown as null") {
   SaveMeasurement m = of({{1, 2, 3, 4}, {5, 6, 7, 8, {60, 61, 62, 63}}}, {50, 50, 50});
   m.mode = "async";
   m.load_ms = 9;

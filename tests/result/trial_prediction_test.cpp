@@ -1,4 +1,4 @@
-// How far predictions were off, with figures that can be checked by hand.
+// Errors of predictions, with figures that can be checked by hand.
 #include "core/record/measurement/trial_prediction.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +22,7 @@ TrialRow predicted(TrialRow row, double ms, int64_t peak_bytes) {
 
 }  // namespace
 
-TEST_CASE("an error is above 0 where too much was expected") {
+TEST_CASE("an error is positive if the prediction was too high") {
   const TrialRow high = predicted(row("plan:16GiB", 100, 10), 110, 11 * kGiB);
   CHECK(*step_error(high) == doctest::Approx(0.1));
   CHECK(*peak_error(high) == doctest::Approx(0.1));
@@ -31,7 +31,7 @@ TEST_CASE("an error is above 0 where too much was expected") {
   CHECK(*peak_error(low) == doctest::Approx(-0.1));
 }
 
-TEST_CASE("without a prediction, and of a trial that did not work, there is no error") {
+TEST_CASE("a trial without prediction or a failed trial has no error") {
   CHECK_FALSE(step_error(row("none", 100)));
   CHECK_FALSE(peak_error(row("none", 100)));
   TrialRow failed = predicted(row("plan:16GiB", 100, 10), 110, 11 * kGiB);
@@ -43,7 +43,7 @@ TEST_CASE("without a prediction, and of a trial that did not work, there is no e
   CHECK_FALSE(peak_error(failed));
 }
 
-TEST_CASE("over trials the errors count without their signs, in the median and at most") {
+TEST_CASE("errors over trials ignore the sign and have median and maximum") {
   TrialRow failed = predicted(row("plan:4GiB", 100, 10), 500, 11 * kGiB);
   failed.measurement.outcome = Outcome::device_oom;
   const std::vector<TrialRow> rows = {row("none", 100, 10), predicted(row("plan:8GiB", 100, 10), 101, 9 * kGiB),
@@ -58,7 +58,7 @@ TEST_CASE("over trials the errors count without their signs, in the median and a
   CHECK(prediction_errors(std::vector{row("none", 100)}).trials == 0);
 }
 
-TEST_CASE("a prediction is read as it was written, and nothing but a time and a size is one") {
+TEST_CASE("a prediction is read back unchanged and negative or missing figures are refused") {
   const TrialPrediction told = {268.125, 17 * kGiB + 1};
   CHECK(nlohmann::json(told).get<TrialPrediction>() == told);
   for (const char* text : {R"({"step_ms": -1, "peak_bytes": 1})", R"({"step_ms": 1, "peak_bytes": -1})"})
@@ -66,13 +66,13 @@ TEST_CASE("a prediction is read as it was written, and nothing but a time and a 
   CHECK_THROWS(nlohmann::json::parse(R"({"step_ms": 1})").get<TrialPrediction>());
 }
 
-TEST_CASE("planned is what a name says that begins with plan:") {
+TEST_CASE("a row is planned if its name starts with plan:") {
   CHECK(is_planned(row("plan:16GiB", 100)));
   CHECK_FALSE(is_planned(row("plan", 100)));
   CHECK_FALSE(is_planned(row("my-plan:16GiB", 100)));
 }
 
-TEST_CASE("a frontier is read as it was written, and what is known of no plan is no time") {
+TEST_CASE("a frontier is read back unchanged and unknown lower bounds are left out") {
   const PredictedFrontier frontier{4, {}, {{100, 8, 99.5}, {120, 4, 118}}};
   CHECK(nlohmann::json(frontier).get<PredictedFrontier>() == frontier);
   CHECK(nlohmann::json(frontier)["plans"][0]["least_ms"] == 99.5);

@@ -1,4 +1,4 @@
-// What is written has to be read again to the bit, by us and by others.
+// memtune and other readers must read back what is written, bit for bit.
 #include "core/model/safetensors/layout.h"
 
 #include <doctest/doctest.h>
@@ -33,7 +33,7 @@ Content random_content(std::mt19937_64& random) {
   return content;
 }
 
-// Bytes that tell where they belong.
+// Bytes that encode their tensor.
 std::string bytes_for(const TensorEntry& entry) {
   std::string bytes(static_cast<size_t>(entry.bytes()), '\0');
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(std::hash<std::string>()(entry.name) + i);
@@ -48,7 +48,7 @@ void write(const fs::path& path, const Content& content) {
   write_file(path, bytes);
 }
 
-TEST_CASE("what is written is read: names, types, shapes, bytes and metadata, every tensor aligned") {
+TEST_CASE("names and types and shapes and bytes and metadata are read back and every tensor is aligned") {
   const test::ScratchFolder folder;
   std::mt19937_64 random(3);
   for (int round = 0; round < 300; ++round) {
@@ -72,7 +72,7 @@ TEST_CASE("what is written is read: names, types, shapes, bytes and metadata, ev
   }
 }
 
-TEST_CASE("where each tensor lies is known from what will be in the file alone, the widest elements first") {
+TEST_CASE("offsets follow from the specs alone with the widest elements first") {
   const std::vector<TensorSpec> specs{
       {"a", Dtype::u8, {3}}, {"b", Dtype::f64, {2}}, {"none", Dtype::f32, {0}}, {"c", Dtype::u8, {1}}};
   const std::vector<TensorEntry> entries = lay_out(specs);
@@ -84,7 +84,7 @@ TEST_CASE("where each tensor lies is known from what will be in the file alone, 
   CHECK(data_bytes_of({}) == 0);
 }
 
-TEST_CASE("what no file can hold is refused") {
+TEST_CASE("specs that no file can hold are rejected") {
   const auto refusal = [&](const std::vector<TensorSpec>& specs) {
     try {
       print_header({lay_out(specs), {}});

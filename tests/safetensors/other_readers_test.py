@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Files by Python's safetensors are read, and files of ours are read by it, to the bit.
+"""Checks that memtune reads files of Python's safetensors, and that it reads memtune's, bit for bit.
 
     other_readers_test.py MEMTUNE_COPY_SAFETENSORS
 
-Ends with 77, which ctest calls skipped, where Python has no safetensors.
+Exit code 77, which ctest reports as skipped, if Python has no safetensors.
 """
 
 import pathlib

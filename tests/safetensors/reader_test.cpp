@@ -1,4 +1,4 @@
-// Inputs come from anybody's script: what the header says must be checked against the file before memory is asked for.
+// Input files are untrusted. The header must be checked against the file before memory is allocated.
 #include "core/model/safetensors/reader.h"
 
 #include <doctest/doctest.h>
@@ -51,7 +51,7 @@ std::string bytes_of(const Reader& reader, const TensorEntry& entry) {
   return bytes;
 }
 
-TEST_CASE("tensors come in file order with their dtype, shape and bits") {
+TEST_CASE("tensors come in file order with their dtype and shape and bits") {
   std::string data("\x01\x02\x00\x00\x80\x3f\x00\x00\x00\x40", 10);
   File file(safetensors(R"({"__metadata__": {"by": "hand"},
     "last": {"dtype": "F32", "shape": [2, 1], "data_offsets": [2, 10]},
@@ -71,7 +71,7 @@ TEST_CASE("tensors come in file order with their dtype, shape and bits") {
   CHECK(reader.metadata() == std::map<std::string, std::string>{{"by", "hand"}});
 }
 
-TEST_CASE("scalars and tensors without elements are fine, and so is a file without tensors") {
+TEST_CASE("scalars and empty tensors and a file without tensors are valid") {
   File file(safetensors(R"({"none": {"dtype": "I64", "shape": [0, 3], "data_offsets": [0, 0]},
     "one": {"dtype": "BOOL", "shape": [], "data_offsets": [0, 1]}})",
                         "\x01"));
@@ -83,7 +83,7 @@ TEST_CASE("scalars and tensors without elements are fine, and so is a file witho
   CHECK(Reader(File(safetensors("{}")).path).entries().empty());
 }
 
-TEST_CASE("a file that is missing, short or something else is refused") {
+TEST_CASE("a file that is missing or short or of another format is rejected") {
   CHECK_THROWS_WITH_AS(Reader("/no/such.safetensors"), "cannot read '/no/such.safetensors': No such file or directory",
                        UsageError);
   CHECK(refusal("abc") == "it has only 3 bytes");
@@ -93,14 +93,14 @@ TEST_CASE("a file that is missing, short or something else is refused") {
   CHECK(refusal(safetensors("[1]")) == "its header is no JSON object");
 }
 
-TEST_CASE("a header that the file has and nobody would write is refused by its size") {
+TEST_CASE("a header beyond the size limit is rejected even if the file is that large") {
   const unsigned char length[8] = {0x01, 0xE1, 0xF5, 0x05};  // 100,000,001
   CHECK_THROWS_WITH(parse_length(length, 200'000'000), "its header has 100000001 bytes, and 100000000 are the most");
   CHECK_THROWS_WITH(parse_length(length, 100'000'008),
                     "its header is said to have 100000001 bytes, the file has 100000008");
 }
 
-TEST_CASE("what the header says of a tensor must be possible") {
+TEST_CASE("impossible entries of the header are rejected") {
   auto entry = [](const std::string& text) { return safetensors("{\"a\": " + text + "}", "12345678"); };
   CHECK(refusal(entry(R"({"dtype": "F32"})")) == "'a' lacks dtype, shape or data_offsets");
   CHECK(refusal(entry(R"({"dtype": "F3", "shape": [2], "data_offsets": [0, 8]})")) ==
@@ -120,7 +120,7 @@ TEST_CASE("what the header says of a tensor must be possible") {
         "4 bytes at its end belong to no tensor");
 }
 
-TEST_CASE("nesting, names and dimensions have bounds, so that reading takes no hours and no stack") {
+TEST_CASE("nesting and number of tensors and dimensions are limited") {
   CHECK(refusal(safetensors("{\"a\": " + std::string(60'000, '[') + std::string(60'000, ']') + "}")) ==
         "it is nested deeper than 64 levels");
   std::string names = "{\"__metadata__\": {}", ones;
@@ -132,25 +132,24 @@ TEST_CASE("nesting, names and dimensions have bounds, so that reading takes no h
                             "1")) == "'a' has more than 64 dimensions");
 }
 
-TEST_CASE("a name that is there twice is refused") {
+TEST_CASE("a duplicate name is rejected") {
   std::string entry = R"({"dtype": "U8", "shape": [1], "data_offsets": [0, 1]})";
   CHECK(refusal(safetensors("{\"a\": " + entry + ", \"a\": " + entry + "}", "1")) == "'a' is there twice");
   CHECK(refusal(safetensors(R"({"a": {"dtype": "U8", "dtype": "I8", "shape": [1], "data_offsets": [0, 1]}})", "1")) ==
         "'dtype' is there twice");
 }
 
-TEST_CASE("tensors that overlap are refused") {
+TEST_CASE("overlapping tensors are rejected") {
   CHECK(refusal(safetensors(R"({"a": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]},
                               "b": {"dtype": "U8", "shape": [3], "data_offsets": [2, 5]}})",
                             "12345")) == "'b' overlaps another tensor or leaves a hole before it");
 }
 
-TEST_CASE("text about the file is text") {
+TEST_CASE("metadata that is not text is rejected") {
   CHECK(refusal(safetensors(R"({"__metadata__": {"by": 1}})")) == "its __metadata__ holds something else than text");
 }
 
-TEST_CASE(
-    "cut at every byte a file is refused, and whatever bit of its header is another, what is read is in the file") {
+TEST_CASE("a truncated file is rejected and reads stay within the file after any flipped bit of the header") {
   const std::string header = R"({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
     "b": {"dtype": "U8", "shape": [3, 1], "data_offsets": [8, 11]}})";
   const std::string whole = safetensors(header, "12345678abc");
@@ -169,11 +168,11 @@ TEST_CASE(
     } catch (const UsageError&) {
     }
   }
-  CHECK(accepted > 0);  // another name is as good
+  CHECK(accepted > 0);  // a changed name is valid
   CHECK(accepted < 100);
 }
 
-TEST_CASE("a disk that fails while a file is read is told as such") {
+TEST_CASE("a disk failure during a read is reported as an error") {
   const File file(safetensors(R"({"a": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]}})", "123"));
   int failing = 1;
   for (bool struck = true; struck; ++failing) {
@@ -184,12 +183,12 @@ TEST_CASE("a disk that fails while a file is read is told as such") {
       const std::string bytes = bytes_of(reader, reader.entries()[0]);
       CHECK(bytes == "123");
     } catch (const IoError&) {
-    } catch (const UsageError&) {  // when it is opened
+    } catch (const UsageError&) {  // at opening
       CHECK(failing <= 2);
     }
     struck = disk.calls() >= failing;
   }
-  CHECK(failing == 7);  // open, size, length, header, data; and none
+  CHECK(failing == 7);  // open, size, length, header, data; then none
 }
 
 }  // namespace

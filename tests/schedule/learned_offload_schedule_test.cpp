@@ -1,5 +1,5 @@
-// What a step teaches, by numbers that can be checked by hand: one drawing of learned_offload_schedule.h after the
-// other.
+// The schedule learns from a step, with numbers that can be checked by hand. The cases follow the drawings of
+// learned_offload_schedule.h.
 #include "core/plan/schedule/learned_offload_schedule.h"
 
 #include <doctest/doctest.h>
@@ -10,13 +10,14 @@
 namespace memtune::schedule {
 namespace {
 
-// A step whose unpacks hold at most `held`, each until the next; `wanted`: unpack -> the transfer that it asks for.
+// Learns a step. `held`: the most bytes held from each unpack to the next. `wanted`: unpack -> the transfer that it
+// asks for.
 LearnedOffloadSchedule learned(std::initializer_list<int64_t> held, const std::map<int, std::size_t>& wanted,
                                int64_t forward_bytes = 0) {
   LearnedOffloadSchedule schedule;
   schedule.begin_learning();
   schedule.begin_step();
-  int64_t since = 1 << 20;  // the forward's, which is told apart
+  int64_t since = 1 << 20;  // of forward, which is passed separately
   int unpack = 0;
   for (const int64_t bytes : held) {
     schedule.begin_unpack(since);
@@ -28,7 +29,7 @@ LearnedOffloadSchedule learned(std::initializer_list<int64_t> held, const std::m
   return schedule;
 }
 
-TEST_CASE("nothing is known before a step was learned from, nor while one is") {
+TEST_CASE("nothing is known before or while a step is learned") {
   LearnedOffloadSchedule schedule;
   CHECK_FALSE(schedule.learned());
   schedule.begin_learning();
@@ -42,13 +43,13 @@ TEST_CASE("nothing is known before a step was learned from, nor while one is") {
   CHECK_FALSE(schedule.learning());
 }
 
-TEST_CASE("the goal is the most that the step held, in its forward, between two unpacks or behind the last") {
+TEST_CASE("the goal is the peak of the learned step in forward or between unpacks or after the last") {
   CHECK(learned({9, 7, 4}, {}).goal_bytes() == 9);
   CHECK(learned({4, 7, 9}, {}).goal_bytes() == 9);
   CHECK(learned({4, 7, 9}, {}, /*forward_bytes=*/11).goal_bytes() == 11);
 }
 
-TEST_CASE("a value may come back when every stretch until its use has room for it") {
+TEST_CASE("a value may be reloaded if every interval until its use has room for it") {
   LearnedOffloadSchedule schedule = learned({9, 9, 7, 4, 4}, {{3, 5}});
   const auto fits = [&] { return schedule.fits_until_wanted(5, 2); };
   CHECK_FALSE(fits());      // in the forward
@@ -56,12 +57,12 @@ TEST_CASE("a value may come back when every stretch until its use has room for i
   CHECK_FALSE(fits());
   schedule.begin_unpack();  // 1
   CHECK_FALSE(fits());
-  schedule.begin_unpack();  // 2: 7 + 2 are the goal
+  schedule.begin_unpack();  // 2: 7 + 2 equal the goal
   CHECK(fits());
   CHECK_FALSE(schedule.fits_until_wanted(5, 3));
 }
 
-TEST_CASE("who lets a value wait holds the room that it takes, until it is wanted and no longer") {
+TEST_CASE("a value that is held until its use occupies its room until then and no longer") {
   LearnedOffloadSchedule schedule = learned({9, 5, 5, 5, 9}, {{4, 0}, {2, 1}});
   schedule.begin_unpack();
   schedule.begin_unpack();  // 1: 4 are free up to unpack 4
@@ -75,10 +76,10 @@ TEST_CASE("who lets a value wait holds the room that it takes, until it is wante
   CHECK_FALSE(schedule.fits_until_wanted(0, 1));
 }
 
-TEST_CASE("of a step with several passes counts, at each unpack, the one that held most") {
+TEST_CASE("a step with several micro-batches counts the most that any of them held at an unpack") {
   LearnedOffloadSchedule schedule;
   schedule.begin_learning();
-  for (const int64_t gradients : {0, 3, 3}) {  // from the second pass on
+  for (const int64_t gradients : {0, 3, 3}) {  // from the second micro-batch on
     schedule.begin_step();
     for (const int64_t held : {0, 6, 4}) schedule.begin_unpack(gradients + held);
     schedule.ask(0);
@@ -93,7 +94,7 @@ TEST_CASE("of a step with several passes counts, at each unpack, the one that he
   CHECK_FALSE(schedule.fits_until_wanted(0, 3));
 }
 
-TEST_CASE("what is held is forgotten with its step, what was learned is not") {
+TEST_CASE("held values are forgotten at the end of a step and the learned step is not") {
   LearnedOffloadSchedule schedule = learned({5, 9}, {{1, 0}});
   schedule.hold_until_wanted(0, 4);
   CHECK_FALSE(schedule.fits_until_wanted(0, 1));
@@ -101,7 +102,7 @@ TEST_CASE("what is held is forgotten with its step, what was learned is not") {
   CHECK(schedule.fits_until_wanted(0, 4));
 }
 
-TEST_CASE("the first unpack that asks decides") {
+TEST_CASE("the first unpack that asks for a transfer decides") {
   LearnedOffloadSchedule schedule;
   schedule.begin_learning();
   schedule.begin_step();
@@ -111,24 +112,24 @@ TEST_CASE("the first unpack that asks decides") {
   }
   schedule.end_learning(0, 9);
   schedule.begin_step();
-  CHECK(schedule.fits_until_wanted(0, 100));  // it is wanted at once: nothing lies between
+  CHECK(schedule.fits_until_wanted(0, 100));  // it is needed at once: no interval is between
 }
 
-TEST_CASE("a transfer that nobody asked for, or that came later, is not let wait") {
+TEST_CASE("a transfer that the learned step did not ask for is not reloaded early") {
   const LearnedOffloadSchedule schedule = learned({4, 9}, {{1, 3}});
   CHECK(schedule.fits_until_wanted(3, 1));
   CHECK_FALSE(schedule.fits_until_wanted(2, 1));
   CHECK_FALSE(schedule.fits_until_wanted(4, 1));
 }
 
-TEST_CASE("a step with more unpacks than the learned one goes on without holding anything") {
+TEST_CASE("a step with more unpacks than the learned one continues and holds nothing") {
   LearnedOffloadSchedule schedule = learned({4, 9}, {{1, 0}});
   for (int unpack = 0; unpack < 5; ++unpack) schedule.begin_unpack();
   schedule.hold_until_wanted(0, 1);
   CHECK(schedule.fits_until_wanted(0, 1));  // it is past its use
 }
 
-TEST_CASE("learning again begins anew") {
+TEST_CASE("learning again replaces the learned step") {
   LearnedOffloadSchedule schedule = learned({9, 9}, {{1, 0}});
   schedule.begin_learning();
   schedule.begin_step();

@@ -1,4 +1,4 @@
-// When units are gathered and freed, followed by hand: g1 gathers unit 1, w1 waits for it, f1 frees it.
+// When units are gathered and freed, checked by hand: g1 gathers unit 1, w1 waits for it, f1 frees it.
 #include "core/plan/schedule/unit_gather_schedule.h"
 
 #include <doctest/doctest.h>
@@ -58,15 +58,15 @@ struct Step {
 
 }  // namespace
 
-TEST_CASE("a pass that is known gathers one unit ahead and frees the one before") {
+TEST_CASE("a known pass gathers one unit ahead and frees the one before") {
   Step step(ReshardPolicy::always);
   CHECK(step.forward() == " g0 w0 f0 g1 w1 f1 g2 w2");
-  CHECK(step.backward() == " f2 g1 w1 f1 g0 w0 f0");  // the last one is there
+  CHECK(step.backward() == " f2 g1 w1 f1 g0 w0 f0");  // the last one is resident
   CHECK(step.forward() == " g0 w0 g1 f0 w1 g2 f1 w2");
   CHECK(step.backward() == " g1 f2 w1 g0 f1 w0 f0");
 }
 
-TEST_CASE("what the forward gathered is kept for backward, or for ever") {
+TEST_CASE("the reshard policy keeps units of forward until backward or forever") {
   Step kept(ReshardPolicy::after_backward);
   kept.forward();
   kept.backward();
@@ -78,7 +78,7 @@ TEST_CASE("what the forward gathered is kept for backward, or for ever") {
   CHECK(never.forward() == " g0 w0 g1 w1 g2 w2");
 }
 
-TEST_CASE("what is read again is gathered beside what the node reads, which stays") {
+TEST_CASE("a unit for recomputation is gathered while the unit of the node stays") {
   Step step(ReshardPolicy::always);
   step.forward();
   step.backward();
@@ -94,7 +94,7 @@ TEST_CASE("what is read again is gathered beside what the node reads, which stay
   CHECK(step.notes.take() == " f1 f2 w0");
 }
 
-TEST_CASE("a unit whose readers are interleaved with others' comes back once and then stays") {
+TEST_CASE("a unit with interleaved readers is gathered once more and then stays") {
   Step step(ReshardPolicy::always);
   step.schedule.begin_step();
   step.schedule.begin_forward();
@@ -102,7 +102,7 @@ TEST_CASE("a unit whose readers are interleaved with others' comes back once and
   CHECK(step.notes.take() == " g0 w0 f0 g1 w1 f1 g0 w0 f0 g1 w1 f1 g0 w0 g1 w1");
 }
 
-TEST_CASE("what a forward without a backward gathered goes, and is waited for first") {
+TEST_CASE("units of a forward without a backward are waited for and freed") {
   Step step(ReshardPolicy::always);
   step.forward();
   step.schedule.begin_step();

@@ -1,8 +1,8 @@
-"""What scripts/test says at its end, over builds that are made up: a check that did not run is never called passed.
+"""Tests the summary of scripts/test, with fake builds. A check that did not run must not count as passed.
 
     python3 test_test.py [unittest arguments]
 
-Needs ctest and the standard library.
+Needs only ctest and the standard library.
 """
 
 import os
@@ -47,7 +47,7 @@ class Test(unittest.TestCase):
         (self.root / name).chmod(0o755)
 
     def add_tests(self, preset, commands):
-        """What ctest finds there: shell commands by name."""
+        """Adds tests for ctest: shell commands by name."""
         entries = [f'add_test([==[{name}]==] sh -c [==[{command}]==])\n'
                    f'set_tests_properties([==[{name}]==] PROPERTIES SKIP_RETURN_CODE 77)\n'
                    for name, command in commands.items()]
@@ -62,7 +62,7 @@ class Test(unittest.TestCase):
 
     def test_all_passed(self):
         counts, said = self.run_it(code=0)
-        self.assertEqual(counts, "10 passed, 0 failed, 0 skipped")  # three of ctest, five builds, formatting and fuzzing
+        self.assertEqual(counts, "10 passed, 0 failed, 0 skipped")  # three of ctest, five builds, formatting, fuzzing
         self.assertEqual(said[-1], "memtune: all passed")
 
     def test_a_filter_that_selects_nothing_fails(self):
@@ -70,14 +70,14 @@ class Test(unittest.TestCase):
             _, said = self.run_it(*arguments, code=1)
             self.assertEqual(said[-1], "memtune: failed: tests")
 
-    def test_a_filter_that_selects_nothing_of_a_part_is_told(self):
+    def test_a_part_without_selected_tests_is_reported_as_skipped(self):
         self.add_tests("asan", {"b": PASSES})
         counts, said = self.run_it("-R", "one", code=0)
         self.assertEqual(counts, "9 passed, 0 failed, 1 skipped")
         self.assertIn("memtune: skipped 1: tests under ASan and UBSan (none is selected)", said)
 
-    def test_what_is_skipped_is_named(self):
-        filler = "seq 20000; "  # more than ctest keeps of a test that passed
+    def test_skipped_tests_are_named(self):
+        filler = "seq 20000; "  # more output than ctest keeps for a passed test
         self.add_tests("release", {"a: one": PASSES, "no tool": SKIPPED, "the case: is skipped":
                                "echo case skipped: the case: is skipped; exit 77",
                                "folder": filler + "echo case skipped: of many: one"})
@@ -86,14 +86,14 @@ class Test(unittest.TestCase):
         self.assertEqual(said[-2:], ["memtune: skipped 3: release: no tool, release: the case: is skipped, "
                                      "release: folder: of many: one", "memtune: all passed that was not skipped"])
 
-    def test_a_failure_is_counted_and_told_again(self):
+    def test_a_failure_is_counted_and_printed_again(self):
         self.add_tests("release", {"a: one": PASSES, "no tool": SKIPPED, "wrong": "echo the reason; exit 1"})
         counts, said = self.run_it("--quick", code=1)
         self.assertEqual(counts, "2 passed, 1 failed, 1 skipped")
         self.assertIn("the reason", said)
         self.assertEqual(said[-1], "memtune: failed: tests")
 
-    def test_a_failure_is_printed_again_though_a_later_test_calls_ctest_there(self):
+    def test_a_failure_is_printed_again_even_if_a_later_test_calls_ctest(self):
         folder = self.root / "build/release"
         self.add_tests("release", {"wrong": "echo the reason; exit 1",
                                    "later": f"sleep 1; ctest --test-dir {folder} --show-only >{self.root}/entries"})
@@ -102,13 +102,13 @@ class Test(unittest.TestCase):
         self.assertIn("the reason", said)
         self.assertIn("release: wrong", said)
 
-    def test_sources_that_clang_tidy_did_not_read_are_told(self):
+    def test_sources_that_clang_tidy_did_not_read_are_reported(self):
         self.program("scripts/tidy", "echo 'clang-tidy: 4 of 9 not read' >&2; exit 77")
         counts, said = self.run_it("--minutes", "60", code=0)
         self.assertEqual(counts, "9 passed, 0 failed, 1 skipped")
         self.assertIn("memtune: skipped 1: clang-tidy (clang-tidy: 4 of 9 not read)", said)
 
-    def test_what_clang_tidy_finds_fails(self):
+    def test_a_finding_of_clang_tidy_fails(self):
         self.program("scripts/tidy", "exit 1")
         self.assertEqual(self.run_it(code=1)[0], "9 passed, 1 failed, 0 skipped")
 

@@ -1,5 +1,5 @@
-// Why: what is gathered or summed wrongly trains another model than the one that was asked for, and a rank that waits
-// for ever for another takes the whole group with it.
+// Why: wrong gathers or sums train another model than the requested one. A rank that waits forever for another hangs
+// the whole group.
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Does nothing but count.
+// Only counts the calls.
 struct Counting final : shard::Collectives {
   explicit Counting(int& count, milliseconds exposed_time) : count(count), time(exposed_time) {}
   int rank() const override { return 1; }
@@ -33,7 +33,7 @@ struct Counting final : shard::Collectives {
   milliseconds time;
 };
 
-TEST_CASE("parts are gathered in the order of the ranks, and sums scattered in it") {
+TEST_CASE("all-gather concatenates in rank order and reduce-scatter gives each rank its own part") {
   for (const int size : {1, 2, 3, 4}) {
     on_ranks(size, [&](shard::Collectives& group) {
       const at::Tensor part = at::full({5}, group.rank() + 1.0), whole = at::zeros({5 * size});
@@ -48,7 +48,7 @@ TEST_CASE("parts are gathered in the order of the ranks, and sums scattered in i
   }
 }
 
-TEST_CASE("a part of another dtype is cast, and one that is not there yet is waited for") {
+TEST_CASE("all-gather casts parts of another dtype and waits until a part has been copied to the device") {
   const auto device = device::make_device("cpu");
   on_ranks(3, [&](shard::Collectives& group) {
     const at::Tensor part = at::full({5}, group.rank() + 1.0 / 3, at::kDouble), whole = at::zeros({15});
@@ -57,7 +57,7 @@ TEST_CASE("a part of another dtype is cast, and one that is not there yet is wai
     CHECK(at::equal(whole, expected));
     const auto own = device::make_device("cpu");
     shard::PinnedShards rows(*own);
-    constexpr int64_t kMany = 1 << 20;  // still on their way when they are asked for
+    constexpr int64_t kMany = 1 << 20;  // the copy to the device still runs when all-gather is called
     const at::Tensor on_host = rows.make(kMany, at::kFloat).fill_(group.rank() + 1), all = at::zeros({3 * kMany});
     const auto device_copy = rows.copy_to_device(on_host, c10::kCPU);
     group.all_gather(all, device_copy.row, "a unit", device_copy.ready)->wait();
@@ -65,7 +65,7 @@ TEST_CASE("a part of another dtype is cast, and one that is not there yet is wai
   });
 }
 
-TEST_CASE("tensors of a device go to its collectives, those of the CPU to theirs") {
+TEST_CASE("device tensors use the device's collectives and CPU tensors those of the CPU") {
   int of_cpu = 0, of_device = 0;
   const auto both = shard::by_device(std::make_unique<Counting>(of_cpu, milliseconds(3)),
                                      std::make_unique<Counting>(of_device, milliseconds(5)));
@@ -80,7 +80,7 @@ TEST_CASE("tensors of a device go to its collectives, those of the CPU to theirs
   CHECK(both->exposed_time() == milliseconds(5));
 }
 
-TEST_CASE("what compute stands for a late rank is told") {
+TEST_CASE("exposed_time includes the wait for a late rank") {
   on_ranks(2, [&](shard::Collectives& group) {
     if (group.rank() == 1) std::this_thread::sleep_for(milliseconds(400));
     group.all_gather(at::zeros({8}), at::zeros({4}), "a unit")->wait();
@@ -88,7 +88,7 @@ TEST_CASE("what compute stands for a late rank is told") {
   });
 }
 
-TEST_CASE("what is gathered may be of any type, and sums complex") {
+TEST_CASE("all-gather accepts any dtype and reduce-scatter sums complex numbers") {
   for (const at::ScalarType type : {at::kBool, at::kShort, at::kLong, at::kHalf, at::kBFloat16, at::kFloat8_e4m3fn,
                                     at::kDouble, at::kComplexFloat}) {
     CAPTURE(c10::toString(type));
@@ -110,7 +110,7 @@ TEST_CASE("what is gathered may be of any type, and sums complex") {
   });
 }
 
-TEST_CASE("sums have the same bits each time") {
+TEST_CASE("reduce-scatter gives the same bits in each repetition") {
   std::vector<at::Tensor> sums;
   for (int repetition = 0; repetition < 3; ++repetition) {
     std::vector<at::Tensor> parts(4);
@@ -127,7 +127,7 @@ TEST_CASE("sums have the same bits each time") {
   CHECK(at::equal(sums[0], sums[2]));
 }
 
-TEST_CASE("a rank that does not come is told of by the others, with what they waited for") {
+TEST_CASE("a rank that does not arrive causes RankTimeoutError with the collective's name on the others") {
   try {
     on_ranks(
         2,
@@ -142,7 +142,7 @@ TEST_CASE("a rank that does not come is told of by the others, with what they wa
   }
 }
 
-TEST_CASE("a rank that ends is told of by the others") {
+TEST_CASE("a rank that exits causes RankLostError with the collective's name on the others") {
   try {
     on_ranks(2, [&](shard::Collectives& group) {
       if (group.rank() == 0) group.all_gather(at::zeros({8}), at::zeros({4}), "layers.3")->wait();
@@ -153,11 +153,11 @@ TEST_CASE("a rank that ends is told of by the others") {
   }
 }
 
-TEST_CASE("a rank that ends at once does not end the meeting of the others") {
+TEST_CASE("a rank that exits right after the rendezvous does not break the rendezvous of the others") {
   for (int time = 0; time < 50; ++time) on_ranks(8, [](shard::Collectives&) {});
 }
 
-TEST_CASE("a group that does not meet says so") {
+TEST_CASE("connect throws RankTimeoutError if the rendezvous is incomplete") {
   CHECK_THROWS_AS(on_ranks(1,
                            [](shard::Collectives&) {
                              const test::ScratchFolder folder;

@@ -1,4 +1,4 @@
-// Whole gradients of what is sharded, on every rank.
+// Assembles the whole gradients of sharded parameters, on every rank.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,14 +11,14 @@
 
 namespace memtune::tests {
 
-// Of each rank its row, as long as that of the others.
+// Gathers one row per rank. All rows have the same length.
 inline at::Tensor rows_of_all(shard::Collectives& group, const at::Tensor& row) {
   const at::Tensor all = at::empty({group.size() * row.numel()}, row.options());
   group.all_gather(all, row.contiguous(), "a test")->wait();
   return all.view({group.size(), row.numel()});
 }
 
-// Flat, of the trained ones of `parameters`, in float32; a rank may have no piece of one.
+// Gradients of the trained `parameters`: flat, float32. A rank may have no piece of a parameter.
 inline program::NamedTensors joined_gradients(shard::Collectives& group, const program::NamedTensors& parameters,
                                               const program::NamedTensors& pieces) {
   program::NamedTensors joined;

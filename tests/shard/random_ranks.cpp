@@ -1,4 +1,4 @@
-// What a random program's subject does as one of several ranks.
+// The part of a random program's Subject that runs as one of several ranks.
 #include <ATen/ATen.h>
 
 #include "tests/shard/joined_gradients.h"
@@ -44,8 +44,9 @@ void Subject::shard(shard::ReshardPolicy reshard) {
   for (const auto& [name, piece] : parameters_) state_.emplace_back(piece, piece.detach().clone());
 }
 
-// Two numbers have one sum. Of n of them it depends on the order, but each is within (n - 1) u of the sum of their
-// sizes of the true one, u = 2^-24 for float32; dividing it rounds once more, and so does what is compared with.
+// A sum of two numbers does not depend on the order. A sum of n numbers does, but it differs from the true sum by at
+// most (n - 1) u times the sum of their sizes, with u = 2^-24 for float32. The division rounds once more, and so does
+// the mean that the test compares with.
 void Subject::take_mean_gradients() {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> own;

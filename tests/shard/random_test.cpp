@@ -1,9 +1,9 @@
-// Random programs trained by several ranks, each a process that has random numbers and a cache of casts of its own:
-// under every strategy and under random plans loss, gradients, statistics and the generator of a rank have the bits
-// that they have without an engine, and the gradients of all are those of one rank that has the batches of all.
+// Trains random programs on several ranks. Each rank is a process with its own random numbers and cast cache. Under
+// every strategy and under random plans, a rank's loss, gradients, statistics and generator have the same bits as
+// without an engine. The mean gradients equal those of one rank that has all batches.
 //
-//   MEMTUNE_RANDOM_PROGRAMS=1000    how many programs on two ranks, a fifth on three and on four; 100 without it
-//   MEMTUNE_RANDOM_SEED=17          the first one's seed; 1 without it
+//   MEMTUNE_RANDOM_PROGRAMS=1000    programs on two ranks, and a fifth of them on three and on four; default 100
+//   MEMTUNE_RANDOM_SEED=17          seed of the first program; default 1
 #include "tests/support/random.h"
 
 #include <ATen/ATen.h>
@@ -25,7 +25,7 @@
 namespace memtune::tests {
 namespace {
 
-constexpr int kPlacements = 4;  // of a program
+constexpr int kPlacements = 4;  // per program
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -39,7 +39,7 @@ bool any_rank(shard::Collectives& group, bool here) {
   return all.any().item<bool>();
 }
 
-// Ranks whose branches differ read parameters in different orders, which is refused.
+// Ranks whose branches differ read parameters in different orders. Sharding rejects that.
 bool branches_by_data(const RandomProgram& program) {
   const std::string text = program.text();
   return text.find("bool(") != std::string::npos || text.find("int(ids") != std::string::npos;
@@ -47,16 +47,16 @@ bool branches_by_data(const RandomProgram& program) {
 
 std::vector<Placement> some_placements(uint64_t seed) {
   std::vector<Placement> all = placements(seed), some;
-  all.erase(all.begin());  // TorchScript's own interpreter, which knows no ranks
+  all.erase(all.begin());  // drops TorchScript's own interpreter, which does not support ranks
   Random random(seed);
   for (int i = 0; i < kPlacements; ++i) some.push_back(random.of(all));
   return some;
 }
 
-// What a rank does; in step with the others, whatever it sees.
+// The work of one rank. It stays in step with the other ranks, whatever it finds.
 class RankOfPrograms {
  public:
-  // `progress`, a file, tells of one that crashes where it was.
+  // The file `progress` holds the current program and plan. It shows where a rank crashed.
   RankOfPrograms(shard::Collectives& group, std::filesystem::path progress)
       : group_(group), progress_(std::move(progress)) {}
 
@@ -84,7 +84,7 @@ class RankOfPrograms {
     alike += rank.alike;
   }
 
-  const std::string& reason() const { return reason_; }  // why the last one did not run
+  const std::string& reason() const { return reason_; }  // why the last program did not run
   int programs = 0, alike = 0;
 
  private:
@@ -110,7 +110,7 @@ void train(shard::Collectives& group, const std::filesystem::path& progress) {
   const uint64_t end = first + from_environment("MEMTUNE_RANDOM_PROGRAMS", 100);
   for (uint64_t seed = first; seed < end; seed += step) rank.run(random_program(seed));
   const int count = static_cast<int>((end - first + step - 1) / step);
-  CHECK(rank.programs * 20 >= count * 18);  // the others do not run at all
+  CHECK(rank.programs * 20 >= count * 18);  // up to a tenth of the programs do not run at all
   CHECK(rank.alike * 2 <= count + 2);
   for (const RandomProgram& program : written_programs()) {
     const int before = rank.programs;

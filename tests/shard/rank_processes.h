@@ -1,5 +1,5 @@
-// Ranks as processes: this program, started again for the same test case with MEMTUNE_TEST_RANK. Each has random
-// numbers and a cache of casts of its own, which threads share.
+// Runs ranks as processes: this program starts itself again for the same test case with MEMTUNE_TEST_RANK. Each process
+// has its own random numbers and cast cache, which threads would share.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -17,10 +17,10 @@
 
 namespace memtune::tests {
 
-// `progress` is a file: what it says where the rank dies is told.
+// `progress` is a file. If the rank fails, the failure message quotes its content.
 using RankProcess = std::function<void(shard::Collectives&, const std::filesystem::path& progress)>;
 
-constexpr char kRankVariable[] = "MEMTUNE_TEST_RANK";  // "1/3 FILE": of three, which meet by the file
+constexpr char kRankVariable[] = "MEMTUNE_TEST_RANK";  // "1/3 FILE": rank 1 of 3, with the rendezvous file
 constexpr char kRankRan[] = "this rank came to its end";
 
 inline std::filesystem::path progress_of(const std::filesystem::path& meeting, int rank) {
@@ -35,7 +35,7 @@ inline void run_as_rank(const std::string& which, int of, const RankProcess& ran
   MESSAGE(std::string(kRankRan));
 }
 
-// What it printed, where it failed or did nothing.
+// The output of the rank if it failed or did nothing, else "".
 inline std::string failure_of_rank(const std::string& test_case, int rank, int size,
                                    const std::filesystem::path& folder) {
   const std::string me = std::filesystem::read_symlink("/proc/self/exe").string();
@@ -50,7 +50,7 @@ inline std::string failure_of_rank(const std::string& test_case, int rank, int s
   return "rank " + which + " ended behind " + test::slurp(progress_of(meeting, rank)) + ": " + text;
 }
 
-// Runs `rank` in `size` processes. `test_case` is the name of the one that asks, without commas.
+// Runs `rank` in `size` processes. `test_case` is the name of the calling test case and has no commas.
 inline void on_rank_processes(const std::string& test_case, int size, const RankProcess& rank) {
   if (const char* which = std::getenv(kRankVariable)) return run_as_rank(which, size, rank);
   const test::ScratchFolder folder;

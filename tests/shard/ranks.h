@@ -1,4 +1,4 @@
-// Ranks as threads of this process, over Gloo as processes have it.
+// Runs ranks as threads of this process. They use Gloo, as processes do.
 #pragma once
 
 #include <ATen/Context.h>
@@ -15,10 +15,10 @@
 
 namespace memtune::tests {
 
-// Runs `rank` once on each, at the same time; throws what the first of them that threw has thrown.
+// Runs `rank` once on each rank, concurrently. Rethrows the exception of the lowest rank that threw one.
 inline void on_ranks(int size, const std::function<void(shard::Collectives&)>& rank,
                      std::chrono::milliseconds timeout = std::chrono::seconds(60)) {
-  // c10d keeps a record of all collectives of a process, without a lock: it is right of processes, not of threads.
+  // c10d records all collectives of a process without a lock. That is safe for processes, but not for threads.
   setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
   const test::ScratchFolder folder;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(size));

@@ -1,7 +1,7 @@
-// Ways of training that change what reads parameters, when their gradients come and where they are kept: ties, adapters
-// over frozen weights, several passes a step, autocast, shards on the host and of another dtype. Ranks have the rows of
-// one batch, and the mean of the gradients that each rank's rows give without shards, before and behind an update.
-// Every strategy has the bits of none.
+// Training settings that change which ops read parameters, when gradients arrive and where shards are kept: tied
+// weights, adapters over frozen weights, gradient accumulation, autocast, shards in CPU memory and shards of another
+// dtype. Each rank has some rows of one batch. The gradients equal the mean of the unsharded gradients of each rank's
+// rows, before and after an update. Every strategy gives the same bits as `none`.
 #include <ATen/Parallel.h>
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@
 namespace memtune::tests {
 namespace {
 
-// No size that 2, 3 or 4 divide but those of heads.
+// Apart from the sizes of heads, no size is divisible by 2, 3 or 4.
 constexpr char kModel[] = R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 40,
   "intermediate_size": 55, "num_hidden_layers": 3, "num_attention_heads": 5, "num_key_value_heads": 5, "head_dim": 8,
   "vocab_size": 67, "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
@@ -108,8 +108,8 @@ class WayOfRanks {
   }
 
  private:
-  static constexpr int64_t kRows = 2;                // of a rank
-  using Steps = std::vector<program::NamedTensors>;  // gradients
+  static constexpr int64_t kRows = 2;                // per rank
+  using Steps = std::vector<program::NamedTensors>;  // gradients of each step
 
   plan::TrialRequest of_this_rank() const {
     plan::TrialRequest request = request_;
@@ -129,7 +129,7 @@ class WayOfRanks {
       CHECK(at::equal(rank.batch().tensors[i], one.batch().tensors[i].narrow(0, group_.rank() * kRows, kRows)));
   }
 
-  // Without shards the weights of each rank learn what the shards learn, in the shards' precision.
+  // Each rank trains an unsharded copy with the sharded gradients, in the precision of the shards.
   void check_means(const Steps& seen) const {
     const plan::TrialRequest request = of_this_rank();
     trial::ModelSession rank(request);
@@ -151,9 +151,10 @@ class WayOfRanks {
     }
   }
 
-  // Of N numbers a sum is, in any order, within (N - 1) u of the sum of their sizes of the true one. Ranks add what all
-  // of them have of a pass, divide it and add it to the other passes', in float32; autograd adds a rank's passes in the
-  // parameter's dtype. All passes have one sign here. The divisor is for products of roundings.
+  // A sum of N numbers, in any order, differs from the true sum by at most (N - 1) u times the sum of their sizes.
+  // Ranks sum one micro-batch over all ranks, divide it and add it to the other micro-batches, in float32. Autograd
+  // adds a rank's micro-batches in the parameter's dtype. All micro-batches have the same sign here. The divisor allows
+  // for products of roundings.
   void check_mean(const at::Tensor& seen, const at::Tensor& parameter) const {
     const int passes = request_.training.accumulate;
     const double roundings = (group_.size() + passes - 1) * unit_roundoff(at::kFloat) +
@@ -171,7 +172,7 @@ class WayOfRanks {
 
   Steps of_ranks(const std::string& strategy) {
     plan::TrialRequest request = of_this_rank();
-    trial::ModelSession session(request);  // of whole parameters
+    trial::ModelSession session(request);  // has whole parameters
     session.survey();
     request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
     request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;
@@ -192,9 +193,9 @@ class WayOfRanks {
   plan::TrialRequest request_;
 };
 
-TEST_CASE("ways of training go on ranks as on one") {
+TEST_CASE("training settings give the same gradients on several ranks as on one") {
   for (const int size : {2, 3})
-    on_rank_processes("ways of training go on ranks as on one", size,
+    on_rank_processes("training settings give the same gradients on several ranks as on one", size,
                       [](shard::Collectives& group, const std::filesystem::path& progress) {
                         at::set_num_threads(1);
                         for (const Way& way : kWays) {

@@ -1,5 +1,5 @@
-// Why: a sharded step has to be the step that was asked for, whatever becomes of its values: the gradients of one rank
-// with all rows, and under each strategy the bits of `none` on as many ranks.
+// Why: a sharded step must compute what the unsharded step computes. Its gradients equal those of one rank with all
+// rows. Under each strategy it has the same bits as `none` on as many ranks.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,14 +15,14 @@ namespace {
 
 using shard::ReshardPolicy;
 
-// Half of the digits: sums in another order lose fewer, and what is wrong shows in the first. To the last digit the
-// mean of what ranks add is followed in settings_test.cpp and random_test.cpp.
+// Half of the digits: another order of summation loses fewer, and errors show in the first half. settings_test.cpp and
+// random_test.cpp check the mean to the last digit.
 const double kRounding = std::sqrt(unit_roundoff(at::kFloat));
 
-// No width or number of parameters that 2, 3 or 4 divide.
+// No width and no number of parameters is divisible by 2, 3 or 4.
 const DecoderSizes kSizes{37, 20, 3, 2, 1, 27, 11};
 
-TEST_CASE("gradients of ranks with a part of the rows each are those of one with all of them") {
+TEST_CASE("ranks that split the batch get the gradients of one rank with the whole batch") {
   const ShardedTraining training(kSizes);
   const NamedGradients one = training.on_one_rank();
   REQUIRE(one.size() == training.program().state.parameters.size());
@@ -32,7 +32,7 @@ TEST_CASE("gradients of ranks with a part of the rows each are those of one with
   }
 }
 
-TEST_CASE("every strategy has the bits of none on as many ranks") {
+TEST_CASE("every strategy gives the same bits as none on as many ranks") {
   const ShardedTraining training(kSizes);
   for (const int ranks : {2, 4}) {
     const ShardedStep none = training.on(ranks, "none");
@@ -46,7 +46,7 @@ TEST_CASE("every strategy has the bits of none on as many ranks") {
   }
 }
 
-TEST_CASE("when parameters are freed changes no bit, but what is gathered and how much of it is there") {
+TEST_CASE("the reshard policy changes gathers and gathered bytes but no bit of the gradients") {
   const ShardedTraining training(kSizes);
   const ShardedStep always = training.on(2, "none"),
                     kept = training.on(2, "none", {.reshard = ReshardPolicy::after_backward}),
@@ -58,14 +58,14 @@ TEST_CASE("when parameters are freed changes no bit, but what is gathered and ho
   CHECK(static_cast<double>(never.left_bytes) >= training.parameter_bytes());
   CHECK(always.most_gathered_bytes < kept.most_gathered_bytes);
   CHECK(kept.most_gathered_bytes <= never.most_gathered_bytes);
-  // Five units, two steps. The embedding's backward reads no weight, and the head is there when backward begins.
+  // Five units, two steps. The embedding's backward reads no weight. The head is still gathered when backward begins.
   CHECK(always.counters.gathers == 2 * (5 + 3));
   CHECK(kept.counters.gathers == 2 * 5);
   CHECK(never.counters.gathers == 2 * 5);
   CHECK(always.counters.reduces == 2 * 5);
 }
 
-// Two blocks' weights, by rank, and what they were before they were sharded.
+// The weights of two blocks, chosen by rank, and copies from before sharding.
 struct TwoUnits {
   explicit TwoUnits(int rank_of_reader) : program(ShardedTraining(kSizes).program()) {
     const auto facts = program::facts(program, program::find_blocks(program, ""));
@@ -86,7 +86,7 @@ struct TwoUnits {
   program::Op op;
 };
 
-// Of each rank's own rows, their mean in double: what a reduction in double precision gives.
+// The gradients of each rank's own rows, averaged in double precision: the result of a reduction in double.
 NamedGradients mean_of_ranks(const ShardedTraining& training, int ranks) {
   NamedGradients mean;
   for (int rank = 0; rank < ranks; ++rank)
@@ -96,20 +96,20 @@ NamedGradients mean_of_ranks(const ShardedTraining& training, int ranks) {
   return mean;
 }
 
-TEST_CASE("gradients are reduced in the dtype that is asked for, and kept in the shards'") {
+TEST_CASE("gradients are reduced in reduce_dtype and stored in the dtype of the shards") {
   const ShardedTraining training(kSizes);
   const NamedGradients exact = mean_of_ranks(training, 2);
   const ShardedStep wide = training.on(2, "none", {.dtype = at::kDouble, .reduce_dtype = at::kDouble});
   CHECK(difference(wide.gradients, exact, 0) == "");
   for (const auto& [name, gradient] : wide.gradients) CHECK((gradient.scalar_type() == at::kDouble));
-  const ShardedStep kept = training.on(2, "none", {.dtype = at::kDouble});  // the sum is rounded to float
+  const ShardedStep kept = training.on(2, "none", {.dtype = at::kDouble});  // the reduction in float32 rounds the sum
   CHECK(difference(kept.gradients, training.on(2, "none").gradients, 0) == "");
   CHECK(difference(kept.gradients, exact, 0) != "");
   CHECK(wide.counters.gathered_bytes == kept.counters.gathered_bytes);
   CHECK(wide.counters.reduced_bytes == 2 * kept.counters.reduced_bytes);
 }
 
-TEST_CASE("an update that parameters are too coarse for stays in shards that are not") {
+TEST_CASE("shards of a wider dtype keep updates that the parameters' dtype would round away") {
   on_ranks(2, [&](shard::Collectives& group) {
     TwoUnits two(1);
     shard::ShardedParameters parameters(two.program, two.facts(), group, {.dtype = at::kDouble});
@@ -131,7 +131,7 @@ TEST_CASE("an update that parameters are too coarse for stays in shards that are
   });
 }
 
-TEST_CASE("shards on the host change no bit under any strategy, and leave the device's memory") {
+TEST_CASE("shards in CPU memory change no bit under any strategy and free device memory") {
   const ShardedTraining training(kSizes);
   const auto device = device::make_device("cpu");
   for (const char* strategy : {"none", "checkpoint:full", "offload:stream"}) {
@@ -140,29 +140,29 @@ TEST_CASE("shards on the host change no bit under any strategy, and leave the de
     CHECK(here.losses == there.losses);
     CHECK(difference(there.gradients, here.gradients, 0) == "");
   }
-  std::array<int64_t, 2> there = {}, here = {};  // of both ranks, whose memory is counted together
+  std::array<int64_t, 2> there = {}, here = {};  // both ranks together: the allocator counts them as one
   for (const bool on_host : {false, true})
     on_ranks(2, [&](shard::Collectives& group) {
       const auto own = device::make_device("cpu");
       TwoUnits two(1);
       shard::ShardedParameters parameters(two.program, two.facts(), group, {.host_of = on_host ? &*own : nullptr});
-      CHECK(parameters.any_rank(false) == false);  // both are made
+      CHECK(parameters.any_rank(false) == false);  // barrier: both ranks have made their shards
       (on_host ? there : here)[static_cast<size_t>(group.rank())] = own->memory().allocated;
       CHECK((parameters.host_bytes() > 0) == on_host);
-      CHECK(parameters.any_rank(false) == false);  // and both have looked
+      CHECK(parameters.any_rank(false) == false);  // barrier: both ranks have read the counter
     });
   const auto bytes = static_cast<int64_t>(ShardedTraining(kSizes).parameter_bytes());
   CHECK(std::ranges::max(here) - std::ranges::max(there) >= bytes);
 }
 
-TEST_CASE("gradients whose sum half precision has no room for are reduced to their mean") {
+TEST_CASE("gradients whose sum would overflow half precision are reduced to their mean") {
   std::array<double, 2> largest = {};
   on_ranks(2, [&](shard::Collectives& group) {
     TwoUnits two(1);
     shard::ShardedParameters parameters(two.program, two.facts(), group, {.reduce_dtype = at::kHalf});
     parameters.begin_step();
     parameters.begin_forward();
-    const at::Tensor x = at::full({1, two.weights[0].size(0)}, 4e4);  // the largest number is 65504
+    const at::Tensor x = at::full({1, two.weights[0].size(0)}, 4e4);  // the largest finite half is 65504
     parameters.before(two.op, {x, two.weights[0]});
     const at::Tensor y = x.mm(two.weights[0]);
     parameters.after(two.op, {y});
@@ -174,10 +174,10 @@ TEST_CASE("gradients whose sum half precision has no room for are reduced to the
       own = std::max(own, piece.grad().abs().max().item<double>());
     }
   });
-  CHECK(std::ranges::max(largest) == doctest::Approx(4e4).epsilon(1e-3));  // one rank has the weight
+  CHECK(std::ranges::max(largest) == doctest::Approx(4e4).epsilon(1e-3));  // only one rank holds the weight
 }
 
-TEST_CASE("a pass that is known gathers one unit ahead and holds no more") {
+TEST_CASE("a pass of known order gathers one unit ahead and holds no more") {
   const ShardedTraining training({37, 20, 12, 2, 1, 27, 11});
   const ShardedStep step = training.on(2, "none");
   CHECK(static_cast<double>(step.most_gathered_bytes) < 0.35 * training.parameter_bytes());
@@ -208,7 +208,7 @@ TEST_CASE("ranks that read parameters in different orders fail and never mix up 
       Error);
 }
 
-TEST_CASE("frozen parameters are gathered, and have no gradient") {
+TEST_CASE("frozen parameters are gathered and have no gradient") {
   const auto freeze = [](program::Program& program) {
     for (auto& [name, parameter] : program.state.parameters)
       if (parameter.dim() == 1 || name.find("w1") != std::string::npos) parameter.requires_grad_(false);
@@ -221,7 +221,7 @@ TEST_CASE("frozen parameters are gathered, and have no gradient") {
     CHECK(difference(training.on(2, strategy).gradients, one, kRounding) == "");
 }
 
-TEST_CASE("an op that hands its input on does not take from that one's backward what it reads") {
+TEST_CASE("an op that returns its input does not take the weight from the backward of the op before it") {
   on_ranks(2, [&](shard::Collectives& group) {
     TwoUnits two(1);
     shard::ShardedParameters parameters(two.program, two.facts(), group);
@@ -231,7 +231,7 @@ TEST_CASE("an op that hands its input on does not take from that one's backward 
     parameters.before(two.op, {x, two.weights[0]});
     const at::Tensor y = x.mm(two.weights[0]);
     parameters.after(two.op, {y});
-    parameters.before(two.op, {y, two.weights[1]});  // as y.type_as(weight)
+    parameters.before(two.op, {y, two.weights[1]});  // like y.type_as(weight)
     parameters.after(two.op, {y});
     parameters.begin_backward();
     y.sum().backward();
@@ -240,7 +240,7 @@ TEST_CASE("an op that hands its input on does not take from that one's backward 
   });
 }
 
-TEST_CASE("an op that writes into a parameter is refused, as its bytes would be lost") {
+TEST_CASE("an op that writes into a parameter is rejected because its write would be lost") {
   on_ranks(2, [&](shard::Collectives& group) {
     TwoUnits two(1);
     shard::ShardedParameters parameters(two.program, two.facts(), group);
@@ -252,7 +252,7 @@ TEST_CASE("an op that writes into a parameter is refused, as its bytes would be 
   });
 }
 
-TEST_CASE("what one rank says all of them know") {
+TEST_CASE("any_rank is true on all ranks if one rank passes true") {
   for (const int speaker : {-1, 0, 2})
     on_ranks(3, [&](shard::Collectives& group) {
       TwoUnits two(1);

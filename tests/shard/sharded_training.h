@@ -1,4 +1,4 @@
-// A small decoder trained for a step on several ranks, each with its rows of one batch, and on one with all of them.
+// Computes gradients of a small decoder: on several ranks that split one batch, and on one rank with the whole batch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -24,21 +24,21 @@
 
 namespace memtune::tests {
 
-using NamedGradients = std::map<std::string, at::Tensor>;  // flat, of whole parameters
+using NamedGradients = std::map<std::string, at::Tensor>;  // flat, whole parameters
 
 struct ShardedStep {
-  std::vector<double> losses;  // by rank
+  std::vector<double> losses;  // one per rank
   NamedGradients gradients;
-  shard::ShardedParameters::Counters counters;  // rank 0's
+  shard::ShardedParameters::Counters counters;  // of rank 0
   int64_t most_gathered_bytes = 0, left_bytes = 0;
 };
 
 class ShardedTraining {
  public:
-  // `change` sees the program before anybody reads it: ties, frozen parameters.
+  // `change` edits the program before its first use, to tie or freeze parameters.
   explicit ShardedTraining(DecoderSizes sizes, std::function<void(program::Program&)> change = {}, int rows = 12)
       : sizes_(sizes), change_(std::move(change)) {
-    test_device();  // its allocator comes before any tensor
+    test_device();  // installs the counting allocator before any tensor exists
     at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU).clone();
     generator.set_current_seed(5);
     tokens_ = at::empty({rows, sizes.sequence}, at::kLong).random_(0, sizes.vocabulary, generator);
@@ -50,7 +50,7 @@ class ShardedTraining {
     return frontend::with_loss(model, frontend::LossKind::next_token, model.inputs.front().name);
   }
 
-  // Plain autograd on all rows, or on those of one of so many ranks.
+  // Plain autograd on all rows, or on the rows of `rank` out of `ranks`.
   NamedGradients on_one_rank(int rank = 0, int ranks = 1) const {
     const program::Program program = this->program();
     program::Interpreter(program).run({rows_of(rank, ranks)}).toTensor().backward();
@@ -60,7 +60,7 @@ class ShardedTraining {
     return gradients;
   }
 
-  // Shards on the host are so on each rank's own device.
+  // If shards are in CPU memory, each rank uses a device of its own.
   ShardedStep on(int ranks, const std::string& strategy, shard::ShardSettings settings = {}, int steps = 2) const {
     std::vector<program::Program> programs;
     for (int i = 0; i < ranks; ++i) programs.push_back(program());
@@ -112,7 +112,7 @@ class ShardedTraining {
 
   static double step(step::PlanExecutor& executor, program::Interpreter& interpreter,
                      shard::ShardedParameters& parameters, const at::Tensor& rows, ShardedStep& result) {
-    struct Watch final : program::OpObserver {  // of how much is gathered at most
+    struct Watch final : program::OpObserver {  // tracks the most gathered bytes
       Watch(step::PlanExecutor& executor, const shard::ShardedParameters& parameters)
           : executor(executor), parameters(parameters) {}
       void before(const program::Op& op, const program::Stack& inputs) override { executor.before(op, inputs); }
@@ -157,7 +157,7 @@ class ShardedTraining {
   at::Tensor tokens_;
 };
 
-// "": the same parameters, and no number of one differs from the other's by more than `most` of the largest there is.
+// Returns "" if both have the same parameters and no element differs by more than `most` times the largest element.
 inline std::string difference(const NamedGradients& a, const NamedGradients& b, double most) {
   if (a.size() != b.size()) return std::to_string(a.size()) + " parameters, not " + std::to_string(b.size());
   for (const auto& [name, gradient] : a) {

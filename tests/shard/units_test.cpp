@@ -1,4 +1,4 @@
-// Why: a unit is what is gathered at once, so it decides how much memory a step holds, and in which order.
+// Why: a unit is gathered at once. Units decide how much memory a step holds and in which order.
 #include "core/engine/shard/units.h"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 namespace memtune::tests {
 namespace {
 
-TEST_CASE("each block is a unit, and so are the embedding and the head, in the order of the forward") {
+TEST_CASE("units are the embedding and each block and the head in forward order") {
   const program::Program program = ShardedTraining({64, 32, 3, 4, 2, 48, 16}).program();
   const auto facts = program::facts(program, program::find_blocks(program, ""));
   REQUIRE(facts.blocks.size() == 3);
@@ -25,7 +25,7 @@ TEST_CASE("each block is a unit, and so are the embedding and the head, in the o
   CHECK(parameters == program.state.parameters.size());
 }
 
-TEST_CASE("a trained parameter whose memory something else shows is refused, but of a frozen one a view may stay") {
+TEST_CASE("a trained parameter that shares memory is rejected but views of frozen parameters are allowed") {
   const auto units_of = [](const std::function<void(program::Program&)>& change) {
     const program::Program program = ShardedTraining({64, 32, 3, 4, 2, 48, 16}, change).program();
     return shard::find_units(program, program::facts(program, program::find_blocks(program, ""))).size();

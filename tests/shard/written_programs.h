@@ -1,5 +1,5 @@
-// Programs that read parameters in every way that sharding may forget: later, through views, in lists, in place, on the
-// host, as what another op hands on.
+// Programs that read parameters in ways that sharding might miss: later, through views, in lists, in place, on the
+// host, or as the output of another op.
 #pragma once
 
 #include <string>
@@ -12,26 +12,26 @@ namespace memtune::tests {
 
 inline std::vector<RandomProgram> written_programs() {
   const std::vector<RandomProgram::Lines> blocks = {
-      // in place, through a view: the base's node is another than the view's
+      // in place, through a view: the base's grad_fn differs from the view's
       {"y = torch.matmul(x, self.a)", "y[0:2].mul_(self.gain)", "return (torch.tanh(y), s)"},
       {"y = torch.matmul(x, self.b)", "y[:, 0:4].mul_(self.gain[0:4])", "y[0].add_(self.gain)", "return (y * 0.5, y)"},
       {"y = x * 0.5", "y.addcmul_(self.gain, self.a[0:4])", "y[1:3].lerp_(self.b[0:2], self.gain)", "return (y, s)"},
       {"y = x * 0.5", "torch._foreach_mul_([y], [self.a[0:4]])", "return (y, s)"},
       {"y = x * 0.5", "y[0] = self.gain", "y[:, 1:2] = self.a[0:4, 1:2] * y[:, 0:1]", "return (torch.sin(y), s)"},
-      // a view that another block reads
+      // another block reads a view of a parameter
       {"y = torch.tanh(x * s)", "return (torch.matmul(y, self.a), self.gain.expand([4, 8]))"},
       {"y = torch.matmul(x, s.t())", "return (torch.matmul(y, self.b[4:8]), self.a[0:4])"},
       {"w = self.b.t()", "y = torch.matmul(torch.tanh(torch.matmul(x, self.a)), w)", "return (y, s)"},
-      // made of parameters alone
+      // computed from parameters alone
       {"w = self.a * self.b", "y = torch.matmul(x, w) + torch.matmul(s, w.t())", "return (y, torch.sin(s))"},
       {"w = torch.cat([self.a, self.b], 1)", "y = torch.matmul(x, w)", "return (y[:, 0:8], y[:, 8:16])"},
       {"l = torch.chunk(torch.stack([self.gain, self.gain * 2.0]), 2)", "return (x * l[0] + l[1], s * l[1])"},
-      // handed on, read on the host, without gradient
+      // returned by an op, read on the host, without gradient
       {"w = self.gain.contiguous().view([8]).to(6)", "return (torch.maximum(x, w) * w, s)"},
       {"y = x", "if bool(self.gain.sum() > float(self.a[0, 0])):", "    y = torch.matmul(x, self.b)",
        "return (y + 0.5, s)"},
       {"y = torch.matmul(x, torch.detach(self.a)) * torch.detach(self.gain).exp()", "return (torch.tanh(y), s)"},
-      // ops that save what they are given
+      // ops that save their inputs
       {"y = torch.layer_norm(x, [8], self.gain, self.gain)", "return (torch.addmm(self.gain, y, self.a), s)"},
       {"y = torch.lerp(x.to(6), s.to(6), self.gain) / (self.a.norm() + 1.0)",
        "return (y, torch.prelu(s, self.gain[0:1].abs()))"},
@@ -43,7 +43,7 @@ inline std::vector<RandomProgram> written_programs() {
       {"y, h = torch.gru(x.unsqueeze(0), torch.zeros([1, 1, 2]), [self.b[0:6], self.a[0:6, 0:2]], False, 1, 0.0, True, "
        "False, True)",
        "return (torch.cat([x[:, 0:6], y[0]], 1), s)"},
-      // none at all, or one that gets no gradient
+      // a frozen parameter, or one that gets no gradient
       {"y = torch.matmul(x, self.frozen)", "return (torch.tanh(y), s)"},
       {"y = x + 0.0 * self.gain.detach()", "return (y, torch.tanh(s))"},
   };

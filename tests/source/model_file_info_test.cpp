@@ -1,5 +1,5 @@
-// People pass whatever lies around: each file must be named for what it is before anything is asked for, and a hostile
-// one must not be read beyond its end.
+// Users pass any file. Its type must be named before anything else is asked, and a hostile file must not be read beyond
+// its end.
 #include "core/model/source/model_file_info.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ struct Place : test::ScratchFolder {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("a file that is no TorchScript is named for what it is") {
+TEST_CASE("a file that is not TorchScript is refused with its actual type") {
   const Place place;
   CHECK(inspect_model_file(place.path / "none").unusable_reason == "there is no such file");
   CHECK(has(inspect_model_file(place.path).unusable_reason, "it is a folder"));
@@ -41,7 +41,7 @@ TEST_CASE("a file that is no TorchScript is named for what it is") {
   CHECK(has(place.unusable_reason(zip({{"readme.txt", "x"}})), "without TorchScript code"));
 }
 
-TEST_CASE("a Hugging Face model is its config.json, or the folder that has one") {
+TEST_CASE("a Hugging Face model is a config.json or the folder that has one") {
   const Place place;
   CHECK(place.unusable_reason("{\n \"architectures\": [], \"model_type\": \"llama\"}") == "");
   CHECK(inspect_model_file(place.path / "file").config == place.path / "file");
@@ -50,7 +50,7 @@ TEST_CASE("a Hugging Face model is its config.json, or the folder that has one")
   CHECK(inspect_model_file(place.path).config == place.path / "config.json");
 }
 
-TEST_CASE("TorchScript is what has constants and code, and its records are told") {
+TEST_CASE("an archive with constants and code is TorchScript and its records are listed") {
   const Place place;
   const std::string whole = zip({{"data.pkl", "x"}, {"code/__torch__.py", "x"}, {"constants.pkl", "x"}});
   CHECK(place.unusable_reason(whole) == "");
@@ -58,13 +58,13 @@ TEST_CASE("TorchScript is what has constants and code, and its records are told"
   CHECK(has(place.unusable_reason(whole.substr(0, whole.size() / 2)), "damaged or cut off"));
 }
 
-TEST_CASE("an archive of torch.export is what has models") {
+TEST_CASE("an archive with models is one of torch.export") {
   const Place place;
   CHECK(place.unusable_reason(zip({{"archive_format", "pt2"}, {"models/model.json", "{}"}})) == "");
   CHECK(inspect_model_file(place.path / "file").exported);
 }
 
-TEST_CASE("an archive that says it becomes far more than it is, is refused before anybody unpacks it") {
+TEST_CASE("an archive with too large unpacked sizes is refused before it is unpacked") {
   const Place place;
   std::string content = zip({{"data.pkl", "x"}, {"code/__torch__.py", "x"}, {"constants.pkl", "x"}});
   const auto says = [&](uint64_t unpacked_bytes) {
@@ -75,7 +75,7 @@ TEST_CASE("an archive that says it becomes far more than it is, is refused befor
   CHECK(has(says(uint64_t{300} << 20), " B unpack to 300.0 MiB"));
 }
 
-TEST_CASE("a directory that lies about where it is or how long is read to the file's end, no further") {
+TEST_CASE("a zip directory with wrong offsets or lengths is not read beyond the file's end") {
   const Place place;
   const std::string whole = zip({{"data.pkl", "x"}, {"code/__torch__.py", "x"}});
   for (size_t at = 0; at < whole.size(); ++at)

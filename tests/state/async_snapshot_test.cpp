@@ -1,4 +1,4 @@
-// Why: copies, updates and whoever writes the image run at their own pace; each waits for just what it needs.
+// Why: copies, updates and the writer of the image run at their own pace. Each waits only for what it needs.
 #include "core/engine/state/async_snapshot.h"
 
 #include <doctest/doctest.h>
@@ -30,7 +30,7 @@ TensorToSave part(const std::string& name, Dtype dtype, const std::string& bytes
   return part;
 }
 
-TEST_CASE("parts leave in the order of the file, and bytes of it are there once all among them have left") {
+TEST_CASE("parts are copied in order of the list and bytes are available once all parts among them are copied") {
   QueueDevice device(QueueDevice::Compute::caller);
   const std::string first(40 << 20, 'a'), second(40 << 20, 'b');
   const std::vector<TensorToSave> parts{part("leaves first", Dtype::u8, first),
@@ -43,7 +43,7 @@ TEST_CASE("parts leave in the order of the file, and bytes of it are there once 
   CHECK(std::string_view(snapshot.data() + second.size(), first.size()) == first);
 }
 
-TEST_CASE("of a snapshot that yields, whole portions leave, and the rest when it is asked for") {
+TEST_CASE("a snapshot with a byte limit copies whole portions and the rest on a later call") {
   QueueDevice device(QueueDevice::Compute::caller);
   const std::string first(40 << 20, 'a'), second(40 << 20, 'b');
   const std::vector<TensorToSave> parts{part("first", Dtype::u8, first), part("second", Dtype::u8, second)};
@@ -62,7 +62,7 @@ TEST_CASE("of a snapshot that yields, whole portions leave, and the rest when it
   CHECK(std::string_view(snapshot.data() + first.size(), second.size()) == second);
 }
 
-TEST_CASE("an update waits for the portion that its memory is in, and for nothing that leaves later") {
+TEST_CASE("an update waits for the copy of its own portion and for no later one") {
   QueueDevice device(QueueDevice::Compute::caller);
   const std::string first(40 << 20, 'a'), second(40 << 20, 'b');
   const std::vector<TensorToSave> parts{part("first", Dtype::u8, first), part("second", Dtype::u8, second)};
@@ -78,7 +78,7 @@ TEST_CASE("an update waits for the portion that its memory is in, and for nothin
   CHECK(snapshot.pending(second.data()) > 0);
 }
 
-TEST_CASE("what leaves is what the kernels before it have made") {
+TEST_CASE("a copy contains the results of the kernels queued before it") {
   for (const bool waiting : {false, true}) {
     QueueDevice device(QueueDevice::Compute::queued);
     std::string weight(5000, 'a');
@@ -101,7 +101,7 @@ TEST_CASE("what leaves is what the kernels before it have made") {
   }
 }
 
-TEST_CASE("a buffer smaller than the state is used again once the disk has what was in it") {
+TEST_CASE("a buffer smaller than the state is reused once the disk has its content") {
   std::string weight(70 << 20, ' ');
   for (size_t i = 0; i < weight.size(); ++i) weight[i] = static_cast<char>((i >> 16) % 251);
   test::ScratchFolder scratch;

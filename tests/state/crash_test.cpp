@@ -1,6 +1,6 @@
-// Why: a power loss leaves any part of what was not synced, and nobody can try that on a real disk. Here every change
-// of a run's saves is remembered, and states of the disk are made from it by the thousand: none may load wrong data,
-// none may lose a state that was said to be saved.
+// Why: a power loss leaves any subset of the unsynced changes. A real disk cannot be tested for that. This test records
+// every change of a run's saves and derives thousands of possible disk states. No disk state may load wrong data or
+// lose a state that was reported as saved.
 #include <cstdlib>
 
 #include "core/base/file.h"
@@ -12,13 +12,13 @@ namespace {
 
 constexpr const char* kRun = "/memory/run";
 
-// From so many changes on, a state of at least this step has to be there.
+// After this many changes, a state of at least this step must exist.
 struct Promise {
   size_t changes = 0;
   int64_t step = -1;
 };
 
-// A run that saves, keeps the last two, goes back to an earlier state and on from there.
+// A run that saves, keeps the last states, returns to an earlier state and continues from there.
 struct Life {
   test::MemoryDisk empty{kRun}, disk{kRun};
   std::vector<Promise> promises{{0, -1}};
@@ -51,7 +51,7 @@ struct Life {
   }
 };
 
-// What is wrong with what a power loss left; "" when nothing is.
+// The fault in what a power loss left, "" if none.
 std::string fault_of(test::MemoryDisk& left, int64_t promised, int ranks) {
   const StateFolder folder(kRun, left);
   try {
@@ -70,7 +70,7 @@ std::string fault_of(test::MemoryDisk& left, int64_t promised, int ranks) {
   }
 }
 
-// Whoever goes on after it: a state can be saved, and nothing lies about that is none.
+// Continues after the power loss: a save must work and leave no remains.
 std::string fault_of_going_on(test::MemoryDisk& left) {
   StateFolder folder(kRun, left);
   test::save(folder, 100);
@@ -98,11 +98,13 @@ void check_power_losses(int ranks, int64_t usual) {
   }
 }
 
-TEST_CASE("whatever a power loss leaves, the newest state loads as it was written, and none is lost") {
+TEST_CASE("after any power loss the newest state loads as written and no saved state is lost") {
   check_power_losses(1, 50'000);
 }
 
-TEST_CASE("the same where two ranks saved it") { check_power_losses(2, 20'000); }
+TEST_CASE("after any power loss a state of two ranks loads as written and none is lost") {
+  check_power_losses(2, 20'000);
+}
 
 }  // namespace
 }  // namespace memtune::state

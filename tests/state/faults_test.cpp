@@ -1,5 +1,5 @@
-// Why: disks fill up and fail at any call. The states that are there must survive that, the error must be told, and
-// nothing may stay of what was not finished.
+// Why: disks fill up, and any call can fail. Existing states must survive, the error must be reported and unfinished
+// files must go.
 #include <filesystem>
 
 #include "tests/state/support.h"
@@ -12,8 +12,8 @@ namespace {
 
 using test::Fault;
 
-// Runs `act` with the first, second, third ... call or transfer gone wrong until none is struck; `check` after each,
-// told whether it threw. Returns how many were.
+// Runs `act` once per call or transfer, with the fault at that call. Stops when the fault comes after the last call.
+// After each run calls `check`, which gets whether `act` threw. Returns the number of calls.
 template <class Prepare, class Act, class Check>
 int spoil_each(Fault fault, const Prepare& prepare, const Act& act, const Check& check) {
   for (int at = 1;; ++at) {
@@ -49,7 +49,7 @@ struct Case {
   Fault fault;
 };
 
-// Of calls that are no transfers the first four are one: they work or do not.
+// The first four cases are equivalent for calls that are no transfers: such a call fails or not.
 constexpr Case kCases[] = {
     {"EIO", {Fault::Kind::refused, EIO}},
     {"ENOSPC from then on", {Fault::Kind::refused, ENOSPC, 0, true}},
@@ -61,7 +61,7 @@ constexpr Case kCases[] = {
     {"transfers move nothing from then on", {Fault::Kind::nothing, 0, 0, true}},
 };
 
-TEST_CASE("whichever call or transfer of a save fails, the older states are intact, it is told, and nothing is left") {
+TEST_CASE("if any call of a save fails older states stay and the error is reported and no remains are left") {
   for (const Case& wrong : kCases) {
     CAPTURE(wrong.name);
     const test::Watchdog watchdog("a save that fails", std::chrono::seconds(120));
@@ -74,7 +74,7 @@ TEST_CASE("whichever call or transfer of a save fails, the older states are inta
           CHECK((threw || steps.size() == 3));
           for (const int64_t step : steps) CHECK(test::load(folder, step).contents == test::contents_of(step));
           CHECK(steps.size() >= 2);
-          if (wrong.fault.for_ever) folder.remove_remains();  // it could not take it away itself
+          if (wrong.fault.for_ever) folder.remove_remains();  // the save could not remove it itself
           CHECK(things_in(folder) == steps.size() + 1);
           if (steps.size() == 2) {
             test::save(folder, 6);
@@ -82,13 +82,13 @@ TEST_CASE("whichever call or transfer of a save fails, the older states are inta
           }
         });
     CHECK(calls > 30);
-    CHECK(published >= 1);  // where only `latest` failed, or the removal of remains did not matter
+    CHECK(published >= 1);  // only `latest` or the removal of remains failed
     if (wrong.fault.kind == Fault::Kind::half && !wrong.fault.for_ever) CHECK(published == calls);
     if (wrong.fault.error != 0) CHECK(published < calls / 2);
   }
 }
 
-TEST_CASE("whichever call of a removal is refused, the states that stay are intact and the next one finishes it") {
+TEST_CASE("if any call of a removal fails the kept states are intact and the next removal finishes") {
   for (const bool for_ever : {false, true})
     spoil_each(
         {Fault::Kind::refused, EIO, 0, for_ever}, save_two, [](StateFolder& folder) { folder.keep_last(1); },
@@ -102,7 +102,7 @@ TEST_CASE("whichever call of a removal is refused, the states that stay are inta
         });
 }
 
-TEST_CASE("whatever the disk changes of what it is given, is not loaded") {
+TEST_CASE("bytes that the disk changed during a save are not loaded") {
   int refused = 0;
   spoil_each(
       {Fault::Kind::flipped, 0, 0, false}, save_two, [](StateFolder& folder) { test::save(folder, 6); },
@@ -112,10 +112,10 @@ TEST_CASE("whatever the disk changes of what it is given, is not loaded") {
         if (why.empty()) CHECK(test::load(folder, 6).contents == test::contents_of(6));
         CHECK(test::load(folder, 4).contents == test::contents_of(4));
       });
-  CHECK(refused >= 4);  // header, transfers of the data, manifest
+  CHECK(refused >= 4);  // header, data transfers, manifest
 }
 
-TEST_CASE("whichever call of a load is refused, it is told and nothing else is loaded") {
+TEST_CASE("if any call of a load fails the error is reported and no wrong state is loaded") {
   int told = 0;
   for (int at = 1;; ++at) {
     test::ScratchFolder scratch;
@@ -135,7 +135,7 @@ TEST_CASE("whichever call of a load is refused, it is told and nothing else is l
   CHECK(told > 10);
 }
 
-TEST_CASE("a sync that failed is not tried again") {
+TEST_CASE("a failed sync is not repeated") {
   test::ScratchFolder scratch;
   struct Counting final : disk::AsyncFileSystem {
     int sync(int) override { return ++syncs, -EIO; }
@@ -145,7 +145,7 @@ TEST_CASE("a sync that failed is not tried again") {
   std::filesystem::create_directories(folder.root());
   const auto specs = test::specs_of(2);
   CHECK_THROWS_AS(StateWriter(folder, 2, specs), IoError);
-  CHECK(disk.syncs == 2);  // of the states' folder; of that of the state, once its remains are taken away
+  CHECK(disk.syncs == 2);  // of the states' folder, and of the state's folder after the removal of its remains
   CHECK(things_in(folder) == 1);
 }
 

@@ -1,5 +1,5 @@
-// Why: a wrong state trains on as if nothing were wrong. What is not to the byte what was written has to be refused,
-// with the reason and with the state that can be used instead.
+// Why: training continues from a wrong state without any sign of error. Every changed byte must be rejected, with the
+// reason and the state to use instead.
 #include <fstream>
 
 #include "tests/state/support.h"
@@ -26,7 +26,7 @@ void put(const fs::path& path, const std::string& bytes) { std::ofstream(path, s
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-TEST_CASE("what was saved is loaded: the newest, or the one that is named") {
+TEST_CASE("load returns the newest state or the requested one") {
   const Run run;
   CHECK(run.folder.steps() == std::vector<int64_t>{2, 4});
   CHECK(test::load(run.folder).step == 4);
@@ -39,7 +39,7 @@ TEST_CASE("what was saved is loaded: the newest, or the one that is named") {
   CHECK(contains(test::refusal(StateFolder(empty.path)), "there is no saved state in"));
 }
 
-TEST_CASE("any byte that was changed is found, and the last good state is named") {
+TEST_CASE("any changed byte is detected and the last good state is named") {
   const Run run;
   std::mt19937_64 random(11);
   for (const fs::path& file : {run.data(4), run.manifest(4)}) {
@@ -50,7 +50,7 @@ TEST_CASE("any byte that was changed is found, and the last good state is named"
       put(file, flipped);
       const std::string why = run.refusal();
       CAPTURE(i);
-      // Blanks between the manifest's words are nobody's.
+      // White space in the manifest may change.
       if (why.empty()) REQUIRE(test::load(run.folder).contents == test::contents_of(4));
       if (file == run.data(4) || !why.empty()) REQUIRE(contains(why, "cannot be used"));
       if (!why.empty()) REQUIRE(contains(why, "the newest that is whole is of step 2"));
@@ -60,7 +60,7 @@ TEST_CASE("any byte that was changed is found, and the last good state is named"
   CHECK(run.refusal() == "");
 }
 
-TEST_CASE("a file that is cut anywhere, or longer than it was, is refused") {
+TEST_CASE("a file that is truncated anywhere or too long is rejected") {
   const Run run;
   for (const fs::path& file : {run.data(4), run.manifest(4)}) {
     const std::string whole = test::slurp(file);
@@ -74,7 +74,7 @@ TEST_CASE("a file that is cut anywhere, or longer than it was, is refused") {
   }
 }
 
-TEST_CASE("what is somebody else's is refused: links, other files, another step's, another memtune's") {
+TEST_CASE("links and foreign files and files of another step or a later memtune are rejected") {
   const auto said_of = [](const auto& change) {
     Run run;
     change(run);
@@ -101,7 +101,7 @@ TEST_CASE("what is somebody else's is refused: links, other files, another step'
                "bytes, not"));
 }
 
-TEST_CASE("nothing is removed that memtune did not write") {
+TEST_CASE("files that memtune did not write are never removed") {
   Run run;
   put(run.folder.path(2) / "notes.txt", "mine");
   put(run.folder.root() / "mine", "mine");
@@ -121,7 +121,7 @@ TEST_CASE("nothing is removed that memtune did not write") {
   CHECK(fs::exists(run.data(4)));
 }
 
-TEST_CASE("of the newest so many are kept, or all") {
+TEST_CASE("keep_last keeps the newest states and 0 keeps all") {
   test::ScratchFolder scratch;
   StateFolder folder(scratch.path);
   for (const int64_t step : {1, 2, 3, 100'000'000}) test::save(folder, step);

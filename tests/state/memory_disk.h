@@ -1,8 +1,7 @@
-// A file system in memory that remembers every change, and what of it a power loss may have left.
+// A file system in memory that records every change, to derive what a power loss may leave.
 //
-// A file's changes are safe once the file was synced, a name once its folder was. Of what was not, a power loss leaves
-// any part: each change by itself made or not made, a write also in part, sector by sector. A transfer is a write when
-// it is reaped.
+// A file's changes are safe once the file is synced, a name once its folder is synced. A power loss leaves any subset
+// of the other changes. A write may also be left in part, sector by sector. A transfer writes when it is reaped.
 #pragma once
 
 #include <fcntl.h>
@@ -31,7 +30,7 @@ class MemoryDisk final : public disk::AsyncFileSystem {
     size_t node = 0;
     int64_t offset = 0;  // resize: bytes
     std::string bytes;
-    std::vector<std::pair<std::string, std::optional<size_t>>> names;  // that the folder has or lacks from now on
+    std::vector<std::pair<std::string, std::optional<size_t>>> names;  // names that the folder gains or loses
   };
 
   explicit MemoryDisk(const std::filesystem::path& folder) {
@@ -42,14 +41,14 @@ class MemoryDisk final : public disk::AsyncFileSystem {
   const std::vector<Change>& changes() const { return changes_; }
   size_t nodes() const { return nodes_.size(); }
 
-  // What is there when the power goes after the first `count` changes of `before`, all of whose folders are `base`'s.
-  // `ignored`: a sync that is taken for none.
+  // The disk after a power loss that follows the first `count` changes of `before`. All folders of `before` are those
+  // of `base`. The sync with index `ignored` counts as none.
   MemoryDisk(const MemoryDisk& base, const MemoryDisk& before, size_t count, std::mt19937_64& random,
              size_t ignored = SIZE_MAX)
       : nodes_(base.nodes_) {
     nodes_.resize(before.nodes());
     for (size_t i = base.nodes(); i < nodes_.size(); ++i) nodes_[i].folder = before.nodes_[i].folder;
-    std::vector<size_t> safe(nodes_.size(), 0);  // changes of a node before this are
+    std::vector<size_t> safe(nodes_.size(), 0);  // per node: changes before this index are safe
     for (size_t i = 0; i < count; ++i)
       if (before.changes_[i].kind == Change::Kind::sync && i != ignored) safe[before.changes_[i].node] = i;
     const unsigned kept_of_8 = std::array{0U, 1U, 4U, 7U, 8U}[random() % 5];
@@ -75,7 +74,7 @@ class MemoryDisk final : public disk::AsyncFileSystem {
     }
     if ((flags & O_DIRECTORY) != 0 && !nodes_[*node].folder) return -ENOTDIR;
     if ((flags & O_TRUNC) != 0) change({Change::Kind::resize, *node, 0, "", {}});
-    const int file = ::memfd_create("memory", MFD_CLOEXEC);  // a number that can be closed
+    const int file = ::memfd_create("memory", MFD_CLOEXEC);  // a real descriptor that can be closed
     open_[file] = {*node, 0};
     return file;
   }
@@ -157,7 +156,7 @@ class MemoryDisk final : public disk::AsyncFileSystem {
     int64_t offset = 0;
   };
 
-  // Writes, in their order.
+  // Applies writes in order.
   class MemoryIo final : public disk::AsyncFileIo {
    public:
     MemoryIo(MemoryDisk& disk, size_t node) : disk_(disk), node_(node) {}
@@ -191,7 +190,7 @@ class MemoryDisk final : public disk::AsyncFileSystem {
     const auto found = nodes_[folder].names.find(name);
     return found == nodes_[folder].names.end() ? std::nullopt : std::optional(found->second);
   }
-  // The folder that a path is in, and its name there.
+  // The folder that contains a path, and the name in it.
   std::pair<std::optional<size_t>, std::string> find(const std::filesystem::path& path) const {
     std::optional<size_t> node = 0;
     std::string name;
@@ -232,7 +231,7 @@ class MemoryDisk final : public disk::AsyncFileSystem {
   std::vector<Node> nodes_{{true, "", {}}};
   std::map<int, Open> open_;
   std::vector<Change> changes_;
-  std::mutex changing_;  // transfers are others' threads
+  std::mutex changing_;  // transfers run on other threads
 };
 
 }  // namespace memtune::test

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""States are read by Python's safetensors and torch.distributed.checkpoint, and files of theirs by us, to the bit.
+"""Checks that safetensors and torch.distributed.checkpoint read memtune's states, and memtune their files, bit for bit.
 
     other_readers_test.py MEMTUNE_COPY_STATE
 
-Ends with 77, which ctest calls skipped, where Python has no torch or safetensors.
+Exit code 77, which ctest reports as skipped, if Python has no torch or safetensors.
 """
 
 import pathlib
@@ -21,7 +21,7 @@ try:
 except ImportError:
     sys.exit(77)
 
-warnings.filterwarnings("ignore")  # of torch.distributed, that it runs alone
+warnings.filterwarnings("ignore")  # torch.distributed warns that it runs in one process
 NAMES = ["layers.0.weight", "layers.0.bias", "optimizer.layers.0.weight.exp_avg", "\u00fc \u4e16", 'quoted "x"']
 DTYPES = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.float16, torch.bfloat16, torch.int32, torch.float32,
           torch.int64, torch.float64]
@@ -49,7 +49,7 @@ def with_checkpoint(folder, like):
 
 
 def check_rows(state, tensors):
-    """What three ranks saved: every file is one of safetensors, and a tensor is a row, whole to torch.distributed."""
+    """A state of three ranks: each file is a safetensors file with rows, and torch.distributed reads whole tensors."""
     rows = {name: tensor.flatten() for name, tensor in tensors.items() if tensor.numel()}
     parts = {name: [] for name in rows}
     files = sorted(state.glob("*.safetensors"))

@@ -1,5 +1,5 @@
-// Why: a state of several ranks is whole or it is none. Whatever one of them does, fails, dies or comes late, the
-// others' files alone must never be taken for a state, and the one before has to stay.
+// Why: a state of several ranks is complete or does not exist. If a rank fails, dies or is late, the files of the
+// others must never count as a state. The previous state must stay.
 #include <sys/stat.h>
 
 #include <fstream>
@@ -21,9 +21,9 @@ namespace fs = std::filesystem;
 using safetensors::Dtype;
 using std::chrono::milliseconds;
 
-constexpr int64_t kRow = 10'001;  // of one tensor that all ranks share
+constexpr int64_t kRow = 10'001;  // of a tensor that all ranks share
 
-// What one rank has: its part of a row, and something of its own.
+// The data of one rank: its part of a row, and a tensor of its own.
 struct Rank {
   int rank, ranks;
   StateFolder folder;
@@ -78,7 +78,7 @@ void save_on_all(const fs::path& run, int ranks, int64_t step) {
   for (auto& save : saves) save.get();
 }
 
-// The row, put together from its parts.
+// The row, joined from its parts.
 std::string row_of(const fs::path& run) {
   std::string row(static_cast<size_t>(kRow), '\0');
   load(StateFolder(run), {}, {{}, [&](const ManifestTensor& tensor, std::span<const char> bytes) {
@@ -98,7 +98,7 @@ std::string said(const std::function<void()>& call) {
   }
 }
 
-TEST_CASE("what several ranks save at once is one state, whatever their number, and nothing else is left") {
+TEST_CASE("a save on several ranks gives one state and leaves nothing else") {
   const test::Watchdog watchdog("ranks that save");
   for (const int ranks : {1, 2, 3, 4}) {
     CAPTURE(ranks);
@@ -119,11 +119,11 @@ TEST_CASE("what several ranks save at once is one state, whatever their number, 
   }
 }
 
-TEST_CASE("without the part of one rank there is no state, and the first rank says whose it lacks and leaves nothing") {
+TEST_CASE("a state lacks a rank's part and rank 0 names the missing rank after the timeout and removes the rest") {
   const test::ScratchFolder run;
   save_on_all(run.path, 3, 1);
   Rank(run.path, 2, 3).save(2);
-  CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{1});  // not yet
+  CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{1});  // not yet published
   const std::string why = said([&] { Rank(run.path, 0, 3, milliseconds(30)).save(2); });
   CHECK(why == "rank 1 did not save its part of step 2 within 30 ms");
   CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{1});
@@ -131,8 +131,7 @@ TEST_CASE("without the part of one rank there is no state, and the first rank sa
   CHECK(row_of(run.path) == Rank::row());
 }
 
-TEST_CASE(
-    "a rank that fails says so, and the first one need not wait: with its reason, or without where it has no room") {
+TEST_CASE("a rank that fails ends the wait of rank 0 with its reason if that could be written") {
   for (const bool room : {true, false}) {
     CAPTURE(room);
     const test::Watchdog watchdog("a rank that fails");
@@ -148,8 +147,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE(
-    "where the disk of one rank is full, its save and the first one's fail with the reason, in every way to save") {
+TEST_CASE("a full disk on one rank fails its save and that of rank 0 with the reason in every save mode") {
   const test::Watchdog watchdog("savers of two ranks");
   for (const std::string& how : kSaveModes) {
     CAPTURE(how);
@@ -179,13 +177,13 @@ TEST_CASE(
     }
     CHECK(ended[1][1].error.find("(4 KiB free)") != std::string::npos);
     CHECK(ended[0][1].error == "rank 1: " + ended[1][1].error);
-    CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{3});  // the first rank keeps the last
+    CHECK(StateFolder(run.path).steps() == std::vector<int64_t>{3});  // rank 0 keeps only the last state
     CHECK(row_of(run.path) == Rank::row());
     CHECK(test::entries(StateFolder(run.path).root()) == 2);
   }
 }
 
-TEST_CASE("parts that are somebody else's, or another step's, are no state") {
+TEST_CASE("foreign parts and parts of another step are not accepted") {
   const auto said_of = [](const std::string& text) {
     const test::ScratchFolder run;
     Rank first(run.path, 0, 2);
@@ -199,7 +197,7 @@ TEST_CASE("parts that are somebody else's, or another step's, are no state") {
   CHECK(said_of(print({5, {}, {{data_file(0), 1, ""}}, {}})).find("it is another's") != std::string::npos);
 }
 
-TEST_CASE("a part is told of when its data is durable, not earlier: where the sync fails there is none") {
+TEST_CASE("a part is announced only after its data is synced") {
   class NoSync final : public disk::AsyncFileSystem {
    public:
     int sync(int file) override {
@@ -216,10 +214,10 @@ TEST_CASE("a part is told of when its data is durable, not earlier: where the sy
   CHECK(said([&] { first.save(1); }).find("rank 1 did not save its part") == 0);
 }
 
-TEST_CASE("a rank may be ahead of the first one: what it has begun stays, what was never finished goes") {
+TEST_CASE("a rank may be ahead of rank 0 and only its unfinished older parts are removed") {
   const test::ScratchFolder run;
   Rank first(run.path, 0, 2), second(run.path, 1, 2);
-  second.save(1);  // the first one's of this step never comes
+  second.save(1);  // rank 0 never saves this step
   second.save(3);
   second.save(4);
   first.save(3);
@@ -227,14 +225,14 @@ TEST_CASE("a rank may be ahead of the first one: what it has begun stays, what w
   CHECK_FALSE(fs::exists(first.folder.path(1)));
   first.save(4);
   CHECK(first.folder.steps() == std::vector<int64_t>{3, 4});
-  CHECK(said([&] { second.save(4); }).find("cannot make the folder") == 0);  // it is one
+  CHECK(said([&] { second.save(4); }).find("cannot make the folder") == 0);  // it exists
   second.save(9);
   CHECK(test::entries(first.folder.path(9)) == 2);
   first.folder.remove_remains();
   CHECK_FALSE(fs::exists(first.folder.path(9)));
 }
 
-TEST_CASE("a manifest whose parts lack some of a tensor is no state, even where all files are whole") {
+TEST_CASE("parts that leave a hole in a tensor are no state even if all files are intact") {
   const test::ScratchFolder run;
   Rank first(run.path, 0, 2), second(run.path, 1, 2);
   second.parts["row"].begin -= 1;

@@ -1,5 +1,5 @@
-// Why: training, the device's copy stream, the thread of a save and those of its transfers share one image, and which
-// of them comes first is the machine's to say. Under TSan a race shows even where the bytes came out right.
+// Why: training, the device's copy stream, the saving thread and the I/O threads share one image. Their order is
+// nondeterministic. Under TSan a race shows even if the bytes are right.
 #include <array>
 #include <cerrno>
 #include <map>
@@ -15,7 +15,7 @@
 namespace memtune::state {
 namespace {
 
-// Weights that all tell which step they are of.
+// Weights whose values encode their step.
 class Training {
  public:
   explicit Training(StateSaver& saver) : saver_(saver) {
@@ -37,7 +37,7 @@ class Training {
     return parts;
   }
 
-  // The first is what the forward changes; the others wait for their turns, lower ones first.
+  // The forward changes the first weight. The other weights wait for their turns, in ascending order.
   void step(int64_t step) {
     change(0, step);
     saver_.begin_backward();
@@ -78,7 +78,7 @@ struct Ended {
   int saves = 0, failed = 0;
 };
 
-// 30 steps with saves behind some of them, of which some meet a full disk.
+// 30 steps with some saves, of which some hit a full disk.
 Ended train(const std::string& how, uint64_t seed) {
   tests::Random random(seed);
   test::ScratchFolder scratch;
@@ -112,7 +112,7 @@ Ended train(const std::string& how, uint64_t seed) {
   return ended;
 }
 
-TEST_CASE("saves and training side by side: each state that is published is of one moment") {
+TEST_CASE("each state saved during training is the state of one step") {
   for (const std::string& how : kSaveModes) {
     CAPTURE(how);
     Ended all;

@@ -7,7 +7,7 @@
 namespace memtune::state {
 namespace {
 
-TEST_CASE("a manifest is read as it was printed") {
+TEST_CASE("a printed manifest is read back unchanged") {
   StateManifest manifest;
   manifest.step = 12;
   manifest.settings = {{"--lora", ""}, {"--lr", "0.001"}};
@@ -33,8 +33,7 @@ ManifestTensor part_of(size_t file, int64_t begin, int64_t count, std::vector<in
   return {"w", safetensors::Dtype::f32, {count}, file, "44", ShardExtent{std::move(whole), {1, 0}, begin}};
 }
 
-TEST_CASE(
-    "a manifest tells which part of a tensor each rank's file has, as format 2, and of one rank it stays format 1") {
+TEST_CASE("a manifest of several ranks has the extents of their parts and format 2 instead of 1") {
   StateManifest manifest;
   manifest.files = {{data_file(0), 4100, "00ff"}};
   CHECK(print(manifest).find("\"format\": 1") != std::string::npos);
@@ -47,7 +46,7 @@ TEST_CASE(
   CHECK_NOTHROW(check_whole(read));
 }
 
-TEST_CASE("parts that are not all of one tensor, once each, are refused") {
+TEST_CASE("parts that do not cover one tensor exactly once are rejected") {
   const auto said_of = [](std::vector<ManifestTensor> tensors) -> std::string {
     try {
       check_whole({1, {}, {{data_file(0), 1, ""}, {data_file(1), 1, ""}}, std::move(tensors)});
@@ -77,7 +76,7 @@ TEST_CASE("parts that are not all of one tensor, once each, are refused") {
                        DamagedStateError);
 }
 
-TEST_CASE("a manifest names files of its own folder alone, and tensors in files that it has") {
+TEST_CASE("a manifest may name only files of its own folder and tensors of files that it lists") {
   StateManifest manifest;
   for (const char* name : {"", "../x", "shard-00001-model-00001-of-00001.safetensors/", "model.safetensors",
                            "shard-0000a-model-00001-of-00001.safetensors"}) {
@@ -89,7 +88,7 @@ TEST_CASE("a manifest names files of its own folder alone, and tensors in files 
   CHECK_THROWS_AS(parse_manifest(print(manifest)), DamagedStateError);
 }
 
-TEST_CASE("a manifest of which any word was changed is refused, whatever it says") {
+TEST_CASE("a manifest with a changed word is rejected") {
   StateManifest manifest;
   manifest.files = {{kDataFile, 4100, "00ff"}};
   std::string text = print(manifest);
@@ -97,7 +96,7 @@ TEST_CASE("a manifest of which any word was changed is refused, whatever it says
   CHECK_THROWS_WITH_AS(parse_manifest(text), "its manifest was changed", DamagedStateError);
 }
 
-TEST_CASE("states' folders are in the order of their steps by name") {
+TEST_CASE("folder names of states sort by step") {
   CHECK(folder_name(4) == "step-00000004");
   CHECK(folder_name(123'456'789) == "step-123456789");
 }

@@ -1,6 +1,6 @@
-// Why: a state is copied while training goes on, from memory that training is about to change. What is saved has to be
-// the state of one moment whatever the order in which copies, updates and transfers happen to run; and training must
-// neither wait for more than it has to, nor be ended by a disk or by memory that is short.
+// Why: a state is copied during training, from memory that training is about to change. A saved state must be the state
+// of one step, in any order of copies, updates and transfers. Training must not wait longer than necessary. A failing
+// disk or a lack of memory must not end it.
 #include "core/engine/state/state_saver.h"
 
 #include <atomic>
@@ -18,7 +18,7 @@ namespace {
 
 using device::Stream;
 
-// Copies are made when somebody waits for them, or at any earlier moment.
+// Makes a copy when its result is awaited, or at any earlier moment.
 class LateDevice final : public tests::QueueDevice {
  public:
   explicit LateDevice(tests::Random* random) : QueueDevice(Compute::caller, random) {}
@@ -38,8 +38,7 @@ class LateDevice final : public tests::QueueDevice {
   bool gives_pinned = true;
 };
 
-// A training without arithmetic: weights and what an optimizer keeps of them, statistics that each forward changes, and
-// a weight that never changes.
+// Training without arithmetic: weights and optimizer states, statistics that each forward changes, and a frozen weight.
 class Training {
  public:
   explicit Training(size_t weights) {
@@ -105,14 +104,14 @@ class Training {
   int64_t step_ = 0;
 };
 
-// A run whose saves are compared with what they were to be.
+// A run that compares its saves with the expected states.
 struct Run {
   explicit Run(const SaveSettings& settings, uint64_t seed = 1)
       : random(seed),
         device(seed % 2 == 0 ? &random : nullptr),
         saver(device, folder, settings, [this](const auto& save) { ended.push_back(save); }) {
     folder.make();
-    // Whoever writes comes late, too.
+    // The writer may be late, too.
     disk.on_open = [this](int) {
       std::this_thread::sleep_for(lateness.load());
       return 0;
@@ -143,7 +142,7 @@ SaveSettings settings(const std::string& how, int64_t keep_last = 0, bool activa
   return {how, keep_last, activations_first};
 }
 
-TEST_CASE("what is saved is the state of its step, in whatever order copies, updates and transfers run") {
+TEST_CASE("a save has the state of its step in any order of copies and updates and transfers") {
   for (uint64_t seed = 0; seed < 60; ++seed)
     for (const std::string& how : kSaveModes) {
       CAPTURE(seed);
@@ -164,7 +163,7 @@ TEST_CASE("what is saved is the state of its step, in whatever order copies, upd
     }
 }
 
-TEST_CASE("training goes on beside an overlapped save, and waits for as many as there is memory for") {
+TEST_CASE("training continues during overlapped saves until no image is free") {
   Run run(settings("overlapped"));
   int images = 2;
   SUBCASE("room for two") { run.prepare(); }
@@ -186,7 +185,7 @@ TEST_CASE("training goes on beside an overlapped save, and waits for as many as 
   run.check_saved();
 }
 
-TEST_CASE("copies wait for the backward where the link carries activations in forwards") {
+TEST_CASE("copies of a save wait for backward if forward offloads activations") {
   for (const bool activations_first : {false, true}) {
     Run run(settings("overlapped", 0, activations_first));
     run.prepare();
@@ -201,7 +200,7 @@ TEST_CASE("copies wait for the backward where the link carries activations in fo
   }
 }
 
-TEST_CASE("a model that writes to its own weights in a forward is told, and no such state is published") {
+TEST_CASE("a save fails if the model writes to its own weights in a forward") {
   Run run(settings("overlapped"));
   run.prepare();
   run.save();
@@ -211,14 +210,14 @@ TEST_CASE("a model that writes to its own weights in a forward is told, and no s
   REQUIRE(run.ended.size() == 1);
   CHECK(run.ended[0].error.find("the model writes to 'weight2' itself") == 0);
   CHECK(run.folder.steps().empty());
-  run.save();  // the next one is none the worse
+  run.save();  // the next save is not affected
   run.training.step(run.saver);
   run.saver.look(true);
   CHECK(run.ended.back().error == "");
   run.check_saved();
 }
 
-TEST_CASE("a training that ends in a forward publishes nothing of a save that was just begun, and does not hang") {
+TEST_CASE("a run that ends in a forward does not publish the save that just began and does not hang") {
   for (const bool activations_first : {false, true}) {
     test::ScratchFolder scratch;
     StateFolder folder(scratch.path);
@@ -234,7 +233,7 @@ TEST_CASE("a training that ends in a forward publishes nothing of a save that wa
   }
 }
 
-TEST_CASE("a save that the disk refuses is told, and the next one is made") {
+TEST_CASE("a save that the disk rejects is reported and the next one works") {
   for (const std::string& how : kSaveModes) {
     CAPTURE(how);
     Run run(settings(how));
@@ -254,7 +253,7 @@ TEST_CASE("a save that the disk refuses is told, and the next one is made") {
   }
 }
 
-TEST_CASE("a save that fails while training waits is over once nothing is copied any more") {
+TEST_CASE("a failed blocking save ends only after its last copy") {
   int failed = 0;
   for (int at = 1; at <= 24; ++at) {
     CAPTURE(at);
@@ -275,7 +274,7 @@ TEST_CASE("a save that fails while training waits is over once nothing is copied
   CHECK(failed > 3);
 }
 
-TEST_CASE("what was copied for a snapshot alone goes as soon as it has left") {
+TEST_CASE("a copy made only for the snapshot is freed once it is copied to the host") {
   Run run(settings("overlapped", 0, true));
   run.prepare();
   auto copy = std::make_shared<std::string>(5000, 'c');
@@ -289,7 +288,7 @@ TEST_CASE("what was copied for a snapshot alone goes as soon as it has left") {
   CHECK(test::load(run.folder).contents.at("c") == std::string(5000, 'c'));
 }
 
-TEST_CASE("host memory that is short is told at the beginning, and what cannot be page-locked is taken as it is") {
+TEST_CASE("too little host memory is reported at the start and pageable memory replaces pinned memory") {
   Run short_of(settings("async"));
   CHECK_THROWS_WITH_AS(short_of.prepare(1 << 20), doctest::Contains("of host memory, and there are 1 MiB for it"),
                        UsageError);
@@ -309,7 +308,7 @@ TEST_CASE("host memory that is short is told at the beginning, and what cannot b
   pageable.check_saved();
 }
 
-TEST_CASE("a state that has outgrown its memory gets more, and where there is none the save is told as failed") {
+TEST_CASE("a state that outgrew its image gets a larger one or the save fails if memory is short") {
   for (const bool refused : {false, true}) {
     Run run(settings("overlapped"));
     run.saver.prepare(0, refused ? 3 << 20 : INT64_MAX);

@@ -1,6 +1,5 @@
-// Why: the bytes of a state are read from the caller's memory while training goes on, by other threads, several
-// transfers at a time. What is published must be those bytes, all of them, at the moment that was agreed on; and memory
-// must be left alone once the caller may free it.
+// Why: other threads read a state's bytes from the caller's memory during training, in several transfers at a time. The
+// published bytes must be those of the agreed moment. The writer must not touch the memory once the caller may free it.
 #include "core/engine/state/state_writer.h"
 
 #include <atomic>
@@ -23,7 +22,7 @@ using test::Watchdog;
 
 constexpr int64_t kLarge = 20'000'007;
 
-// A folder for states on a disk that may be told to fail, and the bytes of one.
+// A state folder on a disk that can fail on request, and the bytes of one state.
 struct Stage {
   test::ScratchFolder scratch;
   test::FaultyDisk disk;
@@ -54,7 +53,7 @@ struct Stage {
   }
 };
 
-TEST_CASE("bytes may come in any portions of whole pages: smaller than a transfer, or all at once") {
+TEST_CASE("bytes may come in portions of any number of whole pages") {
   for (const int64_t portion : {kAlignment * 100, kAlignment * 3001, kLarge}) {
     CAPTURE(portion);
     Stage stage(kLarge);
@@ -64,7 +63,7 @@ TEST_CASE("bytes may come in any portions of whole pages: smaller than a transfe
   }
 }
 
-TEST_CASE("neither too many bytes nor too few, none beside a page's begin, and a step is saved once") {
+TEST_CASE("missing and excess bytes and unaligned portions and a second save of a step are rejected") {
   Stage stage;
   char* data = stage.image->data();
   CHECK_THROWS_WITH(stage.writer->publish(), "a state lacks 40951 bytes");
@@ -82,7 +81,7 @@ TEST_CASE("neither too many bytes nor too few, none beside a page's begin, and a
   CHECK(test::entries(stage.folder.root()) == 2);
 }
 
-TEST_CASE("a state without a byte of data is one") {
+TEST_CASE("a state without a byte of data is valid") {
   test::ScratchFolder scratch;
   StateFolder folder(scratch.path);
   folder.make();
@@ -94,8 +93,7 @@ TEST_CASE("a state without a byte of data is one") {
   CHECK(test::load(folder).contents == test::Contents{{"none", ""}});
 }
 
-TEST_CASE(
-    "a portion's bytes are used when `before` has returned, not earlier, and by then they are the caller's again") {
+TEST_CASE("a portion is read after `before` returns and the caller may change it once the request is done") {
   const Watchdog watchdog("a portion behind a gate");
   Stage stage(kLarge);
   const std::string whole(stage.image->data(), kLarge);
@@ -104,7 +102,7 @@ TEST_CASE(
   std::atomic<int> calls = 0;
   const disk::RequestPtr request = stage.writer->write(stage.image->data(), kLarge, [&] {
     gate.pass();
-    whole.copy(stage.image->data(), kLarge);  // the device's copy
+    whole.copy(stage.image->data(), kLarge);  // stands for the device's copy
     ++calls;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -112,11 +110,11 @@ TEST_CASE(
   gate.open();
   request->wait();
   CHECK(calls == 1);
-  std::memset(stage.image->data(), 0, kLarge);  // training goes on
+  std::memset(stage.image->data(), 0, kLarge);  // training continues
   stage.check_published();
 }
 
-TEST_CASE("a request is done when the last of its transfers is, and nothing is published before") {
+TEST_CASE("a request is done after its last transfer and publish waits for it") {
   const Watchdog watchdog("a transfer that takes long");
   Stage stage(kLarge);
   Gate gate;
@@ -134,7 +132,7 @@ TEST_CASE("a request is done when the last of its transfers is, and nothing is p
   CHECK(test::load(stage.folder).contents == stage.contents);
 }
 
-TEST_CASE("what `before` throws ends the save: later portions are not asked for, and nothing is left") {
+TEST_CASE("an exception in `before` ends the save and skips later portions and leaves no files") {
   const Watchdog watchdog("a copy that fails");
   Stage stage;
   Gate gate;
@@ -150,7 +148,7 @@ TEST_CASE("what `before` throws ends the save: later portions are not asked for,
   stage.check_nothing_left();
 }
 
-TEST_CASE("a save that failed midway ends quickly") {
+TEST_CASE("a save that fails midway ends quickly") {
   const Watchdog watchdog("a disk that fails");
   Stage stage(1000 * kAlignment);
   Gate gate;
@@ -167,7 +165,7 @@ TEST_CASE("a save that failed midway ends quickly") {
   stage.check_nothing_left();
 }
 
-TEST_CASE("a save that is given up waits for what uses the caller's memory, and gives up the rest") {
+TEST_CASE("an abandoned save waits for transfers in flight and cancels the rest") {
   for (const bool in_before : {true, false}) {
     CAPTURE(in_before);
     const Watchdog watchdog("a save that is given up");
@@ -194,7 +192,7 @@ TEST_CASE("a save that is given up waits for what uses the caller's memory, and 
   }
 }
 
-TEST_CASE("a full disk is told when the save begins, and nothing is left") {
+TEST_CASE("a full disk is reported when the save begins and no files are left") {
   Stage stage;
   stage.disk.on_status = [](struct statfs& status) { status.f_bavail = 1; };
   CHECK_THROWS_WITH_AS(StateWriter(stage.folder, 2, stage.specs), doctest::Contains("(4 KiB free)"), DiskFullError);
@@ -202,7 +200,7 @@ TEST_CASE("a full disk is told when the save begins, and nothing is left") {
   CHECK(test::entries(stage.folder.root()) == 0);
 }
 
-TEST_CASE("a state is written past the page cache or through it, by io_uring or by threads") {
+TEST_CASE("a state is written with direct I/O or through the page cache by io_uring or threads") {
   Stage stage;
   stage.writer.reset();
   stage.disk.on_alignment = [] { return kAlignment; };

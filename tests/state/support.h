@@ -1,4 +1,4 @@
-// States with contents that tell which they are, for the tests of core/engine/state.
+// States whose contents encode step and life, for the tests of core/engine/state.
 #pragma once
 
 #include <doctest/doctest.h>
@@ -20,11 +20,11 @@ inline std::vector<safetensors::TensorSpec> specs_of(int64_t step) {
           {"empty", Dtype::f32, {0, 4}},
           {"\xC3\xBC", Dtype::u8, {5}},
           {"loss", Dtype::f64, {step % 100}},
-          {"embedding", Dtype::f32, {43, 25}},  // of two transfers
+          {"embedding", Dtype::f32, {43, 25}},  // takes two transfers
           {"scale", Dtype::f32, {}}};
 }
 
-// Those of another life of the run are others.
+// Each step and each `life` of the run has different contents.
 inline Contents contents_of(int64_t step, int life = 0) {
   Contents contents;
   std::mt19937_64 random(static_cast<uint64_t>(step * 16 + life));
@@ -46,8 +46,8 @@ inline void save(state::StateFolder& folder, int64_t step, int life = 0) {
   writer.publish();
 }
 
-// The same state of two ranks: the first has the tensors, the other a part of a row that both share. The other's part
-// is there before the first publishes.
+// Saves the same state on two ranks. Rank 0 has the tensors, and both ranks have a part of one row. The part of rank 1
+// is written before rank 0 publishes.
 inline constexpr int64_t kRowBytes = 9000;
 inline void save_on_two_ranks(state::StateFolder& folder, int64_t step, int life = 0) {
   folder.make();
@@ -73,13 +73,13 @@ struct Loaded {
 inline Loaded load(const state::StateFolder& folder, std::optional<int64_t> step = std::nullopt) {
   Loaded loaded;
   const auto take = [&](const state::ManifestTensor& tensor, std::span<const char> bytes) {
-    loaded.contents[tensor.name].append(bytes.begin(), bytes.end());  // parts in the order of the ranks
+    loaded.contents[tensor.name].append(bytes.begin(), bytes.end());  // parts in rank order
   };
   loaded.step = state::load(folder, step, {{}, take});
   return loaded;
 }
 
-// What load() says; "" when it loads.
+// The error of load(), "" if it succeeds.
 inline std::string refusal(const state::StateFolder& folder, std::optional<int64_t> step = std::nullopt) {
   try {
     load(folder, step);

@@ -1,4 +1,5 @@
-// What one forward tells of values: bytes where they come into being, what autograd saves, what making them costs.
+// Tests what one forward records: bytes of each tensor where it is allocated, saves of autograd and the cost of each
+// op.
 #include "core/engine/step/forward_survey.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +30,7 @@ const plan::OpFacts& find(const plan::ProgramFacts& facts, const std::string& na
 
 constexpr int64_t kBytes = 4 * 8 * 4;  // rows, width, float
 
-TEST_CASE("an output's bytes are told where its memory began, views bring none") {
+TEST_CASE("output bytes are recorded where the memory is allocated and views have none") {
   const auto facts =
       survey_of("def forward(self, x):\n    return torch.relu(x @ self.a).t().contiguous().t() @ self.b");
   CHECK(find(facts, "aten::matmul").output_bytes == std::vector<int64_t>{kBytes});
@@ -38,12 +39,12 @@ TEST_CASE("an output's bytes are told where its memory began, views bring none")
   CHECK(find(facts, "aten::contiguous").output_bytes == std::vector<int64_t>{kBytes});
 }
 
-TEST_CASE("a value counts as saved whoever saves it and through whatever view") {
+TEST_CASE("a tensor counts as saved by any op and through any view") {
   const auto facts = survey_of(
       "def forward(self, x):\n"
-      "    y = x @ self.a\n"            // nobody needs its bytes: relu saves its result
+      "    y = x @ self.a\n"            // its bytes are not needed: relu saves its result
       "    z = torch.relu(y)\n"         // saved by relu itself, and by the next matmul
-      "    w = torch.sigmoid(z) + z\n"  // the sum is saved through a view only
+      "    w = torch.sigmoid(z) + z\n"  // the sum is saved only through a view
       "    return w.t() @ z");
   CHECK(find(facts, "aten::matmul").output_saved == std::vector<bool>{false});
   CHECK(find(facts, "aten::relu").output_saved == std::vector<bool>{true});
@@ -51,13 +52,13 @@ TEST_CASE("a value counts as saved whoever saves it and through whatever view") 
   CHECK(find(facts, "aten::add").output_saved == std::vector<bool>{true});
 }
 
-TEST_CASE("what an op keeps for itself is its private bytes") {
+TEST_CASE("tensors that an op saves for itself are its private bytes") {
   const auto facts = survey_of("def forward(self, x):\n    return torch.dropout(x @ self.a, 0.5, True) @ self.b");
   CHECK(find(facts, "aten::dropout").private_bytes > 0);  // the mask
   CHECK(find(facts, "aten::matmul").private_bytes == 0);
 }
 
-TEST_CASE("matmuls and attention cost their multiply-adds, all else nothing") {
+TEST_CASE("matmuls and attention cost their multiply-adds and other ops nothing") {
   const auto facts = survey_of(
       "def forward(self, x):\n"
       "    q = (x @ self.a).unsqueeze(0)\n"
@@ -67,7 +68,7 @@ TEST_CASE("matmuls and attention cost their multiply-adds, all else nothing") {
   CHECK(find(facts, "aten::unsqueeze").flops == 0);
 }
 
-TEST_CASE("what is multiplied in is told: the dtype of operands, under autocast its own, of other ops none") {
+TEST_CASE("a matmul records the dtype of its operands or of autocast and other ops record none") {
   const std::string forward = "def forward(self, x):\n    return torch.relu(x @ self.a)";
   const auto facts = survey_of(forward);
   CHECK(find(facts, "aten::matmul").dtype == "float32");
@@ -77,18 +78,18 @@ TEST_CASE("what is multiplied in is told: the dtype of operands, under autocast 
   CHECK(find(survey_of(forward), "aten::matmul").dtype == "bfloat16");
 }
 
-TEST_CASE("a convolution costs what it multiplies, each way") {
+TEST_CASE("a convolution and a transposed one cost their multiply-adds") {
   const auto facts = survey_of(
       "def forward(self, x):\n"
       "    y = (x @ self.a).unsqueeze(0)\n"                                    // [1, 4, 8]: 4 channels, 8 long
       "    y = torch.conv1d(y, self.b[0:4, 0:4].unsqueeze(2))\n"               // 1 by 1: 4 multiply-adds each
-      "    y = torch.conv_transpose1d(y, self.b[0:4, 0:6].view([4, 2, 3]))\n"  // an input element meets 2 * 3
+      "    y = torch.conv_transpose1d(y, self.b[0:4, 0:6].view([4, 2, 3]))\n"  // each input element has 2 * 3 products
       "    return y.sum() * x");
   CHECK(find(facts, "aten::conv1d").flops == 2.0 * 4 * 8 * 4);
   CHECK(find(facts, "aten::conv_transpose1d").flops == 2.0 * 4 * 8 * 6);
 }
 
-TEST_CASE("a survey keeps nothing: it needs no more memory than a forward without gradients") {
+TEST_CASE("a survey needs no more memory than a forward without gradients") {
   auto& device = tests::test_device();
   const tests::Model model("def forward(self, x):\n    return torch.sigmoid(torch.sigmoid(x @ self.a))\n", 6, 64, {"a"},
                            1024);

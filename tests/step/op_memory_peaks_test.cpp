@@ -1,4 +1,4 @@
-// What ops take while they run is learned from one step, and from no other.
+// The work space of ops is learned from one step, and from no other.
 #include "core/engine/step/op_memory_peaks.h"
 
 #include <doctest/doctest.h>
@@ -17,7 +17,7 @@ struct Quiet final : QueueDevice {
   void reset_peak() override { use.peak_allocated = use.allocated; }
 };
 
-// An op that holds `most` at most, beginning with `before`.
+// Runs an op that starts with `before` allocated bytes and peaks at `most`.
 void run(Quiet& device, OpMemoryPeaks& memory, int op, int64_t before, int64_t most) {
   device.use.allocated = before;
   device.use.peak_allocated = std::max(device.use.peak_allocated, before);
@@ -26,7 +26,7 @@ void run(Quiet& device, OpMemoryPeaks& memory, int op, int64_t before, int64_t m
   memory.after_op(op);
 }
 
-TEST_CASE("what an op takes is its peak above what was there, the largest of its runs") {
+TEST_CASE("an op's work space is its highest peak above the allocated bytes before it") {
   Quiet device;
   OpMemoryPeaks memory(device, 2);
   memory.begin_learning();
@@ -38,31 +38,31 @@ TEST_CASE("what an op takes is its peak above what was there, the largest of its
   CHECK(memory.bytes(1) == 30);
 }
 
-TEST_CASE("what leaves while an op runs makes it take no less") {
+TEST_CASE("memory freed while an op runs does not reduce its work space") {
   Quiet device;
   OpMemoryPeaks memory(device, 1);
   memory.begin_learning();
   device.use = {.allocated = 500, .peak_allocated = 500};
   memory.before_op();
-  device.use = {.allocated = 510, .peak_allocated = 530};  // 30 of its own for a while
+  device.use = {.allocated = 510, .peak_allocated = 530};  // 30 of the op itself for a while
   memory.before_leaving();
-  device.use.allocated = 110;  // 400 of others have left; its 10 are there
+  device.use.allocated = 110;  // 400 of others were freed; its own 10 stay
   memory.after_leaving();
-  device.use = {.allocated = 140, .peak_allocated = 160};  // 60 of its own
+  device.use = {.allocated = 140, .peak_allocated = 160};  // 60 of the op itself
   memory.after_op(0);
   memory.end_forward();
   CHECK(memory.bytes(0) == 60);
   CHECK(memory.forward_peak() == 530);
 }
 
-TEST_CASE("what leaves between ops is no op's") {
+TEST_CASE("memory freed between ops counts for no op") {
   Quiet device;
   OpMemoryPeaks memory(device, 1);
   memory.begin_learning();
   run(device, memory, 0, 100, 150);
   device.use = {.allocated = 100, .peak_allocated = 400};
   memory.before_leaving();
-  CHECK(device.use.peak_allocated == 400);  // is still to be seen
+  CHECK(device.use.peak_allocated == 400);  // the peak is not reset yet
   device.use.allocated = 20;
   memory.after_leaving();
   run(device, memory, 0, 20, 60);
@@ -80,7 +80,7 @@ TEST_CASE("the forward's peak is the largest of all ops and of its end") {
   CHECK(memory.forward_peak() == 900);
 }
 
-TEST_CASE("what steps before it held is not the learned step's") {
+TEST_CASE("memory of earlier steps does not count for the learned step") {
   Quiet device;
   device.use = {.allocated = 100, .peak_allocated = 5000};
   OpMemoryPeaks memory(device, 1);
@@ -90,7 +90,7 @@ TEST_CASE("what steps before it held is not the learned step's") {
   CHECK(memory.forward_peak() == 300);
 }
 
-TEST_CASE("without learning nothing is looked at") {
+TEST_CASE("without learning nothing is measured") {
   Quiet device;
   OpMemoryPeaks memory(device, 1);
   run(device, memory, 0, 100, 150);

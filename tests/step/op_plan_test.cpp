@@ -1,4 +1,4 @@
-// What a plan means for an op, looked up by its number.
+// Tests what a plan prescribes for an op, looked up by its number.
 #include "core/engine/step/op_plan.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ plan::OpPlacement placed(int op, const char* name, std::vector<TensorPlacement> 
   return {.op = op, .name = name, .outputs = std::move(outputs), .saved = saved};
 }
 
-TEST_CASE("an op that no plan names keeps everything and is not recorded") {
+TEST_CASE("an op that the plan does not name keeps everything and is not recorded") {
   const auto facts = three_ops();
   const plan::Plan plan;
   const auto ops = plan_ops(facts, plan);
@@ -39,7 +39,7 @@ TEST_CASE("an op that no plan names keeps everything and is not recorded") {
   CHECK(ops[2].after_blocks);
 }
 
-TEST_CASE("an op is recorded where an output or a private value of it is made again, and only there") {
+TEST_CASE("an op is recorded only if an output or a private tensor of it is recomputed") {
   const auto facts = three_ops();
   plan::Plan plan;
   plan.placements = {placed(0, "aten::linear", {TensorPlacement::host}, TensorPlacement::keep),
@@ -54,7 +54,7 @@ TEST_CASE("an op is recorded where an output or a private value of it is made ag
   CHECK(ops[2].saved() == TensorPlacement::recompute);
 }
 
-TEST_CASE("an op that asks for a size or a type is not recorded, whatever its plan says") {
+TEST_CASE("an op that reads a size or a type is not recorded whatever the plan says") {
   auto facts = three_ops();
   facts.ops[0].op_class = plan::OpClass::host;
   plan::Plan plan;

@@ -1,5 +1,5 @@
-// The coordinator's own duties: what it does with each kind of saved tensor, and what it leaves behind when an engine
-// refuses. That gradients are right is the conformance suite's business.
+// Tests what the executor does with each kind of saved tensor, and that an error of an engine leaves nothing behind.
+// The conformance suite checks gradients.
 #include "core/engine/step/plan_executor.h"
 
 #include <doctest/doctest.h>
@@ -35,14 +35,14 @@ def forward(self, x):
     return (x + torch.matmul(torch.sigmoid(torch.matmul(x, self.a)), self.b)).view(rows, -1)
 )";
 
-// Copies end when compute waits for them, and not before; memory is the tensors'.
+// Copies end only when compute waits for them. Memory figures are those of the real tensors.
 struct LateDevice final : tests::QueueDevice {
   LateDevice() : QueueDevice(Compute::caller) {}
   device::AllocatorStats memory() const override { return test_device().memory(); }
   void reset_peak() override { test_device().reset_peak(); }
 };
 
-// A forward of `model` under the strategy, and what is looked at when it is over.
+// A forward of `model` under the strategy, and what the cases inspect after it.
 struct Forward {
   Forward(Model& model, const std::string& strategy, int64_t host_budget_bytes = 0)
       : program(tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()))),
@@ -72,7 +72,7 @@ struct Forward {
   std::unique_ptr<PlanExecutor> executor;
 };
 
-TEST_CASE("a value that goes to host memory comes home without any op being run again, and its room goes with it") {
+TEST_CASE("a tensor offloaded to CPU is reloaded without recomputation and its CPU memory is freed") {
   Model model(kBlock, 3);
   Forward forward(model, "offload:stream");
   at::Tensor loss = forward.run(model.input());
@@ -84,8 +84,8 @@ TEST_CASE("a value that goes to host memory comes home without any op being run 
   CHECK(tests::leased_at_rest(*forward.executor) == 0);
 }
 
-// The noise that rrelu draws is saved before it is drawn. On the compute stream copies are done when they are issued.
-TEST_CASE("what an op saves and writes then leaves when the op has returned") {
+// rrelu saves its noise before it draws it. On the compute stream a copy has ended when it is issued.
+TEST_CASE("a tensor that an op saves and then writes is offloaded after the op returned") {
   Model model(R"(
 def forward(self, x):
     return torch.rrelu(torch.matmul(x, self.a), 0.1, 0.3, True)
@@ -105,7 +105,7 @@ def forward(self, x):
   CHECK(moved.executor->offload().counters().out_bytes > 0);
 }
 
-TEST_CASE("a block that asks for its input's size first moves it once") {
+TEST_CASE("a block that first reads the size of its input offloads it once") {
   const auto moved = [](const char* block) {
     Model model(block, 3);
     Forward forward(model, "checkpoint:full,inputs=host");
@@ -117,7 +117,7 @@ TEST_CASE("a block that asks for its input's size first moves it once") {
   CHECK(moved(kSizedBlock) == moved(kFlattenedBlock));
 }
 
-TEST_CASE("host memory that has no room ends the forward, and no use of the value that was refused is left") {
+TEST_CASE("full CPU memory ends the forward and leaves no consumer of the refused tensor") {
   Model model(kBlock, 3);
   const int64_t before = test_device().memory().allocated;
   Forward forward(model, "offload:stream", /*host_budget_bytes=*/4096);
@@ -126,7 +126,7 @@ TEST_CASE("host memory that has no room ends the forward, and no use of the valu
   CHECK(test_device().memory().allocated == before);
 }
 
-TEST_CASE("a forward that throws in an op leaves no saved tensor waiting, and the next step is right") {
+TEST_CASE("a forward that throws in an op leaves no saved tensor waiting and the next step is right") {
   Model model(kBlock, 2);
   Forward forward(model, "checkpoint:full");
   const at::Tensor wrong = at::ones({4, 3}, model.input().options());
@@ -135,7 +135,7 @@ TEST_CASE("a forward that throws in an op leaves no saved tensor waiting, and th
   CHECK(at::equal(forward.run(model.input()).detach(), expected));
 }
 
-TEST_CASE("held values are told from the forward's, and nobody holds any when the graph is gone") {
+TEST_CASE("held tensors are listed after the forward and none is held without the graph") {
   Model model(kBlock, 2);
   Forward forward(model, "checkpoint:full");
   at::Tensor loss = forward.run(model.input());
@@ -150,8 +150,7 @@ TEST_CASE("held values are told from the forward's, and nobody holds any when th
   CHECK(held() == 0);
 }
 
-TEST_CASE(
-    "what autocast made of a checkpointed block's weights goes with the forward, and is made again for the backward") {
+TEST_CASE("cast copies of a checkpointed block's weights are freed after forward and recomputed") {
   constexpr int kBlocks = 3, kWidth = 64;
   constexpr int64_t kCopies = (kBlocks * 2 - 1) * kWidth * kWidth * 2;  // the model's own input needs no gradient
   Model model(kBlock, kBlocks, kWidth);
@@ -180,9 +179,9 @@ TEST_CASE(
   for (size_t i = 0; i < kept.size(); ++i) CHECK(at::equal(kept[i], made_again[i]));
 }
 
-// An op saves its inputs before its kernel runs. In the step that is learned from they push others out, whose room the
-// op then takes; in later ones nothing is pushed out, and the op takes its own beside what is there.
-TEST_CASE("steps that wait with what leaves take no more than one that lets it go at once") {
+// An op saves its inputs before its kernel runs. In the step to learn from, these saves free older sources, and the op
+// uses their memory. In later steps nothing is freed, and the op needs memory of its own.
+TEST_CASE("steps that delay freeing of sources have no higher peak than one that frees them at once") {
   if (!test_device().emulated()) MEMTUNE_SKIP("the device whose copies are late is one of the CPU");
   Model model(kSavingBlock, /*blocks=*/8, /*width=*/64, {"a"}, /*rows=*/64);
   LateDevice device;

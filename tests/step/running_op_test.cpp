@@ -1,4 +1,4 @@
-// What the running op reads and writes, and which of its saves wait for it to return.
+// Tests which storages the running op reads and writes, and which of its saves wait for its return.
 #include "core/engine/step/running_op.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ program::Op op_that_writes(std::vector<bool> writes) {
 
 RunningOp::Storage storage_of(const at::Tensor& tensor) { return SavedStorageTable::storage_of(tensor); }
 
-TEST_CASE("an op reads the storages of its arguments, in lists too") {
+TEST_CASE("an op reads the storages of its arguments and of lists in them") {
   const at::Tensor a = at::ones({4}), b = at::ones({4}), c = at::ones({4}), other = at::ones({4});
   const program::Op op;
   const SavedStorageTable values(c10::kCPU, {});
@@ -38,7 +38,7 @@ TEST_CASE("an op reads the storages of its arguments, in lists too") {
   CHECK_FALSE(running.reads(storage_of(a)));
 }
 
-TEST_CASE("what its schema says is written is, with the version and the value before") {
+TEST_CASE("storages that the schema marks as written have their version and saved tensor before the op") {
   const at::Tensor a = at::ones({4}), b = at::ones({4});
   const program::Op op = op_that_writes({false, true});
   SavedStorageTable values(c10::kCPU, {});
@@ -55,7 +55,7 @@ TEST_CASE("what its schema says is written is, with the version and the value be
   CHECK_FALSE(running.writes_outside());
 }
 
-TEST_CASE("a write into what no op of the step made is a write outside, and a parameter is none of its business") {
+TEST_CASE("a write to a tensor from outside the step is noticed and a write to a parameter is ignored") {
   const at::Tensor outside = at::ones({4}), parameter = at::ones({4});
   const program::Op op = op_that_writes({true});
   const SavedStorageTable values(c10::kCPU, {parameter});
@@ -66,7 +66,7 @@ TEST_CASE("a write into what no op of the step made is a write outside, and a pa
   CHECK(running.written().empty());
 }
 
-TEST_CASE("what waits for the op is given once, and not when it has died") {
+TEST_CASE("a save that waits for the op is returned once and never after its death") {
   const at::Tensor a = at::ones({4}), b = at::ones({4});
   const program::Op op;
   const SavedStorageTable values(c10::kCPU, {});

@@ -1,4 +1,4 @@
-// Which storages have values, whose they are, and who holds memory.
+// Tests which tensors have a saved storage, which op made it and which storages hold memory.
 #include "core/engine/step/saved_storage_table.h"
 
 #include <ATen/ATen.h>
@@ -24,7 +24,7 @@ std::vector<int64_t> held(const SavedStorageTable& values) {
   return bytes;
 }
 
-TEST_CASE("parameters and their views, undefined tensors and other kinds have no value") {
+TEST_CASE("parameters and their views and undefined or sparse tensors have no saved storage") {
   const at::Tensor parameter = floats(8), other = floats(8);
   const SavedStorageTable values(c10::kCPU, {parameter});
   CHECK_FALSE(values.covers(parameter));
@@ -34,7 +34,7 @@ TEST_CASE("parameters and their views, undefined tensors and other kinds have no
   CHECK(values.covers(other.view({2, 4}).t()));
 }
 
-TEST_CASE("all views of a storage are one value, and what comes from outside stays") {
+TEST_CASE("all views of a storage are one saved storage and tensors from outside stay") {
   SavedStorageTable values(c10::kCPU, {});
   const at::Tensor tensor = floats(8);
   CHECK_FALSE(values.find(SavedStorageTable::storage_of(tensor)));
@@ -44,7 +44,7 @@ TEST_CASE("all views of a storage are one value, and what comes from outside sta
   CHECK(values.find_or_add(tensor.view({2, 4}).narrow(0, 1, 1)) == value);
 }
 
-TEST_CASE("a storage that was written into has another value from then on") {
+TEST_CASE("a storage that was overwritten has another saved storage afterwards") {
   SavedStorageTable values(c10::kCPU, {});
   const at::Tensor tensor = floats(8);
   const auto before = add(values, tensor, 1);
@@ -54,7 +54,7 @@ TEST_CASE("a storage that was written into has another value from then on") {
   CHECK(add(values, tensor, 2)->live_storage());
 }
 
-TEST_CASE("an address that comes back is not the value that was there") {
+TEST_CASE("a reused address does not find the previous saved storage") {
   SavedStorageTable values(c10::kCPU, {});
   for (int i = 0; i < 100; ++i) {
     const at::Tensor tensor = floats(8);
@@ -63,7 +63,7 @@ TEST_CASE("an address that comes back is not the value that was there") {
   }
 }
 
-TEST_CASE("at the end of the forward only values that somebody uses are left, and with the next step none") {
+TEST_CASE("the end of forward leaves only storages with consumers and the next step leaves none") {
   SavedStorageTable values(c10::kCPU, {});
   const at::Tensor used = floats(8), unused = floats(4);
   autograd::ConsumerHandle use(add(values, used, 1), autograd::ConsumerHandle::ConsumerKind::backward);
@@ -75,7 +75,7 @@ TEST_CASE("at the end of the forward only values that somebody uses are left, an
   CHECK(held(values).empty());
 }
 
-TEST_CASE("a storage is counted once, and not where it comes from outside") {
+TEST_CASE("a storage is counted once and not if it comes from outside") {
   SavedStorageTable values(c10::kCPU, {});
   const at::Tensor tensor = floats(8), outside = floats(8);
   const auto first = add(values, tensor, 1);
@@ -86,7 +86,7 @@ TEST_CASE("a storage is counted once, and not where it comes from outside") {
   CHECK(held(values) == std::vector<int64_t>{32});
 }
 
-TEST_CASE("the largest holders are named, the same op of all blocks as one") {
+TEST_CASE("the largest holders are listed and the same op of all blocks counts as one") {
   plan::ProgramFacts facts;
   for (const char* region : {"layers.0.w1", "layers.1.w1", "norm"}) {
     facts.ops.emplace_back();

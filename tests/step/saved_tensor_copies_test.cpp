@@ -1,4 +1,4 @@
-// Which saved tensors of an op leave by themselves, in how many bytes, and how they are viewed again.
+// Tests which saved tensors of an op are copied on their own, in how many bytes, and how views are restored.
 #include "core/engine/step/saved_tensor_copies.h"
 
 #include <ATen/ATen.h>
@@ -24,13 +24,13 @@ SavedTensorCopies copies(const plan::TransferSettings& settings, const std::vect
   return {settings, c10::kCPU, parameters};
 }
 
-// 0: it stays.
+// Offloaded bytes, or 0 if the tensor stays.
 int64_t moved(SavedTensorCopies& copies, const at::Tensor& tensor) {
   const auto copy = copies.take(tensor, {});
   return copy ? static_cast<int64_t>(copy->bytes.nbytes()) : 0;
 }
 
-TEST_CASE("what is smaller than the least stays, by the tensor's bytes and not by its storage's") {
+TEST_CASE("tensors below the minimum size stay and the tensor's bytes count and not its storage's") {
   SavedTensorCopies engine = copies(settings(DuplicatePolicy::move, 1024));
   const at::Tensor large = at::ones({64, 64});
   CHECK(moved(engine, large.slice(0, 0, 4)) == 1024);
@@ -38,7 +38,7 @@ TEST_CASE("what is smaller than the least stays, by the tensor's bytes and not b
   CHECK(moved(engine, at::ones({255})) == 0);
 }
 
-TEST_CASE("a tensor that is saved twice moves twice") {
+TEST_CASE("a tensor that is saved twice is offloaded twice") {
   SavedTensorCopies engine = copies(settings(DuplicatePolicy::move));
   const at::Tensor tensor = at::ones({256});
   const auto first = engine.take(tensor, {}), second = engine.take(tensor, {});
@@ -46,7 +46,7 @@ TEST_CASE("a tensor that is saved twice moves twice") {
   CHECK(first->value != second->value);
 }
 
-TEST_CASE("parameters stay, and whether their views do is a habit") {
+TEST_CASE("parameters stay and a compatibility flag decides on their views") {
   const at::Tensor weight = at::ones({8, 4});
   SavedTensorCopies by_object = copies(
       [] {
@@ -62,7 +62,7 @@ TEST_CASE("parameters stay, and whether their views do is a habit") {
   CHECK(moved(by_storage, weight.t()) == 0);
 }
 
-TEST_CASE("every view comes back with its elements, from as many bytes as it has elements for") {
+TEST_CASE("every view is restored with its elements from no more bytes than they need") {
   const at::Tensor base = at::arange(48, at::kFloat).view({6, 8});
   for (const bool flat : {false, true}) {
     auto compatibility = settings(DuplicatePolicy::move);
@@ -80,7 +80,7 @@ TEST_CASE("every view comes back with its elements, from as many bytes as it has
   }
 }
 
-TEST_CASE("bytes of a slice live as long as their range does") {
+TEST_CASE("bytes of a slice live as long as its copy") {
   at::Tensor base = at::ones({64});
   SavedTensorCopies engine = copies(settings(DuplicatePolicy::move));
   auto copy = engine.take(base.slice(0, 32), {});
@@ -92,26 +92,26 @@ TEST_CASE("bytes of a slice live as long as their range does") {
   CHECK(storage.expired());
 }
 
-TEST_CASE("staying repeats: what is saved again within the stash's length stays, and then as often as it comes") {
+TEST_CASE("policy stay keeps a tensor on a repeated save within the stash and on each save after that") {
   SavedTensorCopies engine = copies(settings(DuplicatePolicy::stay));
   const at::Tensor a = at::ones({16}), b = at::ones({16});
-  std::vector<at::Tensor> others;  // alive: what lies where another lay is a repeat to such engines
+  std::vector<at::Tensor> others;  // kept alive: such engines take a reused address for a repeat
   const auto pass = [&](int times) {
     for (int i = 0; i < times; ++i) CHECK(moved(engine, others.emplace_back(at::ones({8}))) > 0);
   };
   CHECK(moved(engine, a) == 64);  // save 1
   pass(3);
-  CHECK(moved(engine, a) == 0);  // save 5: still there, and known from now on
+  CHECK(moved(engine, a) == 0);  // save 5: still in the stash, and known from now on
   pass(9);
   CHECK(moved(engine, a) == 0);
   CHECK(moved(engine, b) == 64);
   pass(5);
-  CHECK(moved(engine, b) == 64);  // the fifth behind it took it out of the stash
+  CHECK(moved(engine, b) == 64);  // the fifth save after it removed it from the stash
   engine.begin_step();
   CHECK(moved(engine, a) == 64);
 }
 
-TEST_CASE("shared repeats: equal views of a block share one copy, others do not") {
+TEST_CASE("policy share copies equal views of a block once and other views separately") {
   SavedTensorCopies engine = copies(settings(DuplicatePolicy::share));
   const at::Tensor square = at::ones({8, 8});
   const auto first = engine.take(square, {});
@@ -123,7 +123,7 @@ TEST_CASE("shared repeats: equal views of a block share one copy, others do not"
   CHECK(engine.take(square, {})->value != first->value);
 }
 
-TEST_CASE("shared repeats: what lies where something else lay, or was written since, is no repeat of it") {
+TEST_CASE("policy share takes neither a reused address nor an overwritten tensor for a repeat") {
   SavedTensorCopies engine = copies(settings(DuplicatePolicy::share));
   std::vector<float> memory(64);
   const auto here = [&] { return at::from_blob(memory.data(), {8, 4}, {8, 2}); };  // not dense: copied when saved
@@ -138,7 +138,7 @@ TEST_CASE("shared repeats: what lies where something else lay, or was written si
   CHECK(engine.take(second, {})->value != shared->value);
 }
 
-TEST_CASE("views of parameters whose bytes come and go stay under every habit") {
+TEST_CASE("views of gathered parameters stay under every compatibility flag") {
   const at::Tensor weight = at::ones({8, 4});
   plan::TransferSettings compatibility = settings(DuplicatePolicy::move);
   compatibility.compatibility.parameter_views = true;

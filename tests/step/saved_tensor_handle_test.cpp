@@ -1,4 +1,4 @@
-// What a saved tensor gives back, and that its use of a value ends with it: whatever it has become, unpacked or not.
+// Tests what a saved tensor unpacks to, and that its consumer handle ends with it in every state, unpacked or not.
 #include "core/engine/step/saved_tensor_handle.h"
 
 #include <ATen/ATen.h>
@@ -18,14 +18,14 @@ struct Unpacker final : SavedTensorHandle::Unpacker {
   void release_ended() noexcept override { left = watched.use_count(); }
   int ended_as_is = 0, ended_values = 0;
   c10::weak_intrusive_ptr<c10::StorageImpl> watched = at::Storage().getWeakStorageImpl();
-  size_t left = 1;  // owners of what is watched, when the last one had let go
+  size_t left = 1;  // owners of the watched storage after the release
 };
 
 autograd::SavedStoragePtr value_of(const at::Tensor& tensor) {
   return std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{5, 1, 2}, plan::TensorPlacement::keep);
 }
 
-TEST_CASE("what becomes nothing is the same view of the same bytes, without history") {
+TEST_CASE("an unattached saved tensor unpacks to the same view of the same bytes without history") {
   Unpacker unpacker;
   const at::Tensor leaf = at::ones({3, 4}).requires_grad_();
   const at::Tensor saved = leaf.mul(2).t().narrow(0, 1, 2);
@@ -38,14 +38,14 @@ TEST_CASE("what becomes nothing is the same view of the same bytes, without hist
   CHECK(back.strides() == saved.strides());
 }
 
-TEST_CASE("a tensor that is no plain bytes comes back as it is") {
+TEST_CASE("a tensor that is not plain bytes unpacks unchanged") {
   Unpacker unpacker;
   const at::Tensor sparse = at::ones({3, 4}).to_sparse();
   SavedTensorHandle ticket(unpacker, sparse, 0, 0);
   CHECK(at::equal(ticket.unpack().to_dense(), at::ones({3, 4})));
 }
 
-TEST_CASE("a saved tensor does not hold the op that made it") {
+TEST_CASE("a saved tensor does not hold the autograd node that made it") {
   Unpacker unpacker;
   at::Tensor made = at::ones({4}).requires_grad_().mul(2);
   const SavedTensorHandle plain(unpacker, made, 0, 0);
@@ -55,7 +55,7 @@ TEST_CASE("a saved tensor does not hold the op that made it") {
   CHECK(history.expired());
 }
 
-TEST_CASE("it uses the value that it became until it dies, and gives a view of the value's bytes") {
+TEST_CASE("an attached saved tensor consumes its storage until it dies and unpacks to a view of it") {
   Unpacker unpacker;
   at::Tensor tensor = at::arange(12, at::kFloat).view({3, 4});
   const auto value = value_of(tensor);
@@ -76,13 +76,13 @@ TEST_CASE("it uses the value that it became until it dies, and gives a view of t
   CHECK_FALSE(value->on_device());
 }
 
-TEST_CASE("one that dies unresolved says so") {
+TEST_CASE("a saved tensor that dies unattached reports its release") {
   Unpacker unpacker;
   { const SavedTensorHandle ticket(unpacker, at::ones({4}), 0, 0); }
   CHECK(unpacker.ended_as_is == 1);
 }
 
-TEST_CASE("when it says that its bytes are let go they are") {
+TEST_CASE("the bytes of a saved tensor are freed when it reports the end of its release") {
   Unpacker unpacker;
   at::Tensor tensor = at::ones({4});
   unpacker.watched = tensor.storage().getWeakStorageImpl();
@@ -94,7 +94,7 @@ TEST_CASE("when it says that its bytes are let go they are") {
   CHECK(unpacker.left == 0);
 }
 
-TEST_CASE("a write after the save is refused in autograd's words") {
+TEST_CASE("a write after the save is refused with autograd's message") {
   Unpacker unpacker;
   at::Tensor tensor = at::ones({4});
   const SavedTensorHandle ticket(unpacker, tensor, 0, 0);

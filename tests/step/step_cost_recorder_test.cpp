@@ -1,4 +1,5 @@
-// Costs tell the same memory as a run without a recorder, and when every saved tensor was asked for and let go.
+// Recorded costs must have the memory of a run without a recorder. They must have the moment when each saved tensor is
+// unpacked and the moment when it is freed.
 #include "core/engine/step/step_cost_recorder.h"
 
 #include <doctest/doctest.h>
@@ -49,7 +50,7 @@ def forward(self, x):
     return torch.dropout_(h, 0.5, True) + x
 )";
 
-// What only the condition reads is saved and let go within the forward.
+// Tensors that only the condition reads are saved and freed within the forward.
 const char* const kLetsGo = R"(
 def forward(self, x):
     h = torch.matmul(x, self.a)
@@ -94,7 +95,7 @@ struct Recorded {
 
   void run(const program::Program& program, PlanExecutor& executor) {
     executor.begin_step();
-    const at::Tensor input = model.input();  // lies there for the step, as a trial's do
+    const at::Tensor input = model.input();  // allocated for the whole step, as in a trial
     at::Tensor loss;
     {
       std::optional<ops::AutocastScope> scope;
@@ -120,9 +121,9 @@ int64_t most(const StepCosts& costs) {
   return bytes;
 }
 
-TEST_CASE("gradients of parameters are told as they come, from the pass before on where there are several") {
+TEST_CASE("parameter gradients are recorded as they appear or from the start after an earlier pass") {
   const Recorded one(1, kBlock, 3), two(2, kBlock, 3);
-  const int64_t all = 3 * 2 * 8 * 8 * 4;  // blocks, parameters of each
+  const int64_t all = 3 * 2 * 8 * 8 * 4;  // blocks, parameters per block, bytes of each
   for (const Recorded* recorded : {&one, &two}) {
     const std::vector<int64_t>& bytes = recorded->costs.gradient_bytes;
     REQUIRE(bytes.size() == recorded->costs.moments.size() + 1);
@@ -134,7 +135,7 @@ TEST_CASE("gradients of parameters are told as they come, from the pass before o
   CHECK(two.costs.gradient_bytes.front() == all);
 }
 
-TEST_CASE("what is recorded of a step has the peak of one that nobody records") {
+TEST_CASE("a recorded step has the peak of an unrecorded one") {
   for (const int passes : {1, 2}) {
     const Recorded recorded(passes);
     CHECK(recorded.costs.passes == passes);
@@ -143,7 +144,7 @@ TEST_CASE("what is recorded of a step has the peak of one that nobody records") 
   }
 }
 
-TEST_CASE("behind the end of a saved tensor the most is without it") {
+TEST_CASE("the peak after the end of a saved tensor does not include it") {
   const Recorded recorded(1, kBlock, 3);
   int64_t release_ended = 0;
   for (const auto& moment : recorded.costs.moments)
@@ -151,7 +152,7 @@ TEST_CASE("behind the end of a saved tensor the most is without it") {
   CHECK(release_ended >= 3);
 }
 
-// Times, and in which order what is saved was told of, are of no account.
+// Clears times and the plan, which the comparison ignores.
 void forget_times(StepCosts& costs) {
   for (StepCosts::Run& run : costs.runs) run.ms = run.host_ms = 0;
   for (StepCosts::Moment& moment : costs.moments) moment.ms = moment.host_ms = 0;
@@ -165,13 +166,13 @@ StepCosts kept(int passes, const char* code, const char* strategy, bool autocast
   CHECK(most(recorded.costs) <= recorded.peak_bytes);
   StepCosts costs = recorded.costs;
   CHECK((costs.rerun_ms > 0) == costs.plan.places(plan::TensorPlacement::recompute));
-  costs.step_ms = 1;  // nobody measured it
+  costs.step_ms = 1;  // not measured here
   costs = planner::costs_without_recompute(recorded.facts, costs);
   forget_times(costs);
   return costs;
 }
 
-TEST_CASE("a step that makes values again is recorded as one that keeps them, and the most it takes is in between") {
+TEST_CASE("costs of a checkpointed step without its recomputation equal those of no checkpointing") {
   for (const char* code : {kBlock, kInPlace})
     for (const bool autocast : {false, true})
       for (const int passes : {1, 2})
@@ -187,7 +188,7 @@ TEST_CASE("a step that makes values again is recorded as one that keeps them, an
         }
 }
 
-TEST_CASE("what is let go within the forward is not taken for what is saved later") {
+TEST_CASE("a tensor freed within the forward is not mistaken for one that is saved later") {
   const StepCosts costs = Recorded(1, kLetsGo).costs;
   std::vector<int> ends(costs.saved.size()), unpacks(costs.saved.size());
   for (const StepCosts::Moment& moment : costs.moments) {
@@ -198,7 +199,7 @@ TEST_CASE("what is let go within the forward is not taken for what is saved late
   CHECK(std::ranges::count(unpacks, 0) >= 6);
 }
 
-TEST_CASE("every saved value is asked for before it is let go, and each value has the op that made it") {
+TEST_CASE("every saved tensor is unpacked before its end and each tensor has the op that made it") {
   const StepCosts costs = Recorded(1).costs;
   REQUIRE(costs.saved.size() >= 4);
   for (int saved = 0; saved < static_cast<int>(costs.saved.size()); ++saved) {

@@ -1,4 +1,4 @@
-// Ranges are typed by people: what is not clear is refused, and no block is left out or named in silence.
+// Users type ranges. An unclear range is refused, and no block is skipped or added silently.
 #include "core/plan/strategy/block_ranges.h"
 
 #include <doctest/doctest.h>
@@ -10,7 +10,7 @@ using memtune::plan::BlockRanges;
 
 namespace {
 
-// Of the first eight blocks: "x..x...." are 0 and 3.
+// Marks the first eight blocks: "x..x...." are 0 and 3.
 std::string marked(const std::string& text) {
   const BlockRanges ranges(text);
   std::string marks;
@@ -20,7 +20,7 @@ std::string marked(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("numbers, ranges and open ends, in any order and with blanks") {
+TEST_CASE("block ranges may have numbers and open ends in any order and blanks") {
   CHECK(marked("all") == "xxxxxxxx");
   CHECK(marked("0") == "x.......");
   CHECK(marked("1-3") == ".xxx....");
@@ -29,7 +29,7 @@ TEST_CASE("numbers, ranges and open ends, in any order and with blanks") {
   CHECK(marked("2-2") == "..x.....");
 }
 
-TEST_CASE("what is no list of blocks is refused") {
+TEST_CASE("a text that is no list of blocks is refused") {
   for (const std::string text :
        {"", "-4", "4-2", "1,2", "0:", "a", "1-b", "1--2", "0x1", "1.5", "-", "all:1", "9999999"}) {
     CAPTURE(text);
@@ -54,7 +54,7 @@ TEST_CASE("a block that the model does not have is named") {
   CHECK_THROWS_WITH_AS(BlockRanges("0").check(0), "the model has no block 0; it has none", UsageError);
 }
 
-TEST_CASE("the same blocks are printed alike, in order, and read back") {
+TEST_CASE("the same blocks are printed alike and in order and are read back") {
   const auto printed = [](const char* text) { return to_string(BlockRanges(text)); };
   CHECK(printed("all") == "all");
   CHECK(printed(" 7 : 0 - 3 ") == "0-3:7");
@@ -62,10 +62,10 @@ TEST_CASE("the same blocks are printed alike, in order, and read back") {
   CHECK(printed("2-2:2") == "2");
   CHECK(printed("20-:0-9:12") == "0-9:12:20-");
   CHECK(BlockRanges("0-9:12:20-") == BlockRanges("20- : 12 : 0-9"));
-  CHECK_FALSE(BlockRanges("0-") == BlockRanges("all"));  // what is in no block is meant by "all" only
+  CHECK_FALSE(BlockRanges("0-") == BlockRanges("all"));  // only "all" has the ops outside of blocks
 }
 
-TEST_CASE("a block named beside a range to the last is still asked for") {
+TEST_CASE("a block beyond the start of an open range must exist too") {
   CHECK(to_string(BlockRanges("0-:9")) == "0-:9");
   CHECK_THROWS_WITH_AS(BlockRanges("0-:9").check(4), "the model has no block 9; it has 0 to 3", UsageError);
 }

@@ -1,4 +1,4 @@
-// Plans are written by strategies and by people; what a person mistypes must be named, not guessed.
+// Plans are written by strategies and by users. The error names what a user mistyped.
 #include "core/plan/strategy/plan.h"
 
 #include <doctest/doctest.h>
@@ -51,7 +51,7 @@ void check_refused(const json& patch, const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("a plan survives its file") {
+TEST_CASE("a plan is read back from its file unchanged") {
   const json written = example();
   const Plan plan = json::parse(written.dump()).get<Plan>();
   CHECK(json(plan) == written);
@@ -83,7 +83,7 @@ TEST_CASE("a plan's file has the documented form") {
   CHECK(json(plan) == expected);
 }
 
-TEST_CASE("what a plan's file leaves out has its default") {
+TEST_CASE("a field that a plan's file leaves out has its default") {
   const Plan plan = json::parse(R"({"version": 1, "placements": [{"op": 4}]})").get<Plan>();
   CHECK(plan.transfer.side_stream);
   CHECK(plan.transfer.min_bytes == 1 << 20);
@@ -92,7 +92,7 @@ TEST_CASE("what a plan's file leaves out has its default") {
   CHECK(plan.keeps_everything());
 }
 
-TEST_CASE("a plan keeps everything when no placement says otherwise") {
+TEST_CASE("a plan keeps everything if no placement says otherwise") {
   Plan plan;
   CHECK(plan.keeps_everything());
   plan.placements = {{0, "a", {TensorPlacement::keep, TensorPlacement::keep}, TensorPlacement::keep}};
@@ -103,7 +103,7 @@ TEST_CASE("a plan keeps everything when no placement says otherwise") {
   CHECK_FALSE(plan.keeps_everything());
 }
 
-TEST_CASE("a wrong plan is told field and value") {
+TEST_CASE("an error in a plan names field and value") {
   CHECK_THROWS_WITH_AS(json::array().get<Plan>(), "plan must be an object, not []", UsageError);
   CHECK_THROWS_WITH_AS(json::object().get<Plan>(), "plan.version is missing", UsageError);
   check_refused({{"version", 2}}, "plan.version must be an integer from 1 to 1, not 2");
@@ -126,7 +126,7 @@ TEST_CASE("a wrong plan is told field and value") {
                 "plan.saved_min_bytes must be an integer from 0 to 1125899906842624, not 18446744073709551615");
 }
 
-TEST_CASE("a wrong placement is told its number") {
+TEST_CASE("an error in a placement names its number") {
   const json good = {{"op", 1}};
   check_refused({{"placements", {good, {{"name", "x"}}}}}, "plan.placements[1].op is missing");
   check_refused({{"placements", {good, {{"op", "x"}}}}}, "plan.placements[1].op must be an integer from 0, not \"x\"");
@@ -141,7 +141,7 @@ TEST_CASE("a wrong placement is told its number") {
   check_refused({{"placements", {good, good}}}, "plan.placements has op 1 twice; one placement an op");
 }
 
-TEST_CASE("a plan has habits of other engines in its transfers, or in saves that leave one by one") {
+TEST_CASE("compatibility flags of a plan are in its transfer settings or in its saves") {
   Plan plan;
   plan.placements = {{1, "a", {TensorPlacement::host}, TensorPlacement::recompute}};
   CHECK_FALSE(has_compatibility_flags(plan));

@@ -1,4 +1,4 @@
-// Strategies are typed by people: nothing of what they type may be ignored, and a mistake gets the valid forms.
+// Users type strategies. No part of the text may be ignored, and an error lists the valid forms.
 #include "core/plan/strategy/strategy.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ void check_refused(const std::string& text, const std::string& message) {
   CHECK_THROWS_WITH_AS(Strategy::parse(text), message.c_str(), UsageError);
 }
 
-// Of one part.
+// Parses a strategy of one part.
 StrategyPart parse(const std::string& text) {
   const Strategy strategy = Strategy::parse(text);
   CHECK(strategy.parts().size() == 1);
@@ -29,7 +29,7 @@ StrategyPart parse(const std::string& text) {
 
 std::string canonical(const std::string& text) { return to_string(Strategy::parse(text)); }
 
-// "checkpoint:op offload:sync"
+// Returns the names of the parts, such as "checkpoint:op offload:sync".
 std::string names(const std::string& text) {
   std::string names;
   const Strategy strategy = Strategy::parse(text);
@@ -65,7 +65,7 @@ TEST_CASE("a strategy without parameters has its defaults") {
   CHECK(parse("offload:group").count(StrategyParameter::in_flight) == 1);
 }
 
-TEST_CASE("parameters replace defaults, blanks do not matter") {
+TEST_CASE("parameters override defaults and blanks are ignored") {
   const StrategyPart part = parse(" offload:stream , min = 4 KiB ,head=move");
   CHECK(part.bytes(StrategyParameter::min) == 4096);
   CHECK(part.word(StrategyParameter::head) == "move");
@@ -73,7 +73,7 @@ TEST_CASE("parameters replace defaults, blanks do not matter") {
   CHECK(part.changed() == std::vector{StrategyParameter::min, StrategyParameter::head});
 }
 
-TEST_CASE("checkpoint:every carries its number in the mode") {
+TEST_CASE("checkpoint:every has its number in its name") {
   const StrategyPart part = parse("checkpoint:every=3,inputs=host");
   CHECK(part.kind() == StrategyKind::checkpoint_every);
   CHECK(part.every() == 3);
@@ -85,7 +85,7 @@ TEST_CASE("a save list is split at plus signs") {
   CHECK(parse("checkpoint:op").names(StrategyParameter::save) == std::vector<std::string>{"matmul", "attention"});
 }
 
-TEST_CASE("what is the same is written alike: order, blanks, units, lists and defaults") {
+TEST_CASE("equal strategies have one canonical form") {
   const std::pair<const char*, const char*> cases[] = {
       {" none ", "none"},
       {"checkpoint:full , inputs = keep", "checkpoint:full"},
@@ -111,12 +111,12 @@ TEST_CASE("what is the same is written alike: order, blanks, units, lists and de
   }
 }
 
-TEST_CASE("the order of parts is theirs: a later one places what the earlier ones left") {
+TEST_CASE("the order of parts is kept because a later part places what earlier ones left") {
   CHECK(canonical("offload:stream+checkpoint:cheap") == "offload:stream+checkpoint:cheap");
   CHECK_FALSE(Strategy::parse("offload:stream+checkpoint:cheap") == Strategy::parse("checkpoint:cheap+offload:stream"));
 }
 
-TEST_CASE("every parameter of every strategy survives being written and read") {
+TEST_CASE("every parameter of every strategy is read back as written") {
   const auto another = [](const StrategyParameterInfo& info) -> std::string {
     switch (info.form) {
       case ParameterType::words: return trim(split(info.words, '|').back());
@@ -140,7 +140,7 @@ TEST_CASE("every parameter of every strategy survives being written and read") {
   }
 }
 
-TEST_CASE("a parameter is changed in every part that takes it, and nothing else is") {
+TEST_CASE("a parameter is changed in every part that takes it and nothing else is") {
   const Strategy strategy =
       Strategy::parse("checkpoint:cheap+offload:stream,blocks=0-3,fraction=0.4+offload:stream,blocks=4-");
   CHECK(to_string(strategy.with(StrategyParameter::min, "4MiB")) ==
@@ -156,7 +156,7 @@ TEST_CASE("a parameter is changed in every part that takes it, and nothing else 
   CHECK_THROWS_AS(strategy.with(StrategyParameter::blocks, "all"), UsageError);
 }
 
-TEST_CASE("a part of another kind keeps what both take") {
+TEST_CASE("a part that changes its kind keeps the parameters that both kinds take") {
   const auto changed = [](const char* text, StrategyKind from, StrategyKind to, int64_t every = 1) {
     return to_string(Strategy::parse(text).with(from, to, every));
   };
@@ -167,7 +167,7 @@ TEST_CASE("a part of another kind keeps what both take") {
   CHECK(changed("none", StrategyKind::checkpoint_full, StrategyKind::checkpoint_op) == "none");
 }
 
-TEST_CASE("a name is canonical when it is a strategy's, and else left alone") {
+TEST_CASE("a strategy's name is made canonical and any other name stays unchanged") {
   CHECK(canonical_name("offload:stream , min=1MiB") == "offload:stream");
   CHECK(canonical_name("dear-13, by hand") == "dear-13, by hand");
   CHECK(canonical_name("") == "");
@@ -175,7 +175,7 @@ TEST_CASE("a name is canonical when it is a strategy's, and else left alone") {
   CHECK_FALSE(Strategy::of_name("dear-13, by hand"));
 }
 
-TEST_CASE("an unknown strategy gets the nearest and the known ones") {
+TEST_CASE("an unknown strategy is refused with the nearest and the known ones") {
   check_refused("", "unknown strategy ''. " + kKnown);
   check_refused("checkpoint", "unknown strategy 'checkpoint'; did you mean 'checkpoint:op'? " + kKnown);
   check_refused("checkpoint:ful", "unknown strategy 'checkpoint:ful'; did you mean 'checkpoint:full'? " + kKnown);
@@ -183,14 +183,14 @@ TEST_CASE("an unknown strategy gets the nearest and the known ones") {
   check_refused("None", "unknown strategy 'None'; did you mean 'none'? " + kKnown);
 }
 
-TEST_CASE("checkpoint:every says what its number must be") {
+TEST_CASE("a wrong number of checkpoint:every is refused with the rule for it") {
   const std::string rule = ": n must be a whole number of at least 1, as in checkpoint:every=2";
   check_refused("checkpoint:every", "checkpoint:every needs its number: checkpoint:every=2 is every second block");
   for (const std::string n : {"0", "-1", "abc", "", "2.5", "n", "99999999999999999999"})
     check_refused("checkpoint:every=" + n, "checkpoint:every=" + n + rule);
 }
 
-TEST_CASE("a wrong parameter gets those of its strategy") {
+TEST_CASE("a wrong parameter is refused with the known ones of its strategy") {
   check_refused("none,min=1", "none takes no parameters, so 'min' means nothing to it");
   check_refused("checkpoint:full,save=matmul",
                 "unknown parameter of checkpoint:full 'save'. Known: inputs, segment, blocks");
@@ -205,7 +205,7 @@ TEST_CASE("a wrong parameter gets those of its strategy") {
   check_refused("checkpoint:full,inputs=host,inputs=keep", "checkpoint:full: inputs is given twice");
 }
 
-TEST_CASE("a wrong value gets the valid ones") {
+TEST_CASE("a wrong value of a parameter is refused with the valid ones") {
   check_refused("checkpoint:full,inputs=disc", "checkpoint:full: inputs: 'disc' is not one of keep | host | disk");
   check_refused("checkpoint:full,inputs=", "checkpoint:full: inputs: '' is not one of keep | host | disk");
   check_refused("offload:sync,tier=keep", "offload:sync: tier: 'keep' is not one of host | disk");
@@ -231,7 +231,7 @@ TEST_CASE("a wrong value gets the valid ones") {
                 "with + between");
 }
 
-TEST_CASE("a plus joins parts, and elements of a save list where no family follows") {
+TEST_CASE("a plus joins parts or names of a save list") {
   CHECK(names("checkpoint:cheap+offload:stream,fraction=0.4") == "checkpoint:cheap offload:stream");
   CHECK(names(" checkpoint:full , inputs=host + offload:sync ") == "checkpoint:full offload:sync");
   const Strategy strategy = Strategy::parse("checkpoint:op,save=matmul+add+offload:stream,min=0");
@@ -244,14 +244,14 @@ TEST_CASE("a plus joins parts, and elements of a save list where no family follo
                 "unknown strategy 'offload:strem'; did you mean 'offload:stream'? " + kKnown);
 }
 
-TEST_CASE("none is joined to nothing") {
+TEST_CASE("none cannot be joined to another part") {
   const std::string message = "none keeps everything: nothing can be joined to it";
   check_refused("none+offload:stream", message);
   check_refused("checkpoint:full+none", message);
   check_refused("checkpoint:op,save=matmul+none", message);
 }
 
-TEST_CASE("parts of one family are for different blocks") {
+TEST_CASE("parts of one family must have different blocks") {
   CHECK(names("checkpoint:full,blocks=0-3+checkpoint:cheap,blocks=4-+offload:stream").ends_with("offload:stream"));
   const std::string advice = " are for the same blocks; give each its own, as blocks=0-9 and blocks=10-";
   check_refused("checkpoint:full+checkpoint:cheap", "checkpoint:full and checkpoint:cheap" + advice);
@@ -260,7 +260,7 @@ TEST_CASE("parts of one family are for different blocks") {
   check_refused("offload:sync+checkpoint:full+offload:sync", "offload:sync and offload:sync" + advice);
 }
 
-TEST_CASE("all offload parts copy in one way") {
+TEST_CASE("all offload parts must have the same transfer settings") {
   CHECK_NOTHROW(Strategy::parse("offload:stream,blocks=0-3,tier=disk+offload:stream,blocks=4-,fraction=0.5"));
   check_refused("offload:stream,blocks=0-3+offload:group,blocks=4-",
                 "offload:stream and offload:group exclude each other: a plan copies in one way");
@@ -268,7 +268,7 @@ TEST_CASE("all offload parts copy in one way") {
                 "offload:stream: min must be the same in every part, not 0 and 1MiB");
 }
 
-TEST_CASE("what waits on disk is told from the text") {
+TEST_CASE("a strategy shows whether it uses the disk") {
   for (const std::string spec :
        {"checkpoint:full,inputs=disk", "offload:group,tier=disk", "checkpoint:cheap+offload:sync,tier=disk"})
     CHECK(Strategy::parse(spec).uses_disk());
@@ -276,7 +276,7 @@ TEST_CASE("what waits on disk is told from the text") {
     CHECK_FALSE(Strategy::parse(spec).uses_disk());
 }
 
-TEST_CASE("every listed strategy has help, and every default of it is valid") {
+TEST_CASE("every listed strategy has help and valid defaults") {
   for (const StrategyInfo& info : strategies()) {
     CHECK_FALSE(info.help.empty());
     std::string spec(info.kind == StrategyKind::checkpoint_every ? "checkpoint:every=2" : info.name);
@@ -299,7 +299,7 @@ TEST_CASE("every sweep profile names valid strategies") {
   }
 }
 
-TEST_CASE("what another program's engine does is a strategy of its own") {
+TEST_CASE("the engine of another trainer is a strategy of its own") {
   CHECK(canonical("offload:torchtune") == "offload:torchtune");
   CHECK(canonical("checkpoint:full + offload:trl") == "checkpoint:full+offload:trl");
   CHECK(canonical("checkpoint:hf-offload,every=2") == "checkpoint:hf-offload,every=2");

@@ -1,4 +1,4 @@
-"""Identifies what determines PyTorch's rounding on a CPU, so that stored references are compared only with that."""
+"""Identifies everything that affects PyTorch's rounding on a CPU. Stored references are valid only for the same."""
 import hashlib
 import os
 
@@ -6,7 +6,7 @@ VARIABLES = ("ATEN_CPU_CAPABILITY", "MKL_ENABLE_INSTRUCTIONS", "MKL_NUM_THREADS"
 
 
 def arithmetic(environment=os.environ, cpuinfo="/proc/cpuinfo") -> str:
-    """A stamp that depends on the processor and on the instructions and threads that libraries may use."""
+    """A stamp of the processor, and of the instructions and threads that libraries may use."""
     digest = hashlib.sha256(repr([environment.get(name) for name in VARIABLES]).encode())
     try:
         with open(cpuinfo) as file:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A reference stored for other arithmetic would fail bitwise comparisons, so its stamp must differ."""
+"""Tests that the stamp differs for other arithmetic, because references stored for it would fail bitwise
+comparisons."""
 import os
 import tempfile
 import unittest
@@ -8,11 +9,11 @@ from arithmetic import VARIABLES, arithmetic
 
 
 class Arithmetic(unittest.TestCase):
-    def test_it_is_the_same_where_nothing_changed(self):
+    def test_the_stamp_is_the_same_if_nothing_changed(self):
         self.assertEqual(arithmetic({}), arithmetic({"HOME": "/"}))
         self.assertEqual(arithmetic(), arithmetic())
 
-    def test_each_variable_and_each_processor_has_its_own(self):
+    def test_each_variable_and_each_processor_has_its_own_stamp(self):
         kinds = {arithmetic({})} | {arithmetic({name: "2"}) for name in VARIABLES}
         self.assertEqual(len(kinds), 1 + len(VARIABLES))
         with tempfile.TemporaryDirectory() as folder:

@@ -1,5 +1,5 @@
-// Which batches a sweep under a budget runs, each under which plan: found from two recordings, proven by what was
-// measured, in few trials.
+// Which batches a sweep under a budget runs, and under which plan. They are found from two recordings and confirmed by
+// measurements, in few trials.
 #include "core/sweep/proposals/batch_proposer.h"
 
 #include <doctest/doctest.h>
@@ -27,8 +27,8 @@ namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
 
-// A sweep of a decoder, whose activations grow with the batch beside 4 GiB, on a machine of paper that has so much
-// memory; each op takes `fixed_ms` whatever the batch.
+// A sweep of a decoder on a simulated machine. Activations grow with the batch, 4 GiB of other memory do not. The
+// device has unlimited memory by default. Each op also takes `fixed_ms` at every batch.
 class BatchSweep {
  public:
   BatchSweep(int64_t budget_bytes, double fixed_ms, GlobalBatchSize size = {})
@@ -36,7 +36,7 @@ class BatchSweep {
     settings_.push_back(setting(first_recorded(size)));
   }
 
-  // "none@2", in order.
+  // Returns the names of the trials in order, such as "none@2".
   std::vector<std::string> run() {
     const Candidates candidates({"none", "checkpoint:full"}, {}, false);
     const auto proposer = propose_batches(limits_, size_, false)(candidates, settings_);
@@ -51,13 +51,13 @@ class BatchSweep {
     return names;
   }
 
-  // ms a sample of what fits, by name.
+  // Time per sample (ms) of each trial that fits, by name.
   std::map<std::string, double> sample_ms;
   std::vector<std::string> recorded;
   std::string notes;
-  int64_t device_bytes = std::numeric_limits<int64_t>::max(), more_bytes = 0;  // that plans take beyond paper
-  double slow_from = std::numeric_limits<double>::infinity();                  // batches that take nine times as long
-  double worst_peak_error = 0;                                                 // of paper, relative
+  int64_t device_bytes = std::numeric_limits<int64_t>::max(), more_bytes = 0;  // peak of plans above the prediction
+  double slow_from = std::numeric_limits<double>::infinity();                  // ops take 9 times as long from here on
+  double worst_peak_error = 0;                                                 // of predictions, relative
 
  private:
   static ProgramFacts facts_of(int64_t batch) {
@@ -125,12 +125,12 @@ std::string best(const BatchSweep& sweep) {
 
 }  // namespace
 
-TEST_CASE("the largest batch is the best where each step costs the same besides, as far as plans fit it") {
+TEST_CASE("the largest batch that a plan fits is the best if each step has a fixed cost") {
   BatchSweep sweep(9 * kGiB, 5);
   const auto names = sweep.run();
   CHECK(sweep.recorded == std::vector<std::string>{"none@2", "none@8"});
   CHECK(best(sweep).ends_with("@32"));
-  CHECK(has(names, "checkpoint:full@32"));  // that its gradients are compared with
+  CHECK(has(names, "checkpoint:full@32"));  // baseline of the gradient check
   CHECK(sweep.worst_peak_error == 0);
   CHECK(names.size() <= 8);
   CHECK(sweep.notes.find("batch 64 and larger ones are not run: no plan keeps 9 GiB as predicted") !=
@@ -138,14 +138,14 @@ TEST_CASE("the largest batch is the best where each step costs the same besides,
   CHECK(sweep.notes.find("not run, because of the predicted time per sample: batch 1 ") != std::string::npos);
 }
 
-TEST_CASE("where a larger batch gains nothing, none larger is looked at") {
+TEST_CASE("larger batches are not considered once a batch gains nothing") {
   BatchSweep sweep(64 * kGiB, 0);
   const auto names = sweep.run();
   CHECK(sweep.notes.find("predicted to gain nothing over half of it") != std::string::npos);
   CHECK(std::ranges::none_of(names, [](const std::string& name) { return name.ends_with("@16"); }));
 }
 
-TEST_CASE("what was measured leads on: to smaller batches where larger ones are slower than on paper") {
+TEST_CASE("measurements lead to smaller batches if larger ones are slower than predicted") {
   BatchSweep sweep(9 * kGiB, 5);
   sweep.slow_from = 9;
   const auto names = sweep.run();
@@ -154,7 +154,7 @@ TEST_CASE("what was measured leads on: to smaller batches where larger ones are 
   CHECK(names.size() <= 10);
 }
 
-TEST_CASE("passes make up the samples of a step, and its divisors are the batches") {
+TEST_CASE("gradient accumulation fills the global batch and the batches are its divisors") {
   BatchSweep sweep(9 * kGiB, 5, {24, 1});
   const auto names = sweep.run();
   CHECK(sweep.recorded == std::vector<std::string>{"none@2", "none@8"});
@@ -162,7 +162,7 @@ TEST_CASE("passes make up the samples of a step, and its divisors are the batche
   for (const std::string& name : names) CHECK(24 % std::stoi(name.substr(name.find('@') + 1)) == 0);
 }
 
-TEST_CASE("a plan that breaks the budget is made again, once, with less") {
+TEST_CASE("a plan that exceeds the budget is planned once more with less memory") {
   BatchSweep sweep(9 * kGiB, 5);
   sweep.more_bytes = 700 * kMiB;
   const auto names = sweep.run();
@@ -171,9 +171,9 @@ TEST_CASE("a plan that breaks the budget is made again, once, with less") {
   CHECK(best(sweep) == "plan:9 GiB-2@32");
 }
 
-TEST_CASE("what does not fit the device leaves what is known, and says so") {
+TEST_CASE("only the first batch is planned if a second cannot be recorded and a note says so") {
   BatchSweep sweep(9 * kGiB, 5);
-  sweep.device_bytes = 5 * kGiB;  // none@2 alone
+  sweep.device_bytes = 5 * kGiB;  // only none@2 fits
   const auto names = sweep.run();
   CHECK(has(names, "none@8"));
   CHECK(has(names, "checkpoint:full@8"));

@@ -1,5 +1,5 @@
-// Every number of what memtune reads has a bound, beyond which the file is refused by the field's name: figures are
-// sums, products and quotients of them.
+// Every number that memtune reads has a bound, because figures are sums, products and quotients of them. A file with a
+// number beyond its bound is refused with the field's name.
 #include "core/base/bounds.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ namespace {
 
 using Read = std::function<void(const json&)>;
 
-// What a reader says of a document; "": it takes it.
+// Returns the reader's error for a document, or "" if the reader accepts it.
 std::string refusal(const Read& read, const json& document) {
   try {
     read(document);
@@ -37,14 +37,14 @@ std::string refusal(const Read& read, const json& document) {
   }
 }
 
-// "peak_bytes" of /ranks/0/peak_bytes/allocated/2, whose last key names a list or a column.
+// Returns the field that a place belongs to: the last key that is neither an index nor "rows".
 std::string name_of(const json::json_pointer& place) {
   json::json_pointer at = place;
   while (at.back().find_first_not_of("0123456789") == std::string::npos || at.back() == "rows") at.pop_back();
   return at.back();
 }
 
-// Each number of it, in its turn, is beyond all bounds. `free`: fields that may have any.
+// Checks that each number is refused beyond all bounds. `free` names the fields that may have any value.
 void check_all_numbers(const json& document, const Read& read, const std::set<std::string>& free = {}) {
   REQUIRE(refusal(read, document) == "");
   int numbers = 0;
@@ -106,10 +106,10 @@ TEST_CASE("every number of a trial's results has a bound") {
   training.saves = {{1, 1.5, 2.5, 9, ""}};
   training.times_ms = {1.5};
   training.loss = {1.5};
-  check_all_numbers(training, {"loss"});  // there it is none
+  check_all_numbers(training, {"loss"});  // the loss has no bound there
 }
 
-TEST_CASE("every number of what a trial is told has a bound") {
+TEST_CASE("every number of a training run request has a bound") {
   plan::TrainingRunRequest run;
   run.from = 3;
   run.trial.plan.placements = {{3, "mul", {plan::TensorPlacement::recompute}, plan::TensorPlacement::keep}};
@@ -118,7 +118,7 @@ TEST_CASE("every number of what a trial is told has a bound") {
   check_all_numbers(run, {"seed"});
 }
 
-TEST_CASE("every number of costs, of a machine and of a sweep of commands has a bound") {
+TEST_CASE("every number of costs and machines and command sweeps has a bound") {
   check_all_numbers(some_costs());
   check_all_numbers(plan::find_machine("h100"));
   sweep::CommandSweepRecord commands;
@@ -126,7 +126,7 @@ TEST_CASE("every number of costs, of a machine and of a sweep of commands has a 
   check_all_numbers(commands);
 }
 
-TEST_CASE("every number of a model's facts has a bound, and all that its ops make together") {
+TEST_CASE("every number of a model's facts and the sum over its ops have bounds") {
   plan::ProgramFacts facts;
   facts.owner = {-1, 0};
   facts.blocks = {{"layers.0"}};
@@ -148,7 +148,7 @@ TEST_CASE("every number of a model's facts has a bound, and all that its ops mak
         "facts.ops[1].private_bytes: all ops together have more than 1 PiB");
 }
 
-TEST_CASE("what the values of a step have together has a bound") {
+TEST_CASE("the total bytes of a step's values have a bound") {
   json costs = some_costs();
   costs["values"]["rows"][0][2] = costs["values"]["rows"][1][2] = (int64_t{1} << 45) + 1;
   CHECK(refusal([](const json& document) { document.get<plan::StepCosts>(); }, costs) ==

@@ -1,4 +1,4 @@
-// A sweep of a shell script that plays a training command.
+// A sweep of a shell script that acts as a training command.
 #pragma once
 
 #include <fstream>
@@ -10,7 +10,7 @@
 
 namespace memtune::sweep {
 
-// Of a script whose first argument is tried in turn; it says each start in the file `starts`.
+// Sweeps a script and varies its first argument. The script logs each start in the file `starts`.
 struct CommandBench {
   struct Listener : SweepListener {
     void planned(const std::vector<TrialSpec>&, size_t here, size_t more) override { reused = here, runs = more; }
@@ -21,7 +21,8 @@ struct CommandBench {
   CommandSweepSettings settings;
   Listener listener;
 
-  // `script` has $1, a value, and `train` and `finished`; its steps take as many ms as its second argument, and more.
+  // `script` can use $1 (the value), `train` and `finished`. A step of `train` takes its second argument plus the step
+  // number, in ms.
   explicit CommandBench(const std::string& script, const std::string& axis = "ms=20;10;30") {
     write(script);
     settings.sweep.variants = expand({{"", {"sh", file(), "{ms}"}, "", ""}}, {parse_axis(axis)});
@@ -34,7 +35,7 @@ struct CommandBench {
     std::ofstream(file()) << tests::kTrain << "cd '" << folder.path.string() << "'; echo $1 >>starts\n" << script;
   }
   SweepResult run() { return sweep_commands(settings, listener); }
-  // Since the last call.
+  // Returns the starts since the last call.
   std::string starts() const {
     std::string text = test::slurp(folder.path / "starts");
     std::filesystem::remove(folder.path / "starts");

@@ -1,4 +1,5 @@
-// Sweeps of a training command, which a shell script plays: what is started, what is kept, what is told.
+// Sweeps of a training command, for which a shell script stands in: which variants start, which results are kept, and
+// what is reported.
 #include "core/sweep/commands/command_sweep.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +15,7 @@ using namespace memtune::sweep;
 using namespace std::chrono_literals;
 using memtune::result::Outcome;
 
-TEST_CASE("variants of a command take turns, the first before the others, and the fastest is recommended") {
+TEST_CASE("variants of a command take turns from the first on and the fastest is recommended") {
   CommandBench bench(kTrains);
   bench.settings.rounds = 2;
   bench.settings.model = "train.sh";
@@ -34,7 +35,7 @@ TEST_CASE("variants of a command take turns, the first before the others, and th
   CHECK(result.report.settings == "5 measured steps after 2 warm-up steps in each of 2 rounds");
 }
 
-TEST_CASE("the same sweep of a command again starts nothing, and its report is as it was") {
+TEST_CASE("a repeated sweep of a command starts nothing and gives the same report") {
   CommandBench bench(kTrains);
   const SweepResult first = bench.run();
   bench.starts();
@@ -46,7 +47,7 @@ TEST_CASE("the same sweep of a command again starts nothing, and its report is a
   CHECK(report::to_json_text(make_report(directory, directory.read_record())) == report::to_json_text(first.report));
 }
 
-TEST_CASE("a file that the command names is part of what is tried") {
+TEST_CASE("a change of a file that the command names starts new trials") {
   CommandBench bench(kTrains);
   bench.run();
   bench.starts();
@@ -55,7 +56,7 @@ TEST_CASE("a file that the command names is part of what is tried") {
   CHECK(bench.starts() == "20\n10\n30\n");
 }
 
-TEST_CASE("a file that the command itself writes changes nothing") {
+TEST_CASE("a change of a file that the command itself writes starts no trial") {
   CommandBench bench(std::string("echo more >>$2; ") + kTrains, "ms=20");
   bench.settings.sweep.variants[0].command.push_back((bench.folder.path / "log").string());
   bench.run();
@@ -64,7 +65,7 @@ TEST_CASE("a file that the command itself writes changes nothing") {
   CHECK(bench.starts() == "");
 }
 
-TEST_CASE("other steps, another memory cap or another environment of PyTorch's are other trials") {
+TEST_CASE("other steps or another memory cap or PyTorch environment give other trials") {
   CommandBench bench(kTrains, "ms=20");
   bench.run();
   bench.starts();
@@ -81,7 +82,7 @@ TEST_CASE("other steps, another memory cap or another environment of PyTorch's a
   CHECK(runs_again());
 }
 
-TEST_CASE("a variant that fails is a row with its reason, and the first that worked is compared with") {
+TEST_CASE("a failed variant is a row with its reason and the first that worked is the baseline") {
   CommandBench bench(std::string("[ $1 != 20 ] || { echo no such model; exit 3; }; ") + kTrains);
   const SweepResult result = bench.run();
   CHECK(row(result, "ms=20").measurement.outcome == Outcome::error);
@@ -91,7 +92,7 @@ TEST_CASE("a variant that fails is a row with its reason, and the first that wor
   CHECK(result.report.recommendation.reason.find("; ms=20 ends in error") != std::string::npos);
 }
 
-TEST_CASE("a variant whose losses are others is flagged in the table, on the page and in JSON, and not recommended") {
+TEST_CASE("a variant with other losses is flagged in table and page and JSON and not recommended") {
   CommandBench bench(
       "attach=$MEMTUNE_ATTACH; MEMTUNE_ATTACH=.; train $$ $1 1 7; MEMTUNE_ATTACH=$attach; first=1.5; "
       "[ $1 != 10 ] || first=9; sed \"s/.1\\.5./[$first]/\" $$.jsonl >$attach/$$.jsonl; finished $$");
@@ -110,7 +111,7 @@ TEST_CASE("a variant whose losses are others is flagged in the table, on the pag
   CHECK(report::to_json_text(result.report).find("\"changed\": true") != std::string::npos);
 }
 
-TEST_CASE("combinations run once their parts are measured, in the order of what those showed, each first round first") {
+TEST_CASE("combinations run after their parts in the first round and in the expected order") {
   CommandBench bench("[ $1 != 90 ] || { echo no such package; exit 3; }; " + std::string(kTrains));
   std::vector<CommandVariant>& variants = bench.settings.sweep.variants;
   const auto add = [&](const std::string& name, int ms, std::vector<std::string> parts) {
@@ -140,7 +141,7 @@ TEST_CASE("combinations run once their parts are measured, in the order of what 
   CHECK(listed.back().notes == std::vector<std::string>{"behind the single changes, by what they show"});
 }
 
-TEST_CASE("what the time limit leaves no room for is a row that says so, and the same sweep again runs it") {
+TEST_CASE("a variant beyond the time limit is a skipped row and a later sweep runs it") {
   CommandBench bench("sleep 1.4; " + std::string(kTrains), "ms=20;10;30;40");
   bench.settings.rounds = 2;
   bench.settings.time_limit = 4000ms;
@@ -158,10 +159,10 @@ TEST_CASE("what the time limit leaves no room for is a row that says so, and the
   bench.settings.time_limit = 0ms;
   bench.settings.rounds = 1;
   CHECK(bench.run().report.recommendation.strategy == "ms=10");
-  CHECK(bench.starts() == "20\n30\n40\n");  // the base anew, beside those that were left
+  CHECK(bench.starts() == "20\n30\n40\n");  // the baseline again, with the variants that were left
 }
 
-TEST_CASE("a variant that the time limit ends has not failed") {
+TEST_CASE("a variant that the time limit ends is skipped and not failed") {
   CommandBench bench("[ $1 = 20 ] || sleep 60; " + std::string(kTrains));
   bench.settings.time_limit = 500ms;
   const SweepResult result = bench.run();
@@ -170,7 +171,7 @@ TEST_CASE("a variant that the time limit ends has not failed") {
   CHECK(row(result, "ms=30").measurement.outcome == Outcome::skipped);
 }
 
-TEST_CASE("a variant has its file, and is told where that lies") {
+TEST_CASE("a variant gets the path of its own config file") {
   CommandBench bench(
       "cat $1 >seen; echo $MEMTUNE_ATTACH_STEPS $MEMTUNE_ATTACH_CAP >>told; train $$ 20 1 7; finished $$");
   bench.settings.sweep.variants = expand({{"own", {"sh", bench.file(), "{config}"}, "mine.yaml", "a: 1\n"}}, {});
@@ -187,7 +188,7 @@ TEST_CASE("a variant has its file, and is told where that lies") {
   CHECK(result.report.budget_bytes == 4096);
 }
 
-TEST_CASE("a later round of what an earlier sweep measured starts with the files of this sweep") {
+TEST_CASE("a later round of an earlier sweep's trial starts with the files of this sweep") {
   CommandBench bench(
       "cat $1 \"$MEMTUNE_ATTACH_PLAN\" >>seen; train $$ 20 1 7; "
       "echo '{\"record\": \"plan\", \"applied\": true}' >>$MEMTUNE_ATTACH/$$.jsonl; finished $$");
@@ -203,14 +204,14 @@ TEST_CASE("a later round of what an earlier sweep measured starts with the files
   CHECK(test::slurp(bench.folder.path / "seen") == "a: 1\nPLAN\na: 1\nPLAN\n");
 }
 
-TEST_CASE("a program that is not there is refused before there is a folder") {
+TEST_CASE("a missing program is refused before a folder is created") {
   CommandBench bench(kTrains);
   bench.settings.sweep.variants = {{"own", {"no-such-program-anywhere"}, "", ""}};
   CHECK_THROWS_WITH_AS(bench.run(), "cannot run 'no-such-program-anywhere': no such program", UsageError);
   CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
 }
 
-TEST_CASE("a note of every trial is told once, of some with their names") {
+TEST_CASE("a note of all trials is reported once and a note of some with their names") {
   CommandBench bench("train $$ $1 1 7; finished $$; [ $1 != 10 ] || exit 3");
   const SweepResult result = bench.run();
   const auto has = [&](const std::string& text) { return std::ranges::count(result.report.notes, text) == 1; };

@@ -1,4 +1,4 @@
-// In which order variants of a command are tried, and which are not.
+// The order in which variants of a command are tried, and which are skipped.
 #include "core/sweep/commands/command_variant_order.h"
 
 #include <doctest/doctest.h>
@@ -47,7 +47,7 @@ const std::vector<CommandVariant> kVariants = {variant("own"),
                                                variant("full+compile", {"full", "compile"}),
                                                variant("liger+compile", {"liger", "compile"})};
 
-// full: slower, smaller; liger: as fast, smaller; compile: faster, as large.
+// Compared with own: full is slower and smaller, liger as fast and smaller, compile faster and as large.
 std::vector<TrialState> measured() {
   return {tried("own", 100, 1000), tried("full", 130, 500), tried("every-2", 115, 750), tried("liger", 100, 800),
           tried("compile", 80, 1000)};
@@ -55,7 +55,7 @@ std::vector<TrialState> measured() {
 
 }  // namespace
 
-TEST_CASE("combinations wait for their parts, and the one that is expected to be the fastest is first") {
+TEST_CASE("combinations wait for their parts and the one expected to be fastest is first") {
   const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
   CHECK(names(order.first()) == Names{"own", "full", "every-2", "liger", "compile"});
   const OrderedCombinations placed = order.combined(measured());
@@ -64,26 +64,26 @@ TEST_CASE("combinations wait for their parts, and the one that is expected to be
   CHECK(placed.skipped.empty());
 }
 
-TEST_CASE("where memory is the goal the smallest is first") {
+TEST_CASE("the smallest combination is first if the goal is memory") {
   const CommandVariantOrder order(kVariants, {}, 0, Goal::memory);
   CHECK(names(order.combined(measured()).run) == Names{"full+liger", "full+compile", "every-2+liger", "liger+compile"});
 }
 
-TEST_CASE("what is expected not to fit comes behind what fits, the nearest to it first") {
+TEST_CASE("combinations expected to exceed the budget come last with the nearest first") {
   const CommandVariantOrder order(kVariants, {}, 450, Goal::throughput);
   CHECK(names(order.combined(measured()).run) == Names{"full+liger", "full+compile", "every-2+liger", "liger+compile"});
 }
 
-TEST_CASE("what is expected to be slower and larger than something measured comes last") {
+TEST_CASE("combinations expected to be slower and larger than a measured variant come last") {
   std::vector<TrialState> trials = measured();
-  trials[4] = tried("compile", 120, 1200);  // beaten itself
+  trials[4] = tried("compile", 120, 1200);  // itself slower and larger than own
   const CommandVariantOrder order(kVariants, {}, 0, Goal::throughput);
   const std::vector<OrderedVariant> run = order.combined(trials).run;
   CHECK(names(run) == Names{"every-2+liger", "full+liger", "liger+compile", "full+compile"});
-  CHECK(run[2].why == "120 ms, 960 B expected: beaten in time and memory");  // by liger
+  CHECK(run[2].why == "120 ms, 960 B expected: beaten in time and memory");  // liger is faster and smaller
 }
 
-TEST_CASE("a combination with a part that ended in error alone is not run, and one that ran out of memory may fit") {
+TEST_CASE("a combination is skipped if a part failed but not if a part ran out of memory") {
   std::vector<TrialState> trials = measured();
   trials[3] = tried("liger", 0, 0, Outcome::error);
   trials[4] = tried("compile", 0, 0, Outcome::device_oom);
@@ -94,7 +94,7 @@ TEST_CASE("a combination with a part that ended in error alone is not run, and o
   CHECK(placed.skipped[0].reason == "liger alone ended in error: no such package");
 }
 
-TEST_CASE("a part that ended in error after its first round leaves out no combination: it has run by then") {
+TEST_CASE("a part that failed after its first round skips no combination") {
   std::vector<TrialState> trials = measured();
   trials[3].measurement.rounds.resize(1);
   trials[3].measurement.outcome = Outcome::error;
@@ -103,7 +103,7 @@ TEST_CASE("a part that ended in error after its first round leaves out no combin
   CHECK(placed.skipped.empty());
 }
 
-TEST_CASE("a native sweep of the model puts single changes in order, what is beaten there last") {
+TEST_CASE("a native sweep of the model orders single changes and those beaten there come last") {
   const std::vector<CommandVariant> variants = {variant("own", {}, "checkpoint:full"),
                                                 variant("slow", {}, "offload:stream"),
                                                 variant("broken", {}, "offload:sync"),
@@ -124,7 +124,7 @@ TEST_CASE("a native sweep of the model puts single changes in order, what is bea
   CHECK(names(within.first()) == Names{"own", "every-2", "liger", "unheard", "broken", "off", "slow"});
 }
 
-TEST_CASE("a part that cannot run alone leaves its combination to the native sweep") {
+TEST_CASE("a combination with a part that cannot run alone is ordered by the native sweep") {
   const std::vector<CommandVariant> variants = {variant("own", {}, "none"), variant("full", {}, "checkpoint:full"),
                                                 variant("full+liger", {"full"}),
                                                 variant("full+host", {"full", "host"}, "checkpoint:full,inputs=host")};

@@ -21,7 +21,7 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("every combination is a variant, the first values first") {
+TEST_CASE("every combination of values is a variant in the order of the values") {
   const auto all = variants({"train", "--gc={gc}", "{batch}x{batch}"}, {"gc=True;False", "batch=4; 8"});
   REQUIRE(all.size() == 4);
   CHECK(all[0].name == "gc=True, batch=4");
@@ -31,7 +31,7 @@ TEST_CASE("every combination is a variant, the first values first") {
   CHECK(all[3].command == Words{"train", "--gc=False", "8x8"});
 }
 
-TEST_CASE("parts of a combination are those with the same values") {
+TEST_CASE("the parts of a combination have the same values as the combination") {
   const auto all =
       expand({{"full", {"train", "{lr}"}, "", "", "own"}, {"full+x", {"train", "{lr}"}, "", "", "own", {"full", "x"}}},
              {parse_axis("lr=1;2")});
@@ -46,18 +46,18 @@ TEST_CASE("without an axis the command is one variant") {
   CHECK(all[0].command == Words{"train", "--flag"});
 }
 
-TEST_CASE("a word that is a placeholder for nothing goes, so that a flag can be tried") {
+TEST_CASE("an argument that expands to nothing is removed so that a flag can be tried") {
   const auto all = variants({"train", "{gc}", ""}, {"gc=;--gradient-checkpointing"});
   CHECK(all[0].command == Words{"train", ""});
   CHECK(all[1].command == Words{"train", "--gradient-checkpointing", ""});
 }
 
-TEST_CASE("what a shell or JSON has in braces is no placeholder, nor what a value has") {
+TEST_CASE("braces of a shell or of JSON or in a value are not placeholders") {
   const auto all = variants({"sh", "-c", "echo ${HOME} {\"a\": 1} {x}"}, {"x={y}"});
   CHECK(all[0].command.back() == "echo ${HOME} {\"a\": 1} {y}");
 }
 
-TEST_CASE("placeholders and axes have to meet") {
+TEST_CASE("every placeholder needs an axis and every axis needs a placeholder") {
   CHECK_THROWS_WITH_AS(variants({"train", "{a}"}, {}), "the command has {a}, and no --try 'a=...' says what that is",
                        UsageError);
   CHECK_THROWS_WITH_AS(variants({"train"}, {"a=1"}), "--try a: the command has no {a}", UsageError);
@@ -66,14 +66,14 @@ TEST_CASE("placeholders and axes have to meet") {
   for (const char* bad : {"a", "=1", "1a=2", "a b=3"}) CHECK_THROWS_AS(parse_axis(bad), UsageError);
 }
 
-TEST_CASE("more variants than anybody waits for are refused before they are made") {
+TEST_CASE("more than 1000 combinations are refused before they are expanded") {
   std::string many = "=0";
   for (int i = 1; i < 200; ++i) many += ";" + std::to_string(i);
   CHECK_THROWS_WITH_AS(variants({"{a}{b}{c}{d}"}, {"a" + many, "b" + many, "c" + many, "d" + many}),
                        "--try: these are more than 1000 combinations", UsageError);
 }
 
-TEST_CASE("a variant with a file is told where that lies, and axes go through each") {
+TEST_CASE("a variant with a config file gets its path and axes apply to each variant") {
   const std::vector<CommandVariant> own = {{"own", {"train", "{config}", "{x}"}, "mine.yaml", "a: 1"},
                                            {"offload", {"train", "{config}", "{x}"}, "mine.yaml", "a: 2"}};
   const auto all = expand(own, {parse_axis("x=1;2")});
@@ -87,7 +87,7 @@ TEST_CASE("a variant with a file is told where that lies, and axes go through ea
   CHECK_THROWS_AS(variants({"train", "{config}"}, {}), UsageError);
 }
 
-TEST_CASE("a value that says {config} is not the path of the variant's file, in a finished run neither") {
+TEST_CASE("a value {config} is not replaced by the config path even after a run is read back") {
   const auto all = expand({{"own", {"train", "{x}", "--config={config}"}, "a.yaml", ""}}, {parse_axis("x={config}")});
   CHECK(with_config(all[0], "t") == Words{"train", "{config}", "--config=t/config/a.yaml"});
   CommandSweepRecord sweep;
@@ -96,7 +96,7 @@ TEST_CASE("a value that says {config} is not the path of the variant's file, in 
   CHECK(with_config(read.variants[0], "t") == with_config(all[0], "t"));
 }
 
-TEST_CASE("variants that could not be told from each other are refused, and values of several lines") {
+TEST_CASE("variants with equal names and values of several lines are refused") {
   CHECK_THROWS_WITH_AS(variants({"{a}", "{b}"}, {"a=1;1, b=2", "b=2, b=3;3"}),
                        "two variants have the name 'a=1, b=2, b=3': their values have commas and names in them",
                        UsageError);
@@ -104,7 +104,7 @@ TEST_CASE("variants that could not be told from each other are refused, and valu
                        UsageError);
 }
 
-TEST_CASE("what sweep.json has of them is read back") {
+TEST_CASE("command variants are read back from sweep.json") {
   CommandSweepRecord sweep;
   sweep.command = {"train", "{x}"};
   sweep.trainer = "trl";

@@ -1,4 +1,4 @@
-// A sweep goes on from its journal alone, so a journal that was cut or damaged anywhere must never lie.
+// A sweep continues from its journal alone, so a truncated or damaged journal must never give wrong results.
 #include "core/sweep/directory/journal.h"
 
 #include <doctest/doctest.h>
@@ -38,7 +38,7 @@ TEST_CASE("a journal that does not exist yet is empty") {
   CHECK(journal.notes().empty());
 }
 
-TEST_CASE("what was written is read again: one trial ended, one was begun") {
+TEST_CASE("a journal with an ended and a started trial is read back") {
   const ScratchFolder folder;
   two_trials(folder.path / "journal.jsonl");
   const Journal journal(folder.path / "journal.jsonl");
@@ -50,14 +50,14 @@ TEST_CASE("what was written is read again: one trial ended, one was begun") {
   CHECK(journal.notes().empty());
 }
 
-TEST_CASE("a trial that is begun again has not ended") {
+TEST_CASE("a trial that is started again has not ended") {
   const ScratchFolder folder;
   two_trials(folder.path / "journal.jsonl");
   Journal(folder.path / "journal.jsonl").start("aa", "trials/1-none", "none");
   CHECK(Journal(folder.path / "journal.jsonl").find("aa")->outcome == "");
 }
 
-TEST_CASE("cut at every byte, the journal keeps its whole lines and takes new ones") {
+TEST_CASE("a journal that is cut at any byte keeps its whole lines and takes new ones") {
   const ScratchFolder folder;
   const auto path = folder.path / "journal.jsonl";
   const std::string whole = two_trials(folder.path / "whole");
@@ -67,7 +67,7 @@ TEST_CASE("cut at every byte, the journal keeps its whole lines and takes new on
     const bool clean = cut == 0 || whole[cut - 1] == '\n';
     {
       Journal journal(path);
-      CHECK(journal.size() == (lines < 2 ? 0 : lines < 4 ? 1 : 2));  // the first line says what the file is
+      CHECK(journal.size() == (lines < 2 ? 0 : lines < 4 ? 1 : 2));  // the first line is the header
       CHECK(journal.notes().size() == (clean ? 0 : 1));
       journal.end("aa", "nan");
     }
@@ -76,7 +76,7 @@ TEST_CASE("cut at every byte, the journal keeps its whole lines and takes new on
   }
 }
 
-TEST_CASE("a flipped byte costs its line alone and is told") {
+TEST_CASE("a changed byte invalidates only its line and gives a note") {
   const ScratchFolder folder;
   const auto path = folder.path / "journal.jsonl";
   const std::string whole = two_trials(folder.path / "whole");
@@ -103,7 +103,7 @@ TEST_CASE("the note of a damaged line names file and line") {
   CHECK(journal.notes()[0] == path.string() + ": line 2 is damaged; skipped");
 }
 
-TEST_CASE("the first line says what the file is, and damaged it costs nothing but a note") {
+TEST_CASE("the first line names format and version and damage to it only gives a note") {
   const ScratchFolder folder;
   const auto path = folder.path / "journal.jsonl";
   const std::string whole = two_trials(folder.path / "whole");
@@ -121,7 +121,7 @@ TEST_CASE("the first line says what the file is, and damaged it costs nothing bu
   }
 }
 
-TEST_CASE("a journal of a later version is refused by its number, and left as it is") {
+TEST_CASE("a journal of a later version is refused with its number and stays unchanged") {
   const ScratchFolder folder;
   const auto path = folder.path / "journal.jsonl";
   const std::string first = R"({"file":"memtune journal","version":2})";
@@ -135,7 +135,7 @@ TEST_CASE("a journal of a later version is refused by its number, and left as it
   CHECK(slurp(path) == text);
 }
 
-TEST_CASE("a line counts as a whole or not at all, though its checksum is right") {
+TEST_CASE("an invalid record is skipped even if its checksum is right") {
   const ScratchFolder folder;
   const auto line = [](const std::string& record) {
     return memtune::hash_hex(record).substr(0, 16) + " " + record + "\n";

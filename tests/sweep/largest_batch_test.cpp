@@ -1,5 +1,5 @@
-// Why: a strategy that takes less memory pays where it lets a larger batch in. Each strategy's largest has to be found,
-// in few trials, with steps that stay what they are.
+// A strategy that uses less memory pays off if it allows a larger batch. The search finds each strategy's largest batch
+// in few trials. All steps keep the same global batch.
 #include "core/sweep/proposals/largest_batch.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ namespace {
 using result::Outcome;
 using Batches = std::vector<int64_t>;
 
-// A device of 64 GiB, on which `none` takes 32 a sample, checkpoint:full 8 (and 1.25 times as long).
+// A device of 64 GiB. A sample takes 32 GiB under `none`. Under checkpoint:full it takes 8 GiB and 1.25 times as long.
 struct Search : test::SweepBench {
   explicit Search(int64_t global_batch = 12) : SweepBench({"none", "checkpoint:full"}) {
     settings.global_batch = global_batch;
@@ -36,24 +36,24 @@ Batches batches(const SweepResult& result, const std::string& strategy, Outcome 
   return found;
 }
 
-TEST_CASE("the batches of a step are what divides its samples") {
+TEST_CASE("the candidate batches are the divisors of the global batch") {
   CHECK(divisors(12) == Batches{1, 2, 3, 4, 6, 12});
   CHECK(divisors(16) == Batches{1, 2, 4, 8, 16});
   CHECK(divisors(1) == Batches{1});
   CHECK(divisors(7) == Batches{1, 7});
 }
 
-TEST_CASE("of each strategy the largest batch that fits is found, and the next one does not") {
+TEST_CASE("the search finds each strategy's largest batch that fits and the next larger one fails") {
   Search search;
   const SweepResult result = search.find();
   CHECK(batches(result, "none", Outcome::ok).back() == 2);
   CHECK(batches(result, "none", Outcome::device_oom).front() == 3);
   CHECK(batches(result, "checkpoint:full", Outcome::ok).back() == 6);
   CHECK(batches(result, "checkpoint:full", Outcome::device_oom).front() == 12);
-  CHECK(result.report.rows.size() <= 6);  // of twelve
+  CHECK(result.report.rows.size() <= 6);  // of twelve combinations
 }
 
-TEST_CASE("under a budget it is the largest that keeps it") {
+TEST_CASE("with a budget the search finds the largest batch that fits the budget") {
   Search search;
   const SweepResult result = search.find(int64_t{40} << 30);
   int64_t largest = 0;
@@ -63,7 +63,7 @@ TEST_CASE("under a budget it is the largest that keeps it") {
   CHECK(largest == 4);
 }
 
-TEST_CASE("steps have as many passes as make their samples up, and the same work is compared") {
+TEST_CASE("gradient accumulation fills the global batch so that all trials do equal work") {
   Search search(4);
   const SweepResult result = search.find();
   for (const result::TrialRow& row : result.report.rows) {
@@ -75,7 +75,7 @@ TEST_CASE("steps have as many passes as make their samples up, and the same work
   CHECK(result.report.recommendation.batch == 2);
 }
 
-TEST_CASE("what crashes is tried with less, and all of it can be resumed") {
+TEST_CASE("a batch that crashes is followed by smaller ones and the search can be resumed") {
   Search search;
   const SweepResult result = search.find(0, "checkpoint:full=crash");
   CHECK(batches(result, "none", Outcome::ok).back() == 2);
@@ -85,7 +85,7 @@ TEST_CASE("what crashes is tried with less, and all of it can be resumed") {
   CHECK(search.starts() == "");
 }
 
-TEST_CASE("where everything fits the batch is the whole step") {
+TEST_CASE("the batch is the whole global batch if everything fits") {
   Search search(2);
   CHECK(batches(search.find(), "none", Outcome::ok).back() == 2);
 }

@@ -1,5 +1,5 @@
-// What a sweep under a budget tries: nothing when the baseline fits, else its own plan and what comes near it, mended
-// by what was measured.
+// Trials of a sweep under a budget. If the baseline fits, nothing else is tried. Otherwise the sweep tries its own plan
+// and the nearest strategies, and corrects the plan by the measurements.
 #include "core/sweep/proposals/plan_proposer.h"
 
 #include <doctest/doctest.h>
@@ -27,7 +27,7 @@ using result::Outcome;
 
 namespace {
 
-// A sweep of a decoder whose trials are run on paper, by a machine that may be slower than its paper says.
+// A sweep of a decoder with simulated trials. The machine may be slower than the cost model.
 class PaperSweep {
  public:
   PaperSweep(double gb_per_s, int64_t budget_bytes,
@@ -43,7 +43,7 @@ class PaperSweep {
   const plan::ProgramFacts& program() const { return settings_[0].facts.program; }
   int64_t peak_bytes() const { return planner::StepPredictor(program(), costs_).predict({}).peak_bytes; }
 
-  // Names of the trials, in order.
+  // Returns the names of the trials in order.
   std::vector<std::string> run() {
     const Candidates candidates(strategies_, {}, false);
     const auto proposer = propose_plans({budget_bytes_}, false)(candidates, settings_);
@@ -65,7 +65,7 @@ class PaperSweep {
     return names;
   }
 
-  // With a second setting, as large as the first.
+  // Adds a second setting that is as large as the first.
   void add_batch() {
     settings_.push_back(settings_[0]);
     settings_[0].batch = 2;
@@ -77,10 +77,10 @@ class PaperSweep {
   std::vector<FinishedProposal> tried;
   std::vector<result::TrialPrediction> predicted;
   std::string notes;
-  plan::StepCosts real_;   // of the machine
-  int64_t more_bytes = 0;  // that every plan takes
+  plan::StepCosts real_;   // of the simulated machine
+  int64_t more_bytes = 0;  // peak above the prediction, except of `none`
   int64_t more_in_baseline = 0;
-  std::vector<std::string> recorded;  // that are to tell what their steps cost
+  std::vector<std::string> recorded;  // trials that record costs
   std::optional<Outcome> fails_first_plan;
 
   void fails(const std::string& name, Outcome outcome) { outcomes_[name] = outcome; }
@@ -115,7 +115,7 @@ class PaperSweep {
   const std::vector<std::string> strategies_;
   std::vector<SweepPoint> settings_ = std::vector<SweepPoint>(1);
   plan::StepCosts costs_;
-  std::map<std::string, Outcome> outcomes_;  // of trials that do not work
+  std::map<std::string, Outcome> outcomes_;  // of failed trials
   ScratchFolder folder_;
 };
 
@@ -123,13 +123,13 @@ bool has(const std::vector<std::string>& names, const std::string& name) { retur
 
 }  // namespace
 
-TEST_CASE("where the baseline keeps the budget nothing else is tried") {
+TEST_CASE("nothing else is tried if the baseline fits the budget") {
   PaperSweep sweep(50, 100 * 1024 * kMiB);
   CHECK(sweep.run() == std::vector<std::string>{"none"});
   CHECK(sweep.notes.find("none keeps the budget of 100 GiB") == 0);
 }
 
-TEST_CASE("a budget below the baseline's peak gets a plan that keeps it, no slower than any strategy that does") {
+TEST_CASE("a plan fits a budget below the baseline's peak and is no slower than fitting strategies") {
   PaperSweep sweep(50, 7 * 1024 * kMiB);
   REQUIRE(sweep.peak_bytes() > 7 * 1024 * kMiB);
   const auto names = sweep.run();
@@ -144,10 +144,10 @@ TEST_CASE("a budget below the baseline's peak gets a plan that keeps it, no slow
   CHECK(sweep.predicted[0].peak_bytes == plan.peak_bytes.allocated);
   CHECK(sweep.notes.find("not run, because") != std::string::npos);
   CHECK(has(names, "checkpoint:full"));     // for export
-  CHECK_FALSE(has(names, "plan:7 GiB-2"));  // the paper was right
+  CHECK_FALSE(has(names, "plan:7 GiB-2"));  // the prediction was right
 }
 
-TEST_CASE("a plan that broke its budget is planned again with less, and then keeps it") {
+TEST_CASE("a plan that exceeded its budget is planned again with less memory and then fits") {
   PaperSweep sweep(50, 7 * 1024 * kMiB);
   sweep.more_bytes = 200 * kMiB;
   const auto names = sweep.run();
@@ -157,7 +157,7 @@ TEST_CASE("a plan that broke its budget is planned again with less, and then kee
   CHECK(sweep.tried.back().measurement.peak_bytes.allocated <= 7 * 1024 * kMiB);
 }
 
-TEST_CASE("a link that carries less than it did alone is planned with again") {
+TEST_CASE("a plan is made again with a lower PCIe bandwidth than was recorded") {
   PaperSweep sweep(50, 6 * 1024 * kMiB);
   sweep.real_.out_gb_per_s = sweep.real_.in_gb_per_s = 18;
   const auto names = sweep.run();
@@ -165,7 +165,7 @@ TEST_CASE("a link that carries less than it did alone is planned with again") {
   CHECK(sweep.tried.back().measurement.step_ms.median < sweep.tried[1].measurement.step_ms.median);
 }
 
-TEST_CASE("where the baseline does not fit, checkpoint:full is recorded and planned from") {
+TEST_CASE("the plan is made from recorded costs of checkpoint:full if the baseline does not fit") {
   PaperSweep sweep(50, 7 * 1024 * kMiB);
   sweep.fails("none", Outcome::device_oom);
   const auto names = sweep.run();
@@ -181,8 +181,7 @@ TEST_CASE("where the baseline does not fit, checkpoint:full is recorded and plan
                          format_bytes(sweep.peak_bytes())) == 0);
 }
 
-TEST_CASE(
-    "no budget lets a plan take what the baseline did not fit with, and where it does not fit the next takes less") {
+TEST_CASE("plans take less memory than a baseline or a plan that ran out of memory") {
   PaperSweep sweep(50, 100 * 1024 * kMiB);
   sweep.fails("none", Outcome::device_oom);
   sweep.fails_first_plan = Outcome::device_oom;
@@ -194,7 +193,7 @@ TEST_CASE(
   CHECK(sweep.tried.back().measurement.peak_bytes.allocated < sweep.predicted[0].peak_bytes);
 }
 
-TEST_CASE("where neither tells what a step costs, all strategies are tried") {
+TEST_CASE("all strategies are tried if neither none nor checkpoint:full gives costs") {
   const std::vector<std::string> all = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"};
   PaperSweep both(50, 7 * 1024 * kMiB);
   both.fails("none", Outcome::device_oom);
@@ -205,7 +204,7 @@ TEST_CASE("where neither tells what a step costs, all strategies are tried") {
   without.fails("none", Outcome::device_oom);
   without.forget_costs();
   CHECK(without.run() == all);
-  PaperSweep wrong(50, 7 * 1024 * kMiB);  // memory is not what it lacks
+  PaperSweep wrong(50, 7 * 1024 * kMiB);  // it did not run out of memory
   wrong.fails("none", Outcome::nan);
   CHECK(wrong.run() == all);
   CHECK(wrong.recorded == std::vector<std::string>{"none"});
@@ -215,7 +214,7 @@ TEST_CASE("where neither tells what a step costs, all strategies are tried") {
   CHECK(other.run() == std::vector<std::string>{"none", "checkpoint:cheap"});
 }
 
-TEST_CASE("without costs of a baseline that worked, all strategies are tried") {
+TEST_CASE("all strategies are tried if a baseline that worked has no usable costs") {
   const std::vector<std::string> all = {"none", "checkpoint:full", "checkpoint:cheap", "offload:stream"};
   PaperSweep forgotten(50, 7 * 1024 * kMiB);
   forgotten.forget_costs();
@@ -225,32 +224,32 @@ TEST_CASE("without costs of a baseline that worked, all strategies are tried") {
   CHECK(foreign.run() == all);
 }
 
-TEST_CASE("a recorded step that is not the measured one is not planned from") {
+TEST_CASE("no plan is made from recorded costs that differ from the measured step") {
   PaperSweep sweep(50, 7 * 1024 * kMiB);
   sweep.more_in_baseline = 500 * kMiB;
   CHECK(sweep.run().size() == 4);
   CHECK(sweep.notes.find("the step whose costs were recorded is not the one that was measured") == 0);
 }
 
-TEST_CASE("what the model has no blocks for is left out and told, before anything runs") {
+TEST_CASE("a strategy that needs more blocks than the model has is left out with a note") {
   PaperSweep sweep(50, 7 * 1024 * kMiB, {"none", "checkpoint:full", "checkpoint:every=9"});
   const auto names = sweep.run();
   CHECK_FALSE(has(names, "checkpoint:every=9"));
   CHECK(sweep.notes.find("left out: checkpoint:every=9: n must be at most the number of blocks, 4") == 0);
 }
 
-TEST_CASE("a budget that no plan keeps gets the plan that takes least, and is told") {
+TEST_CASE("a budget that no plan fits gives the smallest plan and a note") {
   PaperSweep sweep(50, 100 * kMiB);
   const auto names = sweep.run();
   CHECK(names == std::vector<std::string>{"none", "plan:least"});
   CHECK(sweep.notes.find("no plan keeps 100 MiB as predicted; the least takes ") != std::string::npos);
 }
 
-TEST_CASE("what plans of other budgets would take is known once there is paper, and never slower with more") {
+TEST_CASE("plans of other budgets are predicted from the costs and more memory is never slower") {
   PaperSweep sweep(50, 7 * 1024 * kMiB);
   sweep.run();
   REQUIRE(sweep.frontier.size() > 4);
-  CHECK(sweep.begun == std::vector<size_t>{1, 2, 3, 4, 5, 6, 7, 8});  // once, however often it is asked for
+  CHECK(sweep.begun == std::vector<size_t>{1, 2, 3, 4, 5, 6, 7, 8});  // only once for several calls
   for (size_t i = 1; i < sweep.frontier.size(); ++i) {
     CHECK(sweep.frontier[i].peak_bytes >= sweep.frontier[i - 1].peak_bytes);
     CHECK(sweep.frontier[i].step_ms <= sweep.frontier[i - 1].step_ms);
@@ -265,7 +264,7 @@ TEST_CASE("what plans of other budgets would take is known once there is paper, 
   CHECK(fits.begun.empty());
 }
 
-TEST_CASE("a slower link changes what plans of other budgets would take") {
+TEST_CASE("lower PCIe bandwidth changes the predictions for other budgets") {
   PaperSweep slow(50, 6 * 1024 * kMiB), fast(50, 6 * 1024 * kMiB);
   slow.real_.out_gb_per_s = slow.real_.in_gb_per_s = 18;
   slow.run();
@@ -273,7 +272,7 @@ TEST_CASE("a slower link changes what plans of other budgets would take") {
   CHECK(slow.frontier.front().step_ms > fast.frontier.front().step_ms);
 }
 
-TEST_CASE("of several settings each note says whose it is") {
+TEST_CASE("notes name their batch if there are several settings") {
   PaperSweep one(50, 100 * 1024 * kMiB), two(50, 100 * 1024 * kMiB);
   two.add_batch();
   one.run();

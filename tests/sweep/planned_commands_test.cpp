@@ -1,4 +1,4 @@
-// Sweeps of a command of which somebody chooses the variants, some of them under a plan in Python.
+// Sweeps of a command with variants that a callback chooses, some of them under a plan in Python.
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -12,7 +12,7 @@ using memtune::result::Outcome;
 
 namespace {
 
-// Of `choices`, a list a call; a variant more that is run under a plan.
+// Chooses one list of `choices` per call. It adds a variant that runs under a plan.
 struct Chosen {
   CommandBench bench;
   std::vector<std::vector<std::string>> choices;
@@ -38,7 +38,7 @@ struct Chosen {
   }
 };
 
-// Says under which plan it is run, and that it is.
+// Logs the plan that it runs under and reports that the plan is applied.
 constexpr char kPlanned[] =
     "[ -z \"$MEMTUNE_ATTACH_PLAN\" ] || cat \"$MEMTUNE_ATTACH_PLAN\" >>starts; train $$ $1 1 7; "
     "[ -z \"$MEMTUNE_ATTACH_PLAN\" ] || echo '{\"record\": \"plan\", \"applied\": true}' >>$MEMTUNE_ATTACH/$$.jsonl; "
@@ -46,7 +46,7 @@ constexpr char kPlanned[] =
 
 }  // namespace
 
-TEST_CASE("of variants that are chosen those alone are run, one with a plan under it, and the report has both") {
+TEST_CASE("only chosen variants run and the report has those with and without a plan") {
   Chosen chosen(kPlanned);
   chosen.choices = {{"ms=20"}, {"ms=10", "plan:1 GiB"}};
   const SweepResult result = chosen.run();
@@ -62,7 +62,7 @@ TEST_CASE("of variants that are chosen those alone are run, one with a plan unde
   CHECK(report::to_json_text(make_report(directory, directory.read_record())) == report::to_json_text(result.report));
 }
 
-TEST_CASE("another plan is another trial, other words about the same one are not") {
+TEST_CASE("another plan is another trial and a plan with another comment is not") {
   Chosen chosen(kPlanned);
   chosen.choices = {{"ms=20", "plan:1 GiB"}};
   chosen.run();
@@ -75,7 +75,7 @@ TEST_CASE("another plan is another trial, other words about the same one are not
   CHECK(chosen.bench.starts() == "20\n20\nPLAN = 2\n");
 }
 
-TEST_CASE("what trained without its plan, or could not have it, is no figure of that") {
+TEST_CASE("a variant that trains without its plan or cannot apply it is an error") {
   Chosen chosen(kTrains);
   chosen.choices = {{"ms=20", "plan:1 GiB"}};
   CHECK(row(chosen.run(), "plan:1 GiB").measurement.reason ==
@@ -91,13 +91,13 @@ TEST_CASE("what trained without its plan, or could not have it, is no figure of 
   CHECK(result.report.recommendation.strategy == "ms=20");
 }
 
-TEST_CASE("a signal while variants are chosen ends the sweep, with what it has") {
+TEST_CASE("a signal while variants are chosen ends the sweep and keeps its results") {
   Chosen chosen(kPlanned);
   chosen.choices = {{"ms=20"}, {}};
   const auto choose = chosen.bench.settings.choose;
   chosen.bench.settings.choose = [&](std::span<const TrialState> tried, CommandSweepRecord& sweep) {
     if (!tried.empty()) {
-      { const process::InterruptScope within; }  // of a sweep that chooses
+      { const process::InterruptScope within; }  // as a sweep within the callback has
       ::raise(SIGINT);
     }
     return choose(tried, sweep);

@@ -1,4 +1,4 @@
-// What was predicted of a trial goes with it into the report, and stays what it was when the trial is not run again.
+// The report has the prediction of a trial. It stays the same if the trial is not run again.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ using result::TrialPrediction;
 
 namespace {
 
-// The baseline, then what moves everything, of which `predicted` is expected.
+// Proposes the baseline and then offload:stream with `predicted` as its prediction.
 class Foretelling : public TrialProposer {
  public:
   Foretelling(const std::vector<SweepPoint>& settings, std::optional<TrialPrediction> predicted)
@@ -41,7 +41,7 @@ class Foretelling : public TrialProposer {
 struct Bench : test::SweepBench {
   Bench() : SweepBench({"none"}) {}
 
-  // Of the second trial.
+  // Returns the prediction of the second trial.
   std::optional<TrialPrediction> sweep(std::optional<TrialPrediction> predicted, const std::string& behaviour = "") {
     const test::Variable rules("FAKE_TRIAL", behaviour);
     const auto make = [&](const Candidates&, const std::vector<SweepPoint>& points) {
@@ -70,13 +70,13 @@ TEST_CASE("a proposal's prediction is in the trial's row and in sweep.json") {
   CHECK(make_report(directory, directory.read_record()).rows[1].predicted == kFirst);
 }
 
-TEST_CASE("a trial that was not predicted has no such field") {
+TEST_CASE("a trial without a prediction has no such field") {
   Bench bench;
   CHECK_FALSE(bench.sweep({}));
   CHECK_FALSE(bench.second_trial().contains("predicted"));
 }
 
-TEST_CASE("what is predicted of a trial that was measured already does not count") {
+TEST_CASE("a later prediction does not replace that of a measured trial") {
   Bench bench;
   bench.sweep(kFirst);
   bench.starts();
@@ -88,14 +88,14 @@ TEST_CASE("what is predicted of a trial that was measured already does not count
   CHECK_FALSE(unpredicted.sweep(kSecond));
 }
 
-TEST_CASE("of a trial that runs again the latest prediction counts") {
+TEST_CASE("a trial that runs again gets the latest prediction") {
   Bench bench;
   bench.sweep(kFirst);
   std::filesystem::remove(bench.settings.directory / "trials/2-offload-stream/measurement.json");
   CHECK(bench.sweep(kSecond) == kSecond);
 }
 
-TEST_CASE("plans that were only worked out are in sweep.json and in the report") {
+TEST_CASE("plans that were only predicted are in sweep.json and in the report") {
   Bench bench;
   bench.sweep(kFirst);
   REQUIRE(bench.listener.planned_on_paper.size() >= 2);

@@ -1,5 +1,5 @@
-// Ranks begin to trace at different moments: what they did at once has to stand at one time, and figures are one
-// rank's.
+// Ranks start to trace at different moments. In the merged trace, simultaneous events have equal times, and figures are
+// one rank's.
 #include "core/sweep/ranks/rank_traces.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 using trace::EventKind;
 using trace::TrackRole;
 
-// A kernel of 10 to 20 since then, one collective behind it.
+// Writes a kernel from 10 to 20 ns after the start and then a collective.
 void write_rank(const fs::path& file, int64_t start_ns) {
   trace::Trace rank;
   rank.start_ns = start_ns;
@@ -50,7 +50,7 @@ struct Traces {
   }
 };
 
-TEST_CASE("lanes of all ranks stand on the first one's clock, and its figures stay its own") {
+TEST_CASE("lanes of all ranks use the first rank's clock and figures are the first rank's") {
   Traces traces;
   write_rank(traces.files[0], 5000);
   write_rank(traces.files[1], 5003);
@@ -73,7 +73,7 @@ TEST_CASE("lanes of all ranks stand on the first one's clock, and its figures st
   CHECK_FALSE(fs::exists(traces.files[2]));
 }
 
-TEST_CASE("a rank's trace that is not there, or damaged, or of no clock is left out") {
+TEST_CASE("a rank's trace that is missing or damaged or has no clock is left out") {
   Traces traces;
   write_rank(traces.files[0], 5000);
   write_file(traces.files[1], "no trace");
@@ -87,14 +87,14 @@ TEST_CASE("a rank's trace that is not there, or damaged, or of no clock is left 
   CHECK(two.tracks[two.events[2].track].rank == 2);
 }
 
-TEST_CASE("without the first rank's trace there is none") {
+TEST_CASE("no merged trace is written without the first rank's trace") {
   Traces traces;
   write_rank(traces.files[1], 5000);
   merge_rank_traces(traces.files, system_files());
   CHECK_FALSE(fs::exists(traces.files[0]));
 }
 
-TEST_CASE("each rank of a machine has its own GPU, and the only one that it may see") {
+TEST_CASE("each rank of a machine uses its own GPU or the only visible one") {
   unsetenv("CUDA_VISIBLE_DEVICES");
   CHECK(device_of_rank("cpu", 3) == "cpu");
   CHECK(device_of_rank("cuda", 0) == "cuda:0");

@@ -1,4 +1,4 @@
-// A plan that all ranks run has to fit the one that needs most, so its step is the one to plan from.
+// All ranks run one plan, so it is planned from the costs of the rank that needs most memory.
 #include "core/sweep/proposals/recorded_costs.h"
 
 #include <doctest/doctest.h>
@@ -29,25 +29,25 @@ struct RankCosts {
   std::optional<plan::StepCosts> read() { return read_costs(folder.path, program); }
 };
 
-TEST_CASE("of several ranks that step is planned from which takes most memory") {
+TEST_CASE("a plan uses the recorded step of the rank with the highest peak") {
   RankCosts costs;
   costs.write(0, 0);
   costs.write(1, 2000);
   costs.write(2, 1000);
   REQUIRE(costs.read().has_value());
   CHECK(costs.read()->sharding.rank == 1);
-  costs.write(0, 2000);  // as much: the first
+  costs.write(0, 2000);  // equal: the first rank
   CHECK(costs.read()->sharding.rank == 0);
 }
 
-TEST_CASE("costs of some ranks are none") {
+TEST_CASE("costs are not read if those of one rank are missing or from another run") {
   RankCosts costs;
   costs.write(0, 0);
   costs.write(1, 0);
   CHECK_FALSE(costs.read().has_value());
-  costs.write(2, 0, 3, 1);  // of another rank
+  costs.write(2, 0, 3, 1);  // from another rank
   CHECK_FALSE(costs.read().has_value());
-  costs.write(2, 0, 4);  // of another run
+  costs.write(2, 0, 4);  // from another run
   CHECK_FALSE(costs.read().has_value());
   costs.write(2, 0);
   CHECK(costs.read().has_value());

@@ -1,4 +1,4 @@
-// Trials take turns: in which order, what later rounds do, and what stays of them.
+// Trials take turns: their order, what later rounds do, and which results are kept.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ const result::Measurement& second(const SweepResult& result) { return result.rep
 
 }  // namespace
 
-TEST_CASE("every trial takes its turn in every round, and only the first compares gradients and is traced") {
+TEST_CASE("every trial runs in every round and only the first round checks gradients and traces") {
   Turns turns;
   const SweepResult result = turns.run();
   CHECK(turns.starts() ==
@@ -40,7 +40,7 @@ TEST_CASE("every trial takes its turn in every round, and only the first compare
   CHECK(result.report.settings.ends_with("5 measured steps after 2 warm-up steps in each of 3 rounds"));
 }
 
-TEST_CASE("the same sweep again runs nothing, and more rounds add to those that are here") {
+TEST_CASE("a repeated sweep runs nothing and more rounds add to those that are measured") {
   Turns turns;
   turns.run();
   turns.starts();
@@ -56,7 +56,7 @@ TEST_CASE("the same sweep again runs nothing, and more rounds add to those that 
   CHECK(turns.starts() == "");
 }
 
-TEST_CASE("a round whose end is not in the journal is measured again, beside the baseline of this run") {
+TEST_CASE("a round without an end in the journal is measured again with this run's baseline") {
   Turns turns;
   turns.run();
   turns.starts();
@@ -67,7 +67,7 @@ TEST_CASE("a round whose end is not in the journal is measured again, beside the
   CHECK(turns.starts() == "none again\ncheckpoint:full again\n");
 }
 
-TEST_CASE("a strategy that is added later is measured beside the baseline of its own hour") {
+TEST_CASE("a strategy that is added later is measured in turns with a new baseline") {
   Turns turns;
   turns.run();
   turns.starts();
@@ -75,11 +75,11 @@ TEST_CASE("a strategy that is added later is measured beside the baseline of its
   turns.settings.rounds = 2;
   const SweepResult result = turns.run();
   CHECK(turns.starts() == "none again\noffload:stream\nnone again\noffload:stream again\n");
-  CHECK(result.report.rows.at(0).measurement.rounds.size() == 3);  // its own stay
+  CHECK(result.report.rows.at(0).measurement.rounds.size() == 3);  // it keeps its own rounds
   CHECK(result.report.rows.at(2).measurement.rounds.at(1).base_ms == 100);
 }
 
-TEST_CASE("the first that works is the baseline where none does not") {
+TEST_CASE("the first strategy that works is the baseline if none runs out of memory") {
   Turns turns;
   turns.settings.strategies = {"none", "offload:stream", "checkpoint:full"};
   const SweepResult result = turns.run("none=device_oom");
@@ -92,7 +92,7 @@ TEST_CASE("the first that works is the baseline where none does not") {
   CHECK(turns.starts() == "");
 }
 
-TEST_CASE("with another baseline than it was measured beside, a trial takes its turns again") {
+TEST_CASE("a trial is measured again if the baseline is another strategy") {
   Turns turns;
   turns.settings.strategies = {"checkpoint:full"};
   turns.settings.rounds = 2;
@@ -105,7 +105,7 @@ TEST_CASE("with another baseline than it was measured beside, a trial takes its 
   CHECK(second(result).gradients.against == "");  // it wrote the reference
 }
 
-TEST_CASE("a trial that fails in a later round has failed, with the round, and takes no further turn") {
+TEST_CASE("a trial that fails in a later round is failed with the round and runs no further round") {
   Turns turns;
   const SweepResult result = turns.run("checkpoint:full again=crash");
   CHECK(turns.starts() == "inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full again\nnone again\n");
@@ -114,7 +114,7 @@ TEST_CASE("a trial that fails in a later round has failed, with the round, and t
   CHECK(result.report.recommendation.strategy == "none");
 }
 
-TEST_CASE("a trial that did nothing says why, by the facts of its setting") {
+TEST_CASE("a trial without effect gives the reason from the facts of its setting") {
   Turns turns;
   turns.settings.strategies = {"none", "offload:stream"};
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB
@@ -124,7 +124,7 @@ TEST_CASE("a trial that did nothing says why, by the facts of its setting") {
   CHECK(turns.run().report.rows.at(0).measurement.no_effect == "");
 }
 
-TEST_CASE("the idle part of a composed strategy is shown with the reason") {
+TEST_CASE("a composed strategy gives the reason why one of its parts has no effect") {
   Turns turns;
   turns.settings.strategies = {"none", "checkpoint:every=2", "checkpoint:every=2+offload:stream"};
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB
@@ -138,7 +138,7 @@ TEST_CASE("the idle part of a composed strategy is shown with the reason") {
   CHECK(second(result).no_effect == "");
 }
 
-TEST_CASE("a cap or a budget below the parameters is refused before any trial, with the least") {
+TEST_CASE("a cap or budget below the parameters is refused before any trial with the minimum") {
   for (const bool budget : {false, true}) {
     Turns turns;
     (budget ? turns.settings.budget_bytes : turns.settings.request.training.memory_cap_bytes) = 3999;
@@ -151,7 +151,7 @@ TEST_CASE("a cap or a budget below the parameters is refused before any trial, w
   }
 }
 
-TEST_CASE("what other processes take of the cores is seen, and what this one takes is not more than there are") {
+TEST_CASE("the load of other processes is measured and does not exceed the cores") {
   const CpuLoadMonitor watch;
   CHECK(usable_cores() >= 1);
   CHECK(load_average() >= 0);

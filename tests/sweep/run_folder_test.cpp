@@ -1,5 +1,5 @@
-// A run's folder may come from anybody, and others may keep things in it: what is theirs stays as it is, and what was
-// changed in it is not believed.
+// A run folder may come from an untrusted source, and other programs may keep files in it. memtune leaves their files
+// unchanged and does not trust modified ones of its own.
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ struct Bench : test::SweepBench {
 
 std::string journal_line(const std::string& record) { return hash_hex(record).substr(0, 16) + " " + record + "\n"; }
 
-// "1234": of nobody.
+// Returns the id of a process that has ended.
 std::string dead_process() {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
@@ -38,7 +38,7 @@ std::string dead_process() {
 
 }  // namespace
 
-TEST_CASE("links in a run's folder are refused, and what they point to stays") {
+TEST_CASE("links in a run folder are refused and their targets stay unchanged") {
   for (const char* name : {"lock", "journal.jsonl", "sweep.json", "inspect", "trials"}) {
     CAPTURE(name);
     Bench bench;
@@ -52,7 +52,7 @@ TEST_CASE("links in a run's folder are refused, and what they point to stays") {
   }
 }
 
-TEST_CASE("a link that waits for a log or a request is not written through") {
+TEST_CASE("a link in the place of a log or a plan is not written through") {
   Bench bench;
   bench.run();
   const fs::path trial = bench.run_path / "trials/1-none";
@@ -66,7 +66,7 @@ TEST_CASE("a link that waits for a log or a request is not written through") {
   }
 }
 
-TEST_CASE("files of other programs under the names of a sweep's are left alone, by name") {
+TEST_CASE("files of other programs with the names of sweep files are refused and stay unchanged") {
   for (const char* name : {"sweep.json", "journal.jsonl", "lock"}) {
     CAPTURE(name);
     Bench bench;
@@ -77,7 +77,7 @@ TEST_CASE("files of other programs under the names of a sweep's are left alone, 
   }
 }
 
-TEST_CASE("a pipe in the place of a file ends a sweep, it does not hold it up") {
+TEST_CASE("a named pipe in the place of a file ends the sweep instead of blocking it") {
   for (const char* name : {"sweep.json", "journal.jsonl"}) {
     Bench bench;
     fs::create_directories(bench.run_path);
@@ -86,7 +86,7 @@ TEST_CASE("a pipe in the place of a file ends a sweep, it does not hold it up") 
   }
 }
 
-TEST_CASE("a journal's word for a trial's folder counts only beneath trials/") {
+TEST_CASE("the folder of a trial in the journal must be below trials/") {
   Bench bench;
   const SweepResult first = bench.run();
   const fs::path outside = bench.folder.path / "outside";
@@ -104,7 +104,7 @@ TEST_CASE("a journal's word for a trial's folder counts only beneath trials/") {
     CHECK(read_file(outside / file) == "mine");
 }
 
-TEST_CASE("sweep.json's word for it neither") {
+TEST_CASE("the folder of a trial in sweep.json must be below trials/") {
   Bench bench;
   bench.run();
   nlohmann::json record = nlohmann::json::parse(read_file(bench.run_path / "sweep.json"));
@@ -113,7 +113,7 @@ TEST_CASE("sweep.json's word for it neither") {
   CHECK_THROWS_AS(RunDirectory(bench.run_path).read_record(), UsageError);
 }
 
-TEST_CASE("what somebody put into a folder that a dry run made stays there") {
+TEST_CASE("foreign files in a folder that a dry run created are kept") {
   Bench bench;
   bench.settings.dry_run = true;
   struct Guest : SweepListener {
@@ -131,7 +131,7 @@ TEST_CASE("what somebody put into a folder that a dry run made stays there") {
   CHECK(test::entries(bench.run_path / "inspect") == 1);
 }
 
-TEST_CASE("a digit changed in a measurement is seen, and the trial runs again") {
+TEST_CASE("a changed digit in a measurement is detected and the trial runs again") {
   Bench bench;
   bench.run();
   bench.starts();
@@ -146,7 +146,7 @@ TEST_CASE("a digit changed in a measurement is seen, and the trial runs again") 
   CHECK(bench.starts() == "none again\ncheckpoint:full\n");
 }
 
-TEST_CASE("what a killed process was writing is removed, what may be somebody's is not") {
+TEST_CASE("temporary files of dead processes are removed and all other files are kept") {
   Bench bench;
   bench.run();
   const std::string dead = dead_process();
@@ -164,7 +164,7 @@ TEST_CASE("what a killed process was writing is removed, what may be somebody's 
   for (const fs::path& path : others) CHECK(fs::exists(path));
 }
 
-TEST_CASE("what failed for a passing reason runs again by the same command, what is the trial's own fault does not") {
+TEST_CASE("trials with a transient failure run again and other failed trials do not") {
   Bench bench;
   CHECK(bench.run("checkpoint:full=killed").report.rows[1].measurement.outcome != Outcome::ok);
   bench.starts();
@@ -176,7 +176,7 @@ TEST_CASE("what failed for a passing reason runs again by the same command, what
   CHECK(bench.starts() == "");
 }
 
-TEST_CASE("the number in a folder's name may be any") {
+TEST_CASE("the name of a trial folder may contain any number") {
   Bench bench;
   for (const char* name : {"2147483647-x", "999999999999999999999-x", "-5-x", "007-x"})
     fs::create_directories(bench.run_path / "trials" / name);
@@ -186,8 +186,7 @@ TEST_CASE("the number in a folder's name may be any") {
   CHECK(RunDirectory(bench.run_path).new_folder(spec) == "trials/8-none");
 }
 
-TEST_CASE(
-    "every call that writes the folder may fail: the sweep ends with the reason or works, and the next one works") {
+TEST_CASE("after any failed write a sweep reports the error or works and the next sweep works") {
   struct Failing : FileSystem {
     int left = 0;
     bool struck = false;
@@ -243,7 +242,7 @@ TEST_CASE(
   CHECK(tried > 60);
 }
 
-TEST_CASE("a run's folder that cannot be made is told with the reason, and nothing is made beside it") {
+TEST_CASE("a run folder that cannot be created is reported with the reason and leaves no folder") {
   struct Refusing : FileSystem {
     int make_folder(const fs::path&) override { return -EROFS; }
   } files;
@@ -256,7 +255,7 @@ TEST_CASE("a run's folder that cannot be made is told with the reason, and nothi
   CHECK(bench.starts() == "");
 }
 
-TEST_CASE("a damaged reference that cannot be removed ends the sweep with its name before any trial reads it") {
+TEST_CASE("a damaged reference that cannot be removed ends the sweep before any trial reads it") {
   struct Keeping : FileSystem {
     int unlink(const fs::path& path) override {
       return path.filename().string().starts_with("reference-") && path.extension() == ".bin"
@@ -278,7 +277,7 @@ TEST_CASE("a damaged reference that cannot be removed ends the sweep with its na
   CHECK(bench.starts() == "none\n");
 }
 
-TEST_CASE("a folder that a dry run made goes again, unless the system keeps it") {
+TEST_CASE("a folder that a dry run created is removed if the system allows it") {
   struct Keeping : FileSystem {
     std::vector<fs::path> asked;
     int remove_folder(const fs::path& path) override { return asked.push_back(path), -EBUSY; }
@@ -291,5 +290,5 @@ TEST_CASE("a folder that a dry run made goes again, unless the system keeps it")
   bench.settings.files = &files;
   CHECK_NOTHROW(bench.run());
   CHECK(fs::exists(bench.settings.directory));
-  CHECK(files.asked.size() == 3);  // the look, inspect, the run's
+  CHECK(files.asked.size() == 3);  // the inspection's, inspect, the run's
 }

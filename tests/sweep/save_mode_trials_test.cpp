@@ -1,5 +1,5 @@
-// Behind the rounds: a process for each way of saving, under the plan that is recommended. What it measured has to last
-// as long as the trials', and its states must not.
+// After the rounds, a process measures each save mode under the recommended plan. Its results are kept as those of
+// trials are; its states are deleted.
 #include "core/sweep/loop/save_mode_trials.h"
 
 #include <doctest/doctest.h>
@@ -28,7 +28,7 @@ struct Saves : test::SweepBench {
 
 const std::string& first = kSaveModes.front();
 
-// A line each, as the fake trial logs them.
+// Returns what the fake trial logs, one line per save mode.
 std::string all_modes(const std::string& strategy) {
   std::string text;
   for (const std::string& mode : kSaveModes) text += "save " + mode + " under " + strategy + "\n";
@@ -43,7 +43,7 @@ std::vector<result::SaveMeasurement> saves_of(const SweepResult& result, const s
 
 }  // namespace
 
-TEST_CASE("each way of saving is measured under the recommended plan, once the rounds are over") {
+TEST_CASE("each save mode is measured under the recommended plan after the rounds") {
   Saves bench;
   const SweepResult result = bench.run();
   REQUIRE(result.report.recommendation.strategy == "checkpoint:full");
@@ -59,7 +59,7 @@ TEST_CASE("each way of saving is measured under the recommended plan, once the r
   CHECK(bench.listener.saves.back() == kSaveModes.back() + ", 1 left");
 }
 
-TEST_CASE("the states are gone once they are measured, also those of a process that crashed") {
+TEST_CASE("measured states are deleted even after a crash") {
   Saves bench;
   bench.run();
   CHECK_FALSE(std::filesystem::exists(bench.states()));
@@ -68,7 +68,7 @@ TEST_CASE("the states are gone once they are measured, also those of a process t
   CHECK_FALSE(std::filesystem::exists(crashing.states()));
 }
 
-TEST_CASE("what a killed memtune left of states goes with the next, and other people's files stay") {
+TEST_CASE("states of a killed memtune are deleted by the next one and foreign files stay") {
   Saves bench;
   const auto left = bench.states() / "states/step-00000007";
   std::filesystem::create_directories(left);
@@ -79,7 +79,7 @@ TEST_CASE("what a killed memtune left of states goes with the next, and other pe
   CHECK(std::filesystem::exists(bench.states() / "notes.txt"));
 }
 
-TEST_CASE("a link in the folder's place is refused, and the states behind it are left alone") {
+TEST_CASE("a link in place of the states folder is refused and its target stays unchanged") {
   Saves bench;
   const auto run = bench.folder.path / "training";
   std::filesystem::create_directories(run / "states/step-00000002");
@@ -96,7 +96,7 @@ TEST_CASE("a link in the folder's place is refused, and the states behind it are
   CHECK(std::filesystem::exists(run / "states/step-00000002/manifest.json"));
 }
 
-TEST_CASE("the same sweep again measures no saves again, nor does one that asks for none, and all are shown") {
+TEST_CASE("a repeated sweep measures no saves again and one without saves still shows them") {
   Saves bench;
   bench.run();
   bench.starts();
@@ -107,7 +107,7 @@ TEST_CASE("the same sweep again measures no saves again, nor does one that asks 
   CHECK(bench.starts() == "");
 }
 
-TEST_CASE("a way that is asked for later is measured beside what is here, in the order of the ways") {
+TEST_CASE("a save mode that is added later is measured alone and listed in the usual order") {
   Saves bench;
   bench.settings.save_modes = {kSaveModes.back()};
   bench.run();
@@ -119,7 +119,7 @@ TEST_CASE("a way that is asked for later is measured beside what is here, in the
   CHECK(saves[0].mode == first);
 }
 
-TEST_CASE("saves whose end is not in the journal are measured again") {
+TEST_CASE("saves without an end in the journal are measured again") {
   Saves bench;
   bench.settings.save_modes = {first};
   bench.run();
@@ -131,7 +131,7 @@ TEST_CASE("saves whose end is not in the journal are measured again") {
   CHECK(bench.starts() == "save " + first + " under checkpoint:full\n");
 }
 
-TEST_CASE("a way of saving that fails is told with its reason, and the others are measured") {
+TEST_CASE("a failed save mode is reported with its reason and the others are measured") {
   Saves bench;
   const SweepResult result = bench.run("save " + first + "=crash");
   const auto saves = saves_of(result, "checkpoint:full");
@@ -143,7 +143,7 @@ TEST_CASE("a way of saving that fails is told with its reason, and the others ar
   CHECK_FALSE(result.interrupted);
 }
 
-TEST_CASE("what the model is refused for, and a process without an end, are rows too") {
+TEST_CASE("a usage error and a timeout of a save are rows too") {
   Saves bench;
   bench.settings.save_modes = {first};
   const auto usage = saves_of(bench.run("save " + first + "=usage"), "checkpoint:full");
@@ -157,7 +157,7 @@ TEST_CASE("what the model is refused for, and a process without an end, are rows
   CHECK(timeout.at(0).reason == "no end within 0.7 s, in phase saving, step 1 of 4");
 }
 
-TEST_CASE("saves that found the disk full are tried again, those that crashed with --retry alone") {
+TEST_CASE("saves that failed on a full disk run again and crashed ones only with --retry") {
   for (const auto& [behaviour, again] : {std::pair("disk_full", true), std::pair("crash", false)}) {
     CAPTURE(behaviour);
     Saves bench;
@@ -172,7 +172,7 @@ TEST_CASE("saves that found the disk full are tried again, those that crashed wi
   }
 }
 
-TEST_CASE("rate and number of states are kept with the sweep") {
+TEST_CASE("the mean time between failures and the number of states are kept with the sweep") {
   Saves bench;
   bench.settings.mtbf_s = 43200;
   bench.settings.keep_last = 3;
@@ -183,7 +183,7 @@ TEST_CASE("rate and number of states are kept with the sweep") {
   CHECK(report.keep_last == 3);
 }
 
-TEST_CASE("where nothing is recommended, and where trials are only listed, no saves are measured") {
+TEST_CASE("no saves are measured without a recommendation or in a dry run") {
   Saves bench;
   bench.settings.budget_bytes = 5000;
   CHECK_FALSE(bench.run().report.recommendation.fits);

@@ -1,4 +1,4 @@
-// A sweep of a made-up model, whose trials memtune-fake-trial plays.
+// A sweep of a synthetic model. memtune-fake-trial stands in for its trials.
 #pragma once
 
 #include <filesystem>
@@ -26,7 +26,7 @@ struct SweepBench {
     }
     std::vector<std::string> notes, saves, planned_on_paper;
     std::vector<size_t> proposed;  // trials so far
-    size_t reused = 0, runs = 0;   // as told last
+    size_t reused = 0, runs = 0;   // of the last call
   };
 
   ScratchFolder folder;
@@ -44,20 +44,20 @@ struct SweepBench {
     settings.rounds = rounds;
   }
 
-  // `behaviour` is FAKE_TRIAL's text.
+  // `behaviour` is the value of FAKE_TRIAL.
   sweep::SweepResult run(const std::string& behaviour = "") {
     const Variable rules("FAKE_TRIAL", behaviour);
     return sweep::run_sweep(settings, listener);
   }
 
-  // What trials are compared with; "" while there is none.
+  // Returns the file that trials are compared with, or "" if there is none.
   std::filesystem::path reference() const {
     for (const auto& entry : std::filesystem::directory_iterator(settings.directory))
       if (entry.path().filename().string().starts_with("reference-")) return entry.path();
     return "";
   }
 
-  // Of the fake trial since the last call, a line each.
+  // Returns the starts of the fake trial since the last call, one per line.
   std::string starts() const {
     std::string text = slurp(folder.path / "starts");
     std::filesystem::remove(folder.path / "starts");

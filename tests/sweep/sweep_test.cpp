@@ -1,4 +1,4 @@
-// The loop over trials: what is run, what is kept, what is run again.
+// The loop over trials: which run, which are kept, and which run again.
 #include "core/sweep/loop/sweep.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ struct Bench : test::SweepBench {
 
 }  // namespace
 
-TEST_CASE("the baseline runs first, then the others as given, and all are rows") {
+TEST_CASE("the baseline runs first and the others follow in the given order") {
   Bench bench;
   const SweepResult result = bench.run();
   CHECK(bench.starts() == "inspect\nnone\ncheckpoint:full\noffload:stream\n");
@@ -37,7 +37,7 @@ TEST_CASE("the baseline runs first, then the others as given, and all are rows")
   CHECK_FALSE(result.interrupted);
 }
 
-TEST_CASE("the same sweep again runs nothing, not even the first look") {
+TEST_CASE("a repeated sweep runs no trial and no inspection") {
   Bench bench;
   const SweepResult first = bench.run();
   bench.starts();
@@ -47,19 +47,19 @@ TEST_CASE("the same sweep again runs nothing, not even the first look") {
   CHECK(second.report.rows.size() == 3);
 }
 
-TEST_CASE("a trial whose end is not in the journal runs again, in its own folder") {
+TEST_CASE("a trial without an end in the journal runs again in its own folder") {
   Bench bench;
   bench.run();
   bench.starts();
   const auto journal = bench.settings.directory / "journal.jsonl";
   const std::string text = read_file(journal);
-  write_file(journal, text.substr(0, text.size() - 20));  // as if cut off in the last end
+  write_file(journal, text.substr(0, text.size() - 20));  // as if cut in the last record
   const SweepResult result = bench.run();
   CHECK(bench.starts() == "none again\noffload:stream\n");
   CHECK(result.report.rows[2].measurement.plan == "trials/3-offload-stream/plan.json");
 }
 
-TEST_CASE("a measurement that cannot be read is made again") {
+TEST_CASE("a trial with an unreadable measurement runs again") {
   Bench bench;
   bench.run();
   bench.starts();
@@ -68,7 +68,7 @@ TEST_CASE("a measurement that cannot be read is made again") {
   CHECK(bench.starts() == "none again\ncheckpoint:full\n");
 }
 
-TEST_CASE("the baseline runs again when what it left for comparison is gone") {
+TEST_CASE("the baseline runs again if its reference is missing") {
   Bench bench;
   bench.run();
   bench.starts();
@@ -77,7 +77,7 @@ TEST_CASE("the baseline runs again when what it left for comparison is gone") {
   CHECK(bench.starts() == "none\n");
 }
 
-TEST_CASE("the baseline runs again when what it left for comparison cannot be read") {
+TEST_CASE("the baseline runs again if its reference is truncated") {
   Bench bench;
   bench.run();
   bench.starts();
@@ -88,20 +88,20 @@ TEST_CASE("the baseline runs again when what it left for comparison cannot be re
   CHECK(plan::is_whole_reference(reference));
 }
 
-TEST_CASE("the baseline runs again when one bit of what it left for comparison has changed") {
+TEST_CASE("the baseline runs again if one bit of its reference has changed") {
   Bench bench;
   bench.run();
   bench.starts();
   const std::filesystem::path reference = bench.reference();
   std::string content = read_file(reference);
-  content[plan::kFirstGradient] ^= 1;  // of the gradient, which no trial may have to read
+  content[plan::kFirstGradient] ^= 1;  // of a gradient, which possibly no trial reads
   write_file(reference, content);
   bench.run();
   CHECK(bench.starts() == "none\n");
   CHECK(plan::is_whole_reference(reference));
 }
 
-TEST_CASE("fields of a later version are passed over in the folder of a sweep") {
+TEST_CASE("fields of a later version are ignored in a sweep folder") {
   Bench bench;
   bench.run();
   const RunDirectory directory(bench.settings.directory);
@@ -115,7 +115,7 @@ TEST_CASE("fields of a later version are passed over in the folder of a sweep") 
   CHECK(then.trials.size() == now.trials.size());
 }
 
-TEST_CASE("the folder of a later format is refused by its number, shown and swept, and left as it is") {
+TEST_CASE("a sweep folder of a later format is refused with its number and stays unchanged") {
   Bench bench;
   bench.run();
   bench.starts();
@@ -131,7 +131,7 @@ TEST_CASE("the folder of a later format is refused by its number, shown and swep
   CHECK(read_file(directory / "sweep.json") == later.dump());
 }
 
-TEST_CASE("other settings are other trials, beside the old ones") {
+TEST_CASE("other settings give other trials and the old ones stay") {
   Bench bench;
   bench.run();
   bench.starts();
@@ -145,7 +145,7 @@ TEST_CASE("other settings are other trials, beside the old ones") {
   CHECK(bench.starts() == "");
 }
 
-TEST_CASE("failures are rows with reasons, and the sweep goes on") {
+TEST_CASE("failures are rows with reasons and the sweep continues") {
   Bench bench;
   const SweepResult result = bench.run("none=device_oom;checkpoint:full=crash");
   const auto& rows = result.report.rows;
@@ -159,10 +159,10 @@ TEST_CASE("failures are rows with reasons, and the sweep goes on") {
   CHECK(bench.starts() == "");
   bench.settings.reuse = ReusePolicy::worked;
   CHECK(bench.run().report.recommendation.strategy == "none");
-  CHECK(bench.starts() == "none\ncheckpoint:full\noffload:stream again\n");  // now beside none
+  CHECK(bench.starts() == "none\ncheckpoint:full\noffload:stream again\n");  // now compared with none
 }
 
-TEST_CASE("all bad strategies are told at once, and nothing is made or run") {
+TEST_CASE("all invalid strategies are reported at once and nothing is created or run") {
   Bench bench;
   bench.settings.strategies = {"none", "checkpoint:every=0", "checkpoint:every=2", "offlaod:sync"};
   try {
@@ -177,7 +177,7 @@ TEST_CASE("all bad strategies are told at once, and nothing is made or run") {
   CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
 }
 
-TEST_CASE("what only the model can tell is refused after the first look, and no folder stays") {
+TEST_CASE("a strategy that the model cannot have is refused after the inspection and no folder stays") {
   Bench bench;
   bench.settings.strategies = {"none", "checkpoint:every=5"};  // the fake model has four blocks
   CHECK_THROWS_AS(bench.run(), UsageError);
@@ -185,21 +185,21 @@ TEST_CASE("what only the model can tell is refused after the first look, and no 
   CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
 }
 
-TEST_CASE("a model that the trial refuses is the person's to correct, but one that breaks it is not") {
+TEST_CASE("a model that the trial rejects is a usage error and a failed inspection is not") {
   Bench bench;
   CHECK_THROWS_WITH_AS(bench.run("inspect=usage"), "the model rejects the input", UsageError);
   CHECK_THROWS_WITH_AS(bench.run("none=usage"), "the model rejects the input", UsageError);
   CHECK_THROWS_WITH_AS(bench.run("inspect=error"), "cannot look at the model: nobody planned for this", Error);
 }
 
-TEST_CASE("a mistake that shows after a trial has worked costs its own row only") {
+TEST_CASE("a usage error after a trial has worked fails only its own row") {
   Bench bench;
   const SweepResult result = bench.run("offload:stream=usage");
   CHECK(result.report.rows[2].measurement.outcome == Outcome::error);
   CHECK(result.report.rows[2].measurement.reason == "the model rejects the input");
 }
 
-TEST_CASE("batch sizes are an axis: each has its own baseline") {
+TEST_CASE("each batch size has its own baseline") {
   Bench bench;
   bench.settings.strategies = {"none", "checkpoint:full"};
   bench.settings.batches = {1, 2};
@@ -222,7 +222,7 @@ plan::Plan kept_plan(const Bench& bench, const std::string& trial) {
 
 }  // namespace
 
-TEST_CASE("each batch size has plans of its own: what is too small to move at one may be large enough at another") {
+TEST_CASE("each batch size has its own plans because a larger batch has larger tensors") {
   Bench bench;
   bench.settings.strategies = {"offload:stream,fraction=0.5"};
   bench.settings.batches = {1, 4};
@@ -232,10 +232,10 @@ TEST_CASE("each batch size has plans of its own: what is too small to move at on
   bench.starts();
   bench.settings.batches = {4, 1};
   bench.run();
-  CHECK(bench.starts() == "");  // both are known, in whatever order
+  CHECK(bench.starts() == "");  // both are known in any order
 }
 
-TEST_CASE("a batch size at which the model cannot be looked at takes the plans of the first, and that is said") {
+TEST_CASE("a batch size that cannot be inspected uses the plans of the first and a note says so") {
   Bench bench;
   bench.settings.strategies = {"none", "checkpoint:full"};
   bench.settings.batches = {1, 3};
@@ -246,19 +246,19 @@ TEST_CASE("a batch size at which the model cannot be looked at takes the plans o
                                  "the input): plans are made as with batch 1"});
 }
 
-TEST_CASE("one batch size is a setting, not an axis") {
+TEST_CASE("a single batch size is a setting and not an axis") {
   Bench bench;
   bench.settings.batches = {2};
   CHECK_FALSE(bench.run().report.rows[0].batch.has_value());
 }
 
-TEST_CASE("a cap on memory is the budget when none is given") {
+TEST_CASE("the memory cap is the budget if none is given") {
   Bench bench;
   bench.settings.request.training.memory_cap_bytes = int64_t{10} << 30;
   CHECK(bench.run().report.recommendation.strategy == "checkpoint:full");
 }
 
-TEST_CASE("what 8-bit AdamW keeps is a byte an element and moment, and float32 of embeddings") {
+TEST_CASE("8-bit AdamW takes one byte per element and moment and float32 for embeddings") {
   plan::ProgramFacts facts;
   facts.parameters = 1000;
   facts.parameter_bytes = facts.trained_bytes = 4000;
@@ -276,7 +276,7 @@ TEST_CASE("a dry run lists the trials and leaves nothing") {
   CHECK_FALSE(std::filesystem::exists(bench.settings.directory));
 }
 
-TEST_CASE("a second sweep in the same folder is told who holds it") {
+TEST_CASE("a second sweep in a folder in use is refused") {
   Bench bench;
   bench.run();
   const FileLock holder(bench.settings.directory / "lock");
@@ -294,7 +294,7 @@ const std::string kPlan = R"({"version": 1, "rules": [{"op": "silu", "outputs": 
 
 }  // namespace
 
-TEST_CASE("a strategy in two spellings is one trial, and that is told once") {
+TEST_CASE("a strategy in two spellings is one trial and one note says so") {
   Bench bench;
   bench.settings.strategies = {"offload:stream, keep_last = 2,fraction=0.40", "none",
                                "offload:stream,fraction=0.4,keep_last=2", "none"};
@@ -312,7 +312,7 @@ TEST_CASE("a strategy in two spellings is one trial, and that is told once") {
 
 namespace {
 
-// Halves the share that moves as long as that makes steps shorter, as somebody would who looks at the rows.
+// Halves the offloaded fraction until a trial fails.
 class Halving : public TrialProposer {
  public:
   explicit Halving(const std::vector<SweepPoint>& settings) : settings_(settings) {}
@@ -325,7 +325,7 @@ class Halving : public TrialProposer {
     return {{to_string(strategy), 0, plan::make_plan(strategy, settings_[0].facts.program)}};
   }
 
-  static std::vector<size_t> rows_;  // that each question came with
+  static std::vector<size_t> rows_;  // number of trials at each call
 
  private:
   const std::vector<SweepPoint>& settings_;
@@ -335,7 +335,7 @@ std::vector<size_t> Halving::rows_;
 
 }  // namespace
 
-TEST_CASE("a proposer is asked again with what was measured, until it has nothing more to try") {
+TEST_CASE("a proposer is called again with all measurements until it proposes nothing") {
   Bench bench;
   Halving::rows_.clear();
   const auto halving = [](const Candidates&, const std::vector<SweepPoint>& settings) {
@@ -352,7 +352,7 @@ TEST_CASE("a proposer is asked again with what was measured, until it has nothin
   CHECK(result.report.rows.size() == 3);
   CHECK_FALSE(result.interrupted);
   Halving::rows_.clear();
-  sweep();  // what is reused counts as measured
+  sweep();  // reused trials count as measured
   CHECK(bench.starts() == "");
   CHECK(Halving::rows_ == std::vector<size_t>{0, 1, 2, 3});
 }
@@ -369,7 +369,7 @@ TEST_CASE("a proposer that repeats itself ends the sweep") {
   CHECK(bench.starts() == "inspect\nnone\n");
 }
 
-TEST_CASE("a plan file is one more strategy, tried last under its own name") {
+TEST_CASE("a plan file is tried last as a strategy with its own name") {
   Bench bench;
   bench.settings.plans = {plan_file(bench, "mine.json", kPlan)};
   const SweepResult result = bench.run();
@@ -380,7 +380,7 @@ TEST_CASE("a plan file is one more strategy, tried last under its own name") {
   CHECK(kept.find("layers.0/aten::silu") != std::string::npos);
 }
 
-TEST_CASE("an edited plan runs again, one that says the same does not") {
+TEST_CASE("an edited plan runs again unless it means the same") {
   Bench bench;
   bench.settings.strategies = {"none"};
   bench.settings.plans = {plan_file(bench, "mine.json", kPlan)};
@@ -395,7 +395,7 @@ TEST_CASE("an edited plan runs again, one that says the same does not") {
   CHECK(bench.starts() == "none again\nmine\n");
 }
 
-TEST_CASE("what is wrong with a plan is told with all else that is wrong") {
+TEST_CASE("errors of a plan file are reported with all other errors") {
   Bench bench;
   bench.settings.strategies = {"none", "checkpoint:every=5"};
   bench.settings.plans = {
@@ -404,7 +404,7 @@ TEST_CASE("what is wrong with a plan is told with all else that is wrong") {
                        UsageError);
 }
 
-TEST_CASE("two plans need two names") {
+TEST_CASE("two plans with the same name are refused") {
   Bench bench;
   bench.settings.plans = {plan_file(bench, "a.json", R"({"version": 1, "name": "x"})"),
                           plan_file(bench, "b.json", R"({"version": 1, "name": "x"})")};
@@ -412,7 +412,7 @@ TEST_CASE("two plans need two names") {
   CHECK(bench.starts() == "");
 }
 
-TEST_CASE("values on disk need a scratch folder, whoever places them there") {
+TEST_CASE("activations on disk need a scratch folder for strategies and plan files") {
   Bench bench;
   bench.settings.strategies = {"none", "checkpoint:full,inputs=disk"};
   bench.settings.plans = {
@@ -426,7 +426,7 @@ TEST_CASE("values on disk need a scratch folder, whoever places them there") {
   CHECK(bench.run().report.rows.size() == 3);
 }
 
-TEST_CASE("a look at the model runs no trial, and is not needed after a sweep") {
+TEST_CASE("an inspection runs no trial and is not repeated after a sweep") {
   Bench bench;
   const auto facts = inspect_model(bench.settings, bench.listener);
   REQUIRE(facts);

@@ -1,5 +1,5 @@
-// Why: ranks that train together cannot go on without each other, so what became of a trial is what became of the first
-// that failed of itself, and the others must neither hide that nor stay behind.
+// Ranks that train together cannot continue without each other. The outcome of a trial is that of the first rank that
+// failed on its own. The other ranks must neither hide it nor keep running.
 #include "core/sweep/trials/trial_group.h"
 
 #include <doctest/doctest.h>
@@ -45,7 +45,7 @@ struct Group {
   }
 };
 
-TEST_CASE("ranks that work give one measurement, each with its own request, log and reference") {
+TEST_CASE("ranks give one measurement and each has its own request and log and reference") {
   Group group;
   const TrialAnswer answer = group.run("");
   REQUIRE(std::holds_alternative<result::Measurement>(answer));
@@ -60,7 +60,7 @@ TEST_CASE("ranks that work give one measurement, each with its own request, log 
   CHECK(second["costs"] == (group.folder.path / "costs-rank1.json").string());
 }
 
-TEST_CASE("one rank is a trial as any other") {
+TEST_CASE("a trial with one rank is like any other trial") {
   Group group;
   const TrialAnswer answer = group.run("", 1);
   REQUIRE(std::holds_alternative<result::Measurement>(answer));
@@ -68,7 +68,7 @@ TEST_CASE("one rank is a trial as any other") {
   CHECK_FALSE(std::filesystem::exists(group.folder.path / "request-rank0.json"));
 }
 
-TEST_CASE("one rank fails, all end, and the reason is the rank's that failed of itself") {
+TEST_CASE("all ranks end if one fails and the reason is that rank's") {
   const auto start = std::chrono::steady_clock::now();
   const ProcessFailure crash = Group().failure("none=loses;none rank 1=crash;none rank 2=sleep");
   CHECK(crash.outcome == Outcome::crash);
@@ -77,20 +77,20 @@ TEST_CASE("one rank fails, all end, and the reason is the rank's that failed of 
   CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
-TEST_CASE("a rank out of memory is the group's result") {
+TEST_CASE("out of memory on one rank is the result of the group") {
   const TrialAnswer answer = Group().run("none=loses;none rank 1=device_oom;none rank 2=loses");
   REQUIRE(std::holds_alternative<result::Measurement>(answer));
   CHECK(std::get<result::Measurement>(answer).outcome == Outcome::device_oom);
   CHECK(std::get<result::Measurement>(answer).reason == "rank 1: asked for 2 GiB, 1 GiB free");
 }
 
-TEST_CASE("a rank that is killed is told of by the signal, not by those that lost it") {
+TEST_CASE("a killed rank is reported and not the ranks that lost it") {
   const ProcessFailure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=killed");
   CHECK(failure.reason.starts_with("rank 2: "));
   CHECK((failure.outcome == Outcome::killed || failure.outcome == Outcome::host_oom));
 }
 
-TEST_CASE("a rank that others wait for in vain is named with what they waited in, and ended") {
+TEST_CASE("a rank that others wait for is ended and named with the collective") {
   const auto start = std::chrono::steady_clock::now();
   const ProcessFailure failure = Group().failure("none=waits;none rank 1=hang;none rank 2=waits");
   CHECK(failure.outcome == Outcome::timeout);
@@ -99,19 +99,19 @@ TEST_CASE("a rank that others wait for in vain is named with what they waited in
   CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 
-TEST_CASE("ranks that lost each other without an end of one are an error") {
+TEST_CASE("ranks that lose each other are an error even if none of them failed") {
   const ProcessFailure failure = Group().failure("none=loses;none rank 1=loses;none rank 2=loses");
   CHECK(failure.outcome == Outcome::error);
   CHECK(failure.reason == "somebody lost another, in phase measure, step 1 of 5");
 }
 
-TEST_CASE("the limit of a trial is every rank's") {
+TEST_CASE("the time limit of a trial applies to every rank") {
   const ProcessFailure failure = Group().failure("none=hang;none rank 1=hang;none rank 2=hang", 400ms);
   CHECK(failure.outcome == Outcome::timeout);
   CHECK(failure.reason.find("no end within 0.4 s") != std::string::npos);
 }
 
-TEST_CASE("a person's mistake is told as one") {
+TEST_CASE("a usage error of the ranks is reported as a usage error") {
   const TrialAnswer answer = Group().run("none=usage;none rank 1=usage;none rank 2=usage");
   REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
 }

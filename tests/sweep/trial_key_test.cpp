@@ -1,4 +1,4 @@
-// A key too narrow would show old figures for a new question; one too wide would run finished trials again.
+// A key of too few inputs would show old figures for a new setting. A key of too many would repeat finished trials.
 #include "core/sweep/loop/trial_key.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ plan::TrialRequest request(const std::filesystem::path& model) {
 
 }  // namespace
 
-TEST_CASE("a file's hash is its content's, the empty file's too") {
+TEST_CASE("the hash of a file is the hash of its content even if it is empty") {
   const test::ScratchFolder folder;
   std::ofstream(folder.path / "a") << "content";
   std::ofstream(folder.path / "b");
@@ -35,7 +35,7 @@ TEST_CASE("a file's hash is its content's, the empty file's too") {
                        IoError);
 }
 
-TEST_CASE("keys follow the content of the model, the settings and the plan, and not where files lie") {
+TEST_CASE("keys depend on the contents of model and settings and plan but not on paths") {
   const test::ScratchFolder folder;
   std::ofstream(folder.path / "model.pt") << "weights";
   std::ofstream(folder.path / "same.pt") << "weights";
@@ -65,7 +65,7 @@ TEST_CASE("keys follow the content of the model, the settings and the plan, and 
   CHECK(TrialKeys(base, folder.path / "program").trial(base) != key);
 }
 
-TEST_CASE("the key of a config follows the weights beside it") {
+TEST_CASE("the key of a config depends on the weights in its folder") {
   const test::ScratchFolder folder;
   std::ofstream(folder.path / "program") << "v1";
   std::ofstream(folder.path / "config.json") << "{}";

@@ -1,4 +1,5 @@
-// A trial may end in any way a process can; each must come back as one typed answer, in time, with nothing left behind.
+// A trial may end in any way that a process can end. Each end must give one typed answer in time and leave nothing
+// behind.
 #include "core/sweep/trials/trial_process.h"
 
 #include <doctest/doctest.h>
@@ -51,7 +52,7 @@ struct Stage {
 
 }  // namespace
 
-TEST_CASE("a trial that works gives its measurement, and phases on the way") {
+TEST_CASE("a trial that works returns its measurement and reports its phases") {
   Stage stage;
   const TrialAnswer answer = stage.run("ok");
   REQUIRE(std::holds_alternative<result::Measurement>(answer));
@@ -59,14 +60,14 @@ TEST_CASE("a trial that works gives its measurement, and phases on the way") {
   CHECK(stage.phases == std::vector<std::string>{"load", "measure"});
 }
 
-TEST_CASE("a signal is a crash with its name, the phase and the last words") {
+TEST_CASE("a signal is reported as a crash with its name and phase and the log tail") {
   const ProcessFailure failure = Stage().failure("crash");
   CHECK(failure.outcome == Outcome::crash);
   CHECK(failure.reason ==
         "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; its last words: loading | something is rotten");
 }
 
-TEST_CASE("a trial that writes beyond the limit on files is told so, and is no crash of the model") {
+TEST_CASE("a trial that exceeds the file size limit is disk_full and not a crash") {
   const ProcessFailure failure = Stage().failure("file-limit");
   CHECK(failure.outcome == Outcome::disk_full);
   CHECK(
@@ -74,8 +75,7 @@ TEST_CASE("a trial that writes beyond the limit on files is told so, and is no c
                                  "size (ulimit -f); it said nothing"));
 }
 
-TEST_CASE(
-    "a process that ends for lack of memory in a thread of its own, or before main, is out of memory all the same") {
+TEST_CASE("std::bad_alloc in a thread or before main is reported as host_oom") {
   const std::string words = "its last words: terminate called after throwing an instance of 'std::bad_alloc'";
   const ProcessFailure failure = process::classify_end(SIGABRT, 0, "before its first phase", words);
   CHECK(failure.outcome == Outcome::host_oom);
@@ -83,13 +83,13 @@ TEST_CASE(
   CHECK(process::classify_end(SIGABRT, 0, "here", "its last words: assertion failed").outcome == Outcome::crash);
 }
 
-TEST_CASE("a mapped file that is cut under its reader is a crash by its name, not of the sweep") {
+TEST_CASE("a truncated mapped file is a SIGBUS of the trial and not of the sweep") {
   const ProcessFailure failure = Stage().failure("cut-map");
   CHECK(failure.outcome == Outcome::crash);
   CHECK(failure.reason.starts_with("SIGBUS (Bus error) in phase measure, step 1 of 5; "));
 }
 
-TEST_CASE("an error may say what kind it is, but not that it is none") {
+TEST_CASE("an error frame may name an outcome but not ok or an unknown one") {
   TrialFrameReader reader(nullptr);
   reader.add("{\"frame\": \"error\", \"outcome\": \"host_oom\", \"message\": \"no\"}\n");
   REQUIRE(reader.answer());
@@ -102,7 +102,7 @@ TEST_CASE("an error may say what kind it is, but not that it is none") {
   }
 }
 
-TEST_CASE("a kill that is not ours is somebody's, or the host running out of memory, as the kernel counts") {
+TEST_CASE("SIGKILL from outside is killed or host_oom by the kernel's count of memory kills") {
   const ProcessFailure failure = Stage().failure("killed");
   if (process::count_memory_kills()) CHECK(failure.outcome == Outcome::killed);
   CHECK(process::classify_end(SIGKILL, 0, "here", "")
@@ -114,7 +114,7 @@ TEST_CASE("a kill that is not ours is somebody's, or the host running out of mem
   }
 }
 
-TEST_CASE("a trial that hangs, deaf to SIGTERM, is ended in time") {
+TEST_CASE("a trial that hangs and ignores SIGTERM is ended in time") {
   const auto start = std::chrono::steady_clock::now();
   const ProcessFailure failure = Stage().failure("hang", 500ms);
   CHECK(failure.outcome == Outcome::timeout);
@@ -122,41 +122,40 @@ TEST_CASE("a trial that hangs, deaf to SIGTERM, is ended in time") {
   CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 
-TEST_CASE("an end without a result is an error with exit code and last words") {
+TEST_CASE("an end without a result is an error with the exit code and the log tail") {
   const ProcessFailure failure = Stage().failure("silent");
   CHECK(failure.outcome == Outcome::error);
   CHECK(failure.reason ==
         "ended with exit code 3 and no result in phase measure, step 1 of 5; its last words: gave up");
 }
 
-TEST_CASE("frames that make no sense are an error that quotes them") {
+TEST_CASE("invalid frames are an error that quotes them") {
   const ProcessFailure failure = Stage().failure("garbage");
   CHECK(failure.outcome == Outcome::error);
   CHECK(failure.reason.find("a frame that makes no sense: 'no { json'") != std::string::npos);
 }
 
-TEST_CASE("what the trial itself calls an error or the person's mistake is passed on") {
+TEST_CASE("an error or a usage error that the trial reports is passed on") {
   CHECK(Stage().failure("error").reason == "nobody planned for this");
   const TrialAnswer answer = Stage().run("usage");
   REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
   CHECK(std::get<ReportedUsageError>(answer).message == "the model rejects the input");
 }
 
-TEST_CASE("a result with a loss that is no number is a result") {
+TEST_CASE("a result with a NaN loss is a measurement") {
   const TrialAnswer answer = Stage().run("nan");
   REQUIRE(std::holds_alternative<result::Measurement>(answer));
   CHECK(std::get<result::Measurement>(answer).outcome == Outcome::nan);
 }
 
-TEST_CASE(
-    "the trial's environment makes cuBLAS deterministic, unless it says how itself, and keeps kineto's daemon out") {
+TEST_CASE("a trial's environment makes cuBLAS deterministic by default and unsets kineto's daemon") {
   const test::Variable daemon("KINETO_USE_DAEMON", "1");
   CHECK(Stage().failure("environment").reason == ":4096:8 unset");
   const test::Variable workspace("CUBLAS_WORKSPACE_CONFIG", ":16:8");
   CHECK(Stage().failure("environment").reason == ":16:8 unset");
 }
 
-TEST_CASE("a result counts even when the process hangs afterwards, until the limit") {
+TEST_CASE("a result counts even if the process then hangs until the limit") {
   const TrialAnswer answer = Stage().run("lingers", 1s);
   CHECK(std::holds_alternative<result::Measurement>(answer));
 }
@@ -182,7 +181,7 @@ TEST_CASE("a trial program that does not exist is refused by name") {
   CHECK_THROWS_WITH_AS(find_trial_program(), "MEMTUNE_TRIAL=/no/such/program is no program", UsageError);
 }
 
-TEST_CASE("frames may come in any pieces") {
+TEST_CASE("frames may arrive in any pieces") {
   const std::string text = "{\"frame\": \"phase\", \"name\": \"load\"}\n{\"frame\": \"usage\", \"message\": \"no\"}\n";
   for (size_t cut = 0; cut <= text.size(); ++cut) {
     TrialFrameReader reader(nullptr);
@@ -195,7 +194,7 @@ TEST_CASE("frames may come in any pieces") {
   }
 }
 
-TEST_CASE("a frame's numbers are numbers of steps, and its nesting ends") {
+TEST_CASE("a frame with a step out of range or deep nesting is refused") {
   for (const std::string& frame : {std::string(R"({"frame": "phase", "name": "load", "step": 1e300})"),
                                    std::string(R"({"frame": "phase", "name": "load", "step": 4294967297})"),
                                    R"({"frame": )" + std::string(60'000, '[') + std::string(60'000, ']') + "}"}) {
@@ -211,13 +210,13 @@ TEST_CASE("a trial gains no privileges, leaves no core file, and has limits") {
   CHECK(failure.reason.find("no_new_privs 1, core 0") == 0);
 }
 
-TEST_CASE("a flood on stdout ends neither in the disk nor in the memory") {
+TEST_CASE("a flood on stdout fills neither the disk nor memory") {
   Stage stage;
   stage.run("flood");
   CHECK(std::filesystem::file_size(stage.folder.path / "log.txt") < (size_t{9} << 20));
 }
 
-TEST_CASE("a trial is heard also when this process was started without streams") {
+TEST_CASE("a trial's answer is read even if this process was started without streams") {
   const pid_t child = ::fork();
   if (child == 0) {
     for (int file = 0; file < 3; ++file) ::close(file);

@@ -1,5 +1,5 @@
-// Why: ranks on other machines are reached by messages alone; what one of them answers has to count as if it had been
-// started here, none may run a stranger's code, and one that is gone must end all.
+// Ranks on other machines are reached by messages alone. Their answers count as those of ranks on this machine. A rank
+// runs only the model of its own command, and a lost rank must end all.
 #include "core/sweep/ranks/worker_group.h"
 
 #include <doctest/doctest.h>
@@ -27,11 +27,11 @@ using result::Outcome;
 
 constexpr int kRanks = 3;
 
-// Rank 0 in this thread, the others in threads of their own, with their own commands.
+// Runs rank 0 in this thread. Each other rank runs in its own thread with its own command.
 struct Launched {
   explicit Launched(const std::string& rules = "", std::chrono::milliseconds timeout = 20s)
       : behaviour("FAKE_TRIAL", rules) {
-    // Leaves each request that a trial was given.
+    // Keeps a copy of each request that a trial gets.
     const std::filesystem::path trial = folder.path / "trial";
     std::ofstream(trial) << "#!/bin/sh\ncp \"$2\" \"" << folder.path.string() << "/seen-$$\"\nexec "
                          << test::fake_trial() << " \"$@\"\n";
@@ -81,7 +81,7 @@ struct Launched {
   std::unique_ptr<WorkerGroup> workers;
 };
 
-TEST_CASE("ranks of a launch give one measurement, rank 0 has their logs, and they end with its code") {
+TEST_CASE("ranks of a launch give one measurement and rank 0 has their logs and sets their exit code") {
   Launched launched;
   const TrialAnswer answer = launched.run();
   REQUIRE(std::holds_alternative<result::Measurement>(answer));
@@ -93,7 +93,7 @@ TEST_CASE("ranks of a launch give one measurement, rank 0 has their logs, and th
   for (auto& code : launched.codes) CHECK(code.get() == 7);
 }
 
-TEST_CASE("another rank runs the model of its own command, and writes in its own folder alone") {
+TEST_CASE("another rank runs the model of its own command and writes only in its own folder") {
   Launched launched;
   launched.run();
   const std::vector<nlohmann::json> requests = launched.seen();
@@ -112,7 +112,7 @@ TEST_CASE("another rank runs the model of its own command, and writes in its own
   CHECK(ranks == std::vector<int>{0, 1, 2});
 }
 
-TEST_CASE("what becomes of one rank is the trial's, and the next trial runs") {
+TEST_CASE("the failure of one rank is the failure of the trial and the next trial runs") {
   Launched launched("none=loses;none rank 1=crash;none rank 2=sleep");
   const TrialAnswer answer = launched.run();
   REQUIRE(std::holds_alternative<ProcessFailure>(answer));
@@ -122,7 +122,7 @@ TEST_CASE("what becomes of one rank is the trial's, and the next trial runs") {
   CHECK(std::holds_alternative<result::Measurement>(launched.run()));
 }
 
-TEST_CASE("a rank's way of not working is told as of ranks here") {
+TEST_CASE("failures of ranks on other machines are reported as those of local ranks") {
   const TrialAnswer missing = Launched("none=loses;none rank 1=loses;none rank 2=sleep").run();
   REQUIRE(std::holds_alternative<ProcessFailure>(missing));
   CHECK(std::get<ProcessFailure>(missing).reason.starts_with("rank 2 did not come: "));
@@ -131,7 +131,7 @@ TEST_CASE("a rank's way of not working is told as of ranks here") {
   CHECK(std::get<result::Measurement>(memory).outcome == Outcome::device_oom);
 }
 
-TEST_CASE("a rank meets others in the network alone, and writes no file for rank 0") {
+TEST_CASE("a rank of another machine needs a network rendezvous and writes no file for rank 0") {
   const test::ScratchFolder folder;
   const launch::TcpListener listener(true, 0);
   launch::Connection own(launch::connect("127.0.0.1", listener.port(), 5s), 5s);
@@ -146,13 +146,13 @@ TEST_CASE("a rank meets others in the network alone, and writes no file for rank
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
-TEST_CASE("rank 0 that ends, the others end with it") {
+TEST_CASE("the other ranks end with an error if rank 0 ends early") {
   Launched launched;
-  launched.workers.reset();  // says it failed
+  launched.workers.reset();  // reports a failure
   for (auto& code : launched.codes) CHECK(code.get() == 1);
 }
 
-// As rank 1 of two, which does what a memtune would not.
+// Rank 1 of two, which does not behave as memtune does.
 struct Strange {
   explicit Strange(std::chrono::milliseconds timeout = 5s) {
     { launch.port = launch::TcpListener(true, 0).port(); }
@@ -165,14 +165,14 @@ struct Strange {
     connection = coming.get();
   }
 
-  // What it is to run.
+  // Returns the message that starts a trial.
   nlohmann::json order() {
     nlohmann::json message;
     while (!message.contains("start")) REQUIRE(connection->receive(message, 5s));
     return message;
   }
 
-  // What rank 0 says of it.
+  // Returns rank 0's error about this rank, or "" if there is none.
   std::string lost() {
     for (int i = 0; i < 100; ++i) {
       try {
@@ -190,7 +190,7 @@ struct Strange {
   std::unique_ptr<launch::Connection> connection;
 };
 
-TEST_CASE("a rank that is gone, silent or talks nonsense is told of with its rank") {
+TEST_CASE("a rank that ended or is silent is reported with its rank") {
   const std::string who = "rank 1: its memtune on " + launch::host_name() + " is lost: ";
   Strange gone;
   gone.connection.reset();
@@ -200,7 +200,7 @@ TEST_CASE("a rank that is gone, silent or talks nonsense is told of with its ran
   CHECK(silent.lost() == who + "it has said nothing for 1 s");
 }
 
-TEST_CASE("a rank that takes nothing does not keep rank 0 from the others") {
+TEST_CASE("a rank that reads nothing does not block rank 0 for the others") {
   std::vector<std::unique_ptr<launch::Connection>> others;
   std::vector<WorkerConnection> each(2);
   for (WorkerConnection& follower : each) {
@@ -225,11 +225,11 @@ TEST_CASE("a rank that takes nothing does not keep rank 0 from the others") {
   CHECK_FALSE(trial->poll_output(10ms));
 }
 
-TEST_CASE("an answer without sense is that rank's failure") {
+TEST_CASE("an invalid answer is a failure of its rank") {
   Strange strange;
   const auto trial = strange.workers->start(1, {{"kind", "run"}}, {"/nowhere/log", ""}, system_files());
   const nlohmann::json order = strange.order();
-  strange.connection->send({{"done", true}, {"of", 77}, {"answer", 1}});  // another's
+  strange.connection->send({{"done", true}, {"of", 77}, {"answer", 1}});  // of another trial
   strange.connection->send({{"done", true}, {"of", order["start"]}, {"answer", 1}});
   while (trial->poll_output(50ms)) {
   }
@@ -237,7 +237,7 @@ TEST_CASE("an answer without sense is that rank's failure") {
   CHECK(std::get<ProcessFailure>(trial->answer()).reason == "its answer makes no sense");
 }
 
-TEST_CASE("a rank's log and costs pass no link in the run's folder") {
+TEST_CASE("the log and costs of a rank are not written through links in the run folder") {
   const test::ScratchFolder folder, elsewhere;
   std::filesystem::create_directory_symlink(elsewhere.path, folder.path / "link");
   ConfinedFileSystem own(folder.path);
@@ -259,7 +259,7 @@ TEST_CASE("a rank's log and costs pass no link in the run's folder") {
   CHECK(std::filesystem::is_empty(elsewhere.path));
 }
 
-TEST_CASE("gradients to compare with are asked for at all ranks") {
+TEST_CASE("reference gradients count only if all ranks have them") {
   Launched launched;
   const std::string reference = (launched.folder.path / "reference.bin").string();
   CHECK_FALSE(launched.workers->all_have_reference(reference));
@@ -268,7 +268,7 @@ TEST_CASE("gradients to compare with are asked for at all ranks") {
   CHECK_FALSE(launched.workers->all_have_reference("other.bin"));
 }
 
-TEST_CASE("a rank beside rank 0 is reached by the address that other machines know") {
+TEST_CASE("a rank on rank 0's machine is reached by the address that other machines use") {
   const auto follower = [](const std::string& address) {
     const launch::TcpListener listener(true, 0);
     FileDescriptor socket = launch::connect("127.0.0.1", listener.port(), 5s);
@@ -284,7 +284,7 @@ TEST_CASE("a rank beside rank 0 is reached by the address that other machines kn
   CHECK(workers.on_this_machine() == 3);
 }
 
-TEST_CASE("who does not come is named, and a stranger at the port is nobody") {
+TEST_CASE("missing ranks are named and a foreign connection does not count as a rank") {
   launch::LaunchInfo launch{"srun", 0, 3, 0, 3, "127.0.0.1", 0, ""};
   { launch.port = launch::TcpListener(true, 0).port(); }
   auto stranger = std::async(std::launch::async, [&] {

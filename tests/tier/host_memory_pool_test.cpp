@@ -1,5 +1,5 @@
-// The pool hands the same bytes out again while copies of their former holder may still run: who gets them has to be
-// told what to wait for.
+// The pool leases bytes again while copies of the previous holder may still run. The new lease must carry the events to
+// wait for.
 #include "core/engine/tier/host_memory_pool.h"
 
 #include <doctest/doctest.h>
@@ -22,16 +22,16 @@ constexpr int64_t kPage = 4096;
 
 HostMemoryPool::Lease take(HostMemoryPool& pool, int64_t bytes) { return pool.try_lease(bytes).value(); }
 
-TEST_CASE("leases are whole pages of one slab, and the pool grows by slabs") {
+TEST_CASE("leases are whole pages of one slab and the pool grows by slabs") {
   HostMemoryPool pool(cpu_device(), 4 * kPage);
   auto a = take(pool, 1), b = take(pool, kPage + 1);
   CHECK(a.bytes() == kPage);
   CHECK(b.bytes() == 2 * kPage);
   CHECK(b.data() == a.data() + kPage);
   CHECK(pool.reserved_bytes() == 4 * kPage);
-  auto c = take(pool, 2 * kPage);  // one page is left: a new slab
+  auto c = take(pool, 2 * kPage);  // only one page is left: needs a new slab
   CHECK(pool.reserved_bytes() == 8 * kPage);
-  auto d = take(pool, 9 * kPage);  // larger than a slab: one of its own
+  auto d = take(pool, 9 * kPage);  // larger than a slab: gets its own
   CHECK(pool.reserved_bytes() == 17 * kPage);
   CHECK(pool.leased_bytes() == 14 * kPage);
   CHECK(pool.peak_leased_bytes() == 14 * kPage);
@@ -39,14 +39,14 @@ TEST_CASE("leases are whole pages of one slab, and the pool grows by slabs") {
   CHECK(pool.leased_bytes() == 0);
 }
 
-TEST_CASE("a pool of powers of two takes each lease as a slab, and gives it only to those that want as many bytes") {
+TEST_CASE("a pool of powers of two gives each lease a slab and reuses it only for the same size") {
   HostMemoryPool pool(cpu_device(), 64 * kPage, 0, true, /*power_of_two=*/true);
   auto a = take(pool, 3 * kPage), b = take(pool, kPage);
   CHECK(a.bytes() == 4 * kPage);
   CHECK(pool.reserved_bytes() == 5 * kPage);
   char* const data = a.data();
   a = {}, b = {};
-  CHECK(take(pool, 2 * kPage).bytes() == 2 * kPage);  // not half of the free four
+  CHECK(take(pool, 2 * kPage).bytes() == 2 * kPage);  // not half of the free slab of four pages
   CHECK(pool.reserved_bytes() == 7 * kPage);
   CHECK(take(pool, 4 * kPage).data() == data);
   CHECK(pool.reserved_bytes() == 7 * kPage);
@@ -54,7 +54,7 @@ TEST_CASE("a pool of powers of two takes each lease as a slab, and gives it only
 
 TEST_CASE("a pool with a budget stays within it and uses all of it") {
   HostMemoryPool pool(cpu_device(), 4 * kPage, /*budget_bytes=*/6 * kPage);
-  auto a = take(pool, 3 * kPage), b = take(pool, 2 * kPage);  // the second slab is what is left of the budget
+  auto a = take(pool, 3 * kPage), b = take(pool, 2 * kPage);  // the second slab has the rest of the budget
   CHECK(pool.reserved_bytes() == 6 * kPage);
   CHECK_FALSE(pool.try_lease(2 * kPage));
   auto c = take(pool, kPage);
@@ -64,7 +64,7 @@ TEST_CASE("a pool with a budget stays within it and uses all of it") {
   CHECK(take(pool, 2 * kPage).data() == data);
 }
 
-TEST_CASE("neighbours that come back become one range, in every order") {
+TEST_CASE("freed neighbors merge into one range in every order") {
   int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
   for (auto& order : orders) {
     HostMemoryPool pool(cpu_device(), 3 * kPage);
@@ -77,7 +77,7 @@ TEST_CASE("neighbours that come back become one range, in every order") {
   }
 }
 
-TEST_CASE("the smallest range that fits is taken") {
+TEST_CASE("the smallest range that fits is leased") {
   HostMemoryPool pool(cpu_device(), 10 * kPage);
   auto three = take(pool, 3 * kPage), wall = take(pool, kPage), one = take(pool, kPage), wall2 = take(pool, kPage);
   char *const small = one.data(), *const large = three.data();
@@ -88,7 +88,7 @@ TEST_CASE("the smallest range that fits is taken") {
   CHECK(take(pool, 2 * kPage).data() == large);
 }
 
-TEST_CASE("bytes whose last copy still runs carry its event, and when it is done they carry nothing") {
+TEST_CASE("a lease carries the event of the last copy on its bytes until the copy is done") {
   HostMemoryPool pool(cpu_device(), kPage);
   auto event = std::make_shared<Switch>();
   auto lease = take(pool, kPage);
@@ -102,7 +102,7 @@ TEST_CASE("bytes whose last copy still runs carry its event, and when it is done
   CHECK(take(pool, kPage).free_after().empty());
 }
 
-TEST_CASE("an owner who never waited for former copies hands them on") {
+TEST_CASE("a holder that never waited for earlier copies passes their events on") {
   HostMemoryPool pool(cpu_device(), kPage);
   auto event = std::make_shared<Switch>();
   auto lease = take(pool, kPage);
@@ -112,7 +112,7 @@ TEST_CASE("an owner who never waited for former copies hands them on") {
   CHECK(take(pool, kPage).free_after().size() == 1);
 }
 
-TEST_CASE("a lease that was moved gives its bytes back once, where it went") {
+TEST_CASE("a moved lease returns its bytes once and from its new owner") {
   HostMemoryPool pool(cpu_device(), 2 * kPage);
   auto a = take(pool, kPage), b = take(pool, kPage);
   char* const data = a.data();
@@ -120,7 +120,7 @@ TEST_CASE("a lease that was moved gives its bytes back once, where it went") {
   CHECK_FALSE(a);
   CHECK(moved.data() == data);
   CHECK(pool.leased_bytes() == 2 * kPage);
-  b = std::move(moved);  // b's own go back
+  b = std::move(moved);  // releases b's own bytes
   CHECK(pool.leased_bytes() == kPage);
   CHECK(b.data() == data);
   auto& same = b;
@@ -129,7 +129,7 @@ TEST_CASE("a lease that was moved gives its bytes back once, where it went") {
   CHECK(b.data() == data);
 }
 
-TEST_CASE("an event that a failed device cannot answer for stays with its bytes") {
+TEST_CASE("an event that throws stays with its bytes") {
   struct Lost final : device::StreamEvent {
     bool done() const override { throw DeviceError("lost"); }
     void synchronize() override { throw DeviceError("lost"); }
@@ -144,7 +144,7 @@ TEST_CASE("an event that a failed device cannot answer for stays with its bytes"
   CHECK(take(pool, 2 * kPage).free_after().size() == 1);
 }
 
-TEST_CASE("a joined range carries the events of both halves") {
+TEST_CASE("a merged range carries the events of both halves") {
   HostMemoryPool pool(cpu_device(), 2 * kPage);
   auto a = take(pool, kPage), b = take(pool, kPage);
   a.set_free_after(std::make_shared<Switch>());
@@ -154,7 +154,7 @@ TEST_CASE("a joined range carries the events of both halves") {
   CHECK(take(pool, 2 * kPage).free_after().size() == 2);
 }
 
-TEST_CASE("of events of one stream a joined range carries the last alone, in every order, and asks none of them") {
+TEST_CASE("a merged range carries only the last event of a stream in every order and queries none") {
   struct Numbered final : device::StreamEvent {
     explicit Numbered(int number) : number(number) {}
     bool done() const override { return ++asked, false; }
@@ -184,7 +184,7 @@ TEST_CASE("of events of one stream a joined range carries the last alone, in eve
     }
 }
 
-TEST_CASE("what was to come and is done by now is carried by no lease") {
+TEST_CASE("a lease does not carry an event that is done") {
   HostMemoryPool pool(cpu_device(), 8 * kPage);
   auto event = std::make_shared<Switch>();
   take(pool, 4 * kPage).set_free_after(event);

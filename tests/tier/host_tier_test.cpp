@@ -1,4 +1,4 @@
-// Host memory as a cache over the disk: what stays, what is written, and that every byte comes back.
+// CPU memory as a cache over the disk: what stays, what is written, and that every byte is read back.
 #include "core/engine/tier/host_tier.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ std::unique_ptr<disk::BlockStore> make_store(int64_t budget = 0) {
       .directory = std::filesystem::temp_directory_path(), .budget_bytes = budget, .allow_memory = true});
 }
 
-// A page full of `value`, there at once.
+// A page full of `value`, filled synchronously.
 HostTierPiecePtr put(HostTier& tier, char value, bool may_spill = true) {
   HostTierPiecePtr piece = tier.put(kPage, may_spill);
   for (const auto& event : piece->lease.free_after()) event->synchronize();
@@ -42,7 +42,7 @@ std::vector<HostTierPiecePtr> put_many(HostTier& tier, int count) {
   return pieces;
 }
 
-// Pieces that nobody needs leave once their writes are done.
+// Waits until dropped pieces are freed, after their writes.
 void settle(HostTier& tier) {
   for (int i = 0; i < 1000 && tier.pool().leased_bytes() > 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -59,7 +59,7 @@ void check_all(HostTier& tier, const std::vector<HostTierPiecePtr>& pieces) {
   CHECK(tier.pool().leased_bytes() == 0);
 }
 
-TEST_CASE("a step that fits the budget is never written, once that is known") {
+TEST_CASE("a step that fits the budget is not written to disk once that is known") {
   HostTier tier(cpu_device(), kPage, 8 * kPage, make_store());
   check_all(tier, put_many(tier, 8));
   tier.begin_step();
@@ -68,7 +68,7 @@ TEST_CASE("a step that fits the budget is never written, once that is known") {
   check_all(tier, pieces);
 }
 
-TEST_CASE("what exceeds the budget goes to the disk, the oldest first, and comes back") {
+TEST_CASE("the oldest pieces beyond the budget go to disk and are read back") {
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   const auto pieces = put_many(tier, 20);
   CHECK(tier.pool().peak_leased_bytes() == 4 * kPage);
@@ -78,14 +78,14 @@ TEST_CASE("what exceeds the budget goes to the disk, the oldest first, and comes
   check_all(tier, pieces);
 }
 
-TEST_CASE("reading ahead takes free room only, and what it read is ready") {
+TEST_CASE("read-ahead uses only free memory and its pieces are ready") {
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   const auto pieces = put_many(tier, 12);
   HostTierPiecePtr away;
   for (const auto& piece : pieces)
     if (!away && piece->state == HostTierPiece::State::on_disk) away = piece;
   REQUIRE(away);
-  CHECK_FALSE(tier.read_ahead(away));  // others fill the budget
+  CHECK_FALSE(tier.read_ahead(away));  // other pieces fill the budget
   CHECK_FALSE(tier.ready(*away));
   for (const auto& piece : pieces)
     if (piece != away) tier.drop(piece);
@@ -97,7 +97,7 @@ TEST_CASE("reading ahead takes free room only, and what it read is ready") {
   CHECK(tier.counters().disk_read_bytes == kPage);
 }
 
-TEST_CASE("what was read too far ahead makes way for what is needed now") {
+TEST_CASE("a piece that was read too early makes room for one that is needed now") {
   HostTier tier(cpu_device(), kPage, 2 * kPage, make_store());
   const auto pieces = put_many(tier, 6);
   for (size_t i = 4; i < 6; ++i) {
@@ -113,7 +113,7 @@ TEST_CASE("what was read too far ahead makes way for what is needed now") {
   CHECK(holds(tier.fetch(pieces[1]), 2));
 }
 
-TEST_CASE("without a disk, or for what may not spill, a full budget is an error that says how full") {
+TEST_CASE("a full budget without a disk or without pieces that may spill is an error with figures") {
   HostTier tier(cpu_device(), kPage, 2 * kPage, nullptr);
   const auto a = put(tier, 1), b = put(tier, 2);
   CHECK_THROWS_WITH_AS(tier.put(kPage, true), doctest::Contains("8 KiB has no room for 4 KiB more, 8 KiB are taken"),
@@ -123,7 +123,7 @@ TEST_CASE("without a disk, or for what may not spill, a full budget is an error 
   CHECK_THROWS_AS(spilling.put(kPage, true), OutOfHostMemoryError);
 }
 
-TEST_CASE("a full disk ends the step that meets it, with the disk's error") {
+TEST_CASE("a full disk ends the step with the disk's error") {
   HostTier tier(cpu_device(), kPage, 2 * kPage, make_store(/*budget=*/4 * kPage));
   std::vector<HostTierPiecePtr> pieces;
   CHECK_THROWS_AS(
@@ -135,18 +135,18 @@ TEST_CASE("a full disk ends the step that meets it, with the disk's error") {
   tier.begin_step();
 }
 
-TEST_CASE("a piece that nobody needs gives its room back in every state") {
+TEST_CASE("a dropped piece frees its memory in every state") {
   HostTier tier(cpu_device(), kPage, 4 * kPage, make_store());
   auto pieces = put_many(tier, 9);
   while (!tier.read_ahead(pieces[0]))
     if (pieces.back()->state != HostTierPiece::State::used) tier.drop(pieces.back());
   for (const auto& piece : pieces) tier.drop(piece);
-  for (const auto& piece : pieces) tier.drop(piece);  // and only once
+  for (const auto& piece : pieces) tier.drop(piece);  // a second drop has no effect
   settle(tier);
   CHECK(tier.pool().leased_bytes() == 0);
 }
 
-TEST_CASE("reads that fail, or that a failed store refuses, give their room back") {
+TEST_CASE("failed reads and reads of a failed store free their memory") {
   test::FaultyDisk disk;
   HostTier tier(
       cpu_device(), kPage, 4 * kPage,
@@ -164,7 +164,7 @@ TEST_CASE("reads that fail, or that a failed store refuses, give their room back
   CHECK(tier.pool().leased_bytes() == 0);
 }
 
-TEST_CASE("the store knows every slab, for both directions, before it is used") {
+TEST_CASE("every slab is registered for reads and writes before its use") {
   test::FaultyDisk disk;
   HostTier tier(
       cpu_device(), 2 * kPage, 8 * kPage,

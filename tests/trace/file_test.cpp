@@ -1,5 +1,5 @@
-// Traces are written by processes that may be killed and read long after: whatever the bytes, reading must not crash,
-// and what precedes the damage must come back.
+// Traces are written by processes that may be killed, and read much later. Reading any bytes must not crash and must
+// return what precedes the damage.
 #include "core/record/trace/file.h"
 
 #include <doctest/doctest.h>
@@ -120,7 +120,7 @@ std::string header_of(int version, const std::string& tracks, const std::string&
          values + R"(,"owners":)" + owners + "}";
 }
 
-// Blocks "vae.down.attn" and "vae.up.attn".
+// A header of version 2 with the blocks "vae.down.attn" and "vae.up.attn".
 std::string header_of_2() {
   return R"({"strategy":"none","device":"","lost_records":0,"budget_bytes":0,
     "tracks":[{"name":"device blocks","device":true},{"name":"compute stream 7","device":true},
@@ -146,7 +146,7 @@ std::string names_record(const std::vector<std::string>& names) {
   return payload;
 }
 
-// `number`: 1 + the index of its value.
+// `number`: 1 + index of the event's value.
 void put_event_2(std::string& payload, EventKind kind, uint32_t track, uint32_t name, uint32_t number) {
   put(payload, kind);
   put(payload, track);
@@ -157,7 +157,7 @@ void put_event_2(std::string& payload, EventKind kind, uint32_t track, uint32_t 
 
 }  // namespace
 
-TEST_CASE("a trace is read back as it was written, the empty one too") {
+TEST_CASE("a trace and an empty trace are read back unchanged") {
   const TraceFile file;
   for (const Trace& trace : {small(), Trace()}) {
     write_trace(file.path, trace);
@@ -167,7 +167,7 @@ TEST_CASE("a trace is read back as it was written, the empty one too") {
   }
 }
 
-TEST_CASE("a trace of many records is read back, and cut in the middle gives about half") {
+TEST_CASE("a trace of many records is read back and its first half gives about half of the events") {
   const TraceFile file;
   Trace trace = small();
   for (int i = 0; i < 100'000; ++i)
@@ -182,7 +182,7 @@ TEST_CASE("a trace of many records is read back, and cut in the middle gives abo
   CHECK(is_beginning_of(half.trace, trace));
 }
 
-TEST_CASE("a trace cut at any byte is read up to the cut and says so") {
+TEST_CASE("a trace cut at any byte is read up to the cut and reported as cut") {
   const TraceFile file;
   write_trace(file.path, small());
   const std::string content = read_file(file.path);
@@ -196,11 +196,11 @@ TEST_CASE("a trace cut at any byte is read up to the cut and says so") {
     CHECK(read.cut());
     CHECK(is_beginning_of(read.trace, small()));
   }
-  // The end record is 9 bytes: without it alone nothing else is lost.
+  // The end record has 9 bytes. Without it nothing else is lost.
   CHECK(file.read(content.substr(0, content.size() - 9)).trace == small());
 }
 
-TEST_CASE("any changed byte is noticed and nothing from behind it is believed") {
+TEST_CASE("any changed byte is detected and nothing after it is read") {
   const TraceFile file;
   write_trace(file.path, small());
   const std::string content = read_file(file.path);
@@ -220,7 +220,7 @@ TEST_CASE("any changed byte is noticed and nothing from behind it is believed") 
   }
 }
 
-TEST_CASE("bytes behind the end are reported as damage") {
+TEST_CASE("bytes after the end record are reported as damage") {
   const TraceFile file;
   write_trace(file.path, small());
   const TraceReadResult read = file.read(read_file(file.path) + "x");
@@ -228,7 +228,7 @@ TEST_CASE("bytes behind the end are reported as damage") {
   CHECK(read.trace == small());
 }
 
-TEST_CASE("records with a right check and wrong content are damage, not a crash") {
+TEST_CASE("records with a valid checksum and invalid content are damage and do not crash") {
   const TraceFile file;
   const std::string header = header_of(3, R"([{"role":"compute","stream":7,"rank":0}])", "[]",
                                        R"([{"kind":"outside","name":"o","block":-1}])");
@@ -267,7 +267,7 @@ TEST_CASE("records with a right check and wrong content are damage, not a crash"
   }
 }
 
-TEST_CASE("sizes and times whose sums are no numbers are damage, each alone or all together") {
+TEST_CASE("sizes and times that overflow alone or in sum are damage") {
   const TraceFile file;
   const auto read_back = [&](const std::vector<TraceEvent>& events) {
     Trace trace = small();
@@ -291,7 +291,7 @@ TEST_CASE("sizes and times whose sums are no numbers are damage, each alone or a
   CHECK(read_back({long_one, long_one, long_one}).trace.events.size() == 2);
 }
 
-TEST_CASE("of a header with a number that cannot be nothing is taken") {
+TEST_CASE("a header with an impossible number is dropped whole") {
   const TraceFile file;
   const auto read_back = [&](auto change) {
     Trace trace = small();
@@ -318,7 +318,7 @@ TEST_CASE("of a header with a number that cannot be nothing is taken") {
   }
 }
 
-TEST_CASE("a header with a role or owner that its version does not have is damage") {
+TEST_CASE("a header with a role or owner unknown to its version is damage") {
   const TraceFile file;
   for (const std::string& header :
        {header_of(3, R"([{"role":"cores","stream":7,"rank":0}])", "[]", "[]"),
@@ -329,7 +329,7 @@ TEST_CASE("a header with a role or owner that its version does not have is damag
   }
 }
 
-TEST_CASE("a file of another version is refused by its number, not called damaged") {
+TEST_CASE("a file of another version is refused with its version and not called damaged") {
   const TraceFile file;
   std::string later = "MTTRACE3", earlier = "MTTRACE1";
   append_record(later, "\x01" + header_of(5, R"([{"role":"unheard of"}])", "[]", "[]"));
@@ -342,7 +342,7 @@ TEST_CASE("a file of another version is refused by its number, not called damage
                        UsageError);
 }
 
-TEST_CASE("records of an unknown type are passed over") {
+TEST_CASE("records of an unknown type are skipped") {
   const TraceFile file;
   std::string content = "MTTRACE3";
   append_record(content, "\x63later");
@@ -350,7 +350,7 @@ TEST_CASE("records of an unknown type are passed over") {
   CHECK_FALSE(file.read(content).cut());
 }
 
-TEST_CASE("a file of version 2 is read, and what things are is told by the names it has") {
+TEST_CASE("a file of version 2 is read and roles and regions come from names") {
   const TraceFile file;
   std::string content = "MTTRACE2";
   append_record(content, "\x01" + header_of_2());
@@ -396,7 +396,7 @@ TEST_CASE("a file of version 2 is read, and what things are is told by the names
   CHECK(trace.origin.memtune == "");
 }
 
-TEST_CASE("what is no trace file is refused by name") {
+TEST_CASE("a file that is not a trace is refused by name") {
   const TraceFile file;
   const std::string message = "'" + file.path.string() + "' is not a trace file of memtune";
   CHECK_THROWS_WITH_AS(file.read(""), message.c_str(), UsageError);

@@ -1,4 +1,4 @@
-// The host is ahead of the device: what it notes has to be found where the device does the work.
+// The host runs ahead of the device. Its parts must be mapped to the device time of their work.
 #include "core/record/trace/host_step_parts.h"
 
 #include <doctest/doctest.h>
@@ -25,7 +25,7 @@ struct Step {
   std::vector<uint32_t> part_of;
 };
 
-// A part of block "a", "b" or "c"; "": of none.
+// A part of block "a", "b" or "c". "": a part of no block.
 HostStepPart part(const std::string& name, int64_t host_ns) {
   return {name.empty() ? TraceRegion() : TraceRegion::of_block(name[0] - 'a'), name, host_ns};
 }
@@ -47,7 +47,7 @@ std::string regions(Step step) {
 
 }  // namespace
 
-TEST_CASE("a part is where its kernels are, one without kernels where the part before it ends") {
+TEST_CASE("a part spans its kernels and a part without kernels is empty at the end of its predecessor") {
   const Step step({part("a", 1), part("a", 2), part("b", 3)}, {{1, 100, 110}, {1, 120, 130}, {3, 140, 150}});
   const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(0) == 0);
@@ -58,7 +58,7 @@ TEST_CASE("a part is where its kernels are, one without kernels where the part b
   CHECK(clock.ends_ns(3) == 150);
 }
 
-TEST_CASE("copies run beside the step and do not move its parts, and work of no part neither") {
+TEST_CASE("copies and work without a part do not move the parts of a step") {
   const Step step({part("a", 1), part("b", 2)},
                   {{1, 10, 20}, {1, 15, 90, EventKind::copy_out}, {0, 0, 500}, {2, 30, 40}});
   const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
@@ -67,14 +67,14 @@ TEST_CASE("copies run beside the step and do not move its parts, and work of no 
   CHECK(clock.ends_ns(2) == 40);
 }
 
-TEST_CASE("the clock never goes back: what is issued later is not over earlier") {
+TEST_CASE("the clock never goes back for work issued later") {
   const Step step({part("a", 1), part("b", 2)}, {{1, 10, 60}, {2, 20, 30}});
   const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(2) == 60);
   CHECK(clock.ends_ns(2) == 60);
 }
 
-TEST_CASE("where nothing tells its part the host's clock is the device's") {
+TEST_CASE("without work of known parts the device clock equals the host clock") {
   const Step step({part("a", 5), part("b", 8), part("b", 9)}, {{0, 0, 100}});
   const HostToDeviceClock clock(step.parts, step.trace, step.part_of);
   CHECK(clock.begins_ns(1) == 5);
@@ -82,7 +82,7 @@ TEST_CASE("where nothing tells its part the host's clock is the device's") {
   CHECK(clock.ends_ns(3) == 9);
 }
 
-TEST_CASE("neighbouring parts of one region are one, and those of none and those without work are none") {
+TEST_CASE("adjacent parts of one region are merged and parts without region or work are dropped") {
   CHECK(regions({{part("a", 1), part("a", 2), part("", 3), part("b", 4), part("c", 5), part("a", 6)},
                  {{1, 10, 20}, {2, 22, 30}, {3, 31, 32}, {5, 40, 50}, {6, 50, 55}}}) == "a 10-30;c 40-50;a 50-55;");
   CHECK(regions({{}, {}}) == "");

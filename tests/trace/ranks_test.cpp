@@ -1,4 +1,4 @@
-// One trace of several ranks, whatever each of them says of its clock.
+// Merges traces of several ranks, for any difference of their clocks.
 #include "core/record/trace/ranks.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@ Trace one_copy(int64_t start_ns) {
 
 }  // namespace
 
-TEST_CASE("a rank's events come later by the difference of the clocks, on tracks of its own") {
+TEST_CASE("events of a rank are shifted by the clock difference and get their own tracks") {
   Trace all = one_copy(5);
   add_rank(one_copy(7), 1, 100, all);
   REQUIRE(all.events.size() == 2);
@@ -28,7 +28,7 @@ TEST_CASE("a rank's events come later by the difference of the clocks, on tracks
   CHECK(all.tracks[all.events[1].track].rank == 1);
 }
 
-TEST_CASE("events that a clock puts beyond all times are lost, and lost records are counted as far as numbers go") {
+TEST_CASE("events beyond the time range are dropped and the count of lost records saturates") {
   Trace all = one_copy(5);
   add_rank(one_copy(kMaxAbsTimeNs - 1), 1, kMaxAbsTimeNs, all);
   add_rank(one_copy(-kMaxAbsTimeNs), 2, -kMaxAbsTimeNs, all);

@@ -1,5 +1,5 @@
-// Which values lie on the device at a moment: kept from when they are made to their last use, else while they are
-// there.
+// The values on the device at a moment. A kept value is there from its producer to its last consumer. Other values are
+// there while they are resident.
 #include "core/record/trace/resident_values.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +35,7 @@ MadeUp with_kernels() {
 
 }  // namespace
 
-TEST_CASE("a kept value is held from the op that makes it, which runs before the one that saves it, to its last use") {
+TEST_CASE("a kept value is resident from its producing op to its last use") {
   MadeUp made = with_kernels();
   const ValueId value = made.value("layers.0", 0, "keep", 4 * kMiB);
   made.add(EventKind::save, 2, 2, "", 0, value);
@@ -46,20 +46,20 @@ TEST_CASE("a kept value is held from the op that makes it, which runs before the
   CHECK(held(made.trace, 10.1) == 0);
 }
 
-TEST_CASE("a moved value is held until its last piece has left, and again from its copy back to its use") {
+TEST_CASE("an offloaded value is resident until its last piece is copied out and from reload to use") {
   MadeUp made = with_kernels();
   const ValueId value = made.value("layers.0", 0, "host", 4 * kMiB);
   made.add(EventKind::save, 2, 2, "", 0, value);
   made.add(EventKind::copy_out, 2, 3, "", 0, value);
   made.add(EventKind::copy_out, 3, 4, "", 0, value);
-  made.add(EventKind::save, 5, 5, "", 0, value);  // by an op behind it: it is gone all the same
+  made.add(EventKind::save, 5, 5, "", 0, value);  // saved by a later op, but it is already offloaded
   made.add(EventKind::copy_in, 8, 9, "", 0, value);
   made.add(EventKind::use, 12, 12, "", 0, value);
   for (const double ms : {2.0, 3.5, 8.5, 12.0}) CHECK_MESSAGE(held(made.trace, ms) == 4, ms);
   for (const double ms : {4.5, 5.5, 7.9, 12.5}) CHECK_MESSAGE(held(made.trace, ms) == 0, ms);
 }
 
-TEST_CASE("a recomputed value is held only where a use still comes after it was made again") {
+TEST_CASE("a recomputed value is resident only between its recomputation and a later use") {
   MadeUp made = with_kernels();
   const ValueId early = made.value("layers.0", 0, "recompute", 4 * kMiB),
                 late = made.value("layers.1", 1, "recompute", kMiB);
@@ -73,7 +73,7 @@ TEST_CASE("a recomputed value is held only where a use still comes after it was 
   CHECK(held(made.trace, 13) == 0);
 }
 
-TEST_CASE("values of one op in blocks that are called alike are one line, the largest first") {
+TEST_CASE("values of one op in numbered blocks are one group and the largest group comes first") {
   MadeUp made = with_kernels();
   for (int block = 0; block < 3; ++block) {
     const std::string region = "layers." + std::to_string(block);
@@ -91,7 +91,7 @@ TEST_CASE("values of one op in blocks that are called alike are one line, the la
   CHECK(values[1].name == "layers.* add");
 }
 
-TEST_CASE("of a recorded sweep no more is told than the owners of values hold, and of none all of it") {
+TEST_CASE("resident values of a recorded sweep never exceed their owners and reach them for none") {
   for (const char* trial : {"1-none", "5-offload-stream", "6-dear-13"}) {
     CAPTURE(trial);
     const trace::Trace trace =
@@ -117,7 +117,7 @@ TEST_CASE("of a recorded sweep no more is told than the owners of values hold, a
   }
 }
 
-TEST_CASE("a value in very many pieces takes no longer than its events") {
+TEST_CASE("a value in very many pieces takes linear time") {
   MadeUp made = with_kernels();
   const ValueId value = made.value("layers.0", 0, "host", 4 * kMiB);
   for (int piece = 0; piece < 300'000; ++piece) made.add(EventKind::copy_in, 5, 6, "", 0, value);

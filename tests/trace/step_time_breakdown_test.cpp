@@ -1,4 +1,4 @@
-// Findings and comparisons divide each moment of a step among what the device did: nothing twice, nothing left out.
+// Findings and comparisons assign each moment of a step to one activity of the device, without overlap or gap.
 #include "core/record/trace/step_time_breakdown.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@ std::vector<TimeInterval> whole(int64_t start, int64_t end) { return {{start, en
 
 }  // namespace
 
-TEST_CASE("subtract leaves what is not in the second set") {
+TEST_CASE("subtract leaves the parts outside the second set") {
   const auto left = subtract({{0, 10}, {20, 30}, {40, 50}}, {{2, 4}, {6, 25}, {28, 29}, {45, 60}});
   const std::vector<std::pair<int64_t, int64_t>> expected = {{0, 2}, {4, 6}, {25, 28}, {29, 30}, {40, 45}};
   REQUIRE(left.size() == expected.size());
@@ -27,7 +27,7 @@ TEST_CASE("subtract leaves what is not in the second set") {
   CHECK(total(subtract({{0, 3}, {5, 9}}, {{2, 6}})) == 5);
 }
 
-TEST_CASE("a moment belongs to the first of compute, in, out, collectives and wait, and the rest is idle") {
+TEST_CASE("a moment counts as the first of compute and in and out and collectives and wait and idle") {
   Trace trace;
   trace.events = {
       event(EventKind::kernel, 0, 40),    event(EventKind::copy_in, 30, 50), event(EventKind::copy_out, 45, 60),
@@ -42,7 +42,7 @@ TEST_CASE("a moment belongs to the first of compute, in, out, collectives and wa
   CHECK(total(found.idle) == 27);
 }
 
-TEST_CASE("a device that nobody watched is not idle, but one between two kernels is") {
+TEST_CASE("a device without recorded kernels is not idle but gaps between kernels are") {
   Trace trace;
   trace.events = {event(EventKind::region, 0, 40)};
   trace.events[0].region.kind = RegionKind::step;
@@ -51,7 +51,7 @@ TEST_CASE("a device that nobody watched is not idle, but one between two kernels
   CHECK(total(find_step_time_breakdown(trace, find_steps(trace)).idle) == 40);
 }
 
-TEST_CASE("what lies outside of steps is nobody's") {
+TEST_CASE("time outside of steps is not counted") {
   Trace trace;
   trace.events = {event(EventKind::kernel, 0, 40)};
   const StepTimeBreakdown found = find_step_time_breakdown(trace, {{10, 20}, {30, 50}});
@@ -59,7 +59,7 @@ TEST_CASE("what lies outside of steps is nobody's") {
   CHECK(total(found.idle) == 10);
 }
 
-TEST_CASE("steps are the regions of that kind, in order, without one all is a step, and an empty trace has none") {
+TEST_CASE("steps are the step regions in order or the whole trace or none if the trace is empty") {
   Trace trace;
   CHECK(find_steps(trace).empty());
   trace.events = {event(EventKind::kernel, 5, 40), event(EventKind::kernel, 2, 3)};
@@ -70,14 +70,14 @@ TEST_CASE("steps are the regions of that kind, in order, without one all is a st
     trace.events.push_back(event(EventKind::region, start, start + 10));
     trace.events.back().region.kind = RegionKind::step;
   }
-  trace.events[0].name = trace.name("step");  // names say nothing
+  trace.events[0].name = trace.name("step");  // names do not matter
   const auto steps = find_steps(trace);
   REQUIRE(steps.size() == 2);
   CHECK(steps[0].start == 10);
   CHECK(steps[1].end == 30);
 }
 
-TEST_CASE("an event's time within a set") {
+TEST_CASE("time_within gives the part of an event within a set") {
   const Intervals set = {{0, 10}, {20, 30}, {40, 50}};
   CHECK(time_within(event(EventKind::kernel, 5, 45), set) == 20);
   CHECK(time_within(event(EventKind::kernel, 10, 20), set) == 0);

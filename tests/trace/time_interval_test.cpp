@@ -1,4 +1,4 @@
-// Hidden and exposed copy time are set algebra over intervals: checked by hand here and against bit sets at random.
+// Overlap and exposed copy time use set algebra over intervals. Checked by hand and against random bit sets.
 #include "core/record/trace/time_interval.h"
 
 #include <doctest/doctest.h>
@@ -34,7 +34,7 @@ bool well_formed(const Intervals& intervals) {
 
 }  // namespace
 
-TEST_CASE("no intervals unite to none") {
+TEST_CASE("the union of no or empty intervals is empty") {
   CHECK(unite({}).empty());
   CHECK(unite({{5, 5}, {7, 3}}).empty());
   CHECK(total({}) == 0);
@@ -42,14 +42,14 @@ TEST_CASE("no intervals unite to none") {
   CHECK(intersect({{0, 10}}, {}).empty());
 }
 
-TEST_CASE("overlapping, nested and touching intervals become one") {
+TEST_CASE("overlapping and nested and touching intervals become one") {
   CHECK(unite({{5, 9}, {0, 6}}) == Intervals{{0, 9}});
   CHECK(unite({{0, 9}, {2, 3}, {8, 10}}) == Intervals{{0, 10}});
   CHECK(unite({{0, 4}, {4, 6}}) == Intervals{{0, 6}});
   CHECK(unite({{8, 9}, {0, 4}, {4, 4}, {5, 6}}) == Intervals{{0, 4}, {5, 6}, {8, 9}});
 }
 
-TEST_CASE("an intersection keeps what both have") {
+TEST_CASE("an intersection keeps the common parts") {
   CHECK(intersect({{0, 4}, {6, 10}}, {{2, 8}}) == Intervals{{2, 4}, {6, 8}});
   CHECK(intersect({{0, 4}}, {{4, 8}}).empty());
   CHECK(total(intersect({{0, 4}, {6, 10}}, {{2, 8}})) == 4);

@@ -1,4 +1,4 @@
-// Events point at names and tracks by index; a lookup that is slow or gives wrong indices spoils every trace.
+// Events refer to names and tracks by index. A slow lookup or a wrong index breaks every trace.
 #include "core/record/trace/trace_event.h"
 
 #include <doctest/doctest.h>
@@ -8,7 +8,7 @@
 
 using namespace memtune::trace;
 
-TEST_CASE("a name is added once and found again") {
+TEST_CASE("a name is added once and then found") {
   Trace trace;
   CHECK(trace.name("gemm") == 0);
   CHECK(trace.name("") == 1);
@@ -16,7 +16,7 @@ TEST_CASE("a name is added once and found again") {
   CHECK(trace.names == std::vector<std::string>{"gemm", ""});
 }
 
-TEST_CASE("names that a reader filled in are found, doubles at their first place") {
+TEST_CASE("names filled in by a reader are found and duplicates resolve to the first") {
   Trace trace;
   trace.names = {"a", "b", "a"};
   CHECK(trace.name("b") == 1);
@@ -26,7 +26,7 @@ TEST_CASE("names that a reader filled in are found, doubles at their first place
   CHECK(trace.name("c") == 3);
 }
 
-TEST_CASE("a hundred thousand names are found in the time of one look each") {
+TEST_CASE("a hundred thousand names are found in constant time each") {
   Trace trace;
   bool right = true;
   for (int round = 0; round < 2; ++round)
@@ -35,7 +35,7 @@ TEST_CASE("a hundred thousand names are found in the time of one look each") {
   CHECK(trace.names.size() == 100'000);
 }
 
-TEST_CASE("a track is known by its role, stream and rank") {
+TEST_CASE("a track is identified by role and stream and rank") {
   Trace trace;
   CHECK(trace.track({TrackRole::copy_out, 20}) == 0);
   CHECK(trace.track({TrackRole::copy_out, 21}) == 1);
@@ -45,7 +45,7 @@ TEST_CASE("a track is known by its role, stream and rank") {
   CHECK(trace.tracks.size() == 4);
 }
 
-TEST_CASE("tracks have names for people") {
+TEST_CASE("tracks have readable names") {
   CHECK(to_string(Track{TrackRole::compute, 7}) == "compute stream 7");
   CHECK(to_string(Track{TrackRole::copy_out}) == "copy out");
   CHECK(to_string(Track{TrackRole::stream, 5}) == "stream 5");
@@ -59,7 +59,7 @@ TEST_CASE("tracks have names for people") {
   CHECK(name_of_track(trace, trace.tracks[1]) == "rank 0, copy in stream 21");
 }
 
-TEST_CASE("every kind of event has its own word") {
+TEST_CASE("every event kind has a unique word") {
   std::set<std::string> words;
   for (int kind = 0; kind <= static_cast<int>(EventKind::collective); ++kind)
     words.insert(to_string(static_cast<EventKind>(kind)));
@@ -70,7 +70,7 @@ TEST_CASE("every kind of event has its own word") {
   CHECK(to_string(EventKind::collective) == "collective");
 }
 
-TEST_CASE("roles and owners are found by their words, and by no others") {
+TEST_CASE("roles and owners are parsed from their words and from no others") {
   for (int role = 0; role <= static_cast<int>(TrackRole::stream); ++role)
     CHECK(parse_track_role(to_string(static_cast<TrackRole>(role))) == static_cast<TrackRole>(role));
   for (int kind = 0; kind <= static_cast<int>(OwnerKind::work_space); ++kind)
@@ -79,7 +79,7 @@ TEST_CASE("roles and owners are found by their words, and by no others") {
   CHECK_FALSE(parse_owner_kind("").has_value());
 }
 
-TEST_CASE("no value is no index of any table") {
+TEST_CASE("an empty value id is not an index of any table") {
   CHECK_FALSE(ValueId());
   CHECK(ValueId(0));
   CHECK(ValueId(0) != ValueId());

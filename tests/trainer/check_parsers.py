@@ -1,12 +1,12 @@
-"""Every config of a trainer's space and every exported one, made from a realistic own one, is given to that trainer's
-own parser, which is then asked for the values: parsers drop what they do not know. Arguments have to come to the same as
-the config. And what memtune reads of training, from that config and from one that says nothing, has to be what the
-trainer would do.
+"""Gives every config of a trainer's space and every exported config to the trainer's own parser, and compares the
+parsed values, because parsers ignore unknown keys. The configs are made from a realistic own config. Arguments must
+give the same values as the config. The training settings that memtune reads, from that config and from one without
+settings, must equal those of the trainer.
 
   check_parsers.py --print memtune-print-space [--python PYTHON] TRAINER...
 
-Runs in a Python that has the trainers: this one, or that of --python, without which the exit code is 77. Fails too when a
-choice of a trainer is in no config, when nothing is exported, and when a config in own/ is of no trainer.
+Runs in a Python with the trainers: this one, or that of --python. Exit code 77 if it is missing. Also fails if a choice
+of a trainer is in no config, if nothing is exported, and if a config in own/ belongs to no trainer.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def load(path):
 
 
 def at(config, key):
-    """The value at a dotted path of mappings or objects; a mapping may have come as text."""
+    """The value at a dotted path of mappings or objects. A mapping may be text."""
     for part in key.split("."):
         config = json.loads(config) if isinstance(config, str) and config.startswith("{") else config
         config = config.get(part) if hasattr(config, "get") else getattr(config, part, None)
@@ -50,12 +50,12 @@ def at(config, key):
 
 
 def source(package, file):
-    """Text of an installed file, without importing what it imports."""
+    """The text of an installed file, without executing its imports."""
     return (pathlib.Path(importlib.util.find_spec(package).submodule_search_locations[0]) / file).read_text()
 
 
 def check_nested(kwargs, more=()):
-    """gradient_checkpointing_kwargs are a mapping to the parsers; these are its keys that anything comes of."""
+    """Parsers take any mapping for gradient_checkpointing_kwargs. Checks that its keys have an effect."""
     import torch.utils.checkpoint
     from transformers import PreTrainedModel
 
@@ -66,7 +66,7 @@ def check_nested(kwargs, more=()):
     assert not unknown, f"nothing comes of {unknown}"
 
 
-# Each of these returns what the parser made of a file, or of arguments: an object, or a function of a key.
+# Each of these returns the parser's result for a file, or for arguments: an object, or a function of a key.
 
 
 def transformers(path, arguments):
@@ -112,7 +112,7 @@ def torchtune(path, arguments):
     from torchtune.config._utils import _merge_yaml_and_cli_args
 
     parsed = OmegaConf.load(path)
-    if arguments is not None:  # as `tune run` does it
+    if arguments is not None:  # like `tune run`
         values = argparse.Namespace(**OmegaConf.to_container(parsed, resolve=False))
         parsed = _merge_yaml_and_cli_args(values, arguments)
     config.validate(parsed)
@@ -124,7 +124,7 @@ def torchtune(path, arguments):
 
 
 def recipe_accepts(config):
-    """What full_finetune_distributed refuses before it loads a model; `tune validate` looks at components only."""
+    """The checks of full_finetune_distributed before it loads a model. `tune validate` checks only components."""
     from torchtune.training import activations
 
     from torchtune.models.llama3 import llama3
@@ -201,7 +201,7 @@ def torchtitan_0_2(path, arguments):
 
 
 def megatron(path, arguments):
-    """The wheel has no argument parser: flags are fields of this, by the same names with dashes."""
+    """The wheel has no argument parser. Flags are fields of TransformerConfig, with dashes in their names."""
     from megatron.core.transformer.transformer_config import TransformerConfig
 
     words = arguments if path is None else path.read_text().split()
@@ -229,7 +229,7 @@ def as_word(value):
 
 
 def is_as_written(written, parsed):
-    """Enums are their text; a mapping may have gained defaults."""
+    """Whether the values are equal. Enums equal their text, and a mapping may have additional defaults."""
     if isinstance(written, dict):
         return all(is_as_written(value, at(parsed, key)) for key, value in written.items())
     if isinstance(written, list):
@@ -238,7 +238,7 @@ def is_as_written(written, parsed):
 
 
 def names_of(key, profile):
-    """What it may be called, in one release or another."""
+    """The names of a key in all releases."""
     top, *rest = key.split(".")
     tops = [top] + [rename["to"] for rename in profile.get("renames", []) if rename["from"] == top]
     return [".".join([name, *rest]) for name in tops]
@@ -254,12 +254,12 @@ def choices(profile):
 
 
 def tried(space):
-    """The choices that are in a config, or left out with a reason."""
+    """The choices that are in a config, or skipped with a reason."""
     return {name for one in space["variants"] + space["skipped"] for name in one["name"].split("+")}
 
 
 def check(trainer, own, print_space):
-    """The number of settings that are not as they should be."""
+    """Returns the number of wrong settings."""
     parse = functools.partial(asked, globals()[re.sub("[-.]", "_", trainer)])
     profile = json.loads((HERE / f"../../profiles/trainers/{trainer}.json").read_text())
     releases = [word for package in profile["releases"] for word in ("--release", f"{package}={installed(package)}")]
@@ -298,7 +298,7 @@ NATIVE = {
                 "model": "base_model", "lr": "learning_rate"},
     "ms-swift": HUGGING_FACE | {"seq": "max_length"},
 }
-# Of what needs more than one key: the flag, and what it has to be; None: it has to be missing.
+# Flags that depend on more than one key, with their expected values. None: the flag must be missing.
 DERIVED = {
     "trl": {
         "dtype": lambda ask: {"bfloat16": "bf16", "float16": "fp16"}.get(ask("dtype"), "fp32"),
@@ -320,7 +320,7 @@ SAYS_NOTHING = {"trl": "output_dir: out\nuse_cpu: true\nuse_peft: true\n",
 
 
 def check_native(trainer, own, print_space):
-    """The number of flags of memtune's that are not what the trainer would do."""
+    """Returns the number of memtune flags that differ from the trainer's settings."""
     parse = functools.partial(asked, globals()[re.sub("[-.]", "_", trainer)])
     wrong = 0
     with tempfile.TemporaryDirectory() as folder:
@@ -355,17 +355,17 @@ def installed(package):
 
 
 def asked(parse, path, arguments):
-    """What the parser made of them, as a function of a key."""
+    """The result of the parser, as a function of a key."""
     parsed = parse(path, arguments)
     return parsed if callable(parsed) and not hasattr(parsed, "get") else lambda key: plain(at(parsed, key))
 
 
 def export_differences(trainer, profile, own, export):
-    """What the parser makes otherwise of an exported config than it says."""
+    """Yields the differences between an exported config and the parser's result."""
     text = export["text"]
     keys = "".join(line for line in text.splitlines(True) if not line.startswith("#"))
     parser = globals()[re.sub("[-.]", "_", trainer)]
-    if trainer == "torchtitan":  # lines of a program, run upon a config of its own
+    if trainer == "torchtitan":  # lines of a program, executed with a config as variable
         config = parser(None, ["activation-checkpoint:selective"]).config
         exec(keys, {"config": config})
         code = {value: word for word, value in profile["program"].items()}

@@ -1,5 +1,5 @@
-"""A tiny model trains under each config of the space of transformers' Trainer, on a CPU: the losses are those of the
-own config, and the layers that say so are checkpointed. Compilers and kernel libraries are left out.
+"""Trains a tiny model under each config of the space of transformers' Trainer, on a CPU. The losses must be those of
+the own config, and layers must be checkpointed as configured. Compilers and kernel libraries are left out.
 
   check_training.py --print memtune-print-space
 """
@@ -25,13 +25,13 @@ report_to: none
 disable_tqdm: true
 use_cpu: true
 """
-HALF = 2 ** -12  # of float32's digits: sums in another order lose fewer, other steps more
+HALF = 2 ** -12  # half of float32's digits: another order of sums loses fewer, other steps more
 LAYERS = {"checkpoint-off": [False] * 4, "checkpoint-every-2": [True, False] * 2,
           "checkpoint-every-4": [True, False, False, False]}
 
 
 def train(path):
-    """The losses of three steps, and which layers are checkpointed."""
+    """Returns the losses of three steps, and the checkpointed layers."""
     import torch
     from transformers import HfArgumentParser, LlamaConfig, LlamaForCausalLM, PrinterCallback
     from transformers import Trainer, TrainingArguments

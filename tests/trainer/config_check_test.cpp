@@ -1,4 +1,5 @@
-// Does a config do what it says? Each trap that a trainer's parser lets through is named with its line.
+// Tests whether a config does what it seems to say. Each mistake that a trainer's parser accepts is reported with its
+// line.
 #include "core/answer/trainer/config_check.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +19,7 @@ ConfigCheckResult check(const std::string& trainer, const std::string& text, con
   return trainer::check_config(trainer, text, name, releases, 16);
 }
 
-// "3: text" a problem.
+// "3: text" for each problem.
 std::vector<std::string> problems(const ConfigCheckResult& check) {
   std::vector<std::string> lines;
   for (const trainer::ConfigProblem& problem : check.problems)
@@ -34,7 +35,7 @@ using Lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("a key that is a memory setting but for a typo is named, at the top and in mappings of known keys") {
+TEST_CASE("a memory setting with a typo is reported at the top level and in mappings of known keys") {
   const ConfigCheckResult found = check("axolotl",
                                         "base_model: x\ngradient_checkpoiting: true\ngradient_checkpointing_kwargs:\n"
                                         "  every_n_layer: 2\nselective_checkpointing: {saved: [attention]}\n"
@@ -49,7 +50,7 @@ TEST_CASE("a key that is a memory setting but for a typo is named, at the top an
         Lines{"3: nothing comes of fsdp_config.fsdp_activation_cpu_offload"});
 }
 
-TEST_CASE("values of a kind that a key does not take, among them what the trainer's parser lets through") {
+TEST_CASE("an invalid value is reported even if the trainer's parser accepts it") {
   CHECK(problems(check("torchtitan", "[activation_checkpoint]\nmode = \"selectiv\"\n", "x.toml", {{"", "0.2.2"}})) ==
         Lines{"2: activation_checkpoint.mode must be 'selective' or 'full' or 'memory_budget' or 'none', not "
               "\"selectiv\""});
@@ -57,7 +58,7 @@ TEST_CASE("values of a kind that a key does not take, among them what the traine
         Lines{"1: gradient_checkpointing must be true or false, not 1"});
 }
 
-TEST_CASE("settings that exclude each other, or do nothing without another") {
+TEST_CASE("conflicting settings and settings without effect are reported") {
   CHECK(problems(check("torchtune", "seed: 1\nenable_activation_checkpointing: true\nac_mode: selective\n")) ==
         Lines{"3: with ac_mode beside enable_activation_checkpointing torchtune checkpoints nothing"});
   CHECK(meaning(check("torchtune", "enable_activation_checkpointing: true\nac_mode: selective\n")) == "none");
@@ -70,7 +71,7 @@ TEST_CASE("settings that exclude each other, or do nothing without another") {
   CHECK(problems(check("trl", "gradient_checkpointing: true\n")).empty());
 }
 
-TEST_CASE("E7, E8: what a config amounts to, whatever its keys seem to say") {
+TEST_CASE("E7 and E8: the check derives the strategy from all keys of a config") {
   const ConfigCheckResult fsdp =
       check("axolotl", "gradient_checkpointing: false\nfsdp_config:\n  activation_checkpointing: true\n");
   CHECK(meaning(fsdp) == "checkpoint:full");
@@ -83,7 +84,7 @@ TEST_CASE("E7, E8: what a config amounts to, whatever its keys seem to say") {
   CHECK(lora.notes[0].starts_with("with an adapter axolotl checkpoints every layer"));
 }
 
-TEST_CASE("keys of other releases") {
+TEST_CASE("keys of other releases are reported") {
   CHECK(problems(check("transformers", "activation_checkpointing: true\n")) ==
         Lines{"1: transformers 5.17.0 has no key activation_checkpointing: it is called gradient_checkpointing there"});
   const ConfigCheckResult old = check("transformers", "gradient_checkpointing: true\n", "x.yaml", {{"", "5.23"}});
@@ -95,7 +96,7 @@ TEST_CASE("keys of other releases") {
       Lines{"3: gradient_checkpointing_kwargs.offload is of transformers from 5.17 on; in 5.16.1 nothing comes of it"});
 }
 
-TEST_CASE("what a config amounts to: by defaults, every n-th block, lists of names, engines that are others") {
+TEST_CASE("the check derives strategies from defaults and every n-th block and lists of names and other engines") {
   CHECK(meaning(check("trl", "output_dir: out\n")) == "checkpoint:full");
   CHECK(meaning(check("transformers", "output_dir: out\n")) == "none");
   CHECK(
@@ -118,14 +119,14 @@ TEST_CASE("what a config amounts to: by defaults, every n-th block, lists of nam
   CHECK(meaning(check("megatron", "--num-layers 16\n", "x.sh")) == "none");
 }
 
-TEST_CASE("a program that has several configs amounts to none of them") {
+TEST_CASE("a program with several configs has no single strategy") {
   const ConfigCheckResult found =
       check("torchtitan", "a(activation_checkpoint=FullAC.Config())\nb(activation_checkpoint=None)\n", "x.py");
   CHECK(meaning(found) == "");
   CHECK(found.notes.size() == 1);
 }
 
-TEST_CASE("what real configs have beside memory settings is no problem") {
+TEST_CASE("real configs with keys other than memory settings have no problems") {
   const std::filesystem::path folder = std::filesystem::path(MEMTUNE_SOURCE_DIR) / "tests/trainer/own";
   size_t read = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -138,7 +139,7 @@ TEST_CASE("what real configs have beside memory settings is no problem") {
   CHECK(read >= 9);
 }
 
-TEST_CASE("what is not read is told, never taken for what a trainer does by itself") {
+TEST_CASE("unreadable parts of a config are reported and never replaced by the trainer's defaults") {
   CHECK_THROWS_WITH_AS(check("axolotl", "x: &b\n  gradient_checkpointing: true\n<<: *b\n"),
                        "x.yaml: what '<<' merges in is not read: write it out", UsageError);
   CHECK(check("axolotl", "x: &b true\ngradient_checkpointing: *b\n").notes ==

@@ -1,4 +1,4 @@
-// From a user's config to those of a sweep: what is made, in which order, and why the rest is not.
+// Makes a sweep's configs from the user's config: which ones, in which order, and why others are skipped.
 #include "core/answer/trainer/config_space.h"
 
 #include <doctest/doctest.h>
@@ -40,7 +40,7 @@ std::string why_not(const ConfigSpace& space, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("the user's own config comes first and unchanged, then single changes, then combinations") {
+TEST_CASE("the user's own config comes first and unchanged before single changes and combinations") {
   const ConfigSpace space = of("trl", kTrl);
   CHECK(space.file_name == "x.yaml");
   REQUIRE(space.variants.size() > 12);
@@ -53,8 +53,8 @@ TEST_CASE("the user's own config comes first and unchanged, then single changes,
   CHECK(is_combined(space.variants.back()));
 }
 
-TEST_CASE("a combination says which variants are its parts, and each what of memtune's own it is like") {
-  const ConfigSpace space = of("trl", kTrl);  // TRL checkpoints by itself
+TEST_CASE("a combination lists its parts and every variant has its memtune equivalent") {
+  const ConfigSpace space = of("trl", kTrl);  // TRL uses checkpointing by default
   CHECK(space.variants.front().like == "checkpoint:full");
   CHECK(find(space, "checkpoint-off")->like == "none");
   CHECK(find(space, "checkpoint-off")->parts.empty());
@@ -65,14 +65,14 @@ TEST_CASE("a combination says which variants are its parts, and each what of mem
   CHECK(find(space, "checkpoint-full+offload+compile")->parts == std::vector<std::string>{"offload", "compile"});
 }
 
-TEST_CASE("what does nothing alone is a part of its combinations all the same") {
+TEST_CASE("a setting without effect alone is still a part of combinations") {
   const ConfigSpace space = of("transformers", "output_dir: out\n");
   REQUIRE(find(space, "inputs-on-host") == nullptr);
   CHECK(find(space, "checkpoint-full+inputs-on-host")->parts ==
         std::vector<std::string>{"checkpoint-full", "inputs-on-host"});
 }
 
-TEST_CASE("nested keys are merged, the rest of the text stays") {
+TEST_CASE("nested keys are merged and the rest of the text stays") {
   const ConfigSpace space = of("trl", kTrl);
   CHECK(config(space, "checkpoint-every-2") ==
         "output_dir: out  # mine\nper_device_train_batch_size: 4\ngradient_accumulation_steps: 2\n"
@@ -82,21 +82,21 @@ TEST_CASE("nested keys are merged, the rest of the text stays") {
                                  R"({"every_n_layers":2,"use_reentrant":false})"});
 }
 
-TEST_CASE("a choice takes out what another of its axis had set") {
+TEST_CASE("an option removes what another option of its axis had set") {
   const ConfigSpace space = of("trl", "gradient_checkpointing_kwargs:\n  every_n_layers: 2\n  use_reentrant: false\n");
   CHECK(config(space, "checkpoint-full") ==
         "gradient_checkpointing_kwargs:\n  use_reentrant: false\ngradient_checkpointing: true\n");
   CHECK(why_not(space, "checkpoint-every-2") == "the same as own");
 }
 
-TEST_CASE("what is the same as another, by defaults too, is not run twice") {
+TEST_CASE("a config equal to another one is not run twice even if equal by defaults") {
   const ConfigSpace space = of("trl", kTrl);
   CHECK(why_not(space, "checkpoint-full") == "the same as own");  // TRL's own default
   CHECK(why_not(space, "checkpoint-full+compile") == "the same as compile");
-  CHECK(find(of("transformers", "output_dir: out\n"), "checkpoint-full") != nullptr);  // not that of transformers
+  CHECK(find(of("transformers", "output_dir: out\n"), "checkpoint-full") != nullptr);  // not the default here
 }
 
-TEST_CASE("batches change at a constant number of samples a step, where that comes out even") {
+TEST_CASE("batch sizes change at constant samples per step if they divide evenly") {
   const ConfigSpace space = of("trl", kTrl);
   const auto has = [&](const char* name, const char* batch) {
     return config(space, name).find(batch) != std::string::npos;
@@ -110,16 +110,16 @@ TEST_CASE("batches change at a constant number of samples a step, where that com
         "auto_find_batch_size chooses the batch itself");
 }
 
-TEST_CASE("optimizers are only tried where that is allowed") {
+TEST_CASE("optimizers are tried only if allowed") {
   CHECK(why_not(of("trl", kTrl), "adafactor") == "it changes training: --allow optimizer tries it");
   const ConfigSpace space = of("trl", kTrl, {.optimizer = true});
   CHECK(config(space, "adafactor") == std::string(kTrl) + "optim: adafactor\n");
   CHECK(why_not(space, "adamw-torch-fused") == "the same as own");
-  CHECK(find(space, "checkpoint-full+paged-adamw-8bit") == nullptr);  // the same as without checkpoint-full
+  CHECK(find(space, "checkpoint-full+paged-adamw-8bit") == nullptr);  // same as without checkpoint-full
   CHECK(find(space, "checkpoint-off+paged-adamw-8bit") != nullptr);
 }
 
-TEST_CASE("what excludes each other and what does nothing is skipped in words") {
+TEST_CASE("conflicting settings and settings without effect are skipped with a reason") {
   CHECK(why_not(of("transformers", "output_dir: out\n"), "inputs-on-host") ==
         "offload moves what checkpointed layers keep: without gradient_checkpointing it does nothing");
   CHECK(why_not(of("trl", "fsdp_config: {activation_checkpointing: true}\ngradient_checkpointing: false\n"),
@@ -136,14 +136,14 @@ TEST_CASE("what excludes each other and what does nothing is skipped in words") 
   CHECK(why_not(of("deepspeed", "{}"), "inputs-on-host").find("deepspeed.checkpointing") != std::string::npos);
 }
 
-TEST_CASE("a plugin that a key needs is looked for") {
+TEST_CASE("a setting that needs a plugin is skipped without it") {
   const std::string own = "gradient_checkpointing: true\nplugins:\n  - axolotl.integrations.liger.LigerPlugin\n";
   CHECK(find(of("axolotl", own), "liger-loss") != nullptr);
   CHECK(why_not(of("axolotl", "gradient_checkpointing: true\n"), "liger-loss").find("LigerPlugin among plugins") !=
         std::string::npos);
 }
 
-TEST_CASE("recipes that do not read a key are known from the command") {
+TEST_CASE("the command shows which recipes ignore a key") {
   const std::string own = "enable_activation_checkpointing: True\ndevice: cuda\n";
   const ConfigSpaceOptions lora = {.command = {"tune", "run", "lora_finetune_single_device", "--config", "{config}"}};
   CHECK(find(of("torchtune", own), "checkpoint-every-2") != nullptr);
@@ -153,7 +153,7 @@ TEST_CASE("recipes that do not read a key are known from the command") {
         "elsewhere nothing would be checkpointed");
 }
 
-TEST_CASE("keys come and go with releases") {
+TEST_CASE("keys depend on the trainer's release") {
   const ConfigSpace old = of("transformers", "output_dir: out\n", {.releases = {{"transformers", "5.16.1"}}});
   CHECK(why_not(old, "inputs-on-host") == "only in transformers from 5.17 on, here is 5.16.1");
   CHECK(why_not(old, "checkpoint-full+inputs-on-host") == "");
@@ -166,14 +166,14 @@ TEST_CASE("keys come and go with releases") {
         "activation_checkpointing: true\n");
 }
 
-TEST_CASE("JSON stays as it was written") {
+TEST_CASE("JSON keeps its formatting") {
   CHECK(
       config(of("deepspeed", "{\n  \"zero_optimization\": {\"stage\": 2},\n  \"b\": 1.50\n}\n"), "optimizer-on-host") ==
       "{\n  \"zero_optimization\": {\"stage\": 2, \"offload_optimizer\":{\"device\":\"cpu\", \"pin_memory\":true}},\n"
       "  \"b\": 1.50\n}\n");
 }
 
-TEST_CASE("without a config settings are arguments, behind what the command says itself") {
+TEST_CASE("without a config settings become arguments that extend those of the command") {
   const ConfigSpace space =
       make_space("transformers", "", "",
                  {.command = {"python", "train.py", "--gradient-checkpointing", "--gradient_checkpointing_kwargs",
@@ -193,7 +193,7 @@ TEST_CASE("without a config settings are arguments, behind what the command says
                                  "--activation-checkpoint.memory-budget", "0.5"});
 }
 
-TEST_CASE("what the command fixes is not tried by a config, which has not the last word") {
+TEST_CASE("a config does not try keys that the command sets because the command overrides it") {
   const ConfigSpace space =
       of("trl", kTrl, {.command = {"trl", "sft", "--config", "{config}", "--torch_compile", "True"}});
   CHECK(why_not(space, "no-compile") == "torch_compile is set in the command, which has the last word");
@@ -201,7 +201,7 @@ TEST_CASE("what the command fixes is not tried by a config, which has not the la
   CHECK(find(space, "checkpoint-off") != nullptr);
 }
 
-TEST_CASE("what is no config of the trainer is refused in one line") {
+TEST_CASE("a file that is not the trainer's config is refused in one line") {
   const auto refused = [](const std::string& trainer, const std::string& text, const std::string& name) {
     try {
       make_space(trainer, text, name, {});

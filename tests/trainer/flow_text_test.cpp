@@ -1,4 +1,4 @@
-// Scalars are YAML's and JSON's; a setting goes into braces and all else in them stays.
+// Scalars follow YAML and JSON. A setting goes into braces and all other text in them stays.
 #include "core/answer/trainer/flow_text.h"
 
 #include <doctest/doctest.h>
@@ -24,7 +24,7 @@ std::string put(const std::string& text, const Keys& path, const std::optional<j
 
 }  // namespace
 
-TEST_CASE("scalars are what a trainer's parser takes them for") {
+TEST_CASE("scalars are read as a trainer's parser reads them") {
   for (const char* text : {"true", "True", "TRUE", "yes", "On"}) CHECK(read_value(text) == true);
   for (const char* text : {"false", "no", "Off"}) CHECK(read_value(text) == false);
   for (const char* text : {"", "null", "~", "# a comment"}) CHECK(read_value(text).is_null());
@@ -38,41 +38,41 @@ TEST_CASE("scalars are what a trainer's parser takes them for") {
   CHECK(read_value("a b:c") == "a b:c");
 }
 
-TEST_CASE("what stands in brackets is read, in JSON as in YAML") {
+TEST_CASE("flow collections are read in JSON and YAML") {
   CHECK(read_value("{use_reentrant: false, list: [a, 'b', 3]}") ==
         json{{"use_reentrant", false}, {"list", {"a", "b", 3}}});
   CHECK(read_value("{\n  \"a\": {\"b\": null},  # why\n  c: 1,\n}") == json{{"a", {{"b", nullptr}}}, {"c", 1}});
 }
 
-TEST_CASE("what text alone does not tell comes back as that text") {
+TEST_CASE("text that cannot be interpreted alone is returned unchanged") {
   for (const char* text : {"*alias", "!!str 3", "&anchor 1", "{a: 1", "[1, 2", "\"open", "a: b: c", "{a: *b}"})
     CHECK(read_value(text) == text);
   CHECK(read_value(std::string(1000, '[')).is_string());
 }
 
-TEST_CASE("text gets quotes where it would be read as something else") {
+TEST_CASE("text is quoted if it would be read as another type") {
   for (const char* text : {"4", "true", "a b", "", "-x", "a: b", "null", "2026-11-26", "1_000", "0x1F", "0b1", ".inf",
                            ".nan", "1_0.5", "..."})
     CHECK(read_value(write_value(text, false)) == text);
   CHECK(write_value("org/name-1.5_b", false) == "org/name-1.5_b");
-  for (const char* text : {"2026-11-26", "1_000", "0x1F", ".inf"})  // a date and numbers to YAML 1.1
+  for (const char* text : {"2026-11-26", "1_000", "0x1F", ".inf"})  // YAML 1.1 reads these as a date and as numbers
     CHECK(write_value(text, false) == '"' + std::string(text) + '"');
   CHECK(write_value("aten::mm", false) == "\"aten::mm\"");
   CHECK(write_value(json{{"a", {1, "b"}}}, false) == "{a: [1, b]}");
   CHECK(write_value(json{{"a", {1, "b"}}}, true) == R"({"a":[1,"b"]})");
 }
 
-TEST_CASE("a setting takes the place of the one that is there, or comes behind the last, as that is written") {
+TEST_CASE("a setting replaces an existing one or is appended in the style of the last") {
   CHECK(put("{a: 1, b: {c: 2}}", {"b", "c"}, 3) == "{a: 1, b: {c: 3}}");
   CHECK(put("{a: 1}", {"b", "c"}, true) == "{a: 1, b: {c: true}}");
   CHECK(put("{}", {"b"}, "x") == "{b: x}");
   CHECK(put("{a: null}", {"a", "b"}, 1) == "{a: {b: 1}}");
   CHECK(put("{\n  \"a\": 1,\n  \"b\": 2.50\n}\n", {"c"}, 3, true) == "{\n  \"a\": 1,\n  \"b\": 2.50,\n  \"c\":3\n}\n");
-  CHECK(put("{a:[1], b: 2}", {"a"}, 3) == "{a: 3, b: 2}");  // "a:3" would be text
+  CHECK(put("{a:[1], b: 2}", {"a"}, 3) == "{a: 3, b: 2}");  // YAML would read "a:3" as text
   CHECK(put("{a: \"}\", b: 1}", {"a"}, 2) == "{a: 2, b: 1}");
 }
 
-TEST_CASE("a setting is taken out with its comma") {
+TEST_CASE("a setting is removed with its comma") {
   CHECK(put("{a: 1, b: 2, c: 3}", {"a"}, std::nullopt) == "{b: 2, c: 3}");
   CHECK(put("{a: 1, b: 2, c: 3}", {"b"}, std::nullopt) == "{a: 1, c: 3}");
   CHECK(put("{a: 1, b: 2, c: 3}", {"c"}, std::nullopt) == "{a: 1, b: 2}");
@@ -80,7 +80,7 @@ TEST_CASE("a setting is taken out with its comma") {
   CHECK(put("{a: 1}", {"b", "c"}, std::nullopt) == "{a: 1}");
 }
 
-TEST_CASE("there is no way through what is no mapping") {
+TEST_CASE("a path through a value that is not a mapping is refused") {
   CHECK_THROWS_WITH_AS(put("{a: 1}", {"a", "b"}, 1), "a.b cannot be set in '{a: 1}'", UsageError);
   CHECK_THROWS_AS(put("{a: *x}", {"b"}, 1), UsageError);
   CHECK_THROWS_AS(put("{a: 1, a: 2}", {"a"}, 3), UsageError);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A plan in the run folder of a command is read as data and written anew: to Python's own parser the exported code is
-memtune's, however the file there was forged.
+"""Checks that a plan in the run folder of a command is read as data and written again. For Python's parser the exported
+code is memtune's, however the file was forged.
 
     forged_plan_test.py MEMTUNE MEMTUNE_MADE_UP_RUN [unittest arguments]
 """
@@ -29,7 +29,7 @@ PLAN: dict[str, Any] = {
 """
 CODE = "__import__('os').system('touch pwned')"
 MARK = "    \"name\":"
-# Ends a string that the head began; template and mark stand in it.
+# Ends a string that begins in the head and contains the template and the mark.
 CLOSING = f"    # '''; from typing import Any; {CODE}; PLAN = {{\n"
 
 
@@ -41,7 +41,7 @@ def with_data(line):
     return lambda plan: plan.replace(MARK, line + MARK, 1)
 
 
-# By what was done to an honest file; what is left is read as the same data.
+# Changes to an honest file. The result still has the same data.
 FORGED = {
     "CR in the head": with_head(f"# measured\r{CODE}\n"),
     "FF in the head": with_head(f"# measured\f\n\f{CODE}\n"),
@@ -62,7 +62,7 @@ FORGED = {
     "PLAN twice": lambda plan: plan + f"\nPLAN: dict[str, Any] = {{\n    \"name\": {CODE}}}\n",
     "a comment in the data": with_data(f"    # {CODE}\n"),
 }
-# Data that are more than literals: nothing is exported.
+# Changes after which the data are not only literals. Nothing is exported.
 REFUSED = {
     "a call": with_data(f"    \"x\": {CODE},\n"),
     "CR in the data": with_data(f"    # \r{CODE},\n"),
@@ -93,24 +93,24 @@ class ForgedPlan(unittest.TestCase):
         self.plan = self.folder / "run" / trial / "memtune_plan.py"
         self.plan.write_text(DATA)
         self.honest, said = self.export()
-        self.assertIn("warning: ", said)  # the data alone are no such file
+        self.assertIn("warning: ", said)  # the data alone are not such a file
         self.code = ast.dump(ast.parse(self.honest))
 
     def export(self, code=0):
-        """The file as bytes, and what is told."""
+        """Returns the file as bytes, and the messages."""
         done = subprocess.run([MEMTUNE, "export", "run", "--trainer", "python", "--strategy", NAME], cwd=self.folder,
                               capture_output=True, check=False)
         self.assertEqual(done.returncode, code, done.stderr)
         return done.stdout, done.stderr.decode()
 
-    def test_an_honest_file_comes_back_byte_for_byte_and_without_a_warning(self):
+    def test_an_honest_file_is_exported_byte_for_byte_without_a_warning(self):
         self.plan.write_bytes(self.honest)
         self.assertEqual(self.export()[0], self.honest)
         self.assertNotIn("warning", self.export()[1])
         for part in (b"def apply(", b"# note:      a note", b"# command:   python train.py", b"with that command"):
             self.assertIn(part, self.honest)
 
-    def test_the_data_are_those_of_the_file(self):
+    def test_exported_data_equal_those_of_the_file(self):
         found = {}
         for node in ast.parse(self.honest).body:
             if isinstance(node, ast.AnnAssign):
@@ -131,7 +131,7 @@ class ForgedPlan(unittest.TestCase):
                 if "coding" not in what and "UTF-7" not in what:
                     self.assertIn("is not what this memtune writes", said)
 
-    def test_data_that_are_no_literals_are_refused(self):
+    def test_data_other_than_literals_are_refused(self):
         for what, forge in REFUSED.items():
             with self.subTest(what):
                 self.plan.write_text(forge(self.honest.decode()), newline="")

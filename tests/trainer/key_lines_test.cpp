@@ -1,4 +1,4 @@
-// Where settings stand in what a person wrote, and the comments above them.
+// The lines of settings in a user's config, and the comments above them.
 #include "core/answer/trainer/key_lines.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ constexpr char kYaml[] = "# a: 0\nouter:\n  # b: 0\n  a: 1\n  'b': 2\na: 3\nflow
 
 }  // namespace
 
-TEST_CASE("a setting is found at its depth, in YAML, JSON and TOML, in braces and quotes") {
+TEST_CASE("a setting is found at its depth in YAML and JSON and TOML and in braces and quotes") {
   CHECK(line(kYaml, {"a"}) == 6);
   CHECK(line(kYaml, {"outer", "a"}) == 4);
   CHECK(line(kYaml, {"outer", "b"}) == 5);
@@ -29,14 +29,14 @@ TEST_CASE("a setting is found at its depth, in YAML, JSON and TOML, in braces an
              {"a"}) == 1);
 }
 
-TEST_CASE("what is not there is told at the mapping that would have it, or nowhere") {
+TEST_CASE("a missing setting is reported at the mapping that would contain it or nowhere") {
   CHECK(line(kYaml, {"outer", "none"}) == 2);
   CHECK(line(kYaml, {"none"}) == 0);
   CHECK(line("ab: 1\n", {"a"}) == 0);
   CHECK(line("[a]\nx = 1\n", {"a", "mode"}) == 1);
 }
 
-TEST_CASE("comments stand above the first of the settings, and those of an earlier export go") {
+TEST_CASE("comments are placed above the first setting and replace those of an earlier export") {
   const std::string once = with_comments("---\nz: 1\nb: 2\na: 1\n", {"# memtune 1: x", "# more"}, {{"a"}, {"b"}});
   CHECK(once == "---\nz: 1\n# memtune 1: x\n# more\nb: 2\na: 1\n");
   CHECK(with_comments(once, {"# memtune 2: y"}, {{"a"}, {"b"}}) == "---\nz: 1\n# memtune 2: y\nb: 2\na: 1\n");

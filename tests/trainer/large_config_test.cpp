@@ -1,4 +1,4 @@
-// A config may be as large as its form allows: the time to check it, and to write keys into it, grows with its size.
+// The time to check a config and to write keys into it grows linearly with its size.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 struct Form {
   const char* what;
   std::string trainer, name;
-  std::function<std::string(int)> text;  // of that many keys or numbers
+  std::function<std::string(int)> text;  // text with that many keys or numbers
   int small;
   std::map<std::string, std::string> releases = {};
 };
@@ -34,7 +34,7 @@ std::string number_list(int numbers) {
 
 std::string key(int i) { return "key_" + std::to_string(i); }
 
-// The least of three, of this thread's processor alone: the machine may be busy.
+// The smallest CPU time of this thread in three runs, because the machine may be busy.
 double seconds(const std::function<void()>& work) {
   double least = 1e9;
   for (int i = 0; i < 3; ++i) {
@@ -48,7 +48,7 @@ double seconds(const std::function<void()>& work) {
   return least;
 }
 
-// What takes time in proportion takes 4 times as long, what grows with the square 16 times.
+// Linear time takes 4 times as long, quadratic time 16 times.
 void check_growth(const Form& form, const std::function<void(const std::string&)>& work) {
   constexpr double kFloor = 0.02;
   const std::string small = form.text(form.small), large = form.text(4 * form.small);
@@ -110,13 +110,13 @@ const std::vector<Form>& forms() {
 
 }  // namespace
 
-TEST_CASE("the time to check a config grows with its size") {
+TEST_CASE("the time to check a config grows linearly with its size") {
   for (const Form& form : forms())
     check_growth(form,
                  [&](const std::string& text) { trainer::check_config(form.trainer, text, form.name, form.releases); });
 }
 
-TEST_CASE("the time to write keys into a config grows with its size") {
+TEST_CASE("the time to write keys into a config grows linearly with its size") {
   const result::TrialRow row = report::worked("checkpoint:full", 300, 1, report::kGiB);
   const report::Report report;
   for (const Form& form : forms())
@@ -125,7 +125,7 @@ TEST_CASE("the time to write keys into a config grows with its size") {
     });
 }
 
-TEST_CASE("of a config with very many problems the first hundred are named, and it is said that there are more") {
+TEST_CASE("a config with very many problems lists the first hundred and says that there are more") {
   std::string text = "selective_checkpointing:\n";
   for (int i = 0; i < 150; ++i) text += "  save" + std::to_string(i) + ": 1\n";
   const trainer::ConfigCheckResult check = trainer::check_config("axolotl", text, "x.yaml", {});
@@ -133,7 +133,7 @@ TEST_CASE("of a config with very many problems the first hundred are named, and 
   CHECK(std::ranges::count(check.notes, "only the first 100 problems are listed") == 1);
 }
 
-TEST_CASE("what is larger than any config of a trainer is refused by its size") {
+TEST_CASE("a config larger than any trainer's is refused by its size") {
   const std::string text(static_cast<size_t>(17) << 20, '\n');
   CHECK_THROWS_WITH_AS(trainer::check_config("axolotl", text, "x.yaml", {}),
                        "x.yaml is larger than 16 MiB: that is no config of a trainer", UsageError);

@@ -1,5 +1,4 @@
-// A trainer's config as flags of memtune's own sweep: what is read, what the trainer does where nobody says, and what
-// is told of the rest.
+// A trainer's config as flags of memtune's own sweep: known keys, the trainer's defaults, and notes about the rest.
 #include "core/answer/trainer/memtune_flags.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +19,7 @@ MemtuneFlags of(const std::string& trainer, const std::string& text) {
   return native_flags(trainer, text, text.starts_with('{') ? "x.json" : "x.yaml");
 }
 
-// "--batch 2 --pack true", by name.
+// "--batch 2 --pack true", sorted by name.
 std::string told(const MemtuneFlags& native) {
   std::map<std::string, std::string> flags;
   for (const MemtuneFlag& flag : native.flags) {
@@ -42,7 +41,7 @@ std::string refusal(const std::string& trainer, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("axolotl: packed rows, an adapter over all linear layers, a fused loss") {
+TEST_CASE("axolotl flags cover packed rows and an adapter over all linear layers and a fused loss") {
   const MemtuneFlags native = of("axolotl",
                                  "base_model: &base org/name  # the base\ntokenizer: *base\nsequence_len: 2048\n"
                                  "sample_packing: true\nflash_attention: true\ngradient_accumulation_steps: 4\n"
@@ -57,7 +56,7 @@ TEST_CASE("axolotl: packed rows, an adapter over all linear layers, a fused loss
   CHECK(native.strategy == "checkpoint:full");
 }
 
-TEST_CASE("where a flag comes from is told, and a habit of the trainer's comes from no key") {
+TEST_CASE("a flag lists the keys that it comes from and none for a trainer's default") {
   const MemtuneFlags native = of("trl", "model_name_or_path: m\nuse_peft: true\nlora_r: 8\n");
   const auto keys = [&](const std::string& name) {
     const auto found = std::ranges::find(native.flags, name, &MemtuneFlag::name);
@@ -69,19 +68,19 @@ TEST_CASE("where a flag comes from is told, and a habit of the trainer's comes f
   CHECK(keys("attention") == "missing");
 }
 
-TEST_CASE("TRL by itself: float32 weights under autocast, 8 rows of 1024, a loss without whole logits, checkpoints") {
+TEST_CASE("TRL's defaults are fp32 weights under autocast and 8 rows of 1024 and a fused loss and checkpoints") {
   const MemtuneFlags native = of("trl", "model_name_or_path: m\nuse_peft: true\n");
   CHECK(told(native) ==
         "--accumulate 1 --autocast bf16 --batch 8 --dtype fp32 --lora r=16,alpha=32,dropout=0.05,targets=q_proj+v_proj "
         "--loss-impl "
         "fused --max-grad-norm 1 --model m --optimizer adamw --seq 1024");
   CHECK(native.strategy == "checkpoint:full");
-  CHECK(native.notes.size() == 2);  // of the adapter's targets and of the loss
+  CHECK(native.notes.size() == 2);  // one for the adapter's targets and one for the loss
   CHECK(told(of("trl", "model_name_or_path: m\nfp16: true\nbf16: false\n")).find("--autocast fp16") !=
         std::string::npos);
 }
 
-TEST_CASE("ms-swift by itself trains an adapter over all linear layers, and a list of targets is joined") {
+TEST_CASE("ms-swift by default trains an adapter over all linear layers and joins a list of targets") {
   CHECK(told(of("ms-swift", "model: m\nmax_length: 512\ntorch_dtype: bfloat16\ngradient_accumulation_steps: 2\n")) ==
         "--accumulate 2 --autocast bf16 --batch 1 --dtype bf16 --lora r=8,alpha=32,dropout=0.05 --max-grad-norm 1 "
         "--model m --optimizer adamw --seq 512");
@@ -94,7 +93,7 @@ TEST_CASE("ms-swift by itself trains an adapter over all linear layers, and a li
                             [](const std::string& note) { return note.starts_with("tuner_type: longlora"); }));
 }
 
-TEST_CASE("torchtune: components, names within others, its own words for an adapter's targets") {
+TEST_CASE("torchtune flags come from components and interpolated names and torchtune's adapter targets") {
   const std::string text =
       "output_dir: /data\nmodel:\n  _component_: torchtune.models.llama3_2.qlora_llama3_2_1b\n"
       "  lora_attn_modules: ['q_proj', 'v_proj']\n  apply_lora_to_mlp: True\n  lora_rank: 64\n  lora_alpha: 128\n"
@@ -113,7 +112,7 @@ TEST_CASE("torchtune: components, names within others, its own words for an adap
   CHECK(native.notes.front().find("holds an adapter in dtype: bf16") != std::string::npos);
 }
 
-TEST_CASE("a name that stands for itself is not followed for ever") {
+TEST_CASE("an interpolated name that refers to itself ends") {
   for (const char* itself : {"${a}x", "${a}", "${a}${a}", "${"}) {
     const MemtuneFlags native =
         of("torchtune", "a: \"" + std::string(itself) + "\"\ncheckpointer: {checkpoint_dir: \"${a}\"}\n");
@@ -121,7 +120,7 @@ TEST_CASE("a name that stands for itself is not followed for ever") {
   }
 }
 
-TEST_CASE("what is not measured as the trainer does it is told") {
+TEST_CASE("training that memtune measures differently is reported") {
   const MemtuneFlags native =
       of("axolotl",
          "base_model: m\nrl: dpo\nfsdp_config:\n  reshard_after_forward: true\n"
@@ -133,7 +132,7 @@ TEST_CASE("what is not measured as the trainer does it is told") {
   CHECK(told(native).find("--optimizer") == std::string::npos);
 }
 
-TEST_CASE("what cannot be read is refused in one line") {
+TEST_CASE("an unreadable config is refused in one line") {
   CHECK(refusal("deepspeed", "{}").find("says nothing of the model") != std::string::npos);
   CHECK(refusal("axolotel", "a: 1\n").find("did you mean 'axolotl'") != std::string::npos);
   CHECK(refusal("axolotl", "micro_batch_size: two\n") ==
@@ -141,7 +140,7 @@ TEST_CASE("what cannot be read is refused in one line") {
   CHECK(refusal("axolotl", "{}").find("ending in .yaml") != std::string::npos);
 }
 
-TEST_CASE("an adapter of which the config does not say all is not passed over") {
+TEST_CASE("an incomplete adapter config is reported as missing keys") {
   const auto native = of("axolotl", "adapter: lora\nlora_target_linear: true\nlora_r: 4\n");
   CHECK(told(native).find("--lora") == std::string::npos);
   CHECK(native.missing == std::map<std::string, std::vector<std::string>>{{"lora", {"lora_alpha"}}});
@@ -149,7 +148,7 @@ TEST_CASE("an adapter of which the config does not say all is not passed over") 
   CHECK(of("axolotl", "lora_r: 4\n").missing.empty());
 }
 
-TEST_CASE("a config that merges others' keys in is refused: what they say would be missing") {
+TEST_CASE("a config with merge keys is refused because merged keys would be missing") {
   CHECK(refusal("axolotl", "x: &b\n  adapter: lora\n<<: *b\n") ==
         "x.yaml: what '<<' merges in is not read: write it out");
 }

@@ -1,4 +1,4 @@
-// What a person's config says beside the keys decides which strategies are written into it.
+// Other settings in the user's config decide which strategies can be written into it.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-// Each faster and larger than the next.
+// Rows from the fastest and largest to the slowest.
 Report ladder() {
   Report report;
   report.blocks = 16;
@@ -35,7 +35,7 @@ trainer::ExportedConfig into(const std::string& trainer, const std::string& text
   return trainer::export_config(trainer, report.rows.at(row), report, {releases, text, name});
 }
 
-// The notes, on one line.
+// The notes as one line.
 std::string notes(const trainer::ExportedConfig& written) {
   std::string text;
   for (const std::string& line : split(written.text, '\n'))
@@ -43,7 +43,7 @@ std::string notes(const trainer::ExportedConfig& written) {
   return text;
 }
 
-// The config without the comments above the keys.
+// The config without the comments above its keys.
 std::string keys(const trainer::ExportedConfig& written) {
   std::vector<std::string> lines;
   for (const std::string& line : split(written.text, '\n'))
@@ -53,7 +53,7 @@ std::string keys(const trainer::ExportedConfig& written) {
 
 }  // namespace
 
-TEST_CASE("keys go into their places, nested ones too, and the rest stays, and the comments of an earlier export go") {
+TEST_CASE("keys are merged in place and other text stays and comments of an earlier export are replaced") {
   const std::string mine =
       "base_model: a/b  # of the hub\n# memory\ngradient_checkpointing: true\ngradient_checkpointing_kwargs:\n"
       "  # by hand\n  use_reentrant: true\n  early_stop: false\n# the end\n";
@@ -66,7 +66,7 @@ TEST_CASE("keys go into their places, nested ones too, and the rest stays, and t
   CHECK(into("axolotl", first.text, 4).text == first.text);
 }
 
-TEST_CASE("E6: with rl, hidden_states would be another engine, so it is not written") {
+TEST_CASE("E6: hidden_states is not written with rl because rl selects another engine") {
   const trainer::ExportedConfig written = into("axolotl", "rl: dpo\n", 3);
   CHECK(has(keys(written), "activation_offloading: false\n"));
   REQUIRE(written.said.size() == 2);
@@ -76,7 +76,7 @@ TEST_CASE("E6: with rl, hidden_states would be another engine, so it is not writ
   CHECK(has(keys(into("axolotl", "seed: 1\n", 3)), "activation_offloading: hidden_states\n"));
 }
 
-TEST_CASE("E7: FSDP that checkpoints by itself is what is switched, in its own place") {
+TEST_CASE("E7: checkpointing by FSDP is switched in its own key") {
   const std::string mine = "fsdp_config:\n  activation_checkpointing: true\n";
   for (const std::string trainer : {"axolotl", "transformers", "trl"}) {
     const std::string full = keys(into(trainer, mine, 4)), none = keys(into(trainer, mine, 0));
@@ -91,7 +91,7 @@ TEST_CASE("E7: FSDP that checkpoints by itself is what is switched, in its own p
   }
 }
 
-TEST_CASE("E8 and LoRA: matmuls that axolotl refuses to keep are not kept, and what an adapter changes is told") {
+TEST_CASE("E8 and LoRA: matmuls that axolotl refuses to keep are not kept and adapter effects are noted") {
   const trainer::ExportedConfig written = into("axolotl", "adapter: lora\n", 1);
   CHECK(has(written.said.at(0),
             "with an adapter axolotl refuses to keep matmuls; written is checkpoint:full,inputs=host"));
@@ -100,13 +100,13 @@ TEST_CASE("E8 and LoRA: matmuls that axolotl refuses to keep are not kept, and w
   CHECK(has(keys(into("axolotl", "seed: 1\n", 1)), "aten::mm"));
 }
 
-TEST_CASE("E9: reentrance with qlora and ZeRO-3 is told where they are") {
+TEST_CASE("E9: a note about reentrance appears with qlora and ZeRO-3") {
   const std::string both = into("axolotl", "adapter: qlora\ndeepspeed: zero3_bf16.json\n", 4).text;
   CHECK(has(both, "with qlora and ZeRO-3 axolotl warns"));
   CHECK_FALSE(has(into("axolotl", "adapter: qlora\n", 4).text, "ZeRO-3"));
 }
 
-TEST_CASE("E10: recipes of LoRA do not read ac_mode, so nothing is written that needs it") {
+TEST_CASE("E10: LoRA recipes ignore ac_mode so nothing that needs it is written") {
   const std::string lora = "model:\n  _component_: torchtune.models.llama3_2.lora_llama3_2_1b\n";
   const trainer::ExportedConfig written = into("torchtune", lora, 2);
   CHECK(has(written.said.at(0), "recipes of LoRA do not read ac_mode"));
@@ -116,7 +116,7 @@ TEST_CASE("E10: recipes of LoRA do not read ac_mode, so nothing is written that 
   CHECK(has(moved.said.at(0), "torchtune offloads only with device: cuda; written is checkpoint:full"));
 }
 
-TEST_CASE("E11: a loss, an optimizer and batches in several passes that memtune did not measure are named") {
+TEST_CASE("E11: an unmeasured loss or optimizer or gradient accumulation is noted") {
   const std::string tune = into("torchtune",
                                 "loss:\n  _component_: torchtune.modules.loss.CEWithChunkedOutputLoss\noptimizer:\n"
                                 "  _component_: bitsandbytes.optim.PagedAdamW8bit\ngradient_accumulation_steps: 8\n",
@@ -129,7 +129,7 @@ TEST_CASE("E11: a loss, an optimizer and batches in several passes that memtune 
   for (const char* said : {"in chunks:", "of 8 bits", "gradients stay"}) CHECK_FALSE(has(plain, said));
 }
 
-TEST_CASE("a JSON config has no comments: what they would say is said") {
+TEST_CASE("notes for a JSON config are printed because JSON has no comments") {
   const trainer::ExportedConfig written = into("transformers", "{\"output_dir\": \"out\"}\n", 4, "mine.json");
   CHECK(written.text ==
         "{\"output_dir\": \"out\", \"gradient_checkpointing\":true, "
@@ -137,7 +137,7 @@ TEST_CASE("a JSON config has no comments: what they would say is said") {
   CHECK(has(join(written.said, "\n"), "checkpoint:full in keys of transformers"));
 }
 
-TEST_CASE("TOML of torchtitan 0.2 keeps its text, and a config that is a program is refused") {
+TEST_CASE("TOML of torchtitan 0.2 keeps its text and a config that is a program is refused") {
   const std::string mine = "[job]\nname = \"x\"  # mine\n[activation_checkpoint]\nmode = \"none\"  # now\n";
   const trainer::ExportedConfig written = into("torchtitan", mine, 2, "mine.toml", {{"", "0.2.2"}});
   CHECK(keys(written) ==
@@ -149,7 +149,7 @@ TEST_CASE("TOML of torchtitan 0.2 keeps its text, and a config that is a program
                        UsageError);
 }
 
-TEST_CASE("keys have the names of the release, or those that the config uses already") {
+TEST_CASE("keys use the names of the release or those already in the config") {
   CHECK(
       has(keys(into("transformers", "seed: 1\n", 4, "x.yaml", {{"", "5.23"}})), "\nactivation_checkpointing: true\n"));
   CHECK(has(keys(into("transformers", "gradient_checkpointing: false\n", 4, "x.yaml", {{"", "5.23"}})),
@@ -158,7 +158,7 @@ TEST_CASE("keys have the names of the release, or those that the config uses alr
   CHECK_THROWS_AS(into("trl", "seed: 1\n", 4, "x.yaml", {{"torch", "2.0"}}), UsageError);
 }
 
-TEST_CASE("a config whose lines end as Windows has them keeps that, and one that mixes ends keeps its own lines") {
+TEST_CASE("Windows line ends are kept and mixed line ends stay as they are") {
   const std::string text = into("axolotl", "seed: 1\r\ngradient_checkpointing: false # mine\r\n", 4).text;
   CHECK(std::ranges::count(text, '\r') == std::ranges::count(text, '\n'));
   CHECK(text.find("gradient_checkpointing: true # mine\r\n") != std::string::npos);

@@ -1,6 +1,6 @@
-// memtune-print-space TRAINER FILE|"" [--optimizer] [--release PACKAGE=RELEASE]... [COMMAND...]: the space of a trainer
-// as JSON, with what is exported for each strategy that it has, for tests in Python; with --native, what the file says
-// of training as memtune's flags.
+// memtune-print-space TRAINER FILE|"" [--optimizer] [--release PACKAGE=RELEASE]... [COMMAND...]: prints a trainer's
+// config space as JSON, with the export of each of its strategies, for tests in Python. With --native, prints the
+// file's training settings as flags of memtune.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -35,7 +35,7 @@ constexpr const char* kStrategies[] = {"none",
                                        "checkpoint:op,save=matmul-all+attention",
                                        "checkpoint:op,save=silu+bmm"};
 
-// Of a run in which each was measured alone, so that nothing else is written in its place; on one rank, and on several.
+// Each strategy is the only one measured, so that no other is exported in its place; on one rank and on several.
 nlohmann::json exports(const std::string& trainer, const trainer::ExportSettings& settings) {
   nlohmann::json all = nlohmann::json::array();
   for (const char* reshard : {"", "always", "after-backward"})

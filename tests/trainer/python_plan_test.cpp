@@ -1,5 +1,5 @@
-// What of a plan the Python file says, for whom, and what it says that it cannot do. That the file then does it is
-// tests/python_plan's.
+// The contents of a plan's Python file, for each mode, and its notes about unsupported parts. tests/python_plan checks
+// that the file works.
 #include "core/answer/trainer/python_plan.h"
 
 #include <doctest/doctest.h>
@@ -44,7 +44,7 @@ struct Program {
   }
 };
 
-// An embedding, blocks of five ops (one is a view), a head. Op 5b + 1 is the first of block b.
+// An embedding, blocks of five ops (one is a view), a head. Op 5b + 1 is the first op of block b.
 Program program(int blocks) {
   Program program;
   program.facts.parameters = 1234;
@@ -70,7 +70,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("blocks alike are one treatment, and most of their functions are the others") {
+TEST_CASE("equal blocks share one policy with a default placement for most functions") {
   Program p = program(3);
   for (const int block : {0, 2}) p.place(5 * block + 3, TensorPlacement::recompute, TensorPlacement::host);
   const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
@@ -86,7 +86,7 @@ TEST_CASE("blocks alike are one treatment, and most of their functions are the o
   CHECK(treated.notes.empty());
 }
 
-TEST_CASE("a function is counted within its module, writes in place by themselves, views not") {
+TEST_CASE("functions are counted per module and in-place writes separately and views not at all") {
   Program p = program(1);
   p.place(1, TensorPlacement::host);
   p.place(5, TensorPlacement::recompute);
@@ -98,9 +98,9 @@ TEST_CASE("a function is counted within its module, writes in place by themselve
   CHECK(treated.offloaded_bytes == 2 * kMiB);
 }
 
-TEST_CASE("what did not run when the model was looked at is not counted, and where nothing was measured all is") {
+TEST_CASE("ops that did not run are not counted unless nothing was measured") {
   Program p = program(1);
-  p.facts.ops[1].output_bytes.clear();  // of a branch that was not taken
+  p.facts.ops[1].output_bytes.clear();  // an op of a branch that was not taken
   p.op(0, "attn.q", "aten::linear", kMiB);
   p.place(7, TensorPlacement::host);
   CHECK(trainer::make_block_policies(p.plan, p.facts).block_policies[0].functions.contains("attn.q/linear#0"));
@@ -108,21 +108,19 @@ TEST_CASE("what did not run when the model was looked at is not counted, and whe
   CHECK(trainer::make_block_policies(p.plan, p.facts).block_policies[0].functions.contains("attn.q/linear#1"));
 }
 
-TEST_CASE("what a compiled model may leave on the device is what this plan leaves, the first input with it") {
+TEST_CASE("a compiled model may keep as many bytes as the plan keeps and the first input counts") {
   Program p = program(2);
   for (const int block : {0, 1}) p.place(5 * block + 3, TensorPlacement::recompute, TensorPlacement::recompute);
   p.place(6, TensorPlacement::host);
   const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
-  CHECK(treated.left_bytes == 14 * kMiB);  // the input's 4, a linear's 2, two sums of 4
+  CHECK(treated.left_bytes == 14 * kMiB);  // 4 for the input, 2 for a linear, two sums of 4
   CHECK(treated.offloaded_bytes == 2 * kMiB);
   p.place(0, TensorPlacement::host);
   CHECK(trainer::make_block_policies(p.plan, p.facts).left_bytes == 10 * kMiB);
   CHECK(trainer::make_block_policies(p.plan, p.facts).offloaded_bytes == 6 * kMiB);
 }
 
-TEST_CASE(
-    "what moves while a compiled forward runs is what the link carries in most of a third of a step, and else what "
-    "moves here") {
+TEST_CASE("a compiled forward offloads what PCIe carries in most of a third of a step or else the plan's bytes") {
   Program p = program(2);
   p.place(6, TensorPlacement::host);
   report::Report report = report::sample_report();
@@ -142,7 +140,7 @@ TEST_CASE(
   CHECK(has(compiled(), "\"hidden_bytes\": 3500000000}"));
 }
 
-TEST_CASE("the first block's input moves, and what else lies outside, and the disk, is told") {
+TEST_CASE("the first block's input is offloaded and other places outside blocks and disk are noted") {
   Program p = program(2);
   p.place(0, TensorPlacement::host);
   CHECK(trainer::make_block_policies(p.plan, p.facts).offloads_input);
@@ -158,13 +156,13 @@ TEST_CASE("the first block's input moves, and what else lies outside, and the di
   CHECK(treated.block_policies[0].functions.at("attn/softmax#0").result == TensorPlacement::host);
 }
 
-TEST_CASE("what the last block hands on is not the blocks'") {
+TEST_CASE("the output of the last block does not belong to the blocks") {
   Program p = program(2);
   p.place(9, TensorPlacement::host);
   CHECK(has(trainer::make_block_policies(p.plan, p.facts).notes.at(0), "4 MiB that head"));
 }
 
-TEST_CASE("the file: what was measured and lost at its head, the plan as its data, the rest as the template has it") {
+TEST_CASE("the Python file has measurements and notes in its head and the plan as data and the template's code") {
   Program p = program(2);
   p.place(3, TensorPlacement::disk);
   const trainer::PythonPlan python = written(p);
@@ -178,7 +176,7 @@ TEST_CASE("the file: what was measured and lost at its head, the plan as its dat
   CHECK(has(python.text, "class Value:"));
 }
 
-TEST_CASE("the file has what its plan needs and no more, and is short enough to be read") {
+TEST_CASE("the Python file has only what its plan needs and stays short") {
   Program recomputed = program(60), moved = program(2);
   for (int block = 0; block < 60; ++block) recomputed.place(5 * block + 3, TensorPlacement::recompute);
   for (const int block : {0, 1}) moved.place(5 * block + 3, TensorPlacement::host);
@@ -214,7 +212,7 @@ TEST_CASE("the file has what its plan needs and no more, and is short enough to 
   }
 }
 
-TEST_CASE("what cannot be written as Python is refused") {
+TEST_CASE("a plan that cannot be written as Python is refused") {
   const report::Report report = report::sample_report();
   Program p = program(1);
   CHECK_THROWS_WITH_AS(trainer::write_python_plan(p.plan, p.facts, report.rows[0], report),
@@ -224,7 +222,7 @@ TEST_CASE("what cannot be written as Python is refused") {
   CHECK_THROWS_WITH_AS(written({}), doctest::Contains("no repeated blocks"), UsageError);
 }
 
-TEST_CASE("a plan that was read and written again is the same byte for byte") {
+TEST_CASE("a plan that is read and written again is identical byte for byte") {
   const report::Report report = report::sample_report();
   const auto copied = [&](const std::string& text) { return trainer::copy_python_plan(text, report.rows[1], report); };
   Program stays = program(3);
@@ -239,13 +237,13 @@ TEST_CASE("a plan that was read and written again is the same byte for byte") {
        {written(stays).text, written(moves).text, written(moves, PythonPlanMode::compiled).text}) {
     CHECK(copied(text).same);
     CHECK(copied(text).text == text);
-    CHECK_FALSE(has(text, "\xE2\x80"));  // code says what it seems to say
+    CHECK_FALSE(has(text, "\xE2\x80"));  // no hidden characters in the code
     CHECK(copied("# another head\n" + text).same);
     CHECK(copied("# another head\n" + text).text == text);
   }
 }
 
-TEST_CASE("of a plan that is not as it was written the data are taken and nothing else") {
+TEST_CASE("only the data of a modified plan file are copied") {
   const report::Report report = report::sample_report();
   Program p = program(3);
   p.place(3, TensorPlacement::recompute, TensorPlacement::host);
@@ -268,7 +266,7 @@ TEST_CASE("of a plan that is not as it was written the data are taken and nothin
   }
 }
 
-TEST_CASE("data that are more than literals or not those of a plan are refused") {
+TEST_CASE("data with more than literals or of no plan are refused") {
   const report::Report report = report::sample_report();
   Program p = program(3);
   p.place(3, TensorPlacement::recompute, TensorPlacement::host);

@@ -1,6 +1,5 @@
-// For each trainer, runs with random trials and random budgets: what is exported, read as that trainer's config,
-// amounts to the best measured strategy that the trainer has and that fits. What it has is said here a second time, by
-// hand.
+// For each trainer, runs with random trials and budgets. The exported config must amount to the best measured strategy
+// that the trainer supports and that fits. A second list here, written by hand, has the supported strategies.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -51,7 +50,7 @@ struct Case {
   std::string trainer, file;
   std::map<std::string, std::string> releases;
   Names has;
-  std::string own = "";  // the person's config
+  std::string own = "";  // the user's config
 };
 
 Names with(Names names, const Names& more) {
@@ -84,7 +83,7 @@ class Runs {
  public:
   explicit Runs(unsigned seed) : random_(seed) {}
 
-  // Times and peaks that noise cannot confuse.
+  // Times and peaks that differ by more than noise.
   Report next() {
     std::vector<std::string> names = kStrategies;
     std::ranges::shuffle(names, random_);
@@ -109,7 +108,7 @@ class Runs {
 
 int64_t peak_of(const TrialRow& row) { return row.measurement.peak_bytes.allocated; }
 
-// Nothing: the export has to be refused.
+// nullopt: the export has to be refused.
 std::optional<std::string> expected(const Report& report, const TrialRow& asked, const Names& has) {
   const auto fits = [&](const TrialRow& row) {
     return report.budget_bytes == 0 || peak_of(row) <= report.budget_bytes;
@@ -130,7 +129,7 @@ std::optional<std::string> expected(const Report& report, const TrialRow& asked,
 
 }  // namespace
 
-TEST_CASE("what is exported amounts to the best measured strategy that the trainer has and that fits") {
+TEST_CASE("an export amounts to the best measured strategy that the trainer supports and that fits") {
   for (const Case& one : cases()) {
     CAPTURE(one.trainer);
     const trainer::ExportSettings settings{one.releases, one.own, one.own.empty() ? "" : one.file};
@@ -152,7 +151,7 @@ TEST_CASE("what is exported amounts to the best measured strategy that the train
       CAPTURE(made.text);
       CHECK(read.problems.empty());
       REQUIRE(read.meaning);
-      // The least of several with the same peak is any of them.
+      // Several strategies may share the smallest peak; any of them is right.
       const auto row = std::ranges::find(report.rows, read.meaning->strategy,
                                          [](const TrialRow& each) { return each.measurement.strategy; });
       REQUIRE(row != report.rows.end());

@@ -1,5 +1,5 @@
-// Keys of saving are acted on for weeks: each trainer's are compared whole, for every way that it has, with what it has
-// none for.
+// Trainers act on these save keys for weeks. Each trainer's keys are compared whole for every save mode, with the notes
+// about unsupported settings.
 #include "core/answer/trainer/save_policy.h"
 
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ namespace {
 const std::string& first = kSaveModes.at(0);
 const std::string& async = kSaveModes.at(1);
 
-// "key=value" each.
+// Joins "key=value" pairs.
 std::string keys(const std::string& trainer, size_t mode, int64_t keep_last = 3) {
   trainer::ConfigChanges config;
   trainer::find_trainer(trainer).save({mode, 120, keep_last}, config);
@@ -41,7 +41,7 @@ result::SaveMeasurement save(const std::string& mode, double blocked_ms) {
   return save;
 }
 
-// Of the sample's recommended row, 320 ms a step: sync costs 4 s, async 0.25 s.
+// Saves for the sample's recommended row, 320 ms a step: sync costs 4 s, async 0.25 s.
 Report with_saves(double mtbf_s) {
   Report report = report::sample_report();
   report.mtbf_s = mtbf_s;
@@ -59,7 +59,7 @@ std::string behind_comments(const std::string& text) {
   return text.substr(text.find('\n', last + 1) + 1);
 }
 
-// On one line, without the marks of comments.
+// Comments as one line without their marks.
 std::string prose(const std::string& text) {
   std::vector<std::string> words;
   for (const std::string& line : split(text, '\n'))
@@ -71,14 +71,14 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("torchtune can be told whether saves are asynchronous, and nothing of steps or how many are kept") {
+TEST_CASE("torchtune supports async saves but no save interval in steps and no limit of saves") {
   CHECK(keys("torchtune", 0) == "enable_async_checkpointing=false");
   CHECK(keys("torchtune", 1) == "enable_async_checkpointing=true");
   CHECK(has(notes("torchtune", 1), "acts in the recipe full_finetune_distributed only"));
   CHECK(has(notes("torchtune", 1), "never after steps: max_steps_per_epoch: 120 would save every 120 steps"));
 }
 
-TEST_CASE("torchtitan has a word for every way, and keeps two states at least") {
+TEST_CASE("torchtitan has a key for every save mode and keeps at least two states") {
   const auto table = [](const std::string& mode, const std::string& kept) {
     return "checkpoint.async_mode=\"" + mode + "\" checkpoint.enable=true checkpoint.interval=120 " +
            "checkpoint.keep_latest_k=" + kept;
@@ -87,13 +87,13 @@ TEST_CASE("torchtitan has a word for every way, and keeps two states at least") 
   CHECK(keys("torchtitan", 0) == table("disabled", "3"));
   CHECK(keys("torchtitan", 1) == table("async", "3"));
   CHECK(keys("torchtitan", 2) == table("async_with_pinned_mem", "3"));
-  CHECK(keys("torchtitan", 0, 0) == table("disabled", "0"));  // all
+  CHECK(keys("torchtitan", 0, 0) == table("disabled", "0"));  // all are kept
   CHECK(keys("torchtitan", 0, 1) == table("disabled", "2"));
   CHECK(has(notes("torchtitan", 0, 1), "torchtitan refuses 1"));
   CHECK_FALSE(has(notes("torchtitan", 0, 2), "refuses"));
 }
 
-TEST_CASE("transformers and what is built on it save by steps, while training waits") {
+TEST_CASE("transformers and its derivatives save by steps and block training") {
   for (const char* each : {"transformers", "trl", "ms-swift", "axolotl"}) {
     CAPTURE(each);
     CHECK(trainer::find_trainer(each).save_modes == 1);
@@ -105,14 +105,14 @@ TEST_CASE("transformers and what is built on it save by steps, while training wa
   CHECK(has(notes("axolotl", 0), "saves_per_epoch has to go"));
 }
 
-TEST_CASE("Megatron's are flags, and it cannot be told how many to keep") {
+TEST_CASE("Megatron has save flags and none for the number of saves to keep") {
   CHECK(keys("megatron", 0) == "save_interval=120");
   CHECK(keys("megatron", 1) == "async_save=true ckpt_format=\"torch_dist\" save_interval=120");
   CHECK(has(notes("megatron", 0), "keeping the last 3 has no flag"));
   CHECK(notes("megatron", 0, 0) == "");
 }
 
-TEST_CASE("where a trainer can do nothing of what was measured, saving alone is written, and that is said") {
+TEST_CASE("only save keys are written and a note says so if the trainer supports no measured strategy") {
   Report report = with_saves(43200);
   report.rows = {report.rows[0], report.rows[1]};
   report.rows[1].measurement.strategy = "dear-13";
@@ -128,13 +128,13 @@ TEST_CASE("where a trainer can do nothing of what was measured, saving alone is 
   CHECK(has(trainer::export_config("megatron", report.rows[1], report).text, "\n--async-save\n"));
 }
 
-TEST_CASE("keys of saving follow those of the strategy") {
+TEST_CASE("save keys follow the keys of the strategy") {
   CHECK(behind_comments(exported("torchtune", with_saves(43200))) ==
         "ac_mode: null\nenable_activation_checkpointing: true\nenable_activation_offloading: true\n"
         "enable_async_checkpointing: true\n");
 }
 
-TEST_CASE("a trainer without the best way gets its nearest, with that one's own interval, and it is said") {
+TEST_CASE("a trainer without the best save mode gets the nearest mode with its own interval and a note") {
   const std::string text = exported("axolotl", with_saves(43200));
   CHECK(has(behind_comments(text), "save_steps: 1829\nsave_strategy: steps\nsave_total_limit: 2\n"));
   CHECK(has(prose(text), "axolotl has no " + async + ", which would be best (with a failure every 12 h: " + async +
@@ -146,7 +146,7 @@ TEST_CASE("a trainer without the best way gets its nearest, with that one's own 
   CHECK(has(prose(without), "no keys of saving: axolotl has " + first + ", which was not measured or failed"));
 }
 
-TEST_CASE("without saves there are no such keys, and without a rate of failures the way to them") {
+TEST_CASE("without measured saves there are no save keys and without --mtbf a hint") {
   const Report none = report::sample_report();
   CHECK_FALSE(has(exported("torchtune", none), "saving"));
   const std::string text = exported("torchtune", with_saves(0));
@@ -154,7 +154,7 @@ TEST_CASE("without saves there are no such keys, and without a rate of failures 
   CHECK(has(prose(text), "saving was measured; the same sweep with --mtbf TIME says how often"));
 }
 
-TEST_CASE("a way that this memtune does not know is no trainer's") {
+TEST_CASE("an unknown save mode is supported by no trainer") {
   Report report = with_saves(43200);
   report.rows[1].saves.push_back(save("someday", 0));
   CHECK(has(exported("torchtitan", report), "config.checkpoint.async_mode = \"async\""));

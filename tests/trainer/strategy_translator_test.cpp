@@ -1,4 +1,4 @@
-// Trainers accept keys that do nothing, or that switch each other off. Every strategy's keys are compared whole.
+// Trainers accept keys without effect and keys that disable each other. The keys of every strategy are compared whole.
 #include "core/answer/trainer/strategy_translator.h"
 
 #include <doctest/doctest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using Releases = std::map<std::string, std::string>;
 
-// "key=value key=value", by key; a key without a value is taken out. "-": there are no keys, and why.
+// "key=value key=value", sorted by key. A key without a value is removed. "-": there are no keys, with the reason.
 std::string keys(const std::string& trainer, const std::string& strategy, int blocks = 0, const Releases& at = {}) {
   const ResolvedTrainer known = known_trainer(trainer, at);
   const UserSettings own(known.profile, "", "", {}, known.releases, UserSettings::Absent::allowed);
@@ -53,7 +53,7 @@ constexpr char kMatmuls[] = "\"aten::mm\",\"aten::addmm\"";
 
 }  // namespace
 
-TEST_CASE("torchtune: none and full checkpointing, with and without their inputs moved, and every n-th block") {
+TEST_CASE("torchtune has keys for none and full checkpointing with and without offloaded inputs and every n-th block") {
   CHECK(keys("torchtune", "none") == torchtune("ac_mode", "false", "false"));
   CHECK(keys("torchtune", "checkpoint:full") == torchtune("ac_mode", "true", "false"));
   CHECK(keys("torchtune", "checkpoint:every=1") == torchtune("ac_mode", "true", "false"));
@@ -64,13 +64,13 @@ TEST_CASE("torchtune: none and full checkpointing, with and without their inputs
     CHECK_MESSAGE(keys("torchtune", other) == "-", other);
 }
 
-TEST_CASE("torchtune (E10): every n-th of blocks that n does not divide is one block less than memtune measured") {
+TEST_CASE("torchtune (E10): every=n is refused if it does not divide the blocks because torchtune takes one fewer") {
   CHECK(keys("torchtune", "checkpoint:every=3", 16) ==
         "-of 16 blocks it takes 5 where memtune takes 6: its peak is higher");
   CHECK(keys("torchtune", "checkpoint:every=4", 16) != "-");
 }
 
-TEST_CASE("torchtune (E10): recipes that pass over a key are named") {
+TEST_CASE("torchtune (E10): recipes that ignore a key are noted") {
   const std::string every = notes("torchtune", "checkpoint:every=4", 16),
                     moved = notes("torchtune", "checkpoint:full,inputs=host");
   CHECK(has(every,
@@ -82,7 +82,7 @@ TEST_CASE("torchtune (E10): recipes that pass over a key are named") {
   CHECK(notes("torchtune", "checkpoint:full") == "");
 }
 
-TEST_CASE("axolotl: none switches all three off, and checkpointing is never reentrant") {
+TEST_CASE("axolotl: none switches off all three features and checkpointing is never reentrant") {
   CHECK(keys("axolotl", "none") ==
         "activation_offloading=false gradient_checkpointing=false gradient_checkpointing_kwargs.every_n_layers "
         "selective_checkpointing=false");
@@ -99,19 +99,19 @@ TEST_CASE("axolotl (E1): only lists of names that keep exactly what memtune keep
         axolotl("\"hidden_states\"", "", "{\"save\":[\"attention\"]}"));
 }
 
-TEST_CASE("axolotl (E4): names by which it would keep nothing, or too much, are not written") {
+TEST_CASE("axolotl (E4): names that would keep nothing or too much are not written") {
   for (const char* name : {"rms_norm", "linear", "attention+add", "mm", "size"})
     CHECK_MESSAGE(keys("axolotl", std::string("checkpoint:op,save=") + name) == "-", name);
 }
 
-TEST_CASE("axolotl (E5): moved inputs are hidden_states, and an offload alone has no keys") {
+TEST_CASE("axolotl (E5): offloaded inputs become hidden_states and an offload alone has no keys") {
   CHECK(keys("axolotl", "checkpoint:full,inputs=host") == axolotl("\"hidden_states\"", "", "false"));
   CHECK(keys("axolotl", "checkpoint:every=2,inputs=host") == axolotl("\"hidden_states\"", "=2", "false"));
   for (const char* other : {"offload:stream", "offload:sync", "offload:group", "checkpoint:full+offload:stream"})
     CHECK_MESSAGE(keys("axolotl", other) == "-", other);
 }
 
-TEST_CASE("without a config, what another key would spoil is told (E6, E7, E9)") {
+TEST_CASE("without a config the notes name keys that would interfere (E6 and E7 and E9)") {
   CHECK(has(notes("axolotl", "checkpoint:full,inputs=host"), "trainers of rl take any activation_offloading for true"));
   CHECK(has(notes("axolotl", "checkpoint:op,save=matmul-all"), "with an adapter axolotl refuses to keep matmuls"));
   CHECK_FALSE(has(notes("axolotl", "checkpoint:op,save=attention"), "adapter axolotl refuses"));
@@ -122,7 +122,7 @@ TEST_CASE("without a config, what another key would spoil is told (E6, E7, E9)")
   }
 }
 
-TEST_CASE("transformers has keys by release, under names by release where the config has none") {
+TEST_CASE("transformers has keys by release and names by release if the config has no key") {
   const std::string every = "checkpoint:every=2", moved = "checkpoint:full,inputs=host";
   CHECK(has(keys("transformers", every), "gradient_checkpointing_kwargs.every_n_layers=2"));
   CHECK(has(keys("transformers", moved), "gradient_checkpointing_kwargs.offload=true"));
@@ -132,21 +132,21 @@ TEST_CASE("transformers has keys by release, under names by release where the co
   CHECK(keys("trl", every, 0, {{"transformers", "5.15"}}) == "-only transformers from 5.16 on has keys for it");
 }
 
-TEST_CASE("trl: attention kept is selective, and inputs are moved by the engine that is nearest to memtune's") {
+TEST_CASE("trl: kept attention becomes selective and inputs use the offload engine nearest to memtune's") {
   CHECK(has(keys("trl", "checkpoint:op,save=attention"), "gradient_checkpointing_kwargs.selective=true"));
   CHECK(has(keys("trl", "checkpoint:full,inputs=host"), "activation_offloading=true"));
   CHECK(has(keys("trl", "checkpoint:every=2,inputs=host"), "gradient_checkpointing_kwargs.offload=true"));
   CHECK(keys("trl", "checkpoint:op") == "-");
-  CHECK(keys("trl", "offload:stream") == "-");  // TRL's holds five sources, memtune's was measured with others
+  CHECK(keys("trl", "offload:stream") == "-");  // TRL keeps five sources in flight, memtune measured other numbers
 }
 
-TEST_CASE("ms-swift has checkpointing on and off alone: it passes over every_n_layers") {
+TEST_CASE("ms-swift only switches checkpointing on and off because it ignores every_n_layers") {
   CHECK(has(keys("ms-swift", "checkpoint:full"), "gradient_checkpointing=true"));
   for (const char* other : {"checkpoint:every=2", "checkpoint:full,inputs=host", "checkpoint:op"})
     CHECK_MESSAGE(keys("ms-swift", other) == "-", other);
 }
 
-TEST_CASE("torchtitan: selective is memtune's op, and only 0.2 has every n-th block, as text") {
+TEST_CASE("torchtitan: selective equals memtune's op and only 0.2 has every n-th block as text") {
   CHECK(keys("torchtitan", "none") == "activation_checkpoint=\"none\"");
   CHECK(keys("torchtitan", "checkpoint:op") == "activation_checkpoint=\"selective\"");
   CHECK(keys("torchtitan", "checkpoint:every=2") == "-");
@@ -158,7 +158,7 @@ TEST_CASE("torchtitan: selective is memtune's op, and only 0.2 has every n-th bl
   CHECK(has(keys("torchtitan", "checkpoint:every=3", 16, old), "-of 16 blocks it takes 5"));
 }
 
-TEST_CASE("Megatron takes all blocks, or the first ones") {
+TEST_CASE("Megatron recomputes all blocks or the first ones") {
   CHECK(keys("megatron", "checkpoint:full") ==
         "cpu_offloading_num_layers recompute_granularity=\"full\" recompute_method=\"uniform\" recompute_num_layers=1");
   CHECK(keys("megatron", "checkpoint:full,blocks=0-3") ==
@@ -167,7 +167,7 @@ TEST_CASE("Megatron takes all blocks, or the first ones") {
   CHECK(keys("megatron", "checkpoint:full,blocks=1-3") == "-");
 }
 
-TEST_CASE("DeepSpeed and accelerate say what their keys need to act") {
+TEST_CASE("notes of DeepSpeed and accelerate say what their keys require") {
   CHECK(keys("deepspeed", "none") == "-");
   CHECK(has(notes("deepspeed", "checkpoint:full,inputs=host"), "act only on models that call deepspeed.checkpointing"));
   CHECK(has(notes("accelerate", "checkpoint:full"), "fsdp_config acts with distributed_type: FSDP only"));

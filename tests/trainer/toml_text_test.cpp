@@ -1,4 +1,4 @@
-// TOML that a person wrote: one setting changes, every other character stays.
+// TOML written by a user: one setting changes and every other character stays.
 #include "core/answer/trainer/toml_text.h"
 
 #include <doctest/doctest.h>
@@ -35,7 +35,7 @@ std::string changed(const std::string& from, const std::string& to) {
 
 }  // namespace
 
-TEST_CASE("settings of tables are read, comments and text of several lines are none") {
+TEST_CASE("settings of TOML tables are read and comments and multi-line text are skipped") {
   CHECK(read(kToml, {"top"}) == json(1));
   CHECK(read(kToml, {"job", "name"}) == json("a # b"));
   CHECK(read(kToml, {"a", "b", "mode"}) == json("x"));
@@ -44,14 +44,14 @@ TEST_CASE("settings of tables are read, comments and text of several lines are n
   CHECK(read("a.b = true\n", {"a", "b"}) == json(true));
 }
 
-TEST_CASE("a setting changes in its place and keeps its comment") {
+TEST_CASE("a TOML setting changes in its place and keeps its comment") {
   CHECK(put(kToml, {"job", "name"}, "c") == changed("\"a # b\"", "\"c\""));
   CHECK(put(kToml, {"a", "b", "mode"}, 0.5) == changed("'x'", "0.5"));
   CHECK(put(kToml, {"job", "list"}, json::array({3})) == changed("[\n  1, # one\n  2,\n]", "[3]"));
   CHECK(put(kToml, {"top"}, std::nullopt) == changed("top = 1\n", ""));
 }
 
-TEST_CASE("a setting that is new comes behind the last of its table, else in a table at the end") {
+TEST_CASE("a new TOML setting goes after the last of its table or into a new table at the end") {
   CHECK(put(kToml, {"job", "x"}, true) == changed("]\n\n[a.b]", "]\nx = true\n\n[a.b]"));
   CHECK(put(kToml, {"new"}, 2) == changed("top = 1\n", "top = 1\nnew = 2\n"));
   CHECK(put(kToml, {"c", "x"}, 2) == std::string(kToml) + "\n[c]\nx = 2\n");
@@ -60,7 +60,7 @@ TEST_CASE("a setting that is new comes behind the last of its table, else in a t
   CHECK(put(kToml, {"none", "x"}, std::nullopt) == kToml);
 }
 
-TEST_CASE("what is put is read again, and twice is once") {
+TEST_CASE("a written TOML setting reads back and writing it twice changes nothing") {
   for (const Path& path : {Path{"top"}, Path{"job", "x"}, Path{"a", "b", "mode"}, Path{"c", "d"}}) {
     const std::string once = put(kToml, path, "word");
     CHECK(read(once, path) == json("word"));
@@ -68,7 +68,7 @@ TEST_CASE("what is put is read again, and twice is once") {
   }
 }
 
-TEST_CASE("what is no TOML, or cannot be changed line by line, is refused with its line") {
+TEST_CASE("invalid TOML and TOML that cannot be edited by lines are refused with the line") {
   CHECK_THROWS_WITH_AS(put("a = 1\nwords\n", {"a"}, 2), "x.toml:2: 'words' is no TOML memtune reads", UsageError);
   CHECK_THROWS_AS(put("a = [1,\n", {"a"}, 2), UsageError);
   CHECK_THROWS_AS(put("a = \"\"\"\n", {"a"}, 2), UsageError);
@@ -77,19 +77,19 @@ TEST_CASE("what is no TOML, or cannot be changed line by line, is refused with i
   CHECK_THROWS_AS(put("[[c]]\nx = 1\n", {"c", "x"}, 2), UsageError);
 }
 
-TEST_CASE("a table in braces is read, and what memtune does not read of it is refused") {
+TEST_CASE("an inline table is read and its unsupported parts are refused") {
   CHECK(read("c = {x = 'full', y = [1, 2], z = { w = true } } # d\n", {"c", "x"}) == json("full"));
   CHECK(read("c = {x = 'full', z = { w = true } }\n", {"c", "z", "w"}) == json(true));
   CHECK_THROWS_WITH_AS(read("c = {x = 1, x = 2}\n", {"c", "x"}), "x.toml: c.x is in braces that memtune does not read",
                        UsageError);
 }
 
-TEST_CASE("a table of keys with dots gets its new setting beside them: a head would make it twice") {
+TEST_CASE("a table of dotted keys gets a new setting as another dotted key") {
   CHECK(put("c.x = 1\n\n[d]\nz = 1\n", {"c", "y"}, 2) == "c.x = 1\nc.y = 2\n\n[d]\nz = 1\n");
   CHECK(put("[c]\nd.x = 1\nz = 1\n", {"c", "d", "y"}, 2) == "[c]\nd.x = 1\nd.y = 2\nz = 1\n");
 }
 
-TEST_CASE("what is set twice is refused, but for tables of a list") {
+TEST_CASE("duplicate keys are refused except in arrays of tables") {
   CHECK_THROWS_WITH_AS(read("[c]\nx = 1\nx = 2\n", {"c", "x"}), "x.toml has the key c.x twice", UsageError);
   CHECK_THROWS_WITH_AS(read("[c]\nx = 1\n[c]\n", {"c", "x"}), "x.toml has the key c twice", UsageError);
   CHECK(read("[[c]]\nx = 1\n[c.d]\n[[c]]\nx = 2\n[c.d]\n[e]\ny = 3\n", {"e", "y"}) == json(3));

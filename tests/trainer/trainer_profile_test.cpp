@@ -1,4 +1,4 @@
-// The profiles of trainers name only settings that they describe, and combine only choices that they have.
+// Trainer profiles name only settings that they describe and combine only options that they have.
 #include "core/answer/trainer/trainer_profile.h"
 
 #include <doctest/doctest.h>
@@ -15,7 +15,7 @@
 using namespace memtune;
 using namespace memtune::trainer;
 
-TEST_CASE("every choice sets described keys, every combination is of choices, every range of a known package") {
+TEST_CASE("options set described keys and combinations use known options and ranges use known packages") {
   int trainers = 0;
   for (const BuiltinProfile& file : profiles()) {
     if (file.kind != "trainers") continue;
@@ -60,6 +60,6 @@ TEST_CASE("releases are compared number by number") {
   for (const char* outside : {"5.8.9", "4.57", "5.23", "5.23.0", "6"}) CHECK_FALSE(in_range(range, {{"x", outside}}));
 }
 
-TEST_CASE("an unknown trainer gets the nearest") {
+TEST_CASE("an unknown trainer gets the nearest name as a suggestion") {
   CHECK_THROWS_WITH_AS(read_space_profile("axolotel"), doctest::Contains("did you mean 'axolotl'?"), UsageError);
 }

@@ -1,4 +1,4 @@
-// What is written of a sweep: which trial, what it says above the keys, and what it gives away.
+// The export of a sweep: which trial is written, the comments above the keys, and what the export costs.
 #include "core/answer/trainer/trainer.h"
 
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("the whole file: what was asked for, what is written instead, whose figures these are, the keys") {
+TEST_CASE("the whole exported file has the requested and the written strategy and the measurements and keys") {
   CHECK(exported("torchtune", "offload:stream,stash=2GiB", report::sample_report()) ==
         R"(# memtune 0.1.0: checkpoint:full,inputs=host in keys of torchtune 0.6.1
 # asked for: offload:stream,stash=2GiB, step 300.0 ms (299.0 to 301.0), 1.20 x none; peak 20 GiB, 16
@@ -47,7 +47,7 @@ enable_activation_offloading: true
 )");
 }
 
-TEST_CASE("no text of a report leaves its comments in any trainer's form") {
+TEST_CASE("text from a report cannot leave the comments in any trainer's format") {
   const std::string key = "trust_remote_code: true # = [x] \"'\\{</script>";
   std::string hostile = "good";
   for (const char* end : {"\n", "\v", "\f", "\r", "\x1c", "\x1d", "\x1e", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9",
@@ -75,7 +75,7 @@ TEST_CASE("no text of a report leaves its comments in any trainer's form") {
   }
 }
 
-TEST_CASE("what was measured on several ranks says how its parameters were sharded, in keys where there are some") {
+TEST_CASE("an export from several ranks has the sharding in notes and in keys if there are some") {
   Report report;
   memtune::result::TrialRow row = report::worked("checkpoint:full", 300, 1, report::kGiB);
   row.measurement.ranks.resize(2);
@@ -107,7 +107,7 @@ TEST_CASE("what was measured on several ranks says how its parameters were shard
   CHECK_FALSE(has(text("torchtune"), "sharded"));
 }
 
-TEST_CASE("batch and sequence, where they are axes, go into each trainer's own keys") {
+TEST_CASE("batch and sequence axes become the trainer's own keys") {
   Report report;
   memtune::result::TrialRow row = report::worked("none", 300, 1, report::kGiB);
   row.batch = 4;
@@ -119,7 +119,7 @@ TEST_CASE("batch and sequence, where they are axes, go into each trainer's own k
   CHECK(has(axolotl, "\nmicro_batch_size: 4\nselective_checkpointing: false\nsequence_len: 2048\n"));
 }
 
-TEST_CASE("the comments say when the CPU played the device, and when gradients are equal only within noise") {
+TEST_CASE("the comments name emulation and gradients that are equal only within noise") {
   Report report = report::sample_report();
   report.emulated = true;
   CHECK(has(exported("axolotl", "checkpoint:full", report),
@@ -130,7 +130,7 @@ TEST_CASE("the comments say when the CPU played the device, and when gradients a
   CHECK(has(trainer::export_config("axolotl", report.rows[3], report).text, "# gradients: the reference\n"));
 }
 
-TEST_CASE("a line feed in a model's name cannot leave its comment, nor an escape sequence reach a terminal") {
+TEST_CASE("a model name cannot leave its comment or send an escape sequence to a terminal") {
   Report report;
   report.model = "a\nevil: true\x1b[31m";
   CHECK(has(exported("axolotl", "none", report),
@@ -138,14 +138,14 @@ TEST_CASE("a line feed in a model's name cannot leave its comment, nor an escape
             "evil: true\xEF\xBF\xBD[31m\n"));
 }
 
-TEST_CASE("an unknown trainer is named, with those that exist") {
+TEST_CASE("an unknown trainer is refused with the known trainers") {
   CHECK_THROWS_WITH_AS(exported("torchtun", "none", Report{}),
                        "unknown trainer 'torchtun'; did you mean 'torchtune'? Known: torchtune, axolotl, torchtitan, "
                        "transformers, trl, ms-swift, megatron, deepspeed, accelerate",
                        UsageError);
 }
 
-TEST_CASE("a trial that failed is not exported") {
+TEST_CASE("a failed trial is not exported") {
   memtune::result::TrialRow row = report::failed("none", result::Outcome::device_oom, "asked for 2 GiB");
   CHECK_THROWS_WITH_AS(trainer::export_config("axolotl", row, Report{}),
                        "'none' did not work here (device_oom): export a strategy that did", UsageError);
@@ -153,7 +153,7 @@ TEST_CASE("a trial that failed is not exported") {
 
 namespace {
 
-// none 36 GiB, every=2 25, cheap 24.7, op 19.5, full 13; a plan by hand 21.
+// none 36 GiB, every=2 24, cheap 25, op 19, full 13; a handwritten plan 21.
 Report measured_report() {
   Report report;
   report.blocks = 16;
@@ -175,16 +175,16 @@ std::string written(const std::string& trainer, size_t row, const Report& report
 
 }  // namespace
 
-TEST_CASE("E3: what a trainer cannot do is written as the best that was measured and needs no more memory") {
+TEST_CASE("E3: an unsupported strategy becomes the best measured one that needs no more memory") {
   const Report report = measured_report();
   CHECK(written("torchtune", 2, report) == "checkpoint:every=2");  // faster than full, smaller than cheap
   CHECK(written("torchtune", 3, report) == "checkpoint:full");
-  CHECK(written("torchtune", 5, report) == "checkpoint:full");  // a plan by hand
+  CHECK(written("torchtune", 5, report) == "checkpoint:full");  // a handwritten plan
   CHECK(written("axolotl", 5, report) == "checkpoint:full");
   CHECK(written("torchtune", 1, report) == "checkpoint:every=2");
 }
 
-TEST_CASE("E1: an export never breaks the budget") {
+TEST_CASE("E1: an export never exceeds the budget") {
   Report report = measured_report();
   report.budget_bytes = 22 * report::kGiB;
   CHECK(written("torchtune", 5, report) == "checkpoint:full");
@@ -203,14 +203,14 @@ TEST_CASE("E1: an export never breaks the budget") {
                        UsageError);
 }
 
-TEST_CASE("every=n of blocks that n does not divide is not what torchtune would do, and not chosen") {
+TEST_CASE("every=n that does not divide the blocks is not chosen for torchtune") {
   Report report = measured_report();
   report.blocks = 15;
   CHECK(written("torchtune", 2, report) == "checkpoint:full");
   CHECK(written("axolotl", 2, report) == "checkpoint:every=2");
 }
 
-TEST_CASE("without a budget and with nothing as small, the least is written, and that it needs more is said") {
+TEST_CASE("without a budget the smallest strategy is written if none is as small and a note says so") {
   Report report = measured_report();
   report.rows[5].measurement.peak_bytes.allocated = 12 * report::kGiB;
   const std::string text = trainer::export_config("torchtune", report.rows[5], report).text;
@@ -218,7 +218,7 @@ TEST_CASE("without a budget and with nothing as small, the least is written, and
   CHECK(has(text, "the least, which needs"));
 }
 
-TEST_CASE("where nothing that a trainer can do was measured, what to measure is told") {
+TEST_CASE("the error names what to measure if no supported strategy was measured") {
   Report report = measured_report();
   report.rows = {report.rows[5]};
   CHECK_THROWS_WITH_AS(trainer::export_config("axolotl", report.rows[0], report),
@@ -227,7 +227,7 @@ TEST_CASE("where nothing that a trainer can do was measured, what to measure is 
                        UsageError);
 }
 
-TEST_CASE("a trial that did nothing is exported as none, with the reason") {
+TEST_CASE("a trial without effect is exported as none with the reason") {
   Report report = measured_report();
   report.rows.push_back(report::worked("offload:stream", 200, 1, 36 * report::kGiB));
   report.rows.back().measurement.recomputed_bytes = 0;
@@ -237,10 +237,10 @@ TEST_CASE("a trial that did nothing is exported as none, with the reason") {
   CHECK(has(text, "it is equal to none: nothing was offloaded; every"));
   CHECK(has(text, "enable_activation_checkpointing: false\nenable_activation_offloading: false\n"));
   report.rows.back().measurement.recomputed_bytes = 1;
-  CHECK(written("torchtune", 6, report) == "none");  // needs no more, and is what torchtune can do
+  CHECK(written("torchtune", 6, report) == "none");  // torchtune supports none, and none needs no more memory
 }
 
-TEST_CASE("an offload that moved nothing is exported as the strategy without it whether or not that was measured") {
+TEST_CASE("an ineffective offload is exported as the strategy without it whether or not that was measured") {
   for (const bool measured : {true, false})
     for (const std::string strategy : {"checkpoint:full,inputs=host", "checkpoint:full,inputs=disk",
                                        "checkpoint:axolotl-hidden", "checkpoint:full+offload:stream,fraction=0.25"}) {
@@ -266,7 +266,7 @@ TEST_CASE("an offload that moved nothing is exported as the strategy without it 
     }
 }
 
-TEST_CASE("what a trainer has no keys for is replaced by what it does, not by one that only says so") {
+TEST_CASE("an unsupported strategy is replaced by what the chosen trial did and not by its name") {
   Report report;
   report.blocks = 12;
   report.rows = {report::worked("none", 100, 1, 36 * report::kGiB),
@@ -280,8 +280,7 @@ TEST_CASE("what a trainer has no keys for is replaced by what it does, not by on
   CHECK(has(made.text, "activation_offloading: false\n"));
 }
 
-TEST_CASE(
-    "E2: a plan that no key expresses is written as the best that one does, and what that costs is said at once") {
+TEST_CASE("E2: a plan without keys becomes the best strategy with keys and the cost is reported at once") {
   Report report = measured_report();
   report.budget_bytes = 24 * report::kGiB;
   const std::string costs = "against dear-13 a step takes 24.0 ms (9.4 %) longer, the peak is 3 GiB higher";
@@ -296,7 +295,7 @@ TEST_CASE(
   CHECK(trainer::export_config("axolotl", report.rows[4], report).said.empty());
 }
 
-TEST_CASE("torchtitan's config is lines of Python, those of 0.2 TOML, Megatron's are flags, DeepSpeed's JSON") {
+TEST_CASE("configs are Python lines for torchtitan and TOML for 0.2 and flags for Megatron and JSON for DeepSpeed") {
   const Report report = measured_report();
   const auto ends = [&](const std::string& trainer, const std::map<std::string, std::string>& releases,
                         const std::string& keys) {

@@ -1,4 +1,4 @@
-// Settings of a person's YAML are read and put at any depth; every other character stays.
+// Settings of a user's YAML are read and written at any depth; every other character stays.
 #include "core/answer/trainer/yaml_text.h"
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@ constexpr char kOwn[] =
 
 }  // namespace
 
-TEST_CASE("values are read in blocks, in braces and from lists") {
+TEST_CASE("YAML values are read from blocks and braces and lists") {
   CHECK(read(kOwn, {"kwargs", "use_reentrant"}) == false);
   CHECK(read(kOwn, {"kwargs"}) == json{{"use_reentrant", false}, {"deep", {{"at", 1}}}});
   CHECK(read(kOwn, {"list"}) == json{"a", "b"});
@@ -42,7 +42,7 @@ TEST_CASE("values are read in blocks, in braces and from lists") {
   CHECK(read("a:\nb: 1\n", {"a"}).is_null());
 }
 
-TEST_CASE("one line changes, with its comment") {
+TEST_CASE("a changed YAML setting keeps its line and comment") {
   const std::string text = put(kOwn, {"kwargs", "use_reentrant"}, true);
   std::string expected = kOwn;
   expected.replace(expected.find("use_reentrant: false"), 20, "use_reentrant: true");
@@ -50,7 +50,7 @@ TEST_CASE("one line changes, with its comment") {
   CHECK(put(text, {"kwargs", "use_reentrant"}, false) == kOwn);
 }
 
-TEST_CASE("a comment within braces ends a value and stays behind it") {
+TEST_CASE("a comment within braces ends a value and stays after it") {
   const std::string braces = "a: {b: [x] # one\n\n }\n";
   CHECK(read(braces, {"a", "b"}) == json{"x"});
   CHECK(put(braces, {"a", "b"}, 7) == "a: {b: 7 # one\n\n }\n");
@@ -59,14 +59,14 @@ TEST_CASE("a comment within braces ends a value and stays behind it") {
   CHECK(read("a: {c: d#e # one\n}\n", {"a", "c"}) == "d#e");
 }
 
-TEST_CASE("a document may begin with its mark, whatever stands behind that") {
+TEST_CASE("a document may start with its mark followed by anything") {
   for (const char* start : {"---\n", "---\r\n", "--- # mine\n", "---  \n"}) {
     CAPTURE(start);
     CHECK(put(std::string(start) + "a: 1\n", {"a"}, 2) == std::string(start) + "a: 2\n");
   }
 }
 
-TEST_CASE("a key may be quoted, have blanks in it and before its colon, and stays as it is written") {
+TEST_CASE("a key may be quoted or contain blanks or have blanks before its colon and stays as written") {
   for (const char* key : {"\"optim\" ", "'optim'", "optim ", "\"op\\u0074im\""})
     CHECK(put(std::string(key) + ": x  # why\n", {"optim"}, "y") == std::string(key) + ": y  # why\n");
   CHECK(put("my key: 1\nhttp://x: 2\nit's: 3\n", {"my key"}, 4) == "my key: 4\nhttp://x: 2\nit's: 3\n");
@@ -76,7 +76,7 @@ TEST_CASE("a key may be quoted, have blanks in it and before its colon, and stay
     CHECK_THROWS_AS(put(none, {"x"}, 1), UsageError);
 }
 
-TEST_CASE("a byte order mark is no part of the first key, and stays") {
+TEST_CASE("a byte order mark is not part of the first key and stays") {
   CHECK(put("\xEF\xBB\xBF"
             "a: 1\n",
             {"a"}, 2) ==
@@ -85,7 +85,7 @@ TEST_CASE("a byte order mark is no part of the first key, and stays") {
   CHECK(put_in_flow("\xEF\xBB\xBF{\"a\": 1}", Keys{"a"}, json(2), true) == "\xEF\xBB\xBF{\"a\": 2}");
 }
 
-TEST_CASE("a new member comes behind the last of its mapping, at its indentation") {
+TEST_CASE("a new member goes after the last one of its mapping at the same indentation") {
   CHECK(put("a:\n   b: 1\n\nc: 2\n", {"a", "d"}, 3) == "a:\n   b: 1\n   d: 3\n\nc: 2\n");
   CHECK(put("a: {b: 1}  # x\nc: 2\n", {"a", "d"}, 3) == "a: {b: 1, d: 3}  # x\nc: 2\n");
   CHECK(put("a:\n  b:\n    c: 1\n", {"a", "b", "d"}, "x") == "a:\n  b:\n    c: 1\n    d: x\n");
@@ -94,23 +94,23 @@ TEST_CASE("a new member comes behind the last of its mapping, at its indentation
   CHECK(put("", {"a"}, json{{"b", {"x", "y"}}}) == "a:\n  b: [x, y]\n");
 }
 
-TEST_CASE("what is taken out leaves its comments, an emptied mapping stays a mapping") {
+TEST_CASE("removing a setting leaves its comments and an emptied mapping stays a mapping") {
   CHECK(put("a: 1\n# why\nb: 2\nc: 3\n", {"b"}, std::nullopt) == "a: 1\n# why\nc: 3\n");
   CHECK(put("a:\n  b: 1\n", {"a", "b"}, std::nullopt) == "a: {}\n");
   CHECK(put("a: {b: 1}\n", {"a", "b"}, std::nullopt) == "a: {}\n");
   CHECK(put("a: 1\n", {"b", "c"}, std::nullopt) == "a: 1\n");
 }
 
-TEST_CASE("a value of many lines is replaced whole") {
-  CHECK(put(kOwn, {"flow"}, 1).find("flow: 1  # two\ntext: |") == std::string::npos);  // that comment was within it
+TEST_CASE("a multi-line value is replaced whole") {
+  CHECK(put(kOwn, {"flow"}, 1).find("flow: 1  # two\ntext: |") == std::string::npos);  // the comment was in the value
   CHECK(put("a:\n- 1\n- 2\nb: 1\n", {"a"}, "x") == "a: x\nb: 1\n");
 }
 
-TEST_CASE("what would be read as something else once it is set is refused") {
+TEST_CASE("an edit that would change the meaning of other text is refused") {
   CHECK_THROWS_AS(put("a: {c: [0],\n d:\n-\n }\n", {"a", "b"}, 7), UsageError);
 }
 
-TEST_CASE("a text in which readers of YAML see more lines is refused with the place") {
+TEST_CASE("a text with other YAML line breaks is refused with the place") {
   for (const char* end : {"\r", "\r\r\n", "\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"})
     CHECK_THROWS_WITH_AS(put("a: 1\r\n# x" + std::string(end) + "b: 2\n", {"a"}, 3),
                          "x.yaml:2: YAML also ends a line at CR, U+0085, U+2028 and U+2029, one of which is here: "
@@ -119,13 +119,13 @@ TEST_CASE("a text in which readers of YAML see more lines is refused with the pl
   CHECK(put("a: 1\r\nb: \"\xE2\x80\xA6\"\r\n", {"a"}, 3).find("\xE2\x80\xA6") != std::string::npos);
 }
 
-TEST_CASE("what others may share, and what is no mapping, is not written into") {
+TEST_CASE("settings are not written into anchored values and not into values that are no mapping") {
   CHECK_THROWS_WITH_AS(put(kOwn, {"base"}, 1),
                        "x.yaml: base has the anchor &base, so that others may have its value: write it out where it is "
                        "used",
                        UsageError);
   CHECK_THROWS_WITH_AS(put(kOwn, {"other", "a"}, 1), "x.yaml: other is '*base', not a mapping with a", UsageError);
   CHECK_THROWS_WITH_AS(put("a: 1\na: 2\n", {"a"}, 1), "x.yaml has the key a twice", UsageError);
-  CHECK_THROWS_AS(put("a:\n\tb: 1\n", {"a", "b"}, 2), UsageError);  // tabs indent nothing in YAML
+  CHECK_THROWS_AS(put("a:\n\tb: 1\n", {"a", "b"}, 2), UsageError);  // YAML does not allow tabs as indentation
   CHECK(put(kOwn, {"other"}, 1).find("other: 1\n") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-// What huggingface_hub downloaded is found by its name, as it lies there; anything else is not.
+// A model that huggingface_hub downloaded is found by its name in the cache; nothing else is.
 #include "core/model/transformers/hub_cache.h"
 
 #include <doctest/doctest.h>
@@ -30,20 +30,20 @@ struct Cache : test::ScratchFolder {
   }
 };
 
-TEST_CASE("a model of the hub is the revision of main, or the only one there is") {
+TEST_CASE("a hub model is the revision of main or the only one in the cache") {
   const Cache cache;
   CHECK_FALSE(cached_model("acme/tiny"));
   const fs::path first = cache.add("aaa");
   CHECK(cached_model("acme/tiny") == first);
   const fs::path second = cache.add("bbb");
-  CHECK_FALSE(cached_model("acme/tiny"));  // which of them nobody says
+  CHECK_FALSE(cached_model("acme/tiny"));  // nothing selects one of them
   cache.set_main("bbb");
   CHECK(cached_model("acme/tiny") == second);
-  fs::remove(second / "config.json");  // its weights alone were downloaded
+  fs::remove(second / "config.json");  // only its weights were downloaded
   CHECK(cached_model("acme/tiny") == first);
 }
 
-TEST_CASE("what is no name of the hub is not looked for") {
+TEST_CASE("a text that is no name of the hub is not looked up") {
   const Cache cache;
   cache.add("aaa");
   for (const char* name : {"acme", "acme/tiny/x", "/acme/tiny", "../tiny", "acme/", "acme/ti ny", "./tiny", ""}) {
@@ -53,7 +53,7 @@ TEST_CASE("what is no name of the hub is not looked for") {
   CHECK(is_hub_name("acme/tiny-1.5_b"));
 }
 
-TEST_CASE("the cache is where huggingface_hub looks, by the same variables") {
+TEST_CASE("the cache is the folder that the variables of huggingface_hub select") {
   const char* home = std::getenv("HOME");
   REQUIRE(home != nullptr);
   unsetenv("HF_HUB_CACHE");

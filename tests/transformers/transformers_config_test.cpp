@@ -1,5 +1,5 @@
-// A config.json that leaves out, contradicts itself or asks for what is not built must be refused in one line before a
-// process is started for it; what older files call otherwise must mean the same.
+// A config.json with missing, contradictory or unsupported fields must be refused in one line before a process starts.
+// Old field names must have the same meaning as new ones.
 #include "core/model/transformers/transformers_config.h"
 
 #include <doctest/doctest.h>
@@ -37,7 +37,7 @@ json gpt2() {
 
 TransformersConfig read(const json& config) { return parse_transformers_config("config.json", config.dump()); }
 
-// Unlike merge_patch a null stays a null.
+// A null stays a null, unlike in merge_patch.
 json with(json config, const json& changes) {
   config.update(changes);
   return config;
@@ -62,7 +62,7 @@ void check_refused(const json& config, const std::string& message) {
 
 }  // namespace
 
-TEST_CASE("a config is read, every field of it") {
+TEST_CASE("every field of a config is read") {
   const TransformersConfig config = read(with(example(), {{"attention_bias", true}, {"tie_word_embeddings", true}}));
   CHECK(config.family.class_prefix == "Llama");
   CHECK(config.vocabulary == 100);
@@ -87,7 +87,7 @@ TEST_CASE("a config is read, every field of it") {
   CHECK(config.dtype == "bfloat16");
 }
 
-TEST_CASE("what a config leaves out is what the family's class has") {
+TEST_CASE("a field that a config leaves out has the default of the family's class") {
   const TransformersConfig gemma =
       read(without(without(with(example("gemma"), {{"num_key_value_heads", 4}}), "pad_token_id"), "head_dim"));
   CHECK(gemma.tied);
@@ -106,7 +106,7 @@ TEST_CASE("what a config leaves out is what the family's class has") {
                 ".num_key_value_heads: 32 does not divide num_attention_heads, 4");
 }
 
-TEST_CASE("the rotary embedding has one meaning in old and in new files") {
+TEST_CASE("the rotary embedding has the same meaning in old and in new files") {
   const json scaling = {{"rope_type", "llama3"},
                         {"factor", 8.0},
                         {"low_freq_factor", 1.0},
@@ -124,7 +124,7 @@ TEST_CASE("the rotary embedding has one meaning in old and in new files") {
   }
 }
 
-TEST_CASE("a window counts where the family uses it") {
+TEST_CASE("a sliding window counts only in families that use it") {
   const json window = {{"sliding_window", 32}};
   const TransformersConfig everywhere = read(with(example("mistral"), window));
   CHECK(everywhere.windows == std::vector<int64_t>(static_cast<size_t>(everywhere.layers), 32));
@@ -135,7 +135,7 @@ TEST_CASE("a window counts where the family uses it") {
   CHECK(read(with(example("qwen2"), with(window, {{"use_sliding_window", true}}))).longest == 31);
 }
 
-TEST_CASE("layers with windows turn by a table of their own, or they alone turn") {
+TEST_CASE("layers with sliding windows have their own rotary table or are the only ones with rotary") {
   json gemma = with(example("gemma3_text"), {{"num_hidden_layers", 7},
                                              {"hidden_activation", "gelu_pytorch_tanh"},
                                              {"query_pre_attn_scalar", 16},
@@ -159,7 +159,7 @@ TEST_CASE("layers with windows turn by a table of their own, or they alone turn"
   CHECK(read(with(cohere, {{"sliding_window", nullptr}})).turned_by == std::vector<int>{-1, -1});
 }
 
-TEST_CASE("rotary embeddings that stretch tell how far, and by how much cosine and sine grow") {
+TEST_CASE("scaled rotary embeddings give their length and the scale of cosine and sine") {
   const auto scaled = [](const json& scaling) {
     return read(with(example("phi3"), {{"rope_scaling", scaling}, {"max_position_embeddings", 64}})).rotary.at(0);
   };
@@ -178,7 +178,7 @@ TEST_CASE("rotary embeddings that stretch tell how far, and by how much cosine a
                        UsageError);
 }
 
-TEST_CASE("experts are in the layers that the config says") {
+TEST_CASE("experts are in the layers that the config selects") {
   const TransformersConfig config = read(with(mixture(), {{"decoder_sparse_step", 2}, {"mlp_only_layers", {3}}}));
   REQUIRE(config.experts.has_value());
   CHECK(config.experts->layers == std::vector<bool>{false, true, false, false});
@@ -191,7 +191,7 @@ TEST_CASE("experts are in the layers that the config says") {
   CHECK_FALSE(read(example()).experts.has_value());
 }
 
-TEST_CASE("GPT-2 has names of its own and a table of positions") {
+TEST_CASE("GPT-2 has its own field names and a table of positions") {
   const TransformersConfig config = read(gpt2());
   CHECK(config.hidden == 64);
   CHECK(config.mlp == 256);
@@ -204,7 +204,7 @@ TEST_CASE("GPT-2 has names of its own and a table of positions") {
   CHECK(read(with(gpt2(), {{"n_inner", 48}, {"resid_pdrop", 0.0}})).mlp == 48);
 }
 
-TEST_CASE("a field that is missing is named") {
+TEST_CASE("a missing field of a config is named") {
   for (const char* field : {"n_embd", "n_layer", "n_head", "n_positions", "layer_norm_epsilon", "activation_function"})
     check_refused(without(gpt2(), field), "." + std::string(field) + " is missing");
   for (const char* field :
@@ -218,7 +218,7 @@ TEST_CASE("a field that is missing is named") {
   check_refused(example("granite"), ".embedding_multiplier is missing");
 }
 
-TEST_CASE("a config that contradicts itself is told where") {
+TEST_CASE("an error in a contradictory config names the field") {
   check_refused(with(example(), {{"num_attention_heads", 3}}),
                 ".num_attention_heads: 3 does not divide hidden_size, 64, and there is no head_dim");
   check_refused(with(example(), {{"num_key_value_heads", 3}}),
@@ -232,14 +232,14 @@ TEST_CASE("a config that contradicts itself is told where") {
   check_refused(with(example(), {{"hidden_size", 1.5}}), ".hidden_size must be an integer from 1 to 16777216, not 1.5");
 }
 
-TEST_CASE("parts of a config that contradict each other are told") {
+TEST_CASE("contradictory settings of experts and heads and dropout are refused") {
   check_refused(with(mixture(), {{"num_experts_per_tok", 7}}), ".num_experts_per_tok: 7 of 6 experts cannot be chosen");
   check_refused(with(gpt2(), {{"n_head", 3}}), ".n_head: 3 does not divide n_embd, 64, and there is no head_dim");
   check_refused(with(gpt2(), {{"resid_pdrop", 1.0}}), ".resid_pdrop: must be from 0 to below 1");
   check_refused(with(example(), {{"rope_parameters", 1}}), ".rope_parameters must be an object, not 1");
 }
 
-TEST_CASE("what is not built is refused by its name") {
+TEST_CASE("a setting of a config that is not supported is refused by name") {
   check_refused(
       with(example(), {{"rope_scaling", {{"type", "spun"}, {"factor", 4.0}}}}),
       ".rope_scaling.rope_type: 'spun' is not built; default, linear, llama3, dynamic, yarn and longrope are");
@@ -263,7 +263,7 @@ TEST_CASE("what is not built is refused by its name") {
                 ".add_cross_attention: attention to an encoder is not built");
 }
 
-TEST_CASE("a model_type that is in no row is refused with what to do instead") {
+TEST_CASE("an unknown model_type is refused with advice") {
   CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}),
                        doctest::Contains("unknown model_type 'mamba'. Known: llama, mistral, "), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}), doctest::Contains("docs/how-to/export-a-model.md"), UsageError);
@@ -272,7 +272,7 @@ TEST_CASE("a model_type that is in no row is refused with what to do instead") {
   CHECK_THROWS_WITH_AS(read({{"model_type", "lama"}}), doctest::Contains("did you mean 'llama'?"), UsageError);
 }
 
-TEST_CASE("text that is no config is refused") {
+TEST_CASE("text that is no JSON object is refused as a config") {
   CHECK_THROWS_WITH_AS(parse_transformers_config("c", "{"), "c is not JSON: byte 2", UsageError);
   CHECK_THROWS_WITH_AS(parse_transformers_config("c", "[]"), "c must be an object", UsageError);
 }

@@ -1,4 +1,4 @@
-// Weights lie beside a config.json, in one file or in shards; a shard that misses must be named before a process
+// Weights are in the folder of a config.json, in one file or in shards. A missing shard must be named before a process
 // starts.
 #include "core/model/transformers/weight_files.h"
 
@@ -12,7 +12,7 @@
 using namespace memtune;
 using namespace memtune::model;
 
-TEST_CASE("weights are one file, the shards of an index, or none") {
+TEST_CASE("weights are one file or the shards of an index or none") {
   const test::ScratchFolder place;
   const auto config = place.path / "config.json", index = place.path / "model.safetensors.index.json";
   CHECK(weight_files(config).empty());
@@ -29,7 +29,7 @@ TEST_CASE("weights are one file, the shards of an index, or none") {
   CHECK(weight_files(config) == std::vector{place.path / "model.safetensors"});
 }
 
-TEST_CASE("a pointer of git-lfs in the place of weights is told with what brings them") {
+TEST_CASE("a git-lfs pointer in place of weights is refused with the command that fetches them") {
   const test::ScratchFolder place;
   const auto config = place.path / "config.json", index = place.path / "model.safetensors.index.json";
   const auto one = place.path / "one", whole = place.path / "model.safetensors";

@@ -1,6 +1,5 @@
-// LibTorch has kernels of flash attention for CUDA alone. In this program the CPU has them as well, in the plain form
-// of the formula, so that what the kernel is given, and what engines do with all that it saves, is tried where there is
-// no GPU. What the real one computes: tests/gpu.
+// LibTorch has flash attention kernels for CUDA only. This program registers plain implementations for the CPU. They
+// test the kernel's inputs, and how engines treat its saved tensors, without a GPU. tests/gpu tests the real kernel.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
@@ -20,7 +19,7 @@ using Three = std::tuple<at::Tensor, at::Tensor, at::Tensor>;
 
 int64_t launches = 0;
 
-// Of one document, [length, heads, width] in float32.
+// Scores of one document: [heads, length, length] in float32.
 at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, double scale, int64_t left) {
   const int64_t length = q.size(0);
   const at::Tensor keys = k.repeat_interleave(q.size(1) / k.size(1), 1);
@@ -30,7 +29,7 @@ at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, double scale, int
   return scores.masked_fill(hidden, -std::numeric_limits<float>::infinity());
 }
 
-// Output and log of sums of all documents.
+// Output and logsumexp of all documents.
 std::pair<at::Tensor, at::Tensor> attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                                          const at::Tensor& ends, double scale, int64_t left) {
   std::vector<at::Tensor> outputs, sums;
@@ -79,7 +78,7 @@ TORCH_LIBRARY_IMPL(aten, CPU, library) {
   library.impl("_flash_attention_backward", backward);
 }
 
-TEST_CASE("flash-varlen is given what makes it sdpa under a mask of the documents, windows too") {
+TEST_CASE("flash-varlen with and without a window equals sdpa under a mask of the documents") {
   for (const char* window : {"null", "32"}) {
     CAPTURE(window);
     const PackedPlace place("cpu", window);
@@ -90,17 +89,15 @@ TEST_CASE("flash-varlen is given what makes it sdpa under a mask of the document
   }
 }
 
-TEST_CASE("a window hides what lies before it, on a CPU") { check_window_counts("cpu"); }
+TEST_CASE("a window masks earlier tokens on a CPU") { check_window_counts("cpu"); }
 
-TEST_CASE("under autocast queries, keys and values are cast for flash-varlen, on a CPU") {
-  check_autocast_casts("cpu");
-}
+TEST_CASE("autocast casts queries and keys and values for flash-varlen on a CPU") { check_autocast_casts("cpu"); }
 
-TEST_CASE("flash-varlen has the same bits whether its values are kept, made again or moved, on a CPU") {
+TEST_CASE("flash-varlen gives the same bits with activations kept or recomputed or offloaded on a CPU") {
   check_equal_under_strategies("cpu");
 }
 
-TEST_CASE("checkpoint:op and checkpoint:cheap keep what flash-varlen makes, checkpoint:full makes it again") {
+TEST_CASE("checkpoint:op and checkpoint:cheap save flash-varlen's outputs and checkpoint:full recomputes them") {
   const PackedPlace place("cpu", "32");
   const auto launched = [&](const char* strategy) {
     const plan::TrialRequest request = planned(place.request("flash-varlen", "bfloat16"), strategy);

@@ -32,14 +32,14 @@ int steps_of(double step_ms) {
   return steps;
 }
 
-TEST_CASE("steps beside copies are taken until there are enough of them, or time is up") {
+TEST_CASE("the probe measures steps during copies until it has enough samples or its time is up") {
   constexpr int kFirst = 1, kPair = 2;
-  CHECK(steps_of(2000) == kFirst + 3 * kPair);  // at least
+  CHECK(steps_of(2000) == kFirst + 3 * kPair);  // minimum
   CHECK(steps_of(300) == kFirst + 5 * kPair);
-  CHECK(steps_of(1) == kFirst + 8 * kPair);  // at most
+  CHECK(steps_of(1) == kFirst + 8 * kPair);  // maximum
 }
 
-TEST_CASE("on a device that is played nothing is measured beside copies") {
+TEST_CASE("the probe measures nothing on an emulated device") {
   IdleRunner runner;
   trial::InterferenceProbe loaded(runner, trial::InterferenceProbe::make_copies(runner.queues, {50, 50}, 10), 10,
                                   []() -> double {

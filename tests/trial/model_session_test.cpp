@@ -1,4 +1,4 @@
-// What memtune guessed because nobody said it must be told with the flag that says it, and only then.
+// A note must report each guess with the flag that replaces it. Given inputs and outputs need no note.
 #include "core/measure/trial/model_session.h"
 
 #include <ATen/ATen.h>
@@ -39,7 +39,7 @@ int count(const Texts& notes, const std::string& part) {
                                         [&](const std::string& note) { return note.find(part) != std::string::npos; }));
 }
 
-TEST_CASE("guesses of inputs and of the answer's part are noted once, what was said is not") {
+TEST_CASE("guessed inputs and a guessed model output are noted once and given ones are not") {
   const Texts guessed = notes("{'aux': y, 'out': y * 2}", {});
   CHECK(count(guessed, "x:float32[8,3] is a guess, for the file does not tell; --input says what it is") == 1);
   CHECK(count(guessed, "that the loss takes 'out' of it is a guess: --output says which part it is") == 1);
@@ -54,8 +54,8 @@ TEST_CASE("guesses of inputs and of the answer's part are noted once, what was s
   CHECK(count(notes("(y, y.mean())", said), "guess") == 0);
 }
 
-TEST_CASE("a number that the model's dtype cannot hold is told as what the model rejects, with the op") {
-  const std::string answer = "torch.masked_fill(y.to(dtype=15), y > 0, -3.4028234663852886e+38)";  // bfloat16
+TEST_CASE("a constant that overflows the model's dtype is reported as a rejected input with the op") {
+  const std::string answer = "torch.masked_fill(y.to(dtype=15), y > 0, -3.4028234663852886e+38)";  // 15: bfloat16
   plan::TrialRequest with_target;
   with_target.inputs = {plan::parse_input_spec("x:float32[2,3]"), plan::parse_input_spec("target:float32[2,3]")};
   for (const plan::TrialRequest& asked : {plan::TrialRequest(), with_target}) {

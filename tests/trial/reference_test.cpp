@@ -1,5 +1,5 @@
-// A strategy is trusted because its gradients are compared with the baseline's bit for bit: a comparison that says
-// equal too easily would make every other check worthless.
+// Users trust a strategy because its gradients equal the baseline's bit for bit. A comparison that reports equality too
+// easily would make every other check worthless.
 #include "core/measure/trial/reference.h"
 
 #include <ATen/ATen.h>
@@ -44,7 +44,7 @@ struct Run {
   NamedParameters parameters;
 };
 
-// Of a baseline whose first run was repeated so.
+// Writes the reference of a baseline with these repetitions of its first run.
 result::GradientComparison write_reference(const fs::path& path, const Run& first,
                                            const std::vector<Run>& repetitions) {
   ReferenceWriter writer(path, "none", first.loss, first.parameters);
@@ -53,7 +53,7 @@ result::GradientComparison write_reference(const fs::path& path, const Run& firs
   return writer.noise();
 }
 
-// A baseline that repeats itself.
+// Writes the reference of a deterministic baseline.
 void write_reference(const fs::path& path, const std::string& strategy, double loss,
                      const NamedParameters& parameters) {
   ReferenceWriter writer(path, strategy, loss, parameters);
@@ -65,7 +65,7 @@ result::GradientComparison compare(const fs::path& path, double loss, const Name
   return compare_with_reference(path, loss, parameters).gradients;
 }
 
-TEST_CASE("the same bits are equal") {
+TEST_CASE("equal bits compare as equal") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
   auto result = compare(folder.file, 0.1, model());
@@ -74,10 +74,10 @@ TEST_CASE("the same bits are equal") {
   CHECK(result.max_abs_difference == 0);
   CHECK(result.worst == "");
   CHECK(result.against == "none");
-  CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);  // nothing left aside
+  CHECK(std::distance(fs::directory_iterator(folder.path), fs::directory_iterator()) == 1);  // no temporary file left
 }
 
-TEST_CASE("the largest difference is found, with its place") {
+TEST_CASE("the largest difference is reported with its parameter") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
   auto other = model();
@@ -89,7 +89,7 @@ TEST_CASE("the largest difference is found, with its place") {
   CHECK(result.worst == "b");
 }
 
-TEST_CASE("one bit of the loss is a difference") {
+TEST_CASE("a loss that differs by one bit is a difference") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
   auto result = compare(folder.file, std::nextafter(0.1, 1.0), model());
@@ -98,7 +98,7 @@ TEST_CASE("one bit of the loss is a difference") {
   CHECK(result.max_abs_difference == std::nextafter(0.1, 1.0) - 0.1);
 }
 
-TEST_CASE("another sign of zero is another bit, though the difference is zero") {
+TEST_CASE("zeros of different sign are unequal though their difference is zero") {
   Folder folder;
   auto other = model();
   write_reference(folder.file, "none", 0.1, other);
@@ -109,7 +109,7 @@ TEST_CASE("another sign of zero is another bit, though the difference is zero") 
   CHECK(result.worst == "a");
 }
 
-TEST_CASE("a NaN that the baseline does not have is as far off as it gets") {
+TEST_CASE("a NaN that the baseline does not have counts as the largest possible difference") {
   Folder folder;
   auto other = model();
   write_reference(folder.file, "none", 0.1, other);
@@ -119,7 +119,7 @@ TEST_CASE("a NaN that the baseline does not have is as far off as it gets") {
   CHECK(result.max_abs_difference == std::numeric_limits<double>::max());
 }
 
-TEST_CASE("a gradient that only one of both has is a difference") {
+TEST_CASE("a gradient that only one of the two runs has is a difference") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
   auto more = model(), less = model();
@@ -131,7 +131,7 @@ TEST_CASE("a gradient that only one of both has is a difference") {
   CHECK(compare(folder.file, 0.1, less).max_abs_difference == 5);
 }
 
-TEST_CASE("the layout of a gradient in memory does not matter") {
+TEST_CASE("the memory layout of a gradient does not matter") {
   Folder folder;
   NamedParameters plain = {{"w", with_gradient(at::arange(6).to(at::kFloat).view({2, 3}))}};
   write_reference(folder.file, "none", 1, plain);
@@ -139,7 +139,7 @@ TEST_CASE("the layout of a gradient in memory does not matter") {
   CHECK(compare(folder.file, 1, plain).equal);
 }
 
-TEST_CASE("a gradient of zeros that has no memory is zeros") {
+TEST_CASE("a zero tensor without storage equals a gradient of zeros") {
   Folder folder;
   NamedParameters zeros = {{"w", with_gradient(at::zeros({3}))}};
   NamedParameters without = {{"w", with_gradient(at::zeros({3}))}};
@@ -149,7 +149,7 @@ TEST_CASE("a gradient of zeros that has no memory is zeros") {
   CHECK(compare(folder.file, 1, without).equal);
 }
 
-TEST_CASE("complex gradients differ by their imaginary parts too, and a conjugate is what it says") {
+TEST_CASE("complex gradients also compare imaginary parts and lazy conjugates are resolved") {
   Folder folder;
   const auto with = [](double imaginary) {
     const at::Tensor gradient = at::complex(at::ones({2}), at::full({2}, imaginary));
@@ -190,7 +190,7 @@ std::string refusal(const fs::path& file, const NamedParameters& parameters) {
   return "no error";
 }
 
-TEST_CASE("another model's reference is refused") {
+TEST_CASE("the reference of another model is rejected") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
   auto fewer = model();
@@ -201,7 +201,7 @@ TEST_CASE("another model's reference is refused") {
   CHECK(refusal(folder.file, renamed) == "of another model: it has 'b' where this one has 'c'");
 }
 
-TEST_CASE("a file that is no reference, or a part of one, is refused") {
+TEST_CASE("a truncated file and a file of another format are rejected") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
   std::ifstream file(folder.file, std::ios::binary);
@@ -217,7 +217,7 @@ TEST_CASE("a file that is no reference, or a part of one, is refused") {
   }
 }
 
-TEST_CASE("a pipe in the place of a reference, or of one under way, is not waited for") {
+TEST_CASE("a pipe in place of the reference or its temporary file does not block") {
   Folder folder;
   const fs::path aside = folder.file.string() + ".tmp." + std::to_string(::getpid());
   for (const fs::path& pipe : {folder.file, aside}) REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
@@ -235,13 +235,13 @@ void flip(const fs::path& path, uint64_t at) {
   file.put(static_cast<char>(byte ^ 4));
 }
 
-TEST_CASE("one bit that changed anywhere in the file is seen, and never taken for the baseline's") {
+TEST_CASE("a flipped bit anywhere in the reference file is detected") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
   CHECK(plan::is_whole_reference(folder.file));
   const uint64_t size = fs::file_size(folder.file);
   NamedParameters other = model();
-  for (size_t i : {size_t{0}, size_t{2}}) other[i].second.mutable_grad() += 1;  // so that the file's are read
+  for (size_t i : {size_t{0}, size_t{2}}) other[i].second.mutable_grad() += 1;  // forces a read of the file's gradients
   for (uint64_t at = 0; at < size; ++at) {
     flip(folder.file, at);
     CAPTURE(at);
@@ -252,14 +252,14 @@ TEST_CASE("one bit that changed anywhere in the file is seen, and never taken fo
   CHECK(plan::is_whole_reference(folder.file));
 }
 
-TEST_CASE("a later version is refused by its number") {
+TEST_CASE("a reference of a later version is rejected with its version number") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
   std::fstream(folder.file, std::ios::binary | std::ios::in | std::ios::out).seekp(7).put('4');
   CHECK(refusal(folder.file, model()) == "a reference file of version 4, and this memtune reads version 3");
 }
 
-// An embedding whose gradient is 0 to 9.99, a norm whose gradient is 1e-5, one number.
+// An embedding with gradients from 0 to 9.99, a norm with gradient 1e-5 and a scalar.
 NamedParameters noisy_model(double embedding = 0, double norm = 0, double scale = 0) {
   at::Tensor large = at::arange(1000).to(at::kDouble) / 100;
   large[500] += embedding;
@@ -268,19 +268,19 @@ NamedParameters noisy_model(double embedding = 0, double norm = 0, double scale 
           {"scale", with_gradient(at::full({}, 1 + scale, at::kDouble))}};
 }
 
-TEST_CASE("a small gradient that is lost is found beside a large one that is noisy") {
+TEST_CASE("a lost small gradient is found next to a noisy large one") {
   Folder folder;
   write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
   const ReferenceComparison fine = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4));
   CHECK_FALSE(fine.gradients.equal);
   CHECK(fine.worst.where == "");
   const ReferenceComparison lost = compare_with_reference(folder.file, 0.1, noisy_model(-1.5e-4, -1e-5));
-  CHECK(lost.gradients.worst == "embedding");  // still the largest of all
+  CHECK(lost.gradients.worst == "embedding");  // still the largest difference
   CHECK(lost.worst.where == "norm");
   CHECK(lost.worst.difference == doctest::Approx(1e-5));
 }
 
-TEST_CASE("a parameter may differ by twice what two runs of the baseline do, and no more") {
+TEST_CASE("a parameter may differ by at most twice the difference between two baseline runs") {
   Folder folder;
   write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(1e-4)}});
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(1.99e-4)).worst.where == "");
@@ -290,16 +290,16 @@ TEST_CASE("a parameter may differ by twice what two runs of the baseline do, and
   CHECK(beyond.allowed == doctest::Approx(2e-4));
 }
 
-TEST_CASE("a number that two runs repeat by chance may differ as the others do for their size") {
+TEST_CASE("a parameter without noise of its own gets the relative noise of the others") {
   Folder folder;
-  write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(9.99e-4)}});  // 1e-4 of its size
+  write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(9.99e-4)}});  // a relative noise of 1e-4
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 0, 1.9e-4)).worst.where == "");
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 0, 2.1e-4)).worst.where == "scale");
   CHECK(compare_with_reference(folder.file, 0.1 + 1e-6, noisy_model()).worst.where == "");
   CHECK(compare_with_reference(folder.file, 0.2, noisy_model()).worst.where == "loss");
 }
 
-TEST_CASE("the noise is the largest of all repetitions, wherever it was") {
+TEST_CASE("the noise is the largest difference of all repetitions") {
   Folder folder;
   const result::GradientComparison noise = write_reference(
       folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(4e-4)}, {0.1, noisy_model(1e-4)}, {0.1, noisy_model()}});
@@ -308,20 +308,20 @@ TEST_CASE("the noise is the largest of all repetitions, wherever it was") {
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(8.1e-4)).worst.where == "embedding");
 }
 
-TEST_CASE("a baseline with NaN in one of its runs allows no difference by that") {
+TEST_CASE("a baseline run with NaN allows no difference") {
   Folder folder;
   write_reference(folder.file, {0.1, noisy_model()}, {{0.1, noisy_model(NAN)}});
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(1e-4)).worst.where == "embedding");
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 1e-4)).worst.where == "norm");
 }
 
-TEST_CASE("where the baseline repeats itself nothing may differ by anything") {
+TEST_CASE("a deterministic baseline allows no difference at all") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, noisy_model());
   CHECK(compare_with_reference(folder.file, 0.1, noisy_model(0, 0, 1e-15)).worst.where == "scale");
 }
 
-TEST_CASE("the file keeps the noise of every parameter and of the loss") {
+TEST_CASE("the file stores the noise of every parameter and of the loss") {
   Folder folder;
   const result::GradientComparison own =
       write_reference(folder.file, {0.5, noisy_model()}, {{0.75, noisy_model(0.25)}});
@@ -333,13 +333,13 @@ TEST_CASE("the file keeps the noise of every parameter and of the loss") {
   CHECK(reference.gradients[1].noise == 0);
 }
 
-TEST_CASE("a reference that was not finished leaves nothing") {
+TEST_CASE("an unfinished reference leaves no file") {
   Folder folder;
   { const ReferenceWriter begun(folder.file, "none", 0.1, model()); }
   CHECK(fs::is_empty(folder.path));
 }
 
-TEST_CASE("a full disk is an error, not a reference") {
+TEST_CASE("a full disk is an error and leaves no reference") {
   Folder folder;
   rlimit before{};
   REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
@@ -352,7 +352,7 @@ TEST_CASE("a full disk is an error, not a reference") {
   CHECK(fs::is_empty(folder.path));
 }
 
-TEST_CASE("a folder that does not exist is an error, not a silence") {
+TEST_CASE("a folder that does not exist is an error") {
   CHECK_THROWS_AS(write_reference("/no/such/folder/reference", "none", 0.1, model()), IoError);
 }
 

@@ -1,4 +1,5 @@
-// What a model can still do when everything else has failed: these run in a child, since it is for good.
+// The sandbox is the last line of defense against a model. Its limits are permanent, so each test runs in a child
+// process.
 #include "core/measure/trial/sandbox.h"
 
 #include <doctest/doctest.h>
@@ -19,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Whether `holds` says so in a process of its own.
+// Returns the result of `holds`, called in a child process.
 bool in_child(const std::function<bool()>& holds) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(holds() ? 0 : 1);
@@ -38,7 +39,7 @@ bool can_write(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("a confined process writes in its folders alone, and reads everywhere") {
+TEST_CASE("a confined process writes only to its folders and reads everywhere") {
   if (!has_landlock()) MEMTUNE_SKIP("this kernel has no Landlock");
   const test::ScratchFolder mine, other;
   write_file(other.path / "file", "precious");
@@ -55,8 +56,8 @@ TEST_CASE("a confined process writes in its folders alone, and reads everywhere"
   CHECK(read_file(other.path / "file") == "precious");
 }
 
-// Else CUDA finds no device.
-TEST_CASE("a confined process may name its threads, and nobody else's") {
+// CUDA finds no device if it cannot name its threads.
+TEST_CASE("a confined process can name its own threads but not those of other processes") {
   if (!has_landlock()) MEMTUNE_SKIP("this kernel has no Landlock");
   const auto comm = [](const fs::path& process) { return "/proc" / process / "comm"; };
   const std::string parent = std::to_string(::getpid());
@@ -68,7 +69,7 @@ TEST_CASE("a confined process may name its threads, and nobody else's") {
   }));
 }
 
-TEST_CASE("who writes into a pipe ends when its reader is gone, whatever it is at") {
+TEST_CASE("a writer whose pipe loses its reader is killed at once") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t child = ::fork();

@@ -1,5 +1,5 @@
-// What saves cost is measured on real steps and a real disk: figures that belong together, states that are whole, and
-// failures that are told.
+// Measures the cost of saves with real steps and a real disk. Figures must be consistent, states complete and failures
+// reported.
 #include "core/measure/trial/save_trial.h"
 
 #include <doctest/doctest.h>
@@ -23,9 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kWidth = 256;
-constexpr int64_t kStateBytes = 3 * kWidth * kWidth * 4;  // the matrix, and what adamw keeps of it
+constexpr int64_t kStateBytes = 3 * kWidth * kWidth * 4;  // the matrix and two moments of adamw
 
-// `more_bytes` of a state that takes long to write, beside a step that takes no time.
+// `more_bytes` enlarge the state, so that a save takes much longer than a step.
 fs::path write_model(const fs::path& folder, int64_t more_bytes) {
   torch::jit::Module model("Model");
   model.register_parameter("a", (at::randn({kWidth, kWidth}) * 0.1).requires_grad_(), false);
@@ -66,7 +66,7 @@ struct Bench {
   state::StateFolder states() const { return state::StateFolder(request.folder); }
 };
 
-// No file may grow beyond it; for this process, while it is alive.
+// Limits the size of the files that this process writes, while the object lives.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) {
@@ -83,7 +83,7 @@ class FileSizeLimit {
 
 }  // namespace
 
-TEST_CASE("every way of saving has figures that belong together, under engines too, and leaves one whole state") {
+TEST_CASE("every save mode reports consistent figures under each engine and leaves one complete state") {
   for (const std::string& mode : kSaveModes)
     for (const char* strategy : {"none", "offload:stream"}) {
       CAPTURE(mode);
@@ -114,13 +114,13 @@ TEST_CASE("every way of saving has figures that belong together, under engines t
     }
 }
 
-TEST_CASE("the first way waits for the disk, and beside its steps nothing but older states goes") {
+TEST_CASE("the sync mode waits for the disk and the async mode copies the state to CPU memory") {
   const result::SaveMeasurement m = Bench(kSaveModes.front()).measure();
   CHECK(m.durable_ms <= m.blocked_ms);
-  CHECK(Bench(kSaveModes.at(1)).measure().host_bytes >= kStateBytes);  // a copy
+  CHECK(Bench(kSaveModes.at(1)).measure().host_bytes >= kStateBytes);  // it holds a copy of the state
 }
 
-TEST_CASE("steps that a save is on its way beside are counted, in every way but the first") {
+TEST_CASE("every mode except sync counts the steps during a save") {
   for (size_t i = 1; i < kSaveModes.size(); ++i) {
     CAPTURE(kSaveModes[i]);
     const result::SaveMeasurement m = Bench(kSaveModes[i], "none", int64_t{64} << 20).measure();
@@ -130,15 +130,15 @@ TEST_CASE("steps that a save is on its way beside are counted, in every way but 
   }
 }
 
-TEST_CASE("as many saves as are asked for, each followed by two steps without one at least") {
+TEST_CASE("the requested number of saves is made with at least two steps after each save but the last") {
   Bench bench(kSaveModes.front());
   bench.request.saves = 6;
   CHECK(bench.measure().saves == 6);
   REQUIRE(bench.states().steps().size() == 1);
-  CHECK(bench.states().steps().front() >= 2 + 3 + 5 * 2);  // warm-up, steps, two behind each save but the last
+  CHECK(bench.states().steps().front() >= 2 + 3 + 5 * 2);  // warm-up, steps, two after each save but the last
 }
 
-TEST_CASE("a save that fails ends the measuring with its reason, and a full disk is called that") {
+TEST_CASE("a failed save ends the measurement with its reason and a full disk has its own outcome") {
   for (const std::string& mode : kSaveModes) {
     CAPTURE(mode);
     Bench blocked(mode);
@@ -157,7 +157,7 @@ TEST_CASE("a save that fails ends the measuring with its reason, and a full disk
   }
 }
 
-TEST_CASE("device memory that does not suffice is told as that") {
+TEST_CASE("a lack of device memory during saves has the outcome device_oom") {
   Bench bench(kSaveModes.front());
   bench.request.trial.training.memory_cap_bytes = kStateBytes;
   const result::SaveMeasurement m = bench.measure();

@@ -1,5 +1,5 @@
-// What memtune knows of a model before its first trial must not depend on whether a forward has run for it or only its
-// shapes were followed; and those of a large model must cost neither its memory nor its time.
+// Facts about a model from shapes alone must equal those of a real forward. For a large model they must need neither
+// the memory nor the time of the forward.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -66,7 +66,7 @@ struct Place : test::ScratchFolder {
 };
 
 json facts(const plan::TrialRequest& request, trial::TensorMode tensors) {
-  device::make_device("cpu")->set_cap(0);  // which tests of memory caps leave
+  device::make_device("cpu")->set_cap(0);  // removes the cap that other tests leave
   ModelSession session(request, tensors);
   session.survey();
   return session.facts();
@@ -81,7 +81,7 @@ void check_shapes(const plan::TrialRequest& request) {
   CHECK(shapes == values);
 }
 
-TEST_CASE("shapes tell of decoders what running them does") {
+TEST_CASE("shapes alone give the same facts of decoders as a real forward") {
   const Place place;
   for (const json& config : configs())
     for (const char* dtype : {"float32", "bfloat16"}) {
@@ -92,7 +92,7 @@ TEST_CASE("shapes tell of decoders what running them does") {
     }
 }
 
-TEST_CASE("shapes tell of masks, eager attention and a loss without logits what running them does") {
+TEST_CASE("shapes alone give the same facts of masks and eager attention and chunked losses") {
   const Place place;
   const json windowed = with(llama(), {{"model_type", "mistral"}, {"sliding_window", 8}});
   for (const char* dtype : {"float32", "bfloat16"}) {
@@ -113,9 +113,9 @@ TEST_CASE("shapes tell of masks, eager attention and a loss without logits what 
   }
 }
 
-TEST_CASE("shapes of quantized weights and adapters are those that packing and drawing them gives") {
+TEST_CASE("shapes alone give the same facts of quantized weights and adapters") {
   const Place place;
-  const json odd = with(llama(), {{"intermediate_size", 45}});  // weights of blocks that are cut short
+  const json odd = with(llama(), {{"intermediate_size", 45}});  // quantization blocks at the end are partial
   for (const json& config : {llama(), odd, with(llama(), {{"model_type", "phi3"}, {"pad_token_id", nullptr}})})
     for (const std::string load_in : {"4bit", "4bit-single", "8bit", ""})
       for (const std::string lora : {"", "r=4", "r=4,dropout=0.1"}) {
@@ -128,7 +128,7 @@ TEST_CASE("shapes of quantized weights and adapters are those that packing and d
       }
 }
 
-TEST_CASE("an adapter's file is known by its header") {
+TEST_CASE("facts of an adapter file come from its header") {
   const Place place;
   plan::TrialRequest request = place.request(llama(), "float32", 2, 24);
   const std::filesystem::path folder = place.path / "adapter";
@@ -149,7 +149,7 @@ TEST_CASE("an adapter's file is known by its header") {
   check_shapes(request);
 }
 
-TEST_CASE("a model of a billion parameters is known at a long sequence without its memory") {
+TEST_CASE("facts of a model with a billion parameters at a long sequence need none of its memory") {
   const Place place;
   const json config = with(llama(), {{"vocab_size", 128256},
                                      {"hidden_size", 2048},
@@ -171,11 +171,11 @@ TEST_CASE("a model of a billion parameters is known at a long sequence without i
       const int64_t before = device->memory().allocated;
       const json known = facts(request, trial::TensorMode::shapes_only);
       if (load_in.empty() && lora.empty()) CHECK(known["parameters"] == 1235814400);
-      CHECK(device->memory().peak_allocated - before < int64_t{256} << 20);  // its weights are 2.3 GiB, packed 0.6
+      CHECK(device->memory().peak_allocated - before < int64_t{256} << 20);  // the weights take 2.3 GiB, packed 0.6 GiB
     }
 }
 
-TEST_CASE("who brings numbers of their own, or another form or device, has the model run") {
+TEST_CASE("given input files and autocast and CUDA require a real forward") {
   const Place place;
   plan::TrialRequest request = place.request(llama(), "", 2, 24);
   request.inputs_file = "x.safetensors";

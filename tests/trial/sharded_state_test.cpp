@@ -1,5 +1,5 @@
-// Why: a state that several ranks saved has to be the same training on any number of them: every number of every
-// parameter, and of what the optimizer keeps of it, in its place, whoever had it and whoever gets it.
+// Why: a state that several ranks saved must continue the same training on any number of ranks. Every element of every
+// parameter and optimizer state must return to its place.
 #include <doctest/doctest.h>
 
 #include "core/engine/state/load.h"
@@ -15,8 +15,8 @@ namespace {
 constexpr DecoderSizes kSizes{97, 24, 2, 4, 2, 40, 8};
 constexpr int kSteps = 3;
 
-// Two weights that lie otherwise in memory than their shape says, one of them with a dimension of one element; one that
-// is frozen, one of no element, one of a single one.
+// Adds odd parameters: two with permuted strides (one of them with a dimension of size 1), a frozen one, an empty one
+// and one with a single element.
 void make_odd(program::Program& program) {
   auto& parameters = program.state.parameters;
   at::Tensor& turned = parameters.at(3).second;
@@ -29,7 +29,7 @@ void make_odd(program::Program& program) {
   parameters.emplace_back("one", at::full({1}, 0.25).requires_grad_());
 }
 
-// Of the whole parameter, laid out as it is; another in each step.
+// The gradient of a whole parameter, with its strides. It differs in each step.
 at::Tensor gradient_of(const std::string& name, const at::Tensor& parameter, int step) {
   at::Tensor values = at::arange(parameter.numel(), at::kDouble).add(static_cast<double>(name.size() + 1));
   values = values.mul(0.37 * (step + 1)).sin().to(parameter.scalar_type());
@@ -38,19 +38,19 @@ at::Tensor gradient_of(const std::string& name, const at::Tensor& parameter, int
   return gradient;
 }
 
-// Numbers of a whole tensor as they lie in memory.
+// The elements of a whole tensor in memory order.
 at::Tensor in_memory_order(const at::Tensor& values, const at::Tensor& like) {
   const at::Tensor laid = at::empty_strided(like.sizes(), like.strides(), values.options());
   laid.copy_(values);
   return laid.as_strided({laid.numel()}, {1});
 }
 
-using Numbers = std::map<std::string, at::Tensor>;  // in memory order, of whole tensors
+using Numbers = std::map<std::string, at::Tensor>;  // whole tensors in memory order
 
-// A model on one rank, or what one of several has of it.
+// The model on one rank, or one rank's shards of it.
 class Trained {
  public:
-  // Shards on the host are those of a device of its own.
+  // If shards are in CPU memory, they use a device of this object's own.
   Trained(const ShardedTraining& training, shard::Collectives* group, shard::ShardSettings settings = {})
       : program_(training.program()), facts_(program::facts(program_, program::find_blocks(program_, ""))) {
     state_ = program_.state;
@@ -75,7 +75,7 @@ class Trained {
     optimizer_->step();
   }
 
-  // What is here of each tensor, by its first number.
+  // The elements that this rank holds of each tensor, by index of the first element.
   std::map<std::string, std::map<int64_t, at::Tensor>> numbers() const {
     std::map<std::string, std::map<int64_t, at::Tensor>> numbers;
     const std::vector<Held> held = helds();
@@ -145,7 +145,7 @@ struct Bench {
     const auto rank = [&](shard::Collectives* group) {
       std::optional<Trained> trained;
       {
-        const std::lock_guard lock(mutex);  // weights are drawn from the one generator
+        const std::lock_guard lock(mutex);  // all threads draw weights from one generator
         trained.emplace(training, group, settings);
       }
       state::StateFolder folder(run(ranks));
@@ -159,7 +159,7 @@ struct Bench {
     if (ranks == 1) return rank(nullptr);
     on_ranks(ranks, [&](shard::Collectives& group) {
       const at::Tensor all = at::empty({group.size()});
-      group.all_gather(all, at::zeros({1}), "meeting")->wait();  // nobody is done before the last has come
+      group.all_gather(all, at::zeros({1}), "meeting")->wait();  // barrier: no rank ends before all have started
       rank(&group);
     });
   }
@@ -170,7 +170,7 @@ struct Bench {
       std::vector<at::Tensor> rows;
       for (const auto& [begin, numbers] : of_name) rows.push_back(numbers);
       const at::Tensor row = at::cat(rows);
-      if (!name.starts_with("none")) joined[name] = row;  // no rank has a piece of nothing
+      if (!name.starts_with("none")) joined[name] = row;  // no rank has a piece of the empty tensor
     }
     return joined;
   }
@@ -183,7 +183,7 @@ std::string difference(const Numbers& a, const Numbers& b) {
   return "";
 }
 
-TEST_CASE("what was saved on a GPU goes on without it, but for its random numbers") {
+TEST_CASE("a state saved on a GPU loads without it except for the GPU's random state") {
   Bench bench;
   const std::vector<char> numbers(16, 'r');
   const auto named = [&](const std::string& name) {
@@ -208,7 +208,7 @@ TEST_CASE("what was saved on a GPU goes on without it, but for its random number
   });
 }
 
-TEST_CASE("what 1, 2, 3 or 4 ranks saved, 1, 2, 3 or 4 ranks load: the same bits, and go on alike") {
+TEST_CASE("a state saved by any of 1 to 4 ranks loads on any of 1 to 4 ranks with the same bits and next step") {
   Bench bench;
   const auto train = [](Trained& trained, state::StateFolder& folder) {
     for (int i = 0; i < kSteps; ++i) trained.step(i);
@@ -243,8 +243,7 @@ TEST_CASE("what 1, 2, 3 or 4 ranks saved, 1, 2, 3 or 4 ranks load: the same bits
     }
 }
 
-TEST_CASE(
-    "what ranks have of their own is named so, and goes to the ranks of the same number, others get the first's") {
+TEST_CASE("a tensor that each rank has of its own is saved under its rank and the loss only once") {
   Bench bench;
   bench.on(3, [](Trained& trained, state::StateFolder& folder) { trained.save(folder, 1); });
   std::map<std::string, size_t> whole;
@@ -260,8 +259,7 @@ TEST_CASE(
   CHECK_FALSE(whole.contains("rank.1.run.loss"));
 }
 
-TEST_CASE(
-    "a buffer that has come to differ by rank goes to the same rank, and the first one's to those that are more") {
+TEST_CASE("a buffer that differs by rank returns to its rank and additional ranks get the one of rank 0") {
   Bench bench;
   const auto number_of = [](const state::StateFolder& folder) { return static_cast<double>(10 + folder.rank().rank); };
   bench.on(3, [&](Trained& trained, state::StateFolder& folder) {
@@ -276,7 +274,7 @@ TEST_CASE(
     });
 }
 
-TEST_CASE("shards of another dtype and on the host are saved as they are, and go on on other numbers of ranks") {
+TEST_CASE("shards of another dtype and in CPU memory are saved as they are and load on other numbers of ranks") {
   constexpr int kSteps = 3;
   const auto device = device::make_device("cpu");
   Bench bench;
@@ -286,7 +284,7 @@ TEST_CASE("shards of another dtype and on the host are saved as they are, and go
     trained.save(folder, kSteps);
   });
   const Numbers saved = bench.joined();
-  // What is frozen or complex, and what counts steps, is not.
+  // Frozen and complex parameters and step counters are not double.
   const auto is_double = [](const auto& each) { return each.second.scalar_type() == at::kDouble; };
   CHECK(2 * std::ranges::count_if(saved, is_double) > static_cast<int64_t>(saved.size()));
   const auto load = [&](Trained& trained, state::StateFolder&) {
@@ -306,7 +304,7 @@ TEST_CASE("shards of another dtype and on the host are saved as they are, and go
   });
 }
 
-TEST_CASE("a state of another model is refused on any number of ranks, with what differs of whole tensors") {
+TEST_CASE("a state of another model is rejected on any number of ranks with shapes of whole tensors") {
   Bench bench;
   bench.on(2, [](Trained& trained, state::StateFolder& folder) { trained.save(folder, 1); });
   Bench other;

@@ -1,5 +1,5 @@
-// Why: what a trial is must not depend on the interpreter. A runner of thirty lines, plain autograd without program,
-// plan or hooks, is measured, compared and judged like any other.
+// Why: trials must not depend on the interpreter. A runner of thirty lines with plain autograd, no program, no plan and
+// no hooks is measured and compared like any other.
 #include "core/measure/trial/step_runner.h"
 
 #include <doctest/doctest.h>
@@ -53,7 +53,7 @@ class LossyRunner final : public PlainRunner {
   }
 };
 
-// A runner whose gradients differ from run to run, as with kernels that add in any order.
+// A runner whose gradients differ from run to run, as with nondeterministic kernels.
 class RestlessRunner final : public PlainRunner {
  public:
   explicit RestlessRunner(std::vector<double> noise) : noise_(std::move(noise)) {}
@@ -69,7 +69,7 @@ class RestlessRunner final : public PlainRunner {
   size_t runs_ = 0;
 };
 
-// One of several ranks, which repeats itself where another does not.
+// One of several deterministic ranks, of which another may be nondeterministic.
 class RankRunner final : public PlainRunner {
  public:
   explicit RankRunner(bool another_differs) : another_differs_(another_differs) {}
@@ -122,20 +122,20 @@ struct Reference {
   std::filesystem::path path = folder.path / "reference.bin";
 };
 
-TEST_CASE("a runner without program, hooks and trace is measured and compared like any other") {
+TEST_CASE("a runner without program and hooks and trace is measured and compared like any other") {
   const Reference reference;
   PlainRunner first, second;
   const auto measured = run(first, "plain", reference.path);
   CHECK(measured.outcome == result::Outcome::ok);
   CHECK(measured.step_ms.samples.size() == 3);
-  CHECK(measured.loss.size() == 4);  // the untouched model's first
+  CHECK(measured.loss.size() == 4);  // the first loss is that of the untouched model
   CHECK(measured.loss.back() < measured.loss.front());
   CHECK(measured.peak_bytes.allocated > measured.floor_bytes);
   CHECK(measured.samples_per_s > 0);
   CHECK(run(second, "other", reference.path).gradients.equal);
 }
 
-TEST_CASE("a runner that loses a gradient is found out") {
+TEST_CASE("a runner that loses a gradient is a mismatch") {
   const Reference reference;
   PlainRunner plain;
   LossyRunner lossy;
@@ -145,7 +145,7 @@ TEST_CASE("a runner that loses a gradient is found out") {
   CHECK(measured.reason.find("most in a by") != std::string::npos);
 }
 
-TEST_CASE("the noise of a baseline is taken from several of its runs, not from the first two") {
+TEST_CASE("the noise of a baseline comes from all repetitions and not from the first two") {
   const Reference reference;
   RestlessRunner baseline({0, 1e-3, -3e-3, 2e-3, 1e-3}), near({5e-3}), far({7e-3});
   const auto measured = run(baseline, "none", reference.path);
@@ -155,7 +155,7 @@ TEST_CASE("the noise of a baseline is taken from several of its runs, not from t
   CHECK(run(far, "far", reference.path).outcome == result::Outcome::mismatch);
 }
 
-TEST_CASE("where the gradients of one rank are not repeated all ranks run as many steps more") {
+TEST_CASE("all ranks repeat the baseline if the gradients of one rank are not deterministic") {
   RankRunner alone(false), beside(true);
   const Reference of_alone, of_beside;
   run(alone, "none", of_alone.path);
@@ -163,7 +163,7 @@ TEST_CASE("where the gradients of one rank are not repeated all ranks run as man
   CHECK(beside.steps == alone.steps + 3);
 }
 
-TEST_CASE("a runner says where memory ended and who held it") {
+TEST_CASE("out of memory reports the runner's position in the step and the largest owners") {
   HungryRunner hungry("Tried to allocate 1.95 GiB. There is less");
   const auto measured = run(hungry, "plain", "");
   CHECK(measured.outcome == result::Outcome::device_oom);

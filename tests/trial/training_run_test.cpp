@@ -1,6 +1,5 @@
-// Why: a run that goes on from a saved state must be the run that was never stopped: the same bits of every loss and of
-// everything it holds, whatever the plan. So everything here that can differ does: dropout, statistics, a counter that
-// the model keeps, what the optimizer keeps.
+// Why: a resumed run must equal a run that was never stopped, in every bit of every loss and of its state, under each
+// plan. The model has everything that could differ: dropout, batch statistics, a counter and optimizer states.
 #include "core/measure/trial/training_run.h"
 
 #include <doctest/doctest.h>
@@ -42,7 +41,7 @@ def forward(self, x):
     return (x * x).mean()
 )";
 
-// A model's file that has state of every kind.
+// Writes a model file with every kind of state.
 fs::path write_model(const fs::path& folder, bool other = false) {
   constexpr int width = 8;
   at::manual_seed(3);
@@ -51,7 +50,7 @@ fs::path write_model(const fs::path& folder, bool other = false) {
     torch::jit::Module block("Block");
     block.register_attribute("training", c10::BoolType::get(), true);
     block.register_parameter("a", (at::randn({width, width}) * 0.4).requires_grad_(), false);
-    block.register_parameter("b", (at::randn({width, width}) * 0.4).t().requires_grad_(), false);  // in another order
+    block.register_parameter("b", (at::randn({width, width}) * 0.4).t().requires_grad_(), false);  // transposed strides
     block.register_buffer("mean", at::zeros({width}));
     block.register_buffer("variance", at::ones({width}));
     block.define(kBlock);
@@ -59,7 +58,7 @@ fs::path write_model(const fs::path& folder, bool other = false) {
   }
   for (int i = 0; other && i < 9; ++i) model.register_parameter("l" + std::to_string(i), at::zeros({1}), false);
   model.register_parameter("k", at::zeros({other ? 1 : width}),
-                           false);  // as a momentum encoder: frozen, and written in forwards
+                           false);  // like a momentum encoder: frozen, and written in forward
   model.register_attribute("calls", c10::IntType::get(), 0);
   model.register_attribute("seen", c10::ListType::ofTensors(), std::vector<at::Tensor>{at::zeros({1})});
   model.define(kForward);
@@ -93,7 +92,7 @@ result::TrainingResult train(const plan::TrainingRunRequest& request) {
   return trial::train(request, *runner, frames);
 }
 
-// Every tensor of a saved state, by its checksum.
+// The checksum of every tensor of a saved state.
 std::map<std::string, std::string> contents(const fs::path& run, int64_t step) {
   std::map<std::string, std::string> hashes;
   state::load(state::StateFolder(run), step,
@@ -113,7 +112,7 @@ std::string refusal(const plan::TrainingRunRequest& request) {
   }
 }
 
-TEST_CASE("a run that goes on has the losses and the state of one that was never stopped, under every strategy") {
+TEST_CASE("a resumed run has the losses and the state of an uninterrupted one under every strategy") {
   test_device();
   test::ScratchFolder scratch;
   const fs::path model = write_model(scratch.path);
@@ -128,7 +127,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
     asked.save_every = 3;
     asked.save = "async";
     const result::TrainingResult once = train(asked);
-    CHECK(once.loss == without.loss);  // saves change nothing
+    CHECK(once.loss == without.loss);  // saves change no loss
     if (first.empty()) first = once.loss;
     CHECK(once.loss == first);
     CHECK(once.saves.size() == 3);
@@ -136,7 +135,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
 
     asked.folder = waiting.string();
     asked.save = "sync";
-    train(asked);  // the states of these steps are what others save meanwhile
+    train(asked);  // its states are compared with those of the async run
     for (const int64_t step : {3, 6, 9}) CHECK(contents(waiting, step) == contents(whole, step));
 
     asked.folder = parts.string();
@@ -152,7 +151,7 @@ TEST_CASE("a run that goes on has the losses and the state of one that was never
   }
 }
 
-TEST_CASE("a saved state has parameters, buffers, attributes, optimizer, random state and losses by name") {
+TEST_CASE("a saved state names parameters and buffers and attributes and optimizer and random state and losses") {
   test_device();
   test::ScratchFolder scratch;
   plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
@@ -168,7 +167,7 @@ TEST_CASE("a saved state has parameters, buffers, attributes, optimizer, random 
   CHECK(saved.size() == 5 + 4 + 2 + 12 + 2);
 }
 
-TEST_CASE("what a forward writes leaves before the next one, through .data and in memory shared with a buffer too") {
+TEST_CASE("memory that a forward writes is copied before the next forward even via .data or a shared buffer") {
   test_device();
   test::ScratchFolder scratch;
   const plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 2);
@@ -185,11 +184,11 @@ TEST_CASE("what a forward writes leaves before the next one, through .data and i
   CHECK(first.contains("k"));
   CHECK(first.contains("shares"));
   CHECK(first.contains("block1.a"));
-  CHECK(first.contains("block0.b"));  // a copy, in the file's order
+  CHECK(first.contains("block0.b"));  // a copy, because its strides differ from the file's order
   CHECK_FALSE(first.contains("block0.a"));
 }
 
-TEST_CASE("a state of another model is refused with what differs, and one that is damaged with the last good one") {
+TEST_CASE("a state of another model is rejected with the difference and a damaged one with the last good step") {
   test_device();
   test::ScratchFolder scratch, other;
   plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
@@ -207,12 +206,12 @@ TEST_CASE("a state of another model is refused with what differs, and one that i
   asked.from = 2;
   const result::TrainingResult resumed = train(asked);
   CHECK(resumed.first_step == 2);
-  CHECK(resumed.saves.at(0).error == "");  // the damaged one gave way
+  CHECK(resumed.saves.at(0).error == "");  // it replaced the damaged state
   asked.from.reset();
   CHECK(refusal(asked) == "");
 }
 
-TEST_CASE("a run goes on with the settings that it was begun with, and with any plan, folder of scratch and steps") {
+TEST_CASE("a resumed run must keep its training settings but may change plan and scratch folder and steps") {
   test_device();
   test::ScratchFolder scratch;
   const fs::path model = write_model(scratch.path);
@@ -243,7 +242,7 @@ TEST_CASE("a run goes on with the settings that it was begun with, and with any 
   CHECK(train(longer).first_step == 2);
 }
 
-TEST_CASE("a save that fails is told and the run goes on, and what is kept are the newest") {
+TEST_CASE("a failed save is reported and the run continues and keeps the newest states") {
   test_device();
   std::string how;
   for (const std::string& mode : kSaveModes) SUBCASE(mode.c_str()) {
@@ -265,12 +264,12 @@ TEST_CASE("a save that fails is told and the run goes on, and what is kept are t
   CHECK(folder.steps() == std::vector<int64_t>{4, 5});
 }
 
-TEST_CASE("SIGTERM saves and ends, and the run goes on from there") {
+TEST_CASE("SIGTERM saves and ends the run and it resumes from there") {
   test_device();
   test::ScratchFolder scratch, other;
   const fs::path model = write_model(scratch.path);
   plan::TrainingRunRequest asked = request(scratch.path, model, "none", 1'000'000);
-  std::signal(SIGTERM, SIG_IGN);  // until the run has begun
+  std::signal(SIGTERM, SIG_IGN);  // ignored until the run installs its handler
   std::thread killer([] {
     struct sigaction now = {};
     while (sigaction(SIGTERM, nullptr, &now) == 0 && now.sa_handler == SIG_IGN)

@@ -1,5 +1,5 @@
-// What a trial may meet is an outcome with a reason, never an exception; and an outcome that says "wrong gradients"
-// must be able to happen.
+// Every failure of a trial must become an outcome with a reason, never an exception. The outcome `mismatch` must be
+// reachable.
 #include "core/measure/trial/trial.h"
 
 #include <doctest/doctest.h>
@@ -54,7 +54,7 @@ plan::TrialRequest request(const std::string& strategy = "none") {
   return result;
 }
 
-// Frames go to stdout when nobody listens; here they go nowhere.
+// Frames go to stdout if file descriptor 3 is closed. This discards them.
 result::Measurement run(const plan::TrialRequest& request) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
@@ -63,7 +63,7 @@ result::Measurement run(const plan::TrialRequest& request) {
   return trial::run_trial(request, *runner, frames);
 }
 
-TEST_CASE("a trial that works says what it measured") {
+TEST_CASE("a successful trial reports its measurements") {
   Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
@@ -75,7 +75,7 @@ TEST_CASE("a trial that works says what it measured") {
   CHECK(baseline.outcome == Outcome::ok);
   CHECK(baseline.gradients.equal);  // its two runs have the same bits
   CHECK(baseline.loss.size() == 3);
-  CHECK(baseline.loss[0] == doctest::Approx(5.55).epsilon(0.02));  // ln 256 at random weights
+  CHECK(baseline.loss[0] == doctest::Approx(5.55).epsilon(0.02));  // ln 256 with random weights
   CHECK(baseline.step_ms.samples.size() == 2);
   CHECK(baseline.peak_bytes.allocated > baseline.floor_bytes);
   CHECK(baseline.transfer.out_bytes == 0);
@@ -103,7 +103,7 @@ TEST_CASE("a trial that works says what it measured") {
   CHECK(moved.transfer.in_bytes > 0);
 }
 
-// The moments of a value's trip within the trace's one step, in order: "save copy_out copy_in use".
+// The events of one activation in the trace's only step, in time order: "save copy_out copy_in use".
 std::string trip(const trace::Trace& trace, trace::ValueId value) {
   std::vector<const trace::TraceEvent*> events;
   for (const auto& event : trace.events)
@@ -136,7 +136,7 @@ std::set<std::string> names_on(const trace::Trace& trace, trace::TrackRole role)
   return names;
 }
 
-TEST_CASE("a trace follows each value through its trip") {
+TEST_CASE("a trace follows each activation from save through copies or recomputation to use") {
   const trace::Trace moved = traced("offload:sync");
   REQUIRE(moved.values.size() > 10);
   int trips = 0;
@@ -152,7 +152,7 @@ TEST_CASE("a trace follows each value through its trip") {
     ++trips;
   }
   CHECK(trips > 10);
-  CHECK(moved.values.front().region == "before the blocks");  // in the order of the program
+  CHECK(moved.values.front().region == "before the blocks");  // in program order
   CHECK(moved.values.back().region == "head");
 
   const trace::Trace again = traced("checkpoint:full");
@@ -169,7 +169,7 @@ TEST_CASE("a trace follows each value through its trip") {
     CHECK(names_on(spilled, role).size() == 1);
 }
 
-TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who holds memory") {
+TEST_CASE("a trace has the blocks of forward and backward and recompute and the owners of memory") {
   int64_t peak_bytes = 0;
   const trace::Trace trace = traced("checkpoint:full", 0, &peak_bytes);
   CHECK(names_on(trace, trace::TrackRole::phases) == std::set<std::string>{"forward", "backward", "optimizer"});
@@ -193,10 +193,10 @@ TEST_CASE("a trace tells the blocks of forward, backward and recompute, and who 
     if (trace.owners[owner].kind != trace::OwnerKind::prefetched)
       CHECK_MESSAGE(most[owner] > 0, trace.owners[owner].name);
   CHECK(trace.owners[0].kind == trace::OwnerKind::parameters);
-  CHECK(highest == peak_bytes);  // also what an op took only while it ran
+  CHECK(highest == peak_bytes);  // includes work space of ops
 }
 
-TEST_CASE("each traced step has the memory curve of the first, which was not timed") {
+TEST_CASE("each traced step has the same memory curve as the first") {
   constexpr size_t kSteps = 3;
   const trace::Trace trace = traced("checkpoint:full", 0, nullptr, kSteps);
   REQUIRE(trace.memory.size() % kSteps == 0);
@@ -209,7 +209,7 @@ TEST_CASE("each traced step has the memory curve of the first, which was not tim
   CHECK(trace.memory[samples].time_ns > trace.memory[0].time_ns);
 }
 
-TEST_CASE("with accumulation a step has several passes, their gradients' mean, and the second one's peak") {
+TEST_CASE("a step with gradient accumulation has several passes and their mean gradients and a higher peak") {
   Folder folder;
   auto once = request(), thrice = request();
   once.reference = folder.path / "once.bin";
@@ -219,12 +219,12 @@ TEST_CASE("with accumulation a step has several passes, their gradients' mean, a
   const auto alone = run(once), several = run(thrice);
   CHECK(several.outcome == Outcome::ok);
   CHECK(several.loss[0] == doctest::Approx(alone.loss[0]));
-  CHECK(several.loss[1] == doctest::Approx(alone.loss[1]).epsilon(1e-5));  // of passes over one batch, the mean
+  CHECK(several.loss[1] == doctest::Approx(alone.loss[1]).epsilon(1e-5));  // the mean over micro-batches of one batch
   CHECK(several.tokens_per_s * several.step_ms.median ==
         doctest::Approx(3 * alone.tokens_per_s * alone.step_ms.median));
-  CHECK(several.peak_bytes.allocated > alone.peak_bytes.allocated);  // of the first pass's gradients
+  CHECK(several.peak_bytes.allocated > alone.peak_bytes.allocated);  // by the accumulated gradients
   const auto of_one = plan::read_reference(once.reference), of_three = plan::read_reference(thrice.reference);
-  CHECK(of_one.gradients[0].hash != of_three.gradients[0].hash);  // (g / 3) + (g / 3) + (g / 3) rounds otherwise
+  CHECK(of_one.gradients[0].hash != of_three.gradients[0].hash);  // (g / 3) + (g / 3) + (g / 3) is not exactly g
   const trace::Trace trace = trace::read_trace(thrice.trace).trace;
   std::map<std::string, int> phases;
   for (const auto& event : trace.events)
@@ -235,12 +235,12 @@ TEST_CASE("with accumulation a step has several passes, their gradients' mean, a
   CHECK(highest == several.peak_bytes.allocated);
 }
 
-TEST_CASE("strategies keep gradients, loss and what they move when a step has several passes") {
+TEST_CASE("gradient accumulation keeps gradients and losses and offloaded bytes per pass under each strategy") {
   Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   none.training.accumulate = 2;
-  none.training.warmup = 3;  // what moving takes
+  none.training.warmup = 3;  // offloading needs them
   const auto baseline = run(none);
   for (const char* strategy : {"offload:stream", "checkpoint:full", "checkpoint:full,inputs=host", "offload:sync"}) {
     CAPTURE(strategy);
@@ -257,7 +257,7 @@ TEST_CASE("strategies keep gradients, loss and what they move when a step has se
   }
 }
 
-TEST_CASE("losses without whole logits, and every optimizer, under plans") {
+TEST_CASE("losses without whole logits and every optimizer work under plans") {
   for (const char* how : {"chunked=3", "fused"}) {
     CAPTURE(how);
     Folder folder;
@@ -289,7 +289,7 @@ TEST_CASE("losses without whole logits, and every optimizer, under plans") {
   }
 }
 
-TEST_CASE("with the optimizer in the backward gradients are never all there, and training is the same") {
+TEST_CASE("an optimizer in backward lowers the peak and does not change the losses") {
   auto asked = request("checkpoint:full");
   asked.training.steps = 4;
   const auto after = run(asked);
@@ -300,14 +300,14 @@ TEST_CASE("with the optimizer in the backward gradients are never all there, and
   CHECK(within.peak_bytes.allocated < after.peak_bytes.allocated);
 }
 
-TEST_CASE("gradients that are not the baseline's are found, and named") {
+TEST_CASE("gradients that differ from the baseline are a mismatch with the parameter's name") {
   Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
   run(none);
   auto other = request("checkpoint:full");
   other.reference = none.reference;
-  other.training.seed = 1;  // other weights: another model in disguise
+  other.training.seed = 1;  // other weights act as a wrong engine
   auto result = run(other);
   CHECK(result.outcome == Outcome::mismatch);
   CHECK_FALSE(result.gradients.equal);
@@ -315,7 +315,7 @@ TEST_CASE("gradients that are not the baseline's are found, and named") {
   CHECK(result.reason.find("gradients differ from none's, most in ") == 0);
 }
 
-// Moves an element of the reference's first gradient, as if the baseline had given it with that noise.
+// Changes the first element of the reference's first gradient and sets that gradient's noise.
 void move_reference(const std::filesystem::path& path, float by, double noise) {
   plan::BaselineReference reference = plan::read_reference(path);
   plan::ReferenceGradient& first = reference.gradients[0];
@@ -335,7 +335,7 @@ void move_reference(const std::filesystem::path& path, float by, double noise) {
   plan::finish_reference(file, reference);
 }
 
-TEST_CASE("where the baseline does not repeat itself, gradients may differ as much and no more") {
+TEST_CASE("gradients may differ from a nondeterministic baseline by its noise and no more") {
   Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";
@@ -354,7 +354,7 @@ TEST_CASE("where the baseline does not repeat itself, gradients may differ as mu
   CHECK(far.reason.find(", and its own runs allow 0.25") != std::string::npos);
 }
 
-// `source` is forward(self, x) of one block, its answer the loss; trained by sgd under every kind of plan.
+// `source` is forward(self, x) of one block; it returns the loss. sgd trains it under each kind of plan.
 struct Script {
   explicit Script(const std::string& source, const std::function<void(torch::jit::Module&)>& add = {}) {
     test_device();
@@ -382,7 +382,7 @@ struct Script {
     return tests::run(asked);
   }
 
-  // "again", "host": every value there; anything else keeps all.
+  // "again" recomputes and "host" offloads every output; other names keep all.
   static plan::Plan plan_of(const std::string& name, const plan::ProgramFacts& facts) {
     plan::Plan plan;
     plan.strategy = name;
@@ -411,17 +411,17 @@ struct Script {
   Folder folder;
 };
 
-TEST_CASE("a model that counts its steps is compared from the same step, each time") {
+TEST_CASE("a model that counts its steps is compared at the same step each time") {
   const Script script(R"(
 def forward(self, x):
     self.count.add_(1.0)
     return (torch.sin(torch.matmul(x, self.a)) * self.count).sum()
 )");
   script.check_all();
-  CHECK(script.run("none").loss[0] == script.run("none").loss[1]);  // the measured step is the first, too
+  CHECK(script.run("none").loss[0] == script.run("none").loss[1]);  // the measured step is also the first
 }
 
-TEST_CASE("a wrong gradient is not hidden by what the model's own buffers move") {
+TEST_CASE("changes of the model's own buffers do not count as noise of the gradients") {
   const Script script(R"(
 def forward(self, x):
     self.count.add_(1.0)
@@ -433,11 +433,11 @@ def forward(self, x):
   CHECK(reference.gradients[0].noise == 0);
 }
 
-TEST_CASE("gradients of zeros without memory are trained with and compared") {
+TEST_CASE("zero gradients without storage are trained with and compared") {
   Script("def forward(self, x):\n    return torch.sgn(torch.matmul(x, self.a)).sum()\n").check_all();
 }
 
-TEST_CASE("complex parameters are trained and compared, alone too") {
+TEST_CASE("complex parameters are trained and compared even without real ones") {
   const auto add = [](torch::jit::Module& module) {
     module.register_parameter("z", at::randn({8, 8}, at::kComplexFloat).requires_grad_(), false);
     module.setattr("a", module.attr("a").toTensor().detach());
@@ -451,7 +451,7 @@ def forward(self, x):
       .check_all();
 }
 
-TEST_CASE("sparse gradients of an embedding are trained by sgd, and refused by adamw in words") {
+TEST_CASE("sgd trains with sparse embedding gradients and adamw rejects them with a message") {
   const Script script(R"(
 def forward(self, x):
     rows = torch.embedding(self.a, torch.arange(4, device=x.device), -1, False, True)
@@ -462,7 +462,7 @@ def forward(self, x):
                        UsageError);
 }
 
-TEST_CASE("a saved sparse matrix in compressed rows is kept, and traced") {
+TEST_CASE("a saved sparse CSR matrix is kept and traced") {
   Script(R"(
 def forward(self, x):
     m = torch._to_sparse_csr(torch.relu(torch.matmul(x.t(), x)).detach())
@@ -471,7 +471,7 @@ def forward(self, x):
       .check_all();
 }
 
-TEST_CASE("out of memory is a result: what was asked for, when, and who holds most") {
+TEST_CASE("out of memory is an outcome with the request and the phase and the largest owners") {
   auto capped = request();
   capped.training.memory_cap_bytes = test_device().memory().allocated + (3 << 20);
   auto result = run(capped);
@@ -480,10 +480,10 @@ TEST_CASE("out of memory is a result: what was asked for, when, and who holds mo
   CHECK(result.reason.find("tried to allocate") != std::string::npos);
   CHECK(result.reason.find("warmup") != std::string::npos);
   CHECK(result.reason.find("the step's largest: ") != std::string::npos);
-  CHECK(test_device().memory().allocated < capped.training.memory_cap_bytes);  // nothing is left over
+  CHECK(test_device().memory().allocated < capped.training.memory_cap_bytes);  // nothing is left allocated
 }
 
-TEST_CASE("a loss that is no number is a result") {
+TEST_CASE("a loss that is not a number is an outcome") {
   auto wild = request();
   wild.training.learning_rate = 1e30;
   auto result = run(wild);
@@ -491,7 +491,7 @@ TEST_CASE("a loss that is no number is a result") {
   CHECK(result.reason.find("the loss is") == 0);
 }
 
-TEST_CASE("inputs that the model rejects are the person's to mend") {
+TEST_CASE("inputs that the model rejects are a usage error") {
   auto wrong = request();
   wrong.inputs = {plan::parse_input_spec("input_ids:int64[2,64,3]<256")};
   trial::ModelSession session(wrong);
@@ -499,7 +499,7 @@ TEST_CASE("inputs that the model rejects are the person's to mend") {
                        UsageError);
 }
 
-// A limit of this process as long as it lives.
+// A resource limit of this process, while the object lives.
 class Limit {
  public:
   Limit(decltype(RLIMIT_DATA) what, rlim_t most) : what_(what) {
@@ -516,7 +516,7 @@ class Limit {
   rlimit before_{};
 };
 
-// What counts against RLIMIT_DATA.
+// The bytes that count against RLIMIT_DATA.
 rlim_t data_bytes() {
   std::ifstream file("/proc/self/status");
   rlim_t kib = 0;
@@ -525,9 +525,9 @@ rlim_t data_bytes() {
   return kib << 10;
 }
 
-TEST_CASE("a trial that is given no more memory says so, with the bound and what it asked for") {
+TEST_CASE("a trial without enough host memory reports the limit and the size of the request") {
   auto big = request();
-  big.inputs = {plan::parse_input_spec("input_ids:int64[2048,64]<256")};  // logits of 128 MiB
+  big.inputs = {plan::parse_input_spec("input_ids:int64[2048,64]<256")};  // 128 MiB of logits
   const Limit limit(RLIMIT_DATA, data_bytes() + (rlim_t{64} << 20));
   const result::Measurement measured = run(big);
   CHECK(measured.outcome == Outcome::host_oom);
@@ -535,7 +535,7 @@ TEST_CASE("a trial that is given no more memory says so, with the bound and what
   CHECK(measured.reason.find("; this process may hold ") != std::string::npos);
 }
 
-TEST_CASE("a trial that may not write files as large as its reference says so, with the limit") {
+TEST_CASE("a trial whose reference exceeds the file size limit reports the limit") {
   Folder folder;
   auto none = request();
   none.reference = folder.path / "reference.bin";

@@ -1,4 +1,4 @@
-// Peaks on the CPU device are what this allocator counts: exact, also after an allocation was refused.
+// This allocator counts the peaks on the CPU device. They must be exact, even after a refused allocation.
 #include "core/base/device/torch/cpu_allocator.h"
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Counts from here on, whatever other tests hold.
+// Counts from here on and ignores memory that other tests hold.
 struct Base {
   Base() { counter.reset_peak(); }
   ~Base() { counter.set_cap(0); }
@@ -24,7 +24,7 @@ at::Tensor bytes(int64_t count) { return at::empty({count}, at::kByte); }
 
 }  // namespace
 
-TEST_CASE("tensors are counted to the byte, and the peak stays when they die") {
+TEST_CASE("tensors are counted to the byte and the peak stays after they are freed") {
   const Base base;
   {
     const auto a = at::empty({1000}, at::kFloat);
@@ -42,7 +42,7 @@ TEST_CASE("tensors are counted to the byte, and the peak stays when they die") {
   CHECK(base.peak() == 0);
 }
 
-TEST_CASE("an empty tensor takes nothing") {
+TEST_CASE("an empty tensor takes no memory") {
   const Base base;
   const auto none = bytes(0);
   CHECK(none.numel() == 0);
@@ -50,7 +50,7 @@ TEST_CASE("an empty tensor takes nothing") {
   CHECK(base.peak() == 0);
 }
 
-TEST_CASE("memory is aligned to 64 bytes and can be written to its last byte") {
+TEST_CASE("memory is aligned to 64 bytes and writable to its last byte") {
   const Base base;
   for (const int64_t count : {1, 63, 64, 65, 4097}) {
     auto tensor = bytes(count);
@@ -71,7 +71,7 @@ TEST_CASE("resizing a storage keeps its content and counts the new size") {
   CHECK(tensor[99].item<int>() == 7);
 }
 
-TEST_CASE("an allocation over the cap throws out of memory, and the counters stay right") {
+TEST_CASE("an allocation over the cap throws out of memory and the counters stay exact") {
   const Base base;
   const auto held = bytes(600);
   base.counter.set_cap(base.at_start + 1000);
@@ -94,7 +94,7 @@ TEST_CASE("an allocation over the cap throws out of memory, and the counters sta
   CHECK(base.live() == 6000);
 }
 
-TEST_CASE("counters are right when threads allocate at once, some of them refused") {
+TEST_CASE("allocator counters stay exact when threads allocate concurrently and some requests fail") {
   const Base base;
   base.counter.set_cap(base.at_start + 3000);
   std::vector<std::thread> threads;

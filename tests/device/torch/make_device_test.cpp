@@ -1,4 +1,4 @@
-// A person types the device's name: wrong names must say which are right.
+// Users type the device's name. Errors must name the valid ones.
 #include "core/base/device/torch/make_device.h"
 
 #include <ATen/ATen.h>
@@ -10,7 +10,7 @@
 using memtune::UsageError;
 using memtune::device::make_device;
 
-TEST_CASE("names of devices are checked") {
+TEST_CASE("invalid device names are rejected with a hint") {
   CHECK_THROWS_WITH_AS(make_device(""), doctest::Contains("unknown device ''"), UsageError);
   CHECK_THROWS_WITH_AS(make_device("cudas"), doctest::Contains("did you mean 'cuda'"), UsageError);
   CHECK_THROWS_WITH_AS(make_device("cuda:x"), doctest::Contains("device 'cuda:x'"), UsageError);
@@ -18,14 +18,14 @@ TEST_CASE("names of devices are checked") {
   CHECK_THROWS_WITH_AS(make_device("cuda:"), doctest::Contains("device 'cuda:'"), UsageError);
 }
 
-TEST_CASE("the first device decides for the process") {
+TEST_CASE("a process can use only the first device it makes") {
   CHECK(make_device("cpu")->emulated());
   CHECK(make_device("cpu")->emulated());
   CHECK_THROWS_WITH_AS(make_device("cuda"), "device 'cuda': this process already uses 'cpu'; it takes another process",
                        UsageError);
 }
 
-TEST_CASE("the CPU device counts what LibTorch's tensors hold, and caps them") {
+TEST_CASE("the CPU device counts the memory of LibTorch tensors and caps it") {
   const auto device = make_device("cpu");
   CHECK(torch_device(*device) == c10::Device(c10::kCPU));
   device->reset_peak();

@@ -1,4 +1,4 @@
-// Labels that cover points or one another are worse than none.
+// Labels must not cover points or each other.
 #include "core/answer/report/chart/label_placer.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ constexpr LabelBox kRoom{0, 0, 400, 300};
 
 }  // namespace
 
-TEST_CASE("a label stands to the right of its point where there is room") {
+TEST_CASE("a label stands to the right of its point if there is room") {
   const std::vector<Point> points = {{100, 100}};
   const auto place = LabelPlacer(kRoom, points, {}).take(points[0], 50);
   REQUIRE(place);
@@ -21,12 +21,12 @@ TEST_CASE("a label stands to the right of its point where there is room") {
   CHECK_FALSE(place->needs_leader_line);
 }
 
-TEST_CASE("at the right edge it stands to the left") {
+TEST_CASE("a label at the right edge stands to the left of its point") {
   const std::vector<Point> points = {{390, 100}};
   CHECK(LabelPlacer(kRoom, points, {}).take(points[0], 50)->box.right < 390);
 }
 
-TEST_CASE("labels of a crowd cover neither points nor each other and stay inside") {
+TEST_CASE("labels of crowded points overlap neither points nor each other and stay inside") {
   std::vector<Point> points;
   for (int i = 0; i < 12; ++i) points.push_back({100.0 + 7 * i, 100.0 + (i * 5) % 17});
   LabelPlacer places(kRoom, points, {});
@@ -44,7 +44,7 @@ TEST_CASE("labels of a crowd cover neither points nor each other and stay inside
   }
 }
 
-TEST_CASE("a label keeps off lines if it can, and crosses one rather than being left out") {
+TEST_CASE("a label avoids lines if possible and otherwise crosses one") {
   const std::vector<Point> points = {{100, 100}};
   const std::vector<std::vector<Point>> right = {{{100, 100}, {300, 100}}};
   CHECK(LabelPlacer(kRoom, points, right).take(points[0], 50)->box.right < 100);
@@ -53,7 +53,7 @@ TEST_CASE("a label keeps off lines if it can, and crosses one rather than being 
   CHECK(LabelPlacer(kRoom, points, everywhere).take(points[0], 50));
 }
 
-TEST_CASE("without any room there is no place") {
+TEST_CASE("a label without room is not placed") {
   const std::vector<Point> points = {{10, 10}};
   CHECK_FALSE(LabelPlacer({0, 0, 20, 20}, points, {}).take(points[0], 50));
 }

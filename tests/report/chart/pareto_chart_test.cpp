@@ -11,7 +11,7 @@ using report::kGiB;
 using report::Report;
 using result::ParetoPlot;
 
-TEST_CASE("trials that worked are points, in GiB and ms, and the front goes by peak") {
+TEST_CASE("trials that worked are points in GiB and ms and the front is ordered by peak") {
   const Report report = report::sample_report();
   const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.unit.name == std::string("GiB"));
@@ -22,7 +22,7 @@ TEST_CASE("trials that worked are points, in GiB and ms, and the front goes by p
   CHECK(peaks == std::vector<double>{12, 20, 36});
 }
 
-TEST_CASE("the axes hold every point with some room") {
+TEST_CASE("the axes contain every point with a margin") {
   const Report report = report::sample_report();
   const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.least_peak < 12);
@@ -30,7 +30,7 @@ TEST_CASE("the axes hold every point with some room") {
   CHECK(plot.least_time < 250);
 }
 
-TEST_CASE("a trial that is far slower than most does not flatten the others, unless it is recommended") {
+TEST_CASE("a trial that is far slower does not flatten the others unless it is recommended") {
   Report report = report::sample_report();
   report.rows[2].measurement.step_ms.median = 5000;
   ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
@@ -43,18 +43,18 @@ TEST_CASE("a trial that is far slower than most does not flatten the others, unl
   CHECK(plot.most_time > 5000);
 }
 
-TEST_CASE("where batch is an axis, times are of one sample, and every batch has a front") {
+TEST_CASE("with a batch axis times are per sample and every batch has a front") {
   Report report = report::sample_report();
   report.rows[1].batch = 1;
   report.rows[3].batch = 2;
   report.rows[3].measurement.samples_per_s = 100;
   const ParetoPlot plot = result::pareto_plot_of(report.rows, report.budget_bytes);
   CHECK(plot.time_name == "ms a sample");
-  CHECK(plot.fronts.size() == 3);  // one without a batch
+  CHECK(plot.fronts.size() == 3);  // one of them without a batch
   CHECK(plot.points.front().time == 10);
 }
 
-TEST_CASE("nothing worked: nothing to draw") {
+TEST_CASE("no chart is drawn if no trial worked") {
   Report report;
   report.rows.push_back(report::failed("none", result::Outcome::crash, ""));
   CHECK(result::pareto_plot_of(report.rows, report.budget_bytes).points.empty());
@@ -63,14 +63,14 @@ TEST_CASE("nothing worked: nothing to draw") {
   CHECK(report::overlap_chart(report) == "");
 }
 
-TEST_CASE("one trial alone is drawn") {
+TEST_CASE("a single trial is drawn") {
   Report report;
   report.rows.push_back(report::worked("none", 100, 1, kGiB));
   CHECK(report::pareto_chart(report).find(">none<") != std::string::npos);
   CHECK(report::pareto_chart(report).find("nan") == std::string::npos);
 }
 
-TEST_CASE("the chart shows every trial's name, the budget and the recommended") {
+TEST_CASE("the chart shows the names of all trials and the budget and the recommended trial") {
   Report report = report::sample_report();
   report.budget_bytes = 16 * kGiB;
   const std::string chart = report::pareto_chart(report);
@@ -82,32 +82,32 @@ TEST_CASE("the chart shows every trial's name, the budget and the recommended") 
   CHECK(report::pareto_chart(report).find(">budget<") == std::string::npos);
 }
 
-TEST_CASE("a bar of step time says its interval") {
+TEST_CASE("the tooltip of a step time bar has its interval") {
   CHECK(report::step_chart(report::sample_report()).find("<title>offload:stream: 500.0 ± 10.0 ms</title>") !=
         std::string::npos);
 }
 
-TEST_CASE("copies are split into hidden and exposed: 200 ms exposed at half hidden are 200 ms hidden") {
+TEST_CASE("the copy bar is split into hidden and exposed time") {
   const std::string chart = report::overlap_chart(report::sample_report());
   CHECK(chart.find("<title>hidden 200.0 ms</title>") != std::string::npos);
   CHECK(chart.find("<title>exposed 200.0 ms</title>") != std::string::npos);
   CHECK(chart.find("<title>out 10 GiB</title>") != std::string::npos);
   CHECK(chart.find("disk") == std::string::npos);
-  CHECK(chart.find(">none<") == std::string::npos);  // it moves nothing
+  CHECK(chart.find(">none<") == std::string::npos);  // it offloads nothing
 }
 
-TEST_CASE("copies that were hidden whole take as long as their bytes at their rate: 1 GiB at 50 GB/s is 21.5 ms") {
+TEST_CASE("fully hidden copies get the time of their bytes at the measured bandwidth") {
   Report report = report::sample_report();
   report.rows[1].measurement.transfer.hidden = 1;
   report.rows[1].measurement.transfer.exposed_ms = 0;
   CHECK(report::overlap_chart(report).find("<title>hidden 21.5 ms</title>") != std::string::npos);
 }
 
-TEST_CASE("a plan is a diamond, and a hollow point where it was predicted is within the axes") {
+TEST_CASE("a plan is a diamond and its predicted point is hollow and within the axes") {
   Report report = report::sample_report();
   CHECK_FALSE(report::pareto_chart(report).find("\"predicted\"") != std::string::npos);
   report.rows[4].measurement.strategy = "plan:20GiB";
-  report.rows[4].predicted = {220, 44 * kGiB};  // of 275 ms and 20 GiB
+  report.rows[4].predicted = {220, 44 * kGiB};  // measured: 275 ms and 20 GiB
   const ParetoPlot plot = result::pareto_plot_of(report.rows, 0);
   CHECK(plot.points[1].predicted_time == doctest::Approx(220));
   CHECK(plot.points[1].predicted_peak == doctest::Approx(44));
@@ -126,13 +126,13 @@ TEST_CASE("a plan is a diamond, and a hollow point where it was predicted is wit
   };
   CHECK(count(chart, "<circle") + 1 == count(dots, "<circle"));
   report.rows[4].predicted = {2200, 44 * kGiB};
-  CHECK(result::pareto_plot_of(report.rows, 0).most_time < 600);  // others are not flattened for it
+  CHECK(result::pareto_plot_of(report.rows, 0).most_time < 600);  // the prediction does not flatten the others
 }
 
-TEST_CASE("the frontier is placed in the plot's time, without what is far slower than the trials") {
+TEST_CASE("the frontier uses the plot's time unit and omits plans far slower than the trials") {
   Report report = report::sample_report();
   report.frontiers = {{{}, {}, {{900, 8 * kGiB}, {300, 10 * kGiB}, {250, 40 * kGiB}}},
-                      {8, {}, {{1, kGiB}, {2, 2 * kGiB}}}};  // of a batch that has no trial
+                      {8, {}, {{1, kGiB}, {2, 2 * kGiB}}}};  // a batch without trials
   const auto plot = result::pareto_plot_of(report.rows, 0, report.frontiers);
   REQUIRE(plot.frontiers.size() == 1);
   REQUIRE(plot.frontiers[0].size() == 2);
@@ -145,7 +145,7 @@ TEST_CASE("the frontier is placed in the plot's time, without what is far slower
   CHECK(chart.find("a predicted plan: 300.0 ms, 10.00 GiB") != std::string::npos);
 }
 
-TEST_CASE("where the plot counts samples the frontier does too") {
+TEST_CASE("the frontier counts per sample if the plot does") {
   Report report = report::sample_report();
   for (auto& row : report.rows) row.batch = 4;
   report.rows[3].batch = 8;

@@ -1,4 +1,4 @@
-// A million samples become some hundred columns: the peak must be among them, with those who held it.
+// A million samples are reduced to a few hundred columns. The peak and its owners must survive.
 #include "core/answer/report/chart/stacked_memory_series.h"
 
 #include <doctest/doctest.h>
@@ -29,7 +29,7 @@ std::vector<std::string> owners_of(const StackedMemorySeries& stack) {
 
 }  // namespace
 
-TEST_CASE("what lives long lies at the bottom, what nobody owns is work space") {
+TEST_CASE("long-lived owners are at the bottom and memory without owner is work space") {
   const StackedMemorySeries stack = stack_memory(two_owners(), 10);
   CHECK(owners_of(stack) == std::vector<std::string>{"parameters", "layers.0", "work space"});
   CHECK(stack.bands[0].bytes == std::vector<int64_t>(10, 100));
@@ -37,11 +37,11 @@ TEST_CASE("what lives long lies at the bottom, what nobody owns is work space") 
   CHECK(stack.bands[2].bytes == std::vector<int64_t>{0, 0, 0, 0, 0, 20, 20, 0, 0, 0});
 }
 
-TEST_CASE("a column in which memory only falls shows what was there when it began") {
+TEST_CASE("a column in which memory only falls shows the bytes at its start") {
   CHECK(stack_memory(two_owners(), 10).total == std::vector<int64_t>{100, 100, 100, 100, 150, 170, 170, 100, 100, 100});
 }
 
-TEST_CASE("the peak survives however few the columns are, with its moment and its holders") {
+TEST_CASE("the peak keeps its moment and its owners for any number of columns") {
   for (int columns : {1, 2, 3, 7, 1000}) {
     CAPTURE(columns);
     const StackedMemorySeries stack = stack_memory(two_owners(), columns);
@@ -52,7 +52,7 @@ TEST_CASE("the peak survives however few the columns are, with its moment and it
   }
 }
 
-TEST_CASE("the peak is placed in the innermost region of the device") {
+TEST_CASE("the peak is attributed to the innermost region of the device") {
   trace::Trace trace = two_owners();
   const uint32_t device = trace.track({trace::TrackRole::blocks}), host = trace.track({trace::TrackRole::steps});
   trace.events.push_back({trace::EventKind::region, device, trace.name("layers.0 backward"), 30, 80});
@@ -61,7 +61,7 @@ TEST_CASE("the peak is placed in the innermost region of the device") {
   CHECK(stack_memory(trace, 10).phase == "layers.0 recompute");
 }
 
-TEST_CASE("owners that a damaged trace has below nothing hold nothing") {
+TEST_CASE("owners with negative bytes in a damaged trace hold nothing") {
   trace::Trace trace = two_owners();
   trace.owned[1].bytes = -50;
   CHECK(report::memory_snapshot(trace).size() > 100);
@@ -73,7 +73,7 @@ TEST_CASE("a trace without memory has no stack and no chart") {
   CHECK(report::peak_text({}) == "");
 }
 
-TEST_CASE("one sample is enough") {
+TEST_CASE("one memory sample is enough for a chart") {
   trace::Trace trace;
   trace.memory = {{5, 100}};
   CHECK(stack_memory(trace, 4).total == std::vector<int64_t>(4, 100));
@@ -87,7 +87,7 @@ TEST_CASE("owners that hold more than is allocated do not make memory negative")
   CHECK(owners_of(stack) == std::vector<std::string>{"parameters", "layers.0"});
 }
 
-TEST_CASE("the chart has a band an owner, one legend for all blocks, the budget and the peak") {
+TEST_CASE("the chart has a band per owner and one legend entry for all blocks and the budget and the peak") {
   const std::string chart = report::memory_chart(test::made_up_trace("mixed", 4, 1), 0);
   CHECK(chart.find("layers.0 to layers.3") != std::string::npos);
   CHECK(chart.find(">layers.1<") == std::string::npos);
@@ -96,6 +96,6 @@ TEST_CASE("the chart has a band an owner, one legend for all blocks, the budget 
   CHECK(chart.find(">peak ") != std::string::npos);
 }
 
-TEST_CASE("the peak in words names the largest holders, blocks as one") {
+TEST_CASE("the peak text names the largest owners and sums blocks") {
   CHECK(report::peak_text(two_owners()) == "170 B at 0.0 ms: parameters 100 B, layers 50 B, work space 20 B");
 }

@@ -1,28 +1,28 @@
-// A chart is put into a page as it is: what it quotes must not be able to become markup.
+// A chart is pasted into a page unescaped, so the text that it quotes must not become markup.
 #include "core/answer/report/chart/svg_writer.h"
 
 #include <doctest/doctest.h>
 
 using namespace memtune::report;
 
-TEST_CASE("escape leaves nothing that means something in text or in quotes") {
+TEST_CASE("escape leaves no character with a meaning in text or quotes") {
   CHECK(escape("a<b & \"c\" 'd'>") == "a&lt;b &amp; &quot;c&quot; &#39;d&#39;&gt;");
   CHECK(escape("line\nfeed\x1b\xE2\x80\xAE") == "line feed\xEF\xBF\xBD\xEF\xBF\xBD");
   CHECK(escape("µs × 2, 層") == "µs × 2, 層");
   CHECK(escape("") == "");
 }
 
-TEST_CASE("bytes that are no UTF-8 are replaced one by one, what is around them stays") {
+TEST_CASE("invalid UTF-8 bytes are replaced one by one and the bytes around them stay") {
   const std::string bad = "\xEF\xBF\xBD";
   CHECK(escape("a\xFFz") == "a" + bad + "z");
   CHECK(escape("cut \xE5\xB1") == "cut " + bad + bad);
-  CHECK(escape("\xC0\xAF") == bad + bad);                      // too long a form of '/'
-  CHECK(escape("\xED\xA0\x80") == bad + bad + bad);            // half of a UTF-16 pair
+  CHECK(escape("\xC0\xAF") == bad + bad);                      // overlong form of '/'
+  CHECK(escape("\xED\xA0\x80") == bad + bad + bad);            // half of a UTF-16 surrogate pair
   CHECK(escape("\xF4\x90\x80\x80") == bad + bad + bad + bad);  // beyond Unicode
   CHECK(escape("\xF0\x9F\x99\x82") == "\xF0\x9F\x99\x82");
 }
 
-TEST_CASE("an element has its place, its class and a tip that the browser shows") {
+TEST_CASE("an SVG element has its position and class and tooltip") {
   SvgWriter svg(10, 20, "what it <is>");
   svg.bar({1, 2.26}, 3, -0.0, "s1 pale", "a & b");
   svg.text({4, 5}, "x<y", TextAnchor::end, "label");
@@ -33,7 +33,7 @@ TEST_CASE("an element has its place, its class and a tip that the browser shows"
         "<text x=\"4\" y=\"5\" text-anchor=\"end\" class=\"label\">x&lt;y</text>\n</svg>\n");
 }
 
-TEST_CASE("ticks are round, within the range and no more than asked for") {
+TEST_CASE("axis ticks are round and within the range and at most as many as requested") {
   const auto texts = [](double low, double high, int most) {
     const AxisTicks ticks = round_ticks(low, high, most);
     std::string all;

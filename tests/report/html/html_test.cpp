@@ -1,4 +1,4 @@
-// The page goes to people who have nothing but a browser: it must hold all, fetch nothing, and quote names safely.
+// Readers of the page have only a browser. The page must be complete, load nothing and escape all names.
 #include "core/answer/report/html/html.h"
 
 #include <doctest/doctest.h>
@@ -26,7 +26,7 @@ size_t count(const std::string& page, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the recommendation comes first, in words, then the table") {
+TEST_CASE("the page has the recommendation in words before the table") {
   const std::string page = html(report::sample_report(), {});
   const size_t advice = page.find("<p>checkpoint:full,inputs=host: the fastest of two that keep 16 GiB</p>");
   CHECK(advice != std::string::npos);
@@ -37,12 +37,12 @@ TEST_CASE("the recommendation comes first, in words, then the table") {
   CHECK(count(page, "<tr class=\"chosen\">") == 1);
 }
 
-TEST_CASE("trials that failed are there with their reason") {
+TEST_CASE("the page lists failed trials with their reasons") {
   CHECK(has(html(report::sample_report(), {}),
             "✗ offload:<wbr>sync</td><td class=\"reason\">device_oom: asked for 2 GiB in forward"));
 }
 
-TEST_CASE("whatever a person or a model calls something cannot become markup") {
+TEST_CASE("a name from a user or a model cannot become markup") {
   const std::string nasty = "<script>alert('x')</script>\"&\xFF\xE2\x80\xAE";
   Report report = report::sample_report();
   report.model = report.device = report.settings = report.version = nasty;
@@ -54,13 +54,13 @@ TEST_CASE("whatever a person or a model calls something cannot become markup") {
   trace.owners[0].name = trace.names[0] = nasty;
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
   const std::string page = html(report, traced);
-  CHECK(count(page, "<script>") == 1);  // the page's own
+  CHECK(count(page, "<script>") == 1);  // the script of the page itself
   CHECK_FALSE(has(page, "alert('x')"));
   CHECK_FALSE(has(page, "\xFF"));
-  CHECK_FALSE(has(page, "\xE2\x80\xAE"));  // which would turn what stands behind it
+  CHECK_FALSE(has(page, "\xE2\x80\xAE"));  // a bidi override, which would reverse the text after it
 }
 
-TEST_CASE("the page refers to nothing outside of it") {
+TEST_CASE("the page references nothing external") {
   trace::Trace trace = test::made_up_trace("mixed", 2, 1);
   Report report = report::sample_report();
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
@@ -69,7 +69,7 @@ TEST_CASE("the page refers to nothing outside of it") {
   for (const char* text : {"http:", "https:", "//", "src=", "href=", "url(", "@import"}) CHECK_FALSE(has(page, text));
 }
 
-TEST_CASE("memory over time is there for trials with a trace, under one scale") {
+TEST_CASE("the page has memory over time for trials with a trace on one scale") {
   trace::Trace mixed = test::made_up_trace("mixed", 4, 1), none = test::made_up_trace("none", 4, 1);
   Report report = report::sample_report();
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &mixed}, {&report.rows[3], &none}};
@@ -79,13 +79,13 @@ TEST_CASE("memory over time is there for trials with a trace, under one scale") 
   CHECK_FALSE(has(html(report, {}), "Memory over time"));
 }
 
-TEST_CASE("findings have their severity") {
+TEST_CASE("the page shows the severity of a finding") {
   Report report = report::sample_report();
   report.findings.push_back({findings::Severity::problem, "rule", "copies are late", "prefetch more", 0, 0, 0, {}});
   CHECK(has(html(report, {}), "<li class=\"problem\"><b>problem</b> copies are late: prefetch more</li>"));
 }
 
-TEST_CASE("an emulation is said to be one, and says what was counted") {
+TEST_CASE("the page labels an emulation and names what it counts") {
   Report report = report::sample_report();
   report.emulated = true;
   const std::string page = html(report, {});
@@ -93,14 +93,14 @@ TEST_CASE("an emulation is said to be one, and says what was counted") {
   CHECK(has(page, "counted by an allocator on the processor"));
 }
 
-TEST_CASE("nothing ran, or nothing can be recommended: a page all the same") {
+TEST_CASE("the page is complete without trials and without a recommendation") {
   CHECK(has(html({}, {}), "There are no trials."));
   Report report = report::sample_report();
   report.recommendation = {"", "nothing fits 1 MiB", false, {}, {}};
   CHECK(has(html(report, {}), "<h2>No recommendation</h2>\n<p>nothing fits 1 MiB</p>"));
 }
 
-TEST_CASE("the page explains its columns and says how it came to be") {
+TEST_CASE("the page explains its columns and shows its origin") {
   Report report = report::sample_report();
   report.origin = {"2026-11-22T07:30:00Z", "memtune sweep --input 'x<3'", "", "0.1.0", "2.11.0", "", "AMD, 4 cores"};
   const std::string page = html(report, {});
@@ -111,7 +111,7 @@ TEST_CASE("the page explains its columns and says how it came to be") {
   CHECK(has(page, "<dt>Command</dt><dd><code>memtune sweep --input &#39;x&lt;3&#39;</code></dd>"));
 }
 
-TEST_CASE("a curve whose highest point is not the measured peak says why") {
+TEST_CASE("a memory curve below the measured peak says why") {
   Report report = report::sample_report();
   trace::Trace trace = test::made_up_trace("mixed", 4, 1);
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
@@ -122,8 +122,7 @@ TEST_CASE("a curve whose highest point is not the measured peak says why") {
   CHECK_FALSE(has(html(report, traced), "The measured peak is"));
 }
 
-TEST_CASE(
-    "a chart scrolls in a box of its own where the page is too narrow for its words, and the table keeps its names") {
+TEST_CASE("a chart scrolls in its own box on a narrow page and the table keeps its names") {
   const std::string page = html(report::sample_report(), {});
   CHECK(count(page, "<svg ") == 3);
   CHECK(count(page, "<div class=\"wide\"><svg ") == count(page, "<svg "));
@@ -132,7 +131,7 @@ TEST_CASE(
   CHECK(has(page, "position:sticky; left:0"));
 }
 
-TEST_CASE("a curve's caption names the tensors that lie there at its peak") {
+TEST_CASE("the caption of a memory curve names the largest tensors at its peak") {
   Report report = report::sample_report();
   trace::Trace trace = test::made_up_trace("mixed", 4, 1);
   int64_t peak_ns = 0, highest = 0;
@@ -150,7 +149,7 @@ TEST_CASE("a curve's caption names the tensors that lie there at its peak") {
                 page.substr(page.find("<figcaption>Peak"), 300));
 }
 
-TEST_CASE("the figures of each rank are there, folded") {
+TEST_CASE("the page has the figures of each rank in a folded section") {
   Report report = report::sample_report();
   CHECK(html(report, {}).find("Each rank") == std::string::npos);
   auto chosen = std::ranges::find_if(report.rows, &result::TrialRow::recommended);

@@ -1,4 +1,4 @@
-// The viewer drops what it cannot nest and refuses what is no JSON, both without a word; so the structure is checked.
+// Perfetto silently drops slices that do not nest and rejects invalid JSON, so this checks the structure.
 #include "core/answer/report/interchange/perfetto.h"
 
 #include <doctest/doctest.h>
@@ -13,7 +13,7 @@ using trace::TraceEvent;
 
 namespace {
 
-// Records of one phase, "X" slices, "M" names, "C" counters.
+// Records of one phase: "X" slices, "M" names, "C" counters.
 std::vector<json> records(const trace::Trace& trace, const std::string& phase) {
   std::vector<json> result;
   const json all = json::parse(report::perfetto(trace));
@@ -42,7 +42,7 @@ trace::Trace one_track(std::vector<TraceEvent> events) {
 
 }  // namespace
 
-TEST_CASE("a slice has its times in microseconds, to the nanosecond") {
+TEST_CASE("a slice has its times in microseconds with nanosecond precision") {
   std::vector<json> slices = records(one_track({{EventKind::kernel, 0, 0, 1234567, 1236068, 0, 7}}), "X");
   REQUIRE(slices.size() == 1);
   CHECK(slices[0]["name"] == "gemm");
@@ -52,18 +52,18 @@ TEST_CASE("a slice has its times in microseconds, to the nanosecond") {
   CHECK(slices[0]["args"] == json{{"device", 0}, {"stream", 1}, {"correlation", 7}});
 }
 
-TEST_CASE("a copy says its bytes and its rate: 2000 bytes in 1000 ns are 2 GB/s") {
+TEST_CASE("a copy has its bytes and its bandwidth") {
   std::vector<json> slices = records(one_track({{EventKind::copy_out, 0, 0, 0, 1000, 2000, 0}}), "X");
   CHECK(slices[0]["cat"] == "gpu_memcpy");
   CHECK(slices[0]["args"] == json{{"device", 0}, {"stream", 1}, {"bytes", 2000}, {"memory bandwidth (GB/s)", 2.0}});
 }
 
-TEST_CASE("a copy that took no time has no rate") {
+TEST_CASE("a copy without duration has no bandwidth") {
   std::vector<json> slices = records(one_track({{EventKind::copy_in, 0, 0, 5, 5, 2000, 0}}), "X");
   CHECK_FALSE(slices[0]["args"].contains("memory bandwidth (GB/s)"));
 }
 
-TEST_CASE("every kind has a category that viewers know") {
+TEST_CASE("every event kind has a category that viewers know") {
   std::vector<TraceEvent> events;
   for (EventKind kind : {EventKind::kernel, EventKind::copy_out, EventKind::copy_in, EventKind::copy_device,
                          EventKind::memset, EventKind::wait, EventKind::op, EventKind::region, EventKind::disk_write,
@@ -77,7 +77,7 @@ TEST_CASE("every kind has a category that viewers know") {
                                                "kernel"});
 }
 
-TEST_CASE("tracks have names, the host's in a process of their own") {
+TEST_CASE("tracks have names and the host has its own process") {
   trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 0, 10, 0, 0}, {EventKind::op, 1, 0, 0, 10, 0, 0}});
   trace.tracks.push_back({trace::TrackRole::host});
   CHECK(thread_names(trace) == std::map<int, std::string>{{1, "compute"}, {2, "host"}});
@@ -86,7 +86,7 @@ TEST_CASE("tracks have names, the host's in a process of their own") {
   CHECK(records(trace, "M")[0]["args"]["name"] == "NVIDIA H200");
 }
 
-TEST_CASE("ranks that trained together have processes of their own, and steps of their own") {
+TEST_CASE("each rank of a trace has its own process and its own steps") {
   trace::Trace trace;
   trace.device = "2 × NVIDIA H200";
   trace.names = {"step"};
@@ -106,7 +106,7 @@ TEST_CASE("ranks that trained together have processes of their own, and steps of
   CHECK(names[3]["pid"] == steps[1]["pid"]);
 }
 
-TEST_CASE("nested slices share a track, in the order in which they open") {
+TEST_CASE("nested slices share a track in the order of their starts") {
   std::vector<json> slices = records(one_track({{EventKind::op, 0, 0, 10, 20, 0, 0},
                                                 {EventKind::region, 0, 0, 0, 100, 0, 0},
                                                 {EventKind::op, 0, 0, 20, 100, 0, 0},
@@ -140,7 +140,7 @@ TEST_CASE("allocated memory is a counter") {
   CHECK(counters[1]["args"]["bytes"] == 4000000000);
 }
 
-TEST_CASE("every owner of memory is a counter of its own") {
+TEST_CASE("every memory owner has its own counter") {
   trace::Trace trace;
   trace.owners = {{trace::OwnerKind::parameters, "parameters"}, {trace::OwnerKind::block, "layers.0", 0}};
   trace.owned = {{0, 0, 100}, {2000, 1, 50}};
@@ -151,7 +151,7 @@ TEST_CASE("every owner of memory is a counter of its own") {
   CHECK(counters[1]["args"]["bytes"] == 50);
 }
 
-TEST_CASE("copies are named as PyTorch's profiler names them") {
+TEST_CASE("copies have the names that PyTorch's profiler gives them") {
   std::vector<json> slices = records(one_track({{EventKind::copy_out, 0, 0, 0, 5, 1, 0},
                                                 {EventKind::copy_in, 0, 0, 5, 6, 1, 0},
                                                 {EventKind::copy_device, 0, 0, 6, 7, 1, 0},
@@ -163,18 +163,18 @@ TEST_CASE("copies are named as PyTorch's profiler names them") {
   CHECK(slices[3]["name"] == "Memset (Device)");
 }
 
-TEST_CASE("a stream is the number of its track") {
+TEST_CASE("the stream number comes from the track") {
   trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 0, 10, 0, 0}});
   trace.tracks[0].stream = 7;
   CHECK(records(trace, "X")[0]["args"]["stream"] == 7);
 }
 
-TEST_CASE("what is on no stream of the device says none, as it would be counted as a kernel") {
+TEST_CASE("an event outside device streams has no stream because viewers would count it as a kernel") {
   CHECK_FALSE(records(one_track({{EventKind::region, 0, 0, 0, 10, 0, 0}}), "X")[0]["args"].contains("stream"));
   CHECK_FALSE(records(one_track({{EventKind::wait, 0, 0, 0, 10, 0, 0}}), "X")[0]["args"].contains("stream"));
 }
 
-TEST_CASE("moments are instants, and steps are numbered") {
+TEST_CASE("moments are instant events and steps are numbered") {
   trace::Trace trace = one_track({{EventKind::use, 1, 0, 5, 5, 0, 0},
                                   {EventKind::region, 1, 1, 0, 10, 0, 0},
                                   {EventKind::region, 1, 1, 10, 20, 0, 0}});
@@ -190,7 +190,7 @@ TEST_CASE("moments are instants, and steps are numbered") {
   CHECK(steps[1]["name"] == "step #1");
 }
 
-TEST_CASE("an event tells which value of the plan it is about") {
+TEST_CASE("an event names its plan value") {
   trace::Trace trace = one_track({{EventKind::copy_out, 0, 0, 0, 10, 64, 0, trace::ValueId(0)}});
   trace.values = {{"layers.3 silu", "layers.3", "host", "", 64}};
   json args = records(trace, "X")[0]["args"];
@@ -199,7 +199,7 @@ TEST_CASE("an event tells which value of the plan it is about") {
   CHECK(args["region"] == "layers.3");
 }
 
-TEST_CASE("arrows follow a value from slice to slice, and begin anew in the next step") {
+TEST_CASE("flow arrows follow a value between slices and restart in the next step") {
   trace::Trace trace = one_track({{EventKind::save, 0, 0, 0, 0, 0, 0, trace::ValueId(0)},
                                   {EventKind::copy_out, 0, 0, 0, 10, 64, 0, trace::ValueId(0)},
                                   {EventKind::disk_write, 1, 0, 10, 20, 64, 0, trace::ValueId(0)},
@@ -222,7 +222,7 @@ TEST_CASE("arrows follow a value from slice to slice, and begin anew in the next
   CHECK(starts[0]["id"] != starts[1]["id"]);
 }
 
-TEST_CASE("records are in order of time") {
+TEST_CASE("Perfetto records are ordered by time") {
   trace::Trace trace = one_track({{EventKind::kernel, 0, 0, 500, 600, 0, 0}, {EventKind::kernel, 0, 0, 0, 100, 0, 0}});
   trace.memory = {{50, 1}, {700, 2}};
   double last = -1;
@@ -235,7 +235,7 @@ TEST_CASE("records are in order of time") {
   CHECK(last == 0.7);
 }
 
-TEST_CASE("lost records are said in the file") {
+TEST_CASE("the file has the number of lost records") {
   trace::Trace trace;
   trace.strategy = "offload:stream";
   trace.lost_records = 3;
@@ -247,7 +247,7 @@ TEST_CASE("lost records are said in the file") {
   CHECK(json::parse(report::perfetto(trace))["otherData"]["command"] == trace.origin.command);
 }
 
-TEST_CASE("an empty trace is valid too") {
+TEST_CASE("the Perfetto file of an empty trace is valid") {
   CHECK(records(trace::Trace{}, "X").empty());
   CHECK(records(trace::Trace{}, "M").size() == 2);
 }

@@ -1,5 +1,4 @@
-// The reader of memory_viz knows few opcodes: these bytes and no others. Python reads whole snapshots in
-// report_files_test.py.
+// The reader of memory_viz supports only these opcodes. report_files_test.py reads whole snapshots with Python.
 #include "core/answer/report/interchange/pickle_writer.h"
 
 #include <doctest/doctest.h>
@@ -7,7 +6,7 @@
 using memtune::report::PickleWriter;
 using namespace std::string_literals;
 
-TEST_CASE("a dict with a list, a tuple, numbers and truth") {
+TEST_CASE("pickle writes a dict with a list and a tuple and numbers and booleans") {
   PickleWriter pickle;
   pickle.begin_dict();
   pickle.text("a");
@@ -25,13 +24,13 @@ TEST_CASE("a dict with a list, a tuple, numbers and truth") {
         "\x80\x02}(X\x01\0\0\0ar\0\0\0\0](J\x01\0\0\0J\xFE\xFF\xFF\xFF\x65X\x01\0\0\0br\x01\0\0\0(\x88\x89tu."s);
 }
 
-TEST_CASE("a number beyond 32 bits has eight bytes") {
+TEST_CASE("pickle writes a number beyond 32 bits with eight bytes") {
   PickleWriter pickle;
   pickle.integer(int64_t{1} << 33);
   CHECK(std::move(pickle).finish() == "\x80\x02\x8a\x08\0\0\0\0\x02\0\0\0."s);
 }
 
-TEST_CASE("a text that comes again is a reference") {
+TEST_CASE("pickle writes a repeated text as a reference") {
   PickleWriter pickle;
   pickle.begin_list();
   pickle.text("same");

@@ -1,4 +1,4 @@
-// Strategies hold commas and reasons hold anything: unquoted, they would shift every column behind them.
+// Strategies contain commas and reasons may contain anything. Without quoting they would shift columns.
 #include "core/answer/report/text/csv.h"
 
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ std::string line(const Report& report, size_t number) { return memtune::split(cs
 
 }  // namespace
 
-TEST_CASE("a trial is a line of as many fields as the header") {
+TEST_CASE("a CSV line has as many fields as the header") {
   Report report;
   report.rows = {worked("none", 250, 1, kGiB)};
   report.rows[0].batch = 4;
@@ -28,33 +28,33 @@ TEST_CASE("a trial is a line of as many fields as the header") {
   CHECK(line(report, 0).starts_with("strategy,batch,sequence,outcome,reason,step_ms,"));
 }
 
-TEST_CASE("commas, quotes and line feeds are quoted") {
+TEST_CASE("CSV quotes commas and quotes and line feeds") {
   Report report;
   report.rows = {failed("checkpoint:full,inputs=host", memtune::result::Outcome::error, "said \"no\"\nand left")};
   CHECK(csv(report).find("\n\"checkpoint:full,inputs=host\",,,error,\"said \"\"no\"\"\nand left\",,,,false,") !=
         std::string::npos);
 }
 
-TEST_CASE("what a failed trial did not measure is empty, not zero") {
+TEST_CASE("CSV leaves figures of a failed trial empty instead of zero") {
   Report report;
   report.rows = {failed("none", memtune::result::Outcome::device_oom, "x")};
   CHECK(line(report, 1) == "none,,,device_oom,x,,,,false,,,,,,,,,,,,,,,,,,,,,,,,false,false,,false,,,,,,,");
 }
 
-TEST_CASE("an empty report is its header") {
+TEST_CASE("CSV of an empty report is its header") {
   std::string text = csv(Report{});
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
   CHECK(text.back() == '\n');
 }
 
-TEST_CASE("each line says how it came to be, so that lines of several sweeps can stand in one table") {
+TEST_CASE("each CSV line has its origin so that lines of several sweeps fit one table") {
   Report report = sample_report();
   report.origin = {"2026-11-22T07:30:00Z", "memtune sweep", "model.pt", "0.1.0", "2.11.0", "580.65", "AMD, 4 cores"};
   CHECK(line(report, 0).ends_with(",written,command,memtune,torch,driver,machine,no_effect"));
   CHECK(line(report, 2).ends_with(",2026-11-22T07:30:00Z,memtune sweep,0.1.0,2.11.0,580.65,\"AMD, 4 cores\","));
 }
 
-TEST_CASE("a spreadsheet calculates nothing that a file says, and a terminal obeys nothing") {
+TEST_CASE("CSV neutralizes spreadsheet formulas and terminal escapes") {
   Report report;
   report.rows = {failed("=HYPERLINK(1)", memtune::result::Outcome::error, "\x1b[31m@x")};
   CHECK(line(report, 1).starts_with("'=HYPERLINK(1),,,error,\xEF\xBF\xBD[31m@x,"));

@@ -1,4 +1,4 @@
-// A comparison in a pipeline must match the right trials, count with the right sign, and notice what broke.
+// A diff in a pipeline must match the right trials, use the right sign and detect what broke.
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
@@ -27,7 +27,7 @@ bool breaks(const std::string& limit, const Report& a, const Report& b) {
 
 }  // namespace
 
-TEST_CASE("trials are matched by strategy, batch and sequence, and what one lacks is told") {
+TEST_CASE("trials are matched by strategy and batch and sequence and missing ones are listed") {
   Report a = two(200, 10 * kGiB), b = two(210, 10 * kGiB);
   b.rows[0].batch = 8;
   b.rows.push_back(worked("checkpoint:op", 150, 0, 20 * kGiB));
@@ -39,7 +39,7 @@ TEST_CASE("trials are matched by strategy, batch and sequence, and what one lack
   CHECK((!rows[3].a && rows[3].b == &b.rows[2]));
 }
 
-TEST_CASE("the table shows both figures and the change, and marks what may be noise") {
+TEST_CASE("the diff table shows both figures and the change and marks possible noise") {
   Report a = two(200, 10 * kGiB), b = two(250, 9 * kGiB);
   a.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.98, 0.7, 50, 50, 55, 55};
   b.rows[1].measurement.transfer = {kGiB, kGiB, 0, 0, 0.5, 9, 50, 50, 55, 55};
@@ -54,7 +54,7 @@ TEST_CASE("the table shows both figures and the change, and marks what may be no
         "\n ~ within what the steps of both vary by\n");
 }
 
-TEST_CASE("steps of other numbers of passes are told beside their times, also from a report as JSON") {
+TEST_CASE("the diff shows different gradient accumulation steps also for a report in JSON") {
   Report a = two(200, 10 * kGiB), b = two(800, 10 * kGiB);
   b.rows[1].passes = 4;
   b = from_json_text(to_json_text(b), "b");
@@ -65,7 +65,7 @@ TEST_CASE("steps of other numbers of passes are told beside their times, also fr
   CHECK(trials[1].at("passes") == json{{"a", 1}, {"b", 4}});
 }
 
-TEST_CASE("small models are compared in their own unit, and with the digits that tell them apart") {
+TEST_CASE("the diff of small models uses their unit and enough digits") {
   Report a = two(0.5, 10 << 20), b = two(0.25, 9 << 20);
   for (Report* report : {&a, &b}) report->rows.erase(report->rows.begin());
   const std::string text = diff_table(diff(a.rows, b.rows));
@@ -74,7 +74,7 @@ TEST_CASE("small models are compared in their own unit, and with the digits that
   CHECK(text.find(" 10.00 → 9.00 -10.0 %") != std::string::npos);
 }
 
-TEST_CASE("as JSON figures are B minus A") {
+TEST_CASE("figures in diff JSON are B minus A") {
   const Report a = two(200, 10 * kGiB), b = two(250, 9 * kGiB);
   const json trial = json::parse(diff_json(diff(a.rows, b.rows)))["trials"][1];
   CHECK(trial["strategy"] == "offload:stream");
@@ -86,7 +86,7 @@ TEST_CASE("as JSON figures are B minus A") {
   CHECK(trial["b"]["step_ms"]["median"] == 250);
 }
 
-TEST_CASE("limits hold up to their bound, in shares and amounts") {
+TEST_CASE("limits hold up to their bound in percent and in absolute amounts") {
   const Report a = two(200, 10 * kGiB), b = two(210, 11 * kGiB);
   CHECK(breaks("step>+4.9%", a, b));
   CHECK_FALSE(breaks("step>+5.1%", a, b));
@@ -102,7 +102,7 @@ TEST_CASE("limits hold up to their bound, in shares and amounts") {
         std::vector<std::string>{"offload:stream: step +5.0 %, limit step>+2%"});
 }
 
-TEST_CASE("hidden counts in points, exposed from nothing is beyond any share") {
+TEST_CASE("hidden limits count in points and exposed time after zero exceeds any percentage") {
   Report a = two(200, kGiB), b = two(200, kGiB);
   a.rows[1].measurement.transfer.hidden = 0.9;
   b.rows[1].measurement.transfer.hidden = 0.8;
@@ -113,32 +113,32 @@ TEST_CASE("hidden counts in points, exposed from nothing is beyond any share") {
   CHECK_FALSE(breaks("exposed>+500%", a, a));
 }
 
-TEST_CASE("a trial that failed is no figure beyond a limit, but it broke") {
+TEST_CASE("a failed trial exceeds no limit but counts as broken") {
   Report a = two(200, kGiB), b = two(200, kGiB);
   b.rows[1] = failed("offload:stream", memtune::result::Outcome::crash, "");
   CHECK_FALSE(diff(a.rows, b.rows)[1].worked_in_both());
   CHECK_FALSE(breaks("peak>+1%", a, b));
   CHECK(diff(a.rows, b.rows)[1].broke());
   CHECK_FALSE(diff(b.rows, a.rows)[1].broke());
-  CHECK(memtune::result::diff(a.rows, {})[0].broke());  // not even tried
+  CHECK(memtune::result::diff(a.rows, {})[0].broke());  // missing in B
   CHECK_FALSE(memtune::result::diff({}, a.rows)[0].broke());
 }
 
-TEST_CASE("what is no limit is refused with the forms that are") {
+TEST_CASE("an invalid limit is refused") {
   for (const char* text : {"", "peak", "peak>2", "peek>2%", "peak=2%", "step>2GiB", "hidden<5ms", "peak>2%%"}) {
     CAPTURE(text);
     CHECK_THROWS_AS(DiffLimit{text}, memtune::UsageError);
   }
 }
 
-TEST_CASE("a report as JSON is read again as it was") {
+TEST_CASE("a JSON report is read back unchanged") {
   const Report report = sample_report();
   CHECK(to_json_text(from_json_text(to_json_text(report), "it")) == to_json_text(report));
   CHECK_THROWS_WITH_AS(from_json_text("{}", "x.json"), doctest::Contains("x.json is no report of memtune"),
                        memtune::UsageError);
 }
 
-TEST_CASE("names and reasons of strangers are text on a terminal, and stay on their line") {
+TEST_CASE("untrusted names and reasons cannot control a terminal and stay on one line") {
   const std::string evil = "a\x1b]0;pwned\x07\nmemtune: b";
   Report a = two(200, 10 * kGiB);
   a.rows[0].measurement.strategy = evil;

@@ -1,4 +1,4 @@
-// Scripts read these names: none of them may vanish, and the text must be JSON whatever a model is called.
+// Scripts read these names. None may vanish, and the text must be valid JSON for any model name.
 #include "core/answer/report/text/json.h"
 
 #include <doctest/doctest.h>
@@ -11,7 +11,7 @@ using namespace memtune;
 using namespace memtune::report;
 using nlohmann::json;
 
-TEST_CASE("a trial has the names of the contract") {
+TEST_CASE("a trial in JSON has the field names of the contract") {
   json trial = json::parse(to_json_text(sample_report()))["trials"][1];
   CHECK(trial["strategy"] == "checkpoint:full,inputs=host");
   CHECK(trial["outcome"] == "ok");
@@ -31,7 +31,7 @@ TEST_CASE("a trial has the names of the contract") {
   CHECK(trial.contains("trace"));
 }
 
-TEST_CASE("the recommendation and the facts stand beside the trials") {
+TEST_CASE("JSON has the recommendation and the facts of the run next to the trials") {
   json all = json::parse(to_json_text(sample_report()));
   CHECK(all["trials"].size() == 5);
   CHECK(all["recommendation"] == json{{"strategy", "checkpoint:full,inputs=host"},
@@ -45,7 +45,7 @@ TEST_CASE("the recommendation and the facts stand beside the trials") {
   CHECK(all["notes"] == json::array());
 }
 
-TEST_CASE("how the answer came to be is told, and read again") {
+TEST_CASE("JSON has the origin and reads it back") {
   Report report = sample_report();
   report.origin = {"2026-11-22T07:30:00Z", "memtune sweep", "model.pt", "0.1.0", "2.11.0", "580.65", "AMD, 4 cores"};
   const std::string text = to_json_text(report);
@@ -57,11 +57,11 @@ TEST_CASE("how the answer came to be is told, and read again") {
   CHECK(from_json_text(before.dump(), "it").origin.command == "");
 }
 
-TEST_CASE("what was predicted stands beside the trial with its signed errors, and is read again") {
+TEST_CASE("JSON has predictions with signed errors and reads them back") {
   Report report = sample_report();
   CHECK_FALSE(json::parse(to_json_text(report))["trials"][1].contains("predicted"));
-  report.rows[1].predicted = {400, 9 * kGiB};  // of 320 ms and 12 GiB
-  report.rows[0].predicted = {300, kGiB};      // did not work
+  report.rows[1].predicted = {400, 9 * kGiB};  // measured: 320 ms and 12 GiB
+  report.rows[0].predicted = {300, kGiB};      // failed
   const std::string text = to_json_text(report);
   const json trials = json::parse(text)["trials"];
   CHECK(trials[1]["predicted"] ==
@@ -71,7 +71,7 @@ TEST_CASE("what was predicted stands beside the trial with its signed errors, an
   CHECK_FALSE(from_json_text(text, "it").rows[2].predicted);
 }
 
-TEST_CASE("marks and axes are added to the trial") {
+TEST_CASE("JSON adds marks and axes to the trial") {
   Report report = sample_report();
   report.rows[1].batch = 4;
   report.recommendation.batch = 4;
@@ -83,19 +83,19 @@ TEST_CASE("marks and axes are added to the trial") {
   CHECK(all["recommendation"]["batch"] == 4);
 }
 
-TEST_CASE("a file name that is not UTF-8 does not cost the report") {
+TEST_CASE("a file name that is not UTF-8 does not lose the report") {
   Report report;
   report.model = "mod\xff.pt";
   CHECK(json::parse(to_json_text(report))["model"] == "mod\xef\xbf\xbd.pt");
 }
 
-TEST_CASE("an empty report has no trials, and ends with a line feed") {
+TEST_CASE("JSON of an empty report has no trials and ends with a line feed") {
   std::string text = to_json_text(Report{});
   CHECK(json::parse(text)["trials"] == json::array());
   CHECK(text.back() == '\n');
 }
 
-TEST_CASE("findings carry their rule, their advice and where they are seen") {
+TEST_CASE("findings in JSON have their rule and advice and evidence") {
   Report report = sample_report();
   CHECK(json::parse(to_json_text(report))["findings"] == json::array());
   report.findings = {{findings::Severity::problem,
@@ -115,7 +115,7 @@ TEST_CASE("findings carry their rule, their advice and where they are seen") {
                                       "value": 2}}])"));
 }
 
-TEST_CASE("the frontier and how near to it a plan is are told, and read again") {
+TEST_CASE("JSON has the frontier and the lower bound of a plan and reads them back") {
   Report report = sample_report();
   report.frontiers = {{{}, {}, {{320, 8 * kGiB, 310}, {260, 30 * kGiB, 259}}}};
   report.rows[4].predicted = {270, 20 * kGiB, 265};

@@ -8,7 +8,7 @@ using namespace memtune;
 using report::markdown;
 using report::Report;
 
-TEST_CASE("the whole answer") {
+TEST_CASE("the whole Markdown report") {
   CHECK(markdown(report::sample_report()) == R"(## model.pt
 
 NVIDIA H200  
@@ -65,7 +65,7 @@ memtune 0.1.0
 )");
 }
 
-TEST_CASE("the recommended's line tells the ratio that the table has, which is of rounds where trials took turns") {
+TEST_CASE("the recommendation shows the table's ratio which comes from rounds") {
   Report report = report::sample_report();
   for (const double base_ms : {200.0, 220.0}) {
     result::RoundMeasurement round;
@@ -77,7 +77,7 @@ TEST_CASE("the recommended's line tells the ratio that the table has, which is o
   CHECK(markdown(report).find("320.0 ms a step (1.50 × none)") != std::string::npos);
 }
 
-TEST_CASE("names are no markup, in the table and outside of it") {
+TEST_CASE("Markdown escapes names in the table and outside") {
   Report report;
   report.model = "<b>*m*</b> |x|";
   report.rows.push_back(report::worked("a|b_c `d` _e", 100, 1, report::kGiB));
@@ -88,7 +88,7 @@ TEST_CASE("names are no markup, in the table and outside of it") {
   CHECK(text.find("- note: two lines \\[link\\](x)\n") != std::string::npos);
 }
 
-TEST_CASE("a name that stands first on its line makes no list and no heading or code") {
+TEST_CASE("a name at the start of a line makes no list or heading or code in Markdown") {
   const auto line = [](const std::string& settings) {
     Report report;
     report.settings = settings;
@@ -104,9 +104,9 @@ TEST_CASE("a name that stands first on its line makes no list and no heading or 
   CHECK(line("1.5 GiB").starts_with("1.5 GiB\n"));
 }
 
-TEST_CASE("no trial, no table") { CHECK(markdown({}).find("| --") == std::string::npos); }
+TEST_CASE("Markdown without trials has no table") { CHECK(markdown({}).find("| --") == std::string::npos); }
 
-TEST_CASE("the command stands as it is to be copied, and cannot end its own fence") {
+TEST_CASE("the command is copyable and cannot end its own code fence") {
   Report report = report::sample_report();
   report.origin.command = "memtune sweep --model '```x`'\n# more";
   report.origin.machine = "AMD_EPYC *4* cores";
@@ -115,7 +115,7 @@ TEST_CASE("the command stands as it is to be copied, and cannot end its own fenc
   CHECK(text.find("- **Machine**: AMD_EPYC \\*4\\* cores\n") != std::string::npos);
 }
 
-TEST_CASE("findings are folded") {
+TEST_CASE("findings are folded in Markdown") {
   Report report = report::sample_report();
   report.findings.push_back({findings::Severity::advice, "rule", "copies are late", "prefetch more", 0, 0, 0, {}});
   CHECK(markdown(report).find("trace (1)</summary>\n\n- copies are late: prefetch more\n") != std::string::npos);

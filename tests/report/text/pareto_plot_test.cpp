@@ -10,7 +10,7 @@ using namespace memtune;
 using report::pareto_plot;
 using report::Report;
 
-TEST_CASE("the plot as a terminal of 60 columns has it") {
+TEST_CASE("the plot on a terminal of 60 columns") {
   CHECK(pareto_plot(report::sample_report(), {false, 60}) == R"( step ms
         │
     500 ┤       d
@@ -42,7 +42,7 @@ TEST_CASE("the plot as a terminal of 60 columns has it") {
 )");
 }
 
-TEST_CASE("no line is wider than the terminal, down to 40 columns") {
+TEST_CASE("no plot line is wider than the terminal down to 40 columns") {
   Report report = report::sample_report();
   report.rows[1].measurement.strategy += std::string(80, 'x');
   report.rows[2].measurement.step_ms.median = 5000;
@@ -56,29 +56,29 @@ TEST_CASE("no line is wider than the terminal, down to 40 columns") {
   }
 }
 
-TEST_CASE("colors only where they are wanted") {
+TEST_CASE("the plot has colors only on request") {
   CHECK(pareto_plot(report::sample_report(), {false, 80}).find('\x1b') == std::string::npos);
   CHECK(pareto_plot(report::sample_report(), {true, 80}).find("\x1b[1;32ma") == std::string::npos);
   CHECK(pareto_plot(report::sample_report(), {true, 80}).find("\x1b[1;32mc") != std::string::npos);
 }
 
-TEST_CASE("trials at one point get marks beside each other") {
+TEST_CASE("trials at one point get marks next to each other") {
   Report report;
   for (const char* name : {"one", "two"}) report.rows.push_back(report::worked(name, 100, 1, 4 * report::kGiB));
   const std::string plot = pareto_plot(report, {false, 60});
   CHECK(plot.find("ab") + plot.find("ba") != std::string::npos);
 }
 
-TEST_CASE("nothing worked") { CHECK(pareto_plot({}, {}) == " no trial worked\n"); }
+TEST_CASE("the plot says that no trial worked") { CHECK(pareto_plot({}, {}) == " no trial worked\n"); }
 
-TEST_CASE("plans on paper are hollow diamonds on a line of dots, and said below") {
+TEST_CASE("predicted plans are hollow diamonds on a dotted line with an entry in the key") {
   Report report = report::sample_report();
   report.frontiers = {{{}, {}, {{400, 10 * report::kGiB}, {300, 16 * report::kGiB}, {250, 36 * report::kGiB}}}};
   const std::string plot = pareto_plot(report, {false, 60});
   CHECK(split(plot.substr(0, plot.find("peak GiB")), '\n').size() > 18);
   size_t diamonds = 0;
   for (size_t at = plot.find("◇"); at != std::string::npos; at = plot.find("◇", at + 1)) ++diamonds;
-  CHECK(diamonds == 4);  // with the one of the key
+  CHECK(diamonds == 4);  // including the one in the key
   CHECK(plot.find(" ◇ the best plans for other budgets, predicted\n") != std::string::npos);
   CHECK(pareto_plot(report::sample_report(), {false, 60}).find("◇") == std::string::npos);
 }

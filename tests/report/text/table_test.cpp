@@ -1,4 +1,4 @@
-// The table is what people see first: whole tables are compared, so that a bent column or a lost mark fails.
+// The table is the first thing users see. Whole tables are compared, so a shifted column or a missing mark fails.
 #include "core/answer/report/text/table.h"
 
 #include <doctest/doctest.h>
@@ -23,7 +23,7 @@ bool has(const std::string& text, const std::string& part) { return text.find(pa
 
 }  // namespace
 
-TEST_CASE("ranks that train together have a line each") {
+TEST_CASE("the table has a line for each rank") {
   Report report;
   report.rows = {worked("command", 250, 1, 2 * kGiB)};
   CHECK(table(report).find("rank") == std::string::npos);
@@ -35,7 +35,7 @@ TEST_CASE("ranks that train together have a line each") {
         std::string::npos);
 }
 
-TEST_CASE("a wide terminal gets every column") {
+TEST_CASE("a wide terminal shows every column") {
   CHECK(table(sample_report(), {false, 140}) ==
         R"( model.pt · NVIDIA H200
  tokens:int64[4,4096]<32000, next_token, adamw, bfloat16
@@ -61,7 +61,7 @@ TEST_CASE("a wide terminal gets every column") {
 )");
 }
 
-TEST_CASE("80 columns get the columns that decide, and nothing is wrapped") {
+TEST_CASE("80 columns show the decisive columns and wrap nothing") {
   CHECK(table(sample_report(), {false, 80}) ==
         R"( model.pt · NVIDIA H200
  tokens:int64[4,4096]<32000, next_token, adamw, bfloat16
@@ -88,7 +88,7 @@ TEST_CASE("80 columns get the columns that decide, and nothing is wrapped") {
 )");
 }
 
-TEST_CASE("the peak of a command is what its process holds on a CPU, and what its tensors hold on a GPU") {
+TEST_CASE("the peak of a command is process memory on a CPU and tensor memory on a GPU") {
   Report report;
   report.rows = {worked("command", 250, 1, 2 * kGiB)};
   report.rows[0].command = {"python", "train.py"};
@@ -100,14 +100,14 @@ TEST_CASE("the peak of a command is what its process holds on a CPU, and what it
   CHECK(has(table(report, {false, 140}), "peak GiB: the most that tensors held at once"));
 }
 
-TEST_CASE("no line is wider than the terminal") {
+TEST_CASE("no table line is wider than the terminal") {
   for (int width : {60, 72, 80, 90, 100, 120, 140, 200}) {
     CAPTURE(width);
     CHECK(widest(table(sample_report(), {false, width})) <= width);
   }
 }
 
-TEST_CASE("a name brings no line of its own and turns none around") {
+TEST_CASE("a name adds no line to the table and reverses no text") {
   const auto with = [](const std::string& end) {
     Report report = sample_report();
     for (result::TrialRow& row : report.rows) row.measurement.strategy += end;
@@ -120,7 +120,7 @@ TEST_CASE("a name brings no line of its own and turns none around") {
   CHECK_FALSE(has(text, "\xE2\x80\xAE"));
 }
 
-TEST_CASE("color adds escapes around the same characters and is off unless asked for") {
+TEST_CASE("color adds escapes around the same characters and is off by default") {
   std::string plain = table(sample_report(), {false, 100}), colored = table(sample_report(), {true, 100});
   CHECK_FALSE(has(plain, "\x1b"));
   std::string stripped;
@@ -135,7 +135,7 @@ TEST_CASE("color adds escapes around the same characters and is off unless asked
   CHECK(has(colored, "\x1b[33m≈ 1.2e-04\x1b[0m"));
 }
 
-TEST_CASE("a toy model is told in MiB, with more digits of its times, and without columns nobody can fill") {
+TEST_CASE("a toy model is reported in MiB with more digits of time and without empty columns") {
   Report report;
   report.rows = {worked("none", 8, 0.5, 3 << 20), worked("checkpoint:full", 12, 0.25, 3 << 19)};
   std::string text = table(report);
@@ -144,13 +144,13 @@ TEST_CASE("a toy model is told in MiB, with more digits of its times, and withou
   CHECK_FALSE(has(text, "hidden"));
 }
 
-TEST_CASE("more memory than the reference is a plus, not a saving") {
+TEST_CASE("more memory than the reference is shown as a plus") {
   Report report;
   report.rows = {worked("none", 100, 0, 2 * kGiB), worked("offload:sync", 200, 0, 3 * kGiB)};
   CHECK(has(table(report), "3.00  +1.00"));
 }
 
-TEST_CASE("tokens a second replace samples when every trial has them") {
+TEST_CASE("tokens per second replace samples if every trial has them") {
   Report report = sample_report();
   for (memtune::result::TrialRow& row : report.rows)
     row.measurement.tokens_per_s = row.measurement.samples_per_s * 4096;
@@ -169,7 +169,7 @@ TEST_CASE("a reference with a long name is explained below the table") {
   CHECK(has(text, "\n ref: checkpoint:full\n"));
 }
 
-TEST_CASE("batch and sequence are columns when they are axes, and part of the recommendation") {
+TEST_CASE("batch and sequence are columns if they are axes and are part of the recommendation") {
   Report report;
   report.rows = {worked("none", 100, 0, kGiB)};
   report.rows[0].batch = 8;
@@ -181,7 +181,7 @@ TEST_CASE("batch and sequence are columns when they are axes, and part of the re
   CHECK(has(text, " Recommended: none, batch 8, seq 512: it fits\n"));
 }
 
-TEST_CASE("nothing fits is said as such") {
+TEST_CASE("the table says that nothing fits") {
   Report report;
   report.rows = {worked("none", 100, 0, kGiB)};
   report.recommendation = {"none", "nothing fits 512 MiB: the least that works is none at 1 GiB", false, {}, {}};
@@ -197,7 +197,7 @@ TEST_CASE("trials that all failed are listed with their reasons") {
         " ✗ checkpoint:full  timeout\n");
 }
 
-TEST_CASE("notes, noise and an emulated device are said below") {
+TEST_CASE("notes and noise and emulation are reported below the table") {
   Report report;
   report.rows = {worked("none", 100, 10, kGiB)};
   report.rows[0].measurement.noisy = true;
@@ -210,7 +210,7 @@ TEST_CASE("notes, noise and an emulated device are said below") {
   CHECK(has(text, "nothing about a GPU\n"));
 }
 
-TEST_CASE("trials whose steps vary are named in one note, by their axes as well") {
+TEST_CASE("one note names all noisy trials with their axes") {
   Report report;
   report.rows = {worked("none", 100, 10, kGiB), worked("none", 200, 40, kGiB), worked("checkpoint:full", 100, 1, kGiB)};
   for (int i : {0, 1}) report.rows[i].measurement.noisy = true;
@@ -219,7 +219,7 @@ TEST_CASE("trials whose steps vary are named in one note, by their axes as well"
             "\n note: steps of none; none, batch 8 vary by up to 40 %: times that differ by less may be the same\n"));
 }
 
-TEST_CASE("the title of an emulation says so") {
+TEST_CASE("the title says that the device is emulated") {
   Report report;
   report.model = "model.pt";
   report.device = "CPU (2 cores)";
@@ -227,7 +227,7 @@ TEST_CASE("the title of an emulation says so") {
   CHECK(table(report).starts_with(" model.pt · CPU (2 cores), playing the device (emulation)\n"));
 }
 
-TEST_CASE("the three heaviest findings stand below the recommendation, wrapped like it") {
+TEST_CASE("the three heaviest findings follow the recommendation and wrap like it") {
   Report report;
   report.rows = {worked("none", 100, 0, kGiB)};
   report.recommendation = {"none", "it fits", true, {}, {}};
@@ -244,7 +244,7 @@ TEST_CASE("the three heaviest findings stand below the recommendation, wrapped l
   CHECK_FALSE(has(table(report), "steps vary"));
 }
 
-TEST_CASE("the command, the versions, the machine and the day stand last, as far as they are known") {
+TEST_CASE("the table ends with command and versions and machine and date as far as known") {
   Report report;
   report.rows = {worked("none", 100, 0, kGiB)};
   report.origin = {"2026-11-22T07:30:00Z", "memtune sweep --model 'a b.pt'", "a b.pt", "0.1.0", "2.11.0", "580.65",
@@ -258,7 +258,7 @@ TEST_CASE("the command, the versions, the machine and the day stand last, as far
 
 TEST_CASE("an empty report says so") { CHECK(table(Report{}) == " no trials\n"); }
 
-TEST_CASE("the gradients of a trial alone were compared with nothing, and are not called a reference") {
+TEST_CASE("gradients of a single trial are not compared and not called the reference") {
   Report report = report::sample_report();
   std::erase_if(report.rows, [&](const result::TrialRow& row) { return row.measurement.strategy != report.reference; });
   REQUIRE(report.rows.size() == 1);

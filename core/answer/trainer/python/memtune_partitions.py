@@ -1,4 +1,4 @@
-"""What the compiler saves under a budget. Export puts this into memtune_plan.py, from the mark on."""
+"""The tensors that the compiler saves under a budget. Export puts this into memtune_plan.py, from the mark on."""
 from __future__ import annotations
 
 from typing import Any, NamedTuple
