@@ -28,7 +28,7 @@ ReceivedDoctorCheck check_steps(const result::Measurement& m) {
 
 ReceivedDoctorCheck check_torch(const std::string& version) {
   if (is_too_old(version))
-    return {"PyTorch", "warn", version + ": nothing older than 2.4 is tried",
+    return {"PyTorch", "warn", version + ": versions before 2.4 are not tested",
             "a newer PyTorch in the command's environment"};
   return {"PyTorch", "ok", version, ""};
 }
@@ -46,7 +46,7 @@ ReceivedDoctorCheck check_trace(const attach::CommandResult& result) {
 }
 
 ReceivedDoctorCheck check_losses(const result::Measurement& m) {
-  if (m.loss.empty()) return {"losses", "warn", "none is seen: variants cannot be compared by them", ""};
+  if (m.loss.empty()) return {"losses", "warn", "none found: variants cannot be compared by them", ""};
   return {"losses", "ok", std::to_string(m.loss.size()) + " of its first steps are read", ""};
 }
 

@@ -21,7 +21,8 @@ sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std:
   settings.model = sweep::shell_line(command);
   settings.sweep.command = command;
   settings.sweep.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMaxSteps));
-  if (flags.warmup == "0") throw UsageError("--warmup: a command's first step has no beginning; it takes at least 1");
+  if (flags.warmup == "0")
+    throw UsageError("--warmup: the start of a command's first step is not seen; it takes at least 1");
   settings.sweep.warmup = static_cast<int>(integer_flag("--warmup", flags.warmup, 1, kMaxSteps));
   settings.limit = duration_flag("--timeout", flags.timeout);
   if (!flags.memory_cap.empty()) settings.sweep.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);

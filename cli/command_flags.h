@@ -17,7 +17,7 @@ using CommandWordsBehind = std::optional<std::vector<std::string>>;
 // Throws UsageError for a given flag that is not in `flags`. The message is the flag's name and `why`.
 void check_flags_of_command(
     const CLI::App& command, const std::vector<std::string>& flags,
-    const std::string& why = " is for models of memtune's own; a command behind -- brings what it trains");
+    const std::string& why = " is for models that memtune trains itself; a command behind -- has its own");
 
 // Settings from --warmup, --steps, --timeout, --memory-cap and --out, without variants. Throws UsageError.
 sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command);

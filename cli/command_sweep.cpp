@@ -25,14 +25,14 @@ namespace {
 // Checks that the command or a config takes the trainer's settings.
 void check_places(const CommandSweepFlags& flags) {
   if (flags.trainer.empty())
-    throw UsageError("--config and --allow are about a trainer's settings: --trainer NAME says whose");
+    throw UsageError("--config and --allow go with --trainer NAME, whose settings they are about");
   if (flags.config.empty() && std::ranges::find(flags.command, sweep::kArgumentsWord) == flags.command.end())
     throw UsageError(
-        "--trainer without --config puts settings where the command has {args}, a word of its own, and it has none");
+        "--trainer without --config replaces the word {args} of the command by settings, and the command has none");
   if (flags.config.empty()) return;
   require_file("--config", flags.config);
   if (!sweep::has_placeholder(flags.command, sweep::kConfigPlaceholder))
-    throw UsageError("--config: the command has no {config}, where the path of each variant's would stand");
+    throw UsageError("--config: the command has no {config}, which the path of each variant's config replaces");
 }
 
 // A word {args} is replaced by all arguments.
@@ -70,7 +70,7 @@ std::vector<sweep::CommandVariant> variants_of(const CommandSweepFlags& flags, s
 std::vector<sweep::EngineTrialResult> native_figures(const CommandSweepFlags& flags) {
   std::vector<sweep::EngineTrialResult> figures;
   if (flags.like.empty()) return figures;
-  if (flags.trainer.empty()) throw UsageError("--like is about a trainer's settings: --trainer NAME says whose");
+  if (flags.trainer.empty()) throw UsageError("--like goes with --trainer NAME, whose settings it is about");
   const report::Report report = open_run(flags.like).report;
   if (report::is_of_commands(report))
     throw UsageError("--like: " + flags.like +
@@ -101,7 +101,7 @@ std::string later_text(const CommandSweepFlags& flags) {
     if (is_about_strategies(variant, flags.settings.sweep.variants) && variant.own != variant.name)
       names.push_back(variant.name + " (" + variant.like + ")");
   const std::string settings =
-      names.empty() ? "" : "those that keep the budget and are the fastest of\n#   " + join(names, ", ") + ";\n# and ";
+      names.empty() ? "" : "those that fit the budget and are the fastest of\n#   " + join(names, ", ") + ";\n# and ";
   return "# then, by memtune's own trials of the model: " + settings + "a plan as memtune_plan.py\n";
 }
 
@@ -119,7 +119,7 @@ std::string way_out(const CommandSweepFlags& flags, const report::Report& report
 
 void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) {
   const ConsoleFlags& console = flags.answer.console;
-  if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
+  if (result.interrupted) return say(console, "stopped; run the same command again to continue");
   const auto row = std::ranges::find_if(result.report.rows, &result::TrialRow::recommended);
   if (row == result.report.rows.end()) return say(console, "next: " + way_out(flags, result.report));
   if (!result.report.planned) return say(console, "next: " + sweep::shell_line(row->command));

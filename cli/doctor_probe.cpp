@@ -61,7 +61,7 @@ MachineProfile probe_machine(const std::string& device, const std::string& scrat
 }
 
 std::string machine_text(const MachineProfile& machine) {
-  std::vector<Line> lines = {{"device", machine.name + (machine.emulated ? ", which plays the device" : "")},
+  std::vector<Line> lines = {{"device", machine.name + (machine.emulated ? ", which emulates a GPU" : "")},
                              {"memory", format_bytes(machine.memory_bytes)}};
   for (const auto& [dtype, tflops] : machine.tflops)
     lines.push_back({dtype, fixed(tflops, digits_for(tflops)) + " TFLOP/s"});

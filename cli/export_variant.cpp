@@ -39,7 +39,7 @@ class VariantExport {
     say(flags_.console, measured_text(row));
     if (!row.config.empty())
       say(flags_.console,
-          "with the plan goes " + row.config + ", whose own checkpointing and offloading are as measured");
+          "use the plan with " + row.config + ", whose own checkpointing and offloading were measured with it");
     say(flags_.console, "next: " + put_to_work());
     return copy.text;
   }
@@ -56,7 +56,7 @@ class VariantExport {
     say(flags_.console, measured_text(row));
     if (!flags_.into.empty()) return into(row.measurement.strategy);
     if (row.config.empty()) return sweep::shell_line(row.command) + "\n";
-    say(flags_.console, "this is the whole configuration as it lies in " + flags_.path +
+    say(flags_.console, "this is the whole configuration as stored in " + flags_.path +
                             "; --into FILE writes its memory settings into yours");
     return read_file(row.config, run_.directory.files());
   }
@@ -86,8 +86,8 @@ class VariantExport {
     for (const report::AnswerAlternative& alternative : report::alternatives(run_.report)) {
       if (alternative.by_plan != planned) continue;
       if (alternative.fits) return *alternative.row;
-      throw UsageError(std::string(planned ? "no plan in Python" : "no setting") + " is the answer of '" + flags_.path +
-                       "': " + alternative.text + (alternative.row ? "; --strategy NAME writes one all the same" : ""));
+      throw UsageError("'" + flags_.path + "' recommends " + (planned ? "no plan in Python" : "no setting") + ": " +
+                       alternative.text + (alternative.row ? "; --strategy NAME writes one anyway" : ""));
     }
     const TrialRow& row = find_row(run_.report, "");  // no plan was looked for: the recommended row
     if (planned)

@@ -35,7 +35,7 @@ int64_t bytes_flag(const std::string& flag, const std::string& text) try {
   if (!number.empty() && number.find_first_not_of("0123456789.") == std::string::npos)
     throw UsageError("'" + text + "' has no unit; did you mean " + number + "GiB? (" + number + "B is bytes)");
   const int64_t bytes = parse_bytes(text);
-  if (bytes == 0) throw UsageError("'" + text + "' is nothing; give a size such as 16GiB");
+  if (bytes == 0) throw UsageError("'" + text + "' is zero; give a size such as 16GiB");
   return bytes;
 } catch (const UsageError& error) {
   throw UsageError(flag + ": " + error.what());

@@ -38,8 +38,8 @@ constexpr int64_t kConfigBatch = 2, kConfigSequence = 128;  // defaults of --bat
   const std::string near = nearest(text, names);
   const bool of_hub = model::is_hub_name(text) && !text.ends_with(".pt") && !text.ends_with(".pt2");
   throw UsageError("no such file or profile: '" + text + "'" + (near.empty() ? "." : "; did you mean '" + near + "'?") +
-                   (of_hub ? " Of that name none was downloaded to " + model::hub_cache().string() + ": hf download " +
-                                 text + " does, and its config.json is enough."
+                   (of_hub ? " No model of that name was downloaded to " + model::hub_cache().string() +
+                                 ": hf download " + text + " downloads it; its config.json is enough."
                            : "") +
                    " Profiles: " + join(names, ", "));
 }
@@ -108,12 +108,12 @@ void read_inputs(const ModelFlags& flags, plan::TrialRequest& request) {
   if (flags.inputs_file.empty()) return;
   require_file("--inputs", flags.inputs_file);
   if (!flags.batches.empty() || !flags.sequences.empty()) {
-    throw UsageError("--batch and --seq go with made-up inputs: those of --inputs have their sizes");
+    throw UsageError("--batch and --seq go with synthetic inputs: those of --inputs have their sizes");
   }
   if (request.training.padding > 0)
-    throw UsageError("--padding goes with made-up inputs: those of --inputs bring an attention_mask of their own");
+    throw UsageError("--padding goes with synthetic inputs: those of --inputs have an attention_mask of their own");
   if (request.training.ranks > 1)
-    throw UsageError("--inputs does not go with --ranks: each has made-up samples of its own");
+    throw UsageError("--inputs does not go with --ranks: each rank has synthetic samples of its own");
   request.inputs_file = fs::absolute(flags.inputs_file).string();
 }
 
@@ -167,12 +167,12 @@ void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
   for (const auto& [flag, asked] : {std::pair("--attention", !flags.attention.empty()), std::pair("--pack", flags.pack),
                                     std::pair("--padding", settings.request.training.padding > 0)})
     if (asked && !config)
-      throw UsageError(std::string(flag) + " is of models that are built from their config.json; this one is fixed");
+      throw UsageError(std::string(flag) + " is for models built from their config.json; this model is fixed");
 }
 
 void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   if (flags.model.empty()) {
-    settings.notes.push_back(std::string("no --model: taking the built-in profile '") + kDefaultModel +
+    settings.notes.push_back(std::string("no --model: using the built-in profile '") + kDefaultModel +
                              "', a small decoder");
     return use_profile(kDefaultModel, settings);
   }
@@ -196,7 +196,7 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
     }
     if (file.exported) look_at_exported(path, settings);
     if (!settings.request.training.loss.empty()) return;
-    throw UsageError("--loss is missing; a model's file does not tell. Known: " + join(kLosses, ", ") +
+    throw UsageError("--loss is missing; a model file does not contain it. Known: " + join(kLosses, ", ") +
                      " (by the model, as its answer)");
   }
   if (!is_profile) no_such_model(flags.model);
@@ -214,7 +214,7 @@ std::string choose_device(const std::string& device, std::vector<std::string>& n
   if (!device.empty()) throw UsageError("--device: unknown device '" + device + "'; it takes cpu, cuda or cuda:N");
   if (!cuda_driver_is_there()) return "cpu";
   if (cuda_is_built()) return "cuda";
-  notes.emplace_back("a GPU driver is here, but this build has no CUDA half: the processor plays the device");
+  notes.emplace_back("a GPU driver is installed, but this build has no CUDA support: the CPU emulates a GPU");
   return "cpu";
 }
 

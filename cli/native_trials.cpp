@@ -154,13 +154,13 @@ NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has
   const TrialRow* none = row("none");
   if (settings_.budget_bytes > 0 && none && result::usable(none->measurement) && peak(*none) <= settings_.budget_bytes)
     return {"", "",
-            "none is needed: with everything kept memtune's own trial takes " + format_bytes(peak(*none)) + " of " +
+            "no plan is needed: without checkpointing memtune's own trial takes " + format_bytes(peak(*none)) + " of " +
                 budget};
   const TrialRow* best = planned_row();
-  if (!best) return {"", "", "memtune's own trials found no plan that keeps " + budget};
+  if (!best) return {"", "", "memtune's own trials found no plan that fits " + budget};
   const std::string& name = best->measurement.strategy;
   if (!is_planned(*best) && (name == "none" || has_keys(effective_strategy(best->measurement))))
-    return {"", "", "none is needed: the best of memtune's own trials is " + name};
+    return {"", "", "no plan is needed: the best of memtune's own trials is " + name};
   const std::optional<plan::Plan> plan = sweep::read_plan(settings_.directory / best->measurement.plan);
   if (!plan) return {"", "", "the plan of " + name + " is not in " + settings_.directory.string() + " any more"};
   try {

@@ -51,11 +51,11 @@ RecordedBatches::RecordedBatches(const sweep::RunDirectory& directory, const swe
                                  const sweep::TrialSpec& source, plan::StepCosts costs)
     : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
   if (record.request.training.ranks > 1)
-    throw UsageError("--batch: the run's step is one of several ranks, of which no other batch is worked out");
+    throw UsageError("--batch: other batches cannot be predicted from a step of several ranks");
   const auto measured = directory.read_measurement(source.folder);
   const int64_t first = measured ? batch_of(source, *measured, size) : 0;
   if (first < 1)
-    throw UsageError("--batch: what a sample is of this run's inputs is not known, so there is no other batch of it");
+    throw UsageError("--batch: the samples of this run's inputs are not known, so other batches cannot be predicted");
   sample_tokens = measured->samples_per_s > 0 ? measured->tokens_per_s / measured->samples_per_s : 0;
   batches.push_back({first, std::move(costs)});
   for (const sweep::TrialSpec& trial : record.trials) {
@@ -78,12 +78,13 @@ OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
     batch_ = integer_flag("--batch", batch, 1, kMaxBatch);
     if (!is_worked_out(batch_))
       throw UsageError(
-          "--batch: a step of the run is one pass, in whose forward no gradients lie yet; those of more, as " + batch +
-          " samples a pass need, are not worked out from it");
+          "--batch: a step of the run has one micro-batch, without gradients in memory during forward; steps of more, "
+          "as micro-batches of " +
+          batch + " samples need, cannot be predicted from it");
     if (step > 0 && step % batch_ != 0)
       throw UsageError("--batch: the run's step of " + std::to_string(step) + " samples is no multiple of " + batch);
   } else if (!limits) {
-    throw UsageError("--batch auto looks for the batch that is the fastest under a budget: it goes with one --budget");
+    throw UsageError("--batch auto finds the fastest batch within a budget: give one --budget");
   } else {
     look_at_all(*limits);
   }
@@ -113,7 +114,7 @@ void OtherBatch::look_at_all(const planner::PlanLimits& limits) {
   const auto slower = [](const InspectedBatch& one) { return one.step ? one.sample_ms : HUGE_VAL; };
   const auto best = std::ranges::min_element(looked_, {}, slower);
   if (best == looked_.end() || !best->step)
-    throw UsageError("--batch auto: no plan of any batch keeps " + format_bytes(limits.budget_bytes) +
+    throw UsageError("--batch auto: no batch has a plan that fits " + format_bytes(limits.budget_bytes) +
                      "; the smallest takes " +
                      format_bytes(looked_.empty() ? 0 : predictor.least_bytes(looked_[0].batch)));
   batch_ = best->batch;
@@ -143,7 +144,7 @@ std::string OtherBatch::title() const {
 
 std::string OtherBatch::rate_text(const InspectedBatch& one) const {
   const std::string batch = "batch " + std::to_string(one.batch) + " ";
-  if (!one.step) return batch + "has no plan that keeps it";
+  if (!one.step) return batch + "has no plan that fits";
   const double samples_per_s = 1000 / one.sample_ms;
   const std::string rate = recorded_.sample_tokens > 0 ? fixed(samples_per_s * recorded_.sample_tokens, 0) + " tokens/s"
                                                        : fixed(samples_per_s, 1) + " samples/s";
@@ -156,19 +157,19 @@ std::vector<std::string> OtherBatch::notes() const {
   for (const InspectedBatch& one : looked_) rates.push_back(rate_text(one));
   if (!looked_.empty())
     notes.push_back("batch auto: " + join(rates, ", ") +
-                    (looked_.back().step ? "; larger ones are not looked at: the last gains nothing over half of it"
+                    (looked_.back().step ? "; larger ones are not predicted: the last is no faster than half of it"
                                          : "; nor have larger ones"));
   if (was_recorded()) return notes;
   if (is_of_one())
     notes.push_back(
-        "worked out from batch " + std::to_string(recorded_.batches[0].batch) +
-        " alone: parameters, their gradients, the optimizer and what no input goes into stay as they are, " +
-        "all else goes with the batch. From, to: a step takes between that of the recorded batch and its " +
-        "share. A run of two batches, memtune sweep --strategy none --batch with both, tells more.");
+        "predicted from batch " + std::to_string(recorded_.batches[0].batch) +
+        " only: parameters, their gradients, the optimizer and tensors that depend on no input stay the same, " +
+        "all else scales with the batch. From, to: the step time of the recorded batch, and that time scaled with " +
+        "the batch. A run of two batches (memtune sweep --strategy none --batch with both) predicts better.");
   else
-    notes.push_back("worked out from " + recorded_text() +
-                    ": each number is on the line through both. From, to: beyond them an op takes between that and " +
-                    "its share of the nearer one.");
+    notes.push_back("predicted from " + recorded_text() +
+                    ": each number is on the line through both. From, to: outside of both, an op takes between that " +
+                    "line and its time at the nearer batch scaled with the batch.");
   return notes;
 }
 

@@ -26,22 +26,23 @@ MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& t
   if (!flags.from.empty()) {
     MachineProfile from = machine_flag("--from-machine", flags.from);
     if (from.emulated == emulated) return from;
-    throw UsageError("--from-machine: '" + from.name + (emulated ? "' is none on which" : "' is one on which") +
-                     " the processor plays the device, and the run was measured on '" + device + "'");
+    throw UsageError("--from-machine: '" + from.name + (emulated ? "' is not emulated" : "' is emulated") +
+                     " by the CPU, and the run was measured on '" + device + "'");
   }
   if (std::ranges::count(to.devices, device) > 0) return to;
   if (auto shipped = plan::machine_of_device(device)) return *shipped;
-  throw UsageError("no machine is known whose device is called '" + device +
-                   "', on which the run was measured; say --from-machine with a file that memtune doctor --probe "
-                   "--write made there, or one of " +
-                   join(plan::machine_names(), ", "));
+  throw UsageError(
+      "no known machine has the device '" + device +
+      "' of the run; give --from-machine a file that memtune doctor --probe --write made there, or one of " +
+      join(plan::machine_names(), ", "));
 }
 
 // Refuses to compare an emulated device with a real one.
 void check_comparable(const MachineProfile& from, const MachineProfile& to) {
   if (from.emulated == to.emulated) return;
-  throw UsageError("where the processor plays the device, as in '" + (from.emulated ? from : to).name +
-                   "', times say nothing of a GPU; its peaks hold: memtune plan --from without --machine tells them");
+  throw UsageError(
+      "if the CPU emulates the device, as in '" + (from.emulated ? from : to).name +
+      "', times say nothing about a GPU; its peaks hold: memtune plan --from without --machine shows them");
 }
 
 // The dtype for runs whose facts do not have it.
@@ -85,24 +86,24 @@ std::string OtherMachine::title() const {
 std::vector<std::string> OtherMachine::notes(const std::vector<int64_t>& budgets) const {
   std::vector<std::string> notes;
   if (from_ == to_)
-    notes.push_back("step ms: as measured, for both machines are " + to_.name +
-                    (by_name_ ? ", by the name of the device; where another of that name measured, --from-machine "
-                                "says which"
-                              : ""));
+    notes.push_back(
+        "step ms: as measured, because both machines are " + to_.name +
+        (by_name_ ? ", by the name of the device; if another machine of that name measured, name it with --from-machine"
+                  : ""));
   else
-    notes.push_back("step ms: of each op what arithmetic or memory explain on " + from_.name +
-                    " goes with them; the rest goes with one of them or stays, whichever is the middle. From, to: "
-                    "what the others would give. Peaks are those of the measured step.");
+    notes.push_back("step ms: the part of an op's time that arithmetic or memory explain on " + from_.name +
+                    " scales with them; the rest scales with one of them or stays, whichever is in the middle. From, "
+                    "to: the other two. Peaks are those of the measured step.");
   if (from_.basis != to_.basis)
     notes.push_back("the rates of " + (from_.basis == MachineProfile::Basis::measured ? from_ : to_).name +
-                    " are measured and those of the other a data sheet's, which no program reaches: files of memtune "
-                    "doctor --probe of both compare like with like");
+                    " are measured, those of the other are from a data sheet, which no program reaches: use files of "
+                    "memtune doctor --probe for both");
   if (to_.link_out_gb_per_s == 0 || to_.link_in_gb_per_s == 0)
-    notes.push_back("the link of " + to_.name + " is not known: taken is the measured one, " +
+    notes.push_back("the PCIe bandwidth of " + to_.name + " is not known: using the measured one, " +
                     gb_per_s(costs_.likely.out_gb_per_s) + " out, " + gb_per_s(costs_.likely.in_gb_per_s) + " in");
   if (std::ranges::any_of(budgets, [&](int64_t budget) { return budget > to_.memory_bytes; }))
     notes.push_back(to_.name + " has " + format_bytes(to_.memory_bytes) +
-                    ", of which the driver takes some: a budget above does not fit it");
+                    ", and the driver takes some of it: a larger budget does not fit");
   return notes;
 }
 

@@ -34,7 +34,7 @@ std::optional<double> price(const BudgetPlan& rung, const std::vector<BudgetPlan
 
 std::string cells(const BudgetPlan& rung, const PlanAnswer& answer) {
   if (!rung.step)
-    return pad_left(format_bytes(rung.budget_bytes), 12) + "  no plan keeps it; the least takes " +
+    return pad_left(format_bytes(rung.budget_bytes), 12) + "  no plan fits; the smallest takes " +
            format_bytes(answer.least_bytes);
   const planner::StepPrediction& step = rung.step->predicted;
   return pad_left(format_bytes(rung.budget_bytes), 12) + pad_left(fixed(step.step_ms, 1), 11) +
@@ -51,8 +51,8 @@ std::string table(const PlanAnswer& answer) {
   });
   std::string text =
       printable_line(answer.title) + ", predicted: a step of none takes " + ms_text(answer.none_ms) +
-      (answer.strategy == "none" ? "" : ", worked out from " + answer.strategy) + "\n\n" +
-      "      budget    step ms  least ms   × none         peak  recompute ms        moved   ms a GiB more" +
+      (answer.strategy == "none" ? "" : ", predicted from " + answer.strategy) + "\n\n" +
+      "      budget    step ms  least ms   × none         peak  recompute ms    offloaded   ms a GiB more" +
       (ranged ? "              from, to" : "") + (on_disk ? "      on disk" : "") + "\n";
   for (const BudgetPlan& rung : answer.budget_ladder) {
     const auto saved = price(rung, answer.budget_ladder);
@@ -64,7 +64,7 @@ std::string table(const PlanAnswer& answer) {
     if (on_disk && rung.step) text += pad_left(format_bytes(rung.step->predicted.disk_peak_bytes), 13);
     text += "\n";
   }
-  return text + "\n least ms: no plan within the budget takes less, as predicted\n";
+  return text + "\n least ms: lower bound of the predicted step time of all plans within the budget\n";
 }
 
 json predicted(const BudgetPlan& rung) {

@@ -66,7 +66,7 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
   progress.clear();
   if (!model) return kInterrupted;
   const plan::PlanSummary summary = plan::summarize(file.make_plan(model->program), model->program);
-  write_output("-", printable(file.name() + " on " + settings.model + ": values that backward needs\n\n" +
+  write_output("-", printable(file.name() + " on " + settings.model + ": activations that backward needs\n\n" +
                               summary_table(summary)));
   if (!summary.measured) say(flags.model.console, "sizes are not known: no forward of this model was measured");
   say(flags.model.console, "next: memtune sweep with --plan " + flags.file);
@@ -77,8 +77,7 @@ int run_command(const PlanFlags& flags) {
   if (!flags.paper.run.empty()) {
     if (!flags.action.empty()) throw UsageError("plan: validate and --from exclude each other");
     if (!flags.of_model.empty())
-      throw UsageError("plan --from: " + flags.of_model +
-                       " is the run's own; what it was recorded with is what is planned for. Another needs a sweep: " +
+      throw UsageError("plan --from: " + flags.of_model + " comes from the run. To change it, record another run: " +
                        "memtune sweep --strategy none with it and another --out");
     PlanFromRunFlags paper = flags.paper;
     paper.budgets.clear();
@@ -96,7 +95,7 @@ int run_command(const PlanFlags& flags) {
   const plan::PlanFile file(flags.file);
   if (!flags.model.model.empty()) return show(file, flags);
   write_output("-", file.name() + ": a valid plan\n");
-  say(flags.model.console, "next: the same with --model says what it does");
+  say(flags.model.console, "next: add --model to see what it does");
   return kDone;
 }
 

@@ -49,15 +49,15 @@ std::string recomputed_text(const BlockGroupReason& parts) {
 }
 
 std::string offloaded_text(const BlockGroupReason& parts) {
-  return "moved: " + names_text(parts.moved) + " (" + format_bytes(parts.offloaded_bytes) +
+  return "offloaded: " + names_text(parts.moved) + " (" + format_bytes(parts.offloaded_bytes) +
          (parts.wait_ms < kMinWait ? ", hidden behind compute" : ", compute waits " + ms_text(parts.wait_ms)) + ")";
 }
 
 std::string kept_text(const BlockGroupReason& parts) {
   const std::string kept = "kept: " + format_bytes(parts.kept_bytes);
-  if (parts.next_bytes == 0) return kept + " (nothing makes less of it stay)";
+  if (parts.next_bytes == 0) return kept + " (nothing reduces it)";
   return kept + " (the budget has room; " + format_bytes(parts.next_bytes) + " of it would cost " +
-         small_ms(parts.next_ms) + " to make again)";
+         small_ms(parts.next_ms) + " to recompute)";
 }
 
 std::string why(const BlockGroupReason& parts) {
@@ -96,7 +96,7 @@ std::string ranges_text(const std::vector<int>& numbers) {
 std::string reasons_text(const PlanReasons& reasons, int64_t budget_bytes, int width) {
   std::vector<std::pair<std::string, std::string>> lines;
   for (const BlockGroupReason& parts : reasons.parts) lines.emplace_back(parts_text(parts), why(parts));
-  lines.emplace_back("what binds", peak_text(reasons.peak, budget_bytes));
+  lines.emplace_back("limited by", peak_text(reasons.peak, budget_bytes));
   width = std::clamp(width, kMinLine, kMaxLine);
   std::string text;
   for (const auto& [head, said] : lines) {

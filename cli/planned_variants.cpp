@@ -97,13 +97,13 @@ std::optional<PlannedVariants::Names> PlannedVariants::begin(CommandSweepRecord&
 PlannedVariants::Names PlannedVariants::choose(std::span<const TrialState> tried, CommandSweepRecord& sweep) {
   const Measurement& own = tried.front().measurement;
   if (!result::usable(own) && !ended_out_of_memory(own)) {
-    sweep.no_plan = "the command as it is did not work, so nothing was planned";
+    sweep.no_plan = "the unchanged command did not work, so nothing was planned";
     return {};
   }
   const std::string where = native_.device();
   if (!own.device.empty() && !where.empty() && is_cpu(own.device) != is_cpu(where)) {
     sweep.no_plan = "the command trains on " + own.device + " and memtune's own trials ran on " + where +
-                    ", so nothing was planned: --device says where";
+                    ", so nothing was planned: choose the device with --device";
     return {};
   }
   measure_difference(own, sweep);
@@ -126,14 +126,14 @@ void PlannedVariants::measure_difference(const Measurement& own, CommandSweepRec
     sweep.notes.push_back("the command holds " + format_bytes(std::abs(more_bytes_)) +
                           (more_bytes_ < 0 ? " less" : " more") +
                           " at its peak than memtune's own trial of the same (" + like(sweep.variants.front(), sweep) +
-                          "): planned is for " + format_bytes(std::max<int64_t>(0, native_budget())));
+                          "): plans are made for " + format_bytes(std::max<int64_t>(0, native_budget())));
   }
   const double tokens = native_.tokens();
   const double own_tokens = result::amount(own, result::WorkUnit::token);
   if (tokens > 0 && own_tokens > 0 && std::abs(own_tokens / tokens - 1) > kSameWork)
     sweep.notes.push_back("a step of the command has " + std::to_string(std::llround(own_tokens)) +
-                          " tokens, of memtune's own trials " + std::to_string(std::llround(tokens)) +
-                          ": --batch, --seq and --accumulate say what it trains");
+                          " tokens, a step of memtune's own trials " + std::to_string(std::llround(tokens)) +
+                          ": set --batch, --seq and --accumulate as the command has them");
 }
 
 bool PlannedVariants::run_native(const CommandSweepRecord& sweep) {
@@ -189,14 +189,14 @@ void PlannedVariants::add_skipped_notes(CommandSweepRecord& sweep) const {
       unknown.push_back(variant.name);
   sweep.skipped.clear();
   if (!unknown.empty())
-    sweep.notes.push_back("not tried, for no trial of memtune's own tells what they take (--all-settings runs them): " +
+    sweep.notes.push_back("not tried, because memtune's own trials do not predict them (--all-settings runs them): " +
                           join(unknown, ", "));
 }
 
 void PlannedVariants::add_plan(CommandSweepRecord& sweep, Names& to) {
   if (budget_bytes_ > 0 && native_budget() <= 0) {
-    sweep.no_plan = "what the command holds beside what memtune plans leaves nothing of " +
-                    format_bytes(budget_bytes_) + " to plan for";
+    sweep.no_plan =
+        "memory of the command outside of the plan leaves nothing of " + format_bytes(budget_bytes_) + " for a plan";
     return;
   }
   const auto has_keys = [&](const std::string& strategy) {
@@ -217,7 +217,8 @@ void PlannedVariants::add_plan(CommandSweepRecord& sweep, Names& to) {
   variant.like = "";
   for (const std::string& note : plan.notes) sweep.notes.push_back(variant.name + ": " + note);
   if (base != sweep.variants.front().name && plans_.empty())
-    sweep.notes.push_back(variant.name + " is run with the settings of " + base + ", as the plan takes their place");
+    sweep.notes.push_back(variant.name + " is run with the settings of " + base +
+                          ", because the plan replaces your own checkpointing and offloading");
   plans_.push_back(variant.name);
   to.push_back(variant.name);
   sweep.variants.push_back(std::move(variant));

@@ -43,8 +43,7 @@ struct Source {
 Source read_source(const std::string& path) {
   const sweep::RunDirectory directory(path);
   const sweep::SweepRecord record = directory.read_record();
-  if (record.command)
-    throw UsageError("'" + path + "' is a sweep of a command: memtune cannot give it plans of its own");
+  if (record.command) throw UsageError("'" + path + "' is a sweep of a command: memtune cannot plan from it");
   for (const sweep::TrialSpec& trial : record.trials) {
     const sweep::TrialSpec& first = record.trials.front();  // facts are only known for these settings
     if (trial.batch != first.batch || trial.sequence != first.sequence) continue;
@@ -64,8 +63,8 @@ Source read_source(const std::string& path) {
     }
   }
   throw UsageError("no trial in '" + path +
-                   "' has recorded what its step costs; memtune sweep --strategy none with another "
-                   "--out does, of a model whose steps run the same ops, and sweep --budget where none does not fit");
+                   "' has recorded the costs of its step; memtune sweep --strategy none with another --out records "
+                   "them, or sweep --budget if none does not fit. All steps of the model have to run the same ops");
 }
 
 std::vector<PlanLimits> limits_of(const PlanFromRunFlags& flags, int64_t most, int64_t least) {
@@ -86,7 +85,7 @@ void check(const PlanFromRunFlags& flags) {
   if (!flags.output.empty() && flags.budgets.size() != 1)
     throw UsageError("--write writes one plan: it goes with one --budget");
   if (flags.machine.machine.empty() && !flags.machine.from.empty())
-    throw UsageError("--from-machine says which machine measured: it goes with --machine, the one to plan for");
+    throw UsageError("--from-machine names the machine that measured: it goes with --machine, the one to plan for");
   check_outputs("--write", flags.output, "--json", flags.json);
 }
 
@@ -119,8 +118,8 @@ std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRunFlags& 
 std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* batch, const MachineFlags& flags) {
   if (flags.machine.empty()) return {};
   if (source.costs.sharded())
-    throw UsageError("--machine: the run was of " + std::to_string(source.costs.sharding.ranks) +
-                     " ranks, and no machine tells what gathers take on it");
+    throw UsageError("--machine: the run had " + std::to_string(source.costs.sharding.ranks) +
+                     " ranks, and profiles of machines have no rates of collectives");
   const auto costs = batch ? batch->costs() : planner::ExtrapolatedCosts{source.costs, source.costs, source.costs};
   auto other = std::make_unique<OtherMachine>(flags, source.program, costs, source.record.request.training,
                                               source.device, source.emulated);
@@ -153,8 +152,8 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMa
   PlanAnswer answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
   if (first.host_budget_bytes > 0 && source.costs.disk_write_gb_per_s <= 0)
     answer.notes.push_back(
-        "the disk's speed is not known, so nothing goes there: memtune sweep with --scratch measures "
-        "it beside the step, memtune doctor --probe --scratch for --machine");
+        "the disk's speed is not known, so plans do not use it: memtune sweep with --scratch measures it during steps, "
+        "memtune doctor --probe --scratch for --machine");
   answer.least_bytes = planner.least_memory(first, "least").predicted.peak_bytes;
   const int64_t most = planner.predict({}).peak_bytes;
   const auto limits = limits_of(flags, other ? std::min(most, other->memory_bytes()) : most, answer.least_bytes);

@@ -58,18 +58,18 @@ void Progress::noted(const std::string& note) {
   say(flags_, note);
 }
 
-void Progress::inspecting(const sweep::TrialProgress& phase) { draw("looking at the model", phase); }
+void Progress::inspecting(const sweep::TrialProgress& phase) { draw("inspecting the model", phase); }
 
 void Progress::planning(size_t budget, size_t budgets) {
   const std::string which =
       budget == 0 ? "reading" : "budget " + std::to_string(budget) + "/" + std::to_string(budgets);
-  draw("working out plans  " + which);  // the number of trials is still unknown
+  draw("computing plans  " + which);  // the number of trials is still unknown
 }
 
 void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reused, size_t runs) {
   to_run_ = ended_ + runs;
   if (reused == 0) return;
-  noted("going on: " + std::to_string(reused) + " of " + std::to_string(trials.size()) + " trials are here already");
+  noted("continuing: " + std::to_string(reused) + " of " + std::to_string(trials.size()) + " trials are already done");
 }
 
 void Progress::started(const sweep::TrialSpec& trial, int round) {

@@ -55,7 +55,7 @@ void RankFlags::read(plan::TrainingSettings& to) const {
   to.ranks = ranks.empty() ? 1 : static_cast<int>(integer_flag("--ranks", ranks, 1, most));
   if (launch && !ranks.empty() && to.ranks != launch->size)
     throw UsageError("--ranks " + ranks + ": " + launch->launcher + " started " + std::to_string(launch->size) +
-                     " processes, which are the ranks; --ranks 1 is of this one alone");
+                     " processes, which are the ranks; --ranks 1 runs this process alone");
   if (launch) to.ranks = launch->size;
   to.reshard = choice_flag("--reshard", reshard, kReshard);
   if (!shard_dtype.empty()) to.shard_dtype = dtype_flag("--shard-dtype", shard_dtype, kParameterDtypes);

@@ -41,7 +41,7 @@ trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const 
   trace::TraceReadResult read = trace::read_trace(run.directory / trial.trace);
   if (read.cut())
     say(flags.console,
-        trial.trace + " cannot be read from byte " + std::to_string(read.cut_at) + " on; what is there follows");
+        trial.trace + " cannot be read from byte " + std::to_string(read.cut_at) + " on; what comes before is shown");
   return std::move(read.trace);
 }
 
@@ -70,7 +70,7 @@ class Sources {
         traces_.push_back(read_trace(flags_, run_, row->measurement));
         traced_.push_back({row, &traces_.back()});
       } catch (const Error& error) {
-        say(flags_.console, std::string(error.what()) + "; the page goes without its memory");
+        say(flags_.console, std::string(error.what()) + "; the page has no memory chart of it");
       }
   }
 

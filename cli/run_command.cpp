@@ -62,7 +62,7 @@ sweep::TrainingRunSettings settings_of(const RunFlags& flags) {
   if (!flags.plan.empty()) plans.emplace_back(flags.plan);
   settings.sweep = flags.model.settings();
   if (flags.model.training.optimizer_in_backward)
-    throw UsageError("--optimizer-in-backward is of sweep and profile: run saves states between two updates");
+    throw UsageError("--optimizer-in-backward is for sweep and profile only: run saves states between two updates");
   settings.sweep.plans = plans;
   if (plans.empty()) settings.sweep.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
   return settings;
@@ -72,7 +72,7 @@ sweep::TrainingRunSettings settings_of(const RunFlags& flags) {
 std::string summary(const result::TrainingResult& training) {
   const auto number = [](double value) { return fixed(value, digits_for(std::abs(value))); };
   std::string text = std::to_string(training.loss.size()) + " steps on " + training.device;
-  if (training.first_step > 0) text += ", the first " + std::to_string(training.first_step) + " of a run before";
+  if (training.first_step > 0) text += ", the first " + std::to_string(training.first_step) + " from an earlier run";
   if (!training.loss.empty()) text += ": loss " + number(training.loss.front()) + " to " + number(training.loss.back());
   if (training.step_ms > 0) text += ", " + ms_text(training.step_ms) + " a step";
   if (training.tokens_per_s > 0) text += ", " + fixed(training.tokens_per_s, 0) + " tokens/s";
@@ -102,17 +102,17 @@ int tell(const RunFlags& flags, const result::TrainingResult& training) {
   if (!flags.json.empty()) write_output(flags.json, nlohmann::json(training).dump(1, '\t') + "\n");
   if (flags.json != "-") write_output("-", summary(training));
   if (!training.deterministic)
-    say(flags.model.console, "an op of this model has no deterministic kernel: a run that goes on may have other bits");
+    say(flags.model.console, "an op of this model has no deterministic kernel: a resumed run may differ in bits");
   const bool goes_on_from_here = training.saves.empty() || !failed(training.saves.back());
   if (!training.stopped || !goes_on_from_here) throw_if_saves_failed(training);
   if (!training.stopped) return kDone;
-  say(flags.model.console, "stopped; the same command with --resume goes on from here");
+  say(flags.model.console, "stopped; run the same command with --resume to continue");
   return kInterrupted;
 }
 
 int run_command(const RunFlags& flags) {
   const sweep::TrainingRunSettings settings = settings_of(flags);
-  refuse_launched(settings.sweep.request.training, "run is of ranks that memtune starts itself, --ranks N");
+  refuse_launched(settings.sweep.request.training, "run starts its ranks itself: use --ranks N");
   RunProgress progress(flags.model.console);
   progress.started(
       {flags.plan.empty() ? settings.sweep.strategies.front() : settings.sweep.plans.front().name(), {}, {}, "", ""},

@@ -138,7 +138,7 @@ std::string way_out(const SweepFlags& flags, const report::Report& report) {
 void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   const std::string run = flags.model.out == kDefaultOut ? "" : " " + sweep::shell_line({flags.model.out});
   const ConsoleFlags& console = flags.model.console;
-  if (result.interrupted) return say(console, "stopped; the same command again goes on from here");
+  if (result.interrupted) return say(console, "stopped; run the same command again to continue");
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
   const std::optional<NextExport> keys = next_export(flags, run, result.report);
   const result::TrialRow& answer = find_row(result.report, "");
@@ -156,17 +156,17 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   also("memtune view" + run);
 }
 
-// "10 trials in 3 rounds; parameters, all gradients and what adamw keeps take 8.2 GiB, values that none keeps for
-// backward 4.1 GiB".
+// "10 trials in 3 rounds; parameters, all gradients and the states of adamw take 8.2 GiB, activations of none
+// 4.1 GiB".
 std::string size_text(const sweep::SweepRecord& record, int rounds) {
   const plan::TrainingSettings& training = record.request.training;
   int64_t saved = 0;  // if it was measured
   for (const plan::OpFacts& op : record.facts.program.ops) saved += saved_bytes(op);
   const int64_t states = sweep::state_bytes(training, record.facts.program);
   std::string text = std::to_string(record.trials.size()) + " trials in " + std::to_string(rounds) +
-                     " rounds; parameters, all gradients and what " + training.optimizer + " keeps take " +
+                     " rounds; parameters, all gradients and the states of " + training.optimizer + " take " +
                      format_bytes(states);
-  if (saved > 0) text += ", values that none keeps for backward " + format_bytes(saved);
+  if (saved > 0) text += ", activations of none " + format_bytes(saved);
   const int64_t memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
   if (training.device == "cpu" && states + saved > memory)
     text += ": more than the " + format_bytes(memory) + " of this machine";
@@ -179,7 +179,7 @@ std::string saving_text(const sweep::SweepSettings& settings, const sweep::Sweep
   const plan::ProgramFacts& facts = record.facts.program;
   const int64_t state_bytes = sweep::state_bytes(record.request.training, facts) - facts.parameter_bytes;
   return "; then saves are measured under the recommended one (" + join(settings.save_modes, ", ") +
-         "), which takes room for two states of some " + format_bytes(state_bytes) + " each in " +
+         "), which needs disk space for two states of about " + format_bytes(state_bytes) + " each in " +
          settings.directory.string();
 }
 
@@ -202,7 +202,7 @@ int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings) {
 int run_command(const SweepFlags& flags) {
   const sweep::SweepSettings settings = sweep_settings(flags);
   if (!settings.save_modes.empty())
-    refuse_launched(settings.request.training, "--saves is of ranks that memtune starts itself, --ranks N");
+    refuse_launched(settings.request.training, "--saves is only for ranks that memtune starts itself: use --ranks N");
   return run_launched(settings, [&](const sweep::SweepSettings& each) { return sweep_model(flags, each); });
 }
 

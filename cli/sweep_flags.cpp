@@ -71,13 +71,13 @@ void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
   if (flags.global_batch.empty()) {
     if (finds_batch(flags) && !finds_both(flags))
       throw UsageError(
-          "--batch auto looks for the largest batch of a step that stays what it is: --global-batch N says "
-          "how many samples that has; with --budget and no list it looks for the batch and the plan that give the most "
-          "samples a second");
+          "--batch auto needs --global-batch N, the samples of a step, and finds the largest batch that fits; with "
+          "--budget and no list of strategies it finds the batch and the plan with the most samples a second");
     return;
   }
   if (settings.request.training.accumulate > 1)
-    throw UsageError("--global-batch and --accumulate exclude each other: the batch says how many passes a step has");
+    throw UsageError(
+        "--global-batch and --accumulate exclude each other: the batch sets how many micro-batches a step has");
   settings.global_batch = integer_flag("--global-batch", flags.global_batch, 1, kMaxSamples);
   if (finds_both(flags)) settings.batches = {sweep::first_recorded({settings.global_batch, 1})};
   if (finds_batch(flags) && !finds_both(flags)) settings.batches = sweep::divisors(settings.global_batch);
@@ -114,8 +114,7 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   for (const auto& [flag, given] :
        {std::pair("--try", !flags.tries.empty()), std::pair("--allow", !flags.allowed.empty()),
         std::pair("--like", !flags.like.empty())})
-    if (given)
-      throw UsageError(std::string(flag) + " is about a training command: it goes with -- and the command behind that");
+    if (given) throw UsageError(std::string(flag) + " is for training commands: it goes with -- and a command");
   const std::vector<std::string> specs = strategies(flags);
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
   sweep::SweepLoopSettings loop;

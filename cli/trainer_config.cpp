@@ -23,7 +23,7 @@ std::string told(const trainer::MemtuneFlag& flag) {
 
 TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config,
                                   const std::vector<std::string>& words) {
-  if (trainer.empty()) throw UsageError("--config is a trainer's: --trainer NAME says whose");
+  if (trainer.empty()) throw UsageError("--config goes with --trainer NAME, whose config it is");
   if (config.empty() && words.empty())
     throw UsageError("--trainer goes with --config FILE, which says how it trains, or with its command behind --");
   if (!config.empty()) require_file("--config", config);
@@ -48,8 +48,8 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
       throw UsageError((config.empty() ? name : config) + " does not say " + what + ": " + flag + " does");
   TrainerConfig read{{"from " + name + ": " + join(taken, ", ")}, native.strategy};
   for (const std::string& note : native.notes) read.notes.push_back(name + ": " + note);
-  read.notes.push_back(name + (native.strategy.empty() ? ": what it has now is like no strategy that is tried here"
-                                                       : ": what it has now is nearest to " + native.strategy));
+  read.notes.push_back(name + (native.strategy.empty() ? ": its current settings match no strategy that is tried here"
+                                                       : ": its current settings are nearest to " + native.strategy));
   return read;
 }
 

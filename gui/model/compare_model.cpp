@@ -63,10 +63,10 @@ const result::Metric* figure_of(CompareColumn column, const std::vector<const re
 const char* meaning(CompareColumn column) {
   switch (column) {
     case CompareColumn::step: return "median of the measured steps";
-    case CompareColumn::times: return "step time over that of the reference, none as a rule";
+    case CompareColumn::times: return "step time over that of the reference, usually none";
     case CompareColumn::peak: return "the most that tensors held at once";
-    case CompareColumn::hidden: return "share of the copies' time in which the device computed";
-    case CompareColumn::exposed: return "the copies' time a step in which the device did not compute";
+    case CompareColumn::hidden: return "share of copy time that overlapped compute";
+    case CompareColumn::exposed: return "copy time a step that did not overlap compute";
     case CompareColumn::gradients: return "compared with those of the reference before anything was timed";
     default: return "";
   }

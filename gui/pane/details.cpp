@@ -86,8 +86,8 @@ void draw_stage(const trace::TraceEvent& event) {
 }
 
 void draw_stages(const trace::Trace& trace, const ValueLifetime& lifetime) {
-  if (lifetime.empty()) return faint("nothing of it happens in this trace");
-  ImGui::SeparatorText("its trip");
+  if (lifetime.empty()) return faint("no event of it is in this trace");
+  ImGui::SeparatorText("its lifetime");
   if (!ImGui::BeginTable("trip", 3, ImGuiTableFlags_SizingStretchProp)) return;
   for (const uint32_t index : lifetime) draw_stage(trace.events[index]);
   ImGui::EndTable();

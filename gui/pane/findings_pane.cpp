@@ -88,7 +88,7 @@ void draw_table(AppState& state, const std::vector<Finding>& findings) {
   if (!ImGui::BeginTable("findings", 3, flags, {0, std::clamp(height, px(60), std::max(most, px(60)))})) return;
   ImGui::TableSetupScrollFreeze(0, 1);
   ImGui::TableSetupColumn("", ImGuiTableColumnFlags_WidthFixed, px(70));
-  ImGui::TableSetupColumn("finding, and what to turn", ImGuiTableColumnFlags_WidthStretch);
+  ImGui::TableSetupColumn("finding, and what to change", ImGuiTableColumnFlags_WidthStretch);
   ImGui::TableSetupColumn("worth", ImGuiTableColumnFlags_WidthFixed, px(90));
   ImGui::TableHeadersRow();
   for (size_t i = 0; i < findings.size(); ++i) {
@@ -114,7 +114,7 @@ void draw_evidence(AppState& state) {
   if (index) {
     const findings::TraceSpan& evidence = findings[*index].evidence;
     stretches.push_back({{evidence.start_ns, evidence.end_ns}, severity_color(findings[*index].severity)});
-    ImGui::TextDisabled("its step, and where it shows: %s", findings[*index].what.c_str());
+    ImGui::TextDisabled("its step, and where it is: %s", findings[*index].what.c_str());
   }
   if (draw_overview(state.current().load(), stretches) && index) show(state, Finding(findings[*index]));
 }

@@ -94,7 +94,7 @@ void draw_tensors(const MemoryModel& memory, const Stack& stack, const std::vect
   }
   ImGui::EndTable();
   if (rest > stack.allocated_bytes / 100)
-    faint("the other " + format_bytes(rest) + ": smaller ones, copies on their way, or without a name");
+    faint("the other " + format_bytes(rest) + ": smaller ones, copies in flight, or without a name");
 }
 
 // The largest owner or family.

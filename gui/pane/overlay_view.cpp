@@ -206,7 +206,7 @@ bool can_be_laid_over(const AppState& state) {
 // The measured figures, which need no trace.
 void draw_figures(const AppState& state) {
   ImGui::TextDisabled(
-      "a step of it cannot be laid over another's; what was measured of both stands in the table above");
+      "its steps cannot be overlaid with those of the other; the table above has the measurements of both");
   const result::Measurement& a = state.current().row().measurement;
   const result::Measurement& b = state.run.trials[*state.other_trial].row().measurement;
   if (!usable(a) || !usable(b)) return;
@@ -220,7 +220,7 @@ void draw_figures(const AppState& state) {
 void draw_overlay(AppState& state) {
   choose(state);
   if (!state.other_trial || *state.other_trial >= state.run.trials.size())
-    return ImGui::TextDisabled("choose a second trial to lay it over the first, step by step");
+    return ImGui::TextDisabled("choose a second trial to overlay it with the first, step by step");
   if (!can_be_laid_over(state)) return draw_figures(state);
   const Overlay& overlay = overlay_of(state);
   ImGui::BeginChild("plots", {ImGui::GetContentRegionAvail().x * 0.6F, 0}, 0,

@@ -50,7 +50,7 @@ void draw_tip(const trace::TracedValue& value, bool bytes_known) {
   const std::string bytes = bytes_known ? ", " + format_bytes(value.bytes) : "";
   ImGui::TextColored(unpacked(placement_color(value.placement)), "%s%s", value.placement.c_str(), bytes.c_str());
   if (!value.reason.empty()) ImGui::TextWrapped("%s", value.reason.c_str());
-  if (bytes_known) ImGui::TextDisabled("click: its trip in the timeline");
+  if (bytes_known) ImGui::TextDisabled("click: its lifetime in the timeline");
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
 }
@@ -249,7 +249,8 @@ void draw_outside(AppState& state, const PlanGrid& grid, int64_t largest) {
 void draw_plan(AppState& state) {
   if (const auto chosen = choose_trial(state.run, "##trial", state.trial, false)) select_trial(state, *chosen);
   const PlanGrid& grid = grid_of(state);
-  if (grid.values.empty()) return ImGui::TextDisabled("neither the trace nor a plan file says where values wait");
+  if (grid.values.empty())
+    return ImGui::TextDisabled("neither the trace nor a plan file has the places of activations");
   draw_legend(grid);
   ImGui::BeginChild("grid", {0, 0}, 0, ImGuiWindowFlags_HorizontalScrollbar);
   const int64_t largest = largest_value(grid);

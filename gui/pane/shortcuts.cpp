@@ -86,7 +86,7 @@ void handle_timeline_keys(AppState& state) {
 const std::vector<KeyHelp>& key_help() {
   static const std::vector<KeyHelp> kKeys = {{"wheel, W S", "zoom at the mouse (Ctrl: fine, Shift: fast)"},
                                              {"drag, A D", "move along the time"},
-                                             {"click", "select; a value's whole trip lights up"},
+                                             {"click", "select; highlights the lifetime of an activation"},
                                              {"double click, F", "fit the selection, or all"},
                                              {"Home", "the whole trace"},
                                              {"P", "jump to the memory's peak"},

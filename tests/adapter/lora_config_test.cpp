@@ -66,7 +66,7 @@ TEST_CASE("a pattern is a Python regex and one that is not supported is refused"
   CHECK(lora.adapts("layers.1.mlp.up_proj", false));
   CHECK_FALSE(lora.adapts("layers.x.mlp.up_proj", false));
   CHECK(refusal(R"("target_modules": "(?<=a).*")") ==
-        "adapter_config.json: '(?<=a).*' has a group that looks behind, which is not built");
+        "adapter_config.json: '(?<=a).*' has a group that looks behind, which is not supported");
 }
 
 TEST_CASE("an error in --lora is reported in one line") {
@@ -98,10 +98,10 @@ TEST_CASE("an adapter_config.json is read with its patterns and exclusions and l
 }
 
 TEST_CASE("an adapter setting that is not supported is refused with its field") {
-  CHECK(refusal(R"("use_dora": true)").starts_with("adapter_config.json: use_dora true is not built"));
+  CHECK(refusal(R"("use_dora": true)").starts_with("adapter_config.json: use_dora true is not supported"));
   CHECK(refusal(R"("modules_to_save": ["lm_head"])").find("modules_to_save [\"lm_head\"]") != std::string::npos);
   CHECK(refusal(R"("init_lora_weights": "pissa")").find("\"pissa\"") != std::string::npos);
-  CHECK(refusal(R"("peft_type": "IA3")") == "adapter_config.json: peft_type IA3 is not built; LORA is");
+  CHECK(refusal(R"("peft_type": "IA3")") == "adapter_config.json: peft_type IA3 is not supported; LORA is");
   CHECK(refusal(R"("target_modules": null)").find("target_modules is missing") != std::string::npos);
   CHECK(refusal(R"("target_modules": "(")").find("no regular expression") != std::string::npos);
   CHECK(refusal(R"("rank_pattern": {"(": 3})").find("no regular expression") != std::string::npos);

@@ -69,17 +69,17 @@ TEST_CASE("a pattern matches whole texts as Python's re.fullmatch does") {
 }
 
 TEST_CASE("constructs that std::regex lacks are refused by name and invalid patterns as such") {
-  CHECK(refusal("(?<=a)b") == "x: '(?<=a)b' has a group that looks behind, which is not built");
-  CHECK(refusal("(?<!a)b") == "x: '(?<!a)b' has a group that looks behind, which is not built");
-  CHECK(refusal("(?>a)b") == "x: '(?>a)b' has a group that is atomic, which is not built");
-  CHECK(refusal("(a)(?(1)b|c)") == "x: '(a)(?(1)b|c)' has a group that depends on another, which is not built");
-  CHECK(refusal("(?i:a)") == "x: '(?i:a)' has a group with flags, (?i:, which is not built");
-  CHECK(refusal("a++") == "x: 'a++' has a possessive repeat, ++, which is not built");
+  CHECK(refusal("(?<=a)b") == "x: '(?<=a)b' has a group that looks behind, which is not supported");
+  CHECK(refusal("(?<!a)b") == "x: '(?<!a)b' has a group that looks behind, which is not supported");
+  CHECK(refusal("(?>a)b") == "x: '(?>a)b' has a group that is atomic, which is not supported");
+  CHECK(refusal("(a)(?(1)b|c)") == "x: '(a)(?(1)b|c)' has a group that depends on another, which is not supported");
+  CHECK(refusal("(?i:a)") == "x: '(?i:a)' has a group with flags, (?i:, which is not supported");
+  CHECK(refusal("a++") == "x: 'a++' has a possessive repeat, ++, which is not supported");
   CHECK(refusal("a**") == "x: 'a**' is no regular expression: a repeat is repeated");
-  CHECK(refusal("\\q") == "x: '\\q' has the escape, \\q, which is not built");
+  CHECK(refusal("\\q") == "x: '\\q' has the escape, \\q, which is not supported");
   CHECK(refusal("(a)\\2") == "x: '(a)\\2' is no regular expression: it has no group 2");
   CHECK(refusal("(a)\\4444444444444444444") ==
-        "x: '(a)\\4444444444444444444' has an octal escape, \\444, which is not built");
+        "x: '(a)\\4444444444444444444' has an octal escape, \\444, which is not supported");
   CHECK(refusal("(a)\\99999999999999999999").find("it has no group 99") != std::string::npos);
   CHECK(refusal("(a\\1)").find("is no regular expression") != std::string::npos);
   CHECK(refusal("(a") == "x: '(a' is no regular expression: a group has no end");

@@ -26,7 +26,7 @@ TEST_CASE("sweep without --model names the default model and prints a table and 
   CHECK(ended.out.find("Recommended: none") != std::string::npos);
   CHECK(ended.out.find('\x1b') == std::string::npos);
   CHECK(ended.err ==
-        "no --model: taking the built-in profile 'small', a small decoder\n"
+        "no --model: using the built-in profile 'small', a small decoder\n"
         "[1/6] none  100.0 ms, 32 GiB\n"
         "[2/6] checkpoint:full  125.0 ms, 8 GiB\n"
         "[3/6] offload:stream  110.0 ms, 12 GiB\n"
@@ -176,7 +176,7 @@ TEST_CASE("the page is written even if a trace cannot be read") {
   std::ofstream(place.folder.path / "memtune-run/trials/1-none/trace.mttrace") << "rubbish";
   const Ended ended = place.memtune("report --html");
   CHECK(ended.code == 0);
-  CHECK(ended.err.find("; the page goes without its memory\n") != std::string::npos);
+  CHECK(ended.err.find("; the page has no memory chart of it\n") != std::string::npos);
 }
 
 TEST_CASE("export writes the recommended or the named strategy") {
@@ -233,7 +233,7 @@ TEST_CASE("export --check reports the strategy and measurement and problems of a
   const Ended wrong = place.memtune("export nothing --trainer transformers --check mine.yaml");
   CHECK(wrong.code == 1);
   CHECK(wrong.out ==
-        "mine.yaml:1: nothing comes of gradient_checkpointing_kwargs.every_n_layer; did you mean every_n_layers?\n"
+        "mine.yaml:1: unused key gradient_checkpointing_kwargs.every_n_layer; did you mean every_n_layers?\n"
         "it amounts to none\nnot measured: there is no sweep in nothing\n");
   CHECK(place.memtune("export --trainer transformers --check no.yaml").code == 2);
   CHECK(place.memtune("export --trainer transformers --check mine.yaml --into mine.yaml").code == 2);
@@ -293,12 +293,12 @@ TEST_CASE("plan validate describes a plan and with a model counts its values") {
       << R"({"version": 1, "strategy": "checkpoint:op", "rules": [{"op": "attention", "blocks": "0-1", "outputs": "host"}]})";
   const Ended alone = place.memtune("plan validate mine.json");
   CHECK(alone.out == "mine: a valid plan\n");
-  CHECK(alone.err == "next: the same with --model says what it does\n");
+  CHECK(alone.err == "next: add --model to see what it does\n");
   CHECK(place.starts() == "");
   const Ended ended = place.memtune("plan validate mine.json --model tiny");
   CHECK(ended.code == 0);
   CHECK(ended.out ==
-        "mine on tiny (profile): values that backward needs\n\n"
+        "mine on tiny (profile): activations that backward needs\n\n"
         "  blocks   keep   recompute   host\n"
         "  0-1      2      1           1\n"
         "  2-3      3      1           –\n"
@@ -443,11 +443,11 @@ TEST_CASE("a dry run prints the trials and the minimum memory of a step") {
   const Ended saving = place.memtune("sweep --dry-run --strategy 'none;checkpoint:full' --rounds 2 --saves");
   CHECK(saving.out == ended.out);
   CHECK(saving.err.find("; then saves are measured under the recommended one (" + join(kSaveModes, ", ") +
-                        "), which takes room for two states of some 11.72 KiB each in ./memtune-run\n") !=
+                        "), which needs disk space for two states of about 11.72 KiB each in ./memtune-run\n") !=
         std::string::npos);
-  CHECK_MESSAGE(
-      ended.err.find("2 trials in 2 rounds; parameters, all gradients and what adamw keeps take ") != std::string::npos,
-      ended.err);
+  CHECK_MESSAGE(ended.err.find("2 trials in 2 rounds; parameters, all gradients and the states of adamw take ") !=
+                    std::string::npos,
+                ended.err);
 }
 
 TEST_CASE("a trial without a trace is reported when its trace is requested") {
@@ -472,5 +472,5 @@ TEST_CASE("doctor reports what can be measured of a command and why nothing can"
   CHECK(none.code == 1);
   const json check = json::parse(none.out).at("checks").at(0);
   CHECK(check.at("status") == "fail");
-  CHECK(check.at("detail").get<std::string>().find("no Python of it took memtune's measuring in") != std::string::npos);
+  CHECK(check.at("detail").get<std::string>().find("no Python process of it loaded") != std::string::npos);
 }

@@ -49,8 +49,8 @@ struct Told : NativeTrials {
   }
   std::string failure() const override { return broken; }
   NativePlan plan(const std::function<bool(const std::string&)>&) const override {
-    if (budgets.back() >= needed_below) return {"", "", "none is needed", {}};
-    if (budgets.back() < least_bytes) return {"", "", "no plan keeps that"};
+    if (budgets.back() >= needed_below) return {"", "", "no plan is needed", {}};
+    if (budgets.back() < least_bytes) return {"", "", "no plan fits"};
     return {"plan:x", "PLAN = " + std::to_string(budgets.back()), "", {}};
   }
   double tokens() const override { return 0; }
@@ -111,7 +111,7 @@ TEST_CASE("the user's command runs first and then settings that fit in native tr
   CHECK(stage.native.budgets == std::vector<int64_t>{900 * kMiB});
   CHECK(stage.native.host_budgets == std::vector<int64_t>{0});
   CHECK(stage.notes("200 MiB more"));
-  CHECK(stage.notes("not tried, for no trial of memtune's own tells what they take (--all-settings runs them): liger"));
+  CHECK(stage.notes("not tried, because memtune's own trials do not predict them (--all-settings runs them): liger"));
   const CommandVariant& plan = stage.variant("plan:1.07 GiB");
   CHECK(plan.planned);
   CHECK(plan.plan_text == "PLAN = " + std::to_string(900 * kMiB));
@@ -166,7 +166,7 @@ TEST_CASE("a plan is made if the variant without checkpointing exceeds the budge
   stage.native.needed_below = 1000 * kMiB;
   stage.after({});
   CHECK(stage.after({trial("own", 600)}) == Names{"off", "every-4", "every-2"});
-  CHECK(stage.sweep.no_plan == "none is needed");
+  CHECK(stage.sweep.no_plan == "no plan is needed");
   CHECK(stage.after({trial("off", 1450), trial("every-4", 1200), trial("every-2", 1100)}) == Names{"plan:1.27 GiB"});
   CHECK(stage.native.budgets.back() == 950 * kMiB);
   CHECK(stage.sweep.no_plan == "");
@@ -199,20 +199,19 @@ TEST_CASE("without a plan the settings remain and the reason is recorded") {
   stage.native.least_bytes = 2000 * kMiB;
   stage.after({});
   CHECK(stage.after({trial("own", 600)}) == Names{"every-4", "every-2"});
-  CHECK(stage.sweep.no_plan == "no plan keeps that");
+  CHECK(stage.sweep.no_plan == "no plan fits");
   Stage nothing_left(150);
   nothing_left.after({});
   nothing_left.after({trial("own", 600)});
   CHECK(nothing_left.native.budgets.empty());
-  CHECK(nothing_left.sweep.no_plan ==
-        "what the command holds beside what memtune plans leaves nothing of 150 MiB to plan for");
+  CHECK(nothing_left.sweep.no_plan == "memory of the command outside of the plan leaves nothing of 150 MiB for a plan");
 }
 
 TEST_CASE("a failing command ends the sweep unless it ran out of memory") {
   Stage stage(1100);
   stage.after({});
   CHECK(stage.after({trial("own", 0, Outcome::error)}) == Names{});
-  CHECK(stage.sweep.no_plan == "the command as it is did not work, so nothing was planned");
+  CHECK(stage.sweep.no_plan == "the unchanged command did not work, so nothing was planned");
   CHECK(stage.native.budgets.empty());
   Stage small(1100);
   small.after({});
@@ -248,7 +247,7 @@ TEST_CASE("native trials on another kind of device are not used for the command"
   CHECK(stage.native.budgets.empty());
   CHECK(stage.sweep.no_plan ==
         "the command trains on CPU (4 cores) and memtune's own trials ran on NVIDIA H200, so nothing was planned: "
-        "--device says where");
+        "choose the device with --device");
 }
 
 TEST_CASE("without native trials all settings are tried unless a model was named") {

@@ -34,7 +34,7 @@ TEST_CASE("a list of budgets gives a table with lower bounds and a plot with mea
   const Ended ended = place.memtune("plan --from memtune-run");
   CHECK(ended.code == 0);
   CHECK(has(ended.out, "      budget    step ms  least ms   × none "));
-  CHECK(has(ended.out, " least ms: no plan within the budget takes less, as predicted\n"));
+  CHECK(has(ended.out, " least ms: lower bound of the predicted step time of all plans within the budget\n"));
   CHECK(has(ended.out, " ◇ the best plans for other budgets, predicted\n"));
   CHECK(has(ended.out, " a  none "));
   CHECK_FALSE(has(ended.out, " why\n"));
@@ -54,7 +54,7 @@ TEST_CASE("a single budget explains the policy per block and what binds") {
   CHECK(ended.code == 0);
   CHECK(has(ended.out, "\n why\n"));
   CHECK(has(ended.out, "(the budget has room; "));
-  CHECK(has(ended.out, "  what binds: the peak, "));
+  CHECK(has(ended.out, "  limited by: the peak, "));
   CHECK(has(in_one_line(ended.out), " below the budget"));
   for (const std::string& line : split(ended.out, '\n')) CHECK(line.size() < 120);
   const json reasons =
@@ -104,7 +104,7 @@ TEST_CASE("flags that belong to the recorded run are refused") {
     CAPTURE(flag);
     const Ended ended = place.memtune(std::string("plan --from memtune-run ") + flag);
     CHECK(ended.code == 2);
-    CHECK(has(ended.err, "plan --from: " + split(flag, ' ').front() + " is the run's own; "));
+    CHECK(has(ended.err, "plan --from: " + split(flag, ' ').front() + " comes from the run. "));
     CHECK(count_lines(ended.err) == 1);
   }
   const Ended fine = place.memtune("plan --from memtune-run --host-budget 1GiB -q --no-color");
@@ -131,7 +131,7 @@ TEST_CASE("another batch scales the step except for memory independent of the ba
   const Ended told = place.memtune("plan --from memtune-run --batch 16 --budget 20GiB");
   CHECK(has(told.out, "recorded with batch 8, planned for batch 16, predicted: a step of none takes "));
   CHECK(has(told.out, "              from, to"));
-  CHECK(has(in_one_line(told.out), "worked out from batch 8 alone: parameters, their gradients, the optimizer and "));
+  CHECK(has(in_one_line(told.out), "predicted from batch 8 only: parameters, their gradients, the optimizer and "));
 
   const json there = plan("--batch 16 --machine h100 --from-machine h200");
   CHECK(there["plans"][0]["predicted"]["peak_bytes"] == step["peak_bytes"]);
@@ -164,9 +164,9 @@ TEST_CASE("an invalid batch for the run is refused in one line") {
   };
   CHECK(has(refusal(place, "--batch 0"), "--batch"));
   CHECK(has(refusal(place, "--batch 4,8"), "--batch: '4,8' is not a whole number"));
-  CHECK(has(refusal(place, "--batch auto"), "it goes with one --budget"));
-  CHECK(has(refusal(place, "--batch auto --budget 1KiB"), "no plan of any batch keeps 1 KiB; the smallest takes "));
-  CHECK(has(refusal(unknown, "--batch 4"), "what a sample is of this run's inputs is not known"));
+  CHECK(has(refusal(place, "--batch auto"), "give one --budget"));
+  CHECK(has(refusal(place, "--batch auto --budget 1KiB"), "no batch has a plan that fits 1 KiB; the smallest takes "));
+  CHECK(has(refusal(unknown, "--batch 4"), "the samples of this run's inputs are not known"));
   CHECK(has(place.memtune("plan validate x.json --batch 4").err, "--batch is for predicted plans: it needs --from"));
 }
 
@@ -183,14 +183,14 @@ TEST_CASE("a machine that no plan fits gives one line and a failure") {
   std::ofstream(place.folder.path / "small.json") << machine;
   const Ended ended = place.memtune("plan --from memtune-run --machine small.json");
   CHECK(ended.code == 1);
-  CHECK(has(ended.out, "\n       4 MiB  no plan keeps it; the least takes "));
+  CHECK(has(ended.out, "\n       4 MiB  no plan fits; the smallest takes "));
   CHECK(count_lines(place.memtune("plan --from memtune-run --machine h100").out) == count_lines(ended.out) + 7);
 }
 
 TEST_CASE("a machine guessed from the device name is reported and an impossible one is refused") {
   const PaperRun place("NVIDIA H200");
   const std::string same = in_one_line(place.memtune("plan --from memtune-run --machine h200").out);
-  CHECK(has(same, "step ms: as measured, for both machines are h200, by the name of the device; "));
+  CHECK(has(same, "step ms: as measured, because both machines are h200, by the name of the device; "));
   const std::string said = place.memtune("plan --from memtune-run --machine h200 --from-machine h200").out;
   CHECK_FALSE(has(said, "by the name"));
   CHECK_FALSE(has(place.memtune("plan --from memtune-run --machine h100").out, "as measured"));
@@ -199,7 +199,7 @@ TEST_CASE("a machine guessed from the device name is reported and an impossible 
   std::ofstream(place.folder.path / "played.json") << machine;
   const Ended ended = place.memtune("plan --from memtune-run --machine played.json --from-machine played.json");
   CHECK(ended.code == 2);
-  CHECK(has(ended.err, "the processor plays the device, and the run was measured on 'NVIDIA H200'"));
+  CHECK(has(ended.err, "' is emulated by the CPU, and the run was measured on 'NVIDIA H200'"));
 }
 
 TEST_CASE("a dry run under a budget says what is decided later") {

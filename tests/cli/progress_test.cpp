@@ -72,14 +72,14 @@ TEST_CASE("planning between trials does not count as trials or in the remaining 
     progress.ended({});
     progress.planning(3, 8);
   });
-  CHECK(seen.ends_with("\r\x1b[Kworking out plans  budget 3/8\r\x1b[K"));
+  CHECK(seen.ends_with("\r\x1b[Kcomputing plans  budget 3/8\r\x1b[K"));
 }
 
 TEST_CASE("predicted plans are counted on a terminal and leave nothing on it") {
   const PaperRun place;
   const std::string line = place.shell_line("plan --from memtune-run");
   const std::string seen = on_terminal(line.substr(0, line.rfind(" >out")) + " >out");
-  CHECK(seen.find("\r\x1b[Kworking out plans  budget 1/8") != std::string::npos);
-  CHECK(seen.find("\r\x1b[Kworking out plans  budget 8/8") != std::string::npos);
+  CHECK(seen.find("\r\x1b[Kcomputing plans  budget 1/8") != std::string::npos);
+  CHECK(seen.find("\r\x1b[Kcomputing plans  budget 8/8") != std::string::npos);
   CHECK(seen.ends_with("\r\x1b[K"));
 }

@@ -95,7 +95,7 @@ TEST_CASE("Ctrl-C ends the running trial and writes the finished ones and exits 
   REQUIRE(partial.at("trials").size() == 2);
   CHECK(partial.at("trials")[0].at("outcome") == "ok");
   CHECK(partial.at("trials")[1].at("outcome") == "interrupted");
-  CHECK(partial.at("notes").back() == "1 of 3 trials have not run; the same sweep again goes on where it stopped");
+  CHECK(partial.at("notes").back() == "1 of 3 trials have not run; run the same sweep again to continue");
   CHECK(place.memtune(kSweep).code == 0);
   CHECK(place.starts() ==
         std::string("inspect\nnone\ncheckpoint:full\nnone again\ncheckpoint:full\noffload:stream\n") + kLaterRounds);
@@ -106,7 +106,7 @@ TEST_CASE("reused trials are reported") {
   const Workspace place;
   place.memtune("sweep --model tiny --sweep quick");
   const Ended again = place.memtune("sweep --model tiny --sweep quick");
-  CHECK(again.err.starts_with("going on: 3 of 3 trials are here already\n"));
+  CHECK(again.err.starts_with("continuing: 3 of 3 trials are already done\n"));
 }
 
 TEST_CASE("a killed command sweep resumes and its child processes are gone") {

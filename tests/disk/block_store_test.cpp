@@ -266,12 +266,12 @@ TEST_CASE("a request beyond the budget is rejected with figures and the store st
   Stage stage;
   stage.settings.budget_bytes = 10 * kPage;
   BlockStore& store = stage.open();
-  CHECK_THROWS_WITH_AS(store.reserve(11 * kPage),
-                       ("the scratch file in '" + stage.folder.path.string() +
-                        "' has to hold 44 KiB, its budget is 40 KiB (0 B in use); raise --disk-budget or move less to "
-                        "the disk")
-                           .c_str(),
-                       DiskFullError);
+  CHECK_THROWS_WITH_AS(
+      store.reserve(11 * kPage),
+      ("the scratch file in '" + stage.folder.path.string() +
+       "' has to hold 44 KiB, its budget is 40 KiB (0 B in use); raise --disk-budget or offload less to the disk")
+          .c_str(),
+      DiskFullError);
   store.reserve(10 * kPage);
   const Written most(store, 9 * kPage, 1);
   CHECK_THROWS_AS(store.allocate(2 * kPage), DiskFullError);

@@ -118,7 +118,7 @@ TEST_CASE("a directory in memory is rejected with its name and the flag that all
       status.f_type = static_cast<decltype(status.f_type)>(magic);
     };
     CHECK_THROWS_WITH_AS(fixture.open(false),
-                         doctest::Contains(("the scratch directory " + fixture.text() + " is held in memory").c_str()),
+                         doctest::Contains(("the scratch directory " + fixture.text() + " is in memory").c_str()),
                          UsageError);
     CHECK_THROWS_WITH_AS(fixture.open(false), doctest::Contains("--scratch-in-memory"), UsageError);
     CHECK_NOTHROW(fixture.open(true));

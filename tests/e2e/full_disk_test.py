@@ -166,7 +166,7 @@ class FullDisk(FailedSaves):
             said = process.communicate()[1]
             self.assertEqual(process.returncode, 1, mode)
             self.assertRegex(said, r"saves failed, the last that of step \d+: ", mode)
-            self.assertNotIn("goes on from here", said, mode)
+            self.assertNotIn("with --resume to continue", said, mode)
             disk.make_room()
             self.check_goes_on(mode, folder, mode)
 

@@ -259,7 +259,7 @@ def check_machines(folder):
         machines.ip("-n", machines.names[1], "link", "set", machines.cables[1], "down")
         told = ends(processes, 30)
         assert [code for code, _, _ in told] == [1] * 4, told
-        assert "rank 2: its memtune on " in told[0][2] and "it has said nothing for 6 s" in told[0][2], told
+        assert "rank 2: its memtune on " in told[0][2] and "it has not responded for 6 s" in told[0][2], told
         assert "rank 0 is lost" in told[3][2], told
     nothing_left(folder)
 
@@ -272,17 +272,17 @@ def check_refusals(folder):
 
     run = os.path.join(folder, "refused")
     refused("--ranks 3: torchrun started 2 processes, which are the ranks", words("profile", run, "--ranks", "3"))
-    refused("--saves is of ranks that memtune starts itself", words("sweep", run, "--saves"))
-    refused("run is of ranks that memtune starts itself", words("run", run))
+    refused("--saves is only for ranks that memtune starts itself", words("sweep", run, "--saves"))
+    refused("run starts its ranks itself", words("run", run))
     refused("memtune profile -- torchrun", [MEMTUNE, "profile", "--", "true"])
     refused("memtune sweep -- torchrun", [MEMTUNE, "sweep", "--", "true"])
     told = refused("rank 1 on " + socket.gethostname() + " was started by another command: memtune profile",
                    [words("profile", run), words("profile", run, "--seed", "3")])
     assert told[1][0] == 2 and "rank 0 refuses this one" in told[1][2], told
-    told = refused("rank 1 did not come to rank 0 within 2 s",
+    told = refused("rank 1 did not connect to rank 0 within 2 s",
                    [words("profile", run, "--rank-timeout", "2s"), ["true"]], code=1)
     told = ends(start_all(folder, by_torchrun, 2, [["true"], words("profile", run, "--rank-timeout", "2s")]))
-    assert told[1][0] == 1 and "rank 0 is not there: nothing listens at 127.0.0.1:" in told[1][2], told
+    assert told[1][0] == 1 and "rank 0 cannot be reached: nothing listens at 127.0.0.1:" in told[1][2], told
     assert not os.path.exists(run)
     # With --ranks 1, or with one of the variables alone, a process is no launched rank.
     for by, more in ((by_torchrun, ("--ranks", "1")), (lambda *_: {"WORLD_SIZE": "8"}, ())):
@@ -344,14 +344,14 @@ def check_hangs(folder):
     assert [code for code, _, _ in told] == [1, 1, 1], told
     with open(os.path.join(run, "trials", "1-none", "measurement.json")) as file:
         trial = json.load(file)
-    assert trial["outcome"] == "timeout" and trial["reason"].startswith("rank 2 did not come: rank "), trial["reason"]
+    assert trial["outcome"] == "timeout" and trial["reason"].startswith("rank 2 did not arrive: rank "), trial["reason"]
     nothing_left(folder)
     for hangs, rank in ((1, 0), (0, 2)):
         processes, _, _ = in_steps(folder, f"hanging-rank{hangs}", "--rank-timeout", "6s")
         processes[hangs].send_signal(signal.SIGSTOP)
         told = ends([process for process in processes if process is not processes[hangs]], 30)
         assert [code for code, _, _ in told] == [1, 1], told
-        expected = "rank 1: its memtune on" if hangs else "rank 0 is lost: it says nothing any more"
+        expected = "rank 1: its memtune on" if hangs else "rank 0 is lost: it no longer responds"
         assert any(expected in errors for _, _, errors in told), told
         processes[hangs].kill()
         ends([processes[hangs]])

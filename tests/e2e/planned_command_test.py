@@ -175,9 +175,9 @@ class PlannedCommand(Measured):
         answer = self.sweep(*OF_MODEL, "--budget", "8GiB", "--", *command)
         keys, plan = self.ways(answer)
         self.assertEqual((keys["fits"], plan["fits"], self.planned(answer)), (True, False, []))
-        self.assertTrue(plan["text"].startswith("none is needed: with everything kept"), plan["text"])
+        self.assertTrue(plan["text"].startswith("no plan is needed: without checkpointing"), plan["text"])
         told = self.memtune("export", "--trainer", "python", code=2).stderr
-        self.assertIn("none is needed", told)
+        self.assertIn("no plan is needed", told)
 
     def test_a_model_that_refuses_the_plan_is_a_row_with_the_reason(self):
         reason = "the plan cannot be applied: the plan is for a model of"

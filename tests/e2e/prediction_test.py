@@ -251,7 +251,7 @@ class Prediction(unittest.TestCase):
         self.memtune("plan", "--from", run, "--budget", budget, "--write", best)
         other = json.loads(self.memtune(*tiny, "--strategy", "none", "--plan", best, "--out", run + "2").stdout)
         self.assertEqual(other["trials"][1]["peak_bytes"]["allocated"], planned[0]["peak_bytes"]["allocated"])
-        self.assertIn("no plan keeps it; the least takes ",
+        self.assertIn("no plan fits; the smallest takes ",
                       self.memtune("plan", "--from", run, "--budget", "1KiB", code=1).stdout)
 
     def test_plans_for_a_probed_machine(self):
@@ -293,13 +293,13 @@ class Prediction(unittest.TestCase):
         shown = self.memtune("plan", "--from", run, "--machine", there, "--from-machine", here, "--budget",
                              "1GiB").stdout
         self.assertIn("planned for there", shown)
-        self.assertIn("a budget above does not fit it", shown.replace("\n", " "))
+        self.assertIn("a larger budget does not fit", shown.replace("\n", " "))
 
         self.assertIn("unknown machine 'h20'; did you mean 'h200'? Known: a100-40gb,",
                       self.memtune("plan", "--from", run, "--machine", "h20", code=2).stderr)
         self.assertIn("--from-machine", self.memtune("plan", "--from", run, "--machine", "h200", code=2).stderr)
         refused = self.memtune("plan", "--from", run, "--machine", "h200", "--from-machine", here, code=2).stderr
-        self.assertIn("times say nothing of a GPU", refused)
+        self.assertIn("times say nothing about a GPU", refused)
         for field, value in {"memory_gb_per_s": -1, "memory_bytes": 1e300, "link_in_gb_per_s": "fast"}.items():
             with open(there, "w") as file:
                 json.dump({**machine, field: value}, file)
@@ -444,7 +444,7 @@ class Prediction(unittest.TestCase):
         self.assertIn(found["recommendation"]["strategy"], trials)
 
         paper = self.memtune("plan", "--from", run).stdout
-        self.assertRegex(paper, "a step of none takes .* ms, worked out from checkpoint:full\n")
+        self.assertRegex(paper, "a step of none takes .* ms, predicted from checkpoint:full\n")
         ladder = json.loads(self.memtune("plan", "--from", run, "--json", "-").stdout)
         self.assertEqual(ladder["recorded"], "checkpoint:full")
         self.assertEqual(ladder["plans"][0]["predicted"]["peak_bytes"], none)

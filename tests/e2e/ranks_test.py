@@ -160,7 +160,7 @@ def check_planned(folder, reshard, *more):
     best, = [trial for trial in found["trials"] if trial["strategy"] == found["recommendation"]["strategy"]]
     assert found["recommendation"]["fits"] and best["peak_bytes"]["allocated"] <= budget, (best, budget)
     other = subprocess.run([MEMTUNE, "plan", "--from", run, "--machine", "h200"], capture_output=True, text=True)
-    assert other.returncode == 2 and "the run was of 2 ranks" in other.stderr, other.stderr
+    assert other.returncode == 2 and "the run had 2 ranks" in other.stderr, other.stderr
 
 
 def check_too_large(folder):
@@ -212,7 +212,7 @@ def check_hangs(folder):
     wait_until(lambda: not ranks_of(run))
     trial = trial_of(run)
     assert trial["outcome"] == "timeout", trial["reason"]
-    assert trial["reason"].startswith(f"rank {MOST - 1} did not come: rank "), trial["reason"]
+    assert trial["reason"].startswith(f"rank {MOST - 1} did not arrive: rank "), trial["reason"]
     assert "waited 2 s for the others " in trial["reason"], trial["reason"]
 
 
@@ -292,7 +292,7 @@ def check_branches(folder):
 def check_refusals(folder):
     for more, words in ((("--optimizer", "adafactor"), "--optimizer adafactor is not sharded"),
                         (("--shard-dtype", "int8"), "--shard-dtype: unknown dtype 'int8'"),
-                        (("--ranks", "1", "--shard-offload"), "--shard-offload is about parameters sharded over"),
+                        (("--ranks", "1", "--shard-offload"), "--shard-offload is for parameters sharded over"),
                         (("--optimizer-in-backward",), "--optimizer-in-backward does not go with several ranks")):
         command = arguments(os.path.join(folder, "refused"), *([] if "--ranks" in more else ["--ranks", "2"]), *more)
         ended = subprocess.run(command, capture_output=True, text=True)

@@ -127,7 +127,7 @@ class Stopped(RunTest):
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130, err)
-        self.assertIn("--resume goes on from here", err)
+        self.assertIn("run the same command with --resume to continue", err)
         answer = self.answer()
         done = len(answer["loss"])
         self.assertTrue(answer["stopped"])
@@ -164,7 +164,7 @@ class Answers(RunTest):
 
     def test_contradictory_arguments_and_damaged_states_are_refused(self):
         self.run_it("--save-every", "2", steps=4)
-        for said, *arguments in (("has saved states up to step 4; --resume goes on",),
+        for said, *arguments in (("has saved states up to step 4; continue with --resume",),
                                  ("there is no saved state of step 3", "--resume", "3"),
                                  ("another training: --optimizer adamw there and sgd here", "--resume", "--optimizer", "sgd"),
                                  ("exclude each other", "--plan", "x.json", "--strategy", "none"),

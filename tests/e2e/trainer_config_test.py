@@ -63,7 +63,7 @@ class TrainerConfig(unittest.TestCase):
         self.assertEqual([trial["outcome"] for trial in answer["trials"]], ["ok", "ok"])
         self.assertEqual(answer["model"], "acme/tiny (llama)")
         text = self.memtune("report").stdout
-        for part in ("input_ids:int64[1,128]<97", "2 passes a step", "autocast bfloat16", "LoRA r=4,alpha=8"):
+        for part in ("input_ids:int64[1,128]<97", "2 micro-batches a step", "autocast bfloat16", "LoRA r=4,alpha=8"):
             self.assertIn(part, " ".join(text.split()))
         merged = self.memtune("export", "--trainer", "axolotl", "--into", "mine.yml", "--strategy", "none").stdout
         self.assertIn("base_model: acme/tiny  # the base", merged)
@@ -90,7 +90,7 @@ class TrainerConfig(unittest.TestCase):
         ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", "--batch", "1", "--dry-run")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertNotIn("--batch", ended.stderr)
-        self.assertIn("what it has now is nearest to checkpoint:full", ended.stderr)
+        self.assertIn("its current settings are nearest to checkpoint:full", ended.stderr)
         self.assertIn("checkpoint:full", ended.stdout.splitlines())
 
 

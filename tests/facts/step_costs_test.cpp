@@ -103,7 +103,7 @@ TEST_CASE("costs with numbers out of range are refused with the field") {
   CHECK(refusal("/gradient_bytes", json::array()) == "taken");  // of an earlier memtune
   CHECK(refusal("/version", 1).find("costs.version") == 0);     // its peaks were different
   CHECK(refusal("/version", 4).find("costs.version") == 0);
-  CHECK(refusal("/plan/placements/0/outputs/0", "host").find("costs.plan moves values") == 0);
+  CHECK(refusal("/plan/placements/0/outputs/0", "host").find("costs.plan offloads activations") == 0);
   CHECK(refusal("/plan/placements/0/op", -1).find("plan.placements[0].op") == 0);
   CHECK(refusal("/runs/rows/0/1", -1).find("costs.runs: -1 is no number from 0.0") == 0);
   CHECK(refusal("/runs/rows/0/1", 1e308).find("costs.runs: 1e+308 is no number from 0.0") == 0);

@@ -104,7 +104,7 @@ TEST_CASE("a saturated PCIe link gets the advice to offload less and not to pref
   made.add(EventKind::copy_in, 20, 100, "", kGiB);  // 80 ms, half of it late
   const Finding late = find_in(made, measured(100)).front();
   CHECK(late.ms_per_step == doctest::Approx(40));
-  CHECK(late.advice == "the link is the limit; fraction=1 -> fraction=0.5");
+  CHECK(late.advice == "PCIe bandwidth is the limit; fraction=1 -> fraction=0.5");
 }
 
 TEST_CASE("a single late copy does not count as a saturated PCIe link") {
@@ -188,7 +188,7 @@ TEST_CASE("waits count only while nothing is copied and disk reads are named") {
   made.add(EventKind::disk_read, 35, 55, "", kGiB);
   findings = find_in(made, measured(100));
   REQUIRE((waits = of_rule(findings, "waits")));
-  CHECK(waits->what == "compute waits 15 ms a step while nothing is copied, for reads of the disk");
+  CHECK(waits->what == "compute waits 15 ms a step while nothing is copied, for disk reads");
 }
 
 TEST_CASE("small copies far below the PCIe bandwidth give the advice of a larger min") {
@@ -220,7 +220,7 @@ TEST_CASE("a copy direction below four fifths of the idle bandwidth is reported"
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].rule == "copies-out-slow");
   CHECK(findings[0].ms_per_step == doctest::Approx(4));
-  CHECK(findings[0].what == "copies out run at 30.0 GB/s where the idle link does 50.0 GB/s");
+  CHECK(findings[0].what == "copies out run at 30.0 GB/s, idle PCIe reaches 50.0 GB/s");
   measurement.transfer.link_out_gb_per_s = 37;
   CHECK(find_in(made, measurement).empty());
 }
@@ -291,10 +291,10 @@ TEST_CASE("another optimizer is advised if its states hold the peak and not if p
   made.trace.memory = {{10 * kMs, 10 * kGiB}};
   made.trace.owners = {{OwnerKind::parameters, "parameters"}, {OwnerKind::optimizer, "optimizer"}};
   made.trace.owned = {{0, 0, 8 * kGiB}, {0, 1, kGiB}};
-  CHECK(find_in(made, measured(100))[0].advice == "no strategy moves that; a smaller --dtype does");
+  CHECK(find_in(made, measured(100))[0].advice == "no strategy offloads that; a smaller --dtype shrinks it");
   made.trace.owned = {{0, 0, kGiB}, {0, 1, 8 * kGiB}};
   CHECK(find_in(made, measured(100))[0].advice ==
-        "no strategy moves that; --optimizer adamw_8bit keeps less of it, paged_adamw_8bit on the host");
+        "no strategy offloads that; --optimizer adamw_8bit shrinks it, paged_adamw_8bit keeps it in CPU memory");
 }
 
 TEST_CASE("the peak finding names the largest owner and the place and the advice") {
@@ -309,8 +309,8 @@ TEST_CASE("the peak finding names the largest owner and the place and the advice
   auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
   CHECK(sentence(findings[0]) ==
-        "the peak of 10 GiB is in layers.3 backward; layers.3 holds 60 % of it: "
-        "recompute or move more of this block's values");
+        "the peak of 10 GiB is in layers.3 backward; layers.3 holds 60 % of it: recompute or offload more of this "
+        "block's activations");
   CHECK(findings[0].severity == Severity::note);
   CHECK(findings[0].bytes == 6 * kGiB);
   CHECK(findings[0].evidence.start_ns == 55 * kMs);
@@ -334,7 +334,7 @@ TEST_CASE("a fused loss is advised if the head's work space holds the peak and t
     return find_in(made, measured(100)).at(0).advice;
   };
   CHECK(advice("aten::cross_entropy_loss", RegionKind::head) ==
-        "where the loss is causal_lm or next_token, --loss-impl fused (or chunked=N) never has whole logits");
+        "with the loss causal_lm or next_token, --loss-impl fused (or chunked=N) never holds the whole logits");
   CHECK(advice("memtune::linear_cross_entropy", RegionKind::head) == "");
   CHECK(advice("aten::cross_entropy_loss", RegionKind::before_blocks) == "");
 }
@@ -368,8 +368,8 @@ TEST_CASE("stalls of CPU memory and disk are reported with the setting that avoi
   const auto findings = find_in(made, measurement);
   REQUIRE(findings.size() == 2);
   CHECK(sentence(findings[0]) ==
-        "host memory is full: 12 ms a step until the disk takes it: a larger --host-budget, or a faster --scratch");
-  CHECK(findings[1].what == "reads of the disk come late by 3.0 ms a step");
+        "host memory is full: 12 ms a step waiting for writes to disk: a larger --host-budget, or a faster --scratch");
+  CHECK(findings[1].what == "disk reads are late by 3.0 ms a step");
   CHECK(findings[1].evidence.events == std::vector<uint32_t>{read});
 }
 
@@ -388,7 +388,7 @@ TEST_CASE("recompute is reported if PCIe would copy the same bytes out and back 
   const auto findings = find_in(made, measurement);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].ms_per_step == doctest::Approx(20));
-  CHECK(findings[0].what == "recompute takes 30 ms a step for 476.8 MiB that the link moves in 10 ms");
+  CHECK(findings[0].what == "recompute takes 30 ms a step for 476.8 MiB that offloading copies in 10 ms");
   CHECK(findings[0].evidence.start_ns == 70 * kMs);
 }
 
@@ -507,10 +507,9 @@ TEST_CASE("a trainer variant that waits for copies is reported with a faster one
       variant("selective", 171, 8 * kGiB, 0), variant("full", 175, 8 * kGiB, 0)};
   std::vector<Finding> findings = variant_findings(rows);
   REQUIRE(findings.size() == 1);
-  CHECK(
-      sentence(findings[0]) ==
-      "inputs-on-host: copies hold the device up for 17 ms a step, 25 % of them under compute: selective takes no more "
-      "memory, and 9.0 ms less");
+  CHECK(sentence(findings[0]) ==
+        "inputs-on-host: copies are exposed for 17 ms a step, 25 % of their time overlaps compute: selective takes no "
+        "more memory, and 9.0 ms less");
   CHECK(findings[0].severity == Severity::problem);
   CHECK(findings[0].rule == "copies-exposed");
 
@@ -534,7 +533,7 @@ TEST_CASE("variants with the time and memory of the own command are reported if 
   for (memtune::result::TrialRow& row : rows) row.command = {"python", "train.py"};
   const std::vector<Finding> findings = variant_findings(rows);
   REQUIRE(findings.size() == 1);
-  CHECK(sentence(findings[0]) == "selective takes the time and the memory of own");
+  CHECK(sentence(findings[0]) == "selective takes the same time and memory as own");
   CHECK(findings[0].severity == Severity::note);
   for (memtune::result::TrialRow& row : rows) row.measurement.device = "CPU (4 cores)";
   CHECK(variant_findings(rows).empty());

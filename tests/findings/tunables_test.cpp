@@ -168,7 +168,7 @@ TEST_CASE("the advice text has the present setting and the advised one and the w
   CHECK(said(tunables.keep_last()) ==
         "keep_last=2 -> keep_last=3 (checkpoint:cheap+offload:stream,fraction=0.4,keep_last=3)");
   CHECK(knobs_of("offload:sync").deeper_prefetch().text ==
-        "offload:sync -> offload:stream, whose copies run beside compute");
+        "offload:sync -> offload:stream, whose copies overlap compute");
   CHECK(said(knobs_of("checkpoint:full,inputs=host").recompute_less()) ==
         "checkpoint:full -> checkpoint:every=2 (checkpoint:every=2,inputs=host)");
   CHECK(knobs_of("offload:stream,prefetch=0").deeper_prefetch().text == "prefetch=0 -> prefetch=1GiB");
@@ -202,7 +202,7 @@ TEST_CASE("advice for a handwritten plan names the fields of its file") {
   const Tunables tunables(plan.strategy, &plan);
   CHECK(tunables.deeper_prefetch().text ==
         "\"prefetch_bytes\": 1073741824 -> \"prefetch_bytes\": 2147483648 in the plan's \"transfer\"");
-  CHECK(tunables.offload_less(0.5).text == "place fewer values on host");
+  CHECK(tunables.offload_less(0.5).text == "offload fewer activations");
   const auto followed = [](const Advice& advice) {
     CHECK(advice.alternative_strategy == "");
     const size_t begin = advice.text.find("-> ") + 3, end = advice.text.find(" in the plan's \"transfer\"");
@@ -222,12 +222,12 @@ TEST_CASE("advice for a handwritten plan names the fields of its file") {
 TEST_CASE("without a plan the advice has no present settings") {
   const Tunables tunables("dear-13", nullptr);
   CHECK(tunables.deeper_prefetch().text == "a deeper prefetch");
-  CHECK(tunables.larger_stash().text == "more room for copies on their way out");
-  CHECK(tunables.keep_small(4 << 20).text == "leave values under 4 MiB on the device");
+  CHECK(tunables.larger_stash().text == "more copies out in flight");
+  CHECK(tunables.keep_small(4 << 20).text == "keep activations under 4 MiB on the device");
 }
 
 TEST_CASE("settings at their limit are not raised or lowered") {
   CHECK(knobs_of("offload:group,prefetch=1000000").deeper_prefetch().text == "a deeper prefetch");
-  CHECK(knobs_of("offload:stream,stash=4EiB").larger_stash().text == "more room for copies on their way out");
-  CHECK(knobs_of("offload:stream,fraction=0").offload_less(0.5).text == "place fewer values on host");
+  CHECK(knobs_of("offload:stream,stash=4EiB").larger_stash().text == "more copies out in flight");
+  CHECK(knobs_of("offload:stream,fraction=0").offload_less(0.5).text == "offload fewer activations");
 }

@@ -246,9 +246,8 @@ TEST_CASE("factors of an adapter file load by name and errors name a missing or 
         "adapter_model.safetensors has no tensor 'base_model.model.output.lora_B.weight'");
   write(32, "lora_B.weight", "base_model.model.layers.0.wq.lora_A.weight");
   CHECK(refusal(decoder(), place.path.string()) ==
-        "adapter_model.safetensors has 'base_model.model.layers.0.wq.lora_A.weight', which is of no layer that is "
-        "adapted "
-        "here");
+        "adapter_model.safetensors has 'base_model.model.layers.0.wq.lora_A.weight', which belongs to no layer that is "
+        "adapted here");
 }
 
 }  // namespace memtune::frontend

@@ -359,7 +359,7 @@ TEST_CASE("a node that cannot run is refused with the author's line") {
   CHECK(with("os.system", {}) == "cannot run os.system at model.py:40: memtune has no such function");
   CHECK(with("torch.ops.aten.from_file.default", {}).find("it reaches beyond a training step") != std::string::npos);
   CHECK(with("torch.ops.aten.relu.default", {self("never")}) ==
-        "cannot run torch.ops.aten.relu.default at model.py:40: the value 'never' is used before it is made");
+        "cannot run torch.ops.aten.relu.default at model.py:40: the value 'never' is used before it is computed");
   CHECK(with("torch.ops.aten.relu.default", {}) ==
         "cannot run torch.ops.aten.relu.default at model.py:40: its argument 'self' is missing");
   CHECK(with("torch.ops.aten.relu.default", {self("linear"), argument("other", {{"as_int", 1}})}) ==

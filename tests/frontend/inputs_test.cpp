@@ -167,8 +167,7 @@ TEST_CASE("numbers outside the embedding are refused before they crash the proce
 
 TEST_CASE("next_token without tokens is refused") {
   CHECK(refusal(request({"x:float32[1,5]"}), features_model(), LossKind::next_token) ==
-        "the loss compares with integers, and none of the inputs is one; say --target NAME, or another "
-        "--loss");
+        "the loss needs an integer target, and no input is of integers; set --target NAME, or another --loss");
   CHECK(refusal(request({"token:int64[2,3]<16"}), tokens_model(), LossKind::next_token) ==
         "unknown input 'token'; did you mean 'tokens'? Known: tokens, mask");
 }

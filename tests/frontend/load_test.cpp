@@ -119,7 +119,7 @@ TEST_CASE("a truncated file is refused wherever it was cut") {
   std::string whole = read(save(folder, tied()));
   for (size_t percent = 1; percent < 100; percent += 7)
     CHECK(refusal(folder.write("cut.pt", whole.substr(0, whole.size() * percent / 100))) ==
-          "it is damaged or cut off: the archive's directory is missing or makes no sense");
+          "it is damaged or cut off: the archive's directory is missing or invalid");
 }
 
 TEST_CASE("a damaged file loads or is refused in one line") {

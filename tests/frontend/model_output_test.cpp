@@ -48,11 +48,10 @@ TEST_CASE("a part is chosen by its name or number and the error for an unknown p
   const IValue answer = tuple({kLogits, dict({{"a.b", kOther}, {"c", kNumber}})});
   CHECK(at_first(choose(answer, LossKind::mse, "1.a.b")) == 2);
   CHECK(at_first(choose(answer, LossKind::mse, "0")) == 1);
-  CHECK_THROWS_WITH_AS(
-      choose(answer, LossKind::mse, "1.d"),
-      "--output 1.d: no such part; the model answers with Tuple (0: float32[2,3], 1: GenericDict (a.b: "
-      "float32[4,3], c: float32[]))",
-      UsageError);
+  CHECK_THROWS_WITH_AS(choose(answer, LossKind::mse, "1.d"),
+                       "--output 1.d: no such part; the model returns Tuple (0: float32[2,3], 1: GenericDict (a.b: "
+                       "float32[4,3], c: float32[]))",
+                       UsageError);
   CHECK_THROWS_AS(choose(tuple({at::ones({2}, at::kLong)}), LossKind::mse, ""), UsageError);
 }
 
@@ -94,16 +93,16 @@ TEST_CASE("a part chosen among several candidates gets a note that it is a guess
   const auto note = [](const std::string& answer, LossKind loss, const std::string& output = "") {
     return train(answer, loss, output).note;
   };
-  const std::string end = " of it is a guess: --output says which part it is";
+  const std::string end = " of it is a guess: select the part with --output";
   CHECK(note("{'aux': x, 'out': x * 2}", LossKind::mse) ==
-        "the model answers with GenericDict (aux: float32[2,3], out: float32[2,3]); that the loss takes 'out'" + end);
+        "the model returns GenericDict (aux: float32[2,3], out: float32[2,3]); that the loss takes 'out'" + end);
   CHECK(note("[x * 2, x]", LossKind::mse) ==
-        "the model answers with GenericList (0: float32[2,3], 1: float32[2,3]); that the loss takes '0'" + end);
-  CHECK(note("(x, x * 3)", LossKind::mse) == "the model answers with a tuple of 2; that the loss takes part 0" + end);
+        "the model returns GenericList (0: float32[2,3], 1: float32[2,3]); that the loss takes '0'" + end);
+  CHECK(note("(x, x * 3)", LossKind::mse) == "the model returns a tuple of 2; that the loss takes part 0" + end);
   CHECK(note("((x, x * 3), x.mean())", LossKind::mse) ==
-        "the model answers with a tuple of 2; that the loss takes part 0.0" + end);
+        "the model returns a tuple of 2; that the loss takes part 0.0" + end);
   CHECK(note("{'boxes': x.mean(), 'classes': x.sum()}", LossKind::returned) ==
-        "the model answers with GenericDict (boxes: float32[], classes: float32[]); that the loss takes the sum" + end);
+        "the model returns GenericDict (boxes: float32[], classes: float32[]); that the loss takes the sum" + end);
   CHECK(note("(x.mean(), x.sum())", LossKind::returned).find("takes part 0") != std::string::npos);
 
   CHECK(note("x", LossKind::mse).empty());

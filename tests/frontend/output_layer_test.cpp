@@ -95,7 +95,7 @@ TEST_CASE("the error says why a loss cannot take over the output layer") {
                   return emit.unpack_list(emit.op("aten::chunk", "", {y, 1, 0}), 1)[0];
                 }),
                 "they come out of a prim::ListUnpack");
-  check_refused(Model(itself), "are of --loss next_token and causal_lm, not cross_entropy", LossKind::cross_entropy);
+  check_refused(Model(itself), "are for --loss next_token and causal_lm, not cross_entropy", LossKind::cross_entropy);
 }
 
 TEST_CASE("logits that another op reads cannot be taken over by a loss") {

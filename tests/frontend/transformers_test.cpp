@@ -136,8 +136,8 @@ TEST_CASE("a sequence that fills the sliding window is refused") {
   CHECK(make_batch(request, LossKind::causal_lm, model, c10::kCPU).tokens == 14);
   request.inputs[0].shape[1] = 8;
   CHECK_THROWS_WITH_AS(make_batch(request, LossKind::causal_lm, model, c10::kCPU),
-                       "sequences of 8 are not built: beyond 7 the model's sliding window, positions or their scaling "
-                       "end; say --seq",
+                       "sequences of 8 are not supported: beyond 7 the model's sliding window, positions or their "
+                       "scaling end; say --seq",
                        UsageError);
 }
 
@@ -244,7 +244,7 @@ TEST_CASE("a mask without padding is refused because attention without a mask di
   request.inputs_file = (place.path / "inputs.safetensors").string();
   CHECK(has_padding(request));
   CHECK_THROWS_WITH_AS(make_batch(request, LossKind::causal_lm, model, c10::kCPU),
-                       "input 'attention_mask' has no padding, it is 1 everywhere: leave it away", UsageError);
+                       "input 'attention_mask' has no padding, it is 1 everywhere: leave it out", UsageError);
 }
 
 }  // namespace

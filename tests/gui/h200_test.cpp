@@ -100,7 +100,7 @@ TEST_CASE("findings advise to offload less if PCIe bandwidth is the limit") {
   int told = 0;
   for (const auto& finding : findings) {
     if (finding.rule != "copies-in-late" && finding.rule != "copies-out-late") continue;
-    CHECK(finding.advice.starts_with("the link is the limit"));
+    CHECK(finding.advice.starts_with("PCIe bandwidth is the limit"));
     CHECK(finding.severity == findings::Severity::problem);
     ++told;
   }

@@ -176,8 +176,8 @@ TEST_CASE("trials without findings or without a trace and empty traces show a me
     says(screen, trial == kNone ? "nothing stands out in this trial" : "this trial has no trace to look into");
   }
   for (const auto& [tab, words] : {std::pair(Tab::timeline, "the trace holds no events"),
-                                   {Tab::compare, "choose a second trial to lay it over the first"},
-                                   {Tab::plan, "neither the trace nor a plan file says where values wait"},
+                                   {Tab::compare, "choose a second trial to overlay it with the first"},
+                                   {Tab::plan, "neither the trace nor a plan file has the places of activations"},
                                    {Tab::findings, "nothing stands out in this trial"}}) {
     test::Screen screen;
     screen.open({});

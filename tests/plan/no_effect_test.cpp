@@ -33,9 +33,10 @@ plan::ProgramFacts facts(int64_t bytes, int blocks = 1) {
 }  // namespace
 
 TEST_CASE("too small values are reported with the min= that would offload most of them") {
-  CHECK(why("offload:stream", facts(300 << 10)) == "every value is below min=1MiB; min=256KiB would move 1.17 MiB");
+  CHECK(why("offload:stream", facts(300 << 10)) ==
+        "every activation is below min=1MiB; min=256KiB would offload 1.17 MiB");
   CHECK(why("offload:sync,min=2MiB", facts(100 << 10)) ==
-        "every value is below min=2MiB; min=32KiB would move 400 KiB");
+        "every activation is below min=2MiB; min=32KiB would offload 400 KiB");
 }
 
 TEST_CASE("parts without an effect on backward are removed and others stay") {
@@ -58,13 +59,15 @@ TEST_CASE("a plan without a strategy's name is reported with its min_bytes") {
   plan::Plan plan = plan::make_plan(plan::Strategy::parse("offload:stream"), facts(300 << 10));
   plan.strategy = "by hand";
   CHECK(plan::why_nothing_offloaded(plan, facts(300 << 10)) ==
-        "every value to offload is below its plan's min_bytes of 1 MiB; a plan file with a lower one would move up to "
-        "1.17 MiB");
+        "every activation to offload is below its plan's min_bytes of 1 MiB; a plan file with a lower one would "
+        "offload up to 1.17 MiB");
   CHECK(plan::why_nothing_offloaded(plan, facts(2 << 20)) == "");
 }
 
 TEST_CASE("why_no_effect names the size only if it is the reason") {
-  CHECK(why("offload:stream,fraction=0", facts(2 << 20)) == "it finds no value of this model to place elsewhere");
-  CHECK(why("none", facts(300 << 10)) == "it finds no value of this model to place elsewhere");
-  CHECK(why("checkpoint:full", facts(300 << 10)) == "backward needs none of the values that it places elsewhere");
+  CHECK(why("offload:stream,fraction=0", facts(2 << 20)) ==
+        "it finds no activation of this model to offload or recompute");
+  CHECK(why("none", facts(300 << 10)) == "it finds no activation of this model to offload or recompute");
+  CHECK(why("checkpoint:full", facts(300 << 10)) ==
+        "backward needs none of the activations that it offloads or recomputes");
 }

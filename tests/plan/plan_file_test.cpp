@@ -133,10 +133,10 @@ TEST_CASE("a plan that a run folder keeps is refused for another model") {
     CHECK_THROWS_WITH_AS(file(plan.dump()).make_plan(model()), message.c_str(), UsageError);
   };
   check({{"op", 39}, {"name", "a"}},
-        "mine.json: plan.placements[0]: op 39 is none of the model's, which has 39; it is another model's plan");
+        "mine.json: plan.placements[0]: op 39 is not in the model, which has 39 ops; it is the plan of another model");
   check({{"op", 1}, {"name", "h.0/aten::add"}},
         "mine.json: plan.placements[0]: op 1 is h.0/aten::add here and layers.0.n1/aten::rms_norm in the model; it is "
-        "another model's plan");
+        "the plan of another model");
   check({{"op", 1}, {"name", "layers.0.n1/aten::rms_norm"}, {"outputs", {"keep", "keep"}}},
         "mine.json: plan.placements[0]: op 1 has 1 outputs, not 2");
 }
@@ -201,8 +201,9 @@ TEST_CASE("an error in a rule names its number and field") {
   check_rule_refused(R"({"opp": "linear", "outputs": "host"})",
                      "mine.json: unknown field of plan.rules[1] 'opp'; did you mean 'op'? Known: blocks, region, op, "
                      "inputs_of, outputs, saved");
-  check_rule_refused(R"({"inputs_of": "a", "saved": "host"})",
-                     "mine.json: plan.rules[1].saved is for ops, inputs_of selects values: give them a rule each");
+  check_rule_refused(
+      R"({"inputs_of": "a", "saved": "host"})",
+      "mine.json: plan.rules[1].saved is for ops, inputs_of selects activations: give each a rule of its own");
 }
 
 TEST_CASE("a rule that selects nothing is refused with the nearest name") {
@@ -224,7 +225,7 @@ TEST_CASE("a rule that selects nothing is refused with the nearest name") {
       "layers.*.attn.wv, layers.*.mlp, layers.*.mlp.w1, layers.*.mlp.w2, layers.*.mlp.w3, "
       "layers.*.n1, ...");
   check_selects_nothing(R"({"inputs_of": "layers.0", "blocks": "1", "outputs": "host"})",
-                        "mine.json: plan.rules[0].inputs_of: nothing of it is in the rule's blocks");
+                        "mine.json: plan.rules[0].inputs_of: no match is in the rule's blocks");
   const PlanFile strategy = file(R"({"version": 1, "strategy": "checkpoint:every=3"})");
   CHECK_THROWS_WITH_AS(strategy.make_plan(model()),
                        "mine.json: plan.strategy: checkpoint:every=3: n must be at most the number of blocks, 2",

@@ -17,7 +17,7 @@ TEST_CASE("a log is written as it arrives and has a tail") {
   log.add("is rotten\n");
   log.finish();
   CHECK(test::slurp(folder.path / "log.txt") == "loading\nsomething is rotten\n");
-  CHECK(log.log_tail() == "its last words: loading | something is rotten");
+  CHECK(log.log_tail() == "last lines of its log: loading | something is rotten");
 }
 
 TEST_CASE("a huge log keeps its beginning and its end with the number of bytes left out") {
@@ -40,10 +40,10 @@ TEST_CASE("a huge log keeps its beginning and its end with the number of bytes l
 
 TEST_CASE("a log without a file has a tail too") {
   ProcessLog log("", system_files());
-  CHECK(log.log_tail() == "it said nothing");
+  CHECK(log.log_tail() == "it logged nothing");
   log.add("no room\n");
   log.finish();
-  CHECK(log.log_tail() == "its last words: no room");
+  CHECK(log.log_tail() == "last lines of its log: no room");
 }
 
 TEST_CASE("an out-of-memory line is whole in the log tail and other lines keep begin and end") {
@@ -51,7 +51,7 @@ TEST_CASE("an out-of-memory line is whole in the log tail and other lines keep b
   const std::string text = "torch.OutOfMemoryError: " + test::out_of_memory_text(20);
   log.add("loading\n" + text + "\nworker failed\nleaving with " + std::string(300, 'x') + " behind\n");
   const std::string words = log.log_tail();
-  CHECK(words.starts_with("its last words: " + text + " | leaving with xxx"));
+  CHECK(words.starts_with("last lines of its log: " + text + " | leaving with xxx"));
   CHECK(words.ends_with("xxx behind"));
   CHECK(words.size() < text.size() + 200);
 }

@@ -63,8 +63,8 @@ TEST_CASE("a record that is missing or outside or packed or duplicate is refused
   CHECK(has(with(entry + 42, test::little(whole.size(), 4)), "lies outside of it"));
   CHECK(has(with(entry + 42, test::little(5, 4)), "is not where its directory says, or lies outside of it"));
   CHECK(has(with(entry + 20, test::little(1 << 20, 4) + test::little(1 << 20, 4)), "lies outside of it"));
-  CHECK(has(with(entry + 10, test::little(8, 2)), "is packed"));
-  CHECK(has(with(entry + 24, test::little(47, 4)), "is packed"));
+  CHECK(has(with(entry + 10, test::little(8, 2)), "is compressed"));
+  CHECK(has(with(entry + 24, test::little(47, 4)), "is compressed"));
   CHECK(has(with(26, test::little(60000, 2)), "lies outside of it"));  // the length of its name, in its own header
   CHECK(has(place.refusal(test::zip({{"archive_format", "pt2"}, {"archive_format", "pt2"}})), "is there twice"));
 }

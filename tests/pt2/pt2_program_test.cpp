@@ -125,7 +125,7 @@ TEST_CASE("a program that is no training program of this schema is refused with 
   CHECK(with("/verifiers/0", "ATEN") ==
         "its program is decomposed (ATEN): save what torch.export.export gives, before run_decompositions()");
   CHECK(with("/graph_module/signature/input_specs/1", {{"custom_obj", {{"arg", "x"}}}}) ==
-        "it takes a custom_obj, which no program that can be trained here has");
+        "it takes a custom_obj, which trainable programs do not have");
   CHECK(with("/graph_module", "x") == "json");
   CHECK(with("/graph_module/graph/nodes", "x") == "a list is missing where its schema has one");
 }

@@ -69,7 +69,7 @@ TEST_CASE("every report format has the best settings and the best plan") {
 TEST_CASE("an alternative that does not fit or failed says so and the other one stays") {
   Report report = sample();
   report.budget_bytes = 9 * kGiB;
-  CHECK(alternatives(report)[0].text == "nothing that was measured keeps 9 GiB; the least is full, 130 ms at 10 GiB");
+  CHECK(alternatives(report)[0].text == "no measured trial fits 9 GiB; the smallest is full, 130 ms at 10 GiB");
   CHECK_FALSE(alternatives(report)[0].fits);
   report.budget_bytes = 11 * kGiB;
   CHECK(alternatives(report)[0].fits);
@@ -82,7 +82,7 @@ TEST_CASE("an alternative that does not fit or failed says so and the other one 
   CHECK(alternatives(report)[0].fits);
   report.rows[2].measurement.outcome = result::Outcome::ok;
   report.rows[2].measurement.losses = {true, true, 2, 1, 2, 0, "own"};
-  CHECK(alternatives(report)[1].text == "plan:13 GiB is other training than own");
+  CHECK(alternatives(report)[1].text == "plan:13 GiB trains differently from own");
   report.rows.pop_back();
   report.no_plan = "none is needed";
   CHECK(alternatives(report)[1].text == "none is needed");

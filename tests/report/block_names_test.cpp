@@ -109,7 +109,7 @@ TEST_CASE("the advice for the largest owner at the peak is that for a block unde
   for (const std::vector<std::string>& names : kNames) {
     CAPTURE(names[0]);
     const findings::Finding peak = of_rule(findings::find(blocks_named(names, 0).trace, {}, nullptr), "peak-owner");
-    CHECK(peak.advice.starts_with("recompute or move more of"));
+    CHECK(peak.advice.starts_with("recompute or offload more of"));
   }
 }
 

@@ -58,9 +58,9 @@ TEST_CASE("the table shows predictions next to measurements with the error") {
  ✗ plan:8GiB   device_oom: asked for 2 GiB; predicted: 402.5 ms a step, 8 GiB at the peak
 
  * recommended
- step ms: median ± half of its 95 % interval; × none: step time over none's; predicted ms: step time as it was
- predicted before the trial ran, and by how much that was more than measured; peak GiB: the most that tensors
- held at once; −GiB: below none's peak; predicted GiB: peak as it was predicted, likewise
+ step ms: median ± half of its 95 % interval; × none: step time over none's; predicted ms: step time predicted
+ before the trial ran, and its error against the measured one; peak GiB: the most that tensors held at once;
+ −GiB: below none's peak; predicted GiB: peak predicted before the trial ran, and its error
 
  Recommended: plan:16GiB: the fastest
  More memory: each GiB more would save 4.0 ms a step, up to 20 GiB (plan:20GiB: 280.0 ms)
@@ -138,8 +138,7 @@ TEST_CASE("the notes compare a plan's predicted time with its lower bound") {
   Report report = report::sample_report();
   CHECK(bounds_text(report).empty());
   report.rows[4].predicted = {270, 20 * kGiB, 265};
-  const std::string said =
-      "checkpoint:op: 270.0 ms predicted, where no plan of as little memory takes less than 265.0 ms";
+  const std::string said = "checkpoint:op: 270.0 ms predicted; the lower bound for this memory is 265.0 ms";
   CHECK(bounds_text(report) == std::vector<std::string>{said});
   CHECK(std::ranges::count(notes(report), said) == 1);
 }

@@ -57,9 +57,9 @@ TEST_CASE("the save table follows the recommendation and marks the best mode wit
    sync              4000.0   4010.0      4000.0       –       4.00      0.00   1829    1.37
  * async              250.0    260.0      4250.0    1.25       4.00      4.00    939    0.72
  ✗ third: disk_full: no space left
- blocked ms: what training waited for a save, the median; durable ms: until it was on the disk; × step: steps
- while a save was on its way to those without; – too few such steps; every: steps from one save to the next;
- cost %: of the time, of saves and of failures
+ blocked ms: median time that training waited for a save; durable ms: time until the save was on disk; × step:
+ time of steps during a save over that of other steps; – too few such steps; every: steps from one save to the
+ next; cost %: share of the time that saves and failures cost
 
  Saving: with a failure every 12 h: async every 939 steps (5 min), 0.72 % of the time
 )");

@@ -139,7 +139,7 @@ TEST_CASE("a flag that several ranks do not support is refused by name") {
   refused([](TrainingSettings& t) { t.padding = 0.25; }, "--padding does not go with several ranks");
   check_refused([](TrainingSettings& t) { t.ranks = 0; }, "ranks must be at least 1, not 0");
   check_refused([](TrainingSettings& t) { t.shard_offload = true; },
-                "--shard-offload is about parameters sharded over several ranks: say how many with --ranks");
+                "--shard-offload is for parameters sharded over several ranks: set --ranks");
 }
 
 TEST_CASE("an optimizer in backward excludes gradient clipping and accumulation") {

@@ -118,9 +118,9 @@ TEST_CASE("a plan and a command without counters keep their names") {
 
 TEST_CASE("the reason for no effect follows the effect text and is written once") {
   Measurement m = counted("checkpoint:cheap+offload:stream", 90, 0, 1).measurement;
-  m.no_effect = "every value is below min=1MiB";
+  m.no_effect = "every activation is below min=1MiB";
   m.no_effect = effect_text(m);
-  CHECK(m.no_effect == "equal to checkpoint:cheap: nothing was offloaded; every value is below min=1MiB");
+  CHECK(m.no_effect == "equal to checkpoint:cheap: nothing was offloaded; every activation is below min=1MiB");
   CHECK(effect_text(m) == m.no_effect);
 }
 

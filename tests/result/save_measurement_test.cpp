@@ -52,10 +52,10 @@ TEST_CASE("the slowdown counts steps fully within a save other than the first") 
 
 TEST_CASE("without enough steps of both kinds there is no slowdown and a reason") {
   const ObservedSave over{1, 1, 1, 1}, within{1, 1, 1, 1, {60}}, one_more{1, 1, 1, 1, {70, 60}};
-  CHECK(of({over, over, over}, {50, 50, 50}).no_slowdown == "a save was over before a step was");
-  CHECK(of({over, within, within}, {50, 50, 50}).no_slowdown == "a save was over before a step was");
+  CHECK(of({over, over, over}, {50, 50, 50}).no_slowdown == "a save ended before a step did");
+  CHECK(of({over, within, within}, {50, 50, 50}).no_slowdown == "a save ended before a step did");
   CHECK(of({over, within, within}, {50, 50, 50}).slowed_ms == 10);
-  CHECK(of({over, one_more, one_more}, {50, 50, 50}).no_slowdown == "only 2 steps while a save was on its way");
+  CHECK(of({over, one_more, one_more}, {50, 50, 50}).no_slowdown == "only 2 steps during a save");
   CHECK(of({over, one_more}, {50}).no_slowdown == "only 1 step without a save");
   CHECK_FALSE(of({over, one_more}, {50}).slowdown);
 }

@@ -237,8 +237,9 @@ TEST_CASE("parts that leave a hole in a tensor are no state even if all files ar
   Rank first(run.path, 0, 2), second(run.path, 1, 2);
   second.parts["row"].begin -= 1;
   second.save(1);
-  CHECK_THROWS_WITH(first.save(1),
-                    "the ranks' parts are no state: its manifest has 'row' in parts that leave a hole or overlap");
+  CHECK_THROWS_WITH(
+      first.save(1),
+      "the ranks' parts do not form a state: its manifest has 'row' in parts that leave a hole or overlap");
   CHECK(first.folder.steps().empty());
 }
 

@@ -280,7 +280,7 @@ void save(const plan::TrainingRunRequest& request, const std::string& behaviour)
                         static_cast<size_t>(request.saves),
                         {1000.0 / static_cast<double>(1 + 9 * place), 1000, 1010, kGiB, {110, 110, 110}}),
                     {100, 100, 100}, measurement);
-  if (place == 0) measurement.slowdown.reset(), measurement.no_slowdown = "a save was over before a step was";
+  if (place == 0) measurement.slowdown.reset(), measurement.no_slowdown = "a save ended before a step did";
   measurement.load_ms = 500;
   measurement.host_bytes = kGiB * place;
   if (behaviour == "disk_full") {

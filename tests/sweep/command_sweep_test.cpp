@@ -86,7 +86,7 @@ TEST_CASE("a failed variant is a row with its reason and the first that worked i
   CommandBench bench(std::string("[ $1 != 20 ] || { echo no such model; exit 3; }; ") + kTrains);
   const SweepResult result = bench.run();
   CHECK(row(result, "ms=20").measurement.outcome == Outcome::error);
-  CHECK(row(result, "ms=20").measurement.reason.ends_with("its last words: no such model"));
+  CHECK(row(result, "ms=20").measurement.reason.ends_with("last lines of its log: no such model"));
   CHECK(result.report.reference == "ms=10");
   CHECK(result.report.recommendation.strategy == "ms=10");
   CHECK(result.report.recommendation.reason.find("; ms=20 ends in error") != std::string::npos);
@@ -106,7 +106,7 @@ TEST_CASE("a variant with other losses is flagged in table and page and JSON and
   CHECK(result.report.recommendation.strategy == "ms=20");
   for (const std::string& told : {report::table(result.report, {}), report::html(result.report, {})}) {
     CHECK(told.find("changed") != std::string::npos);
-    CHECK(told.find("ms=10 is other training than ms=20") != std::string::npos);
+    CHECK(told.find("ms=10 trains differently from ms=20") != std::string::npos);
   }
   CHECK(report::to_json_text(result.report).find("\"changed\": true") != std::string::npos);
 }

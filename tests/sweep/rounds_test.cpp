@@ -120,7 +120,7 @@ TEST_CASE("a trial without effect gives the reason from the facts of its setting
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB
   const SweepResult result = turns.run("offload:stream=idle");
   CHECK(second(result).no_effect ==
-        "equal to none: nothing was offloaded; every value is below min=1MiB; min=256KiB would move 8 MiB");
+        "equal to none: nothing was offloaded; every activation is below min=1MiB; min=256KiB would offload 8 MiB");
   CHECK(turns.run().report.rows.at(0).measurement.no_effect == "");
 }
 
@@ -130,9 +130,9 @@ TEST_CASE("a composed strategy gives the reason why one of its parts has no effe
   turns.settings.request.training.batch = 1;  // outputs of 512 KiB
   const SweepResult result = turns.run("checkpoint:every=2=recomputes;checkpoint:every=2+offload:stream=recomputes");
   const result::TrialRow& row = result.report.rows.at(2);
-  CHECK(
-      row.measurement.no_effect ==
-      "equal to checkpoint:every=2: nothing was offloaded; every value is below min=1MiB; min=256KiB would move 5 MiB");
+  CHECK(row.measurement.no_effect ==
+        "equal to checkpoint:every=2: nothing was offloaded; every activation is below min=1MiB; min=256KiB would "
+        "offload 5 MiB");
   CHECK_FALSE(row.pareto);
   CHECK_FALSE(row.recommended);
   CHECK(second(result).no_effect == "");
@@ -142,10 +142,9 @@ TEST_CASE("a cap or budget below the parameters is refused before any trial with
   for (const bool budget : {false, true}) {
     Turns turns;
     (budget ? turns.settings.budget_bytes : turns.settings.request.training.memory_cap_bytes) = 3999;
-    const std::string text =
-        std::string(budget ? "--budget" : "--memory-cap") +
-        ": 3.91 KiB is less than the parameters alone, which take 3.91 KiB under every strategy; a "
-        "step that trains all of them holds 15.62 KiB with gradients and what adamw keeps";
+    const std::string text = std::string(budget ? "--budget" : "--memory-cap") +
+                             ": 3.91 KiB is less than the parameters alone, which take 3.91 KiB under every strategy; "
+                             "a step that trains all of them holds 15.62 KiB with gradients and the states of adamw";
     CHECK_THROWS_WITH_AS(turns.run(), doctest::Contains(text.c_str()), UsageError);
     CHECK(turns.starts() == "inspect\n");
   }

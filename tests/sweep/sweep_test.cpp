@@ -189,7 +189,7 @@ TEST_CASE("a model that the trial rejects is a usage error and a failed inspecti
   Bench bench;
   CHECK_THROWS_WITH_AS(bench.run("inspect=usage"), "the model rejects the input", UsageError);
   CHECK_THROWS_WITH_AS(bench.run("none=usage"), "the model rejects the input", UsageError);
-  CHECK_THROWS_WITH_AS(bench.run("inspect=error"), "cannot look at the model: nobody planned for this", Error);
+  CHECK_THROWS_WITH_AS(bench.run("inspect=error"), "cannot inspect the model: nobody planned for this", Error);
 }
 
 TEST_CASE("a usage error after a trial has worked fails only its own row") {
@@ -241,9 +241,10 @@ TEST_CASE("a batch size that cannot be inspected uses the plans of the first and
   bench.settings.batches = {1, 3};
   const SweepResult result = bench.run("inspect-b3=usage");
   CHECK(result.report.rows.size() == 4);
-  CHECK(bench.listener.notes ==
-        std::vector<std::string>{"the model cannot be looked at with batch 3 (the model rejects "
-                                 "the input): plans are made as with batch 1"});
+  CHECK(
+      bench.listener.notes ==
+      std::vector<std::string>{
+          "the model cannot be inspected with batch 3 (the model rejects the input): plans are made as with batch 1"});
 }
 
 TEST_CASE("a single batch size is a setting and not an axis") {

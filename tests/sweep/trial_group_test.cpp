@@ -95,7 +95,7 @@ TEST_CASE("a rank that others wait for is ended and named with the collective") 
   const ProcessFailure failure = Group().failure("none=waits;none rank 1=hang;none rank 2=waits");
   CHECK(failure.outcome == Outcome::timeout);
   CHECK(failure.reason ==
-        "rank 1 did not come: somebody waited in the all-gather of h.0, in phase measure, step 1 of 5");
+        "rank 1 did not arrive: somebody waited in the all-gather of h.0, in phase measure, step 1 of 5");
   CHECK(std::chrono::steady_clock::now() - start < 5s);
 }
 

@@ -64,23 +64,24 @@ TEST_CASE("a signal is reported as a crash with its name and phase and the log t
   const ProcessFailure failure = Stage().failure("crash");
   CHECK(failure.outcome == Outcome::crash);
   CHECK(failure.reason ==
-        "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; its last words: loading | something is rotten");
+        "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; last lines of its log: loading | something is "
+        "rotten");
 }
 
 TEST_CASE("a trial that exceeds the file size limit is disk_full and not a crash") {
   const ProcessFailure failure = Stage().failure("file-limit");
   CHECK(failure.outcome == Outcome::disk_full);
   CHECK(
-      failure.reason.starts_with("ended in phase measure, step 1 of 5 by writing a file beyond the limit on their "
-                                 "size (ulimit -f); it said nothing"));
+      failure.reason.starts_with("ended in phase measure, step 1 of 5 by writing a file beyond the limit on their size "
+                                 "(ulimit -f); it logged nothing"));
 }
 
 TEST_CASE("std::bad_alloc in a thread or before main is reported as host_oom") {
-  const std::string words = "its last words: terminate called after throwing an instance of 'std::bad_alloc'";
+  const std::string words = "last lines of its log: terminate called after throwing an instance of 'std::bad_alloc'";
   const ProcessFailure failure = process::classify_end(SIGABRT, 0, "before its first phase", words);
   CHECK(failure.outcome == Outcome::host_oom);
   CHECK(failure.reason == "out of host memory before its first phase; " + words);
-  CHECK(process::classify_end(SIGABRT, 0, "here", "its last words: assertion failed").outcome == Outcome::crash);
+  CHECK(process::classify_end(SIGABRT, 0, "here", "last lines of its log: assertion failed").outcome == Outcome::crash);
 }
 
 TEST_CASE("a truncated mapped file is a SIGBUS of the trial and not of the sweep") {
@@ -126,7 +127,7 @@ TEST_CASE("an end without a result is an error with the exit code and the log ta
   const ProcessFailure failure = Stage().failure("silent");
   CHECK(failure.outcome == Outcome::error);
   CHECK(failure.reason ==
-        "ended with exit code 3 and no result in phase measure, step 1 of 5; its last words: gave up");
+        "ended with exit code 3 and no result in phase measure, step 1 of 5; last lines of its log: gave up");
 }
 
 TEST_CASE("invalid frames are an error that quotes them") {

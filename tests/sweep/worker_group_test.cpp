@@ -125,7 +125,7 @@ TEST_CASE("the failure of one rank is the failure of the trial and the next tria
 TEST_CASE("failures of ranks on other machines are reported as those of local ranks") {
   const TrialAnswer missing = Launched("none=loses;none rank 1=loses;none rank 2=sleep").run();
   REQUIRE(std::holds_alternative<ProcessFailure>(missing));
-  CHECK(std::get<ProcessFailure>(missing).reason.starts_with("rank 2 did not come: "));
+  CHECK(std::get<ProcessFailure>(missing).reason.starts_with("rank 2 did not arrive: "));
   const TrialAnswer memory = Launched("none=loses;none rank 1=device_oom;none rank 2=loses").run();
   REQUIRE(std::holds_alternative<result::Measurement>(memory));
   CHECK(std::get<result::Measurement>(memory).outcome == Outcome::device_oom);
@@ -141,8 +141,7 @@ TEST_CASE("a rank of another machine needs a network rendezvous and writes no fi
   request.rendezvous = (folder.path / "meeting").string();
   coordinator.send({{"start", 1}, {"kind", "run"}, {"request", request}, {"limit_ms", 1000}, {"grace_ms", 0}});
   const launch::LaunchInfo launch{"torchrun", 1, 2, 1, 2, "127.0.0.1", 0, ""};
-  CHECK_THROWS_WITH_AS(run_worker(launch, own, {}, 5s), "rank 0 is lost: it names no place in the network to meet at",
-                       Error);
+  CHECK_THROWS_WITH_AS(run_worker(launch, own, {}, 5s), "rank 0 is lost: it sent no rendezvous address", Error);
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
@@ -197,7 +196,7 @@ TEST_CASE("a rank that ended or is silent is reported with its rank") {
   CHECK(gone.lost() == who + "it has ended");
   CHECK_THROWS_WITH_AS(gone.workers->all_have_reference("x"), (who + "it has ended").c_str(), Error);
   Strange silent(1s);
-  CHECK(silent.lost() == who + "it has said nothing for 1 s");
+  CHECK(silent.lost() == who + "it has not responded for 1 s");
 }
 
 TEST_CASE("a rank that reads nothing does not block rank 0 for the others") {
@@ -234,7 +233,7 @@ TEST_CASE("an invalid answer is a failure of its rank") {
   while (trial->poll_output(50ms)) {
   }
   REQUIRE(std::holds_alternative<ProcessFailure>(trial->answer()));
-  CHECK(std::get<ProcessFailure>(trial->answer()).reason == "its answer makes no sense");
+  CHECK(std::get<ProcessFailure>(trial->answer()).reason == "its answer is invalid");
 }
 
 TEST_CASE("the log and costs of a rank are not written through links in the run folder") {
@@ -293,7 +292,7 @@ TEST_CASE("missing ranks are named and a foreign connection does not count as a 
     std::this_thread::sleep_for(1s);
   });
   CHECK_THROWS_WITH_AS(accept_workers(launch, {"", 2s}),
-                       "rank 1, rank 2 did not come to rank 0 within 2 s; --rank-timeout says how long to wait, "
+                       "rank 1, rank 2 did not connect to rank 0 within 2 s; --rank-timeout says how long to wait, "
                        "--ranks 1 runs this rank alone",
                        Error);
 }

@@ -63,7 +63,7 @@ def check_nested(kwargs, more=()):
     known = {*inspect.signature(enable).parameters, *more}
     known |= set(inspect.signature(torch.utils.checkpoint.checkpoint).parameters)
     unknown = set(kwargs or {}) - known
-    assert not unknown, f"nothing comes of {unknown}"
+    assert not unknown, f"unused key {unknown}"
 
 
 # Each of these returns the parser's result for a file, or for arguments: an object, or a function of a key.

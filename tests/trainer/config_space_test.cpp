@@ -196,7 +196,7 @@ TEST_CASE("without a config settings become arguments that extend those of the c
 TEST_CASE("a config does not try keys that the command sets because the command overrides it") {
   const ConfigSpace space =
       of("trl", kTrl, {.command = {"trl", "sft", "--config", "{config}", "--torch_compile", "True"}});
-  CHECK(why_not(space, "no-compile") == "torch_compile is set in the command, which has the last word");
+  CHECK(why_not(space, "no-compile") == "torch_compile is set in the command, which takes precedence");
   CHECK(why_not(space, "compile") == "the same as own");
   CHECK(find(space, "checkpoint-off") != nullptr);
 }

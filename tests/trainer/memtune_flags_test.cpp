@@ -133,7 +133,7 @@ TEST_CASE("training that memtune measures differently is reported") {
 }
 
 TEST_CASE("an unreadable config is refused in one line") {
-  CHECK(refusal("deepspeed", "{}").find("says nothing of the model") != std::string::npos);
+  CHECK(refusal("deepspeed", "{}").find("does not say which model it trains") != std::string::npos);
   CHECK(refusal("axolotel", "a: 1\n").find("did you mean 'axolotl'") != std::string::npos);
   CHECK(refusal("axolotl", "micro_batch_size: two\n") ==
         "x.yaml: micro_batch_size must be a whole number, not \"two\"");

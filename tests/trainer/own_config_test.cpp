@@ -70,7 +70,7 @@ TEST_CASE("E6: hidden_states is not written with rl because rl selects another e
   const trainer::ExportedConfig written = into("axolotl", "rl: dpo\n", 3);
   CHECK(has(keys(written), "activation_offloading: false\n"));
   REQUIRE(written.said.size() == 2);
-  CHECK(has(written.said[0], "trainers of rl take any activation_offloading for true; written is checkpoint:full"));
+  CHECK(has(written.said[0], "trainers of rl take any activation_offloading for true; writing checkpoint:full"));
   CHECK(written.said[1] ==
         "against checkpoint:full,inputs=host a step takes 20.0 ms (6.7 %) longer, the peak is 1 GiB higher");
   CHECK(has(keys(into("axolotl", "seed: 1\n", 3)), "activation_offloading: hidden_states\n"));
@@ -93,8 +93,8 @@ TEST_CASE("E7: checkpointing by FSDP is switched in its own key") {
 
 TEST_CASE("E8 and LoRA: matmuls that axolotl refuses to keep are not kept and adapter effects are noted") {
   const trainer::ExportedConfig written = into("axolotl", "adapter: lora\n", 1);
-  CHECK(has(written.said.at(0),
-            "with an adapter axolotl refuses to keep matmuls; written is checkpoint:full,inputs=host"));
+  CHECK(
+      has(written.said.at(0), "with an adapter axolotl refuses to keep matmuls; writing checkpoint:full,inputs=host"));
   CHECK(has(keys(written), "selective_checkpointing: false\n"));
   CHECK(has(notes(written), "in 0.19 it does not, with an adapter it recomputes as well"));
   CHECK(has(keys(into("axolotl", "seed: 1\n", 1)), "aten::mm"));
@@ -113,7 +113,7 @@ TEST_CASE("E10: LoRA recipes ignore ac_mode so nothing that needs it is written"
   CHECK_FALSE(has(keys(written), "selective"));
   CHECK(has(keys(into("torchtune", "device: cuda\n", 2)), "ac_mode: selective\nac_option: 4\n"));
   const trainer::ExportedConfig moved = into("torchtune", "device: cpu\n", 3);
-  CHECK(has(moved.said.at(0), "torchtune offloads only with device: cuda; written is checkpoint:full"));
+  CHECK(has(moved.said.at(0), "torchtune offloads only with device: cuda; writing checkpoint:full"));
 }
 
 TEST_CASE("E11: an unmeasured loss or optimizer or gradient accumulation is noted") {

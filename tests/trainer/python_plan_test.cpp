@@ -151,7 +151,7 @@ TEST_CASE("the first block's input is offloaded and other places outside blocks 
   const trainer::ProgramBlockPolicies treated = trainer::make_block_policies(p.plan, p.facts);
   REQUIRE(treated.notes.size() == 3);
   CHECK(has(treated.notes[0], "disk"));
-  CHECK(has(treated.notes[1], "8 MiB that head"));
+  CHECK(has(treated.notes[1], "8 MiB of activations outside"));
   CHECK(has(treated.notes[2], "nested"));
   CHECK(treated.block_policies[0].functions.at("attn/softmax#0").result == TensorPlacement::host);
 }
@@ -159,7 +159,7 @@ TEST_CASE("the first block's input is offloaded and other places outside blocks 
 TEST_CASE("the output of the last block does not belong to the blocks") {
   Program p = program(2);
   p.place(9, TensorPlacement::host);
-  CHECK(has(trainer::make_block_policies(p.plan, p.facts).notes.at(0), "4 MiB that head"));
+  CHECK(has(trainer::make_block_policies(p.plan, p.facts).notes.at(0), "4 MiB of activations outside"));
 }
 
 TEST_CASE("the Python file has measurements and notes in its head and the plan as data and the template's code") {
@@ -218,7 +218,7 @@ TEST_CASE("a plan that cannot be written as Python is refused") {
   CHECK_THROWS_WITH_AS(trainer::write_python_plan(p.plan, p.facts, report.rows[0], report),
                        doctest::Contains("did not work here"), UsageError);
   p.plan.placements = {{99, "x", {}, TensorPlacement::host}};
-  CHECK_THROWS_WITH_AS(written(p), doctest::Contains("another model's plan"), UsageError);
+  CHECK_THROWS_WITH_AS(written(p), doctest::Contains("the plan of another model"), UsageError);
   CHECK_THROWS_WITH_AS(written({}), doctest::Contains("no repeated blocks"), UsageError);
 }
 

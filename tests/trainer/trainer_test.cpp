@@ -26,17 +26,17 @@ TEST_CASE("the whole exported file has the requested and the written strategy an
         R"(# memtune 0.1.0: checkpoint:full,inputs=host in keys of torchtune 0.6.1
 # asked for: offload:stream,stash=2GiB, step 300.0 ms (299.0 to 301.0), 1.20 x none; peak 20 GiB, 16
 #            GiB less than none
-# but:       torchtune has no keys for it; written is checkpoint:full,inputs=host, of what torchtune
-#            can do and was measured the best
+# but:       torchtune has no keys for it; writing checkpoint:full,inputs=host instead, the best of
+#            the measured strategies that torchtune can do
 # costs:     against offload:stream,stash=2GiB a step takes 20.0 ms (6.7 %) longer, the peak is 8
 #            GiB lower
 # model:     model.pt
 # settings:  tokens:int64[4,4096]<32000, next_token, adamw, bfloat16
 # device:    NVIDIA H200
 # measured:  step 320.0 ms (319.5 to 320.5), 1.28 x none; peak 12 GiB, 24 GiB less than none
-# whose:     memtune's own figures of checkpoint:full,inputs=host with the loss and optimizer above;
-#            torchtune's own loss, optimizer and data give others (its shipped configs take the loss
-#            in chunks (CEWithChunkedOutputLoss), which never make all logits at once)
+# basis:     memtune's own figures of checkpoint:full,inputs=host with the loss and optimizer above;
+#            torchtune's own loss, optimizer and data give other figures (its shipped configs take
+#            the loss in chunks (CEWithChunkedOutputLoss), which never make all logits at once)
 # gradients: equal to those of none
 # note:      torchtune offloads only with device: cuda
 # note:      the recipes knowledge_distillation_*, ppo_* and dev/grpo_* do not read
@@ -192,14 +192,14 @@ TEST_CASE("E1: an export never exceeds the budget") {
   CHECK(has(trainer::export_config("axolotl", report.rows[3], report).text, "# budget:    22 GiB\n"));
   CHECK_THROWS_WITH_AS(trainer::export_config("torchtune", report.rows[0], report),
                        "'none' needs 36 GiB, more than the sweep's budget of 22 GiB; without --strategy the best that "
-                       "keeps it is written",
+                       "fits it is written",
                        UsageError);
   report.budget_bytes = 24 * report::kGiB;
   CHECK(written("torchtune", 5, report) == "checkpoint:every=2");
   report.budget_bytes = 12 * report::kGiB;
   CHECK_THROWS_WITH_AS(trainer::export_config("torchtune", report.rows[5], report),
-                       "'dear-13' is nothing that torchtune can do, and of what it can nothing keeps the budget of "
-                       "12 GiB: the least is checkpoint:full with 13 GiB",
+                       "'dear-13' is not possible in torchtune, and of the strategies that are, none fits the budget "
+                       "of 12 GiB; the smallest is checkpoint:full with 13 GiB",
                        UsageError);
 }
 
@@ -215,15 +215,15 @@ TEST_CASE("without a budget the smallest strategy is written if none is as small
   report.rows[5].measurement.peak_bytes.allocated = 12 * report::kGiB;
   const std::string text = trainer::export_config("torchtune", report.rows[5], report).text;
   CHECK(has(first_line(text), "checkpoint:full in keys"));
-  CHECK(has(text, "the least, which needs"));
+  CHECK(has(text, "it needs more memory"));
 }
 
 TEST_CASE("the error names what to measure if no supported strategy was measured") {
   Report report = measured_report();
   report.rows = {report.rows[5]};
   CHECK_THROWS_WITH_AS(trainer::export_config("axolotl", report.rows[0], report),
-                       doctest::Contains("'dear-13' is nothing that axolotl can do, and of what it can nothing was "
-                                         "measured: memtune sweep --strategy 'none;checkpoint:full"),
+                       doctest::Contains("'dear-13' is not possible in axolotl, and of the strategies that are, none "
+                                         "was measured: memtune sweep --strategy 'none;checkpoint:full"),
                        UsageError);
 }
 
@@ -231,7 +231,7 @@ TEST_CASE("a trial without effect is exported as none with the reason") {
   Report report = measured_report();
   report.rows.push_back(report::worked("offload:stream", 200, 1, 36 * report::kGiB));
   report.rows.back().measurement.recomputed_bytes = 0;
-  report.rows.back().measurement.no_effect = "every value is below min=1MiB";
+  report.rows.back().measurement.no_effect = "every activation is below min=1MiB";
   const std::string text = trainer::export_config("torchtune", report.rows.back(), report).text;
   CHECK(has(first_line(text), ": none in keys"));
   CHECK(has(text, "it is equal to none: nothing was offloaded; every"));
@@ -286,9 +286,9 @@ TEST_CASE("E2: a plan without keys becomes the best strategy with keys and the c
   const std::string costs = "against dear-13 a step takes 24.0 ms (9.4 %) longer, the peak is 3 GiB higher";
   for (const std::string trainer : {"torchtune", "axolotl", "transformers", "trl"}) {
     const trainer::ExportedConfig made = trainer::export_config(trainer, report.rows[5], report);
-    CHECK(made.said == std::vector<std::string>{"dear-13: " + trainer + " has no keys for it; written is " +
-                                                    "checkpoint:every=2, of what " + trainer +
-                                                    " can do and was measured the best within 24 GiB",
+    CHECK(made.said == std::vector<std::string>{"dear-13: " + trainer + " has no keys for it; writing " +
+                                                    "checkpoint:every=2 instead, the best within 24 GiB of the " +
+                                                    "measured strategies that " + trainer + " can do",
                                                 costs});
     CHECK(has(made.text, "# costs:     " + costs));
   }

@@ -224,7 +224,7 @@ TEST_CASE("an error in a contradictory config names the field") {
   check_refused(with(example(), {{"num_key_value_heads", 3}}),
                 ".num_key_value_heads: 3 does not divide num_attention_heads, 4");
   check_refused(with(example(), {{"pad_token_id", 100}}), ".pad_token_id: 100 is no token: vocab_size is 100");
-  check_refused(with(example(), {{"head_dim", 5}}), ".head_dim: the part of a head that turns must be even, not 5");
+  check_refused(with(example(), {{"head_dim", 5}}), ".head_dim: the rotary part of a head must be even, not 5");
   check_refused(with(example(), {{"layer_types", {"full_attention"}}}),
                 ".layer_types: must have num_hidden_layers names, 2");
   check_refused(with(example(), {{"rope_parameters", {{"rope_theta", 1.0}}}}),
@@ -242,25 +242,25 @@ TEST_CASE("contradictory settings of experts and heads and dropout are refused")
 TEST_CASE("a setting of a config that is not supported is refused by name") {
   check_refused(
       with(example(), {{"rope_scaling", {{"type", "spun"}, {"factor", 4.0}}}}),
-      ".rope_scaling.rope_type: 'spun' is not built; default, linear, llama3, dynamic, yarn and longrope are");
+      ".rope_scaling.rope_type: 'spun' is not supported; default, linear, llama3, dynamic, yarn and longrope are");
   check_refused(with(example(), {{"hidden_act", "x"}}),
                 ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu");
   check_refused(with(example(), {{"attn_implementation", "flash_attention_2"}}),
-                ".attn_implementation: 'flash_attention_2' is not built, sdpa and eager are");
+                ".attn_implementation: 'flash_attention_2' is not supported, sdpa and eager are");
   check_refused(with(example(), {{"quantization_config", {{"bits", 4}}}}),
-                ".quantization_config: quantized weights are not built");
+                ".quantization_config: quantized weights are not supported");
   check_refused(with(example(), {{"partial_rotary_factor", 0.5}}),
-                ".partial_rotary_factor: heads that turn in part are not built for llama");
+                ".partial_rotary_factor: rotary embeddings on a part of a head are not supported for llama");
   check_refused(with(mixture(), {{"output_router_logits", true}}),
-                ".output_router_logits: the auxiliary loss of the router is not built");
+                ".output_router_logits: the auxiliary loss of the router is not supported");
   check_refused(with(mixture(), {{"router_jitter_noise", 0.1}}),
-                ".router_jitter_noise: noise on what the router sees is not built");
+                ".router_jitter_noise: noise on the input of the router is not supported");
   check_refused(with(mixture(), {{"experts_implementation", "eager"}}),
-                ".experts_implementation: 'eager' is not built, grouped_mm is");
+                ".experts_implementation: 'eager' is not supported, grouped_mm is");
   check_refused(with(gpt2(), {{"scale_attn_by_inverse_layer_idx", true}}),
-                ".scale_attn_by_inverse_layer_idx: attention whose scale follows the layer is not built");
+                ".scale_attn_by_inverse_layer_idx: attention whose scale follows the layer is not supported");
   check_refused(with(gpt2(), {{"add_cross_attention", true}}),
-                ".add_cross_attention: attention to an encoder is not built");
+                ".add_cross_attention: attention to an encoder is not supported");
 }
 
 TEST_CASE("an unknown model_type is refused with advice") {

@@ -41,8 +41,8 @@ int count(const Texts& notes, const std::string& part) {
 
 TEST_CASE("guessed inputs and a guessed model output are noted once and given ones are not") {
   const Texts guessed = notes("{'aux': y, 'out': y * 2}", {});
-  CHECK(count(guessed, "x:float32[8,3] is a guess, for the file does not tell; --input says what it is") == 1);
-  CHECK(count(guessed, "that the loss takes 'out' of it is a guess: --output says which part it is") == 1);
+  CHECK(count(guessed, "x:float32[8,3] is a guess, because the file does not define it; set it with --input") == 1);
+  CHECK(count(guessed, "that the loss takes 'out' of it is a guess: select the part with --output") == 1);
   CHECK(count(notes("(y, y * 2)", {}), "that the loss takes part 0 of it is a guess") == 1);
   CHECK(count(notes("[y, y * 2]", {}), "that the loss takes '0' of it is a guess") == 1);
 

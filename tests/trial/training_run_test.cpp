@@ -194,7 +194,7 @@ TEST_CASE("a state of another model is rejected with the difference and a damage
   plan::TrainingRunRequest asked = request(scratch.path, write_model(scratch.path), "none", 4);
   asked.save_every = 2;
   train(asked);
-  CHECK(refusal(asked).find("has saved states up to step 4; --resume goes on") != std::string::npos);
+  CHECK(refusal(asked).find("has saved states up to step 4; continue with --resume") != std::string::npos);
   asked.resume = true;
   plan::TrainingRunRequest another = asked;
   another.trial.model.path = write_model(other.path, true).string();

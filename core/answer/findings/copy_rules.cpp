@@ -60,7 +60,7 @@ Intervals time_of_kind(const TrialView& subject, EventKind kind) {
 Advice offload_less(const TrialView& subject, const Intervals& copies, double late_ms) {
   const double busy_ms = subject.per_step_ms(trace::total(copies));
   Advice advice = subject.tunables.offload_less(1 - late_ms / busy_ms);
-  advice.text = "the link is the limit; " + advice.text;
+  advice.text = "PCIe bandwidth is the limit; " + advice.text;
   return advice;
 }
 
@@ -121,8 +121,8 @@ std::optional<Finding> slow(const TrialView& subject, EventKind kind) {
   const double lost_ms = subject.per_step_ms(static_cast<int64_t>(ns - ns_at(link, bytes)));
   Finding finding = subject.costs(kind == EventKind::copy_out ? "copies-out-slow" : "copies-in-slow", lost_ms,
                                   std::string("copies ") + direction(kind) + " run at " + rate_text(rate) +
-                                      " where the idle link does " + rate_text(link),
-                                  "memtune doctor shows what else the link and the host's memory are doing");
+                                      ", idle PCIe reaches " + rate_text(link),
+                                  "memtune doctor shows what else uses PCIe and host memory");
   finding.severity = Severity::advice;  // it may overlap compute
   finding.evidence = subject.evidence(time, kind);
   return finding;
@@ -164,7 +164,7 @@ std::optional<Finding> waits(const TrialView& subject) {
   const bool for_disk = 2 * trace::total(trace::intersect(alone, reads)) >= trace::total(alone);
   Finding finding = subject.costs(
       "waits", ms,
-      "compute waits " + ms_text(ms) + " a step while nothing is copied" + (for_disk ? ", for reads of the disk" : ""),
+      "compute waits " + ms_text(ms) + " a step while nothing is copied" + (for_disk ? ", for disk reads" : ""),
       for_disk ? Advice("a faster --scratch, or a larger --host-budget") : subject.tunables.deeper_prefetch());
   finding.evidence = subject.evidence(alone, EventKind::wait);
   return finding;

@@ -46,19 +46,19 @@ Holder largest_holder(const trace::Trace& trace, const trace::MemorySample& peak
 Advice advice_for_head(const trace::Trace& trace, const TraceEvent* at) {
   const bool in_head = at && at->region.kind == trace::RegionKind::head;
   if (!in_head || std::ranges::find(trace.names, "aten::cross_entropy_loss") == trace.names.end()) return "";
-  return "where the loss is causal_lm or next_token, --loss-impl fused (or chunked=N) never has whole logits";
+  return "with the loss causal_lm or next_token, --loss-impl fused (or chunked=N) never holds the whole logits";
 }
 
 Advice advice_for_holder(const TrialView& subject, const Holder& holder, const TraceEvent* at) {
   switch (holder.kind) {
     case OwnerKind::parameters:
-    case OwnerKind::gradients: return "no strategy moves that; a smaller --dtype does";
+    case OwnerKind::gradients: return "no strategy offloads that; a smaller --dtype shrinks it";
     case OwnerKind::optimizer:
-      return "no strategy moves that; --optimizer adamw_8bit keeps less of it, paged_adamw_8bit on the host";
+      return "no strategy offloads that; --optimizer adamw_8bit shrinks it, paged_adamw_8bit keeps it in CPU memory";
     case OwnerKind::outside: return subject.tunables.offload_head();
     case OwnerKind::block:
-      return holder.members > 1 ? "recompute or move more of their values"
-                                : "recompute or move more of this block's values";
+      return holder.members > 1 ? "recompute or offload more of their activations"
+                                : "recompute or offload more of this block's activations";
     case OwnerKind::inputs:
     case OwnerKind::prefetched: break;
     case OwnerKind::work_space: return advice_for_head(subject.trace, at);
@@ -115,7 +115,7 @@ std::optional<Finding> host_memory_full(const TrialView& subject) {
   const double ms = subject.measurement.stalls.room_ms;
   if (subject.share_of_step(ms) < kSignificantShare) return {};
   return subject.costs("host-memory-full", ms,
-                       "host memory is full: " + ms_text(ms) + " a step until the disk takes it",
+                       "host memory is full: " + ms_text(ms) + " a step waiting for writes to disk",
                        "a larger --host-budget, or a faster --scratch");
 }
 
@@ -127,7 +127,7 @@ std::optional<Finding> disk_late(const TrialView& subject) {
   Advice advice = subject.tunables.deeper_prefetch();
   advice.text = "a larger --host-budget, or " + advice.text;
   Finding finding =
-      subject.costs("disk-late", ms, "reads of the disk come late by " + ms_text(ms) + " a step", std::move(advice));
+      subject.costs("disk-late", ms, "disk reads are late by " + ms_text(ms) + " a step", std::move(advice));
   if (!reads.empty()) finding.evidence = subject.evidence(reads, EventKind::disk_read);
   return finding;
 }
@@ -143,8 +143,8 @@ std::optional<Finding> recompute_expensive(const TrialView& subject) {
   Finding finding =
       subject.costs("recompute-dear", ms - moved_ms,
                     "recompute takes " + ms_text(ms) + " a step for " + format_bytes(static_cast<int64_t>(bytes)) +
-                        " that the link moves in " + ms_text(moved_ms),
-                    "place them on host");
+                        " that offloading copies in " + ms_text(moved_ms),
+                    "offload them to CPU");
   finding.bytes = static_cast<int64_t>(bytes);
   const trace::Intervals reruns = trace::time_of(subject.trace, [&](const TraceEvent& event) {
     return event.region.kind != trace::RegionKind::none && event.region.pass == trace::Pass::recompute;

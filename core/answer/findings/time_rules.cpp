@@ -54,14 +54,14 @@ std::optional<Finding> device_idle(const TrialView& subject) {
   if (gaps.empty() || subject.share_of_step(ms) < kIdle) return {};
   const int64_t in_optimizer = trace::total(trace::intersect(gaps, optimizer_phases(subject.trace)));
   const bool updates = 2 * in_optimizer > trace::total(gaps);
-  Finding finding = subject.costs(
-      "device-idle", ms,
-      "the device is idle for " + ms_text(ms) + " a step, in " +
-          std::to_string(gaps.size() / std::max<size_t>(1, subject.steps.size())) + " gaps" +
-          (updates ? ", most of it in the optimizer" : ""),
-      updates ? "the host updates, or issues that, while the device waits: fewer updates (--accumulate), and "
-                "--shard-offload only where memory asks for it"
-              : "the host issues too slowly: a larger --batch, or fewer and larger ops");
+  Finding finding =
+      subject.costs("device-idle", ms,
+                    "the device is idle for " + ms_text(ms) + " a step, in " +
+                        std::to_string(gaps.size() / std::max<size_t>(1, subject.steps.size())) + " gaps" +
+                        (updates ? ", most of it in the optimizer" : ""),
+                    updates ? "the device waits while the CPU runs or launches the update: fewer updates "
+                              "(--accumulate), and --shard-offload only if memory requires it"
+                            : "the CPU launches ops too slowly: a larger --batch, or fewer and larger ops");
   finding.evidence = subject.evidence(gaps, trace::EventKind::op);
   return finding;
 }
@@ -73,7 +73,7 @@ std::optional<Finding> collectives_exposed(const TrialView& subject) {
   Finding finding =
       subject.costs("collectives-exposed", ms,
                     "collectives exposed " + ms_text(ms) + " a step: gathered or reduced, or waited for a rank",
-                    "more work a rank (a larger --batch), or --reshard after-backward where there is memory");
+                    "more work per rank (a larger --batch), or --reshard after-backward if memory allows");
   finding.evidence = subject.evidence(alone, trace::EventKind::collective);
   return finding;
 }
@@ -83,7 +83,7 @@ std::optional<Finding> records_lost(const TrialView& subject) {
   const double all = static_cast<double>(subject.trace.events.size()) + static_cast<double>(subject.trace.lost_records);
   return doubt(subject, "records-lost", static_cast<double>(subject.trace.lost_records) / all,
                "the profiler lost " + std::to_string(subject.trace.lost_records) +
-                   " records: idle and exposed time may be what is missing",
+                   " records: idle and exposed time may be wrong",
                "trace fewer steps");
 }
 

@@ -75,7 +75,7 @@ Advice Tunables::deeper_prefetch() const {
   const std::string otherwise = "a deeper prefetch";
   if (offloads()) {
     if (offload().kind() == StrategyKind::offload_sync)
-      return {"offload:sync -> offload:stream, whose copies run beside compute",
+      return {"offload:sync -> offload:stream, whose copies overlap compute",
               strategy_->with(StrategyKind::offload_sync, StrategyKind::offload_stream)};
     return change(
         StrategyParameter::prefetch, [](const auto& part) { return more(part, StrategyParameter::prefetch); },
@@ -89,7 +89,7 @@ Advice Tunables::deeper_prefetch() const {
 }
 
 Advice Tunables::larger_stash() const {
-  const std::string otherwise = "more room for copies on their way out";
+  const std::string otherwise = "more copies out in flight";
   if (offloads()) {
     if (offload().kind() == StrategyKind::offload_sync) return deeper_prefetch();
     const StrategyParameter parameter =
@@ -105,7 +105,7 @@ Advice Tunables::larger_stash() const {
 }
 
 Advice Tunables::offload_less(double share) const {
-  const std::string otherwise = "place fewer values on host";
+  const std::string otherwise = "offload fewer activations";
   if (!offloads()) return otherwise;
   const double less = std::clamp(share, 0.05, 0.95);
   const auto value = [&](const auto& part) { return share_text(part.share(StrategyParameter::fraction) * less); };
@@ -113,7 +113,7 @@ Advice Tunables::offload_less(double share) const {
 }
 
 Advice Tunables::keep_small(int64_t bytes) const {
-  const std::string otherwise = "leave values under " + std::to_string(bytes >> 20) + " MiB on the device";
+  const std::string otherwise = "keep activations under " + std::to_string(bytes >> 20) + " MiB on the device";
   const auto value = [&](const auto& part) { return std::to_string(twice(part.bytes(StrategyParameter::min), bytes)); };
   if (offloads()) return change(StrategyParameter::min, value, otherwise);
   if (!plan_) return otherwise;
@@ -121,7 +121,7 @@ Advice Tunables::keep_small(int64_t bytes) const {
 }
 
 Advice Tunables::pinned() const {
-  const std::string own = "the model copies between devices itself: page-lock that tensor, or keep it here";
+  const std::string own = "the model copies between devices itself: pin that tensor, or keep it on the device";
   if (offloads())
     return change(
         StrategyParameter::memory, [](const auto&) { return "pinned"; }, own);
@@ -130,7 +130,7 @@ Advice Tunables::pinned() const {
 }
 
 Advice Tunables::keep_last() const {
-  const std::string otherwise = "keep the last block's values on the device";
+  const std::string otherwise = "keep the last block's activations on the device";
   if (!offloads()) return otherwise;
   const auto value = [&](const StrategyPart& part) {
     const int more = part.count(StrategyParameter::keep_last) + 1;

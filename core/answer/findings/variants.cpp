@@ -51,7 +51,7 @@ void tell_without_effect(std::span<const result::TrialRow> rows, std::vector<Fin
   if (names.empty()) return;
   Finding finding;
   finding.rule = "variant-without-effect";
-  finding.what = join(names, ", ") + (names.size() == 1 ? " takes" : " take") + " the time and the memory of " +
+  finding.what = join(names, ", ") + (names.size() == 1 ? " takes" : " take") + " the same time and memory as " +
                  base->measurement.strategy;
   finding.evidence.strategy = names.front();
   findings.push_back(std::move(finding));
@@ -66,8 +66,8 @@ void tell_exposed_copies(std::span<const result::TrialRow> rows, std::vector<Fin
     if (finding.weight < kSignificantShare) continue;
     finding.severity = finding.weight >= kSevereShare ? Severity::problem : Severity::advice;
     finding.rule = "copies-exposed";
-    finding.what = row.measurement.strategy + ": copies hold the device up for " + ms_text(transfer.exposed_ms) +
-                   " a step, " + fixed(100 * transfer.hidden, 0) + " % of them under compute";
+    finding.what = row.measurement.strategy + ": copies are exposed for " + ms_text(transfer.exposed_ms) + " a step, " +
+                   fixed(100 * transfer.hidden, 0) + " % of their time overlaps compute";
     finding.advice = advice_for(row, rows);
     finding.ms_per_step = transfer.exposed_ms;
     finding.evidence.strategy = row.measurement.strategy;

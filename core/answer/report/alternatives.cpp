@@ -25,7 +25,7 @@ std::string why_none(const Rows& rows) {
     const result::Measurement& m = (*row)->measurement;
     if (m.outcome != result::Outcome::ok)
       return m.strategy + " ended in " + to_string(m.outcome) + (m.reason.empty() ? "" : ": " + m.reason);
-    if (m.losses.changed) return m.strategy + " is other training than " + m.losses.against;
+    if (m.losses.changed) return m.strategy + " trains differently from " + m.losses.against;
   }
   return "nothing was measured";
 }
@@ -45,8 +45,8 @@ void fill(const Report& report, const Rows& rows, AnswerAlternative& alternative
   alternative.row = alternative.fits ? &result::choose(fitting, ranking, report.goal)
                                      : &result::choose(chosen, ranking, result::Goal::memory);
   alternative.text = alternative.fits ? figures(*alternative.row)
-                                      : "nothing that was measured keeps " + format_bytes(report.budget_bytes) +
-                                            "; the least is " + figures(*alternative.row);
+                                      : "no measured trial fits " + format_bytes(report.budget_bytes) +
+                                            "; the smallest is " + figures(*alternative.row);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ void add_link(const Report& report, std::vector<GlossaryTerm>& terms) {
   for (const result::TrialRow& row : report.rows) {
     const result::TransferStats& t = row.measurement.transfer;
     if (t.link_out_gb_per_s <= 0 || t.link_in_gb_per_s <= 0) continue;
-    terms.push_back({"Link", fixed(t.link_out_gb_per_s, 1) + " GB/s out, " + fixed(t.link_in_gb_per_s, 1) +
-                                 " GB/s in, measured idle with pinned memory in the same process"});
+    terms.push_back({"Copy bandwidth", fixed(t.link_out_gb_per_s, 1) + " GB/s out, " + fixed(t.link_in_gb_per_s, 1) +
+                                           " GB/s in, measured idle with pinned memory in the same process"});
     return;
   }
 }
@@ -30,7 +30,7 @@ std::string for_people(const std::string& written) {
 }
 
 std::string peak_meaning(const Report& report) {
-  if (report.emulated) return "the most bytes that tensors held, counted by an allocator on the processor";
+  if (report.emulated) return "the most bytes that tensors held, counted by an allocator on the CPU";
   if (has_resident_peaks(report))
     return "the most resident memory of a process, the interpreter and libraries included";
   return "the most bytes that tensors held in a step, by the caching allocator";
@@ -59,7 +59,7 @@ std::vector<GlossaryTerm> method(const Report& report) {
       {"Hidden", "the share of the time of copies during which the device also computed; exposed is the rest"});
   if (is_of_commands(report))
     terms.push_back({"Losses", "of the first steps, compared with those of " + report.reference +
-                                   "; a variant whose losses are others is not recommended"});
+                                   "; a variant with other losses is not recommended"});
   else
     terms.push_back({"Gradients", "loss and gradients compared with those of " + report.reference +
                                       " before anything was timed, bit for bit where deterministic kernels exist"});
@@ -101,8 +101,8 @@ std::string peak_note(int64_t curve_bytes, int64_t measured_bytes) {
   const auto curve = static_cast<double>(curve_bytes), measured = static_cast<double>(measured_bytes);
   if (curve <= 0 || measured <= 0 || std::abs(curve - measured) <= 0.01 * measured) return "";
   return "The measured peak is " + format_bytes(measured_bytes) +
-         ": it is the allocator's own, of the measured steps; the curve is of traced steps, at the moments when the "
-         "trace looked at memory";
+         ": the allocator reports it for the measured steps; the curve shows traced steps, sampled when the trace read "
+         "memory";
 }
 
 }  // namespace memtune::report

@@ -48,7 +48,7 @@ std::vector<std::string> bounds_text(const Report& report) {
   for (const TrialRow& row : report.rows)
     if (row.predicted && row.predicted->least_ms > 0)
       lines.push_back(label(row) + ": " + ms(row.predicted->step_ms) +
-                      " predicted, where no plan of as little memory takes less than " + ms(row.predicted->least_ms));
+                      " predicted; the lower bound for this memory is " + ms(row.predicted->least_ms));
   return lines;
 }
 

@@ -35,15 +35,15 @@ class SavingColumns {
       return mtbf_s_ > 0 && best && save.mode == best->mode ? TableCell{"*", TextStyle::good} : TableCell{""};
     });
     add("saving state", true, [](const SaveMeasurement& save) { return TableCell{save.mode}; });
-    add_ms("blocked ms", &SaveMeasurement::blocked_ms, "what training waited for a save, the median");
+    add_ms("blocked ms", &SaveMeasurement::blocked_ms, "median time that training waited for a save");
     add_ms("most ms", &SaveMeasurement::most_blocked_ms);
-    add_ms("durable ms", &SaveMeasurement::durable_ms, "until it was on the disk");
+    add_ms("durable ms", &SaveMeasurement::durable_ms, "time until the save was on disk");
     add(
         "× step", false,
         [](const SaveMeasurement& save) {
           return TableCell{save.slowdown ? fixed(*save.slowdown, 2) : result::kNothing};
         },
-        "steps while a save was on its way to those without; – too few such steps");
+        "time of steps during a save over that of other steps; – too few such steps");
     add_bytes("state", &SaveMeasurement::bytes);
     add_bytes("host", &SaveMeasurement::host_bytes);
     if (mtbf_s_ > 0 && best) add_advice(best->overhead);
@@ -87,7 +87,7 @@ class SavingColumns {
     add(
         "cost %", false,
         [&](const SaveMeasurement& save) { return TableCell{percent_text(advice(save).overhead, least)}; },
-        "of the time, of saves and of failures");
+        "share of the time that saves and failures cost");
   }
 
   const TrialRow& row_;

@@ -44,7 +44,7 @@ std::string busy_cores(const Report& report) {
   if (most->other_cores < kBusy * cores && most->load < 2 * kBusy * cores) return "";
   return "the machine was busy: other processes kept up to " + fixed(most->other_cores, 1) + " of " + fixed(cores, 0) +
          " cores busy during trials, and its load average was " + fixed(most->load, 1) +
-         " before them; differences between strategies may be theirs";
+         " before them; differences between strategies may come from them";
 }
 
 std::string busy_gpu(const Report& report) {
@@ -53,11 +53,11 @@ std::string busy_gpu(const Report& report) {
     for (const result::RoundMeasurement& round : row.measurement.rounds) most = std::max(most, round.gpu_processes);
   if (most == 0) return "";
   return std::to_string(most) + (most == 1 ? " other process was" : " other processes were") +
-         " on the GPU during trials; times and free memory may be theirs";
+         " on the GPU during trials; times and free memory may be affected";
 }
 
-// "offload:sync; offload:stream: equal to none: nothing was offloaded; every value is below min=1MiB": one line per
-// reason.
+// "offload:sync; offload:stream: equal to none: nothing was offloaded; every activation is below min=1MiB": one line
+// per reason.
 std::vector<std::string> without_effect(const Report& report) {
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
   for (const TrialRow& row : report.rows) {
@@ -109,9 +109,7 @@ std::string failure_text(const TrialRow& row) {
          (row.predicted ? "; predicted: " + predicted_text(*row.predicted) : "");
 }
 
-std::string device_text(const Report& report) {
-  return report.device + (report.emulated ? ", playing the device (emulation)" : "");
-}
+std::string device_text(const Report& report) { return report.device + (report.emulated ? ", emulating a GPU" : ""); }
 
 std::vector<std::string> legend(const Report& report) {
   const std::vector<const TrialRow*> rows = rows_that_worked(report);
@@ -143,14 +141,14 @@ std::vector<std::string> notes(const Report& report) {
   if (std::string noisy = noisy_times(rows); !noisy.empty()) notes.push_back(std::move(noisy));
   for (const TrialRow* row : rows)
     if (row->measurement.losses.changed)
-      notes.push_back(label(*row) + " is other training than " + row->measurement.losses.against +
+      notes.push_back(label(*row) + " trains differently from " + row->measurement.losses.against +
                       ", so it is not recommended: " + why_changed(row->measurement.losses));
   for (const TrialRow* row : rows)
     if (const TrialRow* base = reference_row(report, *row);
         base && !row->command.empty() && has_other_samples(row->measurement, base->measurement))
-      notes.push_back("a step of " + label(*row) + " is of " +
+      notes.push_back("a step of " + label(*row) + " has " +
                       fixed(amount(row->measurement, result::WorkUnit::sample), 0) + " samples, that of " +
-                      label(*base) + " of " + fixed(amount(base->measurement, result::WorkUnit::sample), 0) +
+                      label(*base) + " has " + fixed(amount(base->measurement, result::WorkUnit::sample), 0) +
                       ": their losses are not compared");
   const auto nearly_equal = [](const TrialRow* row) {
     return row->measurement.gradients.compared && !row->measurement.gradients.equal;
@@ -161,8 +159,8 @@ std::vector<std::string> notes(const Report& report) {
   }
   if (report.emulated) {
     notes.push_back(
-        "an emulation: the processor plays the device. Good for comparing memory and for checking gradients; "
-        "times and overlap are the processor's and say nothing about a GPU");
+        "emulation: the CPU acts as a GPU. Use it to compare memory and to check gradients; times and overlap are the "
+        "CPU's and say nothing about a GPU");
   }
   return notes;
 }

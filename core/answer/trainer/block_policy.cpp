@@ -167,14 +167,14 @@ class Reader {
   }
 
   void put_notes(std::vector<std::string>& notes) const {
-    if (has_disk_) notes.push_back("disk: Python has none, so these values wait in host memory too");
+    if (has_disk_) notes.push_back("disk: the Python plan has none, so these activations go to CPU memory too");
     if (outside_bytes_ > 0)
-      notes.push_back(format_bytes(outside_bytes_) +
-                      " that head, loss and the rest outside of the blocks save stay on the device: the file treats "
-                      "blocks alone");
+      notes.push_back(
+          format_bytes(outside_bytes_) +
+          " of activations outside the blocks (head, loss and others) stay on the device: the file covers blocks only");
     if (!unknown_.empty())
       notes.push_back(join(std::vector<std::string>(unknown_.begin(), unknown_.end()), ", ") +
-                      ": other libraries' kernels are not run again; what they make stays");
+                      ": kernels of other libraries are not recomputed; their outputs stay");
   }
 
   const plan::ProgramFacts& facts_;
@@ -193,19 +193,20 @@ class Reader {
 ProgramBlockPolicies make_block_policies(const plan::Plan& plan, const plan::ProgramFacts& facts) {
   if (facts.blocks.empty())
     throw UsageError(
-        "no repeated blocks were found in the model, and the Python file treats blocks: --blocks names them");
+        "no repeated blocks were found in the model, and the Python file covers blocks only: name them with --blocks");
   if (plan::has_compatibility_flags(plan))
-    throw UsageError("it does what another program's engine does; that program has it, the Python file has not");
+    throw UsageError("it emulates another program's engine, which the Python file does not have; use that program");
   Reader reader(plan, facts);
   reader.read();
   ProgramBlockPolicies result = reader.result();
   if (plan.nested)
     result.notes.push_back(
-        "nested checkpoints: what lies between blocks is made once and held until their backward, not made twice");
+        "nested checkpoints: activations between blocks are computed once and kept until their backward, not computed "
+        "twice");
   if (plan.offloads_activations() && !plan.transfer.side_stream)
-    result.notes.push_back("side_stream=false: copies run beside the computation all the same");
+    result.notes.push_back("side_stream=false has no effect: copies overlap compute");
   if (plan.offloads_activations() && !plan.transfer.pinned)
-    result.notes.push_back("pinned=false: the host memory is page-locked all the same");
+    result.notes.push_back("pinned=false has no effect: the CPU memory is pinned");
   return result;
 }
 

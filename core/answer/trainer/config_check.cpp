@@ -144,7 +144,7 @@ class Checker {
         const std::string meant = is_full() ? "" : nearest(member, names);
         Path inner = path;
         inner.push_back(member);
-        add(inner, "nothing comes of " + join(inner, ".") + (meant.empty() ? "" : "; did you mean " + meant + "?"));
+        add(inner, "unused key " + join(inner, ".") + (meant.empty() ? "" : "; did you mean " + meant + "?"));
       }
     }
   }
@@ -192,7 +192,7 @@ class Checker {
       if (own_.value(key) == own_.fallback(key)) continue;
       const ReleaseRange& range = *choice.range;
       const std::string text = join(own_.path_of(key), ".") + " is of " + range.package + " from " + range.since +
-                               " on; in " + known_.releases.at(range.package) + " nothing comes of it";
+                               " on; " + known_.releases.at(range.package) + " ignores it";
       if (std::ranges::count(result_.problems, text, &ConfigProblem::text) == 0) add(own_.path_of(key), text);
     }
   }

@@ -59,7 +59,7 @@ class SpaceMaker {
   std::optional<std::string> reason_against(const std::string& name, const Changes& changes) const {
     for (const auto& [key, value] : changes)
       if (own_.has_config() && own_.is_in_command(key) && own_.value(key) != own_.value(key, changes))
-        return key + " is set in the command, which has the last word";
+        return key + " is set in the command, which takes precedence";
     for (const ExclusionRule& rule : profile_.rules)
       if (!rule.note && conditions_hold(rule.when, own_, changes, name)) return rule.reason;
     return {};

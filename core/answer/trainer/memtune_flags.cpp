@@ -47,8 +47,9 @@ std::vector<FlagRow> read_rows(const std::string& trainer) {
       all, [&](const BuiltinProfile& profile) { return profile.kind == "training" && profile.name == trainer; });
   read_space_profile(trainer);  // throws for an unknown trainer, with the nearest name
   if (!known)
-    throw UsageError("a config of " + trainer +
-                     " says nothing of the model: --model and its flags do, or put the training command behind --");
+    throw UsageError(
+        "a config of " + trainer +
+        " does not say which model it trains: give --model and its flags, or put the training command behind --");
   const json text = parse_json_object(trainer, find_profile("training", trainer).json);
   JsonObjectReader object(text, trainer);
   std::string description;

@@ -39,24 +39,25 @@ std::optional<ChosenSavePolicy> choose_saving(const Trainer& trainer, const resu
   const std::string name(trainer.name);
   if (report.mtbf_s <= 0)
     return ChosenSavePolicy{
-        {}, "", {"saving was measured; the same sweep with --mtbf TIME says how often, and has its keys"}};
+        {}, "", {"saving was measured; the same sweep with --mtbf TIME advises how often and writes its keys"}};
   const double step_ms = row.measurement.step_ms.median;
   const std::optional<SaveIntervalAdvice> best = result::advise(measured->saves, step_ms, report.mtbf_s);
   const std::optional<SaveIntervalAdvice> own =
       result::advise(of_trainer(trainer, measured->saves), step_ms, report.mtbf_s);
   if (!own)
     return ChosenSavePolicy{
-        {}, "", {"no keys of saving: " + name + " has " + modes_of(trainer) + ", which was not measured or failed"}};
+        {}, "", {"no keys for saving: " + name + " has " + modes_of(trainer) + ", which was not measured or failed"}};
   ChosenSavePolicy chosen{
       SavePolicy{place_of(own->mode), own->every_steps, report.keep_last},
-      report::saving_text(*own) + "; measured with memtune's own saves, " + name + "'s cost another",
+      report::saving_text(*own) + "; measured with memtune's own saves, " + name + "'s may cost more or less",
       {}};
-  chosen.notes.push_back(row.passes > 1 ? "a step is an update, of " + std::to_string(row.passes) + " batches"
-                                        : "a step is memtune's, one batch and one update: where " + name +
-                                              " accumulates gradients over several batches, divide by their number");
+  chosen.notes.push_back(row.passes > 1
+                             ? "a step is one update, of " + std::to_string(row.passes) + " micro-batches"
+                             : "a step is memtune's, one batch and one update: if " + name +
+                                   " accumulates gradients over several micro-batches, divide by their number");
   if (own->mode != best->mode)
     chosen.notes.push_back(name + " has no " + best->mode + ", which would be best (" + report::saving_text(*best) +
-                           "); written is " + own->mode + ", the nearest that it has");
+                           "); writing " + own->mode + ", the nearest that it has");
   return chosen;
 }
 

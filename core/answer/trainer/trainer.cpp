@@ -53,8 +53,8 @@ class Exporter {
     put_instead(asked, *row, comments);
     comments.put_circumstances(report_);
     comments.put("measured:  ", measured_text(*row, report_));
-    comments.put("whose:     ", "memtune's own figures of " + written_as + " with the loss and optimizer above; " +
-                                    name_ + "'s own loss, optimizer and data give others" +
+    comments.put("basis:     ", "memtune's own figures of " + written_as + " with the loss and optimizer above; " +
+                                    name_ + "'s own loss, optimizer and data give other figures" +
                                     (known_.profile.loss.empty() ? "" : " (" + known_.profile.loss + ")"));
     if (report_.budget_bytes > 0) comments.put("budget:    ", format_bytes(report_.budget_bytes));
     comments.put("gradients: ",
@@ -105,13 +105,12 @@ class Exporter {
 
   [[noreturn]] void refuse(const TrialRow& row, const std::vector<const TrialRow*>& rows) const {
     const std::string text =
-        "'" + row.measurement.strategy + "' is nothing that " + name_ + " can do, and of what it can ";
+        "'" + row.measurement.strategy + "' is not possible in " + name_ + ", and of the strategies that are, ";
     if (rows.empty())
-      throw UsageError(text +
-                       "nothing was measured: memtune sweep --strategy 'none;checkpoint:full;checkpoint:every=2;" +
+      throw UsageError(text + "none was measured: memtune sweep --strategy 'none;checkpoint:full;checkpoint:every=2;" +
                        "checkpoint:full,inputs=host' does, into the same folder with the same --model");
     const TrialRow& least = **std::ranges::min_element(rows, {}, [](const TrialRow* row) { return peak(*row); });
-    throw UsageError(text + "nothing keeps the budget of " + format_bytes(report_.budget_bytes) + ": the least is " +
+    throw UsageError(text + "none fits the budget of " + format_bytes(report_.budget_bytes) + "; the smallest is " +
                      least.measurement.strategy + " with " + format_bytes(peak(least)));
   }
 
@@ -154,7 +153,7 @@ class Exporter {
     if (report_.budget_bytes <= 0 || peak(row) <= report_.budget_bytes) return row;
     throw UsageError("'" + row.measurement.strategy + "' needs " + format_bytes(peak(row)) +
                      ", more than the sweep's budget of " + format_bytes(report_.budget_bytes) +
-                     "; without --strategy the best that keeps it is written");
+                     "; without --strategy the best that fits it is written");
   }
 
   // Comments why another row is written than the one asked for, and the cost of that.
@@ -170,9 +169,9 @@ class Exporter {
       if (effective_strategy(m) == strategy) return;
     }
     const bool more = budget.empty() && peak(row) > peak(asked);
-    const std::string but = why_not(asked) + "; written is " + strategy + ", of what " + name_ +
-                            " can do and was measured " +
-                            (more ? "the least, which needs more memory" : "the best" + budget);
+    const std::string but = why_not(asked) + "; writing " + strategy + " instead, " +
+                            (more ? "the smallest" : "the best" + budget) + " of the measured strategies that " +
+                            name_ + " can do" + (more ? ", though it needs more memory" : "");
     const std::string costs = "against " + m.strategy + " " + difference_text(asked, row);
     comments.put("but:       ", but);
     comments.put("costs:     ", costs);
@@ -225,7 +224,7 @@ class Exporter {
     ConfigChanges config;
     ExportComments comments;
     comments.put("", "memtune " + report_.version + ": saving" + in_keys() + ", with steps as under " +
-                         row.measurement.strategy + ", of which nothing is written");
+                         row.measurement.strategy + ", which is not written");
     comments.put("but:       ", why);
     said_.push_back(why);
     comments.put_circumstances(report_);

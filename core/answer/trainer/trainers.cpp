@@ -27,9 +27,9 @@ void save_transformers(const SavePolicy& saving, ConfigChanges& to) {
 
 void save_axolotl(const SavePolicy& saving, ConfigChanges& to) {
   save_by_steps(saving, to);
-  to.notes.push_back("saves_per_epoch has to go: axolotl refuses it beside save_steps");
+  to.notes.push_back("remove saves_per_epoch: axolotl refuses it with save_steps");
   if (saving.keep_last == 0)
-    to.notes.push_back("axolotl keeps 4 saves where save_total_limit is missing or 0, and has no word for all");
+    to.notes.push_back("axolotl keeps 4 saves if save_total_limit is missing or 0, and cannot keep all");
 }
 
 // torchtune saves at the end of an epoch and keeps all saves.
@@ -54,7 +54,7 @@ void save_torchtitan(const SavePolicy& saving, ConfigChanges& to) {
   if (kept != saving.keep_last)
     to.notes.push_back("keep_latest_k: torchtitan refuses 1, as the last one may not be whole yet; 2 are kept");
   to.notes.push_back(
-      "the last save of a run is synchronous, and of the model alone unless last_save_model_only = false");
+      "the last save of a run is synchronous, and has the model only unless last_save_model_only = false");
 }
 
 void save_megatron(const SavePolicy& saving, ConfigChanges& to) {
@@ -62,7 +62,7 @@ void save_megatron(const SavePolicy& saving, ConfigChanges& to) {
   if (saving.mode > 0) {
     to.changes["async_save"] = "true";
     to.changes["ckpt_format"] = quoted("torch_dist");
-    to.notes.push_back("--async-save works with torch_dist alone");
+    to.notes.push_back("--async-save works with torch_dist only");
   }
   if (saving.keep_last > 0)
     to.notes.push_back("keeping the last " + std::to_string(saving.keep_last) +

@@ -62,7 +62,7 @@ at::Storage RecomputeEngine::make(RecordedOp& instance, SavedStorage& value) {
   run(instance, &value);
   if (at::Storage storage = passed(value)) return storage;
   if (value.state() != SavedStorage::State::held)
-    throw Error("running " + instance.op->name + " again did not make its value");
+    throw Error("running " + instance.op->name + " again did not produce its activation");
   return value.on_device();
 }
 
@@ -196,7 +196,7 @@ void RecomputeEngine::hold_outputs(RecordedOp& instance, const Stack& arguments,
     at::Tensor tensor = output.index >= 0 ? made.at(output.index) : arguments.at(-1 - output.index).toTensor();
     if (tensor.dtype() != output.dtype || tensor.numel() != output.elements ||
         static_cast<int64_t>(tensor.storage().nbytes()) < value->size_bytes())
-      throw Error("running " + instance.op->name + " again made another tensor than before");
+      throw Error("running " + instance.op->name + " again returned a different tensor");
     recomputed_bytes_ += value->size_bytes();
     if (passes(instance) && !value->crosses())
       passed_[instance.block][value.get()] = tensor.storage();

@@ -62,7 +62,7 @@ void BlockStore::grow(int64_t bytes) {
     throw DiskFullError("the scratch file in '" + settings_.directory.string() + "' has to hold " +
                         format_bytes(bytes) + ", its budget is " + format_bytes(settings_.budget_bytes) + " (" +
                         format_bytes(extents_->used_bytes()) +
-                        " in use); raise --disk-budget or move less to the disk");
+                        " in use); raise --disk-budget or offload less to the disk");
   file_.grow(bytes);
   extents_->grow(bytes);
 }

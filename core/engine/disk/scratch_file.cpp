@@ -113,8 +113,8 @@ void ScratchFile::refuse_memory() const {
   const bool overlay = status.f_type == OVERLAYFS_SUPER_MAGIC && is_overlay_over_memory(directory_);
   if (!is_memory(status) && !overlay) return;
   throw UsageError("the scratch directory '" + directory_.string() +
-                   "' is held in memory, where a scratch file frees none; name one on a disk with --scratch, or add "
-                   "--scratch-in-memory to use it all the same");
+                   "' is in memory, where a scratch file frees none; name one on a disk with --scratch, or add "
+                   "--scratch-in-memory to use it anyway");
 }
 
 std::string ScratchFile::describe(const AsyncFileIo& io) const {

@@ -25,7 +25,7 @@ constexpr std::string_view kTcp = "tcp://";
 c10::intrusive_ptr<c10d::Store> tcp_store(const ProcessGroupSettings& settings) {
   const std::string place = settings.rendezvous.substr(kTcp.size());
   const size_t colon = place.rfind(':');
-  if (colon == std::string::npos) throw Error("ranks cannot meet at '" + settings.rendezvous + "'");
+  if (colon == std::string::npos) throw Error("no rendezvous of the ranks at '" + settings.rendezvous + "'");
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(parse_integer(place.substr(colon + 1), "port"));
   options.isServer = settings.rank == 0;
@@ -37,7 +37,7 @@ c10::intrusive_ptr<c10d::Store> tcp_store(const ProcessGroupSettings& settings) 
 
 c10::intrusive_ptr<c10d::Store> store_of(const ProcessGroupSettings& settings) {
   // the store would retry for a long time
-  if (settings.rendezvous.empty()) throw Error("ranks have no file to meet by");
+  if (settings.rendezvous.empty()) throw Error("ranks have no file for their rendezvous");
   if (settings.rendezvous.starts_with(kTcp)) return tcp_store(settings);
   auto store = c10::make_intrusive<c10d::FileStore>(settings.rendezvous, settings.size);
   store->setTimeout(settings.timeout);

@@ -54,7 +54,7 @@ void add(StateManifest part, StateManifest& to) {
 }
 
 void check(const StateManifest& manifest) try { check_whole(manifest); } catch (const DamagedStateError& why) {
-  throw Error(std::string("the ranks' parts are no state: ") + why.what());
+  throw Error(std::string("the ranks' parts do not form a state: ") + why.what());
 }
 
 }  // namespace

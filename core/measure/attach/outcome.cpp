@@ -80,16 +80,16 @@ class Judge {
       notes.push_back("it ended by itself after " + std::to_string(measured) + " of " +
                       std::to_string(settings_.steps.measured) + " measured steps");
     if (ending_.stop == StopReason::shutdown_timeout)
-      notes.push_back("it did not end by itself once its steps were taken, and was ended");
+      notes.push_back("it did not exit after its steps and was stopped");
     else if (measured_steps() == settings_.steps.measured && ending_.stop == StopReason::none && !ended_well())
       notes.push_back("after the measured steps it ended with " + status_text());
     if (team_.ignored > 0)
-      notes.push_back(std::to_string(team_.ignored) + " more training processes of the command are left out");
+      notes.push_back(std::to_string(team_.ignored) + " more training processes of the command are not counted");
     for (const TrainingProcessRecords& each : records_.processes())
       for (const std::string& note : each.notes)
         if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
     if (settings_.memory_cap_bytes > 0 && !team_.ranks.empty() && !team_.ranks.front()->cuda)
-      notes.push_back("the memory cap is one of CUDA memory: on a CPU nothing was capped");
+      notes.push_back("the memory cap applies to CUDA memory only: on a CPU nothing was capped");
     if (!team_.ranks.empty() && !team_.ranks.front()->cuda)
       notes.push_back(
           "on a CPU the peak of a command is its process's resident memory, the interpreter and its libraries "
@@ -108,8 +108,8 @@ class Judge {
   std::string hint() const {
     if (steps_taken(records_) > 0) return "";
     if (!records_.python_started())
-      return "; no Python of it took memtune's measuring in: it runs none, or python -I, -S or -E, or an environment "
-             "without PYTHONPATH, switches that off";
+      return "; no Python process of it loaded memtune's measuring code: it runs no Python, or python -I, -S or -E or "
+             "an environment without PYTHONPATH prevents it";
     if (!records_.torch_started()) return "; its Python imported no PyTorch";
     return "; it imported PyTorch, but no optimizer of torch.optim took a step, and steps are counted by them";
   }
@@ -213,7 +213,7 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolderRea
   measurement.strategy = settings.name;
   if (const std::string why = judge.why_refused(); !why.empty()) {
     measurement.outcome = Outcome::error;
-    measurement.reason = "its records cannot be believed: " + why;
+    measurement.reason = "its records are not plausible: " + why;
     return made;
   }
   const ProcessFailure failure = judge.judge();

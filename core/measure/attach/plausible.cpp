@@ -32,7 +32,7 @@ class Doubt {
     }
     for (const SaveRecord& save : records.saves)
       if (const std::string why = about_time(save.ms); !why.empty())
-        return "the save behind step " + std::to_string(save.step) + why;
+        return "the save after step " + std::to_string(save.step) + why;
     return "";
   }
 

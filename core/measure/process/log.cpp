@@ -65,8 +65,8 @@ std::string ProcessLog::log_tail() const {
     const bool keeps_first = mentions_memory(last[0]) && std::none_of(last.begin() + 1, last.end(), mentions_memory);
     last.erase(last.begin() + (keeps_first ? 1 : 0));
   }
-  if (!last.empty()) return "its last words: " + join(last, " | ");
-  return "it said nothing" + (path_.empty() ? "" : " (" + path_.string() + " is empty)");
+  if (!last.empty()) return "last lines of its log: " + join(last, " | ");
+  return "it logged nothing" + (path_.empty() ? "" : " (" + path_.string() + " is empty)");
 }
 
 }  // namespace memtune::process

@@ -104,7 +104,7 @@ MachineProfile probe_machine(Device& device, const std::function<void(const std:
   const std::string measured = "measured by memtune doctor --probe on " + trace::utc_now().substr(0, kDate) + ": ";
   MachineProfile machine;
   machine.name = device.name();
-  machine.description = device.emulated() ? "a CPU that plays the device" : "";
+  machine.description = device.emulated() ? "a CPU that emulates a GPU" : "";
   machine.devices = {device.name()};
   machine.basis = MachineProfile::Basis::measured;
   machine.emulated = device.emulated();
@@ -125,7 +125,7 @@ MachineProfile probe_machine(Device& device, const std::function<void(const std:
     } catch (const c10::OutOfMemoryError&) {
       throw;
     } catch (const c10::Error&) {
-      progress(std::string("left out: products of ") + name + ", which this device does not do");
+      progress(std::string("left out: products of ") + name + ", which this device does not support");
     }
   }
   machine.sources["tflops"] = measured + "products of square matrices of up to " + std::to_string(rows) + " rows";
@@ -135,7 +135,7 @@ MachineProfile probe_machine(Device& device, const std::function<void(const std:
   machine.sources["memory_gb_per_s"] =
       measured + "copies of " + format_bytes(sizes.copied_bytes) + ", what is read and what is written";
   device.empty_cache();
-  progress("measuring copies over the link");
+  progress("measuring copies over PCIe");
   const LinkBandwidth link = probe_link(device);
   machine.link_out_gb_per_s = link.out_gb_per_s;
   machine.link_in_gb_per_s = link.in_gb_per_s;

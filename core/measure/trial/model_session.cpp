@@ -84,7 +84,7 @@ ModelSession::ModelSession(const plan::TrialRequest& request, TensorMode tensors
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));
   batch_ = frontend::make_batch(request, loss_, model, place_);
   for (const std::string& guess : batch_.guessed)
-    facts_.notes.push_back(guess + " is a guess, for the file does not tell; --input says what it is");
+    facts_.notes.push_back(guess + " is a guess, because the file does not define it; set it with --input");
   interpreter_ = std::make_unique<program::Interpreter>(*program_);
   written_ = program::written_inputs(*program_);
   if (!facts_.blocks.empty()) return;
@@ -104,8 +104,8 @@ void ModelSession::survey() {
     auto loss = interpreter_->run(program::unwritten(batch_.tensors, written_), &survey);
     if (!loss.isTensor() || loss.toTensor().numel() != 1)
       throw UsageError(
-          "the loss is no single number: with --loss returned the model must answer with its loss; "
-          "--output NAME|INDEX says which part of the answer it is");
+          "the loss is not a single number: with --loss returned the model must return its loss; --output NAME|INDEX "
+          "selects the part of its output");
     device_->synchronize();  // on CUDA an index out of range shows here
     facts_ = std::move(measured);
     if (!program_->answer_note->empty()) facts_.notes.push_back(*program_->answer_note);

@@ -97,7 +97,7 @@ class TrainingRun {
     const std::vector<int64_t> there = folder_.steps();
     if (!request_.resume && !there.empty())
       throw UsageError("'" + folder_.root().string() + "' has saved states up to step " + std::to_string(there.back()) +
-                       "; --resume goes on from there, another --out begins anew");
+                       "; continue with --resume, or start again with another --out");
     if (request_.from || !there.empty()) {
       result_.loss = state_.load(folder_, request_.from);
       result_.first_step = saved_ = step();

@@ -135,7 +135,7 @@ class LoraReader {
     refuse_others();
     std::string type = "LORA";
     object_.read("peft_type", type);
-    if (type != "LORA") throw UsageError(name_ + ": peft_type " + type + " is not built; LORA is");
+    if (type != "LORA") throw UsageError(name_ + ": peft_type " + type + " is not supported; LORA is");
     object_.read("r", lora_.rank);
     object_.read("lora_alpha", lora_.alpha);
     object_.read("lora_dropout", lora_.dropout);
@@ -153,8 +153,7 @@ class LoraReader {
     lora_.targets = names("target_modules");
     lora_.all_linear = lora_.targets.pattern && is_all_linear(*lora_.targets.pattern);
     if (lora_.targets.empty())
-      throw UsageError(name_ +
-                       ": target_modules is missing; peft then takes what it knows of the model's class: name them");
+      throw UsageError(name_ + ": target_modules is missing; peft then uses defaults of the model's class: name them");
     lora_.excluded = names("exclude_modules");
     if (const json* layers = object_.find("layers_to_transform"); layers && layers->is_number_integer())
       object_.read("layers_to_transform", lora_.layers.emplace_back(), 0);
@@ -188,7 +187,7 @@ class LoraReader {
       lora_.start = LoraInit::gaussian;
     else
       throw UsageError(name_ + ": init_lora_weights " + print_json(*value) +
-                       " changes the model's weights, which is not built; true, false and \"gaussian\" are");
+                       " changes the model's weights, which is not supported; true, false and \"gaussian\" are");
   }
 
   void read_bias() {
@@ -222,7 +221,8 @@ class LoraReader {
     };
     for (const auto& [key, value] : given_.items())
       if (!is_of(kRead, key) && !is_of(kOfNoConcern, key))
-        throw UsageError(name_ + ": " + key + " " + print_json(value) + " is not built; of adapters memtune knows " +
+        throw UsageError(name_ + ": " + key + " " + print_json(value) +
+                         " is not supported; of adapters memtune knows " +
                          join(std::vector<std::string>(kRead.begin(), kRead.end()), ", "));
   }
 

@@ -23,7 +23,7 @@ class Translator {
   Translator(std::string_view text, std::string what) : text_(text), what_(std::move(what)) {}
 
   PythonRegex translate() {
-    if (text_.size() > kLongest) refuse("is longer than 4096 characters, which is not built");
+    if (text_.size() > kLongest) refuse("is longer than 4096 characters, which is not supported");
     take_flags();
     while (at_ < text_.size()) take_one();
     if (depth_ > 0) refuse("is no regular expression: a group has no end");
@@ -40,7 +40,7 @@ class Translator {
     throw UsageError(what_ + ": '" + std::string(text_.substr(0, kLongest)) + "' " + why);
   }
   [[noreturn]] void lack(const std::string& part, const std::string& name) const {
-    refuse("has " + part + ", " + name + ", which is not built");
+    refuse("has " + part + ", " + name + ", which is not supported");
   }
 
   bool next_is(std::string_view part) const { return text_.substr(at_).starts_with(part); }
@@ -140,7 +140,7 @@ class Translator {
   }
 
   void take_group() {
-    if (++depth_ > kDeepestGroups) refuse("has more than 100 groups in each other, which is not built");
+    if (++depth_ > kDeepestGroups) refuse("has more than 100 groups in each other, which is not supported");
     if (!next_is("(?")) {
       ++groups_;
       return put("(", 1);
@@ -189,7 +189,7 @@ class Translator {
     static constexpr std::array kGroups = {Group{"(?<", "looks behind"}, Group{"(?>", "is atomic"},
                                            Group{"(?(", "depends on another"}};
     for (const auto& [begin, name] : kGroups)
-      if (next_is(begin)) refuse("has a group that " + std::string(name) + ", which is not built");
+      if (next_is(begin)) refuse("has a group that " + std::string(name) + ", which is not supported");
     lack("a group with flags", std::string(text_.substr(at_, 4)));
   }
 

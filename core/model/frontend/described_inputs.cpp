@@ -36,8 +36,7 @@ std::string first_integer(const DescribedInputs& described, const std::vector<pr
     if (is_of_integers(described, input)) return input.name;
   if (described.specs.empty() && !arguments.empty()) return arguments.front();  // its spec is guessed later
   throw UsageError(
-      "the loss compares with integers, and none of the inputs is one; say --target NAME, or another "
-      "--loss");
+      "the loss needs an integer target, and no input is of integers; set --target NAME, or another --loss");
 }
 
 }  // namespace

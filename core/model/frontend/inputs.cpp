@@ -88,7 +88,7 @@ class BatchMaker {
   void make_up_described(const model::InputDescription& input) {
     if (input.dtype.empty())
       throw UsageError("input '" + input.name +
-                       "' is of a dtype that memtune does not make up; give it with --inputs FILE");
+                       "' is of a dtype that memtune does not generate; give it with --inputs FILE");
     std::vector<model::InputDescription> all;
     for (const program::ProgramInput& other : model_.inputs)
       if (other.described) all.push_back(*other.described);
@@ -171,7 +171,7 @@ class BatchMaker {
   // Without padding, transformers takes another code path, without a mask.
   static void check_padding(const at::Tensor& mask) {
     if (mask.to(at::kBool).all().item<bool>())
-      throw UsageError("input 'attention_mask' has no padding, it is 1 everywhere: leave it away");
+      throw UsageError("input 'attention_mask' has no padding, it is 1 everywhere: leave it out");
   }
 
   // Inputs follow the dtype of a cast model; the loss casts its target itself.
@@ -231,8 +231,7 @@ class BatchMaker {
     at::Tensor answer = run_once();
     InputSpec spec{target_, "float32", answer.sizes().vec(), std::nullopt};
     if (loss_ == LossKind::cross_entropy) {
-      if (answer.dim() == 0)
-        throw UsageError("the loss cross_entropy needs classes, the model answers with one number");
+      if (answer.dim() == 0) throw UsageError("the loss cross_entropy needs classes, the model returns one number");
       int64_t dimension = std::min<int64_t>(1, answer.dim() - 1);  // [batch, classes, ...] or [classes]
       spec.dtype = "int64";
       spec.below = answer.size(dimension);
@@ -266,7 +265,7 @@ class BatchMaker {
   int64_t check_length(const InputSpec& tokens) const {
     const int64_t length = tokens.shape[1] / std::max<int64_t>(1, documents_);
     if (model_.longest > 0 && length > model_.longest)
-      throw UsageError("sequences of " + std::to_string(length) + " are not built: beyond " +
+      throw UsageError("sequences of " + std::to_string(length) + " are not supported: beyond " +
                        std::to_string(model_.longest) +
                        " the model's sliding window, positions or their scaling end; say --seq");
     return tokens.shape[1];

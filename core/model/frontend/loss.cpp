@@ -124,7 +124,7 @@ Program with_loss(Program program, LossKind loss, const std::string& target, con
     result = chosen(emit, program, loss, output);
     if (how.kind != LossImplementation::Kind::plain) {
       if (!is_of_tokens(loss))
-        throw UsageError("--loss-impl chunked and fused are of --loss next_token and causal_lm, not " +
+        throw UsageError("--loss-impl chunked and fused are for --loss next_token and causal_lm, not " +
                          to_string(loss));
       const OutputLayer layer = extract_output_layer(program, result);
       result = without_logits(emit, layer, find_or_add(emit, program, target), how);

@@ -60,7 +60,7 @@ std::string describe_answer(const IValue& answer) {
 
 [[noreturn]] void refuse(const std::string& output, const IValue& answer) {
   throw UsageError((output.empty() ? "the loss finds no tensor of floats" : "--output " + output + ": no such part") +
-                   "; the model answers with " + describe_answer(answer));
+                   "; the model returns " + describe_answer(answer));
 }
 
 bool is_float(const IValue& value) {
@@ -124,8 +124,8 @@ IValue named(const IValue& answer, const std::string& output) {
 // --- notes on choices that may be wrong ---
 
 std::string guess(const std::string& answer, const std::string& taken) {
-  return "the model answers with " + answer + "; that the loss takes " + taken +
-         " of it is a guess: --output says which part it is";
+  return "the model returns " + answer + "; that the loss takes " + taken +
+         " of it is a guess: select the part with --output";
 }
 
 bool may_be_taken(const IValue& value, LossKind loss) {
@@ -203,13 +203,13 @@ class Chooser {
       const bool tensor = answer.type->kind() == c10::TypeKind::TensorType;
       return tensor && output.empty() ? Value{answer.slot} : pick({answer.slot}, output);
     }
-    if (answer.elements.empty()) throw UsageError("the model answers with nothing");
+    if (answer.elements.empty()) throw UsageError("the model returns nothing");
     if (output.empty()) return part_of(usual(answer), output);
     const std::string index = output.substr(0, output.find('.'));
     const std::string rest = index.size() == output.size() ? "" : output.substr(index.size() + 1);
     for (size_t i = 0; i < answer.elements.size(); ++i)
       if (std::to_string(i) == index || answer.elements[i].name == index) return part_of(answer.elements[i], rest);
-    throw UsageError("--output " + output + ": no such part; the model answers with " + described(answer));
+    throw UsageError("--output " + output + ": no such part; the model returns " + described(answer));
   }
 
   static std::string described(const ModelOutput& answer) {

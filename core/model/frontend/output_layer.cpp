@@ -16,8 +16,8 @@ using program::Slot;
 using Kind = LogitTransform::Kind;
 
 [[noreturn]] void refuse(const std::string& reason) {
-  throw UsageError("--loss-impl: the loss cannot make the logits itself: " + reason +
-                   "; chunked and fused want a linear layer at the model's end, and use --loss-impl plain otherwise");
+  throw UsageError("--loss-impl: the loss cannot compute the logits itself: " + reason +
+                   "; chunked and fused need a linear layer at the model's end; otherwise use --loss-impl plain");
 }
 
 std::string named(const Op& op) { return op.source.empty() ? op.name : op.name + " at " + op.source; }
@@ -53,7 +53,7 @@ class Walk {
     const auto found = std::find_if(ops.begin(), ops.end(), [result](const Op& op) {
       return std::find(op.outputs.begin(), op.outputs.end(), result) != op.outputs.end();
     });
-    if (found == ops.end()) refuse("no op at the program's end makes them");
+    if (found == ops.end()) refuse("no op at the program's end computes them");
     if (found->kind != program::OpKind::call) refuse("they come out of a " + found->name);
     if (uses(program_.body, result) > 0) refuse("what " + named(*found) + " makes has other uses");
     Op op = std::move(*found);

@@ -100,7 +100,7 @@ class FactsBuilder {
     for (const auto& op : facts_.ops)
       if (op.op_class == plan::OpClass::unknown) names.insert(op.name);
     if (names.empty()) return;
-    facts_.notes.push_back("not known to memtune, so taken for slow to recompute: " +
+    facts_.notes.push_back("not known to memtune, so treated as slow to recompute: " +
                            join(std::vector<std::string>(names.begin(), names.end()), ", "));
   }
 

@@ -36,10 +36,10 @@ uint32_t crc32(const std::string& text) {
 Pt2Archive::Pt2Archive(const std::filesystem::path& path) : file_(path) {
   const ArchiveSource bytes = zip_bytes(file_);
   const auto records = read_zip_directory(bytes);
-  if (!records) damaged("the archive's directory is missing or makes no sense");
+  if (!records) damaged("the archive's directory is missing or invalid");
   for (const ZipRecord& record : *records) {
     if (record.packed || record.stored_bytes != record.unpacked_bytes)
-      throw UsageError("'" + printable(record.name) + "' is packed, as torch.export.save writes none");
+      throw UsageError("'" + printable(record.name) + "' is compressed, which torch.export.save never does");
     const auto begin = content_begin(bytes, record);
     if (!begin) damaged("'" + printable(record.name) + "' is not where its directory says, or lies outside of it");
     const Place place{static_cast<int64_t>(*begin), static_cast<int64_t>(record.stored_bytes), record.checksum};

@@ -84,7 +84,7 @@ Pt2Input parse_input(const json& spec, const json& graph, const json& ranges) {
     input.argument.name = json_word(held->at("name"));
     return input;
   }
-  if (tag != "user_input") throw UsageError("it takes a " + tag + ", which no program that can be trained here has");
+  if (tag != "user_input") throw UsageError("it takes a " + tag + ", which trainable programs do not have");
   input.argument = parse_pt2_argument(held->at("arg"));
   const bool is_tensor = input.argument.kind == Pt2ArgumentKind::tensor && !input.argument.is_list;
   if (is_tensor) input.described = describe(input.argument.elements[0].value, graph, ranges);

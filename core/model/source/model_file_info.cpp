@@ -55,7 +55,7 @@ std::string unpacks_to(const std::vector<ZipRecord>& records, int64_t file_bytes
 
 std::string archive(const InputFile& file, ModelFileInfo& found) {
   const auto records = read_zip_directory(zip_bytes(file));
-  if (!records) return "it is damaged or cut off: the archive's directory is missing or makes no sense";
+  if (!records) return "it is damaged or cut off: the archive's directory is missing or invalid";
   const ZipRecord* pickle = nullptr;
   for (const ZipRecord& record : *records) {
     found.records.push_back(record.name.substr(record.name.find('/') + 1));

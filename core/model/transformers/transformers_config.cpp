@@ -45,9 +45,10 @@ class ConfigReader {
     for (const char* field : {"attn_implementation", "_attn_implementation"}) {
       object_.read(field, config_.attention);
       if (config_.attention != "sdpa" && config_.attention != "eager")
-        fields_.refuse(field, "'" + config_.attention + "' is not built, sdpa and eager are");
+        fields_.refuse(field, "'" + config_.attention + "' is not supported, sdpa and eager are");
     }
-    if (fields_.has("quantization_config")) fields_.refuse("quantization_config", "quantized weights are not built");
+    if (fields_.has("quantization_config"))
+      fields_.refuse("quantization_config", "quantized weights are not supported");
     refuse_choice("use_bidirectional_attention", "attention to later tokens");
     if (!family_.transposed_weights) return;
     refuse_choice("scale_attn_by_inverse_layer_idx", "attention whose scale follows the layer");
@@ -55,7 +56,7 @@ class ConfigReader {
   }
 
   void refuse_choice(const char* field, const std::string& what) {
-    if (fields_.chosen({field, false})) fields_.refuse(field, what + " is not built");
+    if (fields_.chosen({field, false})) fields_.refuse(field, what + " is not supported");
   }
 
   void read_sizes() {
@@ -86,7 +87,7 @@ class ConfigReader {
       fields_.refuse("num_key_value_heads", std::to_string(config_.kv_heads) + " does not divide " + field + ", " +
                                                 std::to_string(config_.heads));
     if (config_.kv_heads < config_.heads && config_.head_width > 256)
-      fields_.refuse("head_dim", "grouped heads wider than 256 are not built");
+      fields_.refuse("head_dim", "grouped heads wider than 256 are not supported");
   }
 
   void read_layer() {
@@ -224,7 +225,7 @@ class ConfigReader {
     std::vector<bool> windowed;
     for (const std::string& kind : kinds) {
       if (kind != "full_attention" && kind != "sliding_attention")
-        fields_.refuse("layer_types", "'" + kind + "' is not built");
+        fields_.refuse("layer_types", "'" + kind + "' is not supported");
       windowed.push_back(kind == "sliding_attention");
     }
     return windowed;

@@ -19,14 +19,14 @@ std::vector<bool> layers_with_experts(TransformersConfigReader& fields, int64_t 
 
 void refuse_what_is_not_built(TransformersConfigReader& fields) {
   if (fields.chosen({"output_router_logits", false}))
-    fields.refuse("output_router_logits", "the auxiliary loss of the router is not built");
+    fields.refuse("output_router_logits", "the auxiliary loss of the router is not supported");
   double noise = 0;
   fields.object().read("router_jitter_noise", noise);
-  if (noise != 0) fields.refuse("router_jitter_noise", "noise on what the router sees is not built");
+  if (noise != 0) fields.refuse("router_jitter_noise", "noise on the input of the router is not supported");
   std::string way = "grouped_mm";
   for (const char* field : {"experts_implementation", "_experts_implementation"}) {
     fields.object().read(field, way);
-    if (way != "grouped_mm") fields.refuse(field, "'" + way + "' is not built, grouped_mm is");
+    if (way != "grouped_mm") fields.refuse(field, "'" + way + "' is not supported, grouped_mm is");
   }
 }
 

@@ -44,10 +44,11 @@ class RotaryReader {
     scaling_.read("partial_rotary_factor", part);
     if (!(part > 0 && part <= 1)) fields_.refuse(field, "must be more than 0 and at most 1");
     if (part != 1 && !family.partial_rotary)
-      fields_.refuse(field, "heads that turn in part are not built for " + std::string(family.model_type));
+      fields_.refuse(field,
+                     "rotary embeddings on a part of a head are not supported for " + std::string(family.model_type));
     rotary_.width = static_cast<int64_t>(static_cast<double>(head_width_) * part);
     if (rotary_.width < 2 || rotary_.width % 2 != 0)
-      fields_.refuse("head_dim", "the part of a head that turns must be even, not " + std::to_string(rotary_.width));
+      fields_.refuse("head_dim", "the rotary part of a head must be even, not " + std::to_string(rotary_.width));
   }
 
   void read_kind(const std::string& kind) {
@@ -58,7 +59,7 @@ class RotaryReader {
     if (kind == "yarn") return read_yarn();
     if (kind == "longrope") return read_longrope();
     throw UsageError(scaling_.path("rope_type") + ": '" + kind +
-                     "' is not built; default, linear, llama3, dynamic, yarn and longrope are");
+                     "' is not supported; default, linear, llama3, dynamic, yarn and longrope are");
   }
 
   void read_factor(RotaryKind kind) {

@@ -229,7 +229,7 @@ void from_json(const json& json, StepCosts& costs) {
   object.read("copy_slowdown", costs.copy_slowdown, 0, 1);
   if (const auto* plan = object.find("plan")) costs.plan = plan->get<Plan>();
   if (costs.plan.offloads_activations())
-    throw UsageError("costs.plan moves values: of such a step no other can be worked out");
+    throw UsageError("costs.plan offloads activations: other plans cannot be predicted from such a step");
   const auto& values = rows_of(object, "values", kValueColumns.size());
   const auto& runs = rows_of(object, "runs", kRunColumns.size());
   const auto& saved = rows_of(object, "saved", kSavedColumns.size());

@@ -85,7 +85,7 @@ void check_ranks(const TrainingSettings& training) {
   check_floating(training.reduce_dtype);
   const auto needs_ranks = [&](bool asked, const std::string& flag) {
     if (asked && training.ranks == 1)
-      throw UsageError(flag + " is about parameters sharded over several ranks: say how many with --ranks");
+      throw UsageError(flag + " is for parameters sharded over several ranks: set --ranks");
   };
   needs_ranks(!training.shard_dtype.empty(), "--shard-dtype");
   needs_ranks(!training.reduce_dtype.empty(), "--reduce-dtype");

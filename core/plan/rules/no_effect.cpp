@@ -42,7 +42,7 @@ int64_t moved_with(const Strategy& strategy, int64_t min, const ProgramFacts& fa
   return moved(make_plan(strategy.with(StrategyParameter::min, std::to_string(min)), facts), min, facts);
 }
 
-// "min=64KiB would move 11 MiB": the largest `min` tried that offloads at least half of what can be offloaded.
+// "min=64KiB would offload 11 MiB": the largest `min` tried that offloads at least half of what can be offloaded.
 std::string smaller_min(const Strategy& strategy, int64_t min, const ProgramFacts& facts) {
   const int64_t all = moved_with(strategy, 1, facts);
   if (all == 0) return "";
@@ -51,7 +51,7 @@ std::string smaller_min(const Strategy& strategy, int64_t min, const ProgramFact
   } while (min > kLeastMin && 2 * moved_with(strategy, min, facts) < all);
   const Strategy smaller = strategy.with(StrategyParameter::min, std::to_string(min));
   const StrategyPart& part = *std::ranges::find_if(smaller.parts(), &StrategyPart::is_offload);
-  return part.setting(StrategyParameter::min) + " would move " + format_bytes(moved_with(strategy, min, facts));
+  return part.setting(StrategyParameter::min) + " would offload " + format_bytes(moved_with(strategy, min, facts));
 }
 
 std::string of_small_values(const Strategy& strategy, const ProgramFacts& facts) {
@@ -59,7 +59,7 @@ std::string of_small_values(const Strategy& strategy, const ProgramFacts& facts)
   const auto part = std::ranges::find_if(parts, &StrategyPart::is_offload);
   if (part == parts.end() || !part->has(StrategyParameter::min) || part->bytes(StrategyParameter::min) <= 1) return "";
   const std::string smaller = smaller_min(strategy, part->bytes(StrategyParameter::min), facts);
-  return smaller.empty() ? "" : "every value is below " + part->setting(StrategyParameter::min) + "; " + smaller;
+  return smaller.empty() ? "" : "every activation is below " + part->setting(StrategyParameter::min) + "; " + smaller;
 }
 
 // For offloaded checkpoint inputs and for plan files, whose strategies have no parameter `min`.
@@ -68,8 +68,8 @@ std::string of_small_values(const Plan& plan, const ProgramFacts& facts) {
   if (!plan.offloads_activations() || min <= 1 || moved(plan, min, facts) > 0) return "";
   const int64_t bytes = moved(plan, 1, facts);
   if (bytes == 0) return "";
-  return "every value to offload is below its plan's min_bytes of " + format_bytes(min) +
-         "; a plan file with a lower one would move up to " + format_bytes(bytes);
+  return "every activation to offload is below its plan's min_bytes of " + format_bytes(min) +
+         "; a plan file with a lower one would offload up to " + format_bytes(bytes);
 }
 
 bool same_effect(const Strategy& a, const Strategy& b, const MemoryGraph& graph, const ProgramFacts& facts) {
@@ -104,8 +104,8 @@ Strategy without_idle_parts(const Strategy& strategy, const ProgramFacts& facts)
 
 std::string why_no_effect(const Plan& plan, const ProgramFacts& facts) {
   if (std::string reason = why_nothing_offloaded(plan, facts); !reason.empty()) return reason;
-  return plan.keeps_everything() ? "it finds no value of this model to place elsewhere"
-                                 : "backward needs none of the values that it places elsewhere";
+  return plan.keeps_everything() ? "it finds no activation of this model to offload or recompute"
+                                 : "backward needs none of the activations that it offloads or recomputes";
 }
 
 }  // namespace memtune::plan

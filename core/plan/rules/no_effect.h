@@ -9,8 +9,8 @@
 
 namespace memtune::plan {
 
-// Why a plan that was run offloaded and recomputed nothing. One line, such as "every value is below min=1MiB; min=64KiB
-// would move 11 MiB".
+// Why a plan that was run offloaded and recomputed nothing. One line, such as "every activation is below min=1MiB;
+// min=64KiB would offload 11 MiB".
 std::string why_no_effect(const Plan& plan, const ProgramFacts& facts);
 
 // Why a plan that was run offloaded nothing. Returns "" if the plan offloads nothing on purpose or size is not the

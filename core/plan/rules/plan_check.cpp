@@ -7,11 +7,12 @@ namespace memtune::plan {
 void check_placement(const OpPlacement& placement, const ProgramFacts& facts) {
   const std::string of = "op " + std::to_string(placement.op);
   if (placement.op < 0 || placement.op >= static_cast<int>(facts.ops.size()))
-    throw UsageError(of + " is none of the model's, which has " + std::to_string(facts.ops.size()) +
-                     "; it is another model's plan");
+    throw UsageError(of + " is not in the model, which has " + std::to_string(facts.ops.size()) + " ops" +
+                     "; it is the plan of another model");
   const std::string name = full_name(facts.ops[placement.op]);
   if (placement.name != name)
-    throw UsageError(of + " is " + placement.name + " here and " + name + " in the model; it is another model's plan");
+    throw UsageError(of + " is " + placement.name + " here and " + name +
+                     " in the model; it is the plan of another model");
   if (placement.outputs.size() > facts.ops[placement.op].outputs.size())
     throw UsageError(of + " has " + std::to_string(facts.ops[placement.op].outputs.size()) + " outputs, not " +
                      std::to_string(placement.outputs.size()));

@@ -64,7 +64,7 @@ PlanRule read_rule(const json& value, const std::string& path) {
     throw UsageError(path + " selects nothing: give it blocks, region, op or inputs_of");
   if (!rule.outputs && !rule.saved) throw UsageError(path + " places nothing: give it outputs or saved");
   if (rule.saved && !rule.inputs_of.empty())
-    throw UsageError(path + ".saved is for ops, inputs_of selects values: give them a rule each");
+    throw UsageError(path + ".saved is for ops, inputs_of selects activations: give each a rule of its own");
   return rule;
 }
 

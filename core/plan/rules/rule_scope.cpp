@@ -86,7 +86,7 @@ class Scope {
         taken.push_back(memory);
         makers.push_back(graph_.memories()[memory].op);
       }
-    if (taken.empty()) throw UsageError("inputs_of: '" + rule_.inputs_of + "' takes nothing that an op made");
+    if (taken.empty()) throw UsageError("inputs_of: '" + rule_.inputs_of + "' reads no output of an op");
     makers = of_name(of_region(makers, "region", rule_.region));
     std::vector<SelectedValue> selected;
     for (const int index : taken) {
@@ -114,7 +114,7 @@ class Scope {
     if (rule_.blocks.all()) return ops;
     std::erase_if(
         ops, [&](int op) { return facts_.ops[op].block == kOutside || !rule_.blocks.contains(facts_.ops[op].block); });
-    if (ops.empty()) throw UsageError(std::string(field) + ": nothing of it is in the rule's blocks");
+    if (ops.empty()) throw UsageError(std::string(field) + ": no match is in the rule's blocks");
     return ops;
   }
 

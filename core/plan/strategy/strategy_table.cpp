@@ -7,7 +7,7 @@ using enum ParameterType;
 
 constexpr StrategyParameterInfo kInputs = {
     StrategyParameter::inputs, "inputs", words,
-    "keep | host | disk",      "keep",   "where the inputs of checkpointed blocks wait"};
+    "keep | host | disk",      "keep",   "where the inputs of checkpointed blocks are until backward"};
 constexpr StrategyParameterInfo kSave = {
     StrategyParameter::save,
     "save",
@@ -26,21 +26,22 @@ constexpr StrategyParameterInfo kSegment = {StrategyParameter::segment,
 
 constexpr StrategyParameterInfo kTier = {
     StrategyParameter::tier, "tier", words,
-    "host | disk",           "host", "disk: what the host budget has no room for waits there"};
-constexpr StrategyParameterInfo kMemory = {StrategyParameter::memory,
-                                           "memory",
-                                           words,
-                                           "pinned | pageable",
-                                           "pinned",
-                                           "of the host; pageable leaves it to the system, and copies hold the host up",
-                                           true};
+    "host | disk",           "host", "disk: what does not fit the host budget goes to disk"};
+constexpr StrategyParameterInfo kMemory = {
+    StrategyParameter::memory,
+    "memory",
+    words,
+    "pinned | pageable",
+    "pinned",
+    "of the CPU; pageable memory is not page-locked, and its copies block the CPU",
+    true};
 constexpr StrategyParameterInfo kFraction = {
     StrategyParameter::fraction,
     "fraction",
     share,
     "",
     "1",
-    "how much of the bytes moves; what takes longest to recompute for its size first"};
+    "share of the bytes that is offloaded; first what takes longest to recompute for its size"};
 constexpr StrategyParameterInfo kMin = {
     StrategyParameter::min, "min", bytes, "", "1MiB", "smaller tensors stay on the device", true};
 constexpr StrategyParameterInfo kHead = {
@@ -54,31 +55,16 @@ constexpr StrategyParameterInfo kStash = {
     "8GiB",
     "sources kept on the device while their copies out run, as far as the step's peak allows",
     true};
-constexpr StrategyParameterInfo kPrefetch = {StrategyParameter::prefetch,
-                                             "prefetch",
-                                             bytes,
-                                             "",
-                                             "1GiB",
-                                             "copied back ahead of the value that backward is at",
-                                             true};
+constexpr StrategyParameterInfo kPrefetch = {StrategyParameter::prefetch,           "prefetch", bytes, "", "1GiB",
+                                             "bytes copied back ahead of backward", true};
 constexpr StrategyParameterInfo kKeepNone = {
-    StrategyParameter::keep_last, "keep_last", count, "", "0", "the values of that many last blocks stay"};
+    StrategyParameter::keep_last, "keep_last", count, "", "0", "the activations of that many last blocks stay"};
 constexpr StrategyParameterInfo kKeepOne = {
-    StrategyParameter::keep_last, "keep_last", count, "", "1", "the values of that many last blocks stay"};
-constexpr StrategyParameterInfo kInFlight = {StrategyParameter::in_flight,
-                                             "in_flight",
-                                             positive,
-                                             "",
-                                             "1",
-                                             "blocks whose sources wait for their copies out",
-                                             true};
-constexpr StrategyParameterInfo kPrefetchBlocks = {StrategyParameter::prefetch,
-                                                   "prefetch",
-                                                   count,
-                                                   "",
-                                                   "1",
-                                                   "blocks copied back ahead of the one backward is in",
-                                                   true};
+    StrategyParameter::keep_last, "keep_last", count, "", "1", "the activations of that many last blocks stay"};
+constexpr StrategyParameterInfo kInFlight = {
+    StrategyParameter::in_flight, "in_flight", positive, "", "1", "blocks whose copies out are in flight", true};
+constexpr StrategyParameterInfo kPrefetchBlocks = {
+    StrategyParameter::prefetch, "prefetch", count, "", "1", "blocks copied back ahead of backward", true};
 
 constexpr StrategyParameterInfo kEveryNth = {
     StrategyParameter::every, "every", positive, "", "1", "only every n-th block, from the first on"};
@@ -108,13 +94,13 @@ constexpr StrategyInfo kStrategies[] = {
      kCheckpoint},
     {StrategyKind::checkpoint_op, "checkpoint:op", "recompute blocks but for the outputs of costly ops", kOp},
     {StrategyKind::checkpoint_cheap, "checkpoint:cheap",
-     "recompute only what costs next to nothing, from as few bytes as do", kCheckpoint},
-    {StrategyKind::offload_sync, "offload:sync", "move values to host memory, with copies that compute waits for",
+     "recompute only what costs next to nothing, from as few bytes as possible", kCheckpoint},
+    {StrategyKind::offload_sync, "offload:sync", "offload activations to CPU, with copies that compute waits for",
      kSync},
-    {StrategyKind::offload_stream, "offload:stream", "move values to host memory on a side stream, beside compute",
+    {StrategyKind::offload_stream, "offload:stream", "offload activations to CPU on a side stream, overlapping compute",
      kStream},
-    {StrategyKind::offload_group, "offload:group", "move the values of a block together when it ends, on a side stream",
-     kGroup},
+    {StrategyKind::offload_group, "offload:group",
+     "offload the activations of a block together when it ends, on a side stream", kGroup},
     {StrategyKind::checkpoint_preset, "checkpoint:hf-offload",
      "what transformers does from 5.17 on with gradient_checkpointing_kwargs offload: inputs of blocks on the host, "
      "with "
@@ -132,18 +118,18 @@ constexpr StrategyInfo kStrategies[] = {
      &kDeepSpeedCpu},
     {StrategyKind::checkpoint_preset,
      "checkpoint:titan-full",
-     "what torchtitan 0.3.0 does with FullAC: backward runs all of a block again",
+     "what torchtitan 0.3.0 does with FullAC: backward recomputes all of a block",
      {},
      &kTitanFull},
     {StrategyKind::checkpoint_preset,
      "checkpoint:titan-selective",
-     "what torchtitan 0.3.0 does with SelectiveAC: attention and every other linear layer are kept, backward runs "
-     "the rest of a block again",
+     "what torchtitan 0.3.0 does with SelectiveAC: attention and every other linear layer are kept, backward "
+     "recomputes the rest of a block",
      {},
      &kTitanSelective},
     {StrategyKind::checkpoint_preset, "checkpoint:megatron-uniform",
-     "what Megatron-LM 0.16.1 does with recompute_method uniform: so many blocks in a row are one checkpoint, made "
-     "again at once",
+     "what Megatron-LM 0.16.1 does with recompute_method uniform: so many blocks in a row are one checkpoint, "
+     "recomputed at once",
      kUniform, &kMegatronUniform},
     {StrategyKind::checkpoint_preset, "checkpoint:megatron-block",
      "what Megatron-LM 0.16.1 does with recompute_method block: the first blocks are checkpointed", kBlock,
@@ -157,7 +143,7 @@ constexpr StrategyInfo kStrategies[] = {
     {StrategyKind::offload_preset,
      "offload:trl",
      "what TRL 1.16.0 does with activation_offloading: saved tensors from 1 KiB on, one by one, those of the loss too; "
-     "what is saved again while it leaves stays",
+     "what is saved again while being offloaded stays",
      {},
      &kTrl},
     {StrategyKind::offload_preset,

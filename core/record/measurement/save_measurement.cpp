@@ -38,8 +38,8 @@ std::string count_of_steps(size_t steps) { return steps == 1 ? "1 step" : std::t
 
 std::string why_no_slowdown(size_t alone, size_t beside) {
   if (alone < kEnoughSteps) return "only " + count_of_steps(alone) + " without a save";
-  if (beside == 0) return "a save was over before a step was";
-  if (beside < kEnoughSteps) return "only " + count_of_steps(beside) + " while a save was on its way";
+  if (beside == 0) return "a save ended before a step did";
+  if (beside < kEnoughSteps) return "only " + count_of_steps(beside) + " during a save";
   return "";
 }
 

@@ -64,8 +64,8 @@ std::string settings_line(const SweepRecord& record, size_t most_rounds) {
                     (training.reshard == "always" ? "" : ", reshard " + training.reshard) +
                     (training.shard_dtype.empty() ? "" : ", shards in " + training.shard_dtype) +
                     (training.reduce_dtype.empty() ? "" : ", reduced in " + training.reduce_dtype) +
-                    (training.shard_offload ? ", shards on the host" : ""));
-  if (training.accumulate > 1) parts.push_back(std::to_string(training.accumulate) + " passes a step");
+                    (training.shard_offload ? ", shards in CPU memory" : ""));
+  if (training.accumulate > 1) parts.push_back(std::to_string(training.accumulate) + " micro-batches a step");
   if (training.max_grad_norm > 0) parts.push_back("gradients clipped");
   if (!training.dtype.empty()) parts.push_back(training.dtype);
   if (!training.autocast.empty()) parts.push_back("autocast " + training.autocast);
@@ -195,7 +195,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   const size_t missing = record.trials.size() - report.rows.size();
   if (missing > 0) {
     report.notes.push_back(std::to_string(missing) + " of " + std::to_string(record.trials.size()) +
-                           " trials have not run; the same sweep again goes on where it stopped");
+                           " trials have not run; run the same sweep again to continue");
   }
   for (std::string& note : notes_of(record.trials)) report.notes.push_back(std::move(note));
   add_command_notes(directory, report);
@@ -204,7 +204,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.recommendation = recommend(report.rows, record.budget_bytes, record.goal);
   if (const std::string left = not_reached(record, report); !left.empty()) {
     report.recommendation.reason += "; of what was measured: " + left;
-    report.notes.push_back(left + "; the same sweep again goes on where it stopped");
+    report.notes.push_back(left + "; run the same sweep again to continue");
   }
   mark_rows(report.rows, report.recommendation);
   return report;

@@ -42,7 +42,7 @@ void Connection::send(const nlohmann::json& message) {
     } else if (errno != EAGAIN && errno != EINTR) {
       throw PeerLostError(words_of(errno));
     } else if (Clock::now() >= end) {
-      throw PeerLostError("it takes nothing any more");
+      throw PeerLostError("it no longer receives messages");
     } else {
       wait_until_ready(socket_.get(), POLLOUT, std::chrono::duration_cast<milliseconds>(end - Clock::now()));
     }
@@ -69,7 +69,7 @@ void Connection::take() {
       start = end + 1;
     }
     buffer_.erase(0, start);
-    if (buffer_.size() > kLongestMessage) lost_ = "a message of it has no end";
+    if (buffer_.size() > kLongestMessage) lost_ = "it sent a message without an end";
   }
 }
 
@@ -78,10 +78,10 @@ bool Connection::next(nlohmann::json& message) {
   try {
     message = parse_json(lines_.front());
   } catch (const nlohmann::json::exception&) {
-    throw PeerLostError("it says what makes no sense");
+    throw PeerLostError("it sent an invalid message");
   }
   lines_.pop_front();
-  if (!message.is_object()) throw PeerLostError("it says what makes no sense");
+  if (!message.is_object()) throw PeerLostError("it sent an invalid message");
   return true;
 }
 

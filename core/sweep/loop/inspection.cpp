@@ -66,8 +66,8 @@ void check_limits(const plan::TrainingSettings& training, int64_t budget_bytes, 
     if (bytes > 0 && bytes < parameters)
       throw UsageError(flag + format_bytes(bytes) + " is less than the parameters alone, which take " +
                        format_bytes(parameters) + " under every strategy; a step that trains all of them holds " +
-                       format_bytes(state_bytes(training, facts.program)) + " with gradients and what " +
-                       training.optimizer + " keeps, and its values beside that");
+                       format_bytes(state_bytes(training, facts.program)) + " with gradients and the states of " +
+                       training.optimizer + ", plus activations");
 }
 
 }  // namespace memtune::sweep

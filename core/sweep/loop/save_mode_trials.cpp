@@ -120,7 +120,7 @@ SaveMeasurement SaveModeTrials::measure(const TrialSpec& spec, const plan::Trial
   try {
     remove_states();
   } catch (const IoError& error) {
-    listener_.noted(std::string("the states that were saved to measure it stay: ") + error.what());
+    listener_.noted(std::string("the states saved for this measurement were not removed: ") + error.what());
   }
   return as_measurement(answer, mode);
 }

@@ -66,12 +66,12 @@ bool SweepGrid::inspect(const std::optional<int64_t>& batch, const std::optional
   if (points_.size() > 1) {
     point.facts = points_.front().facts;
     const auto text = [](const SweepPoint& at) { return result::axes_text(at.batch, at.sequence); };
-    notes_.push_back("the model cannot be looked at with " + text(point) + " (" + reason +
+    notes_.push_back("the model cannot be inspected with " + text(point) + " (" + reason +
                      "): plans are made as with " + text(points_.front()));
     return true;
   }
   if (problem) throw UsageError(reason);
-  throw Error("cannot look at the model: " + reason);
+  throw Error("cannot inspect the model: " + reason);
 }
 
 }  // namespace memtune::sweep

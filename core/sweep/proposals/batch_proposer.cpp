@@ -101,8 +101,8 @@ class BatchSearch {
     if (recorded_.empty()) program_ = settings_[source->setting].facts.program;
     const auto costs = read_costs(source->folder, program_);
     if (!costs)
-      return end("what a step of " + source->name +
-                 " costs is not known, or steps run other ops: there is nothing to plan from");
+      return end("the costs of a step of " + source->name +
+                 " are not known, or steps run different ops: there is nothing to plan from");
     recorded_.push_back(recording.batch);
     predictor_.add({recording.batch, *costs}, program_);
     const auto second = recorded_.size() == 1 ? second_batch(source->measurement, costs->start_bytes) : std::nullopt;
@@ -110,7 +110,7 @@ class BatchSearch {
     if (recorded_.size() == 1)
       only_recorded("there is no larger one");
     else if (!predictor_.can_extrapolate())
-      only_recorded("the one runs other ops than the other");
+      only_recorded("the two run different ops");
     begin_proving();
   }
 
@@ -128,7 +128,7 @@ class BatchSearch {
   void only_recorded(const std::string& why) {
     std::vector<std::string> known;
     for (const int64_t batch : recorded_) known.push_back(batch_text(batch));
-    notes_.push_back("no other batch is worked out than " + join(known, " and ") + ": " + why);
+    notes_.push_back("no batch is predicted other than " + join(known, " and ") + ": " + why);
   }
 
   // The largest batch that is likely to fit, because predictions are less accurate beyond the recorded batches. It is
@@ -155,8 +155,8 @@ class BatchSearch {
     for (const int64_t batch : batches_) {
       const BatchPredictor::BatchPrediction* prediction = predictor_.prediction(batch);
       if (prediction && !prediction->step) {
-        notes_.push_back(batch_text(batch) + " and larger ones are not run: no plan keeps " +
-                         format_bytes(limits_.budget_bytes) + " as predicted, the least takes " +
+        notes_.push_back(batch_text(batch) + " and larger ones are not run: no plan is predicted to fit " +
+                         format_bytes(limits_.budget_bytes) + ", the smallest takes " +
                          format_bytes(predictor_.least_bytes(batch)));
         break;
       }
@@ -166,8 +166,8 @@ class BatchSearch {
       });
       pages_.push_back(prediction);
       if (gained) continue;
-      notes_.push_back("larger ones than " + batch_text(batch) +
-                       " are not run: it is predicted to gain nothing over half of it");
+      notes_.push_back("batches larger than " + batch_text(batch) +
+                       " are not run: it is predicted to be no faster than half of it");
       break;
     }
     if (pages_.empty()) return end("no batch is left to try");

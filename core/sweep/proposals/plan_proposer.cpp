@@ -121,18 +121,18 @@ class SettingSearch {
     const bool is_baseline = source.name == candidates_.all().front().name();
     if (!worked(measured)) return begin_smaller(source, is_baseline);
     if (is_baseline && measured.peak_bytes.allocated <= limits_.budget_bytes) {
-      notes_.push_back(source.name + " keeps the budget of " + format_bytes(limits_.budget_bytes) +
-                       ": no plan is looked for");
+      notes_.push_back(source.name + " fits the budget of " + format_bytes(limits_.budget_bytes) +
+                       ": no plan is needed");
       ended_ = true;
       return;
     }
     const auto costs = read_costs(source.folder, program_);
     if (!costs)
-      return try_all(failed_ + "what a step of " + source.name + " costs is not known, or steps run other ops");
+      return try_all(failed_ + "the costs of a step of " + source.name + " are not known, or steps run different ops");
     auto planner = std::make_unique<Planner>(program_, *costs, planner::tiers(limits_, disk_, *costs));
     const auto peak = static_cast<double>(measured.peak_bytes.allocated);
     if (std::abs(static_cast<double>(planner->predict(source_.plan).peak_bytes) / peak - 1) > kSameStep)
-      return try_all(failed_ + "the step whose costs were recorded is not the one that was measured");
+      return try_all(failed_ + "the recorded step differs from the measured one");
     planner_ = std::move(planner);
     least_bytes_ = measured.peak_bytes.allocated;
     if (!is_baseline) plan_below(planner_->predict({}), source.name);
@@ -151,8 +151,9 @@ class SettingSearch {
 
   // Plans for less than the baseline's predicted peak, because the baseline did not fit, whatever the budget is.
   void plan_below(const StepPrediction& baseline, const std::string& source) {
-    notes_.push_back(failed_ + "so " + source + " is planned from: with everything kept its step would take " +
-                     format_bytes(baseline.peak_bytes) + " and " + ms_text(baseline.step_ms) + ", as predicted");
+    notes_.push_back(failed_ + "so " + source +
+                     " is planned from: without checkpointing its step is predicted to take " +
+                     format_bytes(baseline.peak_bytes) + " and " + ms_text(baseline.step_ms));
     limits_.budget_bytes = std::min(limits_.budget_bytes, baseline.peak_bytes - 1);
     goal_bytes_ = limits_.budget_bytes;
   }
@@ -170,7 +171,7 @@ class SettingSearch {
     propose_rivals();
     if (planned) return;
     const PredictedPlan least = planner_->least_memory(limits_, "plan:least");
-    notes_.push_back("no plan keeps " + format_bytes(limits_.budget_bytes) + " as predicted; the least takes " +
+    notes_.push_back("no plan is predicted to fit " + format_bytes(limits_.budget_bytes) + "; the smallest takes " +
                      format_bytes(least.predicted.peak_bytes));
     if (!least.plan.placements.empty()) propose(least);
   }

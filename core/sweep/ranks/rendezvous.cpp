@@ -137,7 +137,7 @@ class Gathering {
     else if (rank < 1 || rank >= launch_.size)
       why = who + ": there are ranks 0 to " + std::to_string(launch_.size - 1);
     else if (workers_[static_cast<size_t>(rank - 1)].connection)
-      why = who + " came twice; first on " + workers_[static_cast<size_t>(rank - 1)].host;
+      why = who + " connected twice; first on " + workers_[static_cast<size_t>(rank - 1)].host;
     else if (said.at("words") != settings_.words)
       why = who + " was started by another command: " + said.at("words").get<std::string>();
     if (why.empty()) return;
@@ -155,7 +155,7 @@ class Gathering {
       missing.resize(kNamed);
       missing.push_back(std::to_string(count - kNamed) + " more");
     }
-    return join(missing, ", ") + " did not come to rank 0 within " + seconds_text(settings_.timeout) +
+    return join(missing, ", ") + " did not connect to rank 0 within " + seconds_text(settings_.timeout) +
            "; --rank-timeout says how long to wait, --ranks 1 runs this rank alone";
   }
 
@@ -182,13 +182,14 @@ std::unique_ptr<launch::Connection> join_coordinator(const LaunchInfo& launch, c
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
     FileDescriptor socket = launch::connect(place.host, place.port, std::max(left, milliseconds(0)));
     if (socket.get() < 0)
-      throw Error("rank 0 is not there: nothing listens at " + where + " within " + seconds_text(settings.timeout));
+      throw Error("rank 0 cannot be reached: nothing listens at " + where + " within " +
+                  seconds_text(settings.timeout));
     auto connection = std::make_unique<launch::Connection>(std::move(socket), settings.timeout);
     try {
       connection->send(hello(launch, settings, place.token));
       json answer;
       if (!connection->receive(answer, std::max(left, milliseconds(0))))
-        throw Error("the program that listens at " + where + " is no memtune of rank 0");
+        throw Error("the program that listens at " + where + " is not memtune's rank 0");
       if (answer.contains("refused")) throw UsageError("rank 0 refuses this one: " + print_json(answer.at("refused")));
       if (answer.contains("welcome")) return connection;
     } catch (const launch::PeerLostError&) {

@@ -85,7 +85,7 @@ class WorkerSession {
 
   void note(bool heard) {
     if (heard) last_ = Clock::now();
-    if (Clock::now() - last_ > timeout_) throw launch::PeerLostError("it says nothing any more");
+    if (Clock::now() - last_ > timeout_) throw launch::PeerLostError("it no longer responds");
   }
 
   // Path of a file in this rank's own folder. Only the file name of `path` is used.
@@ -103,8 +103,7 @@ class WorkerSession {
   plan::TrialRequest request_of(const json& message) {
     auto request = message.at("request").get<plan::TrialRequest>();
     if (request.training.ranks != launch_.size) throw launch::PeerLostError("it asks for another number of ranks");
-    if (!request.rendezvous.starts_with("tcp://"))
-      throw launch::PeerLostError("it names no place in the network to meet at");
+    if (!request.rendezvous.starts_with("tcp://")) throw launch::PeerLostError("it sent no rendezvous address");
     request.model = own_.model;
     request.inputs_file = own_.inputs_file;
     request.training.scratch = own_.training.scratch;
@@ -121,7 +120,7 @@ class WorkerSession {
   }
 
   TrialProcessSettings command_of(const json& message) const {
-    if (message.at("kind") != "run") throw launch::PeerLostError("it asks for what this memtune does not do");
+    if (message.at("kind") != "run") throw launch::PeerLostError("it sent an unknown request");
     TrialProcessSettings command{{"run", (folder_.path() / "request.json").string()},
                                  folder_.path() / "log.txt",
                                  milliseconds(whole_at(message, "limit_ms", 0, kMaxLimitMs)),
@@ -177,7 +176,7 @@ int run_worker(const launch::LaunchInfo& launch, launch::Connection& coordinator
 } catch (const launch::PeerLostError& error) {
   throw Error("rank 0 is lost: " + std::string(error.what()));
 } catch (const nlohmann::json::exception&) {
-  throw Error("rank 0 is lost: it asks for what makes no sense");
+  throw Error("rank 0 is lost: it sent an invalid request");
 }
 
 }  // namespace memtune::sweep

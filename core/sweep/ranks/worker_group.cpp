@@ -62,7 +62,7 @@ class RemoteRankProcess final : public RankProcess {
 
   TrialAnswer answer() const override {
     if (reader_.answer()) return *reader_.answer();
-    return ProcessFailure{result::Outcome::error, lost_.empty() ? "its answer makes no sense" : lost_};
+    return ProcessFailure{result::Outcome::error, lost_.empty() ? "its answer is invalid" : lost_};
   }
 
  private:
@@ -210,7 +210,7 @@ void WorkerGroup::receive_messages(size_t index) {
       if (!message.contains("beat") || message.contains("phase")) state.messages.push_back(std::move(message));
     }
     if (Clock::now() - state.heard > timeout_)
-      throw launch::PeerLostError("it has said nothing for " + seconds_text(timeout_));
+      throw launch::PeerLostError("it has not responded for " + seconds_text(timeout_));
   } catch (const launch::PeerLostError& error) {
     state.lost = error.what();
   }

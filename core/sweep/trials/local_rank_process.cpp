@@ -148,7 +148,7 @@ TrialAnswer LocalRankProcess::answer() const {
   const std::string where = describe(reader_.phase());
   if (stop_ == StopReason::interrupt) return ProcessFailure{result::Outcome::interrupted, "stopped " + where};
   if (stop_ == StopReason::others)
-    return ProcessFailure{result::Outcome::interrupted, "ended with the others " + where};
+    return ProcessFailure{result::Outcome::interrupted, "stopped with the other ranks " + where};
   if (stop_ == StopReason::timeout)
     return ProcessFailure{result::Outcome::timeout, "no end within " + seconds_text(limit_) + ", " + where};
   std::string details = log_.log_tail();

@@ -106,7 +106,7 @@ class TrialGroup {
       if (problem) waited.push_back(problem->message);
     }
     const TrialProgress& phase = trials_[order_.front()]->phase();
-    std::string reason = missing.empty() ? "" : join(missing, ", ") + " did not come: ";
+    std::string reason = missing.empty() ? "" : join(missing, ", ") + " did not arrive: ";
     reason += waited.empty() ? "the ranks ended" : waited.front();
     if (!phase.name.empty()) reason += ", in phase " + phase.name;
     if (phase.steps > 0) reason += ", step " + std::to_string(phase.step) + " of " + std::to_string(phase.steps);

@@ -89,8 +89,8 @@ TEST_CASE("the page labels an emulation and names what it counts") {
   Report report = report::sample_report();
   report.emulated = true;
   const std::string page = html(report, {});
-  CHECK(has(page, "playing the device (emulation)"));
-  CHECK(has(page, "counted by an allocator on the processor"));
+  CHECK(has(page, "emulating a GPU"));
+  CHECK(has(page, "counted by an allocator on the CPU"));
 }
 
 TEST_CASE("the page is complete without trials and without a recommendation") {
@@ -105,7 +105,7 @@ TEST_CASE("the page explains its columns and shows its origin") {
   report.origin = {"2026-11-22T07:30:00Z", "memtune sweep --input 'x<3'", "", "0.1.0", "2.11.0", "", "AMD, 4 cores"};
   const std::string page = html(report, {});
   CHECK(has(page, "<th title=\"step time over none&#39;s\">× none</th>"));
-  CHECK(has(page, "<dt>exposed ms</dt><dd>the copies&#39; time a step in which it did not</dd>"));
+  CHECK(has(page, "<dt>exposed ms</dt><dd>copy time a step that did not overlap compute</dd>"));
   CHECK(has(page, "<dt>Versions</dt><dd>memtune 0.1.0, LibTorch 2.11.0</dd>"));
   CHECK(has(page, "<dt>Date</dt><dd>2026-11-22 07:30 UTC</dd>"));
   CHECK(has(page, "<dt>Command</dt><dd><code>memtune sweep --input &#39;x&lt;3&#39;</code></dd>"));
@@ -115,7 +115,7 @@ TEST_CASE("a memory curve below the measured peak says why") {
   Report report = report::sample_report();
   trace::Trace trace = test::made_up_trace("mixed", 4, 1);
   const std::vector<report::TracedTrial> traced = {{&report.rows[1], &trace}};
-  CHECK(has(html(report, traced), "The measured peak is 12 GiB: it is the allocator"));
+  CHECK(has(html(report, traced), "The measured peak is 12 GiB: the allocator reports it"));
   int64_t highest = 0;
   for (const trace::MemorySample& sample : trace.memory) highest = std::max(highest, sample.allocated_bytes);
   report.rows[1].measurement.peak_bytes.allocated = highest;

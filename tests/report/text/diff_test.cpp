@@ -51,7 +51,7 @@ TEST_CASE("the diff table shows both figures and the change and marks possible n
         " none            100.0 → 100.0 0.0 % ~  40.00 → 40.00 0.0 %   –\n"
         " checkpoint:op   A ok; B crash: signal 11\n"
         " offload:stream  200.0 → 250.0 +25.0 %  10.00 → 9.00 -10.0 %  98 → 50   loss 10.500000 → 10.250000\n"
-        "\n ~ within what the steps of both vary by\n");
+        "\n ~ within the noise of both\n");
 }
 
 TEST_CASE("the diff shows different gradient accumulation steps also for a report in JSON") {

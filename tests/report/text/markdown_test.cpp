@@ -33,9 +33,9 @@ tokens:int64\[4,4096\]\<32000, next_token, adamw, bfloat16
 - **× none**: step time over none's
 - **peak GiB**: the most that tensors held at once
 - **−GiB**: below none's peak
-- **hidden %**: share of the copies' time in which the device computed
-- **exposed ms**: the copies' time a step in which it did not
-- **gradients**: compared with those of none before anything was timed; ≈ the largest difference, where none's own runs differ as much
+- **hidden %**: share of copy time that overlapped compute
+- **exposed ms**: copy time a step that did not overlap compute
+- **gradients**: compared with those of none before anything was timed; ≈ the largest difference, if none's own runs differ as much
 
 </details>
 
@@ -57,7 +57,7 @@ tokens:int64\[4,4096\]\<32000, next_token, adamw, bfloat16
 - **Peak**: the most bytes that tensors held in a step, by the caching allocator
 - **Hidden**: the share of the time of copies during which the device also computed; exposed is the rest
 - **Gradients**: loss and gradients compared with those of none before anything was timed, bit for bit where deterministic kernels exist
-- **Link**: 55.0 GB/s out, 55.0 GB/s in, measured idle with pinned memory in the same process
+- **Copy bandwidth**: 55.0 GB/s out, 55.0 GB/s in, measured idle with pinned memory in the same process
 
 </details>
 

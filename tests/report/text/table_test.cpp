@@ -52,8 +52,8 @@ TEST_CASE("a wide terminal shows every column") {
 
  * recommended; • no other is both faster and smaller
  step ms: median ± half of its 95 % interval; × none: step time over none's; peak GiB: the most that tensors
- held at once; −GiB: below none's peak; hidden %: share of the copies' time in which the device computed;
- exposed ms: the copies' time a step in which it did not
+ held at once; −GiB: below none's peak; hidden %: share of copy time that overlapped compute; exposed ms: copy
+ time a step that did not overlap compute
 
  Recommended: checkpoint:full,inputs=host: the fastest of two that keep 16 GiB
 
@@ -206,7 +206,7 @@ TEST_CASE("notes and noise and emulation are reported below the table") {
   std::string text = table(report, {false, 110});
   CHECK(has(text, "\n note: dropout is fixed by the trace\n"));
   CHECK(has(text, "\n note: steps vary by 20 %: times that differ by less may be the same\n"));
-  CHECK(has(text, "\n note: an emulation: the processor plays the device. Good for comparing memory and "));
+  CHECK(has(text, "\n note: emulation: the CPU acts as a GPU. Use it to compare memory and to check gradients; "));
   CHECK(has(text, "nothing about a GPU\n"));
 }
 
@@ -224,7 +224,7 @@ TEST_CASE("the title says that the device is emulated") {
   report.model = "model.pt";
   report.device = "CPU (2 cores)";
   report.emulated = true;
-  CHECK(table(report).starts_with(" model.pt · CPU (2 cores), playing the device (emulation)\n"));
+  CHECK(table(report).starts_with(" model.pt · CPU (2 cores), emulating a GPU\n"));
 }
 
 TEST_CASE("the three heaviest findings follow the recommendation and wrap like it") {

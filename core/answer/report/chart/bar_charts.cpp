@@ -130,7 +130,7 @@ std::string overlap_chart(const Report& report) {
   const ChartFrame times = frame_for(rows.size(), kLabels, middle - 40);
   const ChartFrame sizes = frame_for(rows.size(), middle, kChartWidth - 16);
   SvgWriter svg(kChartWidth, static_cast<int>(times.bottom) + (disk ? 86 : 68),
-                "Copies between device and host: time hidden, bytes moved");
+                "Copies between device and host: time hidden, bytes copied");
   const AxisScale ms{0, std::max(most_ms, 1e-3) * 1.04, times.left, times.right};
   const AxisScale bytes{0, most_bytes * 1.04, sizes.left, sizes.right};
   put_x_axis(svg, times, ms, "copy ms a step");

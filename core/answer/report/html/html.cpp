@@ -210,14 +210,14 @@ class Page {
     if (pareto.empty()) return;
     open_section("Time against memory");
     text_ += "<div class=\"charts\">\n";
-    put_figure_of("What the same work costs at which peak", pareto,
-                  "Ringed: recommended. The line joins the trials that no other beats in both. An arrow at the upper "
-                  "edge is a trial far slower than these." +
+    put_figure_of("Time and peak of the same work", pareto,
+                  "Ringed: recommended. The line is the Pareto front: no other trial is both faster and smaller. An "
+                  "arrow at the upper edge is a far slower trial." +
                       marks_of_plans());
     text_ += "<div>\n";
     put_figure_of("Step time", step_chart(report_), "");
     put_figure_of("Copies", overlap_chart(report_),
-                  "Hidden: while the device computed. Exposed: while it waited or had nothing to do.");
+                  "Hidden: while the device computed. Exposed: while it waited or was idle.");
     text_ += "</div>\n";
     text_ += "</div>\n";
     close_section();

@@ -42,9 +42,10 @@ class Columns {
     add("seq", TableColumn::kAlways, false, [&](const TrialRow& row) { return axis(row.sequence); });
     add_time();
     add_memory();
-    add_figure(result::metric("hidden"), 4, "share of the copies' time in which the device computed");
-    add_figure(result::metric("exposed_ms"), 3, "the copies' time a step in which it did not");
-    add_figure(result::metric("exposed_communication_ms"), 3, "time a step that a rank stood for collectives, at most");
+    add_figure(result::metric("hidden"), 4, "share of copy time that overlapped compute");
+    add_figure(result::metric("exposed_ms"), 3, "copy time a step that did not overlap compute");
+    add_figure(result::metric("exposed_communication_ms"), 3,
+               "time a step that a rank waited for collectives, at most");
     add_figure(result::rate_metric(rows_), 2);
     add_figure(result::metric("optimizer_ms"), 1);
     if (is_of_commands(report_))
@@ -58,7 +59,7 @@ class Columns {
   void add_gradients() {
     add(
         "gradients", 6, true, [&](const TrialRow& row) { return gradients(row); },
-        "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, where " +
+        "compared with those of " + report_.reference + " before anything was timed; ≈ the largest difference, if " +
             report_.reference + "'s own runs differ as much");
   }
 
@@ -66,7 +67,7 @@ class Columns {
     add(
         "losses", 6, true, [&](const TrialRow& row) { return losses(row); },
         "of the first steps, compared with those of " + report_.reference +
-            "; ≈ no further from them than rounding and its own runs explain");
+            "; ≈ differences within rounding and the noise between its own runs");
   }
 
   template <typename Make>
@@ -107,7 +108,7 @@ class Columns {
             (std::ranges::any_of(rows_, &has_interval) ? "; ± half of the 95 % interval over the rounds" : ""));
     add_predicted(
         "predicted ms", 5, step, [](const TrialPrediction& predicted) { return predicted.step_ms; }, result::step_error,
-        "step time as it was predicted before the trial ran, and by how much that was more than measured");
+        "step time predicted before the trial ran, and its error against the measured one");
   }
 
   template <typename Get>
@@ -170,7 +171,7 @@ class Columns {
     add_predicted(
         std::string("predicted ") + peak.byte_unit(), 4, peak,
         [](const TrialPrediction& predicted) { return predicted.peak_bytes; }, result::peak_error,
-        "peak as it was predicted, likewise");
+        "peak predicted before the trial ran, and its error");
   }
 
   TableCell gradients(const TrialRow& row) const {

@@ -125,7 +125,7 @@ std::string diff_table(const std::vector<result::DiffRow>& rows) {
   const auto unclear = [](const DiffRow& row) {
     return row.worked_in_both() && may_be_equal(row.a->measurement.step_ms, row.b->measurement.step_ms);
   };
-  if (std::ranges::any_of(rows, unclear)) text += "\n ~ within what the steps of both vary by\n";
+  if (std::ranges::any_of(rows, unclear)) text += "\n ~ within the noise of both\n";
   return text;
 }
 

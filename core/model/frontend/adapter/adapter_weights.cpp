@@ -44,7 +44,7 @@ void AdapterWeights::load_saved(const std::string& name, const at::Tensor& param
 void AdapterWeights::check_all_used() const {
   for (const auto& [name, tensor] : given_)
     if (!used_.contains(name))
-      throw UsageError(file() + " has '" + name + "', which is of no layer that is adapted here");
+      throw UsageError(file() + " has '" + name + "', which belongs to no layer that is adapted here");
 }
 
 // By default the first factor of an embedding, and the second of a linear layer, starts at zero.

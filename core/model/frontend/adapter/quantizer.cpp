@@ -155,7 +155,7 @@ void quantize(Program& program, const std::string& load_in) {
   Quantizer quantizer(program, load_in);
   for (auto& [op, layer] : found) quantizer.quantize(*op, std::exchange(layer, {}));
   if (!is_quantized(program.body))
-    throw UsageError("--load-in: the model has no linear layer beside its output head that can be quantized");
+    throw UsageError("--load-in: the model has no linear layer besides its output head that can be quantized");
 }
 
 std::function<void(Program&, const Op&)> quantize_as_written(const std::string& load_in) {

@@ -140,7 +140,7 @@ void GraphLowering::write_call(const Pt2Node& node, const std::string& name) {
 
 void GraphLowering::bind(const Pt2Argument& output, Value value) {
   if (output.kind == Pt2ArgumentKind::other || output.kind == Pt2ArgumentKind::graph)
-    throw UsageError("its result is nothing that memtune can hold");
+    throw UsageError("its result has a type that memtune does not support");
   if (!output.is_list) return values_.bind(output.elements.at(0).value, value);
   const Values parts = emit_.unpack_list(value, output.elements.size());
   for (size_t i = 0; i < parts.size(); ++i) values_.bind(output.elements[i].value, parts[i]);

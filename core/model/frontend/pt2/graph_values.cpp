@@ -53,7 +53,7 @@ bool takes(TypeKind type, Pt2ArgumentKind kind) {
 
 Value GraphValues::find(const std::string& name) const {
   const auto found = known_.find(name);
-  if (found == known_.end()) throw UsageError("the value '" + printable(name) + "' is used before it is made");
+  if (found == known_.end()) throw UsageError("the value '" + printable(name) + "' is used before it is computed");
   return found->second;
 }
 
@@ -82,7 +82,7 @@ Value GraphValues::element(const Pt2Argument& given, const Pt2ArgumentElement& e
 }
 
 Value GraphValues::plain(const Pt2Argument& given) {
-  const auto refuse = [](const std::string& what) { throw UsageError("memtune cannot hand on " + what); };
+  const auto refuse = [](const std::string& what) { throw UsageError("memtune cannot pass on " + what); };
   if (given.kind == Pt2ArgumentKind::other) refuse(printable(std::get<std::string>(given.elements.at(0).constant)));
   if (given.kind == Pt2ArgumentKind::graph || given.is_list) refuse("a list or a graph there");
   return element(given, given.elements.at(0));

@@ -74,7 +74,7 @@ HostFunction of_numbers(const Compute& compute) {
 
 int64_t truncated(const Number& a) {
   if (!a.is_real) return a.whole;
-  if (!(std::abs(a.real) < 9e18)) throw Error("a size is beyond all bounds");
+  if (!(std::abs(a.real) < 9e18)) throw Error("a size is too large");
   return static_cast<int64_t>(a.real);
 }
 

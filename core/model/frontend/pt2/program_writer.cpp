@@ -56,7 +56,7 @@ class ProgramWriter {
     }
     const Pt2ArgumentKind kind = input.argument.kind;
     if (input.argument.is_list || kind == Pt2ArgumentKind::other || kind == Pt2ArgumentKind::graph)
-      throw UsageError("its forward takes what is neither a tensor nor a number");
+      throw UsageError("its forward has an argument that is neither a tensor nor a number");
     if (kind != Pt2ArgumentKind::tensor) return write_number(input);
     bind(nodes_.emit().input(value_of(input)));
     program_.inputs.back().described = input.described;

@@ -59,7 +59,7 @@ class Lowering {
     if (auto* value = std::get_if<Value>(&known.what)) return *value;
     if (auto* module = std::get_if<ModuleRef>(&known.what)) return emit_.constant(c10::IValue(module->object));
     auto* tuple = std::get_if<TupleRef>(&known.what);
-    if (!tuple) throw user ? refused(user, "a function is used as a value") : UsageError("the model answers with code");
+    if (!tuple) throw user ? refused(user, "a function is used as a value") : UsageError("the model returns code");
     Values elements;
     for (const LoweredValue& element : tuple->elements) elements.push_back(value_of(element, user));
     return emit_.tuple(elements);

@@ -101,7 +101,7 @@ std::string TransformersWeights::note() const {
   for (const auto& [name, place] : places_)
     if (!asked_for_.contains(name)) others.push_back(name);
   if (others.empty()) return "";
-  return std::to_string(others.size()) + " of the files' tensors are none of the model's: '" + others.front() + "'" +
+  return std::to_string(others.size()) + " of the files' tensors are not in the model: '" + others.front() + "'" +
          (others.size() > 1 ? ", ..." : "");
 }
 
