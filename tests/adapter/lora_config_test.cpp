@@ -7,8 +7,7 @@
 
 #include "core/base/error.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::model {
+namespace memtune::model::lora_config_test {
 namespace {
 
 std::string with_defaults(std::string fields) {
@@ -116,4 +115,4 @@ TEST_CASE("adapter weights are found in the folder of the config and a request k
   CHECK(canonical_lora("r=4") == "r=4");
 }
 
-}  // namespace memtune::model
+}  // namespace memtune::model::lora_config_test

@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-
-namespace memtune::model {
+namespace memtune::model::python_regex_test {
 namespace {
 
 std::string refusal(const std::string& pattern) {
@@ -92,4 +91,4 @@ TEST_CASE("constructs that std::regex lacks are refused by name and invalid patt
   CHECK(refusal(std::string(101, '(') + std::string(101, ')')).find("100 groups") != std::string::npos);
 }
 
-}  // namespace memtune::model
+}  // namespace memtune::model::python_regex_test

@@ -11,6 +11,8 @@
 #include "tests/attach/recorded.h"
 #include "tests/support/out_of_memory.h"
 
+namespace memtune::command_test {
+
 using namespace memtune;
 using namespace memtune::attach;
 using namespace std::chrono_literals;
@@ -330,3 +332,5 @@ TEST_CASE("the command's environment has what the shim needs and keeps an existi
   CHECK(log.find("/shim:/mine:/too|2+5+2\nsitecustomize.py\nthere\n") != std::string::npos);
   CHECK_FALSE(std::filesystem::exists(log.substr(0, log.find("/shim"))));
 }
+
+}  // namespace memtune::command_test

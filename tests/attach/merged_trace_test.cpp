@@ -10,6 +10,8 @@
 #include "core/record/trace/step_time_breakdown.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::merged_trace_test {
+
 using namespace memtune;
 using namespace memtune::attach;
 using namespace memtune::trace;
@@ -148,3 +150,5 @@ TEST_CASE("a command without traced steps has no trace") {
   CHECK(merged.measurement.trace.empty());
   CHECK(merged.notes.empty());
 }
+
+}  // namespace memtune::merged_trace_test

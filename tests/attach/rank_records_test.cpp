@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::rank_records_test {
+
 using namespace memtune;
 using namespace memtune::attach;
 
@@ -84,3 +86,5 @@ TEST_CASE("traced steps give the tracing overhead and are no samples") {
   CHECK(measurement.step_ms.samples == std::vector<double>{100});
   CHECK(measurement.profiler_overhead == doctest::Approx(0.04));
 }
+
+}  // namespace memtune::rank_records_test

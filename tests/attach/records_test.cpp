@@ -9,6 +9,8 @@
 
 #include "tests/attach/recorded.h"
 
+namespace memtune::records_test {
+
 using namespace memtune;
 using namespace memtune::attach;
 using memtune::tests::add_line;
@@ -155,3 +157,5 @@ TEST_CASE("regions of traced steps are read and an invalid region rejects the tr
   }
   CHECK(read == 1);
 }
+
+}  // namespace memtune::records_test

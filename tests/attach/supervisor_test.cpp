@@ -13,6 +13,8 @@
 #include "core/measure/attach/descendants.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::supervisor_test {
+
 using namespace memtune;
 using namespace std::chrono_literals;
 using attach::Supervisor;
@@ -123,3 +125,5 @@ TEST_CASE("descendants include orphans and exclude this process") {
   ::waitpid(child, nullptr, 0);
   CHECK(attach::descendants().empty());
 }
+
+}  // namespace memtune::supervisor_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::throughput_test {
+
 using namespace memtune;
 using namespace memtune::attach;
 
@@ -94,3 +96,5 @@ TEST_CASE("token counts need tokens in every batch and sample counts need rows")
   CHECK(told(one).samples == 0);
   CHECK(told({rank(0, {{1, {}}})}).samples == 0);
 }
+
+}  // namespace memtune::throughput_test

@@ -5,8 +5,7 @@
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 #include <doctest/doctest.h>
-
-namespace memtune::autograd {
+namespace memtune::autograd::casts_test {
 namespace {
 
 at::Tensor cast(const at::Tensor& tensor) { return tensor.to(at::kBFloat16); }
@@ -32,4 +31,4 @@ TEST_CASE("a cast copy of a parameter is recognised") {
 }
 
 }  // namespace
-}  // namespace memtune::autograd
+}  // namespace memtune::autograd::casts_test

@@ -4,8 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-
-namespace memtune::autograd {
+namespace memtune::autograd::hooks_test {
 namespace {
 
 // Keeps each packed tensor and counts.
@@ -98,4 +97,4 @@ TEST_CASE("an exception of a packer reaches the caller and autograd works afterw
 }
 
 }  // namespace
-}  // namespace memtune::autograd
+}  // namespace memtune::autograd::hooks_test

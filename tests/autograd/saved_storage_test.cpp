@@ -8,8 +8,7 @@
 #include <stdexcept>
 
 #include "core/base/error.h"
-
-namespace memtune::autograd {
+namespace memtune::autograd::saved_storage_test {
 namespace {
 
 using State = SavedStorage::State;
@@ -176,4 +175,4 @@ TEST_CASE("a saved storage crosses blocks if another block consumes it") {
 }
 
 }  // namespace
-}  // namespace memtune::autograd
+}  // namespace memtune::autograd::saved_storage_test

@@ -4,8 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-
-namespace memtune::autograd {
+namespace memtune::autograd::view_geometry_test {
 namespace {
 
 void check_round_trip(const at::Tensor& tensor) {
@@ -49,4 +48,4 @@ TEST_CASE("tensors that are not plain bytes are recognised") {
 }
 
 }  // namespace
-}  // namespace memtune::autograd
+}  // namespace memtune::autograd::view_geometry_test

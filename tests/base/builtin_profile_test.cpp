@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "core/model/source/builtin_model.h"
 
+namespace memtune::builtin_profile_test {
+
 using namespace memtune;
 using namespace memtune;
 
@@ -60,3 +62,5 @@ TEST_CASE("an inconsistent model profile is rejected with the field's name") {
   CHECK_THROWS_AS(model::parse_model_profile("mine", "[]"), UsageError);
   CHECK_THROWS_AS(model::parse_model_profile("mine", "{"), UsageError);
 }
+
+}  // namespace memtune::builtin_profile_test

@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::bytes_test {
+
 using namespace memtune;
 
 namespace {
@@ -73,3 +75,5 @@ TEST_CASE("rounding never prints 1024 of a unit or a fifth digit") {
   CHECK(format_bytes(INT64_MAX) == "8.00 EiB");
   CHECK(format_bytes(INT64_MIN) == "-8 EiB");
 }
+
+}  // namespace memtune::bytes_test

@@ -19,6 +19,8 @@
 #include "core/base/file.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::confined_file_system_test {
+
 using namespace memtune;
 namespace fs = std::filesystem;
 
@@ -172,3 +174,5 @@ TEST_CASE("a foreign file named lock is left unchanged") {
     CHECK(read_file(bench.inside.path / "lock") == text);
   }
 }
+
+}  // namespace memtune::confined_file_system_test

@@ -21,6 +21,8 @@
 #include "tests/support/faulty_disk.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::base_file_test {
+
 using namespace memtune;
 using memtune::test::entries;
 using memtune::test::ScratchFolder;
@@ -509,3 +511,5 @@ TEST_CASE("cut_file truncates a file to the given size") {
   cut_file(folder.path / "a", 3);
   CHECK(read_file(folder.path / "a") == "123");
 }
+
+}  // namespace memtune::base_file_test

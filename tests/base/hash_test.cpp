@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::hash_test {
+
 using namespace memtune;
 
 TEST_CASE("a hash is the published XXH3-128 value") {
@@ -21,3 +23,5 @@ TEST_CASE("the short hash is the published XXH3-64 value and depends on the seed
   CHECK(hash64("abc", 3, 0) == 0x78af5f94892f3950);
   CHECK(hash64("abc", 3, 1) != hash64("abc", 3, 0));
 }
+
+}  // namespace memtune::hash_test

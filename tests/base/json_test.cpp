@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+namespace memtune::base_json_test {
+
 using namespace memtune;
 using nlohmann::json;
 
@@ -97,3 +99,5 @@ TEST_CASE("printed JSON escapes control characters and parses to the same text")
   CHECK(parse_json(printed) == json(text));
   CHECK(print_json(json("\xC2")) == "\"\xEF\xBF\xBD\"");
 }
+
+}  // namespace memtune::base_json_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::base_layout_test {
+
 using namespace memtune;
 using Lines = std::vector<std::string>;
 
@@ -53,3 +55,5 @@ TEST_CASE("long text ends in an ellipsis and its length counts characters") {
   CHECK(shorten("checkpoint", 6) == "check…");
   CHECK(shorten("層層層層", 3) == "層層…");
 }
+
+}  // namespace memtune::base_layout_test

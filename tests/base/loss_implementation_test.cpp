@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-
-namespace memtune {
+namespace memtune::loss_implementation_test {
 namespace {
 
 using Kind = LossImplementation::Kind;
@@ -23,4 +22,4 @@ TEST_CASE("a loss implementation is plain or fused or chunked with a number of c
 }
 
 }  // namespace
-}  // namespace memtune
+}  // namespace memtune::loss_implementation_test

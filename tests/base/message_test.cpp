@@ -5,6 +5,8 @@
 
 #include "core/base/utf8.h"
 
+namespace memtune::message_test {
+
 using namespace memtune;
 
 TEST_CASE("a long message loses its middle at character boundaries") {
@@ -23,3 +25,5 @@ TEST_CASE("a message of an allocator that ran out of memory is kept whole") {
   CHECK(bounded_message(message, 100) == message);
   CHECK(bounded_message(message + message, 100).size() == 4000);
 }
+
+}  // namespace memtune::message_test

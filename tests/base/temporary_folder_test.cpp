@@ -7,6 +7,8 @@
 #include "core/base/error.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::temporary_folder_test {
+
 using namespace memtune;
 namespace fs = std::filesystem;
 
@@ -29,3 +31,5 @@ TEST_CASE("a failure to make temporary files is reported") {
   CHECK_THROWS_WITH_AS(TemporaryFolder("try"),
                        "no temporary files can be made in /no/such/folder: No such file or directory", IoError);
 }
+
+}  // namespace memtune::temporary_folder_test

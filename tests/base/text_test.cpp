@@ -9,6 +9,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::text_test {
+
 using namespace memtune;
 
 namespace {
@@ -128,3 +130,5 @@ TEST_CASE("an invalid or infinite number is rejected with its name") {
   CHECK_THROWS_WITH_AS(parse_number("nan", "rate"), "rate: 'nan' is not a finite number", UsageError);
   CHECK_THROWS_WITH_AS(parse_number("-inf", "rate"), "rate: '-inf' is not a finite number", UsageError);
 }
+
+}  // namespace memtune::text_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::utf8_test {
+
 using namespace memtune;
 
 TEST_CASE("escape sequences and control characters never reach a terminal") {
@@ -44,3 +46,5 @@ TEST_CASE("line separators and bidi controls are replaced") {
                             "\xEF\xBB\xBF", "\xEF\xBF\xBC", "\xF0\x9F\x90\x91"})
     CHECK(printable_line(shown) == shown);
 }
+
+}  // namespace memtune::utf8_test

@@ -9,8 +9,7 @@
 
 #include "core/engine/checkpoint/recompute_engine.h"
 #include "tests/support/training.h"
-
-namespace memtune::checkpoint {
+namespace memtune::checkpoint::op_recorder_test {
 namespace {
 
 using Form = RecordedArgument::Form;
@@ -114,4 +113,4 @@ TEST_CASE("a recorded cast is recomputed as a cast") {
 }
 
 }  // namespace
-}  // namespace memtune::checkpoint
+}  // namespace memtune::checkpoint::op_recorder_test

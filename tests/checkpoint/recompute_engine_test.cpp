@@ -5,8 +5,7 @@
 
 #include "core/base/error.h"
 #include "tests/support/training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::recompute_engine_test {
 namespace {
 
 // Four ops per block make tensors: matmul, sigmoid, matmul, add. The sum is the input of the next block.
@@ -113,4 +112,4 @@ TEST_CASE("an op that makes another tensor when recomputed is an error and not a
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::recompute_engine_test

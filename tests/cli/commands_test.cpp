@@ -11,6 +11,8 @@
 #include "tests/pt2/made_up_zip.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::commands_test {
+
 using memtune::join;
 using memtune::kSaveModes;
 using memtune::test::Ended;
@@ -474,3 +476,5 @@ TEST_CASE("doctor reports what can be measured of a command and why nothing can"
   CHECK(check.at("status") == "fail");
   CHECK(check.at("detail").get<std::string>().find("no Python process of it loaded") != std::string::npos);
 }
+
+}  // namespace memtune::commands_test

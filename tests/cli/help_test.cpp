@@ -11,6 +11,8 @@
 #include "core/base/text.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::help_test {
+
 using namespace memtune;
 using test::Ended;
 using test::Workspace;
@@ -145,3 +147,5 @@ TEST_CASE("doctor and strategies take --json as sweep does") {
   const Ended one = place.memtune("strategies checkpoint:op --json -");
   CHECK(nlohmann::json::parse(one.out).at("strategies").size() == 1);
 }
+
+}  // namespace memtune::help_test

@@ -13,6 +13,8 @@
 #include "core/base/text.h"
 #include "core/base/view_options.h"
 
+namespace memtune::manual_test {
+
 using namespace memtune;
 
 namespace {
@@ -121,3 +123,5 @@ TEST_CASE("the program's page lists the commands and the page of strategies list
     CHECK(has(page, "\\fBmemtune\\-" + command->get_name() + "\\fR(1)"));
   CHECK(has(cli::manual_page(line.of("strategies"), line.words, "2026-01-31"), "\\fBcheckpoint:cheap\\fR"));
 }
+
+}  // namespace memtune::manual_test

@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::planned_variants_test {
+
 using namespace memtune;
 using namespace memtune::cli;
 using memtune::result::Outcome;
@@ -276,3 +278,5 @@ TEST_CASE("native trials plan with the given CPU memory and offload nothing on a
   CHECK(limits.host_budget_bytes == 5000);
   CHECK(limits_of(training, 100, 1).host_budget_bytes == 1);
 }
+
+}  // namespace memtune::planned_variants_test

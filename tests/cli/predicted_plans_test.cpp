@@ -9,6 +9,8 @@
 #include "core/plan/facts/machine_profile.h"
 #include "tests/cli/paper_run.h"
 
+namespace memtune::predicted_plans_test {
+
 using namespace memtune;
 using namespace memtune::test;
 using nlohmann::json;
@@ -211,3 +213,5 @@ TEST_CASE("a dry run under a budget says what is decided later") {
   CHECK(has(ended.out, "\n#   none, checkpoint:full"));
   CHECK_FALSE(has(place.memtune("sweep -q --dry-run --model tiny --strategy none --budget 1GiB").out, "#"));
 }
+
+}  // namespace memtune::predicted_plans_test

@@ -6,6 +6,8 @@
 
 #include "tests/support/run_program.h"
 
+namespace memtune::predicted_test {
+
 using memtune::test::Ended;
 using memtune::test::slurp;
 using memtune::test::Workspace;
@@ -63,3 +65,5 @@ TEST_CASE("diff has the predictions of both sides also for reports in JSON") {
     CHECK(trial["b"].contains("predicted") == predicted);
   }
 }
+
+}  // namespace memtune::predicted_test

@@ -8,6 +8,8 @@
 
 #include "tests/cli/paper_run.h"
 
+namespace memtune::progress_test {
+
 using memtune::test::Ended;
 using memtune::test::PaperRun;
 using memtune::test::Variable;
@@ -83,3 +85,5 @@ TEST_CASE("predicted plans are counted on a terminal and leave nothing on it") {
   CHECK(seen.find("\r\x1b[Kcomputing plans  budget 8/8") != std::string::npos);
   CHECK(seen.ends_with("\r\x1b[K"));
 }
+
+}  // namespace memtune::progress_test

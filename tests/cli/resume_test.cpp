@@ -11,6 +11,8 @@
 #include "tests/attach/recorded.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::resume_test {
+
 using memtune::test::Ended;
 using memtune::test::slurp;
 using memtune::test::Variable;
@@ -138,3 +140,5 @@ TEST_CASE("a killed command sweep resumes and its child processes are gone") {
   CHECK(place.memtune("report").code == 0);
   CHECK(place.memtune("export --trainer torchtune").code == 2);
 }
+
+}  // namespace memtune::resume_test

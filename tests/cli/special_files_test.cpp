@@ -16,6 +16,8 @@
 #include "tests/cli/paper_run.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::special_files_test {
+
 using memtune::test::count_lines;
 using memtune::test::Ended;
 using memtune::test::PaperRun;
@@ -160,3 +162,5 @@ TEST_CASE("an answer can be written to a pipe with a reader and fails without on
   reader.join();
   CHECK(seen.find("Recommended") != std::string::npos);
 }
+
+}  // namespace memtune::special_files_test

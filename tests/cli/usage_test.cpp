@@ -8,6 +8,8 @@
 
 #include "tests/support/run_program.h"
 
+namespace memtune::usage_test {
+
 using memtune::test::count_lines;
 using memtune::test::Ended;
 using memtune::test::Workspace;
@@ -207,3 +209,5 @@ TEST_CASE("memtune view without the viewer says how to build it") {
   CHECK_MESSAGE(said.starts_with("memtune: the viewer is not built: scripts/memtune view "), said);
   CHECK(count_lines(said) == 1);
 }
+
+}  // namespace memtune::usage_test

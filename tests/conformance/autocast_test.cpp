@@ -5,8 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::conformance_autocast_test {
 namespace {
 
 struct Bf16 : ops::AutocastScope {
@@ -67,4 +66,4 @@ TEST_CASE("a cast copy can be offloaded to CPU memory") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::conformance_autocast_test

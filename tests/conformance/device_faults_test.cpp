@@ -10,8 +10,7 @@
 #include "tests/support/skip.h"
 #include "tests/support/training.h"
 #include "tests/support/watchdog.h"
-
-namespace memtune::tests {
+namespace memtune::tests::device_faults_test {
 namespace {
 
 constexpr const char* kSource = R"(
@@ -88,4 +87,4 @@ TEST_CASE("a device that fails in a step ends it with a typed error or the gradi
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::device_faults_test

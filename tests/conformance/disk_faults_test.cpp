@@ -10,8 +10,7 @@
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
 #include "tests/support/watchdog.h"
-
-namespace memtune::tests {
+namespace memtune::tests::disk_faults_test {
 namespace {
 
 using test::Fault;
@@ -119,4 +118,4 @@ TEST_CASE("a disk that fails in a step ends it with a typed error or the gradien
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::disk_faults_test

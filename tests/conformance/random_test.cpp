@@ -10,8 +10,7 @@
 #include <string>
 
 #include "tests/support/random_drive.h"
-
-namespace memtune::tests {
+namespace memtune::tests::conformance_random_test {
 namespace {
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
@@ -145,4 +144,4 @@ TEST_CASE("a failing program is reduced to the statements that fail") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::conformance_random_test

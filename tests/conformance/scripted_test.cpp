@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/conformance/scripts.h"
-
-namespace memtune::tests {
+namespace memtune::tests::scripted_test {
 namespace {
 
 const Script kScripts[] = {
@@ -108,4 +107,4 @@ TEST_CASE("scripts that change arguments of ops get the bits of plain autograd u
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::scripted_test

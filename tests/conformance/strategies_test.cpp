@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/conformance/scripts.h"
-
-namespace memtune::tests {
+namespace memtune::tests::strategies_test {
 namespace {
 
 const Script kScripts[] = {
@@ -302,4 +301,4 @@ def forward(self, x):
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::strategies_test

@@ -12,6 +12,8 @@
 #include "tests/device/gate.h"
 #include "tests/support/cpu_device.h"
 
+namespace memtune::cpu_device_test {
+
 using namespace memtune::device;
 using memtune::testing::Gate;
 using memtune::tests::no_tensors;
@@ -187,3 +189,5 @@ TEST_CASE("the CPU device reports that it is an emulation and names the CPU") {
   CHECK(device.name().rfind("CPU (", 0) == 0);
   CHECK(device.total_bytes() > (int64_t{64} << 20));
 }
+
+}  // namespace memtune::cpu_device_test

@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+namespace memtune::memory_counter_test {
+
 using memtune::device::MemoryCounter;
 
 TEST_CASE("the peak stays after memory is freed until it is reset") {
@@ -50,3 +52,5 @@ TEST_CASE("counters stay exact when threads allocate concurrently and some reque
   CHECK(counter.peak() <= 3000);
   CHECK(counter.peak() % 1000 == 0);
 }
+
+}  // namespace memtune::memory_counter_test

@@ -4,8 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/random.h"
-
-namespace memtune::device {
+namespace memtune::device::stream_order_test {
 namespace {
 
 using Point = StreamOrder::Point;
@@ -70,4 +69,4 @@ TEST_CASE("only redundant waits are called redundant") {
 }
 
 }  // namespace
-}  // namespace memtune::device
+}  // namespace memtune::device::stream_order_test

@@ -18,6 +18,8 @@
 #include "tests/disk/support.h"
 #include "tests/support/skip.h"
 
+namespace memtune::async_file_io_test {
+
 using namespace memtune;
 using namespace memtune::disk;
 using test::AlignedMemory;
@@ -155,3 +157,5 @@ TEST_CASE("threads replace a blocked io_uring and an explicit request for io_uri
   if (WEXITSTATUS(status) == 99) MEMTUNE_SKIP("seccomp is refused here: no fall back to threads to be seen");
   CHECK(WEXITSTATUS(status) == 0);
 }
+
+}  // namespace memtune::async_file_io_test

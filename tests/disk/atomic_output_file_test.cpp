@@ -12,6 +12,8 @@
 #include "tests/disk/support.h"
 #include "tests/support/skip.h"
 
+namespace memtune::atomic_output_file_test {
+
 using namespace memtune;
 using namespace memtune::disk;
 using test::Fault;
@@ -141,3 +143,5 @@ TEST_CASE("errors of a new file name it") {
   CHECK(said(EDQUOT).starts_with("full: "));
   CHECK(said(EFBIG).starts_with("full: "));
 }
+
+}  // namespace memtune::atomic_output_file_test

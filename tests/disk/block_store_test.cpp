@@ -9,6 +9,8 @@
 #include "tests/disk/support.h"
 #include "tests/support/gate.h"
 
+namespace memtune::block_store_test {
+
 using namespace memtune;
 using namespace memtune::disk;
 using test::AlignedMemory;
@@ -357,3 +359,5 @@ TEST_CASE("a store works through the page cache and with an unlinked file") {
   CHECK(written.comes_back(store));
   CHECK(test::entries(stage.folder.path) == 0);
 }
+
+}  // namespace memtune::block_store_test

@@ -10,6 +10,8 @@
 #include "tests/disk/support.h"
 #include "tests/support/skip.h"
 
+namespace memtune::disk_crash_test {
+
 using namespace memtune;
 using namespace std::chrono_literals;
 
@@ -80,3 +82,5 @@ TEST_CASE("after kill -9 during writes the folder is empty and the disk space is
   stage.disk.on_open = [](int flags) { return test::unnamed(flags) ? -EOPNOTSUPP : 0; };
   check_nothing_is_left(stage);
 }
+
+}  // namespace memtune::disk_crash_test

@@ -4,6 +4,8 @@
 #include "core/base/error.h"
 #include "tests/disk/support.h"
 
+namespace memtune::disk_load_generator_test {
+
 using namespace memtune;
 using disk::DiskLoadGenerator;
 
@@ -65,3 +67,5 @@ TEST_CASE("too small a disk budget is reported at once") {
   stage.settings.budget_bytes = 8 << 20;
   CHECK_THROWS_AS(DiskLoadGenerator(stage.settings, 40 << 20, stage.disk), DiskFullError);
 }
+
+}  // namespace memtune::disk_load_generator_test

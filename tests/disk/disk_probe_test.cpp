@@ -4,6 +4,8 @@
 #include "core/base/error.h"
 #include "tests/disk/support.h"
 
+namespace memtune::disk_probe_test {
+
 using namespace memtune;
 
 TEST_CASE("the probe reports the disk's speeds and its I/O backend") {
@@ -26,3 +28,5 @@ TEST_CASE("the probe reports a failing or unusable disk with the errors of the s
   disk.arm({test::Fault::Kind::failed, EIO, 4, true});
   CHECK_THROWS_AS(disk::probe_disk(folder.path, 1 << 20, true, disk::IoBackend::automatic, disk), DiskError);
 }
+
+}  // namespace memtune::disk_probe_test

@@ -7,6 +7,8 @@
 #include <random>
 #include <vector>
 
+namespace memtune::extent_allocator_test {
+
 using memtune::disk::ExtentAllocator;
 
 TEST_CASE("an extent is taken from the first hole that is large enough") {
@@ -98,3 +100,5 @@ TEST_CASE("in random histories no unit has two owners and freed extents merge in
     CHECK(extents.take(extents.end()) == 0);
   }
 }
+
+}  // namespace memtune::extent_allocator_test

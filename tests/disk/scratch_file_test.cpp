@@ -13,6 +13,8 @@
 #include "tests/disk/support.h"
 #include "tests/support/skip.h"
 
+namespace memtune::scratch_file_test {
+
 using namespace memtune;
 using namespace memtune::disk;
 
@@ -206,3 +208,5 @@ TEST_CASE("a file system without preallocation is supported") {
   file.grow(1 << 20);
   CHECK(file.bytes() == 1 << 20);
 }
+
+}  // namespace memtune::scratch_file_test

@@ -10,6 +10,8 @@
 #include "core/base/error.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::machine_profile_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using nlohmann::json;
@@ -132,3 +134,5 @@ TEST_CASE("a machine is found by name or file and an unknown name lists the know
   std::ofstream(path) << "{";
   CHECK_THROWS_WITH_AS(find_machine(path), doctest::Contains("here.json is not JSON"), UsageError);
 }
+
+}  // namespace memtune::machine_profile_test

@@ -5,6 +5,8 @@
 
 #include <initializer_list>
 
+namespace memtune::op_traits_test {
+
 using namespace memtune::plan;
 
 namespace {
@@ -76,3 +78,5 @@ TEST_CASE("traits give the positions of data and weight among the inputs") {
   CHECK(traits_of("aten::conv_transpose1d").transposed);
   CHECK_FALSE(traits_of("aten::conv1d").transposed);
 }
+
+}  // namespace memtune::op_traits_test

@@ -7,6 +7,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::program_facts_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using nlohmann::json;
@@ -120,3 +122,5 @@ TEST_CASE("numbers out of range are refused in program facts") {
                 "facts.ops[1].block must be an integer from -1 to 0, not 1");
   check_refused({{"ops", {{{"name", "a"}}, {{"nome", "b"}}}}}, "facts.ops[1].name is missing");
 }
+
+}  // namespace memtune::program_facts_test

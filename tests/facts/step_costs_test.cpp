@@ -10,6 +10,8 @@
 #include "core/base/error.h"
 #include "core/record/trace/private_save.h"
 
+namespace memtune::step_costs_test {
+
 using nlohmann::json;
 using namespace memtune;
 using namespace memtune::plan;
@@ -134,3 +136,5 @@ TEST_CASE("costs with values made from others too deep are refused") {
                            UsageError);
   }
 }
+
+}  // namespace memtune::step_costs_test

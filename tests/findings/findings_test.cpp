@@ -10,6 +10,8 @@
 #include "core/plan/strategy/strategy.h"
 #include "tests/findings/made_up.h"
 
+namespace memtune::findings_test {
+
 using namespace memtune::findings;
 using memtune::plan::Plan;
 using memtune::result::Measurement;
@@ -567,3 +569,5 @@ TEST_CASE("steps with fewer samples are not reported as faster") {
   rows[1].measurement.samples_per_s = 8 / 0.090;
   CHECK_FALSE(variant_findings(rows)[0].advice.empty());
 }
+
+}  // namespace memtune::findings_test

@@ -7,6 +7,8 @@
 
 #include "tests/findings/made_up.h"
 
+namespace memtune::trace_diff_test {
+
 using namespace memtune::findings;
 using memtune::trace::EventKind;
 using memtune::trace::Pass;
@@ -102,3 +104,5 @@ TEST_CASE("an empty trace can be compared") {
   CHECK(found.b_ms == doctest::Approx(100));
   CHECK(found.parts.size() == kDeviceParts.size() + 2);  // the block and all blocks
 }
+
+}  // namespace memtune::trace_diff_test

@@ -9,6 +9,8 @@
 #include "core/plan/rules/plan_draft.h"
 #include "tests/plan/program.h"
 
+namespace memtune::tunables_test {
+
 using namespace memtune;
 using namespace memtune::test;
 using findings::Advice;
@@ -231,3 +233,5 @@ TEST_CASE("settings at their limit are not raised or lowered") {
   CHECK(knobs_of("offload:stream,stash=4EiB").larger_stash().text == "more copies out in flight");
   CHECK(knobs_of("offload:stream,fraction=0").offload_less(0.5).text == "offload fewer activations");
 }
+
+}  // namespace memtune::tunables_test

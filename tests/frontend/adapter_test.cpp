@@ -19,8 +19,7 @@
 #include "tests/frontend/decoder_module.h"
 #include "tests/support/rounding.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::adapter_test {
 namespace {
 
 using program::Program;
@@ -250,4 +249,4 @@ TEST_CASE("factors of an adapter file load by name and errors name a missing or 
         "adapted here");
 }
 
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::adapter_test

@@ -20,8 +20,7 @@
 #include "tests/frontend/decoder_module.h"
 #include "tests/frontend/exported_archive.h"
 #include "tests/support/training.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::conformance_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -256,4 +255,4 @@ TEST_CASE("each source is claimed by one front end") {
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::conformance_test

@@ -11,8 +11,7 @@
 #include "core/model/program/blocks.h"
 #include "core/model/program/interpreter.h"
 #include "tests/support/rounding.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::decoder_test {
 namespace {
 
 using tests::build_decoder;
@@ -125,4 +124,4 @@ TEST_CASE("the decoder's output equals the formula of a Llama within rounding") 
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::decoder_test

@@ -6,8 +6,7 @@
 
 #include "core/model/frontend/loss.h"
 #include "core/model/program/interpreter.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::emitter_test {
 namespace {
 
 using program::OpKind;
@@ -134,4 +133,4 @@ TEST_CASE("the loss takes the logits of a dict or its loss entry") {
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::emitter_test

@@ -15,8 +15,7 @@
 #include "core/model/pt2/pt2_tensor_metadata.h"
 #include "tests/pt2/made_up_pt2.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::exported_test {
 namespace {
 
 using nlohmann::json;
@@ -421,4 +420,4 @@ TEST_CASE("an archive with any change in its program's JSON loads or is refused 
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::exported_test

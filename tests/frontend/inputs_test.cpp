@@ -13,8 +13,7 @@
 #include "core/base/error.h"
 #include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/torchscript/lowering.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::inputs_test {
 namespace {
 
 using torch::jit::Module;
@@ -210,4 +209,4 @@ TEST_CASE("numbers of an inputs file outside the embedding are refused") {
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::inputs_test

@@ -15,8 +15,7 @@
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/library.h"
 #include "core/model/frontend/torchscript/module_file.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::frontend_load_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -218,4 +217,4 @@ TEST_CASE("a profile is built in its own dtype or in the requested one") {
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::frontend_load_test

@@ -8,8 +8,7 @@
 #include "core/model/frontend/generated_mask.h"
 #include "core/model/program/interpreter.h"
 #include "tests/support/lower.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::lowering_test {
 namespace {
 
 using program::Program;
@@ -143,4 +142,4 @@ TEST_CASE("a mask that depends on no input gets a note and a given mask does not
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::lowering_test

@@ -8,8 +8,7 @@
 #include "core/base/error.h"
 #include "core/model/program/interpreter.h"
 #include "tests/support/lower.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::model_output_test {
 namespace {
 
 using c10::IValue;
@@ -117,4 +116,4 @@ TEST_CASE("a part chosen among several candidates gets a note that it is a guess
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::model_output_test

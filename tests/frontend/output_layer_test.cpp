@@ -10,8 +10,7 @@
 #include "core/model/frontend/loss.h"
 #include "core/model/program/interpreter.h"
 #include "tests/support/rounding.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::output_layer_test {
 namespace {
 
 using Kind = LossImplementation::Kind;
@@ -107,4 +106,4 @@ TEST_CASE("logits that another op reads cannot be taken over by a loss") {
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::output_layer_test

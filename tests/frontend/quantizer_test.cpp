@@ -18,8 +18,7 @@
 #include "core/model/quantized/nf4.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::quantizer_test {
 namespace {
 
 using program::Program;
@@ -152,4 +151,4 @@ TEST_CASE("a weight that another op reads stays whole and a model with no other 
                        UsageError);
 }
 
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::quantizer_test

@@ -8,8 +8,7 @@
 #include <new>
 
 #include "core/model/program/interpreter.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::rejection_test {
 namespace {
 
 const char* const kCast = "expected m1 and m2 to have the same dtype, but got: float != c10::BFloat16";
@@ -81,4 +80,4 @@ TEST_CASE("the error names a guessed input with the flag that describes it but n
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::rejection_test

@@ -3,8 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-
-namespace memtune::frontend {
+namespace memtune::frontend::token_rows_test {
 namespace {
 
 bool is(const at::Tensor& tensor, const std::vector<int64_t>& numbers) {
@@ -39,4 +38,4 @@ TEST_CASE("labels equal the tokens and are ignored at padding") {
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::token_rows_test

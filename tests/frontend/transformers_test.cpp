@@ -15,8 +15,7 @@
 #include "core/model/program/embeddings.h"
 #include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::frontend {
+namespace memtune::frontend::transformers_test {
 namespace {
 
 const char* const kConfig = R"({"model_type": "mistral", "vocab_size": 50, "hidden_size": 16, "intermediate_size": 24,
@@ -248,4 +247,4 @@ TEST_CASE("a mask without padding is refused because attention without a mask di
 }
 
 }  // namespace
-}  // namespace memtune::frontend
+}  // namespace memtune::frontend::transformers_test

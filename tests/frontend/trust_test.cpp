@@ -10,6 +10,8 @@
 #include "core/model/source/outside_ops.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::trust_test {
+
 using namespace memtune;
 
 namespace {
@@ -115,3 +117,5 @@ TEST_CASE("an archive with a huge declared size is refused before it is unpacked
   std::ofstream(bench.path, std::ios::binary) << bytes;
   CHECK(bench.refusal().find(" unpack to 4") != std::string::npos);
 }
+
+}  // namespace memtune::trust_test

@@ -5,6 +5,8 @@
 
 #include "tests/gui/screen.h"
 
+namespace memtune::bad_files_test {
+
 using namespace memtune;
 
 namespace {
@@ -144,3 +146,5 @@ TEST_CASE("lost trace records are reported") {
   trace.lost_records = 12;
   CHECK(opened(screen, bytes_of(trace, screen.folder.path / "lost")).find("lost 12 records") != std::string::npos);
 }
+
+}  // namespace memtune::bad_files_test

@@ -9,6 +9,8 @@
 #include "gui/model/timeline_model.h"
 #include "tests/gui/traces.h"
 
+namespace memtune::bars_test {
+
 using namespace memtune;
 
 namespace {
@@ -82,3 +84,5 @@ TEST_CASE("only spans that overlap the view are visited") {
   CHECK(bars.front().first == 2);
   CHECK(bars.back().first == 4);
 }
+
+}  // namespace memtune::bars_test

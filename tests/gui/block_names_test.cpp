@@ -6,6 +6,8 @@
 #include "gui/pane/memory_track.h"
 #include "tests/gui/screen.h"
 
+namespace memtune::gui_block_names_test {
+
 using namespace memtune;
 using trace::OwnerKind;
 using trace::Pass;
@@ -71,3 +73,5 @@ TEST_CASE("lanes and the overlay color a region by its pass") {
     CHECK(kinds == std::vector<size_t>{0, 1, 2, 3});
   }
 }
+
+}  // namespace memtune::gui_block_names_test

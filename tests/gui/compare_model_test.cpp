@@ -9,6 +9,8 @@
 #include "tests/result/rows.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::compare_model_test {
+
 using namespace memtune::gui;
 
 namespace {
@@ -218,3 +220,5 @@ TEST_CASE("predicted frontiers of the run are lines of their own") {
   CHECK(scatter.frontiers[0].points[0].time == doctest::Approx(120));
   CHECK(make_scatter(Opened().run).frontiers.empty());
 }
+
+}  // namespace memtune::compare_model_test

@@ -10,6 +10,8 @@
 #include "gui/pane/memory_track.h"
 #include "tests/gui/screen.h"
 
+namespace memtune::h200_test {
+
 using namespace memtune;
 
 namespace {
@@ -230,3 +232,5 @@ TEST_CASE("names of the plan take at most a third of a small window and its rows
   CHECK(large_top < 0.3F);
   CHECK(large_bottom > 0.9F);
 }
+
+}  // namespace memtune::h200_test

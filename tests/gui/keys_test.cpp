@@ -4,6 +4,8 @@
 #include "gui/pane/shortcuts.h"
 #include "tests/gui/screen.h"
 
+namespace memtune::keys_test {
+
 using namespace memtune;
 using gui::Tab;
 using gui::Theme;
@@ -233,3 +235,5 @@ TEST_CASE("the window's title names what is open") {
   gui::open_path(screen.state, screen.folder.path / "." / "trace.mttrace", true);
   CHECK(gui::window_title(screen.state) == "trace.mttrace, trace.mttrace - memtune");
 }
+
+}  // namespace memtune::keys_test

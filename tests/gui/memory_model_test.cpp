@@ -4,6 +4,8 @@
 
 #include "tests/gui/traces.h"
 
+namespace memtune::memory_model_test {
+
 using namespace memtune;
 
 namespace {
@@ -71,3 +73,5 @@ TEST_CASE("owners with more bytes than allocated leave no negative work space") 
   trace.memory = {{0, 60}};
   CHECK(gui::make_memory(trace).at(0).work_space_bytes() == 0);
 }
+
+}  // namespace memtune::memory_model_test

@@ -5,6 +5,8 @@
 
 #include "tests/gui/screen.h"
 
+namespace memtune::mouse_test {
+
 using namespace memtune;
 using trace::EventKind;
 
@@ -188,3 +190,5 @@ TEST_CASE("a click above the lanes folds nothing and folded ranks stay folded in
   gui::select_trial(screen.state, 0);
   CHECK(screen.state.view.folded.empty());
 }
+
+}  // namespace memtune::mouse_test

@@ -7,6 +7,8 @@
 #include "core/base/error.h"
 #include "tests/gui/screen.h"
 
+namespace memtune::options_test {
+
 using namespace memtune;
 using gui::parse_options;
 
@@ -81,3 +83,5 @@ TEST_CASE("a trial is selected by strategy or label or number") {
   CHECK(selected("2") == 1);
   CHECK_THROWS_AS(selected("3"), UsageError);
 }
+
+}  // namespace memtune::options_test

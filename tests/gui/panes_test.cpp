@@ -6,6 +6,8 @@
 #include "tests/gui/made_up_run.h"
 #include "tests/gui/screen.h"
 
+namespace memtune::panes_test {
+
 using namespace memtune;
 using gui::Tab;
 using test::MadeUp;
@@ -248,3 +250,5 @@ TEST_CASE("the findings pane shows the step below with the stretch of the first 
   CHECK(screen.state.tab == Tab::timeline);
   CHECK(screen.state.view.span_ns() < 40.0 * MadeUp::kMs);
 }
+
+}  // namespace memtune::panes_test

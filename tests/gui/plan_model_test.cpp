@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::plan_model_test {
+
 using namespace memtune::gui;
 using memtune::trace::TracedValue;
 
@@ -77,3 +79,5 @@ TEST_CASE("a trace without activations gives an empty grid") {
   CHECK(make_plan_grid(std::vector<TracedValue>{}).rows.empty());
   CHECK(make_plan_grid(memtune::plan::Plan{}, {}).values.empty());
 }
+
+}  // namespace memtune::plan_model_test

@@ -4,6 +4,8 @@
 
 #include "tests/gui/traces.h"
 
+namespace memtune::search_test {
+
 using namespace memtune;
 
 TEST_CASE("search finds names and regions and placements in any case and in time order") {
@@ -34,3 +36,5 @@ TEST_CASE("steps through the hits start at the visible range and wrap around") {
   search.find(trace, "nowhere");
   CHECK_FALSE(search.step(trace, true, 0).has_value());
 }
+
+}  // namespace memtune::search_test

@@ -4,6 +4,8 @@
 
 #include "tests/gui/traces.h"
 
+namespace memtune::timeline_model_test {
+
 using namespace memtune;
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("an event that ends before it begins has zero length") {
   const auto model = gui::make_timeline(trace);
   CHECK(model.rows[0].starts_ns[0] == model.rows[0].ends_ns[0]);
 }
+
+}  // namespace memtune::timeline_model_test

@@ -4,6 +4,8 @@
 
 #include "tests/gui/traces.h"
 
+namespace memtune::value_lifetime_test {
+
 using namespace memtune;
 using trace::EventKind;
 
@@ -67,3 +69,5 @@ TEST_CASE("lifetime_near returns the lifetime in the viewed step") {
   CHECK(gui::lifetime_near(trace, model, {}, 0).empty());
   CHECK(gui::lifetime_near(trace, model, trace::ValueId(77), 0).empty());
 }
+
+}  // namespace memtune::value_lifetime_test

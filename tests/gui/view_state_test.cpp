@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::view_state_test {
+
 using memtune::gui::ViewState;
 
 namespace {
@@ -61,3 +63,5 @@ TEST_CASE("a third mark starts a new measurement") {
 }
 
 TEST_CASE("a trace without length is shown with some length") { CHECK(view_of(5, 5).span_ns() > 0); }
+
+}  // namespace memtune::view_state_test

@@ -6,6 +6,8 @@
 
 #include "tests/support/run_program.h"
 
+namespace memtune::window_place_test {
+
 using namespace memtune;
 
 TEST_CASE("the window's place is stored and read back") {
@@ -35,3 +37,5 @@ TEST_CASE("a place that cannot be written is no error") {
   const test::Variable state("XDG_STATE_HOME", "/proc/nowhere");
   gui::write_window_place({0, 0, 800, 600, false});
 }
+
+}  // namespace memtune::window_place_test

@@ -10,10 +10,9 @@
 #include <utility>
 
 #include "core/sweep/launch/socket.h"
-
 using namespace std::chrono_literals;
 
-namespace memtune::launch {
+namespace memtune::launch::connection_test {
 namespace {
 
 using nlohmann::json;
@@ -122,4 +121,4 @@ TEST_CASE("loopback addresses are recognized") {
 }
 
 }  // namespace
-}  // namespace memtune::launch
+}  // namespace memtune::launch::connection_test

@@ -4,8 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-
-namespace memtune::launch {
+namespace memtune::launch::host_list_test {
 namespace {
 
 using Names = std::vector<std::string>;
@@ -56,4 +55,4 @@ TEST_CASE("task counts are expanded") {
 }
 
 }  // namespace
-}  // namespace memtune::launch
+}  // namespace memtune::launch::host_list_test

@@ -5,8 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-
-namespace memtune::launch {
+namespace memtune::launch::launch_info_test {
 namespace {
 
 const Environment kTorchrun = {{"RANK", "3"},
@@ -158,4 +157,4 @@ TEST_CASE("the innermost of nested launchers counts") {
 }
 
 }  // namespace
-}  // namespace memtune::launch
+}  // namespace memtune::launch::launch_info_test

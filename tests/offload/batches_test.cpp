@@ -8,8 +8,7 @@
 #include "core/base/error.h"
 #include "core/engine/offload/offload_engine.h"
 #include "tests/support/queue_device.h"
-
-namespace memtune::offload {
+namespace memtune::offload::batches_test {
 namespace {
 
 using autograd::ConsumerHandle;
@@ -194,4 +193,4 @@ TEST_CASE("tensors that CPU memory has no room for keep their bytes on the devic
 }
 
 }  // namespace
-}  // namespace memtune::offload
+}  // namespace memtune::offload::batches_test

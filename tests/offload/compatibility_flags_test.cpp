@@ -4,8 +4,7 @@
 
 #include "core/engine/offload/offload_engine.h"
 #include "tests/support/queue_device.h"
-
-namespace memtune::offload {
+namespace memtune::offload::compatibility_flags_test {
 namespace {
 
 using autograd::ConsumerHandle;
@@ -170,4 +169,4 @@ TEST_CASE("offload by blocks prefetches nothing in the head's backward and then 
 }
 
 }  // namespace
-}  // namespace memtune::offload
+}  // namespace memtune::offload::compatibility_flags_test

@@ -6,8 +6,7 @@
 
 #include "core/engine/offload/offload_engine.h"
 #include "tests/support/simulated_device.h"
-
-namespace memtune::offload {
+namespace memtune::offload::device_calls_test {
 namespace {
 
 using autograd::ConsumerHandle;
@@ -83,4 +82,4 @@ TEST_CASE("CPU memory with running copies is not queried for each copy") {
 }
 
 }  // namespace
-}  // namespace memtune::offload
+}  // namespace memtune::offload::device_calls_test

@@ -9,8 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/offload/offload_engine.h"
-
-namespace memtune::offload {
+namespace memtune::offload::failing_device_test {
 namespace {
 
 using autograd::ConsumerHandle;
@@ -79,4 +78,4 @@ TEST_CASE("a device that fails at any call ends the step with its error and leak
 }
 
 }  // namespace
-}  // namespace memtune::offload
+}  // namespace memtune::offload::failing_device_test

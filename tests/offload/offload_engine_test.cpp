@@ -8,8 +8,7 @@
 #include <algorithm>
 
 #include "tests/support/queue_device.h"
-
-namespace memtune::offload {
+namespace memtune::offload::offload_engine_test {
 namespace {
 
 using autograd::ConsumerHandle;
@@ -355,4 +354,4 @@ TEST_CASE("offload on the compute stream frees the source before it returns") {
 }
 
 }  // namespace
-}  // namespace memtune::offload
+}  // namespace memtune::offload::offload_engine_test

@@ -9,8 +9,7 @@
 #include "core/engine/offload/offload_engine.h"
 #include "tests/support/cpu_memory.h"
 #include "tests/support/queue_device.h"
-
-namespace memtune::offload {
+namespace memtune::offload::ordering_test {
 namespace {
 
 using autograd::ConsumerHandle;
@@ -158,4 +157,4 @@ TEST_CASE("every tensor is reloaded unchanged in any stream order that events al
 }
 
 }  // namespace
-}  // namespace memtune::offload
+}  // namespace memtune::offload::ordering_test

@@ -3,8 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-
-namespace memtune::ops {
+namespace memtune::ops::ops_autocast_test {
 namespace {
 
 struct Convolved {
@@ -60,4 +59,4 @@ TEST_CASE("an autocast scope restores the previous state") {
 }
 
 }  // namespace
-}  // namespace memtune::ops
+}  // namespace memtune::ops::ops_autocast_test

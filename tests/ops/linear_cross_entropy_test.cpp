@@ -14,8 +14,7 @@
 #include "core/model/ops/autocast.h"
 #include "tests/support/rounding.h"
 #include "tests/support/training.h"
-
-namespace memtune::ops {
+namespace memtune::ops::linear_cross_entropy_test {
 namespace {
 
 using Kind = LogitTransform::Kind;
@@ -208,4 +207,4 @@ TEST_CASE("a fused loss cuts tokens into chunks as Liger does") {
 }
 
 }  // namespace
-}  // namespace memtune::ops
+}  // namespace memtune::ops::linear_cross_entropy_test

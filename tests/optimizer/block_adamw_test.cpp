@@ -7,8 +7,7 @@
 
 #include "core/base/error.h"
 #include "tests/support/rounding.h"
-
-namespace memtune::optimizer {
+namespace memtune::optimizer::block_adamw_test {
 namespace {
 
 at::Tensor parameter(int64_t elements, at::ScalarType dtype = at::kFloat) {
@@ -93,4 +92,4 @@ TEST_CASE("8-bit AdamW updates a parameter in bfloat16 or of another layout as w
 }
 
 }  // namespace
-}  // namespace memtune::optimizer
+}  // namespace memtune::optimizer::block_adamw_test

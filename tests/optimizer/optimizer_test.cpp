@@ -10,8 +10,7 @@
 #include "core/base/error.h"
 #include "core/engine/autograd/hooks.h"
 #include "core/engine/optimizer/optimizer_in_backward.h"
-
-namespace memtune::optimizer {
+namespace memtune::optimizer::optimizer_test {
 namespace {
 
 at::Tensor parameter(double value, at::ScalarType dtype = at::kDouble) {
@@ -207,4 +206,4 @@ TEST_CASE("the error for an unknown optimizer lists the known ones") {
 }
 
 }  // namespace
-}  // namespace memtune::optimizer
+}  // namespace memtune::optimizer::optimizer_test

@@ -9,6 +9,8 @@
 #include "core/plan/rules/op_class.h"
 #include "tests/plan/program.h"
 
+namespace memtune::cheap_rule_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using namespace memtune::test;
@@ -270,3 +272,5 @@ TEST_CASE("without a measured forward every cheap op is recomputed unless its va
         "2 recompute/recompute, 6 keep/recompute, 8 recompute/recompute, 12 keep/recompute, 14 recompute/recompute, "
         "18 keep/recompute");
 }
+
+}  // namespace memtune::cheap_rule_test

@@ -5,6 +5,8 @@
 
 #include "tests/plan/program.h"
 
+namespace memtune::memory_graph_test {
+
 using namespace memtune;
 using namespace memtune::test;
 using plan::MemoryGraph;
@@ -140,3 +142,5 @@ TEST_CASE("a private value of an op is a memory that autograd saved") {
   CHECK(graph.memories()[1].bytes == 2);
   CHECK(graph.memories()[1].saved);
 }
+
+}  // namespace memtune::memory_graph_test

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+namespace memtune::min_cut_test {
+
 using memtune::plan::MinCut;
 
 namespace {
@@ -102,3 +104,5 @@ TEST_CASE("a long chain and a wide graph are solved without recursion") {
   }
   CHECK(wide.solve(0, kNodes - 1) > kNodes);
 }
+
+}  // namespace memtune::min_cut_test

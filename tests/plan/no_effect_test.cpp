@@ -7,6 +7,8 @@
 #include "core/plan/strategy/strategy.h"
 #include "tests/plan/program.h"
 
+namespace memtune::no_effect_test {
+
 using namespace memtune;
 using test::Builder;
 
@@ -71,3 +73,5 @@ TEST_CASE("why_no_effect names the size only if it is the reason") {
   CHECK(why("checkpoint:full", facts(300 << 10)) ==
         "backward needs none of the activations that it offloads or recomputes");
 }
+
+}  // namespace memtune::no_effect_test

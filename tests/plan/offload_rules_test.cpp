@@ -5,6 +5,8 @@
 
 #include "tests/plan/program.h"
 
+namespace memtune::offload_rules_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using namespace memtune::test;
@@ -89,3 +91,5 @@ TEST_CASE("memory with in-place writes is offloaded if any of its contents is sa
 TEST_CASE("without a measured forward fraction= counts values and takes attention and matmuls first") {
   CHECK(placed("offload:stream,fraction=0.2", three_blocks()) == "5 host/keep, 11 host/keep, 17 host/keep");
 }
+
+}  // namespace memtune::offload_rules_test

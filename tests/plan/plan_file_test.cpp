@@ -11,6 +11,8 @@
 #include "tests/plan/program.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::plan_file_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using namespace memtune::test;
@@ -238,3 +240,5 @@ TEST_CASE("a duplicate key and too deep nesting are refused in a plan file") {
   const std::string open(60'000, '['), close(60'000, ']');
   check_refused("{\"version\":" + open + close + "}", "mine.json: it is nested deeper than 64 levels");
 }
+
+}  // namespace memtune::plan_file_test

@@ -5,6 +5,8 @@
 
 #include "tests/plan/program.h"
 
+namespace memtune::plan_summary_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using namespace memtune::test;
@@ -52,3 +54,5 @@ TEST_CASE("without a measured forward every value is counted and bytes are unkno
   CHECK_FALSE(summary.measured);
   CHECK(shown(summary.rows[1]) == "0-2: keep 1 0MiB recompute 3 0MiB");
 }
+
+}  // namespace memtune::plan_summary_test

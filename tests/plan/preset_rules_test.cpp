@@ -7,6 +7,8 @@
 #include "core/plan/rules/op_class.h"
 #include "tests/plan/program.h"
 
+namespace memtune::preset_rules_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using namespace memtune::test;
@@ -171,3 +173,5 @@ TEST_CASE("Megatron's uniform checkpoints cover several blocks and its block che
   CHECK(output(block, decoder.first_of_block[2]) == TensorPlacement::recompute);
   CHECK(output(block, decoder.first_of_block[3]) == TensorPlacement::keep);
 }
+
+}  // namespace memtune::preset_rules_test

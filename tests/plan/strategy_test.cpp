@@ -12,6 +12,8 @@
 #include "core/base/error.h"
 #include "tests/plan/program.h"
 
+namespace memtune::plan_strategy_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using namespace memtune::test;
@@ -306,3 +308,5 @@ TEST_CASE("keep_last leaves the values of the last blocks on the device") {
   check_refused("offload:stream,keep_last=4", three_blocks(),
                 "offload:stream: keep_last=4 must be at most the number of blocks, 3");
 }
+
+}  // namespace memtune::plan_strategy_test

@@ -9,6 +9,8 @@
 #include "core/record/trace/private_save.h"
 #include "tests/planner/costs.h"
 
+namespace memtune::block_options_test {
+
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
@@ -205,3 +207,5 @@ TEST_CASE("ops outside of blocks keep everything unless the limits allow more") 
   CHECK(blocks.back().options[0].resident_bytes == 576 * kMiB);
   CHECK(decoder.options({.outside = true}).back().options.size() > 1);
 }
+
+}  // namespace memtune::block_options_test

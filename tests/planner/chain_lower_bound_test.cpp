@@ -13,6 +13,8 @@
 #include "core/plan/planner/pruned_chain.h"
 #include "tests/planner/made_up_chains.h"
 
+namespace memtune::chain_lower_bound_test {
+
 using namespace memtune::planner;
 
 namespace {
@@ -85,3 +87,5 @@ TEST_CASE("no choice is faster than the lower bound of any of its prefixes") {
   CHECK(each_fitting(visit) > 5000);
   CHECK(nearest > 0.99);
 }
+
+}  // namespace memtune::chain_lower_bound_test

@@ -18,6 +18,8 @@
 #include "core/plan/planner/pruned_chain.h"
 #include "tests/planner/made_up_chains.h"
 
+namespace memtune::chain_solver_test {
+
 using namespace memtune::planner;
 
 namespace {
@@ -263,3 +265,5 @@ TEST_CASE("long decoder chains are solved in time and within 0.3 percent of the 
     }
   }
 }
+
+}  // namespace memtune::chain_solver_test

@@ -5,6 +5,8 @@
 
 #include <vector>
 
+namespace memtune::chain_test {
+
 using namespace memtune::planner;
 
 namespace {
@@ -49,3 +51,5 @@ TEST_CASE("nothing is offloaded without PCIe bandwidth or beyond host memory") {
   chain.out_bytes_per_ms = 0;
   CHECK_FALSE(simulate(chain, std::vector<int>{2, 0, 0}).fits);
 }
+
+}  // namespace memtune::chain_test

@@ -12,6 +12,8 @@
 
 #include "core/plan/planner/step_predictor.h"
 
+namespace memtune::costs_without_recompute_test {
+
 using namespace memtune;
 using plan::StepCosts;
 using plan::TensorPlacement;
@@ -94,3 +96,5 @@ TEST_CASE("every micro-batch of a step recomputed the value") {
   costs.step_ms *= 2;
   CHECK(planner::costs_without_recompute(facts(), costs).step_ms == doctest::Approx(20));
 }
+
+}  // namespace memtune::costs_without_recompute_test

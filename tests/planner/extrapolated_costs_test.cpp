@@ -6,6 +6,8 @@
 #include "core/plan/planner/planner.h"
 #include "tests/planner/costs.h"
 
+namespace memtune::extrapolated_costs_test {
+
 using namespace memtune;
 using namespace memtune::test;
 using planner::ExtrapolatedCosts;
@@ -97,3 +99,5 @@ TEST_CASE("recordings with different ops or of the same batch give no costs of o
   four.costs.moments.pop_back();
   CHECK_FALSE(planner::costs_at_batch(two, four, 8, 1));
 }
+
+}  // namespace memtune::extrapolated_costs_test

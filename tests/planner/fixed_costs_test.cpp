@@ -10,6 +10,8 @@
 #include "core/record/trace/private_save.h"
 #include "tests/planner/costs.h"
 
+namespace memtune::fixed_costs_test {
+
 using namespace memtune;
 using namespace memtune::test;
 using Kind = plan::StepCosts::Moment::Kind;
@@ -118,3 +120,5 @@ TEST_CASE("plans from costs predicted from one batch equal those from a recordin
   REQUIRE(plan);
   CHECK(on_record.predict(plan->plan).peak_bytes == plan->predicted.peak_bytes);
 }
+
+}  // namespace memtune::fixed_costs_test

@@ -16,6 +16,8 @@
 #include "core/plan/planner/planner.h"
 #include "core/plan/planner/step_simulator.h"
 
+namespace memtune::gather_simulator_test {
+
 using namespace memtune;
 using plan::StepCosts;
 using plan::TensorPlacement;
@@ -220,3 +222,5 @@ TEST_CASE("a sharded step with recomputation gives the costs of one that keeps e
     CHECK(kept.sharding.reads[i].peak_bytes == none.sharding.reads[i].peak_bytes);
   CHECK(predict(kept, {}).peak_bytes == 3350);
 }
+
+}  // namespace memtune::gather_simulator_test

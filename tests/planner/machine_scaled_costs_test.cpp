@@ -11,6 +11,8 @@
 #include "core/base/error.h"
 #include "core/plan/planner/step_predictor.h"
 
+namespace memtune::machine_scaled_costs_test {
+
 using namespace memtune;
 using plan::MachineProfile;
 using plan::StepCosts;
@@ -230,3 +232,5 @@ TEST_CASE("the least estimate is at most the likely one and the most estimate at
     CHECK(all.likely.step_ms <= all.most.step_ms * (1 + 1e-9));
   }
 }
+
+}  // namespace memtune::machine_scaled_costs_test

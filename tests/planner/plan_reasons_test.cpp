@@ -8,6 +8,8 @@
 #include "core/plan/planner/planner.h"
 #include "tests/planner/costs.h"
 
+namespace memtune::plan_reasons_test {
+
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
@@ -94,3 +96,5 @@ TEST_CASE("a peak in the optimizer update is reported as such") {
   REQUIRE(planned);
   CHECK(planner.reasons(*planned).peak.pass == PeakLocation::Pass::update);
 }
+
+}  // namespace memtune::plan_reasons_test

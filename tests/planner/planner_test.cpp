@@ -9,6 +9,8 @@
 
 #include "tests/planner/costs.h"
 
+namespace memtune::planner_test {
+
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
@@ -164,3 +166,5 @@ TEST_CASE("a plan of a larger budget is never slower and each plan fits its own 
     }
   }
 }
+
+}  // namespace memtune::planner_test

@@ -12,6 +12,8 @@
 
 #include "tests/planner/costs.h"
 
+namespace memtune::recompute_sets_test {
+
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
@@ -250,3 +252,5 @@ TEST_CASE("an op that writes outside of the step is not recomputed") {
   costs.runs[1].writes_outside = true;
   CHECK(recomputed(builder.facts, costs) == "\n0 \n");
 }
+
+}  // namespace memtune::recompute_sets_test

@@ -11,6 +11,8 @@
 #include "core/base/error.h"
 #include "core/record/trace/private_save.h"
 
+namespace memtune::roofline_test {
+
 using namespace memtune;
 using plan::MachineProfile;
 using plan::StepCosts;
@@ -141,3 +143,5 @@ TEST_CASE("a dtype without a rate in the machine profile is a usage error") {
                        "float32, tf32",
                        UsageError);
 }
+
+}  // namespace memtune::roofline_test

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+namespace memtune::simulated_caching_allocator_test {
+
 using namespace memtune;
 using planner::SimulatedCachingAllocator;
 
@@ -148,3 +150,5 @@ TEST_CASE("random allocations and frees give the same blocks as a plain search")
     CHECK(cache.reserved_bytes() == plain.reserved_bytes());
   }
 }
+
+}  // namespace memtune::simulated_caching_allocator_test

@@ -13,6 +13,8 @@
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/planner/step_simulator.h"
 
+namespace memtune::simulated_device_memory_test {
+
 using namespace memtune;
 using plan::StepCosts;
 using plan::TensorPlacement;
@@ -179,3 +181,5 @@ TEST_CASE("a device without a caching allocator has blocks of the requested size
   costs.grain_bytes = 1;
   CHECK(planner::StepPredictor(facts(), costs).predict(without_v0()).peak_bytes == (1000 + 98 + 500) * kMiB);
 }
+
+}  // namespace memtune::simulated_device_memory_test

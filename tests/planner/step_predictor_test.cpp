@@ -15,6 +15,8 @@
 
 #include "core/record/trace/private_save.h"
 
+namespace memtune::step_predictor_test {
+
 using namespace memtune;
 using plan::StepCosts;
 using plan::TensorPlacement;
@@ -298,3 +300,5 @@ TEST_CASE("nested checkpoints recompute an inner block on the way and again in i
   CHECK(nested.recomputed_bytes == 600);
   CHECK(nested.peak_bytes == 1320);  // v1, v2 and what op3 takes
 }
+
+}  // namespace memtune::step_predictor_test

@@ -13,6 +13,8 @@
 #include "core/plan/rules/plan_draft.h"
 #include "tests/planner/costs.h"
 
+namespace memtune::step_time_lower_bound_test {
+
 using namespace memtune;
 using namespace memtune::planner;
 using namespace memtune::test;
@@ -143,3 +145,5 @@ TEST_CASE("planned steps are near the bound and a smaller budget never lowers it
     }
   }
 }
+
+}  // namespace memtune::step_time_lower_bound_test

@@ -6,6 +6,8 @@
 #include "tests/support/out_of_memory.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::log_test {
+
 using namespace memtune;
 using process::ProcessLog;
 
@@ -65,3 +67,5 @@ TEST_CASE("a log replaces a hard link and does not write to its other name") {
   CHECK(test::slurp(folder.path / "mine") == "precious");
   CHECK(test::slurp(folder.path / "log.txt") == "words");
 }
+
+}  // namespace memtune::log_test

@@ -8,6 +8,8 @@
 #include "tests/device/gate.h"
 #include "tests/support/cpu_device.h"
 
+namespace memtune::cpu_profiler_test {
+
 using namespace memtune;
 using device::CopyDirection;
 using device::Stream;
@@ -123,3 +125,5 @@ TEST_CASE("probing an emulated device measures memcpy bandwidth and leaves no me
   CHECK(link.in_gb_per_s > 0.05);
   CHECK(device.memory().allocated == before);
 }
+
+}  // namespace memtune::cpu_profiler_test

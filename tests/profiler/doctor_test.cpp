@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::doctor_test {
+
 using namespace memtune::profiler;
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("the doctor accepts nine tenths of PCIe bandwidth on every GPU in both
   CHECK(status({45, 45}, {44.9, 45}) == CheckStatus::warn);
   CHECK(status({45, 45}, {45, 44.9}) == CheckStatus::warn);
 }
+
+}  // namespace memtune::doctor_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::kernel_name_test {
+
 using memtune::profiler::kernel_name;
 
 TEST_CASE("kernel names that are not mangled stay unchanged") {
@@ -28,3 +30,5 @@ TEST_CASE("a long kernel name is cut to 100 characters") {
   const std::string name = kernel_name(std::string(300, 'k').c_str());
   CHECK(name == std::string(97, 'k') + "...");
 }
+
+}  // namespace memtune::kernel_name_test

@@ -4,6 +4,8 @@
 
 #include "tests/support/queue_device.h"
 
+namespace memtune::link_load_generator_test {
+
 using namespace memtune;
 using device::CopyDirection;
 using device::Stream;
@@ -44,3 +46,5 @@ TEST_CASE("copies back run after copies out and a short PCIe load still has both
   device.synchronize();
   CHECK(device.idle(Stream::in));
 }
+
+}  // namespace memtune::link_load_generator_test

@@ -13,6 +13,8 @@
 #include "tests/support/cpu_device.h"
 #include "tests/support/queue_device.h"
 
+namespace memtune::link_probe_test {
+
 using namespace memtune;
 using device::CopyDirection;
 using device::Stream;
@@ -105,3 +107,5 @@ TEST_CASE("a failing device is reported after the others have ended without wait
     CHECK(copying == 0);
   }
 }
+
+}  // namespace memtune::link_probe_test

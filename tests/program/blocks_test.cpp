@@ -11,8 +11,7 @@
 #include "core/model/frontend/loss.h"
 #include "core/model/program/facts.h"
 #include "core/model/program/segments.h"
-
-namespace memtune::program {
+namespace memtune::program::blocks_test {
 namespace {
 
 using frontend::Emitter;
@@ -243,4 +242,4 @@ TEST_CASE("facts that have blocks are not cut and a single op is one segment") {
 }
 
 }  // namespace
-}  // namespace memtune::program
+}  // namespace memtune::program::blocks_test

@@ -11,8 +11,7 @@
 #include "core/base/error.h"
 #include "core/model/frontend/emitter.h"
 #include "tests/support/lower.h"
-
-namespace memtune::program {
+namespace memtune::program::interpreter_test {
 namespace {
 
 using frontend::LossKind;
@@ -312,4 +311,4 @@ TEST_CASE("a module with an empty body runs") {
 }
 
 }  // namespace
-}  // namespace memtune::program
+}  // namespace memtune::program::interpreter_test

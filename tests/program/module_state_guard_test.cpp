@@ -4,8 +4,7 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 #include <torch/csrc/jit/api/module.h>
-
-namespace memtune::program {
+namespace memtune::program::module_state_guard_test {
 namespace {
 
 TEST_CASE("buffers and attributes and lists and generators are restored") {
@@ -58,4 +57,4 @@ TEST_CASE("a module without state stays unchanged") {
 }
 
 }  // namespace
-}  // namespace memtune::program
+}  // namespace memtune::program::module_state_guard_test

@@ -7,8 +7,7 @@
 #include <algorithm>
 #include <regex>
 #include <set>
-
-namespace memtune::program {
+namespace memtune::program::op_schema_test {
 namespace {
 
 using plan::OpClass;
@@ -128,4 +127,4 @@ TEST_CASE("an op without a table entry and without a tag is unknown") {
 }
 
 }  // namespace
-}  // namespace memtune::program
+}  // namespace memtune::program::op_schema_test

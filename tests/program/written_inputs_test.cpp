@@ -5,8 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "core/model/frontend/emitter.h"
-
-namespace memtune::program {
+namespace memtune::program::written_inputs_test {
 namespace {
 
 using frontend::Emitter;
@@ -47,4 +46,4 @@ TEST_CASE("inputs that are written are copied and others are not") {
 }
 
 }  // namespace
-}  // namespace memtune::program
+}  // namespace memtune::program::written_inputs_test

@@ -4,8 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-
-namespace memtune::model {
+namespace memtune::model::input_description_test {
 namespace {
 
 using Shapes = std::vector<std::vector<int64_t>>;
@@ -61,4 +60,4 @@ TEST_CASE("fixed sizes must be those of the sample and dynamic sizes within thei
 }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::input_description_test

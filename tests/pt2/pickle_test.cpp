@@ -4,8 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/pt2/made_up_zip.h"
-
-namespace memtune::model {
+namespace memtune::model::pickle_test {
 namespace {
 
 using Kind = PickleValue::Kind;
@@ -55,4 +54,4 @@ TEST_CASE("a pickle that is truncated or invalid or has another opcode is not un
 TEST_CASE("a value that contains itself is read") { CHECK(parse_pickle("]q\x01h\x01"s + "a."s)); }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::pickle_test

@@ -9,8 +9,7 @@
 #include "core/model/pt2/pt2_program.h"
 #include "tests/pt2/made_up_pt2.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::model {
+namespace memtune::model::pt2_archive_test {
 namespace {
 
 struct Place : test::ScratchFolder {
@@ -94,4 +93,4 @@ TEST_CASE("an archive with any byte changed is read or refused in one line") {
 }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::pt2_archive_test

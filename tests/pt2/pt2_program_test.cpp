@@ -7,8 +7,7 @@
 
 #include "core/base/error.h"
 #include "tests/pt2/made_up_pt2.h"
-
-namespace memtune::model {
+namespace memtune::model::pt2_program_test {
 namespace {
 
 using nlohmann::json;
@@ -166,4 +165,4 @@ TEST_CASE("a changed value anywhere in the JSON is read or refused") {
 }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::pt2_program_test

@@ -5,8 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/pt2/made_up_zip.h"
-
-namespace memtune::model {
+namespace memtune::model::pt2_sample_input_test {
 namespace {
 
 using namespace std::string_literals;
@@ -93,4 +92,4 @@ TEST_CASE("a file with any byte changed is read or has no samples") {
 }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::pt2_sample_input_test

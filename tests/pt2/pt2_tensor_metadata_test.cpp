@@ -7,8 +7,7 @@
 
 #include "core/base/error.h"
 #include "tests/pt2/made_up_pt2.h"
-
-namespace memtune::model {
+namespace memtune::model::pt2_tensor_metadata_test {
 namespace {
 
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
@@ -84,4 +83,4 @@ TEST_CASE("tensors that are no plain views of bytes are refused with the reason"
 }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::pt2_tensor_metadata_test

@@ -7,8 +7,7 @@
 
 #include "tests/pt2/made_up_zip.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::model {
+namespace memtune::model::zip_directory_test {
 namespace {
 
 using test::little;
@@ -83,4 +82,4 @@ TEST_CASE("a zip directory that is truncated or misplaced or invalid is refused"
 }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::zip_directory_test

@@ -5,8 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "core/model/quantized/dynamic_map.h"
-
-namespace memtune::quantized {
+namespace memtune::quantized::blockwise_test {
 namespace {
 
 constexpr int64_t kBlock = 256;
@@ -61,4 +60,4 @@ TEST_CASE("the largest value of a block is exact and others within a table step 
 }
 
 }  // namespace
-}  // namespace memtune::quantized
+}  // namespace memtune::quantized::blockwise_test

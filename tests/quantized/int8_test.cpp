@@ -5,8 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/rounding.h"
-
-namespace memtune::quantized {
+namespace memtune::quantized::int8_test {
 
 TEST_CASE("the largest of a row maps to 127 and others scale with it and round half to even") {
   const at::Tensor weight = at::tensor({254.0F, -127.0F, 1.0F, 3.0F, 0.9F, 0.0F}).view({2, 3});
@@ -51,4 +50,4 @@ TEST_CASE("a matrix too large for one chunk is quantized like its single rows") 
   CHECK(at::equal(all.largest[4], last.largest[0]));
 }
 
-}  // namespace memtune::quantized
+}  // namespace memtune::quantized::int8_test

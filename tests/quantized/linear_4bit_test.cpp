@@ -8,8 +8,7 @@
 #include "core/model/quantized/nf4.h"
 #include "core/plan/facts/op_traits.h"
 #include "tests/quantized/linear_layer.h"
-
-namespace memtune::quantized {
+namespace memtune::quantized::linear_4bit_test {
 namespace {
 
 at::Tensor call(const at::Tensor& input, const Nf4Weight& weight, int64_t rows, int64_t columns,
@@ -66,4 +65,4 @@ TEST_CASE("memtune knows the 4-bit operator as a matmul") {
   CHECK(plan::traits_of(kLinear4Bit).weight == 1);
 }
 
-}  // namespace memtune::quantized
+}  // namespace memtune::quantized::linear_4bit_test

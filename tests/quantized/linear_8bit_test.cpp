@@ -8,8 +8,7 @@
 #include "core/model/quantized/int8.h"
 #include "core/plan/facts/op_traits.h"
 #include "tests/quantized/linear_layer.h"
-
-namespace memtune::quantized {
+namespace memtune::quantized::linear_8bit_test {
 namespace {
 
 at::Tensor call(const at::Tensor& input, const Int8Weight& weight, const at::Tensor& bias = {}) {
@@ -62,4 +61,4 @@ TEST_CASE("memtune knows the 8-bit operator as a matmul") {
   CHECK(plan::traits_of(kLinear8Bit).weight == 1);
 }
 
-}  // namespace memtune::quantized
+}  // namespace memtune::quantized::linear_8bit_test

@@ -3,8 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-
-namespace memtune::quantized {
+namespace memtune::quantized::nf4_test {
 namespace {
 
 TEST_CASE("packing by operators for other devices gives the same bytes as on the CPU") {
@@ -40,4 +39,4 @@ TEST_CASE("numbers of the NF4 code unpack unchanged") {
 }
 
 }  // namespace
-}  // namespace memtune::quantized
+}  // namespace memtune::quantized::nf4_test

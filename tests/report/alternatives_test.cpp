@@ -11,6 +11,8 @@
 #include "core/answer/report/text/table.h"
 #include "tests/result/rows.h"
 
+namespace memtune::alternatives_test {
+
 using namespace memtune;
 using namespace memtune::report;
 
@@ -99,3 +101,5 @@ TEST_CASE("alternatives without a budget or a trainer or a plan") {
   CHECK(alternatives(report).empty());
   CHECK_FALSE(nlohmann::json::parse(to_json_text(report)).contains("ways"));
 }
+
+}  // namespace memtune::alternatives_test

@@ -10,6 +10,8 @@
 #include "core/answer/report/interchange/memory_snapshot.h"
 #include "tests/findings/made_up.h"
 
+namespace memtune::report_block_names_test {
+
 using namespace memtune;
 using findings::MadeUp;
 using trace::EventKind;
@@ -128,3 +130,5 @@ TEST_CASE("the diff sums all blocks and compares blocks by position if their nam
     CHECK(diff.parts.size() == findings::kDeviceParts.size() + 6);
   }
 }
+
+}  // namespace memtune::report_block_names_test

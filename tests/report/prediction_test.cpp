@@ -15,6 +15,8 @@
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
+namespace memtune::prediction_test {
+
 using namespace memtune;
 using namespace memtune::report;
 
@@ -142,3 +144,5 @@ TEST_CASE("the notes compare a plan's predicted time with its lower bound") {
   CHECK(bounds_text(report) == std::vector<std::string>{said});
   CHECK(std::ranges::count(notes(report), said) == 1);
 }
+
+}  // namespace memtune::prediction_test

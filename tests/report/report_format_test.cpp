@@ -15,6 +15,8 @@
 #include "tests/report/sample.h"
 #include "tests/support/out_of_memory.h"
 
+namespace memtune::report_format_test {
+
 using namespace memtune;
 using report::ReportFormat;
 using report::ReportFormatInput;
@@ -125,3 +127,5 @@ TEST_CASE("no stdout format passes on a control character from a name") {
     if (!*format.default_file) CHECK(control_characters(format.write({report, {}, {}, &trace})) == 0);
   }
 }
+
+}  // namespace memtune::report_format_test

@@ -5,6 +5,8 @@
 
 #include "tests/report/sample.h"
 
+namespace memtune::report_test {
+
 using namespace memtune::report;
 using memtune::result::Outcome;
 
@@ -56,3 +58,5 @@ TEST_CASE("a failed reference is no reference") {
 }
 
 TEST_CASE("an empty report has an empty ranking") { CHECK(memtune::result::ranked({}).empty()); }
+
+}  // namespace memtune::report_test

@@ -9,6 +9,8 @@
 #include "tests/report/sample.h"
 #include "tests/result/rows.h"
 
+namespace memtune::same_answer_test {
+
 using namespace memtune;
 using report::Report;
 
@@ -73,3 +75,5 @@ TEST_CASE("the plots show the faster one lower in time per work and each one on 
     }
   }
 }
+
+}  // namespace memtune::same_answer_test

@@ -12,6 +12,8 @@
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
+namespace memtune::saving_test {
+
 using namespace memtune;
 using namespace memtune::report;
 
@@ -128,3 +130,5 @@ TEST_CASE("durations use the unit with the fewest digits") {
   CHECK(duration_text(12 * 3600) == "12 h");
   CHECK(duration_text(7 * 86400) == "7 d");
 }
+
+}  // namespace memtune::saving_test

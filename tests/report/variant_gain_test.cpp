@@ -11,6 +11,8 @@
 #include "core/answer/report/text/table.h"
 #include "tests/result/rows.h"
 
+namespace memtune::variant_gain_test {
+
 using namespace memtune;
 using namespace memtune::report;
 
@@ -76,3 +78,5 @@ TEST_CASE("a sweep of a model or a command alone has no own command to compare w
   report.rows.erase(report.rows.begin());
   CHECK(gain_text(report) == "");
 }
+
+}  // namespace memtune::variant_gain_test

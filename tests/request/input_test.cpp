@@ -4,6 +4,8 @@
 #include "core/base/error.h"
 #include "core/plan/request/trial_request.h"
 
+namespace memtune::input_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 
@@ -78,3 +80,5 @@ TEST_CASE("each dtype has one canonical name") {
   CHECK(canonical_dtype("bool") == "bool");
   CHECK_THROWS_AS(canonical_dtype(""), UsageError);
 }
+
+}  // namespace memtune::input_test

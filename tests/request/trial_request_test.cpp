@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "core/plan/request/training_run_request.h"
 
+namespace memtune::trial_request_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using nlohmann::json;
@@ -249,3 +251,5 @@ TEST_CASE("fields of a later version are ignored everywhere in a request") {
   later["plan"]["later"] = later["plan"]["transfer"]["later"] = 1;
   CHECK(json(later.get<TrialRequest>()) == now);
 }
+
+}  // namespace memtune::trial_request_test

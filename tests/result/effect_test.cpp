@@ -9,6 +9,8 @@
 #include "core/plan/strategy/strategy.h"
 #include "tests/result/rows.h"
 
+namespace memtune::effect_test {
+
 using namespace memtune::result;
 
 namespace {
@@ -199,3 +201,5 @@ TEST_CASE("the command with the lower peak is preferred because commands report 
   fat.base = true;  // the base stays if that costs no time
   CHECK(changes_less(fat, lean));
 }
+
+}  // namespace memtune::effect_test

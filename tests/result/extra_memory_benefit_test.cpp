@@ -5,6 +5,8 @@
 
 #include "tests/result/rows.h"
 
+namespace memtune::extra_memory_benefit_test {
+
 using namespace memtune::result;
 
 namespace {
@@ -56,3 +58,5 @@ TEST_CASE("rows that failed or train differently or have another batch or are wi
   CHECK_FALSE(with([](TrialRow& row) { row.batch = 2; }));
   CHECK_FALSE(with([](TrialRow& row) { row.measurement.step_ms.high = 125; }));
 }
+
+}  // namespace memtune::extra_memory_benefit_test

@@ -7,6 +7,8 @@
 #include "core/answer/result/ranking.h"
 #include "core/answer/result/recommend.h"
 
+namespace memtune::loss_comparison_test {
+
 using namespace memtune::result;
 
 namespace {
@@ -113,3 +115,5 @@ TEST_CASE("losses of steps with different sample counts are not compared") {
   base.samples_per_s = 0;  // unknown
   CHECK(compare_losses(larger, base).changed);
 }
+
+}  // namespace memtune::loss_comparison_test

@@ -10,6 +10,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::measurement_test {
+
 using namespace memtune;
 using namespace memtune::result;
 using Json = nlohmann::json;
@@ -206,3 +208,5 @@ TEST_CASE("the spread is the range divided by the median") {
   CHECK(spread(summarize({9, 10, 12})) == doctest::Approx(0.3));
   CHECK(spread(summarize({0, 0})) == 0);
 }
+
+}  // namespace memtune::measurement_test

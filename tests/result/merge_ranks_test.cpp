@@ -2,8 +2,7 @@
 #include "core/answer/result/merge_ranks.h"
 
 #include <doctest/doctest.h>
-
-namespace memtune::result {
+namespace memtune::result::merge_ranks_test {
 namespace {
 
 Measurement rank(double step_ms, int64_t peak, double loss, double waited_ms) {
@@ -123,4 +122,4 @@ TEST_CASE("a single rank stays as it is") {
 }
 
 }  // namespace
-}  // namespace memtune::result
+}  // namespace memtune::result::merge_ranks_test

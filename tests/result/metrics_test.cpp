@@ -7,6 +7,8 @@
 
 #include "tests/result/rows.h"
 
+namespace memtune::metrics_test {
+
 using namespace memtune::result;
 
 namespace {
@@ -51,3 +53,5 @@ TEST_CASE("the rate counts tokens if all trials do and otherwise samples") {
   CHECK(rate_metric(pointers_to(rows)).key == std::string("samples_per_s"));
   CHECK(text("samples_per_s", rows) == "samples/s: 10.00");
 }
+
+}  // namespace memtune::metrics_test

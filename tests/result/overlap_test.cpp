@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::overlap_test {
+
 using namespace memtune::trace;
 using memtune::result::CommunicationStats;
 using memtune::result::measure_collectives;
@@ -116,3 +118,5 @@ TEST_CASE("copies without duration cause no division by zero") {
   CHECK(transfer.exposed_ms == 0);
   CHECK(transfer.out_gb_per_s == 0);
 }
+
+}  // namespace memtune::overlap_test

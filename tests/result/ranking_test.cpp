@@ -8,6 +8,8 @@
 
 #include "tests/result/rows.h"
 
+namespace memtune::ranking_test {
+
 using namespace memtune::result;
 
 namespace {
@@ -93,3 +95,5 @@ TEST_CASE("a NaN time ranks after all others and failed trials follow in their o
   CHECK_FALSE(usable(rows[1].measurement));
   CHECK(std::isinf(work_time(rows[1].measurement, WorkUnit::step)));
 }
+
+}  // namespace memtune::ranking_test

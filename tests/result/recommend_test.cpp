@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::recommend_test {
+
 using namespace memtune::result;
 
 namespace {
@@ -161,3 +163,5 @@ TEST_CASE("an unknown goal is refused with the known goals") {
   CHECK_THROWS_WITH_AS(parse_goal("memori"), "unknown goal 'memori'; did you mean 'memory'? Known: throughput, memory",
                        memtune::UsageError);
 }
+
+}  // namespace memtune::recommend_test

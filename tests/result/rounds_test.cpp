@@ -9,6 +9,8 @@
 #include "core/answer/result/recommend.h"
 #include "tests/result/rows.h"
 
+namespace memtune::result_rounds_test {
+
 using namespace memtune::result;
 
 namespace {
@@ -151,3 +153,5 @@ TEST_CASE("more rounds than the table covers never give an interval narrower tha
   CHECK(half >= 2.1199 * 0.024957);
   CHECK(half <= 2.1400 * 0.024957);
 }
+
+}  // namespace memtune::result_rounds_test

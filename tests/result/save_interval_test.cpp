@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+namespace memtune::save_interval_test {
+
 using namespace memtune::result;
 
 namespace {
@@ -168,3 +170,5 @@ TEST_CASE("simulated random failures confirm the best interval and mode and the 
     CHECK(advice.overhead == doctest::Approx(simulated).epsilon(0.05));
   }
 }
+
+}  // namespace memtune::save_interval_test

@@ -7,6 +7,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::save_measurement_test {
+
 using namespace memtune;
 using namespace memtune::result;
 
@@ -76,3 +78,5 @@ TEST_CASE("a save measurement is read back unchanged with a missing slowdown as 
                          nlohmann::json::exception);
   }
 }
+
+}  // namespace memtune::save_measurement_test

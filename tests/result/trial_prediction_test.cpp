@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "tests/result/rows.h"
 
+namespace memtune::trial_prediction_test {
+
 using namespace memtune;
 using namespace memtune::result;
 
@@ -82,3 +84,5 @@ TEST_CASE("a frontier is read back unchanged and unknown lower bounds are left o
       nlohmann::json::parse(R"({"step_ms": 1, "peak_bytes": 2, "least_ms": -1})").get<TrialPrediction>(),
       "least_ms: -1 is no number from 0.0 to 1e+15", nlohmann::json::exception);
 }
+
+}  // namespace memtune::trial_prediction_test

@@ -8,8 +8,7 @@
 #include "core/base/file.h"
 #include "core/model/safetensors/reader.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::safetensors {
+namespace memtune::safetensors::safetensors_layout_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -104,4 +103,4 @@ TEST_CASE("specs that no file can hold are rejected") {
 }
 
 }  // namespace
-}  // namespace memtune::safetensors
+}  // namespace memtune::safetensors::safetensors_layout_test

@@ -9,8 +9,7 @@
 #include "core/base/error.h"
 #include "tests/support/faulty_disk.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::safetensors {
+namespace memtune::safetensors::reader_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -192,4 +191,4 @@ TEST_CASE("a disk failure during a read is reported as an error") {
 }
 
 }  // namespace
-}  // namespace memtune::safetensors
+}  // namespace memtune::safetensors::reader_test

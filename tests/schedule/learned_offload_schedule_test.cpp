@@ -6,8 +6,7 @@
 
 #include <initializer_list>
 #include <map>
-
-namespace memtune::schedule {
+namespace memtune::schedule::learned_offload_schedule_test {
 namespace {
 
 // Learns a step. `held`: the most bytes held from each unpack to the next. `wanted`: unpack -> the transfer that it
@@ -142,4 +141,4 @@ TEST_CASE("learning again replaces the learned step") {
 }
 
 }  // namespace
-}  // namespace memtune::schedule
+}  // namespace memtune::schedule::learned_offload_schedule_test

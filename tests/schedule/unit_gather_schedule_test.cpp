@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::unit_gather_schedule_test {
+
 using namespace memtune;
 using schedule::ReshardPolicy;
 using schedule::UnitGatherSchedule;
@@ -112,3 +114,5 @@ TEST_CASE("units of a forward without a backward are waited for and freed") {
   CHECK(step.notes.take() == " w0 f0");
   CHECK_THROWS_AS(schedule::parse_reshard("sometimes"), UsageError);
 }
+
+}  // namespace memtune::unit_gather_schedule_test

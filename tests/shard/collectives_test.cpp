@@ -7,8 +7,7 @@
 #include "core/engine/shard/by_device.h"
 #include "core/engine/shard/pinned_shards.h"
 #include "tests/shard/ranks.h"
-
-namespace memtune::tests {
+namespace memtune::tests::collectives_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -167,4 +166,4 @@ TEST_CASE("connect throws RankTimeoutError if the rendezvous is incomplete") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::collectives_test

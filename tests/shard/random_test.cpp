@@ -21,8 +21,7 @@
 #include "tests/shard/rank_processes.h"
 #include "tests/shard/written_programs.h"
 #include "tests/support/random_drive.h"
-
-namespace memtune::tests {
+namespace memtune::tests::shard_random_test {
 namespace {
 
 constexpr int kPlacements = 4;  // per program
@@ -127,4 +126,4 @@ TEST_CASE("random programs on several ranks: gradients of one rank with all batc
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::shard_random_test

@@ -15,8 +15,7 @@
 #include "tests/shard/rank_processes.h"
 #include "tests/support/rounding.h"
 #include "tests/support/training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::settings_test {
 namespace {
 
 // Apart from the sizes of heads, no size is divisible by 2, 3 or 4.
@@ -207,4 +206,4 @@ TEST_CASE("training settings give the same gradients on several ranks as on one"
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::settings_test

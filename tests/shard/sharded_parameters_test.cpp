@@ -9,8 +9,7 @@
 #include "core/engine/shard/units.h"
 #include "tests/shard/sharded_training.h"
 #include "tests/support/rounding.h"
-
-namespace memtune::tests {
+namespace memtune::tests::sharded_parameters_test {
 namespace {
 
 using shard::ReshardPolicy;
@@ -262,4 +261,4 @@ TEST_CASE("any_rank is true on all ranks if one rank passes true") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::sharded_parameters_test

@@ -4,8 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/shard/sharded_training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::units_test {
 namespace {
 
 TEST_CASE("units are the embedding and each block and the head in forward order") {
@@ -46,4 +45,4 @@ TEST_CASE("a trained parameter that shares memory is rejected but views of froze
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::units_test

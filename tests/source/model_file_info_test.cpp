@@ -9,8 +9,7 @@
 #include "core/base/error.h"
 #include "tests/pt2/made_up_zip.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::model {
+namespace memtune::model::model_file_info_test {
 namespace {
 
 using test::zip;
@@ -87,4 +86,4 @@ TEST_CASE("a zip directory with wrong offsets or lengths is not read beyond the 
 }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::model_file_info_test

@@ -13,8 +13,7 @@
 #include "tests/support/faulty_disk.h"
 #include "tests/support/queue_device.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::state {
+namespace memtune::state::async_snapshot_test {
 namespace {
 
 using device::Stream;
@@ -115,4 +114,4 @@ TEST_CASE("a buffer smaller than the state is reused once the disk has its conte
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::async_snapshot_test

@@ -6,8 +6,7 @@
 #include "core/base/file.h"
 #include "tests/state/memory_disk.h"
 #include "tests/state/support.h"
-
-namespace memtune::state {
+namespace memtune::state::state_crash_test {
 namespace {
 
 constexpr const char* kRun = "/memory/run";
@@ -107,4 +106,4 @@ TEST_CASE("after any power loss a state of two ranks loads as written and none i
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::state_crash_test

@@ -6,8 +6,7 @@
 #include "tests/support/faulty_disk.h"
 #include "tests/support/run_program.h"
 #include "tests/support/watchdog.h"
-
-namespace memtune::state {
+namespace memtune::state::state_faults_test {
 namespace {
 
 using test::Fault;
@@ -150,4 +149,4 @@ TEST_CASE("a failed sync is not repeated") {
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::state_faults_test

@@ -4,8 +4,7 @@
 
 #include "tests/state/support.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::state {
+namespace memtune::state::state_load_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -133,4 +132,4 @@ TEST_CASE("keep_last keeps the newest states and 0 keeps all") {
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::state_load_test

@@ -13,8 +13,7 @@
 #include "tests/support/queue_device.h"
 #include "tests/support/run_program.h"
 #include "tests/support/watchdog.h"
-
-namespace memtune::state {
+namespace memtune::state::state_ranks_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -244,4 +243,4 @@ TEST_CASE("parts that leave a hole in a tensor are no state even if all files ar
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::state_ranks_test

@@ -11,8 +11,7 @@
 #include "tests/support/faulty_disk.h"
 #include "tests/support/random.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::state {
+namespace memtune::state::saver_stress_test {
 namespace {
 
 // Weights whose values encode their step.
@@ -127,4 +126,4 @@ TEST_CASE("each state saved during training is the state of one step") {
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::saver_stress_test

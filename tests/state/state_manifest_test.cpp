@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "core/engine/state/state_folder.h"
-
-namespace memtune::state {
+namespace memtune::state::state_manifest_test {
 namespace {
 
 TEST_CASE("a printed manifest is read back unchanged") {
@@ -102,4 +101,4 @@ TEST_CASE("folder names of states sort by step") {
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::state_manifest_test

@@ -12,8 +12,7 @@
 #include "tests/support/faulty_disk.h"
 #include "tests/support/queue_device.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::state {
+namespace memtune::state::state_saver_test {
 namespace {
 
 using device::Stream;
@@ -330,4 +329,4 @@ TEST_CASE("a state that outgrew its image gets a larger one or the save fails if
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::state_saver_test

@@ -11,8 +11,7 @@
 #include "tests/support/gate.h"
 #include "tests/support/run_program.h"
 #include "tests/support/watchdog.h"
-
-namespace memtune::state {
+namespace memtune::state::state_writer_test {
 namespace {
 
 using disk::kAlignment;
@@ -215,4 +214,4 @@ TEST_CASE("a state is written with direct I/O or through the page cache by io_ur
 }
 
 }  // namespace
-}  // namespace memtune::state
+}  // namespace memtune::state::state_writer_test

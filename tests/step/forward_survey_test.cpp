@@ -6,8 +6,7 @@
 
 #include "core/model/ops/autocast.h"
 #include "tests/support/training.h"
-
-namespace memtune::step {
+namespace memtune::step::forward_survey_test {
 namespace {
 
 plan::ProgramFacts survey_of(const std::string& forward, int blocks = 1, int width = 8, int rows = 4) {
@@ -114,4 +113,4 @@ TEST_CASE("a survey needs no more memory than a forward without gradients") {
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::forward_survey_test

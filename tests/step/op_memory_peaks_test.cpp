@@ -6,8 +6,7 @@
 #include <algorithm>
 
 #include "tests/support/queue_device.h"
-
-namespace memtune::step {
+namespace memtune::step::op_memory_peaks_test {
 namespace {
 
 using tests::QueueDevice;
@@ -100,4 +99,4 @@ TEST_CASE("without learning nothing is measured") {
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::op_memory_peaks_test

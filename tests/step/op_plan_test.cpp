@@ -4,8 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "core/base/error.h"
-
-namespace memtune::step {
+namespace memtune::step::op_plan_test {
 namespace {
 
 using plan::TensorPlacement;
@@ -70,4 +69,4 @@ TEST_CASE("a plan for another program is refused") {
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::op_plan_test

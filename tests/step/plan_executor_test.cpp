@@ -10,8 +10,7 @@
 #include "tests/support/queue_device.h"
 #include "tests/support/skip.h"
 #include "tests/support/training.h"
-
-namespace memtune::step {
+namespace memtune::step::plan_executor_test {
 namespace {
 
 using tests::Model;
@@ -202,4 +201,4 @@ TEST_CASE("steps that delay freeing of sources have no higher peak than one that
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::plan_executor_test

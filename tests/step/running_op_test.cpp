@@ -3,8 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-
-namespace memtune::step {
+namespace memtune::step::running_op_test {
 namespace {
 
 struct Unpacker final : SavedTensorHandle::Unpacker {
@@ -88,4 +87,4 @@ TEST_CASE("a save that waits for the op is returned once and never after its dea
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::running_op_test

@@ -3,8 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-
-namespace memtune::step {
+namespace memtune::step::saved_storage_table_test {
 namespace {
 
 using autograd::SavedStorage;
@@ -107,4 +106,4 @@ TEST_CASE("the largest holders are listed and the same op of all blocks counts a
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::saved_storage_table_test

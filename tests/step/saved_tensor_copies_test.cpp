@@ -5,8 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <vector>
-
-namespace memtune::step {
+namespace memtune::step::saved_tensor_copies_test {
 namespace {
 
 using autograd::SavedStorage;
@@ -148,4 +147,4 @@ TEST_CASE("views of gathered parameters stay under every compatibility flag") {
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::saved_tensor_copies_test

@@ -3,8 +3,7 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
-
-namespace memtune::step {
+namespace memtune::step::saved_tensor_handle_test {
 namespace {
 
 using autograd::ConsumerHandle;
@@ -104,4 +103,4 @@ TEST_CASE("a write after the save is refused with autograd's message") {
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::saved_tensor_handle_test

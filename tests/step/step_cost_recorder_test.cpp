@@ -16,8 +16,7 @@
 #include "core/record/trace/private_save.h"
 #include "tests/support/lower.h"
 #include "tests/support/training.h"
-
-namespace memtune::step {
+namespace memtune::step::step_cost_recorder_test {
 namespace {
 
 using plan::StepCosts;
@@ -222,4 +221,4 @@ TEST_CASE("every saved tensor is unpacked before its end and each tensor has the
 }
 
 }  // namespace
-}  // namespace memtune::step
+}  // namespace memtune::step::step_cost_recorder_test

@@ -5,6 +5,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::block_ranges_test {
+
 using memtune::UsageError;
 using memtune::plan::BlockRanges;
 
@@ -69,3 +71,5 @@ TEST_CASE("a block beyond the start of an open range must exist too") {
   CHECK(to_string(BlockRanges("0-:9")) == "0-:9");
   CHECK_THROWS_WITH_AS(BlockRanges("0-:9").check(4), "the model has no block 9; it has 0 to 3", UsageError);
 }
+
+}  // namespace memtune::block_ranges_test

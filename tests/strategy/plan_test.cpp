@@ -9,6 +9,8 @@
 #include "core/plan/strategy/engine_preset.h"
 #include "core/plan/strategy/plan_reader.h"
 
+namespace memtune::plan_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 using nlohmann::json;
@@ -151,3 +153,5 @@ TEST_CASE("compatibility flags of a plan are in its transfer settings or in its 
   plan.transfer.compatibility.whole_blocks = true;
   CHECK(has_compatibility_flags(plan));
 }
+
+}  // namespace memtune::plan_test

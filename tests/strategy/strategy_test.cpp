@@ -10,6 +10,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
+namespace memtune::strategy_strategy_test {
+
 using namespace memtune;
 using namespace memtune::plan;
 
@@ -312,3 +314,5 @@ TEST_CASE("the engine of another trainer is a strategy of its own") {
   check_refused("offload:torchtune+offload:trl",
                 "offload:torchtune and offload:trl exclude each other: a plan copies in one way");
 }
+
+}  // namespace memtune::strategy_strategy_test

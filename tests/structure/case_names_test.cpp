@@ -5,8 +5,7 @@
 #include <regex>
 
 #include "tests/structure/sources.h"
-
-namespace memtune::tests {
+namespace memtune::tests::case_names_test {
 namespace {
 
 constexpr const char* kMangled = ";[]\\*?";
@@ -48,4 +47,4 @@ TEST_CASE("names of cases are read from all forms of the macro") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::case_names_test

@@ -6,8 +6,7 @@
 #include <set>
 
 #include "tests/structure/sources.h"
-
-namespace memtune::tests {
+namespace memtune::tests::depends_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -40,4 +39,4 @@ TEST_CASE("the DEPENDS of every library names the folders that its files include
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::depends_test

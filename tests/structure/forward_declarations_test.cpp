@@ -7,8 +7,7 @@
 #include <set>
 
 #include "tests/structure/sources.h"
-
-namespace memtune::tests {
+namespace memtune::tests::forward_declarations_test {
 namespace {
 
 using Folders = std::map<std::string, std::set<const Folder*>>;  // by the name of a class that their headers define
@@ -64,4 +63,4 @@ TEST_CASE("a declaration that points up or sideways is refused") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::forward_declarations_test

@@ -6,8 +6,7 @@
 #include <string>
 
 #include "tests/structure/sources.h"
-
-namespace memtune::tests {
+namespace memtune::tests::headers_test {
 namespace {
 
 // The problem with the header, or with the source of the same name; "": none.
@@ -48,4 +47,4 @@ TEST_CASE("a header that lacks its guard, or that its source includes late or ne
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::headers_test

@@ -11,8 +11,7 @@
 
 #include "core/base/text.h"
 #include "tests/structure/sources.h"
-
-namespace memtune::tests {
+namespace memtune::tests::layers_test {
 namespace {
 
 bool is_torch_or_cuda(const std::string& included) {
@@ -170,4 +169,4 @@ TEST_CASE("an unknown folder and a relative include are refused") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::layers_test

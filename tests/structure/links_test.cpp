@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace memtune::links_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,3 +93,5 @@ TEST_CASE("a link to a file or heading that is not there is refused") {
   CHECK(objection(readme, "docs/reference/json.md#no-such-heading") ==
         "no heading for docs/reference/json.md#no-such-heading");
 }
+
+}  // namespace memtune::links_test

@@ -7,8 +7,7 @@
 #include <sstream>
 
 #include "tests/structure/sources.h"
-
-namespace memtune::tests {
+namespace memtune::tests::opened_files_test {
 namespace {
 
 // Sources that open files without core/base, each with its reason.
@@ -69,4 +68,4 @@ TEST_CASE("a line that opens a file is told from one that opens what the kernel 
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::opened_files_test

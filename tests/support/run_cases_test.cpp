@@ -2,8 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/run_program.h"
-
-namespace memtune::tests {
+namespace memtune::tests::run_cases_test {
 namespace {
 
 test::Ended run_sample(const std::string& arguments) {
@@ -31,4 +30,4 @@ TEST_CASE("a run in which some cases were skipped names them") {
   CHECK(ran.out.find("\ncase skipped: is skipped\ncase skipped: is skipped in one part\n") != std::string::npos);
 }
 
-}  // namespace memtune::tests
+}  // namespace memtune::tests::run_cases_test

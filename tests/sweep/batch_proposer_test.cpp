@@ -17,6 +17,8 @@
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::batch_proposer_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using namespace memtune::test;
@@ -179,3 +181,5 @@ TEST_CASE("only the first batch is planned if a second cannot be recorded and a 
   CHECK(has(names, "checkpoint:full@8"));
   CHECK(sweep.notes.find("no batch is predicted other than batch 2: ") != std::string::npos);
 }
+
+}  // namespace memtune::batch_proposer_test

@@ -20,6 +20,8 @@
 #include "core/record/measurement/trial_prediction.h"
 #include "core/sweep/directory/command_variants.h"
 
+namespace memtune::bounds_test {
+
 using namespace memtune;
 using nlohmann::json;
 
@@ -154,3 +156,5 @@ TEST_CASE("the total bytes of a step's values have a bound") {
   CHECK(refusal([](const json& document) { document.get<plan::StepCosts>(); }, costs) ==
         "costs.values has more bytes than a step can move");
 }
+
+}  // namespace memtune::bounds_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::command_line_test {
+
 using namespace memtune::sweep;
 
 TEST_CASE("only words that a shell would change are quoted") {
@@ -21,3 +23,5 @@ TEST_CASE("control characters are written as codes that a shell reads back") {
 TEST_CASE("the command line of this process starts with the program name without its folder") {
   CHECK(command_line().starts_with("memtune-tests"));
 }
+
+}  // namespace memtune::command_line_test

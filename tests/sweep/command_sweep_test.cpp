@@ -10,6 +10,8 @@
 #include "core/base/error.h"
 #include "tests/sweep/command_bench.h"
 
+namespace memtune::command_sweep_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using namespace std::chrono_literals;
@@ -220,3 +222,5 @@ TEST_CASE("a note of all trials is reported once and a note of some with their n
           "included"));
   CHECK(has("ms=10: after the measured steps it ended with exit code 3"));
 }
+
+}  // namespace memtune::command_sweep_test

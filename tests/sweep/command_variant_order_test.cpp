@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::command_variant_order_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using memtune::result::Goal;
@@ -135,3 +137,5 @@ TEST_CASE("a combination with a part that cannot run alone is ordered by the nat
   CHECK(names(run) == Names{"full+host", "full+liger"});
   CHECK(run.front().why == "110 ms, 50 B expected");
 }
+
+}  // namespace memtune::command_variant_order_test

@@ -6,6 +6,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::command_variants_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 
@@ -117,3 +119,5 @@ TEST_CASE("command variants are read back from sweep.json") {
   CHECK(read.variants[0].command == Words{"train", "1"});
   CHECK(read.variants[0].file_text.empty());
 }
+
+}  // namespace memtune::command_variants_test

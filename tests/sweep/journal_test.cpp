@@ -10,6 +10,8 @@
 #include "core/base/hash.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::journal_test {
+
 using memtune::sweep::Journal;
 using memtune::test::ScratchFolder;
 using memtune::test::slurp;
@@ -146,3 +148,5 @@ TEST_CASE("an invalid record is skipped even if its checksum is right") {
   CHECK(journal.size() == 0);
   CHECK(journal.notes().size() == 1);
 }
+
+}  // namespace memtune::journal_test

@@ -8,8 +8,7 @@
 #include <set>
 
 #include "tests/sweep/sweep_bench.h"
-
-namespace memtune::sweep {
+namespace memtune::sweep::largest_batch_test {
 namespace {
 
 using result::Outcome;
@@ -91,4 +90,4 @@ TEST_CASE("the batch is the whole global batch if everything fits") {
 }
 
 }  // namespace
-}  // namespace memtune::sweep
+}  // namespace memtune::sweep::largest_batch_test

@@ -19,6 +19,8 @@
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::plan_proposer_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using namespace memtune::test;
@@ -282,3 +284,5 @@ TEST_CASE("notes name their batch if there are several settings") {
         "batch 2: none fits the budget of 100 GiB: no plan is needed\n"
         "batch 4: none fits the budget of 100 GiB: no plan is needed\n");
 }
+
+}  // namespace memtune::plan_proposer_test

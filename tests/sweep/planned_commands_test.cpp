@@ -6,6 +6,8 @@
 #include "core/measure/process/interrupt.h"
 #include "tests/sweep/command_bench.h"
 
+namespace memtune::planned_commands_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using memtune::result::Outcome;
@@ -106,3 +108,5 @@ TEST_CASE("a signal while variants are chosen ends the sweep and keeps its resul
   CHECK(result.interrupted);
   CHECK(result.report.rows.size() == 1);
 }
+
+}  // namespace memtune::planned_commands_test

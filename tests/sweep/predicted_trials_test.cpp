@@ -8,6 +8,8 @@
 #include "core/sweep/loop/sweep.h"
 #include "tests/sweep/sweep_bench.h"
 
+namespace memtune::predicted_trials_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using result::TrialPrediction;
@@ -109,3 +111,5 @@ TEST_CASE("plans that were only predicted are in sweep.json and in the report") 
   bench.sweep({});
   CHECK(directory.read_record().frontiers.empty());
 }
+
+}  // namespace memtune::predicted_trials_test

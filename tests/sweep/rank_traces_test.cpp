@@ -11,8 +11,7 @@
 #include "core/record/trace/step_time_breakdown.h"
 #include "core/sweep/ranks/rank_trials.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::sweep {
+namespace memtune::sweep::rank_traces_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -107,4 +106,4 @@ TEST_CASE("each rank of a machine uses its own GPU or the only visible one") {
 }
 
 }  // namespace
-}  // namespace memtune::sweep
+}  // namespace memtune::sweep::rank_traces_test

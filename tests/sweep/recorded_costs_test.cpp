@@ -10,8 +10,7 @@
 #include "core/sweep/ranks/rank_trials.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::sweep {
+namespace memtune::sweep::recorded_costs_test {
 namespace {
 
 struct RankCosts {
@@ -54,4 +53,4 @@ TEST_CASE("costs are not read if those of one rank are missing or from another r
 }
 
 }  // namespace
-}  // namespace memtune::sweep
+}  // namespace memtune::sweep::recorded_costs_test

@@ -7,6 +7,8 @@
 #include "core/sweep/loop/machine_load.h"
 #include "tests/sweep/sweep_bench.h"
 
+namespace memtune::sweep_rounds_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using memtune::result::Outcome;
@@ -161,3 +163,5 @@ TEST_CASE("the load of other processes is measured and does not exceed the cores
   CHECK(watch.other_cores() <= usable_cores() + 0.5);
   CHECK(gpu_processes("cpu") == 0);
 }
+
+}  // namespace memtune::sweep_rounds_test

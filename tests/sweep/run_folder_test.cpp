@@ -13,6 +13,8 @@
 #include "core/base/hash.h"
 #include "tests/sweep/sweep_bench.h"
 
+namespace memtune::run_folder_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using memtune::result::Outcome;
@@ -292,3 +294,5 @@ TEST_CASE("a folder that a dry run created is removed if the system allows it") 
   CHECK(fs::exists(bench.settings.directory));
   CHECK(files.asked.size() == 3);  // the inspection's, inspect, the run's
 }
+
+}  // namespace memtune::run_folder_test

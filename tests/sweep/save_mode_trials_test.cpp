@@ -12,6 +12,8 @@
 #include "core/base/vocabulary.h"
 #include "tests/sweep/sweep_bench.h"
 
+namespace memtune::save_mode_trials_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using memtune::result::Outcome;
@@ -193,3 +195,5 @@ TEST_CASE("no saves are measured without a recommendation or in a dry run") {
   dry.run();
   CHECK(dry.starts() == "inspect\n");
 }
+
+}  // namespace memtune::save_mode_trials_test

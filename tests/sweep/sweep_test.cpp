@@ -14,6 +14,8 @@
 #include "core/sweep/loop/inspection.h"
 #include "tests/sweep/sweep_bench.h"
 
+namespace memtune::sweep_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using memtune::result::Outcome;
@@ -439,3 +441,5 @@ TEST_CASE("an inspection runs no trial and is not repeated after a sweep") {
   inspect_model(bench.settings, bench.listener);
   CHECK(bench.starts() == "");
 }
+
+}  // namespace memtune::sweep_test

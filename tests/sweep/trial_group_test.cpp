@@ -11,10 +11,9 @@
 #include "core/plan/request/trial_request.h"
 #include "core/sweep/ranks/rank_trials.h"
 #include "tests/support/run_program.h"
-
 using namespace std::chrono_literals;
 
-namespace memtune::sweep {
+namespace memtune::sweep::trial_group_test {
 namespace {
 
 using result::Outcome;
@@ -117,4 +116,4 @@ TEST_CASE("a usage error of the ranks is reported as a usage error") {
 }
 
 }  // namespace
-}  // namespace memtune::sweep
+}  // namespace memtune::sweep::trial_group_test

@@ -9,6 +9,8 @@
 #include "core/base/hash.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::trial_key_test {
+
 using namespace memtune;
 using memtune::sweep::TrialKeys;
 
@@ -78,3 +80,5 @@ TEST_CASE("the key of a config depends on the weights in its folder") {
   std::ofstream(folder.path / "model.safetensors") << "weight5";
   CHECK(key() != first);
 }
+
+}  // namespace memtune::trial_key_test

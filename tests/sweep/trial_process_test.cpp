@@ -18,6 +18,8 @@
 #include "core/sweep/trials/trial_frame_reader.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::trial_process_test {
+
 using namespace memtune;
 using namespace memtune::sweep;
 using namespace std::chrono_literals;
@@ -227,3 +229,5 @@ TEST_CASE("a trial's answer is read even if this process was started without str
   ::waitpid(child, &status, 0);
   CHECK(status == 0);
 }
+
+}  // namespace memtune::trial_process_test

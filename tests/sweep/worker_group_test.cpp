@@ -17,10 +17,9 @@
 #include "core/sweep/ranks/rendezvous.h"
 #include "core/sweep/ranks/worker.h"
 #include "tests/support/run_program.h"
-
 using namespace std::chrono_literals;
 
-namespace memtune::sweep {
+namespace memtune::sweep::worker_group_test {
 namespace {
 
 using result::Outcome;
@@ -298,4 +297,4 @@ TEST_CASE("missing ranks are named and a foreign connection does not count as a 
 }
 
 }  // namespace
-}  // namespace memtune::sweep
+}  // namespace memtune::sweep::worker_group_test

@@ -6,8 +6,7 @@
 
 #include "core/base/error.h"
 #include "tests/support/cpu_device.h"
-
-namespace memtune::tier {
+namespace memtune::tier::host_memory_pool_test {
 namespace {
 
 using tests::cpu_device;
@@ -193,4 +192,4 @@ TEST_CASE("a lease does not carry an event that is done") {
 }
 
 }  // namespace
-}  // namespace memtune::tier
+}  // namespace memtune::tier::host_memory_pool_test

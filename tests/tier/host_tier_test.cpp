@@ -11,8 +11,7 @@
 #include "core/base/error.h"
 #include "tests/support/cpu_device.h"
 #include "tests/support/faulty_disk.h"
-
-namespace memtune::tier {
+namespace memtune::tier::host_tier_test {
 namespace {
 
 using tests::cpu_device;
@@ -182,4 +181,4 @@ TEST_CASE("every slab is registered for reads and writes before its use") {
 }
 
 }  // namespace
-}  // namespace memtune::tier
+}  // namespace memtune::tier::host_tier_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::host_step_parts_test {
+
 using namespace memtune::trace;
 
 namespace {
@@ -87,3 +89,5 @@ TEST_CASE("adjacent parts of one region are merged and parts without region or w
                  {{1, 10, 20}, {2, 22, 30}, {3, 31, 32}, {5, 40, 50}, {6, 50, 55}}}) == "a 10-30;c 40-50;a 50-55;");
   CHECK(regions({{}, {}}) == "");
 }
+
+}  // namespace memtune::host_step_parts_test

@@ -5,6 +5,8 @@
 
 #include "core/record/trace/bounds.h"
 
+namespace memtune::trace_ranks_test {
+
 using namespace memtune;
 using namespace memtune::trace;
 
@@ -40,3 +42,5 @@ TEST_CASE("events beyond the time range are dropped and the count of lost record
   add_rank(lossy, 4, 0, all);
   CHECK(all.lost_records == kMaxCount);
 }
+
+}  // namespace memtune::trace_ranks_test

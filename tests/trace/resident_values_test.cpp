@@ -10,6 +10,8 @@
 #include "core/record/trace/file.h"
 #include "tests/findings/made_up.h"
 
+namespace memtune::resident_values_test {
+
 using namespace memtune;
 using findings::MadeUp;
 using trace::EventKind;
@@ -126,3 +128,5 @@ TEST_CASE("a value in very many pieces takes linear time") {
   CHECK(held(made.trace, 7) == 4);
   CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
 }
+
+}  // namespace memtune::resident_values_test

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::step_time_breakdown_test {
+
 using namespace memtune::trace;
 
 namespace {
@@ -83,3 +85,5 @@ TEST_CASE("time_within gives the part of an event within a set") {
   CHECK(time_within(event(EventKind::kernel, 10, 20), set) == 0);
   CHECK(time_within(event(EventKind::kernel, 60, 70), set) == 0);
 }
+
+}  // namespace memtune::step_time_breakdown_test

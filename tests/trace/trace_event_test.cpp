@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+namespace memtune::trace_event_test {
+
 using namespace memtune::trace;
 
 TEST_CASE("a name is added once and then found") {
@@ -85,3 +87,5 @@ TEST_CASE("an empty value id is not an index of any table") {
   CHECK(ValueId(0) != ValueId());
   CHECK(ValueId().index() >= UINT32_MAX);
 }
+
+}  // namespace memtune::trace_event_test

@@ -9,6 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 
+namespace memtune::config_check_test {
+
 using namespace memtune;
 using trainer::ConfigCheckResult;
 
@@ -149,3 +151,5 @@ TEST_CASE("unreadable parts of a config are reported and never replaced by the t
   CHECK(meaning(check("torchtitan", "activation_checkpoint = {mode = 'full'}\n", "x.toml", {{"", "0.2.2"}})) ==
         "checkpoint:full");
 }
+
+}  // namespace memtune::config_check_test

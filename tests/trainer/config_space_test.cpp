@@ -9,6 +9,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::config_space_test {
+
 using namespace memtune;
 using namespace memtune::trainer;
 
@@ -227,3 +229,5 @@ TEST_CASE("a file that is not the trainer's config is refused in one line") {
   CHECK(refused("axolotl", "micro_batch_size: 2.5\n", "x.yaml") ==
         "x.yaml: micro_batch_size must be a whole number, not 2.5");
 }
+
+}  // namespace memtune::config_space_test

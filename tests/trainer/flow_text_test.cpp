@@ -10,6 +10,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::flow_text_test {
+
 using nlohmann::json;
 using namespace memtune;
 using namespace memtune::trainer;
@@ -86,3 +88,5 @@ TEST_CASE("a path through a value that is not a mapping is refused") {
   CHECK_THROWS_AS(put("{a: 1, a: 2}", {"a"}, 3), UsageError);
   CHECK_THROWS_AS(put("[1]", {"a"}, 1), UsageError);
 }
+
+}  // namespace memtune::flow_text_test

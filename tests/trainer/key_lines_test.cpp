@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::key_lines_test {
+
 using memtune::trainer::line_of;
 using memtune::trainer::with_comments;
 
@@ -46,3 +48,5 @@ TEST_CASE("comments are placed above the first setting and replace those of an e
                       "a: 1\n",
                       {"# memtune 1"}, {{"a"}}) == "\xEF\xBB\xBF# memtune 1\na: 1\n");
 }
+
+}  // namespace memtune::key_lines_test

@@ -10,6 +10,8 @@
 #include "core/base/error.h"
 #include "tests/report/sample.h"
 
+namespace memtune::large_config_test {
+
 using namespace memtune;
 
 namespace {
@@ -138,3 +140,5 @@ TEST_CASE("a config larger than any trainer's is refused by its size") {
   CHECK_THROWS_WITH_AS(trainer::check_config("axolotl", text, "x.yaml", {}),
                        "x.yaml is larger than 16 MiB: that is no config of a trainer", UsageError);
 }
+
+}  // namespace memtune::large_config_test

@@ -10,6 +10,8 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 
+namespace memtune::memtune_flags_test {
+
 using namespace memtune;
 using namespace memtune::trainer;
 
@@ -152,3 +154,5 @@ TEST_CASE("a config with merge keys is refused because merged keys would be miss
   CHECK(refusal("axolotl", "x: &b\n  adapter: lora\n<<: *b\n") ==
         "x.yaml: what '<<' merges in is not read: write it out");
 }
+
+}  // namespace memtune::memtune_flags_test

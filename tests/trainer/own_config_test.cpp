@@ -9,6 +9,8 @@
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
+namespace memtune::own_config_test {
+
 using namespace memtune;
 using report::Report;
 
@@ -165,3 +167,5 @@ TEST_CASE("Windows line ends are kept and mixed line ends stay as they are") {
   CHECK(into("axolotl", text, 4).text == text);
   CHECK(std::ranges::count(into("axolotl", "seed: 1\r\nlr: 1\n", 4).text, '\r') == 1);
 }
+
+}  // namespace memtune::own_config_test

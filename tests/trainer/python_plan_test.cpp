@@ -12,6 +12,8 @@
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
+namespace memtune::python_plan_test {
+
 using namespace memtune;
 using plan::OpFacts;
 using plan::TensorPlacement;
@@ -296,3 +298,5 @@ TEST_CASE("data with more than literals or of no plan are refused") {
     refused(other);
   refused("\nPLAN: dict[str, Any] = {\n" + std::string(100'000, '['));
 }
+
+}  // namespace memtune::python_plan_test

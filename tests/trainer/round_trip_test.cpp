@@ -12,6 +12,8 @@
 #include "core/base/error.h"
 #include "tests/report/sample.h"
 
+namespace memtune::round_trip_test {
+
 using namespace memtune;
 using report::Report;
 using result::TrialRow;
@@ -165,3 +167,5 @@ TEST_CASE("an export amounts to the best measured strategy that the trainer supp
     CHECK(refused > 0);
   }
 }
+
+}  // namespace memtune::round_trip_test

@@ -10,6 +10,8 @@
 #include "core/base/vocabulary.h"
 #include "tests/report/sample.h"
 
+namespace memtune::save_policy_test {
+
 using namespace memtune;
 using report::Report;
 
@@ -160,3 +162,5 @@ TEST_CASE("an unknown save mode is supported by no trainer") {
   CHECK(has(exported("torchtitan", report), "config.checkpoint.async_mode = \"async\""));
   CHECK(has(prose(exported("torchtitan", report)), "torchtitan has no someday"));
 }
+
+}  // namespace memtune::save_policy_test

@@ -7,6 +7,8 @@
 #include "core/answer/trainer/user_settings.h"
 #include "core/base/text.h"
 
+namespace memtune::strategy_translator_test {
+
 using namespace memtune;
 using namespace memtune::trainer;
 
@@ -172,3 +174,5 @@ TEST_CASE("notes of DeepSpeed and accelerate say what their keys require") {
   CHECK(has(notes("deepspeed", "checkpoint:full,inputs=host"), "act only on models that call deepspeed.checkpointing"));
   CHECK(has(notes("accelerate", "checkpoint:full"), "fsdp_config acts with distributed_type: FSDP only"));
 }
+
+}  // namespace memtune::strategy_translator_test

@@ -8,6 +8,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::toml_text_test {
+
 using memtune::UsageError;
 using nlohmann::json;
 
@@ -94,3 +96,5 @@ TEST_CASE("duplicate keys are refused except in arrays of tables") {
   CHECK_THROWS_WITH_AS(read("[c]\nx = 1\n[c]\n", {"c", "x"}), "x.toml has the key c twice", UsageError);
   CHECK(read("[[c]]\nx = 1\n[c.d]\n[[c]]\nx = 2\n[c.d]\n[e]\ny = 3\n", {"e", "y"}) == json(3));
 }
+
+}  // namespace memtune::toml_text_test

@@ -12,6 +12,8 @@
 #include "core/base/text.h"
 #include "core/plan/strategy/strategy.h"
 
+namespace memtune::trainer_profile_test {
+
 using namespace memtune;
 using namespace memtune::trainer;
 
@@ -63,3 +65,5 @@ TEST_CASE("releases are compared number by number") {
 TEST_CASE("an unknown trainer gets the nearest name as a suggestion") {
   CHECK_THROWS_WITH_AS(read_space_profile("axolotel"), doctest::Contains("did you mean 'axolotl'?"), UsageError);
 }
+
+}  // namespace memtune::trainer_profile_test

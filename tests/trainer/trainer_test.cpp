@@ -8,6 +8,8 @@
 #include "core/base/utf8.h"
 #include "tests/report/sample.h"
 
+namespace memtune::trainer_test {
+
 using namespace memtune;
 using report::Report;
 
@@ -312,3 +314,5 @@ TEST_CASE("configs are Python lines for torchtitan and TOML for 0.2 and flags fo
        "{\n  \"activation_checkpointing\": {\n    \"cpu_checkpointing\": false,\n    \"partition_activations\": "
        "false\n  }\n}\n");
 }
+
+}  // namespace memtune::trainer_test

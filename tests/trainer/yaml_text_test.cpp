@@ -11,6 +11,8 @@
 #include "core/answer/trainer/flow_text.h"
 #include "core/base/error.h"
 
+namespace memtune::yaml_text_test {
+
 using nlohmann::json;
 using namespace memtune;
 using namespace memtune::trainer;
@@ -129,3 +131,5 @@ TEST_CASE("settings are not written into anchored values and not into values tha
   CHECK_THROWS_AS(put("a:\n\tb: 1\n", {"a", "b"}, 2), UsageError);  // YAML does not allow tabs as indentation
   CHECK(put(kOwn, {"other"}, 1).find("other: 1\n") != std::string::npos);
 }
+
+}  // namespace memtune::yaml_text_test

@@ -8,8 +8,7 @@
 #include <string>
 
 #include "tests/support/run_program.h"
-
-namespace memtune::model {
+namespace memtune::model::hub_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,4 +69,4 @@ TEST_CASE("the cache is the folder that the variables of huggingface_hub select"
 }
 
 }  // namespace
-}  // namespace memtune::model
+}  // namespace memtune::model::hub_cache_test

@@ -9,6 +9,8 @@
 
 #include "core/base/error.h"
 
+namespace memtune::transformers_config_test {
+
 using namespace memtune;
 using namespace memtune::model;
 using nlohmann::json;
@@ -276,3 +278,5 @@ TEST_CASE("text that is no JSON object is refused as a config") {
   CHECK_THROWS_WITH_AS(parse_transformers_config("c", "{"), "c is not JSON: byte 2", UsageError);
   CHECK_THROWS_WITH_AS(parse_transformers_config("c", "[]"), "c must be an object", UsageError);
 }
+
+}  // namespace memtune::transformers_config_test

@@ -9,6 +9,8 @@
 #include "core/base/error.h"
 #include "tests/support/run_program.h"
 
+namespace memtune::weight_files_test {
+
 using namespace memtune;
 using namespace memtune::model;
 
@@ -45,3 +47,5 @@ TEST_CASE("a git-lfs pointer in place of weights is refused with the command tha
   std::ofstream(whole) << pointer;
   CHECK_THROWS_WITH_AS(weight_files(config), told(whole).c_str(), UsageError);
 }
+
+}  // namespace memtune::weight_files_test

@@ -10,8 +10,7 @@
 #include <tuple>
 
 #include "tests/support/packed_training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::trial_flash_attention_test {
 namespace {
 
 using Five = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
@@ -111,4 +110,4 @@ TEST_CASE("checkpoint:op and checkpoint:cheap save flash-varlen's outputs and ch
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::trial_flash_attention_test

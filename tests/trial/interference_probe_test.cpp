@@ -3,8 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/support/queue_device.h"
-
-namespace memtune::tests {
+namespace memtune::tests::interference_probe_test {
 namespace {
 
 struct IdleRunner final : trial::StepRunner {
@@ -50,4 +49,4 @@ TEST_CASE("the probe measures nothing on an emulated device") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::interference_probe_test

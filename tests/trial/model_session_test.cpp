@@ -10,8 +10,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-
-namespace memtune::tests {
+namespace memtune::tests::model_session_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -71,4 +70,4 @@ TEST_CASE("a constant that overflows the model's dtype is reported as a rejected
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::model_session_test

@@ -16,8 +16,7 @@
 
 #include "core/base/error.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::trial {
+namespace memtune::trial::reference_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -357,4 +356,4 @@ TEST_CASE("a folder that does not exist is an error") {
 }
 
 }  // namespace
-}  // namespace memtune::trial
+}  // namespace memtune::trial::reference_test

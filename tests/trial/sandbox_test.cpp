@@ -15,6 +15,8 @@
 #include "tests/support/run_program.h"
 #include "tests/support/skip.h"
 
+namespace memtune::sandbox_test {
+
 using namespace memtune;
 namespace fs = std::filesystem;
 
@@ -88,3 +90,5 @@ TEST_CASE("a writer whose pipe loses its reader is killed at once") {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   CHECK(WIFSIGNALED(status));
 }
+
+}  // namespace memtune::sandbox_test

@@ -16,8 +16,7 @@
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::save_trial_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +164,4 @@ TEST_CASE("a lack of device memory during saves has the outcome device_oom") {
   CHECK(m.reason.find("out of device memory") == 0);
 }
 
-}  // namespace memtune::tests
+}  // namespace memtune::tests::save_trial_test

@@ -10,8 +10,7 @@
 #include "core/measure/trial/model_session.h"
 #include "core/model/safetensors/layout.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::tests {
+namespace memtune::tests::shapes_test {
 namespace {
 
 using nlohmann::json;
@@ -189,4 +188,4 @@ TEST_CASE("given input files and autocast and CUDA require a real forward") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::shapes_test

@@ -8,8 +8,7 @@
 #include "core/measure/trial/training_state.h"
 #include "tests/shard/sharded_training.h"
 #include "tests/support/run_program.h"
-
-namespace memtune::tests {
+namespace memtune::tests::sharded_state_test {
 namespace {
 
 constexpr DecoderSizes kSizes{97, 24, 2, 4, 2, 40, 8};
@@ -329,4 +328,4 @@ TEST_CASE("a state of another model is rejected on any number of ranks with shap
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::sharded_state_test

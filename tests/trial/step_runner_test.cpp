@@ -12,8 +12,7 @@
 #include "tests/support/out_of_memory.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::step_runner_test {
 namespace {
 
 class PlainRunner : public trial::StepRunner {
@@ -180,4 +179,4 @@ TEST_CASE("the message of CUDA's allocator is quoted whole with its advice") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::step_runner_test

@@ -18,8 +18,7 @@
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::training_run_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -291,4 +290,4 @@ TEST_CASE("SIGTERM saves and ends the run and it resumes from there") {
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::training_run_test

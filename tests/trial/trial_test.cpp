@@ -30,8 +30,7 @@
 #include "tests/support/rounding.h"
 #include "tests/support/run_program.h"
 #include "tests/support/training.h"
-
-namespace memtune::tests {
+namespace memtune::tests::trial_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -549,4 +548,4 @@ TEST_CASE("a trial whose reference exceeds the file size limit reports the limit
 }
 
 }  // namespace
-}  // namespace memtune::tests
+}  // namespace memtune::tests::trial_test

@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+namespace memtune::cpu_allocator_test {
+
 namespace {
 
 // Counts from here on and ignores memory that other tests hold.
@@ -113,3 +115,5 @@ TEST_CASE("allocator counters stay exact when threads allocate concurrently and 
   CHECK(base.peak() <= 3000);
   CHECK(base.peak() % 1000 == 0);
 }
+
+}  // namespace memtune::cpu_allocator_test

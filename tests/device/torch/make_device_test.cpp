@@ -7,6 +7,8 @@
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
 
+namespace memtune::make_device_test {
+
 using memtune::UsageError;
 using memtune::device::make_device;
 
@@ -38,3 +40,5 @@ TEST_CASE("the CPU device counts the memory of LibTorch tensors and caps it") {
   device->set_cap(0);
   CHECK(at::empty({101}, at::kByte).numel() == 101);
 }
+
+}  // namespace memtune::make_device_test

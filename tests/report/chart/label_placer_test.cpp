@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::label_placer_test {
+
 using namespace memtune::report;
 
 namespace {
@@ -57,3 +59,5 @@ TEST_CASE("a label without room is not placed") {
   const std::vector<Point> points = {{10, 10}};
   CHECK_FALSE(LabelPlacer({0, 0, 20, 20}, points, {}).take(points[0], 50));
 }
+
+}  // namespace memtune::label_placer_test

@@ -6,6 +6,8 @@
 #include "core/answer/result/pareto.h"
 #include "tests/report/sample.h"
 
+namespace memtune::pareto_chart_test {
+
 using namespace memtune;
 using report::kGiB;
 using report::Report;
@@ -155,3 +157,5 @@ TEST_CASE("the frontier counts per sample if the plot does") {
   REQUIRE(plot.frontiers.size() == 1);
   CHECK(plot.frontiers[0][1].time == doctest::Approx(ranking.time(report.rows[4])));
 }
+
+}  // namespace memtune::pareto_chart_test

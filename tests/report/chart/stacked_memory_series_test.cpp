@@ -7,6 +7,8 @@
 #include "core/answer/report/interchange/memory_snapshot.h"
 #include "tests/report/made_up_trace.h"
 
+namespace memtune::stacked_memory_series_test {
+
 using namespace memtune;
 using report::stack_memory;
 using report::StackedMemorySeries;
@@ -99,3 +101,5 @@ TEST_CASE("the chart has a band per owner and one legend entry for all blocks an
 TEST_CASE("the peak text names the largest owners and sums blocks") {
   CHECK(report::peak_text(two_owners()) == "170 B at 0.0 ms: parameters 100 B, layers 50 B, work space 20 B");
 }
+
+}  // namespace memtune::stacked_memory_series_test

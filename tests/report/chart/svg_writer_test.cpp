@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::svg_writer_test {
+
 using namespace memtune::report;
 
 TEST_CASE("escape leaves no character with a meaning in text or quotes") {
@@ -49,3 +51,5 @@ TEST_CASE("axis ticks are round and within the range and at most as many as requ
 }
 
 TEST_CASE("a range of one value has ticks too") { CHECK(round_ticks(5, 5, 6).values.front() == 5); }
+
+}  // namespace memtune::svg_writer_test

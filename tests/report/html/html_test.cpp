@@ -10,6 +10,8 @@
 #include "tests/report/made_up_trace.h"
 #include "tests/report/sample.h"
 
+namespace memtune::html_test {
+
 using namespace memtune;
 using report::html;
 using report::Report;
@@ -162,3 +164,5 @@ TEST_CASE("the page has the figures of each rank in a folded section") {
   CHECK(folded.find("<td>240.0</td><td>1.00</td>") != std::string::npos);
   CHECK(folded.find("<td>250.0</td><td>2.00</td>") != std::string::npos);
 }
+
+}  // namespace memtune::html_test

@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+namespace memtune::perfetto_test {
+
 using namespace memtune;
 using nlohmann::json;
 using trace::EventKind;
@@ -251,3 +253,5 @@ TEST_CASE("the Perfetto file of an empty trace is valid") {
   CHECK(records(trace::Trace{}, "X").empty());
   CHECK(records(trace::Trace{}, "M").size() == 2);
 }
+
+}  // namespace memtune::perfetto_test

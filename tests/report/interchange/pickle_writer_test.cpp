@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+namespace memtune::pickle_writer_test {
+
 using memtune::report::PickleWriter;
 using namespace std::string_literals;
 
@@ -38,3 +40,5 @@ TEST_CASE("pickle writes a repeated text as a reference") {
   pickle.end_list();
   CHECK(std::move(pickle).finish() == "\x80\x02](X\x04\0\0\0samer\0\0\0\0j\0\0\0\0e."s);
 }
+
+}  // namespace memtune::pickle_writer_test

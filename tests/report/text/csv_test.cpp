@@ -8,6 +8,8 @@
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
+namespace memtune::csv_test {
+
 using namespace memtune::report;
 
 namespace {
@@ -61,3 +63,5 @@ TEST_CASE("CSV neutralizes spreadsheet formulas and terminal escapes") {
   report.rows = {failed("none", memtune::result::Outcome::error, "-2+3")};
   CHECK(line(report, 1).starts_with("none,,,error,'-2+3,"));
 }
+
+}  // namespace memtune::csv_test

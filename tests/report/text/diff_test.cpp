@@ -9,6 +9,8 @@
 #include "core/base/error.h"
 #include "tests/report/sample.h"
 
+namespace memtune::diff_test {
+
 using namespace memtune::report;
 using memtune::result::DiffLimit;
 using nlohmann::json;
@@ -154,3 +156,5 @@ TEST_CASE("untrusted names and reasons cannot control a terminal and stay on one
   for (const std::string& line : DiffLimit("peak>+0%").broken_by(diff(b.rows, a.rows)))
     CHECK(line.find('\n') == std::string::npos);
 }
+
+}  // namespace memtune::diff_test

@@ -7,6 +7,8 @@
 
 #include "tests/report/sample.h"
 
+namespace memtune::text_json_test {
+
 using namespace memtune;
 using namespace memtune::report;
 using nlohmann::json;
@@ -127,3 +129,5 @@ TEST_CASE("JSON has the frontier and the lower bound of a plan and reads them ba
   CHECK(read.rows[4].predicted == report.rows[4].predicted);
   CHECK_FALSE(json::parse(to_json_text(sample_report())).contains("frontiers"));
 }
+
+}  // namespace memtune::text_json_test

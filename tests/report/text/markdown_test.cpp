@@ -4,6 +4,8 @@
 
 #include "tests/report/sample.h"
 
+namespace memtune::markdown_test {
+
 using namespace memtune;
 using report::markdown;
 using report::Report;
@@ -120,3 +122,5 @@ TEST_CASE("findings are folded in Markdown") {
   report.findings.push_back({findings::Severity::advice, "rule", "copies are late", "prefetch more", 0, 0, 0, {}});
   CHECK(markdown(report).find("trace (1)</summary>\n\n- copies are late: prefetch more\n") != std::string::npos);
 }
+
+}  // namespace memtune::markdown_test

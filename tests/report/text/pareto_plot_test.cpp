@@ -6,6 +6,8 @@
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
+namespace memtune::pareto_plot_test {
+
 using namespace memtune;
 using report::pareto_plot;
 using report::Report;
@@ -82,3 +84,5 @@ TEST_CASE("predicted plans are hollow diamonds on a dotted line with an entry in
   CHECK(plot.find(" ◇ the best plans for other budgets, predicted\n") != std::string::npos);
   CHECK(pareto_plot(report::sample_report(), {false, 60}).find("◇") == std::string::npos);
 }
+
+}  // namespace memtune::pareto_plot_test

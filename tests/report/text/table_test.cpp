@@ -8,6 +8,8 @@
 #include "core/base/text.h"
 #include "tests/report/sample.h"
 
+namespace memtune::table_test {
+
 using namespace memtune;
 using namespace memtune::report;
 
@@ -266,3 +268,5 @@ TEST_CASE("gradients of a single trial are not compared and not called the refer
   CHECK(text.find("not compared") != std::string::npos);
   CHECK(text.find("reference") == std::string::npos);
 }
+
+}  // namespace memtune::table_test
