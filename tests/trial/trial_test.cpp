@@ -378,7 +378,7 @@ struct Script {
     trial::ModelSession session(asked);
     session.survey();
     asked.plan = plan_of(strategy, session.facts());
-    return tests::run(asked);
+    return trial_test::run(asked);
   }
 
   // "again" recomputes and "host" offloads every output; other names keep all.
