@@ -1,11 +1,12 @@
-"""Saves the training state on two ranks. Measures the cost, and checks that other numbers of ranks resume from the same
-bits.
+"""Saves the training state on several ranks. Measures the cost, and checks that other numbers of ranks resume from the
+same bits.
 
     python bench/rank_states.py FOLDER                                 # two GPUs
+    python bench/rank_states.py FOLDER --ranks 8
     python bench/rank_states.py FOLDER --device cpu --model tiny --seq 64
 
-Costs: `memtune run --ranks 2 --save overlapped` compared with the same run without saves. Bits: two ranks, one rank,
-and on CPUs four resume from each other's states. Their learning rate is 0, so a step does not change the parameters.
+Costs: `memtune run --save overlapped` compared with the same run without saves. Bits: all ranks, half as many, one, and
+on CPUs four resume from each other's states. Their learning rate is 0, so a step does not change the parameters.
 Each must save the same numbers as the first, read by torch.distributed.checkpoint. The first run has weights from a
 file. The others have none, so a tensor that they fail to load gets other random numbers. Needs transformers.
 """
@@ -47,7 +48,7 @@ def parameters(state: Path, like: Dict[str, torch.Tensor]) -> Dict[str, torch.Te
 
 
 def costs(options):
-    size = ["--device", options.device, "--ranks", "2", "--batch", str(options.batch), "--seq", str(options.seq), "--steps",
+    size = ["--device", options.device, "--ranks", str(options.ranks), "--batch", str(options.batch), "--seq", str(options.seq), "--steps",
             "64"]
     never = run(options, options.model, options.folder / "never", *size)
     saved = run(options, options.model, options.folder / "saved", *size, "--save", "overlapped", "--save-every", "30",
@@ -76,9 +77,12 @@ def bits(options):
     flags = ["--batch", "1", "--seq", "64", "--dtype", "fp32", "--lr", "0", "--optimizer", "sgd", "--save", "sync",
              "--save-every", "2", "--keep-last", "1"]
     weights, drawn = models(options.folder)
-    run(options, drawn, options.folder / "drawn-alone", *flags, "--device", options.device, "--ranks", "2", "--steps", "2")
+    run(options, drawn, options.folder / "drawn-alone", *flags, "--device", options.device, "--ranks", str(options.ranks),
+        "--steps", "2")
     states = []
-    for i, (device, ranks) in enumerate(((options.device, 2), (options.device, 1), ("cpu", 4), (options.device, 2))):
+    fewer = [options.ranks // 2] if options.ranks > 2 else []
+    series = [(options.device, ranks) for ranks in (options.ranks, *fewer, 1)] + [("cpu", 4), (options.device, options.ranks)]
+    for i, (device, ranks) in enumerate(series):
         folder = options.folder / f"on-{ranks}-{device}-{i}"
         if states:
             shutil.copytree(states[-1].parent.parent, folder)
@@ -108,6 +112,7 @@ def main():
     p.add_argument("folder", type=Path)
     p.add_argument("--memtune", default=os.environ.get("MEMTUNE", str(HERE.parent / "scripts" / "memtune")))
     p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    p.add_argument("--ranks", type=int, default=2)
     p.add_argument("--model", default="llama-1b")
     p.add_argument("--only", choices=("costs", "bits"))
     p.add_argument("--batch", type=int, default=4)

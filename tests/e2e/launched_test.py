@@ -1,10 +1,12 @@
 """Tests ranks started by a launcher. Each is its own memtune process, only rank 0 prints and writes, and the results
 are those of --ranks. If one is killed or hangs, all end and leave nothing behind.
 
-    launched_test.py MEMTUNE [CHECK...]      without a name: all
+    launched_test.py MEMTUNE [CHECK...]                             without a name: all
+    launched_test.py MEMTUNE --device cuda --ranks 8 profile mpirun
 
 Checks are skipped if their launcher or network is missing. The exit code is then 77.
 """
+import argparse
 import glob
 import json
 import os
@@ -38,7 +40,7 @@ def free_port():
 
 
 def words(command, run, *more):
-    return [MEMTUNE, command, "--model", "tiny", "--device", "cpu", "--batch", "2", "--out", run, "-q", *more]
+    return [MEMTUNE, command, "--model", "tiny", "--device", DEVICE, "--batch", "2", "--out", run, "-q", *more]
 
 
 def by_torchrun(port, rank, size):
@@ -116,9 +118,9 @@ def nothing_left(folder, seconds=5):
 def check_profile(folder):
     """Under torchrun there is one answer, from rank 0."""
     run = os.path.join(folder, "profile")
-    done = subprocess.run(torchrun("--nproc-per-node", "2") + words("profile", run, "--json", "-"), check=True,
+    done = subprocess.run(torchrun("--nproc-per-node", str(RANKS)) + words("profile", run, "--json", "-"), check=True,
                           env=environment(folder, {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    check_equal(trials_of(done.stdout), started_here(folder, 2), 2)
+    check_equal(trials_of(done.stdout), started_here(folder, RANKS), RANKS)
     assert os.path.exists(os.path.join(run, "trials", "1-none", "log-rank1.txt"))
     nothing_left(folder)
     assert not [name for name in os.listdir(os.path.join(folder, "aside")) if name.startswith("memtune-")]
@@ -177,11 +179,11 @@ def check_mpirun(folder):
     if not shutil.which("mpirun"):
         return "no mpirun here: its environment was set by hand alone"
     run = os.path.join(folder, "mpirun")
-    done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2"] +
+    done = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(RANKS)] +
                           words("profile", run, "--json", "-"), env=environment(folder, {}), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True)
     assert done.returncode == 0, done.stderr
-    check_equal(trials_of(done.stdout), started_here(folder, 2), 2)
+    check_equal(trials_of(done.stdout), started_here(folder, RANKS), RANKS)
 
 
 class Machines:
@@ -374,9 +376,9 @@ NEED_MORE = (check_mpirun, check_machines)  # they need more than this machine m
 
 def main():
     named = {check.__name__.removeprefix("check_"): check for check in CHECKS + NEED_MORE}
-    if unknown := set(sys.argv[2:]) - {"usual", *named}:
+    if unknown := set(CHOSEN) - {"usual", *named}:
         sys.exit(f"no check is called {', '.join(unknown)}: usual, {', '.join(named)}")
-    chosen = CHECKS if sys.argv[2:] == ["usual"] else [named[name] for name in sys.argv[2:] or named]
+    chosen = CHECKS if CHOSEN == ["usual"] else [named[name] for name in CHOSEN or named]
     code = 0
     with tempfile.TemporaryDirectory() as folder:
         for check in chosen:
@@ -387,5 +389,11 @@ def main():
 
 
 if __name__ == "__main__":
-    MEMTUNE = sys.argv[1]
+    parser = argparse.ArgumentParser()
+    parser.add_argument("memtune")
+    parser.add_argument("checks", nargs="*")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--ranks", type=int, default=2, help="of the checks profile and mpirun")
+    options = parser.parse_intermixed_args()
+    MEMTUNE, CHOSEN, DEVICE, RANKS = options.memtune, options.checks, options.device, options.ranks
     sys.exit(main())

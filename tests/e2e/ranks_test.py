@@ -3,6 +3,7 @@ is killed or hangs, or if memtune itself is killed.
 
     ranks_test.py MEMTUNE            # on CPUs
     ranks_test.py MEMTUNE cuda       # checks that fit on two GPUs
+    ranks_test.py MEMTUNE cuda 8     # what more ranks add
 """
 import glob
 import json
@@ -302,8 +303,18 @@ def check_refusals(folder):
     assert ended.returncode == 2 and "each rank has a device of its own" in ended.stderr, ended.stderr
 
 
+def check_more(folder):
+    check_joined(folder, MOST, check_sweep(folder, MOST))
+    check_saves(folder)
+    check_killed(folder)
+    check_hangs(folder)
+    check_orphans(folder)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
+        if len(sys.argv) > 3:
+            return check_more(folder)
         check_refusals(folder)
         if DEVICE == "cpu":
             check_branches(folder)
@@ -324,5 +335,5 @@ def main():
 
 if __name__ == "__main__":
     MEMTUNE, DEVICE = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else "cpu"
-    MOST = 3 if DEVICE == "cpu" else 2
+    MOST = int(sys.argv[3]) if len(sys.argv) > 3 else 3 if DEVICE == "cpu" else 2
     sys.exit(main())
