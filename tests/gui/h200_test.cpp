@@ -44,7 +44,6 @@ TEST_CASE("a recorded sweep opens completely with its recommendation") {
     CHECK(loaded.problem == "");
     CHECK(loaded.trace.events.size() > 2000);
     CHECK(loaded.trace.lost_records == 0);
-    // Reasons in an old trace are translated to today's words.
     CHECK(std::ranges::count(loaded.trace.values, "attention made it: slow to make again",
                              &trace::TracedValue::reason) > 0);
   }

@@ -16,7 +16,6 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/record/trace/bounds.h"
-#include "core/record/trace/version2.h"
 
 namespace memtune::trace {
 namespace {
@@ -174,14 +173,14 @@ void get_enum(Cursor& payload, Enum last, Enum& value) {
 }
 
 UsageError other_version(int version) {
-  return UsageError("is a trace of version " + std::to_string(version) + ", and this memtune reads versions 2 to " +
+  return UsageError("is a trace of version " + std::to_string(version) + ", and this memtune reads versions 3 and " +
                     std::to_string(kVersion) + (version > kVersion ? ": a later one wrote it" : ": record it again"));
 }
 
 // Processes records in file order. Checks all indices, so that users of a trace need no checks.
 class Reader {
  public:
-  Reader(int version, Trace& trace) : version_(version), trace_(trace) {}
+  explicit Reader(Trace& trace) : trace_(trace) {}
 
   // Returns true at the end record. Ignores record types of later versions.
   bool read_record(std::string_view payload) {
@@ -217,13 +216,13 @@ class Reader {
 
   void read_fields(std::string_view payload) {
     const Json header = parse_json(payload);
-    const int version = version_ == 2 ? 2 : whole_int_at(header, "version");
+    const int version = whole_int_at(header, "version");
     if (version > kVersion) throw other_version(version);
     header.at("strategy").get_to(trace_.strategy);
     header.at("device").get_to(trace_.device);
     trace_.lost_records = whole_at(header, "lost_records", 0);
     trace_.budget_bytes = whole_at(header, "budget_bytes", 0, kMaxBytes);
-    version_ == 2 ? read_header_2(header, trace_) : read_tables(header);
+    read_tables(header);
     if (trace_.owners.size() > kMaxOwners) throw Damaged{};
     BoundedSum values;
     for (const TracedValue& value : trace_.values)
@@ -274,12 +273,12 @@ class Reader {
     payload.get(event.end_ns);
     payload.get(event.bytes);
     payload.get(event.correlation);
-    version_ == 2 ? get_number(payload, event.value) : payload.get(event.value);
+    payload.get(event.value);
     check_sums(event);
     if (event.track >= trace_.tracks.size() || event.name >= trace_.names.size() ||
         (event.value && event.value.index() >= trace_.values.size()))
       throw Damaged{};
-    if (version_ > 2) get_types(payload, event);
+    get_types(payload, event);
   }
 
   // Reports sum over events, so the sums are bounded.
@@ -288,13 +287,6 @@ class Reader {
     check_time(event.end_ns);
     if (!bytes_.add(event.bytes) || !durations_ns_[event.kind].add(std::max<int64_t>(0, event.end_ns - event.start_ns)))
       throw Damaged{};
-  }
-
-  // Version 2 numbers values from 1.
-  static void get_number(Cursor& payload, ValueId& value) {
-    uint32_t number = 0;
-    payload.get(number);
-    value = number == 0 ? ValueId() : ValueId(number - 1);
   }
 
   static void get_types(Cursor& payload, TraceEvent& event) {
@@ -322,7 +314,6 @@ class Reader {
     if (sample.owner >= trace_.owners.size()) throw Damaged{};
   }
 
-  const int version_;
   Trace& trace_;
   BoundedSum bytes_{kMaxCopiedBytes};  // sum over the events so far
   struct Duration : BoundedSum {
@@ -340,19 +331,18 @@ std::string_view checked_payload(Cursor& file) {
   return payload;
 }
 
-int version_of(Cursor& file) {
+void check_magic(Cursor& file) {
   const char digit = file.left() > kMagic.size() && file.take(kMagic.size()) == kMagic ? file.take(1)[0] : ' ';
   if (digit < '1' || digit > '9') throw UsageError("is not a trace file of memtune");
-  if (digit < '2' || digit > '3') throw other_version(digit - '0');
-  return digit - '0';
+  if (digit != '3') throw other_version(digit - '0');
 }
 
 TraceReadResult read_content(std::string_view content) {
   Cursor file(content);
-  const int version = version_of(file);
+  check_magic(file);
   const auto here = [&] { return static_cast<int64_t>(content.size() - file.left()); };
   TraceReadResult read;
-  Reader reader(version, read.trace);
+  Reader reader(read.trace);
   int64_t record_at = here();
   try {
     while (!reader.read_record(checked_payload(file))) record_at = here();
@@ -360,7 +350,6 @@ TraceReadResult read_content(std::string_view content) {
   } catch (const Damaged&) {
     read.cut_at = record_at;
   }
-  if (version == 2) derive_types(read.trace);
   return read;
 }
 

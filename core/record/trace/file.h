@@ -24,7 +24,7 @@ struct TraceReadResult {
   int64_t cut_at = -1;  // offset of the first damaged or truncated record; -1: the file is complete
   bool cut() const { return cut_at >= 0; }
 };
-// Reads versions 2 to 4. Throws IoError, and UsageError for another version or another kind of file.
+// Reads versions 3 and 4. Throws IoError, and UsageError for another version or another kind of file.
 TraceReadResult read_trace(const std::filesystem::path& path);
 
 }  // namespace memtune::trace
