@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/answer/result/effect.h"
+#include "core/base/median.h"
 
 namespace memtune::result {
 namespace {
@@ -16,8 +17,7 @@ constexpr double kFrontierRoom = 1.25;  // times the slowest; slower points woul
 void mark_beyond(std::vector<ParetoPoint>& points) {
   std::vector<double> times;
   for (const ParetoPoint& point : points) times.push_back(point.time);
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  const double limit = kBeyond * times[times.size() / 2];
+  const double limit = kBeyond * upper_median(std::move(times));
   for (ParetoPoint& point : points) {
     point.beyond = point.time > limit && !point.row->recommended;
     if (point.beyond || point.predicted_time > limit) point.predicted_peak = point.predicted_time = 0;

@@ -12,8 +12,7 @@ namespace memtune::device {
 class PageableSlab final : public HostSlab {
  public:
   explicit PageableSlab(int64_t bytes) : bytes_(bytes) {
-    const size_t rounded = (static_cast<size_t>(bytes) + kPage - 1) / kPage * kPage;
-    data_ = static_cast<char*>(std::aligned_alloc(kPage, rounded));
+    data_ = static_cast<char*>(std::aligned_alloc(kPage, static_cast<size_t>(round_up(bytes, kPage))));
     if (data_ == nullptr) throw OutOfHostMemoryError("the system refuses " + format_bytes(bytes) + " of host memory");
   }
   ~PageableSlab() override { std::free(data_); }
@@ -24,7 +23,7 @@ class PageableSlab final : public HostSlab {
   int64_t bytes() const override { return bytes_; }
 
  private:
-  static constexpr size_t kPage = 4096;
+  static constexpr int64_t kPage = 4096;
   char* data_ = nullptr;
   int64_t bytes_;
 };

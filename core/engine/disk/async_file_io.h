@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
+#include "core/base/bytes.h"
 #include "core/base/file_system.h"
 
 namespace memtune::disk {
@@ -16,7 +17,7 @@ namespace memtune::disk {
 // Offsets, addresses and sizes of transfers are multiples of it. That suffices for direct I/O on common disks.
 constexpr int64_t kAlignment = 4096;
 
-constexpr int64_t round_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+constexpr int64_t round_up(int64_t bytes) { return memtune::round_up(bytes, kAlignment); }
 
 // Memory for transfers; `bytes` is rounded up. Throws std::bad_alloc.
 struct FreeDeleter {

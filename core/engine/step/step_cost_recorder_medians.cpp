@@ -1,6 +1,7 @@
 // Combines the costs of several steps into one.
 #include <algorithm>
 
+#include "core/base/median.h"
 #include "core/engine/step/step_cost_recorder.h"
 
 namespace memtune::step {
@@ -13,8 +14,7 @@ template <class Get>
 double median_of(const std::vector<const StepCosts*>& steps, Get get) {
   std::vector<double> samples;
   for (const StepCosts* step : steps) samples.push_back(get(*step));
-  std::nth_element(samples.begin(), samples.begin() + ptrdiff_t(samples.size() / 2), samples.end());
-  return samples[samples.size() / 2];
+  return median(std::move(samples));
 }
 
 template <class Get>

@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "core/base/bytes.h"
+
 namespace memtune::tier {
 namespace {
 
@@ -23,8 +25,6 @@ void add(std::vector<device::EventPtr>& events, device::EventPtr event) {
   std::erase_if(events, [&](const device::EventPtr& known) { return event->implies(*known); });
   events.push_back(std::move(event));
 }
-
-int64_t round_up(int64_t bytes) { return std::max<int64_t>(1, (bytes + kAlignment - 1) / kAlignment) * kAlignment; }
 
 }  // namespace
 
@@ -48,7 +48,7 @@ void HostMemoryPool::Lease::set_free_after(device::EventPtr event) {
 }
 
 std::optional<HostMemoryPool::Lease> HostMemoryPool::try_lease(int64_t bytes) {
-  bytes = round_up(bytes);
+  bytes = round_up(std::max<int64_t>(1, bytes), kAlignment);
   if (power_of_two_) bytes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)));
   auto best = free_.end();
   for (auto range = free_.begin(); range != free_.end(); ++range)

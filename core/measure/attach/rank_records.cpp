@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/base/median.h"
+
 namespace memtune::attach {
 namespace {
 
@@ -42,7 +44,7 @@ double optimizer_ms(const TrainingProcessRecords& rank) {
   std::vector<double> times;
   for (const StepRecord& step : rank.steps)
     if (step.phase == StepPhase::measured && step.optimizer_ms && !step.skipped) times.push_back(*step.optimizer_ms);
-  return times.empty() ? 0 : median_of(times);
+  return median(std::move(times));
 }
 
 result::PeakMemory peak_of(const TrainingProcessRecords& rank) {
@@ -90,8 +92,6 @@ std::string device_of(const RankRecords& team) {
 
 }  // namespace
 
-double median_of(std::vector<double> values) { return result::summarize(std::move(values)).median; }
-
 RankRecords rank_records_of(std::span<const TrainingProcessRecords> processes) {
   RankRecords team;
   for (const TrainingProcessRecords& process : processes) {
@@ -123,13 +123,13 @@ void fill_measurement(const RankRecords& team, Measurement& to) {
   to.loss = losses_of(*team.ranks.front());
   to.device = device_of(team);
   to.dtype = team.ranks.front()->dtype;
-  const double traced_ms = median_of(slowest_times(team, StepPhase::traced));
+  const double traced_ms = median(slowest_times(team, StepPhase::traced));
   if (traced_ms > 0 && to.step_ms.median > 0) to.profiler_overhead = traced_ms / to.step_ms.median - 1;
 }
 
 const TrainingProcessRecords& slowest_rank(const RankRecords& team) {
   const auto time = [](const TrainingProcessRecords* rank) {
-    return median_of(values_of(times_of(*rank, StepPhase::measured)));
+    return median(values_of(times_of(*rank, StepPhase::measured)));
   };
   return **std::ranges::max_element(team.ranks, {}, time);
 }
@@ -150,7 +150,7 @@ std::vector<result::SaveMeasurement> save_figures(const RankRecords& team, const
     blocked.push_back(state.ms);
     figures.bytes = std::max(figures.bytes, state.bytes);
   }
-  figures.blocked_ms = median_of(blocked);
+  figures.blocked_ms = median(blocked);
   figures.most_blocked_ms = *std::ranges::max_element(blocked);
   figures.step_ms = measurement.step_ms.median;
   figures.no_slowdown = "the command's own saves are seen, not what they do to later steps";

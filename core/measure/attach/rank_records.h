@@ -20,8 +20,6 @@ RankRecords rank_records_of(std::span<const TrainingProcessRecords> processes);
 // By their measured steps. The team must have ranks.
 const TrainingProcessRecords& slowest_rank(const RankRecords& team);
 
-double median_of(std::vector<double> values);
-
 // Fills in everything but outcome, reason and what traces show.
 void fill_measurement(const RankRecords& team, result::Measurement& to);
 

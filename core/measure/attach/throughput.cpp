@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "core/base/median.h"
+
 namespace memtune::attach {
 namespace {
 
@@ -18,7 +20,7 @@ double median_size(const TrainingProcessRecords& rank, std::vector<int64_t> Step
   std::vector<double> all;
   for (const StepRecord& step : rank.steps)
     if (step.phase == StepPhase::measured) all.insert(all.end(), (step.*sizes).begin(), (step.*sizes).end());
-  return all.empty() || std::ranges::min(all) <= 0 ? 0 : median_of(std::move(all));
+  return all.empty() || std::ranges::min(all) <= 0 ? 0 : median(std::move(all));
 }
 
 // Batches per step. One backward may use several batches, if median and mean of the returned ones agree; or several
@@ -33,7 +35,7 @@ double batches_a_step(const TrainingProcessRecords& rank) {
   double mean = 0;
   for (const double count : left) mean += count / static_cast<double>(left.size());
   if (mean <= 0) return 0;
-  const double usual = median_of(std::move(left)), of_a_step = median_of(std::move(backwards));
+  const double usual = median(std::move(left)), of_a_step = median(std::move(backwards));
   if (of_a_step <= 0) return 0;
   const double each = std::round(std::min(usual, mean) / of_a_step);
   return each > 1 ? each * of_a_step : of_a_step / std::max(1.0, std::round(of_a_step / (usual > 0 ? usual : mean)));

@@ -1,7 +1,6 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 
-#include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <exception>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "core/base/device/torch/torch_device.h"
+#include "core/base/median.h"
 #include "core/measure/profiler/profiler.h"
 
 namespace memtune::profiler {
@@ -52,8 +52,7 @@ double gb_per_s(device::Device& device, const Probe& probe, void* to, const void
   for (int i = 0; i < probe.repeats; ++i) {
     seconds.push_back(copy_seconds(device, to, from, probe.bytes, direction));
   }
-  std::nth_element(seconds.begin(), seconds.begin() + probe.repeats / 2, seconds.end());
-  return static_cast<double>(probe.bytes) / seconds[static_cast<size_t>(probe.repeats) / 2] / 1e9;
+  return static_cast<double>(probe.bytes) / median(std::move(seconds)) / 1e9;
 }
 
 // Returns the number of copies. The next is enqueued before the last has ended, so that the link is never idle.

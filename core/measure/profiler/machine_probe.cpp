@@ -11,6 +11,7 @@
 
 #include "core/base/bytes.h"
 #include "core/base/device/torch/torch_device.h"
+#include "core/base/median.h"
 #include "core/measure/profiler/profiler.h"
 #include "core/record/trace/provenance.h"
 
@@ -65,9 +66,7 @@ double usual_ms(Device& device, const Run& run) {
   const auto stop = Clock::now() + std::chrono::duration<double>(kSecondsEach);
   std::vector<double> samples;
   while (samples.size() < kFewest || Clock::now() < stop) samples.push_back(ms_of(device, run));
-  const auto middle = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
+  return median(std::move(samples));
 }
 
 struct Products {

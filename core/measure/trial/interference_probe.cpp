@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/median.h"
 #include "core/engine/disk/disk_load_generator.h"
-#include "core/record/measurement/measurement.h"
 
 namespace memtune::trial {
 namespace {
@@ -57,7 +57,7 @@ double InterferenceProbe::copy_slowdown() {
     longer.push_back(loaded - plain);
     spent_ms += plain + loaded;
   }
-  return std::clamp(result::summarize(longer).median / copies_->ms(), 0.0, 1.0);
+  return std::clamp(median(std::move(longer)) / copies_->ms(), 0.0, 1.0);
 }
 
 void InterferenceProbe::measure_disk(const plan::TrainingSettings& training, plan::StepCosts& costs) {

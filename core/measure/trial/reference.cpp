@@ -15,6 +15,7 @@
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/limits.h"
+#include "core/base/median.h"
 
 namespace memtune::trial {
 namespace {
@@ -139,12 +140,6 @@ void note(result::GradientComparison& result, const std::string& where, double l
     result.worst = where;
   }
   result.equal = false;
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/median.h"
 #include "core/engine/shard/sharded_parameters.h"
 #include "core/engine/step/plan_executor.h"
 #include "core/engine/step/step_cost_recorder.h"
@@ -63,12 +64,6 @@ class StepCostObserver final : public StepObserver, shard::UnitGatherObserver {
       if (took.count() > 0) gather_ms_[unit].push_back(std::chrono::duration<double, std::milli>(took).count());
     }
     gathers_.clear();
-  }
-
-  static double median(std::vector<double> samples) {
-    if (samples.empty()) return 0;
-    std::ranges::sort(samples);
-    return samples[samples.size() / 2];
   }
 
   step::StepCostRecorder recorder_;

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
+#include "core/base/median.h"
 #include "core/base/scoped_timer.h"
 #include "core/engine/state/state_folder.h"
 #include "core/measure/trial/deterministic_scope.h"
@@ -191,7 +192,7 @@ class TrainingRun {
 
   void summarize() {
     if (result_.times_ms.empty()) return;
-    result_.step_ms = result::summarize(result_.times_ms).median;
+    result_.step_ms = median(result_.times_ms);
     const StepRunner::StepWork work = runner_.work();
     result_.samples_per_s = static_cast<double>(work.samples) / result_.step_ms * 1e3;
     result_.tokens_per_s = static_cast<double>(work.tokens) / result_.step_ms * 1e3;

@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/limits.h"
+#include "core/base/median.h"
 #include "core/base/scoped_timer.h"
 #include "core/base/text.h"
 #include "core/engine/optimizer/optimizer_in_backward.h"
@@ -209,7 +210,7 @@ class Trial {
       samples.push_back(step(notes));
     }
     runner_.finish_trace(trace, result_);
-    result_.profiler_overhead = result::summarize(samples).median / result_.step_ms.median - 1;
+    result_.profiler_overhead = median(std::move(samples)) / result_.step_ms.median - 1;
     if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
     result_.communication.collectives_ms =
         result::measure_collectives(trace, request_.training.traced_steps).collectives_ms;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/median.h"
 #include "core/plan/planner/roofline.h"
 
 namespace memtune::planner {
@@ -169,9 +170,7 @@ class StepScale {
       if (stretch.pace != Pace::idle && stretch.ms > 0 && stretch.roof.from_ms > 0)
         all.push_back(std::min(1.0, stretch.roof.from_ms / stretch.ms));
     if (all.empty()) return;
-    const auto middle = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
-    std::nth_element(all.begin(), middle, all.end());
-    efficiency_ = *middle;
+    efficiency_ = upper_median(std::move(all));
   }
 
   // Share of the roofline that the best ops reach. An op that reaches more than all of it does less work than it seems

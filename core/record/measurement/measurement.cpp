@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/base/median.h"
 #include "core/base/text.h"
 
 namespace memtune::result {
@@ -25,20 +26,14 @@ const std::vector<std::string>& outcome_names() {
   return names;
 }
 
-double median_of_sorted(const std::vector<double>& sorted) {
-  const size_t middle = sorted.size() / 2;
-  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
-}
-
 // Fixed seed: equal samples give equal intervals on every machine.
 std::vector<double> bootstrap_medians(const std::vector<double>& sorted) {
   constexpr size_t kResamples = 2001;
   std::mt19937_64 random(20240229);
   std::vector<double> medians(kResamples), resample(sorted.size());
-  for (double& median : medians) {
+  for (double& each : medians) {
     for (double& value : resample) value = sorted[random() % sorted.size()];
-    std::sort(resample.begin(), resample.end());
-    median = median_of_sorted(resample);
+    each = median(resample);
   }
   std::sort(medians.begin(), medians.end());
   return medians;
@@ -289,7 +284,7 @@ StepTime summarize(std::vector<double> samples_ms) {
   std::vector<double> sorted = time.samples;
   std::sort(sorted.begin(), sorted.end());
   if (sorted.empty()) return time;
-  time.median = median_of_sorted(sorted);
+  time.median = median(sorted);
   // For two samples the interval is both: each is the resampled median in a quarter of the cases.
   const std::vector<double> medians = sorted.size() <= 2 ? sorted : bootstrap_medians(sorted);
   const double last = static_cast<double>(medians.size() - 1);

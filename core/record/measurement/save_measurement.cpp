@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/json.h"
+#include "core/base/median.h"
 
 namespace memtune::result {
 namespace {
@@ -18,7 +19,7 @@ template <typename Metric>
 double median_of(const std::vector<ObservedSave>& saves, Metric metric) {
   std::vector<double> values;
   for (const ObservedSave& save : saves) values.push_back(std::invoke(metric, save));
-  return summarize(std::move(values)).median;
+  return median(std::move(values));
 }
 
 // Steps that had a save running during their whole time.
@@ -56,12 +57,12 @@ void summarize(const std::vector<ObservedSave>& saves, const std::vector<double>
   to.most_blocked_ms = std::ranges::max_element(later, {}, &ObservedSave::blocked_ms)->blocked_ms;
   to.durable_ms = median_of(later, &ObservedSave::durable_ms);
   to.total_ms = median_of(later, &ObservedSave::total_ms);
-  to.step_ms = summarize(steps_alone_ms).median;
+  to.step_ms = median(steps_alone_ms);
   to.slowed_ms = median_of(later, [&](const ObservedSave& save) { return slowed_ms(save, to.step_ms); });
   const std::vector<double> beside = steps_with_save(saves.size() > 1 ? later : std::vector<ObservedSave>());
   to.steps_with_save = static_cast<int64_t>(beside.size());
   to.no_slowdown = why_no_slowdown(steps_alone_ms.size(), beside.size());
-  if (to.no_slowdown.empty() && to.step_ms > 0) to.slowdown = summarize(beside).median / to.step_ms;
+  if (to.no_slowdown.empty() && to.step_ms > 0) to.slowdown = median(beside) / to.step_ms;
 }
 
 void to_json(json& out, const SaveMeasurement& m) {

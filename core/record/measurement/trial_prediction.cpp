@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/json.h"
+#include "core/base/median.h"
 #include "core/record/measurement/trial_row.h"
 
 namespace memtune::result {
@@ -28,7 +29,7 @@ Spread spread_of(std::span<const TrialRow> rows, std::optional<double> (*error_o
     if (const auto error = error_of(row)) sizes.push_back(std::abs(*error));
   if (sizes.empty()) return {};
   const double most = *std::ranges::max_element(sizes);
-  return {summarize(std::move(sizes)).median, most};
+  return {median(std::move(sizes)), most};
 }
 
 }  // namespace

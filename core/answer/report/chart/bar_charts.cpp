@@ -8,6 +8,7 @@
 #include "core/answer/result/ranking.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
+#include "core/base/median.h"
 
 namespace memtune::report {
 namespace {
@@ -45,10 +46,11 @@ double longest_bar(const std::vector<const TrialRow*>& rows) {
   std::vector<double> times;
   for (const TrialRow* row : rows)
     times.push_back(std::max({row->measurement.step_ms.high, row->measurement.step_ms.median, 1e-9}));
-  std::sort(times.begin(), times.end());
-  const double limit = 2 * times[times.size() / 2];
-  while (times.size() > 1 && times.back() > limit) times.pop_back();
-  return times.back() * 1.02;
+  const double limit = 2 * upper_median(times);
+  double longest = 0;
+  for (const double time : times)
+    if (time <= limit) longest = std::max(longest, time);
+  return longest * 1.02;
 }
 
 void put_step(SvgWriter& svg, const AxisScale& x, double middle, const TrialRow& row) {
