@@ -3,6 +3,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/layout.h"
 #include "core/base/utf8.h"
 
 namespace memtune::cli {
@@ -67,6 +69,13 @@ void check_outputs(const std::string& flag, const std::string& path, const std::
     throw UsageError(flag + " - and " + other_flag + " - both want stdout: name a file for one of them");
   check_output(flag, path);
   check_output(other_flag, other_path);
+}
+
+std::string hanging(const std::string& lead, int lead_width, const std::string& text, int width) {
+  std::string lines = lead;
+  for (const std::string& line : wrap(text, std::max(24, width - lead_width)))
+    lines += (lines == lead ? "" : std::string(static_cast<size_t>(lead_width), ' ')) + line + "\n";
+  return lines;
 }
 
 void say(const ConsoleFlags& flags, const std::string& line) {

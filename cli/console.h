@@ -32,6 +32,9 @@ void check_out(const std::string& path);
 void check_outputs(const std::string& flag, const std::string& path, const std::string& other_flag,
                    const std::string& other_path);
 
+// `text` wrapped to the right of `lead`, which is `lead_width` wide on the terminal.
+std::string hanging(const std::string& lead, int lead_width, const std::string& text, int width);
+
 // Prints one line to stderr, unless quiet.
 void say(const ConsoleFlags& flags, const std::string& line);
 

@@ -95,14 +95,6 @@ report::TextStyle paint_of(const std::string& status) {
                             : report::TextStyle::bad;
 }
 
-// `text` wrapped to the right of `lead`.
-std::string hanging(const std::string& lead, int lead_width, const std::string& text, int width) {
-  std::string lines = lead;
-  for (const std::string& line : wrap(text, std::max(24, width - lead_width)))
-    lines += (lines == lead ? "" : std::string(static_cast<size_t>(lead_width), ' ')) + line + "\n";
-  return lines;
-}
-
 std::string as_text(const std::vector<ReceivedDoctorCheck>& checks, report::TableStyle style) {
   int names = 0;
   for (const ReceivedDoctorCheck& check : checks) names = std::max(names, display_width(check.name));

@@ -1,11 +1,11 @@
 #include "cli/doctor_probe.h"
 
-#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
+#include "core/answer/report/text/columns.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -39,10 +39,6 @@ void add_disk(const disk::DiskSpeed& speed, const std::string& scratch, MachineP
                             format_bytes(kDiskBytes) + " in " + scratch + ", " + speed.how;
 }
 
-struct Line {
-  std::string name, figures;
-};
-
 std::string both(double first, const char* of_first, double second, const char* of_second) {
   return fixed(first, 2) + " GB/s " + of_first + ", " + fixed(second, 2) + " GB/s " + of_second;
 }
@@ -61,20 +57,21 @@ MachineProfile probe_machine(const std::string& device, const std::string& scrat
 }
 
 std::string machine_text(const MachineProfile& machine) {
-  std::vector<Line> lines = {{"device", machine.name + (machine.emulated ? ", which emulates a GPU" : "")},
-                             {"memory", format_bytes(machine.memory_bytes)}};
-  for (const auto& [dtype, tflops] : machine.tflops)
-    lines.push_back({dtype, fixed(tflops, digits_for(tflops)) + " TFLOP/s"});
-  lines.push_back({"memory copies", fixed(machine.memory_gb_per_s, 1) + " GB/s"});
+  std::vector<report::TableColumn> columns = {{"", 0, true, {}, 0}, {"", 0, true}};
+  const auto add = [&](const std::string& name, const std::string& figures) {
+    report::add_row(columns, {name, figures});
+  };
+  add("device", machine.name + (machine.emulated ? ", which emulates a GPU" : ""));
+  add("memory", format_bytes(machine.memory_bytes));
+  for (const auto& [dtype, tflops] : machine.tflops) add(dtype, fixed(tflops, digits_for(tflops)) + " TFLOP/s");
+  add("memory copies", fixed(machine.memory_gb_per_s, 1) + " GB/s");
   if (machine.link_out_gb_per_s > 0)
-    lines.push_back({"link", both(machine.link_out_gb_per_s, "out", machine.link_in_gb_per_s, "in")});
+    add("link", both(machine.link_out_gb_per_s, "out", machine.link_in_gb_per_s, "in"));
   if (machine.disk_write_gb_per_s > 0)
-    lines.push_back({"disk", both(machine.disk_write_gb_per_s, "write", machine.disk_read_gb_per_s, "read")});
-  if (machine.host_memory_bytes > 0) lines.push_back({"host memory", format_bytes(machine.host_memory_bytes)});
-  int names = 0;
-  for (const Line& line : lines) names = std::max(names, display_width(line.name));
+    add("disk", both(machine.disk_write_gb_per_s, "write", machine.disk_read_gb_per_s, "read"));
+  if (machine.host_memory_bytes > 0) add("host memory", format_bytes(machine.host_memory_bytes));
   std::string text;
-  for (const Line& line : lines) text += pad_right(line.name, names + 2) + line.figures + "\n";
+  for (size_t row = 0; row < columns[0].cells.size(); ++row) text += report::row_text(columns, row);
   return text;
 }
 

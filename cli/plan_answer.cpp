@@ -5,6 +5,7 @@
 
 #include "cli/plan_reasons_text.h"
 #include "cli/plan_table.h"
+#include "core/answer/report/text/columns.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
@@ -32,37 +33,40 @@ std::optional<double> price(const BudgetPlan& rung, const std::vector<BudgetPlan
   return gib > 0 ? std::optional((here.step_ms - there.step_ms) / gib) : std::nullopt;
 }
 
-std::string cells(const BudgetPlan& rung, const PlanAnswer& answer) {
-  if (!rung.step)
-    return pad_left(format_bytes(rung.budget_bytes), 12) + "  no plan fits; the smallest takes " +
-           format_bytes(answer.least_bytes);
+std::vector<std::string> cells(const BudgetPlan& rung, const PlanAnswer& answer) {
+  if (!rung.step) return {format_bytes(rung.budget_bytes)};
   const planner::StepPrediction& step = rung.step->predicted;
-  return pad_left(format_bytes(rung.budget_bytes), 12) + pad_left(fixed(step.step_ms, 1), 11) +
-         pad_left(fixed(rung.step->least_ms, 1), 10) + pad_left(fixed(step.step_ms / answer.none_ms, 3), 9) +
-         pad_left(format_bytes(step.peak_bytes), 13) + pad_left(fixed(step.recompute_ms, 1), 14) +
-         pad_left(format_bytes(step.out_bytes), 13);
+  const auto saved = price(rung, answer.budget_ladder);
+  return {format_bytes(rung.budget_bytes),
+          fixed(step.step_ms, 1),
+          fixed(rung.step->least_ms, 1),
+          fixed(step.step_ms / answer.none_ms, 3),
+          format_bytes(step.peak_bytes),
+          fixed(step.recompute_ms, 1),
+          format_bytes(step.out_bytes),
+          saved ? fixed(*saved, 2) : "",
+          rung.range ? fixed(rung.range->from_ms, 1) + " to " + fixed(rung.range->to_ms, 1) : "",
+          format_bytes(step.disk_peak_bytes)};
 }
 
 std::string table(const PlanAnswer& answer) {
-  const bool ranged =
-      std::ranges::any_of(answer.budget_ladder, [](const BudgetPlan& rung) { return rung.range.has_value(); });
-  const bool on_disk = std::ranges::any_of(answer.budget_ladder, [](const BudgetPlan& rung) {
-    return rung.step && rung.step->predicted.disk_peak_bytes > 0;
-  });
-  std::string text =
-      printable_line(answer.title) + ", predicted: a step of none takes " + ms_text(answer.none_ms) +
-      (answer.strategy == "none" ? "" : ", predicted from " + answer.strategy) + "\n\n" +
-      "      budget    step ms  least ms   × none         peak  recompute ms    offloaded   ms a GiB more" +
-      (ranged ? "              from, to" : "") + (on_disk ? "      on disk" : "") + "\n";
-  for (const BudgetPlan& rung : answer.budget_ladder) {
-    const auto saved = price(rung, answer.budget_ladder);
-    const std::optional<StepRange>& range = rung.range;
-    text += cells(rung, answer);
-    const bool more = range || (on_disk && rung.step);
-    if (saved || more) text += pad_left(saved ? fixed(*saved, 2) : "", 16);
-    if (range) text += pad_left(fixed(range->from_ms, 1) + " to " + fixed(range->to_ms, 1), 22);
-    if (on_disk && rung.step) text += pad_left(format_bytes(rung.step->predicted.disk_peak_bytes), 13);
-    text += "\n";
+  const std::vector<BudgetPlan>& rungs = answer.budget_ladder;
+  std::vector<report::TableColumn> columns;
+  for (const char* head : {"budget", "step ms", "least ms", "× none", "peak", "recompute ms", "offloaded",
+                           "ms a GiB more", "from, to", "on disk"})
+    columns.push_back({head});
+  for (const BudgetPlan& rung : rungs) report::add_row(columns, cells(rung, answer));
+  const auto on_disk = [](const BudgetPlan& rung) { return rung.step && rung.step->predicted.disk_peak_bytes > 0; };
+  if (std::ranges::none_of(rungs, on_disk)) columns.pop_back();
+  if (std::ranges::none_of(rungs, [](const BudgetPlan& rung) { return rung.range.has_value(); }))
+    columns.erase(columns.begin() + 8);
+  std::string text = printable_line(answer.title) + ", predicted: a step of none takes " + ms_text(answer.none_ms) +
+                     (answer.strategy == "none" ? "" : ", predicted from " + answer.strategy) + "\n\n" +
+                     report::heads_text(columns);
+  for (size_t i = 0; i < rungs.size(); ++i) {
+    text += report::row_text(columns, i);
+    if (!rungs[i].step)
+      text.insert(text.size() - 1, "  no plan fits; the smallest takes " + format_bytes(answer.least_bytes));
   }
   return text + "\n least ms: lower bound of the predicted step time of all plans within the budget\n";
 }

@@ -1,10 +1,9 @@
 #include "cli/plan_table.h"
 
-#include <algorithm>
 #include <vector>
 
+#include "core/answer/report/text/columns.h"
 #include "core/base/bytes.h"
-#include "core/base/layout.h"
 
 namespace memtune::cli {
 namespace {
@@ -17,23 +16,20 @@ std::string cell(const plan::PlacementTotals& sum, bool measured) {
 }  // namespace
 
 std::string summary_table(const plan::PlanSummary& summary) {
+  std::vector<report::TableColumn> columns = {{"blocks", 0, true}};
+  for (size_t place = 0; place < summary.total.sums.size(); ++place)
+    if (summary.total.sums[place].values > 0)
+      columns.push_back({to_string(static_cast<plan::TensorPlacement>(place)), 0, true, {}, 3});
   std::vector<plan::BlockRangeSummary> rows = summary.rows;
   rows.push_back(summary.total);
-  std::vector<std::string> lines = {"  blocks"};
-  for (const plan::BlockRangeSummary& row : rows) lines.push_back("  " + row.blocks);
-  const auto pad_lines = [&] {
-    int width = 0;
-    for (const std::string& line : lines) width = std::max(width, display_width(line));
-    for (std::string& line : lines) line = pad_right(line, width + 3);
-  };
-  for (size_t place = 0; place < summary.total.sums.size(); ++place) {
-    if (summary.total.sums[place].values == 0) continue;
-    pad_lines();
-    lines[0] += to_string(static_cast<plan::TensorPlacement>(place));
-    for (size_t i = 0; i < rows.size(); ++i) lines[i + 1] += cell(rows[i].sums[place], summary.measured);
+  for (const plan::BlockRangeSummary& row : rows) {
+    std::vector<std::string> cells = {row.blocks};
+    for (size_t place = 0; place < row.sums.size(); ++place)
+      if (summary.total.sums[place].values > 0) cells.push_back(cell(row.sums[place], summary.measured));
+    report::add_row(columns, std::move(cells));
   }
-  std::string text;
-  for (const std::string& line : lines) text += line + "\n";
+  std::string text = report::heads_text(columns);
+  for (size_t row = 0; row < rows.size(); ++row) text += report::row_text(columns, row);
   return text;
 }
 

@@ -59,24 +59,18 @@ std::string as_json(const Infos& infos) {
   return nlohmann::json{{"strategies", list}}.dump(2) + "\n";
 }
 
-std::string filled(const std::string& text, int indent, int further, int width) {
-  std::string lines;
-  for (const std::string& line : wrap(text, std::max(24, width - further)))
-    lines += std::string(static_cast<size_t>(lines.empty() ? indent : further), ' ') + line + "\n";
-  return lines;
-}
-
 std::string as_text(const Infos& infos, int width) {
   std::string text;
   for (const plan::StrategyInfo* strategy : infos) {
-    text += std::string(strategy->name) + "\n" + filled(std::string(strategy->help), 4, 4, width);
+    text += std::string(strategy->name) + "\n" + hanging("    ", 4, std::string(strategy->help), width);
     for (const plan::StrategyParameterInfo& parameter : strategy->parameters) {
       const std::string values = std::string(parameter.name) + "=" + std::string(values_text(parameter));
-      text += filled(values + " (default " + std::string(parameter.default_value) + "): " + std::string(parameter.help),
-                     6, 10, width);
+      text += hanging(
+          "      ", 10,
+          values + " (default " + std::string(parameter.default_value) + "): " + std::string(parameter.help), width);
     }
   }
-  return text + "\n" + filled(kJoining, 0, 0, width);
+  return text + "\n" + hanging("", 0, kJoining, width);
 }
 
 }  // namespace

@@ -203,7 +203,32 @@ class Columns {
   std::vector<TableColumn> columns_;
 };
 
+template <typename CellOf>
+std::string line_text(std::span<const TableColumn> columns, bool color, CellOf cell_of) {
+  std::string line;
+  for (const TableColumn& column : columns) {
+    const TableCell cell = cell_of(column);
+    const std::string blanks(static_cast<size_t>(column.width() - display_width(cell.text)), ' ');
+    const std::string text = painted(cell.text, cell.paint, color);
+    line += std::string(static_cast<size_t>(column.gap), ' ') + (column.words ? text + blanks : blanks + text);
+  }
+  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+}
+
 }  // namespace
+
+void add_row(std::vector<TableColumn>& columns, std::vector<std::string> cells) {
+  cells.resize(columns.size());
+  for (size_t i = 0; i < columns.size(); ++i) columns[i].cells.push_back({std::move(cells[i])});
+}
+
+std::string heads_text(std::span<const TableColumn> columns, bool color) {
+  return line_text(columns, color, [](const TableColumn& column) { return TableCell{column.head, TextStyle::bold}; });
+}
+
+std::string row_text(std::span<const TableColumn> columns, size_t row, bool color) {
+  return line_text(columns, color, [row](const TableColumn& column) { return column.cells[row]; });
+}
 
 int TableColumn::width() const {
   int width = display_width(head);

@@ -1,4 +1,5 @@
-// The table's columns for the trials that worked: their cells, and which to drop first in a narrow terminal.
+// Text tables: columns of cells, and which to drop first in a narrow terminal. make_columns() makes those of the trials
+// that worked.
 #pragma once
 
 #include <span>
@@ -27,9 +28,9 @@ struct TableColumn {
   std::string head;
   int importance = 0;  // columns of least importance are dropped first; kAlways: never
   bool words = false;  // left-aligned
-  std::vector<TableCell> cells;
-  int gap = 2;          // blanks before the column
-  std::string meaning;  // explains the head; "" if that is clear
+  std::vector<TableCell> cells = {};
+  int gap = 2;               // blanks before the column
+  std::string meaning = "";  // explains the head; "" if that is clear
 
   static constexpr int kAlways = 100;
   int width() const;
@@ -44,5 +45,12 @@ std::string reference_label(const Report& report);
 // Drops columns until a line is at most `width` wide or only kAlways columns remain. Returns the dropped heads.
 std::vector<std::string> drop_to_fit(std::vector<TableColumn>& columns, int width);
 int line_width(const std::vector<TableColumn>& columns);
+
+// Columns beyond `cells` are blank in the row.
+void add_row(std::vector<TableColumn>& columns, std::vector<std::string> cells);
+
+// One line, with its end and without blanks before that: the heads, in bold, or the cells of a row.
+std::string heads_text(std::span<const TableColumn> columns, bool color = false);
+std::string row_text(std::span<const TableColumn> columns, size_t row, bool color = false);
 
 }  // namespace memtune::report

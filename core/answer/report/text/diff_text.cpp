@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/answer/report/text/columns.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/metrics.h"
 #include "core/base/json.h"
@@ -73,16 +74,6 @@ std::vector<const TrialRow*> rows_of(const std::vector<DiffRow>& diff) {
   return rows;
 }
 
-// Drops the column `hidden` if no trial copied anything.
-void drop_hidden(std::vector<std::vector<std::string>>& lines) {
-  constexpr size_t kHidden = 3;
-  const auto known = [](const auto& line) { return line.size() > kHidden && line[kHidden] != kNothing; };
-  if (std::any_of(lines.begin() + 1, lines.end(), known)) return;
-  for (auto& line : lines) {
-    if (line.size() > kHidden) line.erase(line.begin() + kHidden);
-  }
-}
-
 // Why two trials have no figures to compare.
 std::string instead(const DiffRow& row) {
   if (!row.b) return "only in A";
@@ -106,21 +97,20 @@ nlohmann::json side(const TrialRow* row) {
 
 std::string diff_table(const std::vector<result::DiffRow>& rows) {
   const DiffCells cells(rows_of(rows));
-  std::vector<std::vector<std::string>> lines = {cells.heads()};
+  std::vector<TableColumn> columns;
+  for (std::string& head : cells.heads()) columns.push_back({std::move(head), 0, true, {}, columns.empty() ? 1 : 2});
   for (const DiffRow& row : rows)
-    lines.push_back(row.worked_in_both() ? cells.line(row) : std::vector<std::string>{label(row.any()), instead(row)});
-  drop_hidden(lines);
-  std::vector<int> widths(lines[0].size());
-  for (const auto& line : lines) {
-    if (line.size() < widths.size()) widths[0] = std::max(widths[0], display_width(line[0]));
-    for (size_t i = 0; i < line.size() && line.size() == widths.size(); ++i)
-      widths[i] = std::max(widths[i], display_width(line[i]));
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    std::string joined;
-    for (size_t i = 0; i < line.size(); ++i) joined += " " + pad_right(line[i], widths[i]) + " ";
-    text += joined.substr(0, joined.find_last_not_of(' ') + 1) + "\n";
+    add_row(columns, row.worked_in_both() ? cells.line(row) : std::vector{label(row.any())});
+  // Left out if no trial copied anything.
+  const auto nothing = [](const TableCell& cell) { return cell.text.empty() || cell.text == kNothing; };
+  constexpr int kHidden = 3;
+  if (std::ranges::all_of(columns[kHidden].cells, nothing)) columns.erase(columns.begin() + kHidden);
+  std::string text = heads_text(columns);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].worked_in_both())
+      text += row_text(columns, i);
+    else
+      text += pad_right(" " + columns[0].cells[i].text, columns[0].width() + 3) + instead(rows[i]) + "\n";
   }
   const auto unclear = [](const DiffRow& row) {
     return row.worked_in_both() && may_be_equal(row.a->measurement.step_ms, row.b->measurement.step_ms);

@@ -86,22 +86,9 @@ class Table {
   }
 
   void put_columns(const std::vector<TableColumn>& columns) {
-    put_line(columns, [](const TableColumn& column) { return TableCell{column.head, TextStyle::bold}; });
+    text_ += heads_text(columns, style_.color);
     put_rule(line_width(columns) - 1);
-    for (size_t i = 0; i < columns.front().cells.size(); ++i)
-      put_line(columns, [i](const TableColumn& column) { return column.cells[i]; });
-  }
-
-  template <typename CellOf>
-  void put_line(const std::vector<TableColumn>& columns, CellOf cell_of) {
-    std::string line;
-    for (const TableColumn& column : columns) {
-      TableCell cell = cell_of(column);
-      std::string blanks(column.width() - display_width(cell.text), ' ');
-      std::string text = painted(cell.text, cell.paint);
-      line += std::string(column.gap, ' ') + (column.words ? text + blanks : blanks + text);
-    }
-    text_ += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+    for (size_t i = 0; i < columns.front().cells.size(); ++i) text_ += row_text(columns, i, style_.color);
   }
 
   void put_rule(int width) {
