@@ -20,7 +20,6 @@ using nlohmann::json;
 using planner::RecordedBatch;
 
 constexpr int64_t kMaxBatch = int64_t{1} << 24;
-constexpr double kGain = 0.99;  // a batch gains if its time per sample is below this share of that of half the batch
 
 // Micro-batch of the trial: from its axis, otherwise from the measured rate.
 int64_t batch_of(const sweep::TrialSpec& trial, const result::Measurement& measured,
@@ -96,22 +95,13 @@ OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
   program_ = planner::facts_at_batch(recorded_.program, first, {batch_, costs_.likely});
 }
 
-// Tries batches from the smallest on, as long as the doubled batch gains.
 void OtherBatch::look_at_all(const planner::PlanLimits& limits) {
   sweep::BatchPredictor predictor(recorded_.size, limits, /*disk=*/true);
   for (const RecordedBatch& one : recorded_.batches) predictor.add(one, recorded_.program);
-  for (const int64_t batch : recorded_.size.batches()) {
-    const sweep::BatchPredictor::BatchPrediction* prediction =
-        is_worked_out(batch) ? predictor.prediction(batch) : nullptr;
-    if (!prediction) continue;
-    const InspectedBatch now{batch, prediction->step, prediction->sample_ms};
-    const bool gains = now.step && std::ranges::all_of(looked_, [&](const InspectedBatch& other) {
-                         return other.batch * 2 > batch || now.sample_ms < kGain * other.sample_ms;
-                       });
-    looked_.push_back(now);
-    if (!gains) break;
-  }
-  const auto slower = [](const InspectedBatch& one) { return one.step ? one.sample_ms : HUGE_VAL; };
+  std::vector<int64_t> batches = recorded_.size.batches();
+  std::erase_if(batches, [&](int64_t batch) { return !is_worked_out(batch); });
+  for (const BatchPrediction* each : predictor.search(batches).predictions) looked_.push_back(*each);
+  const auto slower = [](const BatchPrediction& one) { return one.step ? one.sample_ms : HUGE_VAL; };
   const auto best = std::ranges::min_element(looked_, {}, slower);
   if (best == looked_.end() || !best->step)
     throw UsageError("--batch auto: no batch has a plan that fits " + format_bytes(limits.budget_bytes) +
@@ -142,7 +132,7 @@ std::string OtherBatch::title() const {
   return "recorded with " + recorded_text() + ", planned for batch " + std::to_string(batch_);
 }
 
-std::string OtherBatch::rate_text(const InspectedBatch& one) const {
+std::string OtherBatch::rate_text(const BatchPrediction& one) const {
   const std::string batch = "batch " + std::to_string(one.batch) + " ";
   if (!one.step) return batch + "has no plan that fits";
   const double samples_per_s = 1000 / one.sample_ms;
@@ -154,7 +144,7 @@ std::string OtherBatch::rate_text(const InspectedBatch& one) const {
 std::vector<std::string> OtherBatch::notes() const {
   std::vector<std::string> notes;
   std::vector<std::string> rates;
-  for (const InspectedBatch& one : looked_) rates.push_back(rate_text(one));
+  for (const BatchPrediction& one : looked_) rates.push_back(rate_text(one));
   if (!looked_.empty())
     notes.push_back("batch auto: " + join(rates, ", ") +
                     (looked_.back().step ? "; larger ones are not predicted: the last is no faster than half of it"
@@ -177,7 +167,7 @@ json OtherBatch::to_json() const {
   json recorded = json::array(), looked = json::array();
   for (const RecordedBatch& one : recorded_.batches)
     if (one.batch > 0) recorded.push_back(one.batch);
-  for (const InspectedBatch& one : looked_) {
+  for (const BatchPrediction& one : looked_) {
     json entry = {{"batch", one.batch}, {"fits", one.step.has_value()}};
     if (one.step)
       entry.update({{"plan", one.step->plan.strategy},

@@ -41,22 +41,18 @@ class OtherBatch {
   nlohmann::json to_json() const;
 
  private:
-  struct InspectedBatch {  // one batch that "auto" tried
-    int64_t batch = 0;
-    std::optional<planner::PredictedPlan> step;
-    double sample_ms = 0;
-  };
+  using BatchPrediction = sweep::BatchPredictor::BatchPrediction;
 
   bool is_worked_out(int64_t batch) const;
   bool was_recorded() const;
   bool is_of_one() const { return recorded_.batches[1].batch == 0; }
   std::string recorded_text() const;
-  std::string rate_text(const InspectedBatch& one) const;
+  std::string rate_text(const BatchPrediction& one) const;
   void look_at_all(const planner::PlanLimits& limits);
 
   RecordedBatches recorded_;  // the two to extrapolate from; the second may have no samples
   int64_t batch_ = 0;
-  std::vector<InspectedBatch> looked_;
+  std::vector<BatchPrediction> looked_;  // that "auto" tried
   plan::ProgramFacts program_;
   planner::ExtrapolatedCosts costs_;
 };

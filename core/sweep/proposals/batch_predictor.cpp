@@ -60,6 +60,19 @@ const BatchPredictor::BatchPrediction* BatchPredictor::prediction(int64_t batch)
   return &book.prediction;
 }
 
+BatchPredictor::BatchSearch BatchPredictor::search(std::span<const int64_t> batches) {
+  BatchSearch found;
+  for (size_t i = 0; i < batches.size() && !found.ended; ++i) {
+    const BatchPrediction* now = prediction(batches[i]);
+    if (!now) continue;
+    found.ended = !now->step || std::ranges::any_of(found.predictions, [&](const BatchPrediction* other) {
+      return other->batch * 2 <= now->batch && !gains(now->sample_ms, other->sample_ms);
+    });
+    found.predictions.push_back(now);
+  }
+  return found;
+}
+
 void BatchPredictor::set_step(BatchPlanner& book, std::optional<planner::PredictedPlan> step) const {
   if (step) book.prediction.sample_ms = size_.sample_ms(book.prediction.batch, step->predicted.step_ms);
   book.prediction.step = std::move(step);

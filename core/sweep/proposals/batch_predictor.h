@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/plan/planner/extrapolated_costs.h"
@@ -23,12 +24,20 @@ struct GlobalBatchSize {
   double sample_ms(int64_t batch, double step_ms) const { return step_ms / static_cast<double>(batch * passes(batch)); }
 };
 
+// Whether a batch is faster than another, given their times per sample.
+inline bool gains(double sample_ms, double other_ms) { return sample_ms < 0.99 * other_ms; }
+
 class BatchPredictor {
  public:
   struct BatchPrediction {
     int64_t batch = 0;
     std::optional<planner::PredictedPlan> step;  // the best; none: no plan fits the budget
     double sample_ms = 0;                        // predicted time per sample of `step`
+  };
+
+  struct BatchSearch {
+    std::vector<const BatchPrediction*> predictions;  // ascending, without batches that cannot be predicted
+    bool ended = false;  // the last one does not fit, or does not gain over a batch of at most half its size
   };
 
   BatchPredictor(const GlobalBatchSize& size, const planner::PlanLimits& limits, bool disk)
@@ -42,7 +51,9 @@ class BatchPredictor {
   // The prediction for `batch`, valid as long as this object. Its step is `none` if that fits the budget, else the best
   // plan. Returns null if the batch cannot be predicted.
   const BatchPrediction* prediction(int64_t batch);
-  // predict() and least_bytes() need an earlier page() of that batch that was not null.
+  // Predicts these batches in ascending order, until the search has ended.
+  BatchSearch search(std::span<const int64_t> batches);
+  // predict() and least_bytes() need an earlier prediction() of that batch that was not null.
   planner::StepPrediction predict(int64_t batch, const plan::Plan& plan) const;
   int64_t least_bytes(int64_t batch) const;
   // Computes a smaller plan for `batch` after its plan had a measured peak of `measured_bytes` (0: out of memory).

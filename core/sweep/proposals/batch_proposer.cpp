@@ -22,8 +22,7 @@ using planner::StepPrediction;
 using result::Measurement;
 
 constexpr char kNone[] = "none";
-constexpr double kGain = 0.99;    // a batch gains if it needs less than this fraction of another's time per sample
-constexpr int64_t kFurthest = 4;  // largest second recorded batch, as a multiple of the first
+constexpr int64_t kFurthest = 4;        // largest second recorded batch, as a multiple of the first
 constexpr size_t kFirst = 3, kMax = 6;  // batches that are run: at first, and in all
 
 std::string batch_text(int64_t batch) { return "batch " + std::to_string(batch); }
@@ -150,25 +149,20 @@ class BatchSearch {
 
   // --- predicted -----------------------------------------------------------------------------------------------------
 
-  // Predicts ascending batches, as long as a batch gains over half of it.
   void begin_proving() {
-    for (const int64_t batch : batches_) {
-      const BatchPredictor::BatchPrediction* prediction = predictor_.prediction(batch);
-      if (prediction && !prediction->step) {
-        notes_.push_back(batch_text(batch) + " and larger ones are not run: no plan is predicted to fit " +
+    const BatchPredictor::BatchSearch search = predictor_.search(batches_);
+    pages_ = search.predictions;
+    if (search.ended) {
+      const int64_t last = pages_.back()->batch;
+      if (pages_.back()->step) {
+        notes_.push_back("batches larger than " + batch_text(last) +
+                         " are not run: it is predicted to be no faster than half of it");
+      } else {
+        notes_.push_back(batch_text(last) + " and larger ones are not run: no plan is predicted to fit " +
                          format_bytes(limits_.budget_bytes) + ", the smallest takes " +
-                         format_bytes(predictor_.least_bytes(batch)));
-        break;
+                         format_bytes(predictor_.least_bytes(last)));
+        pages_.pop_back();
       }
-      if (!prediction) continue;
-      const bool gained = std::ranges::all_of(pages_, [&](const BatchPredictor::BatchPrediction* other) {
-        return other->batch * 2 > batch || prediction->sample_ms < kGain * other->sample_ms;
-      });
-      pages_.push_back(prediction);
-      if (gained) continue;
-      notes_.push_back("batches larger than " + batch_text(batch) +
-                       " are not run: it is predicted to be no faster than half of it");
-      break;
     }
     if (pages_.empty()) return end("no batch is left to try");
     std::vector<const BatchPredictor::BatchPrediction*> ranked = pages_;
@@ -236,7 +230,7 @@ class BatchSearch {
     const int64_t best = *std::ranges::min_element(ran_, {}, [this](int64_t batch) { return measured_ms(batch); });
     const int64_t largest = *ran_.rbegin(), smallest = *ran_.begin();
     const auto half = std::ranges::find_if(ran_.rbegin(), ran_.rend(), [&](int64_t b) { return 2 * b <= best; });
-    const bool gained = half == ran_.rend() || measured_ms(best) < kGain * measured_ms(*half);
+    const bool gained = half == ran_.rend() || gains(measured_ms(best), measured_ms(*half));
     if (best == largest && gained && measured_ms(best) < std::numeric_limits<double>::infinity())
       run_neighbour(best, 1);
     else if (best == smallest)
