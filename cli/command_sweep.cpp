@@ -108,12 +108,8 @@ std::string later_text(const CommandSweepFlags& flags) {
 // Advice on how to make a variant work, or fit.
 std::string way_out(const CommandSweepFlags& flags, const report::Report& report) {
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or variants that take less";
-  const auto ended_in = [&](result::Outcome outcome) {
-    return std::ranges::all_of(report.rows,
-                               [&](const result::TrialRow& row) { return row.measurement.outcome == outcome; });
-  };
-  if (ended_in(result::Outcome::skipped)) return "a longer --time-limit";
-  if (ended_in(result::Outcome::timeout)) return "a longer --timeout";
+  if (all_ended_in(report, result::Outcome::skipped)) return "a longer --time-limit";
+  if (all_ended_in(report, result::Outcome::timeout)) return "a longer --timeout";
   return "logs are in " + flags.answer.out + "/trials/*/log.txt";
 }
 

@@ -31,6 +31,11 @@ void add_findings(const sweep::RunDirectory& directory, report::Report& report) 
   // Findings are optional. Commands that read the trace itself report its errors.
 }
 
+bool all_ended_in(const report::Report& report, result::Outcome outcome) {
+  const auto did = [&](const result::TrialRow& row) { return row.measurement.outcome == outcome; };
+  return !report.rows.empty() && std::ranges::all_of(report.rows, did);
+}
+
 const result::TrialRow& find_row(const report::Report& report, const std::string& strategy) {
   const result::TrialRow* found = nullptr;
   const std::string wanted = plan::canonical_name(strategy);

@@ -18,6 +18,9 @@ FinishedRun open_run(const std::string& path);
 // Adds the findings from the recommended trial's trace to the report. A missing or unreadable trace adds nothing.
 void add_findings(const sweep::RunDirectory& directory, report::Report& report);
 
+// Whether there are trials and each had this outcome.
+bool all_ended_in(const report::Report& report, result::Outcome outcome);
+
 // The trial of that strategy; "": the recommended one. If it was tried at several batches, the recommended one, else
 // the first that worked. Throws UsageError with the known names.
 const result::TrialRow& find_row(const report::Report& report, const std::string& strategy);

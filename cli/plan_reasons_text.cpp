@@ -1,7 +1,6 @@
 #include "cli/plan_reasons_text.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -35,16 +34,8 @@ std::string names_text(std::vector<std::string> names) {
   return join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
 }
 
-// Below 1 ms shows two significant digits: small models need them.
-std::string small_ms(double ms) {
-  if (ms >= 1 || ms <= 0) return ms_text(ms);
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g ms", ms);
-  return text;
-}
-
 std::string recomputed_text(const BlockGroupReason& parts) {
-  return "recomputed: " + names_text(parts.recomputed) + " (" + small_ms(parts.recompute_ms) + " free " +
+  return "recomputed: " + names_text(parts.recomputed) + " (" + short_ms_text(parts.recompute_ms) + " free " +
          format_bytes(parts.freed_bytes) + ")";
 }
 
@@ -57,7 +48,7 @@ std::string kept_text(const BlockGroupReason& parts) {
   const std::string kept = "kept: " + format_bytes(parts.kept_bytes);
   if (parts.next_bytes == 0) return kept + " (nothing reduces it)";
   return kept + " (the budget has room; " + format_bytes(parts.next_bytes) + " of it would cost " +
-         small_ms(parts.next_ms) + " to recompute)";
+         short_ms_text(parts.next_ms) + " to recompute)";
 }
 
 std::string why(const BlockGroupReason& parts) {

@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -124,14 +123,10 @@ std::string figures(const result::TrialRow& row) {
 // Advice if no trial worked, or none within the budget.
 std::string way_out(const SweepFlags& flags, const report::Report& report) {
   using result::Outcome;
-  const auto all_ended_in = [&](Outcome outcome) {
-    return !report.rows.empty() && std::ranges::all_of(report.rows, [&](const result::TrialRow& row) {
-      return row.measurement.outcome == outcome;
-    });
-  };
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or a smaller --batch or --seq";
-  if (all_ended_in(Outcome::device_oom)) return "a larger --memory-cap or device, or a smaller --batch or --seq";
-  if (all_ended_in(Outcome::timeout)) return "a longer --timeout (now " + flags.model.timeout + ")";
+  if (all_ended_in(report, Outcome::device_oom))
+    return "a larger --memory-cap or device, or a smaller --batch or --seq";
+  if (all_ended_in(report, Outcome::timeout)) return "a longer --timeout (now " + flags.model.timeout + ")";
   return "memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt";
 }
 

@@ -15,6 +15,7 @@
 #include "core/base/limits.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
+#include "core/base/uninterrupted.h"
 
 namespace memtune {
 namespace fs = std::filesystem;
@@ -33,14 +34,6 @@ std::string words(const fs::path& path, int error) {
   if (error == ENXIO) return "nothing reads from it";
   if (const std::string limit = file_size_limit(); error == EFBIG && !limit.empty()) return limit;
   return std::generic_category().message(error);
-}
-
-// Repeats `call` while signals interrupt it.
-template <class Call>
-auto uninterrupted(Call call) {
-  auto result = call();
-  while (result == -EINTR) result = call();
-  return result;
 }
 
 FileDescriptor open(FileSystem& system, const fs::path& path, int flags, const char* operation) {

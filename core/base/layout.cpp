@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/base/utf8.h"
+
 namespace memtune {
 namespace {
-
-bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
 // Size in bytes of the first `width` characters.
 size_t prefix_bytes(std::string_view text, int width) {
@@ -84,6 +84,13 @@ ByteUnit unit_for(int64_t largest_bytes) {
 }
 
 std::string ms_text(double ms) { return fixed(ms, std::abs(ms) < 9.95 ? 1 : 0) + " ms"; }
+
+std::string short_ms_text(double ms) {
+  if (ms >= 1 || ms <= 0) return ms_text(ms);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.2g ms", ms);
+  return text;
+}
 
 std::string seconds_text(std::chrono::milliseconds time) {
   std::string text = fixed(static_cast<double>(time.count()) / 1000, 3);

@@ -36,6 +36,8 @@ ByteUnit unit_for(int64_t largest_bytes);
 
 // "41 ms", "1.8 ms".
 std::string ms_text(double ms);
+// As ms_text(), and below 1 ms with two significant digits: "0.013 ms".
+std::string short_ms_text(double ms);
 // "2 s", "0.25 s".
 std::string seconds_text(std::chrono::milliseconds time);
 

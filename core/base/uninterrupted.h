@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-namespace memtune::disk {
+namespace memtune {
 
 // Repeats `call` while it returns -EINTR, at most kMaxRetries times.
 template <class Call>
@@ -14,4 +14,4 @@ auto uninterrupted(Call call) {
   return result;
 }
 
-}  // namespace memtune::disk
+}  // namespace memtune

@@ -14,7 +14,7 @@ size_t character_bytes(std::string_view text) {
   const size_t size = lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : 4;
   if ((lead >= 0x80 && lead < 0xC2) || lead > 0xF4 || size > text.size()) return 0;
   for (size_t i = 1; i < size; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
+    if (!continues_character(text[i])) return 0;
   }
   // Overlong forms, UTF-16 surrogates, and values above U+10FFFF.
   if (lead == 0xE0 && byte(1) < 0xA0) return 0;

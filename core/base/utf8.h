@@ -8,6 +8,9 @@
 
 namespace memtune {
 
+// Whether the byte is one of a character after its first.
+inline bool continues_character(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
 // Replaces every byte that belongs to no character with U+FFFD.
 std::string valid_utf8(std::string_view text);
 

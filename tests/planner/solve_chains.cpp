@@ -5,7 +5,6 @@
 #include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,9 +57,9 @@ json answered(const json& asked) {
     return {{"fits", cost.fits}, {"ms", cost.ms}};
   }
   json answer = {{"chain", printed(chain)}, {"bound", lower_bound_ms(chain)}, {"choice", nullptr}};
-  if (const std::optional<ChainSolution> plan = solve(chain)) {
-    answer["choice"] = plan->choice;
-    answer["ms"] = plan->cost.ms;
+  if (const std::vector<ChainSolution> plans = solve_best(chain, 1); !plans.empty()) {
+    answer["choice"] = plans.front().choice;
+    answer["ms"] = plans.front().cost.ms;
   } else {
     answer["bound"] = nullptr;
   }

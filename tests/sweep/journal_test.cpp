@@ -30,12 +30,13 @@ std::string two_trials(const std::filesystem::path& path) {
   return slurp(path);
 }
 
+int known(const Journal& journal) { return (journal.find("aa") ? 1 : 0) + (journal.find("bb") ? 1 : 0); }
+
 }  // namespace
 
 TEST_CASE("a journal that does not exist yet is empty") {
   const ScratchFolder folder;
   const Journal journal(folder.path / "journal.jsonl");
-  CHECK(journal.size() == 0);
   CHECK(journal.find("aa") == nullptr);
   CHECK(journal.notes().empty());
 }
@@ -44,7 +45,7 @@ TEST_CASE("a journal with an ended and a started trial is read back") {
   const ScratchFolder folder;
   two_trials(folder.path / "journal.jsonl");
   const Journal journal(folder.path / "journal.jsonl");
-  REQUIRE(journal.size() == 2);
+  REQUIRE(known(journal) == 2);
   CHECK(journal.find("aa")->outcome == "ok");
   CHECK(journal.find("aa")->folder == "trials/1-none");
   CHECK(journal.find("bb")->outcome == "");
@@ -69,7 +70,7 @@ TEST_CASE("a journal that is cut at any byte keeps its whole lines and takes new
     const bool clean = cut == 0 || whole[cut - 1] == '\n';
     {
       Journal journal(path);
-      CHECK(journal.size() == (lines < 2 ? 0 : lines < 4 ? 1 : 2));  // the first line is the header
+      CHECK(known(journal) == (lines < 2 ? 0 : lines < 4 ? 1 : 2));  // the first line is the header
       CHECK(journal.notes().size() == (clean ? 0 : 1));
       journal.end("aa", "nan");
     }
@@ -117,7 +118,7 @@ TEST_CASE("the first line names format and version and damage to it only gives a
       if (damaged[at] == '\n') continue;  // two damaged lines
       write(path, damaged);
       const Journal journal(path);
-      CHECK(journal.size() == 2);
+      CHECK(known(journal) == 2);
       CHECK(journal.notes().size() == 1);
     }
   }
@@ -145,7 +146,7 @@ TEST_CASE("an invalid record is skipped even if its checksum is right") {
   write(folder.path / "journal", line(R"({"file": "memtune journal", "version": 1})") +
                                      line(R"({"event": "stert", "key": "k", "folder": "trials/1-none"})"));
   const Journal journal(folder.path / "journal");
-  CHECK(journal.size() == 0);
+  CHECK(journal.find("k") == nullptr);
   CHECK(journal.notes().size() == 1);
 }
 

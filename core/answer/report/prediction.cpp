@@ -1,7 +1,6 @@
 #include "core/answer/report/prediction.h"
 
 #include <algorithm>
-#include <cstdio>
 
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
@@ -14,14 +13,6 @@ using result::TrialRow;
 std::string percent(double share) { return fixed(100 * share, 1) + " %"; }
 
 std::string ms(double ms) { return fixed(ms, digits_for(ms)) + " ms"; }
-
-// Below 1 ms shows two significant digits: a MiB saves little on small models.
-std::string saved_text(double ms) {
-  if (ms >= 1) return ms_text(ms);
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2g ms", ms);
-  return text;
-}
 
 }  // namespace
 
@@ -64,7 +55,7 @@ std::string more_memory_text(const Report& report) {
   constexpr double kGiB = 1 << 30;
   const int64_t peak = result::peak(*price->row);
   const ByteUnit unit = unit_for(peak);
-  return std::string("each ") + unit.name + " more would save " + saved_text(price->ms_per_gib * unit.bytes / kGiB) +
+  return std::string("each ") + unit.name + " more would save " + short_ms_text(price->ms_per_gib * unit.bytes / kGiB) +
          " a step, up to " + format_bytes(peak) + " (" + price->row->measurement.strategy + ": " +
          ms(price->row->measurement.step_ms.median) + ")";
 }

@@ -286,4 +286,10 @@ std::string put_in_flow(const std::string& text, std::span<const std::string> pa
   }
 }
 
+void check_edit(bool edited, std::span<const std::string> path, const std::string& name) {
+  if (!edited)
+    throw UsageError(name + ": " + join(std::vector<std::string>(path.begin(), path.end()), ".") +
+                     " cannot be set where it stands: write it there by hand");
+}
+
 }  // namespace memtune::trainer

@@ -25,4 +25,7 @@ std::string write_value(const nlohmann::json& value, bool json);
 std::string put_in_flow(const std::string& text, std::span<const std::string> path,
                         const std::optional<nlohmann::json>& value, bool json);
 
+// Edits by lines fail for some YAML and TOML. Throws UsageError with `name`, the file, unless `edited`.
+void check_edit(bool edited, std::span<const std::string> path, const std::string& name);
+
 }  // namespace memtune::trainer

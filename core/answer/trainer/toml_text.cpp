@@ -236,10 +236,8 @@ std::optional<json> read_toml(const std::string& text, std::span<const std::stri
 std::string put_in_toml(const std::string& text, std::span<const std::string> path, const std::optional<json>& value,
                         const std::string& name) {
   const std::string written = put_line(text, TomlKeys(path.begin(), path.end()), value, name);
-  // Dotted keys and tables written twice may defeat the edit by lines. Throws instead of returning such text.
-  if (read_toml(written, path, name) != value)
-    throw UsageError(name + ": " + join(TomlKeys(path.begin(), path.end()), ".") +
-                     " cannot be set where it stands: write it there by hand");
+  // Dotted keys and tables written twice may defeat the edit.
+  check_edit(read_toml(written, path, name) == value, path, name);
   return written;
 }
 

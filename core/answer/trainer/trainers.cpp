@@ -86,8 +86,6 @@ constexpr Trainer kTrainers[] = {
 
 }  // namespace
 
-std::span<const Trainer> all_trainers() { return kTrainers; }
-
 std::span<const std::string> trainers() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> names;

@@ -36,7 +36,6 @@ struct Trainer {
   std::string_view older_profile = "", older_before = "";  // profile for releases before `older_before`
 };
 
-std::span<const Trainer> all_trainers();
 // Throws UsageError for an unknown trainer, with the nearest name.
 const Trainer& find_trainer(const std::string& name);
 

@@ -344,10 +344,7 @@ std::string put_in_yaml(const std::string& text, KeySpan path, const std::option
   YamlDocument document = parse_yaml(text, name);
   put(document, 0, path, value, name);
   std::string written = document.text();
-  // Editing by lines may fail for some YAML. Throws instead of returning such text.
-  if (read_yaml(written, path, name) != value)
-    throw UsageError(name + ": " + join(std::vector<std::string>(path.begin(), path.end()), ".") +
-                     " cannot be set where it stands: write it there by hand");
+  check_edit(read_yaml(written, path, name) == value, path, name);
   return written;
 }
 

@@ -202,10 +202,6 @@ bool RequestQueue::read_again(size_t place) {
   Flight& flight = at(place);
   flight.read_again = true;
   flight.moved = flight.idle = 0;
-  {
-    std::lock_guard lock(mutex_);
-    ++traffic_.rereads;
-  }
   try {
     submit(place);
     return false;

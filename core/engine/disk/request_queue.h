@@ -62,7 +62,6 @@ struct IoStats {
   int64_t bytes = 0;
   std::chrono::nanoseconds busy{0};      // time with at least one transfer in flight
   std::chrono::nanoseconds checksum{0};  // summed over the threads that compute checksums
-  int64_t rereads = 0;                   // reads repeated once, after a failure or a wrong checksum
 
   double gb_per_s() const {
     return busy.count() == 0 ? 0 : static_cast<double>(bytes) / static_cast<double>(busy.count());

@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include "core/base/error.h"
-#include "core/engine/disk/uninterrupted.h"
+#include "core/base/uninterrupted.h"
 
 namespace memtune::disk {
 namespace {

@@ -8,7 +8,7 @@
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/limits.h"
-#include "core/engine/disk/uninterrupted.h"
+#include "core/base/uninterrupted.h"
 
 namespace memtune::disk {
 namespace {

@@ -16,7 +16,6 @@ class OpMemoryPeaks {
 
   void begin_learning();
   void end_learning() { learning_ = false; }
-  bool learning() const { return learning_; }
   int64_t forward_peak() const { return forward_peak_; }
 
   // No effect unless learning.

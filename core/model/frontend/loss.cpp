@@ -16,7 +16,6 @@ namespace {
 
 using c10::IValue;
 
-constexpr double kIgnored = -100;  // ignored label, the default of cross_entropy_loss
 using program::ModelOutput;
 using program::Program;
 
@@ -49,8 +48,8 @@ Value next_token(Emitter& emit, Value output, Value target) {
 
 // Like transformers, compares the last token with the ignored label.
 Value shifted_labels(Emitter& emit, Value target) {
-  const Value padded =
-      emit.op("aten::pad", "", {target, std::vector<int64_t>{0, 1}, std::string("constant"), kIgnored});
+  const Value padded = emit.op(
+      "aten::pad", "", {target, std::vector<int64_t>{0, 1}, std::string("constant"), double{ops::kIgnoredLabel}});
   const Value next = emit.op("aten::slice", "Tensor", {padded, 1, 1, IValue()});
   const Value shifted = emit.op("aten::contiguous", "", {next});
   return emit.op("aten::view", "", {shifted, std::vector<int64_t>{-1}});

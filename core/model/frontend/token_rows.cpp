@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "core/model/ops/linear_cross_entropy.h"
+
 namespace memtune::frontend {
 
 at::Tensor document_positions(int64_t length, int64_t documents) {
@@ -21,8 +23,7 @@ at::Tensor padding_mask(int64_t rows, int64_t length, double part) {
 }
 
 at::Tensor labels_of(const at::Tensor& tokens, const at::Tensor& mask) {
-  constexpr int64_t kIgnored = -100;  // default of cross_entropy_loss
-  return tokens.masked_fill(mask == 0, kIgnored);
+  return tokens.masked_fill(mask == 0, ops::kIgnoredLabel);
 }
 
 }  // namespace memtune::frontend

@@ -21,8 +21,6 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 using StepKind = LogitTransform::Kind;
 
-constexpr int64_t kIgnored = -100;
-
 int64_t divided_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Layer {
@@ -54,7 +52,7 @@ class Chunk {
   }
 
   at::Tensor loss_sum() const {
-    return std::get<0>(at::nll_loss_forward(log_probabilities_, labels_, {}, at::Reduction::Sum, kIgnored));
+    return std::get<0>(at::nll_loss_forward(log_probabilities_, labels_, {}, at::Reduction::Sum, kIgnoredLabel));
   }
 
   // Adds the gradient of `scale` times the sum to `to`; hidden's rows start at `begin`. Consumes the results of the
@@ -90,7 +88,7 @@ class Chunk {
   // (softmax - one_hot(label)) * scale, in the memory of the log probabilities. 0 for ignored labels.
   at::Tensor of_loss(const at::Tensor& scale) {
     at::Tensor gradient = std::move(log_probabilities_).exp_();
-    const at::Tensor scales = at::where(labels_.ne(kIgnored), scale, at::Scalar(0)).unsqueeze(1);
+    const at::Tensor scales = at::where(labels_.ne(kIgnoredLabel), scale, at::Scalar(0)).unsqueeze(1);
     const at::Tensor at_labels = labels_.clamp_min(0).unsqueeze(1);
     gradient.mul_(scales);
     gradient.scatter_(1, at_labels, gradient.gather(1, at_labels).sub_(scales));
@@ -125,7 +123,7 @@ void for_each_chunk(const at::Tensor& hidden, const Layer& layer, const at::Tens
   }
 }
 
-at::Tensor counted(const at::Tensor& labels) { return labels.ne(kIgnored).sum().to(at::kFloat); }
+at::Tensor counted(const at::Tensor& labels) { return labels.ne(kIgnoredLabel).sum().to(at::kFloat); }
 
 struct How : torch::CustomClassHolder {
   explicit How(LinearCrossEntropyOptions how) : value(std::move(how)) {}

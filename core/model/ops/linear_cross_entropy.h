@@ -15,6 +15,8 @@
 
 namespace memtune::ops {
 
+inline constexpr int64_t kIgnoredLabel = -100;  // default of cross_entropy_loss
+
 // An operation on the logits between the layer and the loss.
 struct LogitTransform {
   enum class Kind { multiply, divide, tanh, to_float } kind;
@@ -27,7 +29,7 @@ struct LinearCrossEntropyOptions {
 };
 
 // Returns a float32 scalar on the device of the inputs. Shapes: hidden [tokens, width], weight [vocabulary, width],
-// bias [vocabulary], labels int64 [tokens]; label -100 is ignored. Matches
+// bias [vocabulary], labels int64 [tokens]; kIgnoredLabel is ignored. Matches
 // torch.nn.functional.cross_entropy(logits.float(), labels), and is NaN if all labels are ignored. Under autocast, the
 // layer computes in the autocast dtype.
 at::Tensor linear_cross_entropy(const at::Tensor& hidden, const at::Tensor& weight,

@@ -19,56 +19,6 @@ using plan::TensorPlacement;
 
 constexpr int kMoveSteps = 5;  // from nothing offloaded to everything
 
-// Goes through backward op by op. A recomputed memory exists from its first use to its last.
-class RecomputeWalk {
- public:
-  RecomputeWalk(const BlockGraph& block, const RecomputeSet& set)
-      : block_(block), set_(set), made_(block.memories.size()), uses_(block.memories.size()) {}
-
-  int64_t peak_bytes() {
-    for (int memory = 0; memory < count(); ++memory) count_uses(memory);
-    for (int op = static_cast<int>(block_.ops.size()) - 1; op >= 0; --op) backward(op);
-    return peak_;
-  }
-
- private:
-  int count() const { return static_cast<int>(block_.memories.size()); }
-
-  void count_uses(int index) {
-    if (!set_.recomputed[index]) return;
-    uses_[index] += block_.memories[index].wanted;
-    for (const int input : block_.memories[index].inputs) ++uses_[input];
-  }
-
-  void backward(int op) {
-    for (int memory = 0; memory < count(); ++memory)
-      if (set_.recomputed[memory] && block_.memories[memory].wanted && block_.memories[memory].last_user == op)
-        make(memory);
-    for (int memory = 0; memory < count(); ++memory)
-      if (set_.recomputed[memory] && block_.memories[memory].wanted && block_.memories[memory].first_user == op)
-        end(memory);
-  }
-
-  void make(int index) {
-    if (!set_.recomputed[index] || std::exchange(made_[index], true)) return;
-    const BlockMemoryNode& memory = block_.memories[index];
-    for (const int input : memory.inputs) make(input);
-    alive_ += memory.bytes;
-    peak_ = std::max(peak_, alive_);
-    for (const int input : memory.inputs) end(input);
-  }
-
-  void end(int index) {
-    if (set_.recomputed[index] && --uses_[index] == 0) alive_ -= block_.memories[index].bytes;
-  }
-
-  const BlockGraph& block_;
-  const RecomputeSet& set_;
-  std::vector<char> made_;
-  std::vector<int> uses_;  // that remain: by backward, and by recomputations
-  int64_t alive_ = 0, peak_ = 0;
-};
-
 // Makes the options of one block; memories have the numbers of its BlockGraph.
 class OptionMaker {
  public:
@@ -118,7 +68,6 @@ class OptionMaker {
 
   BlockOption nothing_moved(const RecomputeSet& set) const {
     BlockOption option{.resident_bytes = set.bytes, .recompute_ms = set.ms};
-    option.recompute_peak_bytes = RecomputeWalk(block_, set).peak_bytes();
     for (int memory = 0; memory < static_cast<int>(set.recomputed.size()); ++memory)
       if (set.recomputed[memory]) option.places.push_back({memory, TensorPlacement::recompute});
     return option;

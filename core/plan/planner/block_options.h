@@ -29,9 +29,8 @@ struct BlockOption {
   std::vector<MemoryPlacement> places = {};  // all that are not keep
   int64_t resident_bytes = 0;                // stay on the device
   int64_t offloaded_bytes = 0;
-  int64_t disk_bytes = 0;            // part of moved_bytes that may spill to disk
-  double recompute_ms = 0;           // each op counts once
-  int64_t recompute_peak_bytes = 0;  // estimate of recomputed bytes alive together, as if every reader saved them
+  int64_t disk_bytes = 0;   // part of offloaded_bytes that may spill to disk
+  double recompute_ms = 0;  // each op counts once
 };
 
 struct BlockOptionLimits {

@@ -156,11 +156,6 @@ class ChainSearch {
 
 }  // namespace
 
-std::optional<ChainSolution> solve(const Chain& chain) {
-  const std::vector<ChainSolution> plans = solve_best(chain, 1);
-  return plans.empty() ? std::nullopt : std::optional(plans.front());
-}
-
 std::vector<ChainSolution> solve_best(const Chain& chain, size_t most, const ChainSearchEffort& effort) {
   ChainSearch search(chain, most, effort);
   search.run();
@@ -174,14 +169,5 @@ double lower_bound_ms(const Chain& chain) {
 }
 
 std::optional<int64_t> least_budget(const Chain& chain) { return PrunedChain(chain).least_budget(); }
-
-std::optional<double> saved_ms(const Chain& chain, int64_t step_bytes) {
-  const std::optional<ChainSolution> before = solve(chain);
-  Chain more = chain;
-  more.budget_bytes += step_bytes;
-  const std::optional<ChainSolution> after = solve(more);
-  if (!before || !after) return std::nullopt;
-  return before->cost.ms - after->cost.ms;
-}
 
 }  // namespace memtune::planner

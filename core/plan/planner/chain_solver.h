@@ -27,20 +27,14 @@ struct ChainSolution {
   ChainCost cost;           // by simulate()
 };
 
-// The fastest choice that fits; nothing if none does.
-std::optional<ChainSolution> solve(const Chain& chain);
-
 // The best `most` different choices found, fastest first; empty if none fits.
 std::vector<ChainSolution> solve_best(const Chain& chain, size_t most, const ChainSearchEffort& effort = {});
 
-// No choice that fits is faster; infinity if none fits. Takes as long as solve().
+// No choice that fits is faster; infinity if none fits. Takes as long as solve_best().
 double lower_bound_ms(const Chain& chain);
 
 // The least budget_bytes at which a choice fits; nothing if there is none. With a limit of host memory, the least
 // found: exact unless thousands of choices trade host bytes for resident ones.
 std::optional<int64_t> least_budget(const Chain& chain);
-
-// Time in ms that `step_bytes` more of budget save; nothing if no choice fits without them.
-std::optional<double> saved_ms(const Chain& chain, int64_t step_bytes);
 
 }  // namespace memtune::planner

@@ -22,7 +22,6 @@ class PrunedChain {
 
   // ms per byte of a copy; 0: nothing can be offloaded.
   double out_ms() const { return out_ms_; }
-  double in_ms() const { return in_ms_; }
   double write_ms() const { return write_ms_; }  // of the disk
   double staging_ms() const { return static_cast<double>(chain_.staging_bytes) * write_ms_; }
   // Time until the bytes of the option are back.

@@ -36,8 +36,6 @@ class Journal {
 
   // nullptr if the key was never started.
   const JournalEntry* find(const std::string& key) const;
-  // Number of keys.
-  size_t size() const { return entries_.size(); }
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
