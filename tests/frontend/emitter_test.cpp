@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
 
+#include "core/base/error.h"
 #include "core/model/frontend/loss.h"
 #include "core/model/program/interpreter.h"
 namespace memtune::frontend::emitter_test {
@@ -31,6 +32,13 @@ TEST_CASE("an operator that LibTorch lacks is an error") {
   Emitter emit(program);
   const Value x = emit.input("x");
   CHECK_THROWS_AS(emit.op("aten::no_such_op", "", {x}), c10::Error);
+}
+
+TEST_CASE("an omitted argument without a default is an error") {
+  Program program;
+  Emitter emit(program);
+  const Value x = emit.input("x");
+  CHECK_THROWS_WITH_AS(emit.op("aten::mm", "", {x}), "aten::mm: argument 'mat2' is missing", Error);
 }
 
 TEST_CASE("an op has the innermost region and the source line that was set last") {

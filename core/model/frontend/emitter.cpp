@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "core/model/program/op_schema.h"
 
 namespace memtune::frontend {
@@ -85,7 +86,10 @@ Values Emitter::op(const char* name, const char* overload, std::vector<OpArgumen
   for (OpArgument& argument : arguments)
     inputs.push_back(argument.value_.slot >= 0 ? argument.value_ : constant(std::move(argument.constant_)));
   const auto& known = handle.schema().arguments();
-  for (size_t i = inputs.size(); i < known.size(); ++i) inputs.push_back(constant(*known[i].default_value()));
+  for (size_t i = inputs.size(); i < known.size(); ++i) {
+    if (!known[i].default_value()) throw Error(std::string(name) + ": argument '" + known[i].name() + "' is missing");
+    inputs.push_back(constant(*known[i].default_value()));
+  }
   const auto run = [handle](program::Stack& stack) { handle.callBoxed(stack); };
   return call({name, &handle.schema(), run}, inputs, outputs);
 }

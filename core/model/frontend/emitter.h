@@ -62,7 +62,7 @@ class Emitter {
   Value buffer(const std::string& name, const at::Tensor& tensor);
 
   // An operator of the dispatcher with one output. Omitted arguments at the end get their defaults. Throws c10::Error
-  // if there is no such operator.
+  // if there is no such operator, and Error for an omitted argument without a default.
   Value op(const char* name, const char* overload, std::vector<OpArgument> arguments) {
     return op(name, overload, std::move(arguments), 1)[0];
   }
