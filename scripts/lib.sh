@@ -65,7 +65,7 @@ need() {
   "${@:3}" || { missing+=("$1"); missing_text+=("$(printf '  %-42s (Debian: %s)' "$2" "$1")"); }
 }
 
-find_missing() {  # [view|test]
+find_missing() {  # [view|test|ci]
   missing=() missing_text=()
   need g++ "g++, a C++20 compiler" has "${CXX:-g++}"
   need cmake "cmake 3.25 or newer" has_cmake
@@ -76,7 +76,7 @@ find_missing() {  # [view|test]
   need libxxhash-dev "xxHash's header xxhash.h" has_header xxhash.h
   need liburing-dev "liburing's header liburing.h" has_header liburing.h
   need python3 "python3" has python3
-  if [[ ${1:-} ]]; then
+  if [[ ${1:-} == view || ${1:-} == ci ]]; then
     need libxrandr-dev "the header X11/extensions/Xrandr.h" has_header X11/extensions/Xrandr.h
     need libxinerama-dev "the header X11/extensions/Xinerama.h" has_header X11/extensions/Xinerama.h
     need libxcursor-dev "the header X11/Xcursor/Xcursor.h" has_header X11/Xcursor/Xcursor.h
@@ -84,10 +84,10 @@ find_missing() {  # [view|test]
     need libegl-dev "the header EGL/egl.h" has_header EGL/egl.h
     [[ -d $viewer ]] || ! has python3 || need python3-venv "python 3.10 or newer with venv and pip" has_venv
   fi
-  if [[ $torch_python == "$venv"/* || ${1:-} == test && $test_python == "$venv"/* ]] && has python3; then
+  if [[ $torch_python == "$venv"/* || (${1:-} == test || ${1:-} == ci) && $test_python == "$venv"/* ]] && has python3; then
     need python3-venv "python 3.10 or newer with venv and pip" has_venv
   fi
-  if [[ ${1:-} == test ]]; then
+  if [[ ${1:-} == ci ]]; then
     need clang-format "clang-format" has clang-format
     need clang-tidy "clang-tidy" has clang-tidy
     need clang "clang++, for libFuzzer" has clang++
@@ -95,7 +95,7 @@ find_missing() {  # [view|test]
   ((${#missing[@]} == 0))
 }
 
-install_system() {  # [view|test]
+install_system() {  # [view|test|ci]
   find_missing "$@" && return
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq)
   if ((EUID != 0)); then
@@ -105,7 +105,7 @@ install_system() {  # [view|test]
     has ccache || missing+=(ccache)  # only for speed: its absence is no error
     has python3 || missing+=(python3-venv)
     # Loaded at run time: software rendering without a GPU, a font's arrows.
-    [[ ! ${1:-} ]] || missing+=(libegl1 libopengl0 libgl1 libgl1-mesa-dri fonts-dejavu-core)
+    [[ ${1:-} != view && ${1:-} != ci ]] || missing+=(libegl1 libopengl0 libgl1 libgl1-mesa-dri fonts-dejavu-core)
     say "installing Debian packages: ${missing[*]}"
     "${apt[@]}" update >&2 || say "apt-get update failed"
     "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >&2 || say "apt-get install failed"
@@ -176,12 +176,12 @@ print(*[m for m in ("torch", "torchvision", "transformers", "timm", "safetensors
   [[ -z $absent ]] || die "$test_python lacks $absent; set MEMTUNE_TEST_PYTHON to a python that has it"
 }
 
-install_for_tests() {
+install_for_tests() {  # test|ci
   local sets=()
   read -ra sets <<<"$(python_sets test)"
-  install_system test
+  install_system "$1"
   install_python "${sets[@]}"
-  install_viewer
+  [[ $1 != ci ]] || install_viewer
   [[ $test_python == "$venv"/* ]] || check_test_python
 }
 
@@ -231,7 +231,7 @@ settings() {  # PRESET
   local sources=
   ! viewer_ready || sources=$viewer
   printf -- '-D%s\n' "MEMTUNE_VIEWER_SOURCES=$sources"
-  [[ $1 != asan && $1 != viewer && $1 != fuzz ]] || return 0
+  [[ $1 != asan && $1 != tsan && $1 != viewer ]] || return 0
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
 

@@ -1,0 +1,103 @@
+"""Runs each command of memtune once, as a user would first, on the built-in model on the CPU.
+
+    python3 commands_smoke.py MEMTUNE [unittest arguments]
+
+A command of `memtune --help` without a test here fails. Needs only the standard library.
+"""
+
+import json
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+MEMTUNE = ""
+SHORT = ("--device", "cpu", "--steps", "2", "--warmup", "1", "-q")
+COMMAND = "import math\nfor step in range(3): print(math.sqrt(step))"
+
+
+class Commands(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = Path(folder.name)
+        cls.memtune("sweep", *SHORT, "--rounds", "1", "--strategy", "none", "--strategy", "checkpoint:full", "--json",
+                    "sweep.json")
+
+    @classmethod
+    def memtune(cls, *arguments, code=0):
+        done = subprocess.run([MEMTUNE, *arguments], cwd=cls.folder, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=240)
+        assert done.returncode == code, f"memtune {arguments} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def test_sweep(self):
+        answer = json.loads((self.folder / "sweep.json").read_text())
+        trials = {trial["strategy"]: trial for trial in answer["trials"]}
+        self.assertEqual({name: (trial["outcome"], trial["gradients"]["equal"]) for name, trial in trials.items()},
+                         {"none": ("ok", True), "checkpoint:full": ("ok", True)})
+        peak = {name: trial["peak_bytes"]["allocated"] for name, trial in trials.items()}
+        self.assertLess(peak["checkpoint:full"], peak["none"])
+        self.assertIn(answer["recommendation"]["strategy"], trials)
+
+    def test_profile(self):
+        trial, = json.loads(self.memtune("profile", *SHORT, "--strategy", "offload:sync,min=0", "--out", "profile",
+                                         "--json", "-"))["trials"]
+        self.assertEqual(trial["outcome"], "ok")
+        self.assertGreater(trial["transfer"]["out_bytes"], 0)
+
+    def test_run(self):
+        training = json.loads(self.memtune("run", "--device", "cpu", "--steps", "2", "--save", "sync", "--out", "training", "--json", "-"))
+        self.assertEqual(len(training["loss"]), 2)
+        self.assertTrue((self.folder / "training/states/latest").exists())
+
+    def test_strategies(self):
+        names = [strategy["name"] for strategy in json.loads(self.memtune("strategies", "--json", "-"))["strategies"]]
+        self.assertIn("checkpoint:full", names)
+        self.assertEqual(self.memtune("strategies").count("\ncheckpoint:full\n"), 1)
+
+    def test_plan(self):
+        self.memtune("plan", "--from", "memtune-run", "--budget", "1GiB", "--write", "plan.json")
+        self.assertIn("a valid plan", self.memtune("plan", "validate", "plan.json"))
+
+    def test_report(self):
+        self.assertIn("checkpoint:full", self.memtune("report", "memtune-run"))
+        self.memtune("report", "memtune-run", "--format", "perfetto", "--trial", "none", "-o", "trace.json")
+        self.assertTrue(json.loads((self.folder / "trace.json").read_text())["traceEvents"])
+
+    def test_view(self):
+        viewer = Path(MEMTUNE).with_name("memtune-view")
+        if not viewer.exists():
+            self.skipTest("built without the viewer")
+        self.memtune("view", "memtune-run", "--screenshot", "timeline.png")
+        self.assertEqual((self.folder / "timeline.png").read_bytes()[:4], b"\x89PNG")
+
+    def test_export(self):
+        self.assertIn("gradient_checkpointing: true", self.memtune("export", "memtune-run", "--strategy", "checkpoint:full",
+                                                                   "--trainer", "axolotl", "-o", "-"))
+
+    def test_diff(self):
+        self.assertIn("checkpoint:full", self.memtune("diff", "sweep.json", "memtune-run"))
+
+    def test_doctor(self):
+        checks = json.loads(self.memtune("doctor", "--json", "-"))["checks"]
+        self.assertEqual({check["status"] for check in checks if check["name"] in ("memtune", "memtune-trial", "LibTorch")},
+                         {"ok"})
+
+    def test_completion(self):
+        for shell in ("bash", "zsh", "fish"):
+            self.assertIn("checkpoint", self.memtune("completion", shell))
+
+    def test_each_command_has_a_test_here(self):
+        listed = self.memtune("--help").split("Commands:\n")[1].split("\n\n")[0]
+        commands = re.findall(r"^  (\w+)", listed, re.MULTILINE)
+        self.assertGreater(len(commands), 8)
+        self.assertEqual([name for name in commands if not hasattr(self, f"test_{name}")], [])
+
+
+if __name__ == "__main__":
+    MEMTUNE = str(Path(sys.argv[1]).resolve())
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
