@@ -185,9 +185,56 @@ def disk(folder: Path) -> str:
             f"{max(rates):.2f} GB/s.")
 
 
+def of_ranks(trial: dict) -> float:
+    """The median step of the slowest rank, as the tool wrote it: a kept sample is of one rank."""
+    return trial["step_ms"]["median"]
+
+
+def sharded(folder: Path) -> str:
+    """Each row of memtune and of FSDP2 on four GPUs, from the largest peak to the smallest."""
+    predicted = json.loads((folder / "predicted.json").read_text())
+    ours = {trial["strategy"]: trial for name in ("plans.json", "memtune.json") for trial in trials(folder / name)}
+    rows = [(trial, "FSDP2") for trial in trials(folder / "peers.jsonl")] + [(trial, "memtune") for trial in ours.values()]
+    none = next(of_ranks(trial) for trial, by in rows if by == "FSDP2" and trial["strategy"] == "none")
+    cells = [["row", "by", "ms", "× none of FSDP2", "peak allocated, GiB", "host memory of a rank, GiB", "gradients",
+              "step predicted", "peak predicted"]]
+    for trial, by in sorted(rows, key=lambda row: -peak(row[0])):
+        paper, equal = predicted.get(trial["strategy"]), trial.get("gradients")
+        cells.append([f"`{trial['strategy']}`", by, f"{of_ranks(trial):.1f}", f"{of_ranks(trial) / none:.3f}", f"{peak(trial):.2f}",
+                      f"{trial['host_bytes'] / GIB:.2f}" if "host_bytes" in trial else "",
+                      "" if equal is None else "equal" if equal["equal"] else "differ",
+                      f"{100 * (paper['step_ms'] / of_ranks(trial) - 1):+.1f} %" if paper else "",
+                      f"{100 * (paper['peak_bytes'] / 2 ** 30 / peak(trial) - 1):+.2f} %" if paper else ""])
+    return table(cells)
+
+
+def links(folder: Path) -> str:
+    """What `memtune doctor` measured of each GPU's link, by itself and with the others."""
+    checks = json.loads((folder / "doctor.json").read_text())["checks"]
+    text = next(check["detail"] for check in checks if check["name"] == "links together")
+    found = re.findall(r"(cuda:\d) ([\d.]+) of ([\d.]+) GB/s out, ([\d.]+) of ([\d.]+) in", text)
+    return table([["GPU", "out, all at once", "alone", "in, all at once", "alone"], *map(list, found)])
+
+
+def rank_saves(folder: Path) -> str:
+    """A sentence about saves on four ranks, beside the run without."""
+    saved, never = (json.loads((folder / name).read_text()) for name in ("saved.json", "never.json"))
+    if saved["loss"] != never["loss"]:
+        raise SystemExit("saves changed the losses")
+    steps = [statistics.median(answer["times_ms"][4:]) for answer in (saved, never)]
+    blocked, durable = ([save[key] for save in saved["saves"]] for key in ("blocked_ms", "durable_ms"))
+    return (f"Saves of {saved['saves'][0]['bytes'] / 1e9:.2f} GB blocked training for {' and '.join(f'{ms:.1f}' for ms in blocked)} "
+            f"ms, and were durable after\n{' and '.join(f'{ms / 1e3:.1f}' for ms in durable)} s. A step took {steps[0]:.1f} ms, "
+            f"without saves {steps[1]:.1f} ms. A rank held {saved['save_host_bytes'] / 1e9:.2f} GB of host memory\nfor them. Losses "
+            f"are those of the run without saves, bit for bit.")
+
+
+FOUR = "h200-x4"  # beside the folder of one GPU
 BLOCKS: Dict[str, Callable[[Path], str]] = {
     "setup": setup, "transcript": transcript, "budgets": budgets, "beside": beside, "predicted": predicted, "fixed": fixed,
     "peers": peers, "spread": spread, "disk": disk, "saves": saves}
+BLOCKS |= {name: lambda folder, make=make: make(folder.parent / FOUR)
+           for name, make in {"sharded": sharded, "links": links, "rank-saves": rank_saves}.items()}
 
 
 def pattern(name: str) -> re.Pattern:

@@ -31,7 +31,8 @@ class Test(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = Path(folder.name)
-        (self.root / "core").mkdir()
+        for folder in ("core", "cli", "gui", "tests", "bench"):
+            (self.root / folder).mkdir()
         self.write("scripts/lib.sh", LIB)
         self.program("scripts/tidy", "echo 'clang-tidy: 2 sources clean' >&2")
         self.program("bin/clang-format", PASSES)
@@ -83,7 +84,7 @@ class Test(unittest.TestCase):
     def test_a_changed_source_without_format_fails_the_quick_checks(self):
         self.program("bin/clang-format", "exit 1")
         self.assertEqual(self.run_it("--quick", code=0)[0], "3 passed, 0 failed, 0 skipped")  # no source is there
-        self.write("core/new.cpp", "")
+        self.write("cli/new.cpp", "")
         self.assertEqual(self.run_it("--quick", code=1)[0], "2 passed, 1 failed, 0 skipped")
 
     def test_skipped_tests_are_named(self):
@@ -113,7 +114,7 @@ class Test(unittest.TestCase):
         self.assertIn("release: wrong", said)
 
     def ci(self, *legs, code):
-        self.write("core/a.cpp", "")
+        self.write("cli/a.cpp", "")
         counts, said = self.run_it(*legs, code=code, script="ci")
         return counts, [line.removeprefix("memtune: ") for line in said if line.startswith("memtune: ")]
 
