@@ -130,7 +130,8 @@ int measure(const DoctorFlags& flags) {
   std::vector<std::string> notes;
   const std::string device = choose_device(flags.device, notes);
   for (const std::string& note : notes) say(flags.console, note);
-  const plan::MachineProfile machine = probe_machine(device, flags.scratch, flags.console);
+  const plan::MachineProfile machine =
+      probe_machine(device, flags.scratch, [&](const std::string& what) { say(flags.console, what); });
   if (!flags.output.empty()) write_output(flags.output, machine_json(machine));
   if (!flags.json.empty()) write_output(flags.json, machine_json(machine));
   if (flags.json.empty() && flags.output != "-") write_output("-", machine_text(machine));

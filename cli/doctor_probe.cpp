@@ -23,9 +23,9 @@ constexpr int64_t kDiskBytes = int64_t{1} << 30;
 constexpr std::chrono::minutes kLimit{5};
 constexpr size_t kDate = 10;  // characters of a date: 2026-11-22
 
-MachineProfile ask_trial(const std::string& device, const ConsoleFlags& console) {
-  const auto progress = [&](const sweep::TrialProgress& phase) { say(console, phase.note); };
-  sweep::TrialAnswer answer = sweep::run_trial_process({{"probe", device}, "", kLimit, progress});
+MachineProfile ask_trial(const std::string& device, const std::function<void(const std::string&)>& progress) {
+  const auto note = [&](const sweep::TrialProgress& phase) { progress(phase.note); };
+  sweep::TrialAnswer answer = sweep::run_trial_process({{"probe", device}, "", kLimit, note});
   if (auto* machine = std::get_if<MachineProfile>(&answer)) return std::move(*machine);
   if (const auto* problem = std::get_if<sweep::ReportedUsageError>(&answer)) throw UsageError(problem->message);
   if (const auto* failure = std::get_if<sweep::ProcessFailure>(&answer)) throw Error("the probe: " + failure->reason);
@@ -45,13 +45,14 @@ std::string both(double first, const char* of_first, double second, const char* 
 
 }  // namespace
 
-MachineProfile probe_machine(const std::string& device, const std::string& scratch, const ConsoleFlags& console) {
+MachineProfile probe_machine(const std::string& device, const std::string& scratch,
+                             const std::function<void(const std::string&)>& progress) {
   std::optional<disk::DiskSpeed> disk;  // first, to fail early if the folder is not writable
   if (!scratch.empty()) {
-    say(console, "measuring the disk of " + scratch);
+    progress("measuring the disk of " + scratch);
     disk = disk::probe_disk(scratch, kDiskBytes);
   }
-  MachineProfile machine = ask_trial(device, console);
+  MachineProfile machine = ask_trial(device, progress);
   if (disk) add_disk(*disk, scratch, machine);
   return machine;
 }

@@ -1,15 +1,16 @@
 // memtune doctor --probe: measures the machine and prints a profile for memtune plan --machine FILE.
 #pragma once
 
+#include <functional>
 #include <string>
 
-#include "cli/console.h"
 #include "core/plan/facts/machine_profile.h"
 
 namespace memtune::cli {
 
 // Measures `device` and the disk of the folder `scratch` ("": none). Throws UsageError, DeviceError, IoError.
-plan::MachineProfile probe_machine(const std::string& device, const std::string& scratch, const ConsoleFlags& console);
+plan::MachineProfile probe_machine(const std::string& device, const std::string& scratch,
+                                   const std::function<void(const std::string&)>& progress);
 
 std::string machine_text(const plan::MachineProfile& machine);
 

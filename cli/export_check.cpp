@@ -1,10 +1,8 @@
 #include "cli/export_check.h"
 
 #include <algorithm>
-#include <iostream>
 #include <optional>
 
-#include "cli/app.h"
 #include "cli/finished_run.h"
 #include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/export_comments.h"
@@ -36,7 +34,7 @@ std::string measured(const std::optional<FinishedRun>& run, const std::string& f
 
 }  // namespace
 
-int check_trainer_config(const CheckedConfig& config) {
+CheckedConfig check_trainer_config(const ConfigToCheck& config) {
   const std::optional<FinishedRun> run = run_in(config.run);
   const trainer::ConfigCheckResult check = trainer::check_config(config.trainer, read_file(config.file), config.file,
                                                                  config.releases, run ? run->report.blocks : 0);
@@ -51,9 +49,10 @@ int check_trainer_config(const CheckedConfig& config) {
     text += "it amounts to no strategy of memtune's\n";
   }
   for (const std::string& note : check.notes) text += "note: " + note + "\n";
+  std::string shown;  // the config and the run may be untrusted
   for (const std::string& line : split(text, '\n'))
-    if (!line.empty()) std::cout << printable(line) << "\n";
-  return check.problems.empty() ? kDone : kFailed;
+    if (!line.empty()) shown += printable(line) + "\n";
+  return {shown, check.problems.empty()};
 }
 
 }  // namespace memtune::cli

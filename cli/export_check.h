@@ -1,21 +1,23 @@
-// `memtune export --check`: prints the strategy that a trainer's config amounts to, and its settings without effect.
+// `memtune export --check`: the strategy that a trainer's config amounts to, and its settings without effect.
 #pragma once
 
 #include <map>
 #include <string>
 
-#include "cli/console.h"
-
 namespace memtune::cli {
 
-struct CheckedConfig {
+struct ConfigToCheck {
   std::string trainer, file;
   std::string run;  // folder of a sweep whose figures are printed, if it is one
   std::map<std::string, std::string> releases;
-  ConsoleFlags console;
 };
 
-// Prints the result. Returns kFailed if a memory setting has no effect.
-int check_trainer_config(const CheckedConfig& config);
+struct CheckedConfig {
+  std::string text;   // lines to print
+  bool works = true;  // every memory setting has an effect
+};
+
+// Throws UsageError for an unreadable config.
+CheckedConfig check_trainer_config(const ConfigToCheck& config);
 
 }  // namespace memtune::cli

@@ -118,19 +118,24 @@ void say_other_names(const ExportFlags& flags) {
     say(flags.console, flags.into + " has other names (hard links), which keep the old text");
 }
 
+int print_check(const ConfigToCheck& config) {
+  const CheckedConfig check = check_trainer_config(config);
+  write_output("-", check.text);
+  return check.works ? kDone : kFailed;
+}
+
 int run_command(const ExportFlags& flags) {
   check_flags(flags);
   say_other_names(flags);
   trainer::ExportSettings settings{releases_of(flags.releases), "", ""};
-  if (!flags.check.empty())
-    return check_trainer_config({flags.trainer, flags.check, flags.run, settings.releases, flags.console});
+  if (!flags.check.empty()) return print_check({flags.trainer, flags.check, flags.run, settings.releases});
   const FinishedRun run = open_run(flags.run);
   if (is_of_commands(run.report)) {
     if (flags.compile)
       throw UsageError("--compile: the plan of '" + flags.run +
                        "' is that of an eager model, which the command trained");
-    const std::string text =
-        exported_variant(run, {flags.run, flags.trainer, flags.strategy, flags.into, flags.console});
+    const std::string text = exported_variant(run, {flags.run, flags.trainer, flags.strategy, flags.into,
+                                                    [&](const std::string& line) { say(flags.console, line); }});
     write_config(flags.in_place ? flags.into : flags.output, text);
     return kDone;
   }

@@ -26,38 +26,38 @@ std::string measured_text(const TrialRow& row) {
 
 class VariantExport {
  public:
-  VariantExport(const FinishedRun& run, const VariantFlags& flags)
-      : run_(run), flags_(flags), sweep_(*run.directory.read_record().command) {}
+  VariantExport(const FinishedRun& run, const VariantExportOptions& options)
+      : run_(run), options_(options), sweep_(*run.directory.read_record().command) {}
 
   std::string plan() const {
     const TrialRow& row = chosen(true);
     const trainer::PythonPlanCopy copy = copied(row);
     if (!copy.same)
-      say(flags_.console, "warning: " + row.python +
-                              " is not what this memtune writes (of another version, or changed since): only its data "
-                              "are exported, with the code of this memtune");
-    say(flags_.console, measured_text(row));
+      options_.say("warning: " + row.python +
+                   " is not what this memtune writes (of another version, or changed since): only its data "
+                   "are exported, with the code of this memtune");
+    options_.say(measured_text(row));
     if (!row.config.empty())
-      say(flags_.console,
-          "use the plan with " + row.config + ", whose own checkpointing and offloading were measured with it");
-    say(flags_.console, "next: " + put_to_work());
+      options_.say("use the plan with " + row.config +
+                   ", whose own checkpointing and offloading were measured with it");
+    options_.say("next: " + put_to_work());
     return copy.text;
   }
 
   std::string keys() const {
     if (sweep_.trainer.empty())
-      throw UsageError("'" + flags_.path +
+      throw UsageError("'" + options_.path +
                        "' is the sweep of a training command, whose answer is a command: memtune report " +
-                       flags_.path + " --format json has it as \"command\" of the trial");
-    if (sweep_.trainer != flags_.trainer)
-      throw UsageError("'" + flags_.path + "' is a sweep of " + sweep_.trainer + "'s settings: --trainer " +
+                       options_.path + " --format json has it as \"command\" of the trial");
+    if (sweep_.trainer != options_.trainer)
+      throw UsageError("'" + options_.path + "' is a sweep of " + sweep_.trainer + "'s settings: --trainer " +
                        sweep_.trainer + " writes them");
     const TrialRow& row = chosen(false);
-    say(flags_.console, measured_text(row));
-    if (!flags_.into.empty()) return into(row.measurement.strategy);
+    options_.say(measured_text(row));
+    if (!options_.into.empty()) return into(row.measurement.strategy);
     if (row.config.empty()) return sweep::shell_line(row.command) + "\n";
-    say(flags_.console, "this is the whole configuration as stored in " + flags_.path +
-                            "; --into FILE writes its memory settings into yours");
+    options_.say("this is the whole configuration as stored in " + options_.path +
+                 "; --into FILE writes its memory settings into yours");
     return read_file(row.config, run_.directory.files());
   }
 
@@ -71,8 +71,8 @@ class VariantExport {
 
   // The row that --strategy names, otherwise the best.
   const TrialRow& chosen(bool planned) const {
-    if (flags_.strategy.empty()) return best(planned);
-    const TrialRow& row = find_row(run_.report, flags_.strategy);
+    if (options_.strategy.empty()) return best(planned);
+    const TrialRow& row = find_row(run_.report, options_.strategy);
     if (row.python.empty() == planned)
       throw UsageError("'" + row.measurement.strategy + "' was " +
                        (planned ? "not run under a plan in Python: --trainer " + sweep_.trainer + " writes its settings"
@@ -86,12 +86,12 @@ class VariantExport {
     for (const report::AnswerAlternative& alternative : report::alternatives(run_.report)) {
       if (alternative.by_plan != planned) continue;
       if (alternative.fits) return *alternative.row;
-      throw UsageError("'" + flags_.path + "' recommends " + (planned ? "no plan in Python" : "no setting") + ": " +
+      throw UsageError("'" + options_.path + "' recommends " + (planned ? "no plan in Python" : "no setting") + ": " +
                        alternative.text + (alternative.row ? "; --strategy NAME writes one anyway" : ""));
     }
     const TrialRow& row = find_row(run_.report, "");  // no plan was looked for: the recommended row
     if (planned)
-      throw UsageError("'" + flags_.path +
+      throw UsageError("'" + options_.path +
                        "' has no plan: memtune sweep --model or --config with what the command "
                        "trains, and without --all-settings, makes one");
     return row;
@@ -103,7 +103,7 @@ class VariantExport {
     settings.optimizer = true;
     settings.command = sweep_.command;
     const trainer::ConfigSpace space =
-        trainer::make_space(sweep_.trainer, read_file(flags_.into), flags_.into, settings);
+        trainer::make_space(sweep_.trainer, read_file(options_.into), options_.into, settings);
     const auto variant = std::ranges::find(space.variants, name, &trainer::ConfigVariant::name);
     if (variant != space.variants.end()) return variant->config;
     const auto skipped = std::ranges::find(space.skipped, name, &trainer::SkippedConfig::name);
@@ -113,7 +113,7 @@ class VariantExport {
       const auto has = std::ranges::find(space.variants, other, &trainer::ConfigVariant::name);
       if (has != space.variants.end()) return has->config;
     }
-    throw UsageError("'" + name + "' cannot be written into " + flags_.into +
+    throw UsageError("'" + name + "' cannot be written into " + options_.into +
                      (skipped == space.skipped.end() ? "" : ": " + skipped->reason));
   }
 
@@ -126,15 +126,15 @@ class VariantExport {
   }
 
   const FinishedRun& run_;
-  const VariantFlags& flags_;
+  const VariantExportOptions& options_;
   const sweep::CommandSweepRecord sweep_;
 };
 
 }  // namespace
 
-std::string exported_variant(const FinishedRun& run, const VariantFlags& flags) {
-  const VariantExport variant(run, flags);
-  return flags.trainer == "python" ? variant.plan() : variant.keys();
+std::string exported_variant(const FinishedRun& run, const VariantExportOptions& options) {
+  const VariantExport variant(run, options);
+  return options.trainer == "python" ? variant.plan() : variant.keys();
 }
 
 }  // namespace memtune::cli

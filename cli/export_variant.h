@@ -2,23 +2,22 @@
 // variant.
 #pragma once
 
+#include <functional>
 #include <string>
 
-#include "cli/console.h"
 #include "cli/finished_run.h"
 
 namespace memtune::cli {
 
-struct VariantFlags {
-  std::string path;      // of the run, as typed
-  std::string trainer;   // "python": a plan
-  std::string strategy;  // a variant's name; "": the best of its kind
-  std::string into;      // the trainer's config to change; "": the measured file
-  ConsoleFlags console;
+struct VariantExportOptions {
+  std::string path;                             // of the run, as typed
+  std::string trainer;                          // "python": a plan
+  std::string strategy;                         // a variant's name; "": the best of its kind
+  std::string into;                             // the trainer's config to change; "": the measured file
+  std::function<void(const std::string&)> say;  // gets the measurement, and how to apply a plan
 };
 
-// Returns the text to write, and prints the measurement and how to apply a plan to stderr. Throws UsageError if the run
-// has no such variant.
-std::string exported_variant(const FinishedRun& run, const VariantFlags& flags);
+// Returns the text to write. Throws UsageError if the run has no such variant.
+std::string exported_variant(const FinishedRun& run, const VariantExportOptions& options);
 
 }  // namespace memtune::cli

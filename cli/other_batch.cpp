@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/flags.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
@@ -18,8 +17,6 @@ namespace {
 
 using nlohmann::json;
 using planner::RecordedBatch;
-
-constexpr int64_t kMaxBatch = int64_t{1} << 24;
 
 // Micro-batch of the trial: from its axis, otherwise from the measured rate.
 int64_t batch_of(const sweep::TrialSpec& trial, const result::Measurement& measured,
@@ -67,21 +64,20 @@ RecordedBatches::RecordedBatches(const sweep::RunDirectory& directory, const swe
 
 // --- another batch ---------------------------------------------------------------------------------------------------
 
-OtherBatch::OtherBatch(RecordedBatches recorded, const std::string& batch,
-                       const std::optional<planner::PlanLimits>& limits)
-    : recorded_(std::move(recorded)) {
+OtherBatch::OtherBatch(RecordedBatches recorded, int64_t batch, const std::optional<planner::PlanLimits>& limits)
+    : recorded_(std::move(recorded)), batch_(batch) {
   std::vector<RecordedBatch> all = std::move(recorded_.batches);
   recorded_.batches = {all.front(), second_of({all.begin() + 1, all.end()}, all.front(), recorded_.program)};
   const int64_t step = recorded_.size.global_batch;
-  if (batch != "auto") {
-    batch_ = integer_flag("--batch", batch, 1, kMaxBatch);
+  if (batch > 0) {
     if (!is_worked_out(batch_))
       throw UsageError(
           "--batch: a step of the run has one micro-batch, without gradients in memory during forward; steps of more, "
           "as micro-batches of " +
-          batch + " samples need, cannot be predicted from it");
+          std::to_string(batch) + " samples need, cannot be predicted from it");
     if (step > 0 && step % batch_ != 0)
-      throw UsageError("--batch: the run's step of " + std::to_string(step) + " samples is no multiple of " + batch);
+      throw UsageError("--batch: the run's step of " + std::to_string(step) + " samples is no multiple of " +
+                       std::to_string(batch));
   } else if (!limits) {
     throw UsageError("--batch auto finds the fastest batch within a budget: give one --budget");
   } else {

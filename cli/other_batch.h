@@ -26,11 +26,13 @@ struct RecordedBatches {
   double sample_tokens = 0;  // per sample; 0: no tokens
 };
 
+inline constexpr int64_t kMaxBatch = int64_t{1} << 24;
+
 class OtherBatch {
  public:
-  // `batch` "auto" finds the batch with the most samples per second whose plan fits `limits`. Throws UsageError if the
+  // `batch` 0 finds the batch with the most samples per second whose plan fits `limits`. Throws UsageError if the
   // batch does not divide the step, or if none fits.
-  OtherBatch(RecordedBatches recorded, const std::string& batch, const std::optional<planner::PlanLimits>& limits);
+  OtherBatch(RecordedBatches recorded, int64_t batch, const std::optional<planner::PlanLimits>& limits);
 
   const planner::ExtrapolatedCosts& costs() const { return costs_; }
   const plan::ProgramFacts& program() const { return program_; }

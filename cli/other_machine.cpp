@@ -21,10 +21,10 @@ MachineProfile machine_flag(const std::string& flag, const std::string& name) tr
 }
 
 // The machine of the run: --from-machine, else `to` if it has the run's device, else a shipped profile.
-MachineProfile source_machine(const MachineFlags& flags, const MachineProfile& to, const std::string& device,
+MachineProfile source_machine(const MachineNames& names, const MachineProfile& to, const std::string& device,
                               bool emulated) {
-  if (!flags.from.empty()) {
-    MachineProfile from = machine_flag("--from-machine", flags.from);
+  if (!names.from.empty()) {
+    MachineProfile from = machine_flag("--from-machine", names.from);
     if (from.emulated == emulated) return from;
     throw UsageError("--from-machine: '" + from.name + (emulated ? "' is not emulated" : "' is emulated") +
                      " by the CPU, and the run was measured on '" + device + "'");
@@ -56,12 +56,12 @@ std::string gb_per_s(double rate) { return fixed(rate, 1) + " GB/s"; }
 
 }  // namespace
 
-OtherMachine::OtherMachine(const MachineFlags& flags, const plan::ProgramFacts& program,
+OtherMachine::OtherMachine(const MachineNames& names, const plan::ProgramFacts& program,
                            const planner::ExtrapolatedCosts& costs, const plan::TrainingSettings& training,
                            const std::string& device, bool emulated)
-    : to_(machine_flag("--machine", flags.machine)),
-      from_(source_machine(flags, to_, device, emulated)),
-      by_name_(flags.from.empty()),
+    : to_(machine_flag("--machine", names.machine)),
+      from_(source_machine(names, to_, device, emulated)),
+      by_name_(names.from.empty()),
       device_(device),
       costs_(scaled_costs(program, costs.likely, training)),
       least_costs_(scaled_costs(program, costs.least, training).least),
@@ -75,7 +75,7 @@ planner::MachineScaledCosts OtherMachine::scaled_costs(const plan::ProgramFacts&
   return planner::scale_costs(program, costs, from_, to_, usual_dtype(program, training));
 }
 
-StepRange OtherMachine::range(const plan::Plan& plan) const {
+report::StepRange OtherMachine::range(const plan::Plan& plan) const {
   return {least_.predict(plan).step_ms, most_.predict(plan).step_ms};
 }
 

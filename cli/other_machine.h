@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/plan_answer.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/planner/extrapolated_costs.h"
 #include "core/plan/planner/machine_scaled_costs.h"
@@ -15,19 +16,15 @@
 
 namespace memtune::cli {
 
-struct MachineFlags {
+struct MachineNames {
   std::string machine, from;  // NAME or FILE; "": none, or the run's own
-};
-
-struct StepRange {
-  double from_ms = 0, to_ms = 0;
 };
 
 class OtherMachine {
  public:
   // `costs` were recorded on `device`, or extrapolated to a range. `emulated`: the CPU emulated the device. Throws
   // UsageError for an unknown profile, or one that lacks a rate.
-  OtherMachine(const MachineFlags& flags, const plan::ProgramFacts& program, const planner::ExtrapolatedCosts& costs,
+  OtherMachine(const MachineNames& names, const plan::ProgramFacts& program, const planner::ExtrapolatedCosts& costs,
                const plan::TrainingSettings& training, const std::string& device, bool emulated);
   OtherMachine(const OtherMachine&) = delete;
   OtherMachine& operator=(const OtherMachine&) = delete;
@@ -36,7 +33,7 @@ class OtherMachine {
   int64_t memory_bytes() const { return to_.memory_bytes; }
 
   // The range of the step time under a plan, as far as the rates of both machines define it.
-  StepRange range(const plan::Plan& plan) const;
+  report::StepRange range(const plan::Plan& plan) const;
 
   std::string title() const;  // the measured machine and the planned one
   std::vector<std::string> notes(const std::vector<int64_t>& budgets) const;  // for the user

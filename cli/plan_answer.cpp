@@ -10,7 +10,7 @@
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
 
-namespace memtune::cli {
+namespace memtune::report {
 namespace {
 
 using nlohmann::json;
@@ -126,4 +126,4 @@ json to_json(const PlanAnswer& answer) {
           {"notes", answer.notes}};
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::report

@@ -7,11 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "cli/other_machine.h"
 #include "core/plan/planner/planner.h"
 #include "core/record/measurement/trial_prediction.h"
 
-namespace memtune::cli {
+namespace memtune::report {
+
+// Bounds of a predicted step time.
+struct StepRange {
+  double from_ms = 0, to_ms = 0;
+};
 
 // A budget and the best plan that fits it; no step if no plan does.
 struct BudgetPlan {
@@ -36,4 +40,4 @@ std::string to_text(const PlanAnswer& answer, const plan::ProgramFacts& program,
 
 nlohmann::json to_json(const PlanAnswer& answer);
 
-}  // namespace memtune::cli
+}  // namespace memtune::report

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <span>
 
 #include "cli/app.h"
@@ -9,6 +10,7 @@
 #include "cli/predicted_plans.h"
 #include "cli/progress.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/plan/facts/machine_profile.h"
@@ -39,6 +41,12 @@ Places are keep, recompute, host and disk. "outputs" places the outputs of ops, 
 their own backward. A rule selects by blocks (0-9:12:20-), region and inputs_of (globs of module paths) and op (a name,
 or matmul, attention, norm, cheap).)";
 
+struct PlanFromRunFlags {
+  std::string run, batch, output, json;
+  std::vector<std::string> budgets;
+  MachineNames machine;
+};
+
 struct PlanFlags {
   ModelFlags model;
   PlanFromRunFlags paper;
@@ -67,10 +75,44 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
   if (!model) return kInterrupted;
   const plan::PlanSummary summary = plan::summarize(file.make_plan(model->program), model->program);
   write_output("-", printable(file.name() + " on " + settings.model + ": activations that backward needs\n\n" +
-                              summary_table(summary)));
+                              report::summary_table(summary)));
   if (!summary.measured) say(flags.model.console, "sizes are not known: no forward of this model was measured");
   say(flags.model.console, "next: memtune sweep with --plan " + flags.file);
   return kDone;
+}
+
+PlanFromRun plan_from_run(const PlanFlags& flags) {
+  PlanFromRun from{flags.paper.run, {}, 0, 0, {}, flags.paper.machine};
+  for (const std::string& list : flags.paper.budgets)
+    for (const std::string& budget : split(list, ',')) from.budgets.push_back(bytes_flag("--budget", trim(budget)));
+  if (!flags.paper.output.empty() && from.budgets.size() != 1)
+    throw UsageError("--write writes one plan: it goes with one --budget");
+  if (from.machine.machine.empty() && !from.machine.from.empty())
+    throw UsageError("--from-machine names the machine that measured: it goes with --machine, the one to plan for");
+  check_outputs("--write", flags.paper.output, "--json", flags.paper.json);
+  if (!flags.model.host_budget.empty()) from.host_budget_bytes = bytes_flag("--host-budget", flags.model.host_budget);
+  if (!flags.model.disk_budget.empty()) from.disk_budget_bytes = bytes_flag("--disk-budget", flags.model.disk_budget);
+  if (flags.paper.batch == "auto")
+    from.batch = 0;
+  else if (!flags.paper.batch.empty())
+    from.batch = integer_flag("--batch", flags.paper.batch, 1, kMaxBatch);
+  return from;
+}
+
+PredictedPlans predicted_plans(const PlanFlags& flags) {
+  Progress progress(flags.model.console);
+  return predict_plans(plan_from_run(flags), progress);
+}
+
+// Prints the answer. --write writes the plan of the single budget.
+int predict(const PlanFlags& flags) {
+  const PredictedPlans plans = predicted_plans(flags);
+  const std::string &output = flags.paper.output, &json = flags.paper.json;
+  if (!output.empty() && plans.any_fits())
+    write_output(output, print_json(nlohmann::json(plans.answer.budget_ladder.front().step->plan), 2) + "\n");
+  if (!json.empty()) write_output(json, print_json(to_json(plans), 2) + "\n");
+  if (json.empty() && output != "-") write_output("-", to_text(plans, table_style(flags.model.console)));
+  return plans.any_fits() ? kDone : kFailed;
 }
 
 int run_command(const PlanFlags& flags) {
@@ -79,14 +121,7 @@ int run_command(const PlanFlags& flags) {
     if (!flags.of_model.empty())
       throw UsageError("plan --from: " + flags.of_model + " comes from the run. To change it, record another run: " +
                        "memtune sweep --strategy none with it and another --out");
-    PlanFromRunFlags paper = flags.paper;
-    paper.budgets.clear();
-    for (const std::string& list : flags.paper.budgets)
-      for (const std::string& budget : split(list, ',')) paper.budgets.push_back(trim(budget));
-    paper.host_budget = flags.model.host_budget;
-    paper.disk_budget = flags.model.disk_budget;
-    paper.console = flags.model.console;
-    return predict_plans(paper);
+    return predict(flags);
   }
   if (!flags.of_paper.empty()) throw UsageError(flags.of_paper + " is for predicted plans: it needs --from");
   if (flags.action.empty()) throw UsageError("plan: say validate FILE, or --from RUN");

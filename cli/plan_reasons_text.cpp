@@ -10,7 +10,7 @@
 #include "core/base/text.h"
 #include "core/plan/rules/op_class.h"
 
-namespace memtune::cli {
+namespace memtune::report {
 namespace {
 
 using nlohmann::json;
@@ -123,4 +123,4 @@ json reasons_json(const PlanReasons& reasons) {
   return {{"parts", list}, {"binds", binds}};
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::report

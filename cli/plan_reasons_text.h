@@ -7,7 +7,7 @@
 
 #include "core/plan/planner/plan_reasons.h"
 
-namespace memtune::cli {
+namespace memtune::report {
 
 // Lines have at most `width` characters and end with a line feed.
 std::string reasons_text(const planner::PlanReasons& reasons, int64_t budget_bytes, int width);
@@ -17,4 +17,4 @@ nlohmann::json reasons_json(const planner::PlanReasons& reasons);
 // "0-11, 13" for ascending numbers.
 std::string ranges_text(const std::vector<int>& numbers);
 
-}  // namespace memtune::cli
+}  // namespace memtune::report

@@ -5,7 +5,7 @@
 #include "core/answer/report/text/columns.h"
 #include "core/base/bytes.h"
 
-namespace memtune::cli {
+namespace memtune::report {
 namespace {
 
 std::string cell(const plan::PlacementTotals& sum, bool measured) {
@@ -33,4 +33,4 @@ std::string summary_table(const plan::PlanSummary& summary) {
   return text;
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::report

@@ -5,9 +5,9 @@
 
 #include "core/plan/rules/plan_summary.h"
 
-namespace memtune::cli {
+namespace memtune::report {
 
 // Only columns of places that the plan uses.
 std::string summary_table(const plan::PlanSummary& summary);
 
-}  // namespace memtune::cli
+}  // namespace memtune::report

@@ -3,20 +3,12 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <utility>
 
-#include "cli/app.h"
-#include "cli/finished_run.h"
-#include "cli/flags.h"
-#include "cli/other_batch.h"
-#include "cli/plan_answer.h"
-#include "cli/progress.h"
 #include "core/answer/report/text/pareto_plot.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/json.h"
 #include "core/plan/planner/planner.h"
 #include "core/sweep/proposals/recorded_costs.h"
 
@@ -26,6 +18,9 @@ namespace {
 using nlohmann::json;
 using planner::PlanLimits;
 using planner::Planner;
+using report::BudgetPlan;
+using report::PlanAnswer;
+using report::StepRange;
 
 struct Source {
   sweep::RunDirectory directory;
@@ -67,47 +62,37 @@ Source read_source(const std::string& path) {
                    "them, or sweep --budget if none does not fit. All steps of the model have to run the same ops");
 }
 
-std::vector<PlanLimits> limits_of(const PlanFromRunFlags& flags, int64_t most, int64_t least) {
-  PlanLimits limit;
-  if (!flags.host_budget.empty()) limit.host_budget_bytes = bytes_flag("--host-budget", flags.host_budget);
-  if (!flags.disk_budget.empty()) limit.disk_budget_bytes = bytes_flag("--disk-budget", flags.disk_budget);
+std::vector<PlanLimits> limits_of(const PlanFromRun& from, int64_t most, int64_t least) {
+  const PlanLimits limit{0, from.host_budget_bytes, from.disk_budget_bytes};
   std::vector<PlanLimits> limits;
-  for (const std::string& text : flags.budgets) {
+  for (const int64_t budget : from.budgets) {
     limits.push_back(limit);
-    limits.back().budget_bytes = bytes_flag("--budget", text);
+    limits.back().budget_bytes = budget;
   }
   return limits.empty() ? planner::budget_ladder(most, least, limit) : limits;
 }
 
 std::string name_of(const PlanLimits& limits) { return "plan:" + format_bytes(limits.budget_bytes); }
 
-void check(const PlanFromRunFlags& flags) {
-  if (!flags.output.empty() && flags.budgets.size() != 1)
-    throw UsageError("--write writes one plan: it goes with one --budget");
-  if (flags.machine.machine.empty() && !flags.machine.from.empty())
-    throw UsageError("--from-machine names the machine that measured: it goes with --machine, the one to plan for");
-  check_outputs("--write", flags.output, "--json", flags.json);
-}
-
-// Plots the plans together with the run's measurements.
-std::string plot(const Source& source, const PlanAnswer& answer, const ConsoleFlags& console) {
+// The plans together with the run's measurements.
+report::Report plotted(const Source& source, const PlanAnswer& answer) {
   report::Report report = source.report;
   report.frontiers = {{source.trial.batch, source.trial.sequence, {}}};
   for (const BudgetPlan& rung : answer.budget_ladder)
     if (rung.step) report.frontiers.front().plans.push_back(rung.predicted());
   std::ranges::sort(report.frontiers.front().plans, {}, &result::TrialPrediction::peak_bytes);
-  return "\n" + report::pareto_plot(report, table_style(console));
+  return report;
 }
 
 // Replaces the costs of `source` by those of another batch; nullptr if the batch is the run's own.
-std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRunFlags& flags) {
-  if (flags.batch.empty()) {
+std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRun& from) {
+  if (!from.batch) {
     if (source.trial.batch) source.title += ", batch " + std::to_string(*source.trial.batch);
     return {};
   }
-  const auto limits = flags.budgets.size() == 1 ? std::optional(limits_of(flags, 0, 0).front()) : std::nullopt;
+  const auto limits = from.budgets.size() == 1 ? std::optional(limits_of(from, 0, 0).front()) : std::nullopt;
   const RecordedBatches recorded(source.directory, source.record, source.trial, source.costs);
-  auto other = std::make_unique<OtherBatch>(recorded, flags.batch, limits);
+  auto other = std::make_unique<OtherBatch>(recorded, *from.batch, limits);
   source.program = other->program();
   source.costs = other->costs().likely;
   source.title += ", " + other->title();
@@ -115,13 +100,13 @@ std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRunFlags& 
 }
 
 // Replaces the costs of `source` by those of another machine; nullptr if the machine is the run's own.
-std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* batch, const MachineFlags& flags) {
-  if (flags.machine.empty()) return {};
+std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* batch, const MachineNames& names) {
+  if (names.machine.empty()) return {};
   if (source.costs.sharded())
     throw UsageError("--machine: the run had " + std::to_string(source.costs.sharding.ranks) +
                      " ranks, and profiles of machines have no rates of collectives");
   const auto costs = batch ? batch->costs() : planner::ExtrapolatedCosts{source.costs, source.costs, source.costs};
-  auto other = std::make_unique<OtherMachine>(flags, source.program, costs, source.record.request.training,
+  auto other = std::make_unique<OtherMachine>(names, source.program, costs, source.record.request.training,
                                               source.device, source.emulated);
   source.costs = other->costs();
   source.title += ", " + other->title();
@@ -142,12 +127,11 @@ RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachi
   };
 }
 
-PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMachine* other,
-                    const PlanFromRunFlags& flags) {
+PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMachine* other, const PlanFromRun& from,
+                    sweep::SweepListener& listener) {
   const RangeOf range = range_of(source, batch, other);
-  Progress progress(flags.console);
-  progress.planning(0, 0);
-  const PlanLimits first = limits_of(flags, 0, 0).front();  // reports errors in the limits at once
+  listener.planning(0, 0);
+  const PlanLimits first = limits_of(from, 0, 0).front();
   const Planner planner(source.program, source.costs, planner::tiers(first, /*disk=*/true, source.costs));
   PlanAnswer answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
   if (first.host_budget_bytes > 0 && source.costs.disk_write_gb_per_s <= 0)
@@ -156,11 +140,11 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMa
         "memtune doctor --probe --scratch for --machine");
   answer.least_bytes = planner.least_memory(first, "least").predicted.peak_bytes;
   const int64_t most = planner.predict({}).peak_bytes;
-  const auto limits = limits_of(flags, other ? std::min(most, other->memory_bytes()) : most, answer.least_bytes);
-  const auto plans = planner.plan_budgets(limits, name_of, [&](size_t i) { progress.planning(i + 1, limits.size()); });
+  const auto limits = limits_of(from, other ? std::min(most, other->memory_bytes()) : most, answer.least_bytes);
+  const auto plans = planner.plan_budgets(limits, name_of, [&](size_t i) { listener.planning(i + 1, limits.size()); });
   for (size_t i = 0; i < limits.size(); ++i) {
     BudgetPlan& rung = answer.budget_ladder.emplace_back(BudgetPlan{limits[i].budget_bytes, plans[i], {}, {}});
-    if (rung.step && !flags.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
+    if (rung.step && !from.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
     if (rung.step && range) rung.range = range(rung.step->plan);
   }
   if (batch) std::ranges::copy(batch->notes(), std::back_inserter(answer.notes));
@@ -175,28 +159,30 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMa
 
 }  // namespace
 
-int predict_plans(const PlanFromRunFlags& flags) {
-  check(flags);
-  Source source = read_source(flags.run);
-  const auto batch = other_batch(source, flags);
-  const auto other = other_machine(source, batch.get(), flags.machine);
-  const PlanAnswer answer = work_out(source, batch.get(), other.get(), flags);
-  const auto fits = [](const BudgetPlan& rung) { return rung.step.has_value(); };
-  const bool any_fits = std::ranges::any_of(answer.budget_ladder, fits);
-  if (!flags.output.empty() && any_fits)
-    write_output(flags.output, print_json(json(answer.budget_ladder.front().step->plan), 2) + "\n");
-  if (!flags.json.empty()) {
-    json whole = to_json(answer);
-    if (other) whole["machines"] = other->to_json();
-    if (batch) whole["batches"] = batch->to_json();
-    write_output(flags.json, print_json(whole, 2) + "\n");
-  }
-  if (flags.json.empty() && flags.output != "-") {
-    std::string text = to_text(answer, source.program, table_style(flags.console).width);
-    if (flags.budgets.empty() && !other && !batch) text += plot(source, answer, flags.console);
-    write_output("-", text);
-  }
-  return any_fits ? kDone : kFailed;
+bool PredictedPlans::any_fits() const {
+  return std::ranges::any_of(answer.budget_ladder, [](const BudgetPlan& rung) { return rung.step.has_value(); });
+}
+
+PredictedPlans predict_plans(const PlanFromRun& from, sweep::SweepListener& listener) {
+  Source source = read_source(from.run);
+  auto batch = other_batch(source, from);
+  auto other = other_machine(source, batch.get(), from.machine);
+  PlanAnswer answer = work_out(source, batch.get(), other.get(), from, listener);
+  std::optional<report::Report> plot;
+  if (from.budgets.empty() && !other && !batch) plot = plotted(source, answer);
+  return {std::move(answer), std::move(source.program), std::move(batch), std::move(other), std::move(plot)};
+}
+
+std::string to_text(const PredictedPlans& plans, report::TableStyle style) {
+  const std::string text = report::to_text(plans.answer, plans.program, style.width);
+  return plans.plotted ? text + "\n" + report::pareto_plot(*plans.plotted, style) : text;
+}
+
+json to_json(const PredictedPlans& plans) {
+  json whole = report::to_json(plans.answer);
+  if (plans.machine) whole["machines"] = plans.machine->to_json();
+  if (plans.batch) whole["batches"] = plans.batch->to_json();
+  return whole;
 }
 
 }  // namespace memtune::cli

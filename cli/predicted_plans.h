@@ -1,25 +1,46 @@
 // "memtune plan --from RUN": simulates plans for any budget, from one trial of a finished sweep.
 #pragma once
 
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "cli/console.h"
+#include "cli/other_batch.h"
 #include "cli/other_machine.h"
+#include "cli/plan_answer.h"
+#include "core/answer/report/report.h"
+#include "core/answer/report/text/table.h"
+#include "core/sweep/loop/sweep.h"
 
 namespace memtune::cli {
 
-struct PlanFromRunFlags {
+struct PlanFromRun {
   std::string run;
-  std::vector<std::string> budgets;
-  std::string host_budget, disk_budget, output, json;
-  std::string batch;     // batch to plan for, N or "auto"; "": the run's
-  MachineFlags machine;  // machine to plan for; empty: the run's
-  ConsoleFlags console;
+  std::vector<int64_t> budgets;                          // in bytes; empty: several up to the peak of `none`
+  int64_t host_budget_bytes = 0, disk_budget_bytes = 0;  // 0: no limit
+  std::optional<int64_t> batch;                          // to plan for; 0: the fastest that fits; none: the run's
+  MachineNames machine;                                  // to plan for; empty: the run's
 };
 
-// Prints a table to stdout: with reasons if budgets were given, otherwise with a plot. Or prints JSON. `output` writes
-// the plan of the single budget to a file ("-": only the plan, to stdout). Throws UsageError, IoError.
-int predict_plans(const PlanFromRunFlags& flags);
+struct PredictedPlans {
+  report::PlanAnswer answer;
+  plan::ProgramFacts program;
+  std::unique_ptr<OtherBatch> batch;      // nullptr: the run's
+  std::unique_ptr<OtherMachine> machine;  // nullptr: the run's
+  std::optional<report::Report> plotted;  // the run's measurements with all plans, if no budget was given
+
+  bool any_fits() const;
+};
+
+// `listener` gets `planning`. Throws UsageError.
+PredictedPlans predict_plans(const PlanFromRun& from, sweep::SweepListener& listener);
+
+// A table: with reasons if budgets were given, otherwise with a plot.
+std::string to_text(const PredictedPlans& plans, report::TableStyle style);
+
+nlohmann::json to_json(const PredictedPlans& plans);
 
 }  // namespace memtune::cli
