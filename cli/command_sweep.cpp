@@ -4,9 +4,7 @@
 #include <filesystem>
 
 #include "cli/app.h"
-#include "cli/finished_run.h"
 #include "cli/flags.h"
-#include "cli/planned_variants.h"
 #include "cli/progress.h"
 #include "core/answer/report/alternatives.h"
 #include "core/answer/result/ranking.h"
@@ -17,6 +15,8 @@
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/plan/strategy/strategy.h"
+#include "core/sweep/commands/planned_variants.h"
+#include "core/sweep/directory/finished_run.h"
 #include "core/sweep/loop/command_line.h"
 
 namespace memtune::cli {
@@ -71,7 +71,7 @@ std::vector<sweep::EngineTrialResult> native_figures(const CommandSweepFlags& fl
   std::vector<sweep::EngineTrialResult> figures;
   if (flags.like.empty()) return figures;
   if (flags.trainer.empty()) throw UsageError("--like goes with --trainer NAME, whose settings it is about");
-  const report::Report report = open_run(flags.like).report;
+  const report::Report report = sweep::open_run(flags.like).report;
   if (report::is_of_commands(report))
     throw UsageError("--like: " + flags.like +
                      " is a sweep of a command; it takes one of a model, memtune sweep --model");
@@ -98,7 +98,7 @@ void add_variants(const CommandSweepFlags& flags, sweep::CommandSweepRecord& swe
 std::string later_text(const CommandSweepFlags& flags) {
   std::vector<std::string> names;
   for (const sweep::CommandVariant& variant : flags.settings.sweep.variants)
-    if (is_about_strategies(variant, flags.settings.sweep.variants) && variant.own != variant.name)
+    if (sweep::is_about_strategies(variant, flags.settings.sweep.variants) && variant.own != variant.name)
       names.push_back(variant.name + " (" + variant.like + ")");
   const std::string settings =
       names.empty() ? "" : "those that fit the budget and are the fastest of\n#   " + join(names, ", ") + ";\n# and ";
@@ -140,8 +140,8 @@ int sweep_command(CommandSweepFlags flags) {
   flags.settings.native = native_figures(flags);
   add_variants(flags, flags.settings.sweep);
   Progress progress(flags.answer.console);
-  std::optional<NativeSweeps> native;
-  std::optional<PlannedVariants> planned;
+  std::optional<sweep::NativeSweeps> native;
+  std::optional<sweep::PlannedVariants> planned;
   if (flags.native) {
     const int64_t cap = flags.settings.sweep.memory_cap_bytes;
     native.emplace(*flags.native, progress);

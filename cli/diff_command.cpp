@@ -1,5 +1,4 @@
 #include "cli/app.h"
-#include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
 #include "core/answer/report/text/diff_text.h"
@@ -7,6 +6,7 @@
 #include "core/answer/result/diff_limit.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::cli {
 namespace {
@@ -31,7 +31,7 @@ struct DiffFlags {
 
 report::Report open_report(const std::string& path) {
   if (std::filesystem::is_regular_file(path)) return report::from_json_text(read_file(path), path);
-  return open_run(path).report;
+  return sweep::open_run(path).report;
 }
 
 // Different models, machines or settings can be compared, but the user should know.

@@ -3,8 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
-#include "cli/command_doctor.h"
-#include "cli/doctor_probe.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/answer/report/text/columns.h"
@@ -13,6 +11,8 @@
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
 #include "core/engine/disk/disk_probe.h"
+#include "core/sweep/doctor/command_doctor.h"
+#include "core/sweep/doctor/doctor_probe.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::cli {
@@ -123,7 +123,7 @@ int print_checks(const DoctorFlags& flags, const std::vector<ReceivedDoctorCheck
 int look_at_command(const DoctorFlags& flags, const std::vector<std::string>& command) {
   check_output("--json", flags.json);
   if (command.empty()) throw UsageError("no command behind --; memtune doctor -- python train.py looks at one");
-  return print_checks(flags, check_command(command, kCommandLimit), "memtune profile -- and the command");
+  return print_checks(flags, sweep::check_command(command, kCommandLimit), "memtune profile -- and the command");
 }
 
 int measure(const DoctorFlags& flags) {
@@ -131,10 +131,10 @@ int measure(const DoctorFlags& flags) {
   const std::string device = choose_device(flags.device, notes);
   for (const std::string& note : notes) say(flags.console, note);
   const plan::MachineProfile machine =
-      probe_machine(device, flags.scratch, [&](const std::string& what) { say(flags.console, what); });
-  if (!flags.output.empty()) write_output(flags.output, machine_json(machine));
-  if (!flags.json.empty()) write_output(flags.json, machine_json(machine));
-  if (flags.json.empty() && flags.output != "-") write_output("-", machine_text(machine));
+      sweep::probe_machine(device, flags.scratch, [&](const std::string& what) { say(flags.console, what); });
+  if (!flags.output.empty()) write_output(flags.output, sweep::machine_json(machine));
+  if (!flags.json.empty()) write_output(flags.json, sweep::machine_json(machine));
+  if (flags.json.empty() && flags.output != "-") write_output("-", sweep::machine_text(machine));
   say(flags.console, "next: memtune plan --from RUN --machine " +
                          (flags.output.empty() || flags.output == "-" ? "FILE, which --write makes" : flags.output));
   return kDone;

@@ -4,9 +4,6 @@
 #include <filesystem>
 
 #include "cli/app.h"
-#include "cli/export_check.h"
-#include "cli/export_variant.h"
-#include "cli/finished_run.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
 #include "core/answer/trainer/python_plan.h"
@@ -16,6 +13,9 @@
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/sweep/directory/finished_run.h"
+#include "core/sweep/export/export_check.h"
+#include "core/sweep/export/export_variant.h"
 
 namespace memtune::cli {
 namespace {
@@ -77,7 +77,7 @@ void write_config(const std::string& path, const std::string& text) {
 }
 
 // The facts are for the row's batch and sequence, if the sweep inspected the model at these.
-int write_python(const ExportFlags& flags, const FinishedRun& run, const result::TrialRow& row) {
+int write_python(const ExportFlags& flags, const sweep::FinishedRun& run, const result::TrialRow& row) {
   const std::optional<plan::Plan> plan = sweep::read_plan(run.directory / row.measurement.plan);
   if (!plan) throw UsageError("the plan of '" + row.measurement.strategy + "' is not in " + flags.run + " any more");
   const plan::ProgramFacts facts = run.directory.read_record().facts.program;
@@ -118,8 +118,8 @@ void say_other_names(const ExportFlags& flags) {
     say(flags.console, flags.into + " has other names (hard links), which keep the old text");
 }
 
-int print_check(const ConfigToCheck& config) {
-  const CheckedConfig check = check_trainer_config(config);
+int print_check(const sweep::ConfigToCheck& config) {
+  const sweep::CheckedConfig check = sweep::check_trainer_config(config);
   write_output("-", check.text);
   return check.works ? kDone : kFailed;
 }
@@ -129,17 +129,17 @@ int run_command(const ExportFlags& flags) {
   say_other_names(flags);
   trainer::ExportSettings settings{releases_of(flags.releases), "", ""};
   if (!flags.check.empty()) return print_check({flags.trainer, flags.check, flags.run, settings.releases});
-  const FinishedRun run = open_run(flags.run);
+  const sweep::FinishedRun run = sweep::open_run(flags.run);
   if (is_of_commands(run.report)) {
     if (flags.compile)
       throw UsageError("--compile: the plan of '" + flags.run +
                        "' is that of an eager model, which the command trained");
-    const std::string text = exported_variant(run, {flags.run, flags.trainer, flags.strategy, flags.into,
-                                                    [&](const std::string& line) { say(flags.console, line); }});
+    const std::string text = sweep::exported_variant(run, {flags.run, flags.trainer, flags.strategy, flags.into,
+                                                           [&](const std::string& line) { say(flags.console, line); }});
     write_config(flags.in_place ? flags.into : flags.output, text);
     return kDone;
   }
-  const result::TrialRow& row = find_row(run.report, flags.strategy);
+  const result::TrialRow& row = sweep::find_row(run.report, flags.strategy);
   if (flags.trainer == kPython) return write_python(flags, run, row);
   if (!flags.into.empty()) {
     settings.name = flags.into;

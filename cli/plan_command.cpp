@@ -6,14 +6,14 @@
 #include "cli/flags.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
-#include "cli/plan_table.h"
-#include "cli/predicted_plans.h"
 #include "cli/progress.h"
+#include "core/answer/report/text/plan_table.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "core/plan/facts/machine_profile.h"
+#include "core/sweep/predict/predicted_plans.h"
 
 namespace memtune::cli {
 namespace {
@@ -44,7 +44,7 @@ or matmul, attention, norm, cheap).)";
 struct PlanFromRunFlags {
   std::string run, batch, output, json;
   std::vector<std::string> budgets;
-  MachineNames machine;
+  sweep::MachineNames machine;
 };
 
 struct PlanFlags {
@@ -81,8 +81,8 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
   return kDone;
 }
 
-PlanFromRun plan_from_run(const PlanFlags& flags) {
-  PlanFromRun from{flags.paper.run, {}, 0, 0, {}, flags.paper.machine};
+sweep::PlanFromRun plan_from_run(const PlanFlags& flags) {
+  sweep::PlanFromRun from{flags.paper.run, {}, 0, 0, {}, flags.paper.machine};
   for (const std::string& list : flags.paper.budgets)
     for (const std::string& budget : split(list, ',')) from.budgets.push_back(bytes_flag("--budget", trim(budget)));
   if (!flags.paper.output.empty() && from.budgets.size() != 1)
@@ -95,18 +95,18 @@ PlanFromRun plan_from_run(const PlanFlags& flags) {
   if (flags.paper.batch == "auto")
     from.batch = 0;
   else if (!flags.paper.batch.empty())
-    from.batch = integer_flag("--batch", flags.paper.batch, 1, kMaxBatch);
+    from.batch = integer_flag("--batch", flags.paper.batch, 1, sweep::kMaxBatch);
   return from;
 }
 
-PredictedPlans predicted_plans(const PlanFlags& flags) {
+sweep::PredictedPlans predicted_plans(const PlanFlags& flags) {
   Progress progress(flags.model.console);
-  return predict_plans(plan_from_run(flags), progress);
+  return sweep::predict_plans(plan_from_run(flags), progress);
 }
 
 // Prints the answer. --write writes the plan of the single budget.
 int predict(const PlanFlags& flags) {
-  const PredictedPlans plans = predicted_plans(flags);
+  const sweep::PredictedPlans plans = predicted_plans(flags);
   const std::string &output = flags.paper.output, &json = flags.paper.json;
   if (!output.empty() && plans.any_fits())
     write_output(output, print_json(nlohmann::json(plans.answer.budget_ladder.front().step->plan), 2) + "\n");

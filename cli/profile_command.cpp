@@ -1,6 +1,5 @@
 #include "cli/app.h"
 #include "cli/command_flags.h"
-#include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/launched.h"
 #include "cli/model_flags.h"
@@ -9,6 +8,7 @@
 #include "cli/progress.h"
 #include "core/answer/report/text/json.h"
 #include "core/base/error.h"
+#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::cli {
 namespace {
@@ -43,7 +43,7 @@ struct ProfileFlags {
 };
 
 void write_results(const ProfileFlags& flags, report::Report report) {
-  add_findings(sweep::RunDirectory(flags.model.out), report);
+  sweep::add_findings(sweep::RunDirectory(flags.model.out), report);
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));
   if (flags.json == "-") return;
   report.recommendation = {};  // pointless for one trial

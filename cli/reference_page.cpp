@@ -18,7 +18,7 @@ std::string cell(const std::string& text) {
 }
 
 // Lines that are indented in the help are a block of code here.
-std::string paragraphs(const std::string& text) {
+std::string markdown_paragraphs(const std::string& text) {
   std::string page;
   bool block = false;
   for (const std::string& line : split(text, '\n')) {
@@ -38,7 +38,7 @@ std::string option_row(const OptionWords& option) {
   return "| " + code(join(split(text, '|'), "\\|")) + " | " + cell(option.help) + " |\n";
 }
 
-std::string options(const CommandWords& command) {
+std::string markdown_options(const CommandWords& command) {
   std::string page, group;
   for (const OptionWords& option : command.options) {
     if (option.group != group) {
@@ -50,7 +50,7 @@ std::string options(const CommandWords& command) {
   return page;
 }
 
-std::string examples(const CommandWords& command) {
+std::string markdown_examples(const CommandWords& command) {
   if (command.examples.empty()) return "";
   std::string page = "\nExamples:\n\n";
   for (const std::string& example : command.examples) page += "    " + trim(example) + "\n";
@@ -65,9 +65,9 @@ std::string reference_page(std::span<const CommandWords> commands) {
   for (const CommandWords& command : commands) {
     const bool program = command.name == "memtune";
     page += "\n## " + std::string(program ? "memtune" : "memtune " + command.name) + "\n\n" + command.summary + ".\n";
-    if (!command.text.empty()) page += "\n" + paragraphs(command.text);
+    if (!command.text.empty()) page += "\n" + markdown_paragraphs(command.text);
     if (!command.behind.empty()) page += "\nAfter the options: " + code(command.behind) + ".\n";
-    page += options(command) + examples(command);
+    page += markdown_options(command) + markdown_examples(command);
   }
   return page;
 }

@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "cli/app.h"
-#include "cli/finished_run.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
 #include "core/answer/report/report_format.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/record/trace/file.h"
+#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::cli {
 namespace {
@@ -33,7 +33,7 @@ struct ReportFlags {
   ConsoleFlags console;
 };
 
-trace::Trace read_trace(const ReportFlags& flags, const FinishedRun& run, const result::Measurement& trial) {
+trace::Trace read_trace(const ReportFlags& flags, const sweep::FinishedRun& run, const result::Measurement& trial) {
   if (trial.trace.empty())
     throw UsageError(trial.strategy + " has no trace" +
                      (trial.outcome == result::Outcome::ok ? ": its steps were not traced"
@@ -63,7 +63,7 @@ std::vector<const result::TrialRow*> worth_tracing(const report::Report& report)
 // Reads the inputs of the format. A trace that cannot be read only loses its chart.
 class Sources {
  public:
-  Sources(const ReportFlags& flags, const FinishedRun& run) : flags_(flags), run_(run) {}
+  Sources(const ReportFlags& flags, const sweep::FinishedRun& run) : flags_(flags), run_(run) {}
 
   void read_memory() {
     for (const result::TrialRow* row : worth_tracing(run_.report)) try {
@@ -83,7 +83,7 @@ class Sources {
 
  private:
   const ReportFlags& flags_;
-  const FinishedRun& run_;
+  const sweep::FinishedRun& run_;
   std::deque<trace::Trace> traces_;
   std::vector<report::TracedTrial> traced_;
 };
@@ -136,9 +136,9 @@ int run_command(ReportFlags flags) {
   if (!flags.run_given && std::filesystem::is_directory(flags.page)) flags.run = std::exchange(flags.page, "");
   check(flags);
   const report::ReportFormat& format = report::find_format(flags.format);
-  FinishedRun run = open_run(flags.run);
-  if (format.shows_findings) add_findings(run.directory, run.report);
-  const result::Measurement* trial = format.per_trial ? &find_row(run.report, flags.trial).measurement : nullptr;
+  sweep::FinishedRun run = sweep::open_run(flags.run);
+  if (format.shows_findings) sweep::add_findings(run.directory, run.report);
+  const result::Measurement* trial = format.per_trial ? &sweep::find_row(run.report, flags.trial).measurement : nullptr;
   if (flags.output.empty()) flags.output = default_output(flags, format, trial);
   Sources sources(flags, run);
   if (format.shows_memory) sources.read_memory();

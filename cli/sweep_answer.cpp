@@ -1,18 +1,18 @@
 #include "cli/sweep_answer.h"
 
-#include "cli/finished_run.h"
 #include "core/answer/report/text/csv.h"
 #include "core/answer/report/text/json.h"
 #include "core/answer/report/text/table.h"
 #include "core/answer/report/words.h"
 #include "core/base/utf8.h"
+#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::cli {
 
 void check_answer(const AnswerFlags& flags) { check_outputs("--json", flags.json, "--csv", flags.csv); }
 
 void write_answer(const AnswerFlags& flags, report::Report report) {
-  add_findings(sweep::RunDirectory(flags.out), report);
+  sweep::add_findings(sweep::RunDirectory(flags.out), report);
   // Files first, so that they exist even if writing to stdout fails.
   const bool stdout_taken = flags.json == "-" || flags.csv == "-";
   if (!flags.json.empty()) write_output(flags.json, report::to_json_text(report));

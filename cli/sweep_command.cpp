@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "cli/app.h"
-#include "cli/finished_run.h"
 #include "cli/launched.h"
 #include "cli/offer.h"
 #include "cli/option_groups.h"
@@ -19,6 +18,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
+#include "core/sweep/directory/finished_run.h"
 #include "core/sweep/loop/command_line.h"
 #include "core/sweep/loop/inspection.h"
 
@@ -108,7 +108,8 @@ std::optional<NextExport> next_export(const SweepFlags& flags, const std::string
   if (flags.trainer.empty()) return {};
   trainer::ExportSettings settings;
   if (!flags.config.empty()) settings = {{}, read_file(flags.config), flags.config};
-  const trainer::ExportedConfig written = trainer::export_config(flags.trainer, find_row(report, ""), report, settings);
+  const trainer::ExportedConfig written =
+      trainer::export_config(flags.trainer, sweep::find_row(report, ""), report, settings);
   const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
   return NextExport{"memtune export" + run + " --trainer " + flags.trainer + into, written.row};
 } catch (const UsageError&) {
@@ -124,9 +125,9 @@ std::string figures(const result::TrialRow& row) {
 std::string way_out(const SweepFlags& flags, const report::Report& report) {
   using result::Outcome;
   if (!report.recommendation.strategy.empty()) return "a larger --budget, or a smaller --batch or --seq";
-  if (all_ended_in(report, Outcome::device_oom))
+  if (sweep::all_ended_in(report, Outcome::device_oom))
     return "a larger --memory-cap or device, or a smaller --batch or --seq";
-  if (all_ended_in(report, Outcome::timeout)) return "a longer --timeout (now " + flags.model.timeout + ")";
+  if (sweep::all_ended_in(report, Outcome::timeout)) return "a longer --timeout (now " + flags.model.timeout + ")";
   return "memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt";
 }
 
@@ -136,7 +137,7 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   if (result.interrupted) return say(console, "stopped; run the same command again to continue");
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
   const std::optional<NextExport> keys = next_export(flags, run, result.report);
-  const result::TrialRow& answer = find_row(result.report, "");
+  const result::TrialRow& answer = sweep::find_row(result.report, "");
   if (keys && (keys->row == nullptr || keys->row == &answer))
     return say(console, "next: " + keys->words + ", or memtune view" + run);
   // No keys match the answer exactly: print what the keys amount to, and the plan itself.

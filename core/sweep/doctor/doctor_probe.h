@@ -6,7 +6,7 @@
 
 #include "core/plan/facts/machine_profile.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 // Measures `device` and the disk of the folder `scratch` ("": none). Throws UsageError, DeviceError, IoError.
 plan::MachineProfile probe_machine(const std::string& device, const std::string& scratch,
@@ -16,4 +16,4 @@ std::string machine_text(const plan::MachineProfile& machine);
 
 std::string machine_json(const plan::MachineProfile& machine);
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/other_batch.h"
-#include "cli/other_machine.h"
-#include "cli/plan_answer.h"
 #include "core/answer/report/report.h"
+#include "core/answer/report/text/plan_answer.h"
 #include "core/answer/report/text/table.h"
 #include "core/sweep/loop/sweep.h"
+#include "core/sweep/predict/other_batch.h"
+#include "core/sweep/predict/other_machine.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 struct PlanFromRun {
   std::string run;
@@ -36,11 +36,11 @@ struct PredictedPlans {
 };
 
 // `listener` gets `planning`. Throws UsageError.
-PredictedPlans predict_plans(const PlanFromRun& from, sweep::SweepListener& listener);
+PredictedPlans predict_plans(const PlanFromRun& from, SweepListener& listener);
 
 // A table: with reasons if budgets were given, otherwise with a plot.
 std::string to_text(const PredictedPlans& plans, report::TableStyle style);
 
 nlohmann::json to_json(const PredictedPlans& plans);
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

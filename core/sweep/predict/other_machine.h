@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/plan_answer.h"
+#include "core/answer/report/text/plan_answer.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/planner/extrapolated_costs.h"
 #include "core/plan/planner/machine_scaled_costs.h"
 #include "core/plan/planner/planner.h"
 #include "core/plan/request/trial_request.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 struct MachineNames {
   std::string machine, from;  // NAME or FILE; "": none, or the run's own
@@ -51,4 +51,4 @@ class OtherMachine {
   planner::StepPredictor least_, most_;
 };
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

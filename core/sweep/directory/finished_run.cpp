@@ -1,4 +1,4 @@
-#include "cli/finished_run.h"
+#include "core/sweep/directory/finished_run.h"
 
 #include <algorithm>
 #include <iterator>
@@ -11,19 +11,19 @@
 #include "core/plan/strategy/strategy.h"
 #include "core/record/trace/file.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 FinishedRun open_run(const std::string& path) {
-  const sweep::RunDirectory directory(path);
-  return {directory, sweep::make_report(directory, directory.read_record())};
+  const RunDirectory directory(path);
+  return {directory, make_report(directory, directory.read_record())};
 }
 
-void add_findings(const sweep::RunDirectory& directory, report::Report& report) try {
+void add_findings(const RunDirectory& directory, report::Report& report) try {
   if (report::is_of_commands(report)) report.findings = findings::variant_findings(report.rows);
   const auto row = std::ranges::find_if(report.rows, &result::TrialRow::recommended);
   if (row == report.rows.end() || row->measurement.trace.empty()) return;
   const trace::Trace trace = trace::read_trace(directory / row->measurement.trace).trace;
-  const std::optional<plan::Plan> plan = sweep::read_plan(directory / row->measurement.plan);
+  const std::optional<plan::Plan> plan = read_plan(directory / row->measurement.plan);
   std::vector<findings::Finding> found = findings::find(trace, row->measurement, plan ? &*plan : nullptr);
   findings::mark_failed_alternatives(report.rows, *row, found);
   std::ranges::move(found, std::back_inserter(report.findings));
@@ -53,4 +53,4 @@ const result::TrialRow& find_row(const report::Report& report, const std::string
   throw UsageError(unknown_name("trial", strategy, names));
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

@@ -1,4 +1,4 @@
-#include "cli/plan_table.h"
+#include "core/answer/report/text/plan_table.h"
 
 #include <vector>
 

@@ -5,9 +5,9 @@
 #include <functional>
 #include <string>
 
-#include "cli/finished_run.h"
+#include "core/sweep/directory/finished_run.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 struct VariantExportOptions {
   std::string path;                             // of the run, as typed
@@ -20,4 +20,4 @@ struct VariantExportOptions {
 // Returns the text to write. Throws UsageError if the run has no such variant.
 std::string exported_variant(const FinishedRun& run, const VariantExportOptions& options);
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

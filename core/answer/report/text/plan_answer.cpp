@@ -1,11 +1,11 @@
-#include "cli/plan_answer.h"
+#include "core/answer/report/text/plan_answer.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cli/plan_reasons_text.h"
-#include "cli/plan_table.h"
 #include "core/answer/report/text/columns.h"
+#include "core/answer/report/text/plan_reasons_text.h"
+#include "core/answer/report/text/plan_table.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
@@ -107,7 +107,7 @@ std::string to_text(const PlanAnswer& answer, const plan::ProgramFacts& program,
     text += "\n";
     for (const std::string& line : wrap(note, width - 1)) text += " " + line + "\n";
   }
-  return printable(text);  // the run may be untrusted
+  return memtune::printable(text);  // the run may be untrusted
 }
 
 json to_json(const PlanAnswer& answer) {

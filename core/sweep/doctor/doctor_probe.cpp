@@ -1,4 +1,4 @@
-#include "cli/doctor_probe.h"
+#include "core/sweep/doctor/doctor_probe.h"
 
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@
 #include "core/record/trace/provenance.h"
 #include "core/sweep/trials/trial_process.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
 
 using plan::MachineProfile;
@@ -24,11 +24,11 @@ constexpr std::chrono::minutes kLimit{5};
 constexpr size_t kDate = 10;  // characters of a date: 2026-11-22
 
 MachineProfile ask_trial(const std::string& device, const std::function<void(const std::string&)>& progress) {
-  const auto note = [&](const sweep::TrialProgress& phase) { progress(phase.note); };
-  sweep::TrialAnswer answer = sweep::run_trial_process({{"probe", device}, "", kLimit, note});
+  const auto note = [&](const TrialProgress& phase) { progress(phase.note); };
+  TrialAnswer answer = run_trial_process({{"probe", device}, "", kLimit, note});
   if (auto* machine = std::get_if<MachineProfile>(&answer)) return std::move(*machine);
-  if (const auto* problem = std::get_if<sweep::ReportedUsageError>(&answer)) throw UsageError(problem->message);
-  if (const auto* failure = std::get_if<sweep::ProcessFailure>(&answer)) throw Error("the probe: " + failure->reason);
+  if (const auto* problem = std::get_if<ReportedUsageError>(&answer)) throw UsageError(problem->message);
+  if (const auto* failure = std::get_if<ProcessFailure>(&answer)) throw Error("the probe: " + failure->reason);
   throw Error("the probe gave another answer than was asked for");
 }
 
@@ -78,4 +78,4 @@ std::string machine_text(const MachineProfile& machine) {
 
 std::string machine_json(const MachineProfile& machine) { return print_json(nlohmann::json(machine), 2) + "\n"; }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

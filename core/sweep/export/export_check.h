@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 struct ConfigToCheck {
   std::string trainer, file;
@@ -20,4 +20,4 @@ struct CheckedConfig {
 // Throws UsageError for an unreadable config.
 CheckedConfig check_trainer_config(const ConfigToCheck& config);
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

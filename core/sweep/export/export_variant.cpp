@@ -1,4 +1,4 @@
-#include "cli/export_variant.h"
+#include "core/sweep/export/export_variant.h"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@
 #include "core/sweep/directory/run_directory.h"
 #include "core/sweep/loop/command_line.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
 
 using result::TrialRow;
@@ -55,7 +55,7 @@ class VariantExport {
     const TrialRow& row = chosen(false);
     options_.say(measured_text(row));
     if (!options_.into.empty()) return into(row.measurement.strategy);
-    if (row.config.empty()) return sweep::shell_line(row.command) + "\n";
+    if (row.config.empty()) return shell_line(row.command) + "\n";
     options_.say("this is the whole configuration as stored in " + options_.path +
                  "; --into FILE writes its memory settings into yours");
     return read_file(row.config, run_.directory.files());
@@ -127,7 +127,7 @@ class VariantExport {
 
   const FinishedRun& run_;
   const VariantExportOptions& options_;
-  const sweep::CommandSweepRecord sweep_;
+  const CommandSweepRecord sweep_;
 };
 
 }  // namespace
@@ -137,4 +137,4 @@ std::string exported_variant(const FinishedRun& run, const VariantExportOptions&
   return options.trainer == "python" ? variant.plan() : variant.keys();
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

@@ -1,4 +1,4 @@
-#include "cli/command_doctor.h"
+#include "core/sweep/doctor/command_doctor.h"
 
 #include <charconv>
 
@@ -6,10 +6,8 @@
 #include "core/measure/attach/command.h"
 #include "core/measure/process/interrupt.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
-
-using sweep::ReceivedDoctorCheck;
 
 constexpr int kMinMajor = 2, kMinMinor = 4;  // oldest PyTorch that is tested
 
@@ -75,4 +73,4 @@ std::vector<ReceivedDoctorCheck> check_command(const std::vector<std::string>& c
   return checks;
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

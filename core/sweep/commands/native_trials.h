@@ -13,7 +13,7 @@
 #include "core/plan/planner/planner.h"
 #include "core/sweep/loop/sweep.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 struct NativeStep {
   double step_ms = 0;
@@ -56,7 +56,7 @@ class NativeSweeps : public NativeTrials {
  public:
   // `settings` define the model and its training; their strategies and budget are ignored. Both must outlive this
   // object.
-  NativeSweeps(sweep::SweepSettings settings, sweep::SweepListener& listener);
+  NativeSweeps(SweepSettings settings, SweepListener& listener);
 
   bool run_first(const std::string& strategy) override;
   bool run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) override;
@@ -67,18 +67,18 @@ class NativeSweeps : public NativeTrials {
   std::string device() const override { return result_.report.device; }
 
  private:
-  bool sweep(const std::vector<std::string>& strategies, const sweep::TrialProposerFactory& proposer);
+  bool sweep(const std::vector<std::string>& strategies, const TrialProposerFactory& proposer);
   bool model_has(const std::string& strategy) const;
   void work_out();
   const result::TrialRow* row(const std::string& strategy) const;
   const result::TrialRow* planned_row() const;
 
-  sweep::SweepSettings settings_;
-  sweep::SweepListener& listener_;
+  SweepSettings settings_;
+  SweepListener& listener_;
   const std::chrono::milliseconds limit_;  // of all sweeps and the time between them; 0: none
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  sweep::SweepResult result_;
+  SweepResult result_;
   std::map<std::string, NativeStep> predictor_;
 };
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

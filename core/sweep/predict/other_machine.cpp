@@ -1,4 +1,4 @@
-#include "cli/other_machine.h"
+#include "core/sweep/predict/other_machine.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,7 +8,7 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
 
 using nlohmann::json;
@@ -109,4 +109,4 @@ std::vector<std::string> OtherMachine::notes(const std::vector<int64_t>& budgets
 
 json OtherMachine::to_json() const { return {{"measured_on", from_}, {"planned_for", to_}}; }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

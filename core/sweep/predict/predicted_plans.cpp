@@ -1,4 +1,4 @@
-#include "cli/predicted_plans.h"
+#include "core/sweep/predict/predicted_plans.h"
 
 #include <algorithm>
 #include <functional>
@@ -12,7 +12,7 @@
 #include "core/plan/planner/planner.h"
 #include "core/sweep/proposals/recorded_costs.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
 
 using nlohmann::json;
@@ -23,11 +23,11 @@ using report::PlanAnswer;
 using report::StepRange;
 
 struct Source {
-  sweep::RunDirectory directory;
+  RunDirectory directory;
   plan::ProgramFacts program;
   plan::StepCosts costs;
-  sweep::SweepRecord record;
-  sweep::TrialSpec trial;  // whose step was recorded
+  SweepRecord record;
+  TrialSpec trial;  // whose step was recorded
   std::string title;
   report::Report report;  // of the run
   std::string device;     // it was measured on; "": unknown
@@ -36,13 +36,13 @@ struct Source {
 
 // Reads the first trial of the run that recorded the costs of its step.
 Source read_source(const std::string& path) {
-  const sweep::RunDirectory directory(path);
-  const sweep::SweepRecord record = directory.read_record();
+  const RunDirectory directory(path);
+  const SweepRecord record = directory.read_record();
   if (record.command) throw UsageError("'" + path + "' is a sweep of a command: memtune cannot plan from it");
-  for (const sweep::TrialSpec& trial : record.trials) {
-    const sweep::TrialSpec& first = record.trials.front();  // facts are only known for these settings
+  for (const TrialSpec& trial : record.trials) {
+    const TrialSpec& first = record.trials.front();  // facts are only known for these settings
     if (trial.batch != first.batch || trial.sequence != first.sequence) continue;
-    if (const auto costs = sweep::read_costs(directory / trial.folder, record.facts.program)) {
+    if (const auto costs = read_costs(directory / trial.folder, record.facts.program)) {
       const auto measured = directory.read_measurement(trial.folder);
       std::string title = record.model + (measured ? " · " + measured->device : "");
       if (trial.sequence) title += ", sequence " + std::to_string(*trial.sequence);
@@ -52,7 +52,7 @@ Source read_source(const std::string& path) {
               record,
               trial,
               title,
-              sweep::make_report(directory, record),
+              make_report(directory, record),
               measured ? measured->device : "",
               measured && measured->emulated};
     }
@@ -128,7 +128,7 @@ RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachi
 }
 
 PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMachine* other, const PlanFromRun& from,
-                    sweep::SweepListener& listener) {
+                    SweepListener& listener) {
   const RangeOf range = range_of(source, batch, other);
   listener.planning(0, 0);
   const PlanLimits first = limits_of(from, 0, 0).front();
@@ -163,7 +163,7 @@ bool PredictedPlans::any_fits() const {
   return std::ranges::any_of(answer.budget_ladder, [](const BudgetPlan& rung) { return rung.step.has_value(); });
 }
 
-PredictedPlans predict_plans(const PlanFromRun& from, sweep::SweepListener& listener) {
+PredictedPlans predict_plans(const PlanFromRun& from, SweepListener& listener) {
   Source source = read_source(from.run);
   auto batch = other_batch(source, from);
   auto other = other_machine(source, batch.get(), from.machine);
@@ -185,4 +185,4 @@ json to_json(const PredictedPlans& plans) {
   return whole;
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

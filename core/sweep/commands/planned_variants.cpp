@@ -1,4 +1,4 @@
-#include "cli/planned_variants.h"
+#include "core/sweep/commands/planned_variants.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,14 +10,11 @@
 #include "core/base/text.h"
 #include "core/measure/process/interrupt.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
 
 using result::Measurement;
 using result::Outcome;
-using sweep::CommandSweepRecord;
-using sweep::CommandVariant;
-using sweep::TrialState;
 
 constexpr size_t kMaxSettings = 3;  // besides the command as it is
 constexpr int kMaxSmaller = 2;      // if none of them fit the budget
@@ -37,7 +34,7 @@ const CommandVariant& base_of_plans(const CommandSweepRecord& sweep) {
   return sweep.variants.front();
 }
 
-const Measurement* find(std::span<const TrialState> tried, const std::string& name) {
+const Measurement* measurement_of(std::span<const TrialState> tried, const std::string& name) {
   const auto found = std::ranges::find_if(tried, [&](const TrialState& each) { return each.spec.strategy == name; });
   return found == tried.end() ? nullptr : &found->measurement;
 }
@@ -242,8 +239,8 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
   // If own trials needed no plan, the variant without checkpointing counts as the plan that exceeded the budget.
   const auto everything = native_.step("none");
   const bool none_needed = plans_.empty() && everything && everything->peak_bytes <= native_budget();
-  const Measurement* last =
-      plans_.empty() ? none_needed ? find(tried, base_of_plans(sweep).name) : nullptr : find(tried, plans_.back());
+  const Measurement* last = plans_.empty() ? none_needed ? measurement_of(tried, base_of_plans(sweep).name) : nullptr
+                                           : measurement_of(tried, plans_.back());
   if (!last || budget_bytes_ <= 0 || plans_.size() >= kMaxPlans || fits(*last)) return names;
   if (!result::usable(*last) && !ended_out_of_memory(*last)) return names;
   // After an out-of-memory error the excess is unknown, so it is estimated.
@@ -254,4 +251,4 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
   return names;
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

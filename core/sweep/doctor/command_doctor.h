@@ -7,10 +7,10 @@
 
 #include "core/sweep/trials/trial_process.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 // Runs at most four steps in a temporary folder. Throws UsageError if the program does not exist.
-std::vector<sweep::ReceivedDoctorCheck> check_command(const std::vector<std::string>& command,
-                                                      std::chrono::milliseconds limit);
+std::vector<ReceivedDoctorCheck> check_command(const std::vector<std::string>& command,
+                                               std::chrono::milliseconds limit);
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

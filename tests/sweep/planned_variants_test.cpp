@@ -1,5 +1,5 @@
 // Chooses trainer settings and plans for a command from native trials, which are faked here.
-#include "cli/planned_variants.h"
+#include "core/sweep/commands/planned_variants.h"
 
 #include <doctest/doctest.h>
 
@@ -11,10 +11,8 @@
 namespace memtune::planned_variants_test {
 
 using namespace memtune;
-using namespace memtune::cli;
+using namespace memtune::sweep;
 using memtune::result::Outcome;
-using memtune::sweep::CommandVariant;
-using memtune::sweep::TrialState;
 using Names = std::vector<std::string>;
 
 namespace {
@@ -71,7 +69,7 @@ TrialState trial(const std::string& name, int64_t peak_mib, Outcome outcome = Ou
 
 struct Stage {
   Told native;
-  sweep::CommandSweepRecord sweep;
+  CommandSweepRecord sweep;
   std::vector<TrialState> tried;
   PlannedVariants planned;
 

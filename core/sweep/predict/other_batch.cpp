@@ -1,4 +1,4 @@
-#include "cli/other_batch.h"
+#include "core/sweep/predict/other_batch.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,15 +12,14 @@
 #include "core/plan/planner/fixed_costs.h"
 #include "core/sweep/proposals/recorded_costs.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
 
 using nlohmann::json;
 using planner::RecordedBatch;
 
 // Micro-batch of the trial: from its axis, otherwise from the measured rate.
-int64_t batch_of(const sweep::TrialSpec& trial, const result::Measurement& measured,
-                 const sweep::GlobalBatchSize& size) {
+int64_t batch_of(const TrialSpec& trial, const result::Measurement& measured, const GlobalBatchSize& size) {
   if (trial.batch) return *trial.batch;
   const double samples = measured.samples_per_s * measured.step_ms.median / 1000;
   return std::lround(samples / size.accumulate);
@@ -43,8 +42,8 @@ RecordedBatch second_of(std::vector<RecordedBatch> others, const RecordedBatch& 
 
 // --- recorded batches ------------------------------------------------------------------------------------------------
 
-RecordedBatches::RecordedBatches(const sweep::RunDirectory& directory, const sweep::SweepRecord& record,
-                                 const sweep::TrialSpec& source, plan::StepCosts costs)
+RecordedBatches::RecordedBatches(const RunDirectory& directory, const SweepRecord& record, const TrialSpec& source,
+                                 plan::StepCosts costs)
     : program(record.facts.program), size{record.global_batch, record.request.training.accumulate} {
   if (record.request.training.ranks > 1)
     throw UsageError("--batch: other batches cannot be predicted from a step of several ranks");
@@ -54,10 +53,10 @@ RecordedBatches::RecordedBatches(const sweep::RunDirectory& directory, const swe
     throw UsageError("--batch: the samples of this run's inputs are not known, so other batches cannot be predicted");
   sample_tokens = measured->samples_per_s > 0 ? measured->tokens_per_s / measured->samples_per_s : 0;
   batches.push_back({first, std::move(costs)});
-  for (const sweep::TrialSpec& trial : record.trials) {
+  for (const TrialSpec& trial : record.trials) {
     if (!trial.batch || trial.sequence != source.sequence) continue;
     if (std::ranges::count(batches, *trial.batch, &RecordedBatch::batch) > 0) continue;
-    if (auto other = sweep::read_costs(directory / trial.folder, program))
+    if (auto other = read_costs(directory / trial.folder, program))
       batches.push_back({*trial.batch, std::move(*other)});
   }
 }
@@ -92,7 +91,7 @@ OtherBatch::OtherBatch(RecordedBatches recorded, int64_t batch, const std::optio
 }
 
 void OtherBatch::look_at_all(const planner::PlanLimits& limits) {
-  sweep::BatchPredictor predictor(recorded_.size, limits, /*disk=*/true);
+  BatchPredictor predictor(recorded_.size, limits, /*disk=*/true);
   for (const RecordedBatch& one : recorded_.batches) predictor.add(one, recorded_.program);
   std::vector<int64_t> batches = recorded_.size.batches();
   std::erase_if(batches, [&](int64_t batch) { return !is_worked_out(batch); });
@@ -176,4 +175,4 @@ json OtherBatch::to_json() const {
   return {{"recorded", recorded}, {"planned_for", batch_}, {"looked_at", looked}};
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

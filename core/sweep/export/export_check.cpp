@@ -1,17 +1,17 @@
-#include "cli/export_check.h"
+#include "core/sweep/export/export_check.h"
 
 #include <algorithm>
 #include <optional>
 
-#include "cli/finished_run.h"
 #include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/export_comments.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
+#include "core/sweep/directory/finished_run.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
 
 // The sweep in `folder`. None if there is no sweep, or if it is of a command, whose variants are not strategies.
@@ -55,4 +55,4 @@ CheckedConfig check_trainer_config(const ConfigToCheck& config) {
   return {shown, check.problems.empty()};
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

@@ -5,10 +5,10 @@
 
 #include "core/sweep/directory/run_directory.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 struct FinishedRun {
-  sweep::RunDirectory directory;
+  RunDirectory directory;
   report::Report report;
 };
 
@@ -16,7 +16,7 @@ struct FinishedRun {
 FinishedRun open_run(const std::string& path);
 
 // Adds the findings from the recommended trial's trace to the report. A missing or unreadable trace adds nothing.
-void add_findings(const sweep::RunDirectory& directory, report::Report& report);
+void add_findings(const RunDirectory& directory, report::Report& report);
 
 // Whether there are trials and each had this outcome.
 bool all_ended_in(const report::Report& report, result::Outcome outcome);
@@ -25,4 +25,4 @@ bool all_ended_in(const report::Report& report, result::Outcome outcome);
 // the first that worked. Throws UsageError with the known names.
 const result::TrialRow& find_row(const report::Report& report, const std::string& strategy);
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

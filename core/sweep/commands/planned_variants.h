@@ -14,13 +14,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/native_trials.h"
 #include "core/sweep/commands/command_sweep.h"
+#include "core/sweep/commands/native_trials.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 // Whether the variant only changes strategies, so that own trials predict it.
-bool is_about_strategies(const sweep::CommandVariant& variant, std::span<const sweep::CommandVariant> variants);
+bool is_about_strategies(const CommandVariant& variant, std::span<const CommandVariant> variants);
 
 class PlannedVariants {
  public:
@@ -29,9 +29,8 @@ class PlannedVariants {
   PlannedVariants(NativeTrials& native, std::vector<std::string> strategies, int64_t budget_bytes, bool asked,
                   bool dry_run);
 
-  // Implements sweep::ChooseVariants.
-  std::optional<std::vector<std::string>> next(std::span<const sweep::TrialState> tried,
-                                               sweep::CommandSweepRecord& sweep);
+  // Implements ChooseVariants.
+  std::optional<std::vector<std::string>> next(std::span<const TrialState> tried, CommandSweepRecord& sweep);
 
  private:
   using Names = std::vector<std::string>;
@@ -40,18 +39,18 @@ class PlannedVariants {
     NativeStep step;
   };
 
-  std::optional<Names> begin(sweep::CommandSweepRecord& sweep);
-  Names choose(std::span<const sweep::TrialState> tried, sweep::CommandSweepRecord& sweep);
-  Names correct(std::span<const sweep::TrialState> tried, sweep::CommandSweepRecord& sweep);
-  void measure_difference(const result::Measurement& own, sweep::CommandSweepRecord& sweep);
-  void rank_settings(const sweep::CommandSweepRecord& sweep);
+  std::optional<Names> begin(CommandSweepRecord& sweep);
+  Names choose(std::span<const TrialState> tried, CommandSweepRecord& sweep);
+  Names correct(std::span<const TrialState> tried, CommandSweepRecord& sweep);
+  void measure_difference(const result::Measurement& own, CommandSweepRecord& sweep);
+  void rank_settings(const CommandSweepRecord& sweep);
   void take(std::vector<Setting>::iterator setting, Names& to);
   void take_fitting(size_t most, Names& to);
   bool keeps(const NativeStep& step) const;
   void take_smaller(Names& to);
-  void add_skipped_notes(sweep::CommandSweepRecord& sweep) const;
-  bool run_native(const sweep::CommandSweepRecord& sweep);
-  void add_plan(sweep::CommandSweepRecord& sweep, Names& to);
+  void add_skipped_notes(CommandSweepRecord& sweep) const;
+  bool run_native(const CommandSweepRecord& sweep);
+  void add_plan(CommandSweepRecord& sweep, Names& to);
   bool fits(const result::Measurement& measurement) const;
   int64_t native_budget() const { return budget_bytes_ > 0 ? budget_bytes_ - more_bytes_ - broken_bytes_ : 0; }
 
@@ -70,4 +69,4 @@ class PlannedVariants {
   int smaller_ = 0;                                            // settings that ran because none fit the budget
 };
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

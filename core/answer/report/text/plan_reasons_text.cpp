@@ -1,4 +1,4 @@
-#include "cli/plan_reasons_text.h"
+#include "core/answer/report/text/plan_reasons_text.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

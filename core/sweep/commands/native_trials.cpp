@@ -1,4 +1,4 @@
-#include "cli/native_trials.h"
+#include "core/sweep/commands/native_trials.h"
 
 #include <algorithm>
 #include <utility>
@@ -14,33 +14,31 @@
 #include "core/sweep/proposals/plan_proposer.h"
 #include "core/sweep/proposals/recorded_costs.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 namespace {
 
 using result::TrialRow;
 
 // Forwards events, marked as memtune's own trials.
-class OwnTrials : public sweep::SweepListener {
+class OwnTrials : public SweepListener {
  public:
-  explicit OwnTrials(sweep::SweepListener& to) : to_(to) {}
+  explicit OwnTrials(SweepListener& to) : to_(to) {}
 
   void noted(const std::string& note) override { to_.noted(kWhose + note); }
-  void inspecting(const sweep::TrialProgress& phase) override { to_.inspecting(phase); }
-  void planned(const std::vector<sweep::TrialSpec>& trials, size_t, size_t runs) override {
-    to_.planned(trials, 0, runs);
-  }
+  void inspecting(const TrialProgress& phase) override { to_.inspecting(phase); }
+  void planned(const std::vector<TrialSpec>& trials, size_t, size_t runs) override { to_.planned(trials, 0, runs); }
   void planning(size_t budget, size_t budgets) override { to_.planning(budget, budgets); }
-  void started(const sweep::TrialSpec& trial, int round) override {
-    sweep::TrialSpec named = trial;
+  void started(const TrialSpec& trial, int round) override {
+    TrialSpec named = trial;
     named.strategy = kWhose + trial.strategy;
     to_.started(named, round);
   }
-  void phase(const sweep::TrialProgress& phase) override { to_.phase(phase); }
+  void phase(const TrialProgress& phase) override { to_.phase(phase); }
   void ended(const result::Measurement& measurement) override { to_.ended(measurement); }
 
  private:
   inline static const std::string kWhose = "memtune's own trials: ";
-  sweep::SweepListener& to_;
+  SweepListener& to_;
 };
 
 }  // namespace
@@ -51,7 +49,7 @@ planner::PlanLimits limits_of(const plan::TrainingSettings& training, int64_t bu
   return {budget_bytes, both ? std::min(own, host_budget_bytes) : std::max(own, host_budget_bytes)};
 }
 
-NativeSweeps::NativeSweeps(sweep::SweepSettings settings, sweep::SweepListener& listener)
+NativeSweeps::NativeSweeps(SweepSettings settings, SweepListener& listener)
     : settings_(std::move(settings)), listener_(listener), limit_(settings_.time_limit) {
   settings_.rounds = 1;
   settings_.dry_run = false;
@@ -63,7 +61,7 @@ bool NativeSweeps::run_first(const std::string& strategy) {
   settings_.budget_bytes = 0;
   std::vector<std::string> strategies = {"none"};
   if (!strategy.empty()) strategies.push_back(strategy);
-  return sweep(strategies, sweep::propose_all);
+  return sweep(strategies, propose_all);
 }
 
 bool NativeSweeps::run(const std::vector<std::string>& strategies, int64_t budget_bytes, int64_t host_budget_bytes) {
@@ -72,22 +70,22 @@ bool NativeSweeps::run(const std::vector<std::string>& strategies, int64_t budge
   std::vector<std::string> tried = {"none"};
   for (const std::string& strategy : strategies)
     if (std::ranges::count(tried, strategy) == 0 && model_has(strategy)) tried.push_back(strategy);
-  if (budget_bytes <= 0) return sweep(tried, sweep::propose_all);
+  if (budget_bytes <= 0) return sweep(tried, propose_all);
   if (std::ranges::count(tried, "checkpoint:full") == 0 && model_has("checkpoint:full"))
     tried.emplace_back("checkpoint:full");  // plans start from it if `none` does not fit
   const planner::PlanLimits limits = limits_of(settings_.request.training, budget_bytes, host_budget_bytes);
-  if (!sweep(tried, sweep::propose_plans(limits, /*disk=*/false))) return false;
+  if (!sweep(tried, propose_plans(limits, /*disk=*/false))) return false;
   work_out();
   return true;
 }
 
-bool NativeSweeps::sweep(const std::vector<std::string>& strategies, const sweep::TrialProposerFactory& proposer) {
+bool NativeSweeps::sweep(const std::vector<std::string>& strategies, const TrialProposerFactory& proposer) {
   using std::chrono::milliseconds;
   const auto gone = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began_);
   if (limit_.count() > 0) settings_.time_limit = std::max(milliseconds(1), limit_ - gone);
   settings_.strategies = strategies;
   OwnTrials listener(listener_);
-  result_ = sweep::run_sweep(settings_, listener, proposer);
+  result_ = run_sweep(settings_, listener, proposer);
   return !result_.interrupted;
 }
 
@@ -101,8 +99,8 @@ bool NativeSweeps::model_has(const std::string& strategy) const try {
 // Simulates the strategies that did not run.
 void NativeSweeps::work_out() {
   const plan::ProgramFacts& program = result_.record.facts.program;
-  for (const sweep::TrialSpec& trial : result_.record.trials) {
-    const auto costs = sweep::read_costs(settings_.directory / trial.folder, program);
+  for (const TrialSpec& trial : result_.record.trials) {
+    const auto costs = read_costs(settings_.directory / trial.folder, program);
     if (!costs) continue;
     const planner::Planner planner(program, *costs);
     for (const std::string& name : settings_.strategies) {
@@ -161,7 +159,7 @@ NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has
   const std::string& name = best->measurement.strategy;
   if (!is_planned(*best) && (name == "none" || has_keys(effective_strategy(best->measurement))))
     return {"", "", "no plan is needed: the best of memtune's own trials is " + name};
-  const std::optional<plan::Plan> plan = sweep::read_plan(settings_.directory / best->measurement.plan);
+  const std::optional<plan::Plan> plan = read_plan(settings_.directory / best->measurement.plan);
   if (!plan) return {"", "", "the plan of " + name + " is not in " + settings_.directory.string() + " any more"};
   try {
     trainer::PythonPlan python = trainer::write_python_plan(*plan, result_.record.facts.program, *best, result_.report);
@@ -177,4 +175,4 @@ double NativeSweeps::tokens() const {
   return 0;
 }
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep

@@ -12,17 +12,17 @@
 #include "core/sweep/directory/run_directory.h"
 #include "core/sweep/proposals/batch_predictor.h"
 
-namespace memtune::cli {
+namespace memtune::sweep {
 
 // The recorded batches of a run at the sequence of `source`, which comes first.
 struct RecordedBatches {
   // Throws UsageError if the run's batch is unknown or cannot change.
-  RecordedBatches(const sweep::RunDirectory& directory, const sweep::SweepRecord& record,
-                  const sweep::TrialSpec& source, plan::StepCosts costs);
+  RecordedBatches(const RunDirectory& directory, const SweepRecord& record, const TrialSpec& source,
+                  plan::StepCosts costs);
 
   plan::ProgramFacts program;  // of the first batch
   std::vector<planner::RecordedBatch> batches;
-  sweep::GlobalBatchSize size;
+  GlobalBatchSize size;
   double sample_tokens = 0;  // per sample; 0: no tokens
 };
 
@@ -59,4 +59,4 @@ class OtherBatch {
   planner::ExtrapolatedCosts costs_;
 };
 
-}  // namespace memtune::cli
+}  // namespace memtune::sweep
