@@ -1,9 +1,9 @@
-"""Checks that classes stay small enough to draw: at most 14 data members, and one source each. Exceptions have a reason.
+"""Checks that classes stay small enough to draw, and that no constant is a copy of another one.
 
     python3 classes_test.py [unittest arguments]
 
-Reads core, cli and gui. Data members are the names that end in _. Structs are records and may have more fields. Needs only
-the standard library.
+A class has at most 14 data members and one source. Exceptions have a reason. Reads core, cli and gui. Data members are
+the names that end in _. Structs are records and may have more fields. Needs only the standard library.
 """
 
 import re
@@ -94,6 +94,12 @@ class Classes(unittest.TestCase):
                 sources[name, path.parent].add(path.name)
         several = {name: sorted(sources[name, folder]) for name, folder, _ in classes() if len(sources[name, folder]) > 1}
         self.assertEqual(sorted(several), sorted(SEVERAL_SOURCES), several)
+
+    def test_no_constant_says_that_it_must_equal_one_of_another_folder(self):
+        copies = [f"{path.relative_to(ROOT)}: {line.strip()}" for path in files(".h", ".cpp", ".cu", ".cuh", ".in", ".py")
+                  for line in path.read_text().splitlines()
+                  if re.search(r"(constexpr|#define|^[A-Z_]+ =).*(//|#).*(must (equal|match)|same as|(core|cli|gui)/)", line)]
+        self.assertEqual(copies, [], "share it in a header of the lower group")
 
 
 if __name__ == "__main__":

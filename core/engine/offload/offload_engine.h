@@ -20,6 +20,7 @@
 #include "core/engine/autograd/saved_storage.h"
 #include "core/engine/offload/offload_transfer.h"
 #include "core/engine/tier/host_tier.h"
+#include "core/plan/schedule/copy_sizes.h"
 #include "core/plan/schedule/learned_offload_schedule.h"
 #include "core/plan/strategy/plan.h"
 #include "core/record/trace/value_event_recorder.h"
@@ -28,12 +29,9 @@ namespace memtune::offload {
 
 class OffloadEngine {
  public:
-  // Largest batch of one call, in bytes; larger values are copied alone. About 0.2 ms of PCIe time.
-  static constexpr int64_t kBatchBytes = 8 << 20;
-
   // `device` and `tier` must outlive the engine. The engine must outlive all transfers that it made.
   OffloadEngine(device::Device& device, const plan::TransferSettings& settings, tier::HostTier& tier,
-                int64_t batch_bytes = kBatchBytes);
+                int64_t batch_bytes = schedule::kBatchBytes);
   ~OffloadEngine();
   OffloadEngine(const OffloadEngine&) = delete;
   OffloadEngine& operator=(const OffloadEngine&) = delete;

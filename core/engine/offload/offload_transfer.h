@@ -14,6 +14,7 @@
 #include "core/base/device/device.h"
 #include "core/engine/autograd/saved_storage.h"
 #include "core/engine/tier/host_tier.h"
+#include "core/plan/schedule/copy_sizes.h"
 
 namespace memtune::offload {
 
@@ -30,7 +31,7 @@ class OffloadTransfer final : public autograd::OffloadedCopy {
       : offload_(offload),
         key_(value.key()),
         bytes_(value.size_bytes()),
-        piece_bytes_(value.place() == plan::TensorPlacement::disk ? kDiskPieceBytes : bytes_),
+        piece_bytes_(value.place() == plan::TensorPlacement::disk ? schedule::kDiskPieceBytes : bytes_),
         on_disk_(value.place() == plan::TensorPlacement::disk),
         group_(group),
         op_(op),
@@ -45,7 +46,6 @@ class OffloadTransfer final : public autograd::OffloadedCopy {
 
  private:
   friend class OffloadEngine;
-  static constexpr int64_t kDiskPieceBytes = 4 << 20;
 
   int64_t begin(size_t piece) const { return static_cast<int64_t>(piece) * piece_bytes_; }
   bool all_out() const { return begin(pieces_.size()) >= bytes_; }

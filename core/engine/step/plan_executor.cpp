@@ -5,6 +5,7 @@
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/scoped_timer.h"
 #include "core/model/program/tensors.h"
+#include "core/plan/schedule/copy_sizes.h"
 
 namespace memtune::step {
 
@@ -16,8 +17,6 @@ using plan::TensorPlacement;
 using program::Stack;
 
 namespace {
-
-constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;
 
 std::vector<at::Tensor> parameters_of(const program::Program& program) {
   std::vector<at::Tensor> parameters;
@@ -34,8 +33,8 @@ PlanExecutor::PlanExecutor(const program::Program& program, const plan::ProgramF
       device_(device::torch_device(device)),
       ops_(plan_ops(facts, plan)),
       memory_(device, ops_.size()),
-      tier_(device, device.emulated() ? kCpuSlab : kCudaSlab, tiers.host_budget_bytes, std::move(tiers.store),
-            plan.transfer.pinned, plan.transfer.compatibility.power_of_two),
+      tier_(device, device.emulated() ? schedule::kCpuSlabBytes : schedule::kCudaSlabBytes, tiers.host_budget_bytes,
+            std::move(tiers.store), plan.transfer.pinned, plan.transfer.compatibility.power_of_two),
       offload_(device, plan.transfer, tier_),
       recompute_(device, plan.nested, plan.transfer.compatibility.whole_blocks),
       recorder_(recompute_, device_),

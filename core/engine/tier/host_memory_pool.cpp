@@ -5,11 +5,10 @@
 #include <utility>
 
 #include "core/base/bytes.h"
+#include "core/plan/schedule/copy_sizes.h"
 
 namespace memtune::tier {
 namespace {
-
-constexpr int64_t kAlignment = 4096;
 
 // If the device has failed, done() throws. The event is kept, so that its next waiter gets the error.
 bool is_done(const device::EventPtr& event) noexcept try { return event->done(); } catch (...) {
@@ -48,7 +47,7 @@ void HostMemoryPool::Lease::set_free_after(device::EventPtr event) {
 }
 
 std::optional<HostMemoryPool::Lease> HostMemoryPool::try_lease(int64_t bytes) {
-  bytes = round_up(std::max<int64_t>(1, bytes), kAlignment);
+  bytes = round_up(std::max<int64_t>(1, bytes), schedule::kHostGrainBytes);
   if (power_of_two_) bytes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)));
   auto best = free_.end();
   for (auto range = free_.begin(); range != free_.end(); ++range)

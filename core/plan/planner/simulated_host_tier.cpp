@@ -5,11 +5,10 @@
 
 #include "core/base/bounds.h"
 #include "core/base/bytes.h"
+#include "core/plan/schedule/copy_sizes.h"
 
 namespace memtune::planner {
 namespace {
-
-constexpr int64_t kGrain = 4096;  // must equal core/engine/tier's alignment
 
 double ms(int64_t bytes, double gb_per_s) { return gb_per_s > 0 ? static_cast<double>(bytes) / (gb_per_s * 1e6) : 0; }
 
@@ -18,7 +17,7 @@ double ms(int64_t bytes, double gb_per_s) { return gb_per_s > 0 ? static_cast<do
 // --- room ------------------------------------------------------------------------------------------------------------
 
 std::optional<SimulatedHostPool::Range> SimulatedHostPool::try_lease(int64_t bytes) {
-  bytes = round_up(std::max<int64_t>(1, bytes), kGrain);
+  bytes = round_up(std::max<int64_t>(1, bytes), schedule::kHostGrainBytes);
   auto best = free_.end();
   for (auto range = free_.begin(); range != free_.end(); ++range)
     if (range->bytes >= bytes && (best == free_.end() || range->bytes < best->bytes)) best = range;
@@ -36,7 +35,7 @@ std::optional<SimulatedHostPool::Range> SimulatedHostPool::try_lease(int64_t byt
 }
 
 SimulatedHostPool::Range SimulatedHostPool::lease_over_budget(int64_t bytes) {
-  bytes = round_up(std::max<int64_t>(1, bytes), kGrain);
+  bytes = round_up(std::max<int64_t>(1, bytes), schedule::kHostGrainBytes);
   leased_bytes_ += bytes;
   peak_bytes_ = std::max({peak_bytes_, leased_bytes_, budget_bytes_ + 1});
   const Range lease{next_address_, bytes, 0};

@@ -1,14 +1,10 @@
 #include "core/plan/planner/step_simulator.h"
 
+#include "core/plan/schedule/copy_sizes.h"
+
 namespace memtune::planner {
 
 using plan::StepCosts;
-
-namespace {
-
-constexpr int64_t kCudaSlab = 256 << 20, kCpuSlab = 16 << 20;  // must equal core/engine/step's
-
-}  // namespace
 
 StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts& costs,
                              const UnmodelledMemory& unmodelled, const plan::Plan& plan,
@@ -19,8 +15,8 @@ StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts
       scale_(tables.scale),
       schedule_(schedule),
       memory_(tables.storage_bytes, cache),
-      tier_(tiers, {costs.disk_write_gb_per_s, costs.disk_read_gb_per_s}, costs.grain_bytes == 1 ? kCpuSlab : kCudaSlab,
-            before.put_bytes, clock_),
+      tier_(tiers, {costs.disk_write_gb_per_s, costs.disk_read_gb_per_s},
+            costs.grain_bytes == 1 ? schedule::kCpuSlabBytes : schedule::kCudaSlabBytes, before.put_bytes, clock_),
       copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, tier_, schedule,
               before.largest_bytes),
       gathers_(costs, tables.scale, before.gathers, memory_, clock_),

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/base/bounds.h"
+#include "core/plan/schedule/copy_sizes.h"
 
 namespace memtune::planner {
 double TransferSimulator::copy(const Batch& batch, double gb_per_s, double& free_at) {
@@ -33,8 +34,8 @@ int TransferSimulator::start_offload(int block, int64_t bytes, int64_t held_byte
 
 bool TransferSimulator::gathers_more() const {
   if (!learned() || !settings_.side_stream || transfers_[gathered_.back()].on_disk) return false;
-  if (gathered_bytes_ >= std::min(kBatchBytes, settings_.stash_bytes / 4)) return false;
-  return memory_.allocated() + op_bytes_ + 2 * kBatchBytes <= schedule_.goal_bytes();
+  if (gathered_bytes_ >= std::min(schedule::kBatchBytes, settings_.stash_bytes / 4)) return false;
+  return memory_.allocated() + op_bytes_ + 2 * schedule::kBatchBytes <= schedule_.goal_bytes();
 }
 
 void TransferSimulator::end_block() {
@@ -50,7 +51,7 @@ void TransferSimulator::start_gathered() {
   for (size_t begin = 0, end = 0; begin < gathered.size(); begin = end) {
     int64_t bytes = 0;
     do bytes += transfers_[gathered[end++]].bytes;
-    while (end < gathered.size() && bytes + transfers_[gathered[end]].bytes <= kBatchBytes);
+    while (end < gathered.size() && bytes + transfers_[gathered[end]].bytes <= schedule::kBatchBytes);
     start_out(std::span(gathered).subspan(begin, end - begin));
   }
 }
@@ -63,7 +64,7 @@ void TransferSimulator::start_out(std::span<const int> numbers) {
 
 void TransferSimulator::put(int number, Batch& batch) {
   const Transfer& transfer = transfers_[number];
-  const int64_t piece_bytes = transfer.on_disk ? kDiskPieceBytes : transfer.bytes;
+  const int64_t piece_bytes = transfer.on_disk ? schedule::kDiskPieceBytes : transfer.bytes;
   for (int64_t offset = 0; offset < transfer.bytes; offset += piece_bytes) {
     const int64_t bytes = std::min(piece_bytes, transfer.bytes - offset);
     const int piece = tier_.put(bytes, transfer.on_disk);

@@ -55,8 +55,6 @@ class TransferSimulator {
 
  private:
   static constexpr int kNone = SimulatedDeviceMemory::kNone;
-  static constexpr int64_t kBatchBytes = 8 << 20;  // must equal core/engine/offload's
-  static constexpr int64_t kDiskPieceBytes = 4 << 20;
 
   enum class State { gathered, stashed, offloaded, reloading, returned };
   struct Transfer {

@@ -4,6 +4,7 @@
 
 #include "core/base/bounds.h"
 #include "core/plan/planner/transfer_simulator.h"
+#include "core/plan/schedule/copy_sizes.h"
 
 namespace memtune::planner {
 
@@ -41,8 +42,8 @@ void TransferSimulator::start_reloads(std::span<const int> numbers) {
 void TransferSimulator::fetch(int number, Batch& batch) {
   const Transfer& transfer = transfers_[number];
   const size_t at = transfer.pieces_back;
-  const int64_t before = static_cast<int64_t>(at) * kDiskPieceBytes;
-  batch.bytes += transfer.on_disk ? std::min(kDiskPieceBytes, transfer.bytes - before) : transfer.bytes;
+  const int64_t before = static_cast<int64_t>(at) * schedule::kDiskPieceBytes;
+  batch.bytes += transfer.on_disk ? std::min(schedule::kDiskPieceBytes, transfer.bytes - before) : transfer.bytes;
   tier_.fetch(transfer.pieces[at]);
   batch.parts.push_back({number, transfer.pieces[at], at + 1 == transfer.pieces.size()});
 }
@@ -108,7 +109,7 @@ void TransferSimulator::prefetch() {
     if (number == kNone) continue;
     const Transfer& transfer = transfers_[number];
     if (transfer.state == State::offloaded) {
-      if (!next.empty() && bytes + transfer.bytes > std::min(kBatchBytes, prefetched_bytes_)) start();
+      if (!next.empty() && bytes + transfer.bytes > std::min(schedule::kBatchBytes, prefetched_bytes_)) start();
       if (!room_for(number, bytes)) break;
       if (learned()) schedule_.hold_until_wanted(number, transfer.bytes);
       next.push_back(number);
