@@ -104,7 +104,7 @@ void read_inputs(const ModelFlags& flags, plan::TrialRequest& request) {
     if (plan::is_argument(input))
       request.model.arguments.push_back(input);
     else
-      request.inputs.push_back(plan::parse_input_spec(input));
+      request.model.inputs.push_back(plan::parse_input_spec(input));
   if (flags.inputs_file.empty()) return;
   require_file("--inputs", flags.inputs_file);
   if (!flags.batches.empty() || !flags.sequences.empty()) {
@@ -114,7 +114,7 @@ void read_inputs(const ModelFlags& flags, plan::TrialRequest& request) {
     throw UsageError("--padding goes with synthetic inputs: those of --inputs have an attention_mask of their own");
   if (request.training.ranks > 1)
     throw UsageError("--inputs does not go with --ranks: each rank has synthetic samples of its own");
-  request.inputs_file = fs::absolute(flags.inputs_file).string();
+  request.model.inputs_file = fs::absolute(flags.inputs_file).string();
 }
 
 void add_libraries(const std::vector<std::string>& paths, plan::ModelSource& model) {
@@ -126,7 +126,7 @@ void add_libraries(const std::vector<std::string>& paths, plan::ModelSource& mod
 
 // A config defines what other model files leave open: tokens, loss, dtype.
 void use_decoder(const model::TransformersConfig& model, const plan::InputSpec& tokens, plan::TrialRequest& request) {
-  if (request.inputs.empty() && request.inputs_file.empty()) request.inputs = {tokens};
+  if (request.model.inputs.empty() && request.model.inputs_file.empty()) request.model.inputs = {tokens};
   if (request.training.loss.empty()) request.training.loss = "causal_lm";
   if (request.training.attention.empty()) request.training.attention = model.attention;
   if (request.training.dtype.empty()) request.training.dtype = model.dtype;

@@ -303,14 +303,14 @@ TEST_CASE("a synthetic batch follows the archive's description and other sizes a
   request.training.batch = 65;
   CHECK_THROWS_AS(made(), UsageError);
   request.training.batch = 0;
-  request.inputs = {plan::parse_input_spec("x:float32[3,5]")};
+  request.model.inputs = {plan::parse_input_spec("x:float32[3,5]")};
   CHECK_THROWS_WITH_AS(made(),
                        "input 'x' is 5 in dimension 1, which the export fixed at 4: say dynamic_shapes to "
                        "torch.export.export for others",
                        UsageError);
-  request.inputs = {plan::parse_input_spec("x:float32[3,4]")};
+  request.model.inputs = {plan::parse_input_spec("x:float32[3,4]")};
   CHECK(made().tensors[0].sizes() == at::IntArrayRef({3, 4}));
-  request.inputs.clear();
+  request.model.inputs.clear();
   program.inputs[0].described->dtype = "";
   CHECK_THROWS_AS(made(), UsageError);
   program.inputs[0].described->dtype = "bool";

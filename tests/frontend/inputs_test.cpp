@@ -38,7 +38,7 @@ Module features_model() {
 
 plan::TrialRequest request(const std::vector<std::string>& inputs) {
   plan::TrialRequest result;
-  for (const auto& text : inputs) result.inputs.push_back(plan::parse_input_spec(text));
+  for (const auto& text : inputs) result.model.inputs.push_back(plan::parse_input_spec(text));
   return result;
 }
 
@@ -66,7 +66,7 @@ std::string refusal(const plan::TrialRequest& request, const Module& module, Los
 std::string target_of(const plan::TrialRequest& request, LossKind loss, const Texts& names) {
   std::vector<program::ProgramInput> inputs;
   for (const std::string& name : names) inputs.push_back({name});
-  return frontend::choose_target(request, loss, inputs);
+  return frontend::choose_target(request.model, request.training, loss, inputs);
 }
 
 TEST_CASE("the target falls back from the named input to labels then target then the loss's default") {
@@ -192,7 +192,7 @@ class InputsFile {
 TEST_CASE("tensors of an inputs file are used unchanged and missing ones come from specs") {
   InputsFile file(R"({"tokens": {"dtype": "U8", "shape": [1, 2], "data_offsets": [0, 2]}})", "\x03\x05");
   auto asked = request({"mask:float32[1,2]"});
-  asked.inputs_file = file.path;
+  asked.model.inputs_file = file.path;
   asked.training.batch = 9;
   Module module = tokens_model();
   Batch made = batch(asked, module, LossKind::returned);
@@ -203,7 +203,7 @@ TEST_CASE("tensors of an inputs file are used unchanged and missing ones come fr
 TEST_CASE("numbers of an inputs file outside the embedding are refused") {
   InputsFile file(R"({"tokens": {"dtype": "U8", "shape": [1, 2], "data_offsets": [0, 2]}})", "\x03\x10");
   auto asked = request({});
-  asked.inputs_file = file.path;
+  asked.model.inputs_file = file.path;
   CHECK(refusal(asked, tokens_model(), LossKind::returned) ==
         "input 'tokens' has numbers from 3 to 16, the embedding it goes into has 16 rows");
 }

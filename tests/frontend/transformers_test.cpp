@@ -131,9 +131,9 @@ TEST_CASE("a sequence that fills the sliding window is refused") {
   const program::Program model = lower(place.source());
   plan::TrialRequest request;
   request.model.path = place.source().model.path;
-  request.inputs = {{"input_ids", "int64", {2, 7}, 50}};
+  request.model.inputs = {{"input_ids", "int64", {2, 7}, 50}};
   CHECK(make_batch(request, LossKind::causal_lm, model, c10::kCPU).tokens == 14);
-  request.inputs[0].shape[1] = 8;
+  request.model.inputs[0].shape[1] = 8;
   CHECK_THROWS_WITH_AS(make_batch(request, LossKind::causal_lm, model, c10::kCPU),
                        "sequences of 8 are not supported: beyond 7 the model's sliding window, positions or their "
                        "scaling end; say --seq",
@@ -154,7 +154,7 @@ plan::TrialRequest packed_request(const LoweringOptions& source) {
   plan::TrialRequest request;
   request.model.path = source.model.path;
   request.training.pack = source.pack;
-  request.inputs = {{"input_ids", "int64", {3, 12}, 50}};
+  request.model.inputs = {{"input_ids", "int64", {3, 12}, 50}};
   return request;
 }
 
@@ -212,8 +212,8 @@ TEST_CASE("padded rows have a mask and labels that are ignored at padding") {
   const program::Program model = lower(source);
   plan::TrialRequest request = packed_request(source);
   request.training.padding = 0.25;
-  CHECK(has_padding(request));
-  CHECK(choose_target(request, LossKind::causal_lm, model.inputs) == "labels");
+  CHECK(has_padding(request.model, request.training));
+  CHECK(choose_target(request.model, request.training, LossKind::causal_lm, model.inputs) == "labels");
   const Batch batch = make_batch(request, LossKind::causal_lm, model, c10::kCPU);
   REQUIRE(batch.specs.size() == 3);
   CHECK(plan::to_string(batch.specs[1]) == "attention_mask:int64[3,12]");
@@ -240,8 +240,8 @@ TEST_CASE("a mask without padding is refused because attention without a mask di
       << std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(int64_t));
   plan::TrialRequest request;
   request.model.path = source.model.path;
-  request.inputs_file = (place.path / "inputs.safetensors").string();
-  CHECK(has_padding(request));
+  request.model.inputs_file = (place.path / "inputs.safetensors").string();
+  CHECK(has_padding(request.model, request.training));
   CHECK_THROWS_WITH_AS(make_batch(request, LossKind::causal_lm, model, c10::kCPU),
                        "input 'attention_mask' has no padding, it is 1 everywhere: leave it out", UsageError);
 }

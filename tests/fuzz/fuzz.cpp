@@ -427,7 +427,7 @@ void read_run_request(const std::string& input) {
   const auto request = parse_json(input).get<plan::TrainingRunRequest>();
   const json written = request;
   if (json(written.get<plan::TrainingRunRequest>()) != written) std::abort();
-  plan::resume_settings(request.trial);
+  plan::resume_settings(request.trial.model, request.trial.training);
 }
 
 void read_request(const std::string& input) {

@@ -19,18 +19,18 @@ namespace {
 TrialRequest example() {
   TrialRequest request;
   request.model = {"model.pt", "{}", {"steps=3"}, {"/lib/ops.so"}};
-  request.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
-  request.inputs_file = "sample.safetensors";
+  request.model.inputs = {parse_input_spec("tokens:int64[2,64]<256"), parse_input_spec(":float32[]")};
+  request.model.inputs_file = "sample.safetensors";
   request.training = {"mse",      "chunked=8", "logits", "labels", "sgd", 0.5, 0.75,       false, 6,
                       "bfloat16", "float16",   "r=4",    "4bit",   11,    12,  13,         14,    "cuda:1",
                       15,         "eager",     true,     0,        "h.*", 16,  17,         1,     "never",
                       "",         "",          false,    20,       18,    19,  "/scratch", true};
   request.plan.strategy = "none";
   request.plan.placements = {{1, "a", {TensorPlacement::host}, TensorPlacement::keep}};
-  request.reference = "reference.bin";
-  request.trace = "trace.bin";
-  request.costs = "costs.json";
-  request.command = "memtune sweep";
+  request.envelope.reference = "reference.bin";
+  request.envelope.trace = "trace.bin";
+  request.envelope.costs = "costs.json";
+  request.envelope.command = "memtune sweep";
   return request;
 }
 
@@ -41,7 +41,28 @@ void check_refused(Change change, const std::string& message) {
   CHECK_THROWS_WITH_AS(check_training(training), message.c_str(), UsageError);
 }
 
+// Files of finished sweeps and the process that reads a request depend on these names.
+constexpr const char* kRequestText =
+    R"({"address":"10.0.0.1","command":"memtune sweep","costs":"costs.json","inputs":["tokens:int64[2,64]<256",)"
+    R"(":float32[]"],"inputs_file":"in.safetensors","model":{"arguments":["steps=3"],"libraries":["ops.so"],)"
+    R"("path":"model.pt","profile":"","trusted":false},"plan":{"nested":false,"placements":[],)"
+    R"("saved_min_bytes":1048576,"strategy":"none","transfer":{"groups_in_flight":1,"min_bytes":1048576,)"
+    R"("pinned":true,"prefetch_blocks":1,"prefetch_bytes":1073741824,"schedule":"value","side_stream":true,)"
+    R"("stash_bytes":8589934592},"version":1},"rank":1,"reference":"reference.bin","rendezvous":"/run/meeting",)"
+    R"("round":1,"trace":"t.mttrace","training":{"accumulate":1,"attention":"sdpa","autocast":"","batch":2,)"
+    R"("blocks":"","device":"cpu","disk_budget_bytes":0,"dtype":"float32","host_budget_bytes":0,)"
+    R"("learning_rate":0.5,"load_in":"","lora":"","loss":"causal_lm","loss_impl":"plain","max_grad_norm":0.0,)"
+    R"("memory_cap_bytes":0,"optimizer":"adamw","optimizer_in_backward":false,"output":"","pack":false,)"
+    R"("padding":0.0,"rank_timeout_ms":120000,"ranks":2,"reduce_dtype":"","reshard":"always","scratch":"",)"
+    R"("scratch_in_memory":false,"seed":0,"sequence":64,"shard_dtype":"","shard_offload":false,"steps":2,)"
+    R"("target":"","traced_steps":3,"warmup":2}})";
+
 }  // namespace
+
+TEST_CASE("a request read from JSON is written with the same names and values") {
+  const auto request = nlohmann::json::parse(kRequestText).get<TrialRequest>();
+  CHECK(nlohmann::json(request).dump() == kRequestText);
+}
 
 TEST_CASE("every field of a request is read back from its file") {
   const json written = example();
@@ -49,14 +70,14 @@ TEST_CASE("every field of a request is read back from its file") {
   CHECK(json(request) == written);
   CHECK(request.model.path == "model.pt");
   CHECK(request.model.profile == "{}");
-  REQUIRE(request.inputs.size() == 2);
-  CHECK(request.inputs[0].below == 256);
-  CHECK(request.inputs_file == "sample.safetensors");
+  REQUIRE(request.model.inputs.size() == 2);
+  CHECK(request.model.inputs[0].below == 256);
+  CHECK(request.model.inputs_file == "sample.safetensors");
   CHECK(request.plan.placements.size() == 1);
-  CHECK(request.reference == "reference.bin");
-  CHECK(request.trace == "trace.bin");
-  CHECK(request.costs == "costs.json");
-  CHECK(request.command == "memtune sweep");
+  CHECK(request.envelope.reference == "reference.bin");
+  CHECK(request.envelope.trace == "trace.bin");
+  CHECK(request.envelope.costs == "costs.json");
+  CHECK(request.envelope.command == "memtune sweep");
 }
 
 TEST_CASE("every training setting is read back from the file of a request") {
@@ -94,34 +115,34 @@ TEST_CASE("every training setting is read back from the file of a request") {
 TEST_CASE("a rank's request has its rank and the number of ranks and the rendezvous") {
   TrialRequest request;
   request.training.ranks = 4;
-  request.rank = 3;
-  request.rendezvous = "/run/meeting";
-  request.address = "10.0.0.1";
+  request.envelope.rank = 3;
+  request.envelope.rendezvous = "/run/meeting";
+  request.envelope.address = "10.0.0.1";
   request.training.shard_dtype = "float32";
   request.training.reduce_dtype = "float64";
   request.training.shard_offload = true;
   const TrialRequest read = json::parse(json(request).dump()).get<TrialRequest>();
   CHECK(read.training.ranks == 4);
-  CHECK(read.rank == 3);
-  CHECK(read.rendezvous == "/run/meeting");
-  CHECK(read.address == "10.0.0.1");
+  CHECK(read.envelope.rank == 3);
+  CHECK(read.envelope.rendezvous == "/run/meeting");
+  CHECK(read.envelope.address == "10.0.0.1");
   CHECK(read.training.shard_dtype == "float32");
   CHECK(read.training.reduce_dtype == "float64");
   CHECK(read.training.shard_offload);
-  request.rank = 4;
+  request.envelope.rank = 4;
   CHECK_THROWS_AS(json(request).get<TrialRequest>(), UsageError);
 }
 
 TEST_CASE("the shard and reduce dtypes of several ranks must be the same in a resumed run") {
   TrialRequest request;
-  CHECK_FALSE(resume_settings(request).contains("--shard-dtype"));
-  CHECK_FALSE(resume_settings(request).contains("--reduce-dtype"));
+  CHECK_FALSE(resume_settings(request.model, request.training).contains("--shard-dtype"));
+  CHECK_FALSE(resume_settings(request.model, request.training).contains("--reduce-dtype"));
   request.training.ranks = 2;
   request.training.shard_dtype = "float32";
   request.training.reduce_dtype = "float64";
-  CHECK(resume_settings(request).at("--shard-dtype") == "float32");
-  CHECK(resume_settings(request).at("--reduce-dtype") == "float64");
-  CHECK(resume_settings(request).at("--dtype").empty());
+  CHECK(resume_settings(request.model, request.training).at("--shard-dtype") == "float32");
+  CHECK(resume_settings(request.model, request.training).at("--reduce-dtype") == "float64");
+  CHECK(resume_settings(request.model, request.training).at("--dtype").empty());
 }
 
 TEST_CASE("a flag that several ranks do not support is refused by name") {
@@ -193,7 +214,7 @@ TEST_CASE("a field that a request leaves out has its default") {
   const TrialRequest request = json::parse(R"({"model": {}, "training": {}})").get<TrialRequest>();
   CHECK(request.training.optimizer == "adamw");
   CHECK(request.training.device == "cpu");
-  CHECK(request.inputs.empty());
+  CHECK(request.model.inputs.empty());
   CHECK(request.plan.keeps_everything());
 }
 

@@ -114,7 +114,7 @@ class WayOfRanks {
     plan::TrialRequest request = request_;
     request.training.batch = kRows;
     request.training.ranks = group_.size();
-    request.rank = group_.rank();
+    request.envelope.rank = group_.rank();
     return request;
   }
 

@@ -135,8 +135,8 @@ result::Measurement measure(const plan::TrialRequest& request) {
 }
 
 void compare(const plan::TrialRequest& request, result::Measurement& measurement) {
-  if (!std::filesystem::exists(request.reference)) {
-    std::fstream file(request.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
+  if (!std::filesystem::exists(request.envelope.reference)) {
+    std::fstream file(request.envelope.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
     plan::begin_reference(file);
     plan::BaselineReference reference;
     reference.strategy = request.plan.strategy;
@@ -147,7 +147,7 @@ void compare(const plan::TrialRequest& request, result::Measurement& measurement
     return;
   }
   measurement.gradients.compared = measurement.gradients.equal = true;
-  measurement.gradients.against = plan::read_reference(request.reference).strategy;
+  measurement.gradients.against = plan::read_reference(request.envelope.reference).strategy;
 }
 
 void write_trace(const plan::TrialRequest& request) {
@@ -156,7 +156,7 @@ void write_trace(const plan::TrialRequest& request) {
   trace.device = "fake device";
   trace.events.push_back(
       {trace::EventKind::kernel, trace.track({trace::TrackRole::compute}), trace.name("matmul"), 0, 1000});
-  trace::write_trace(request.trace, trace);
+  trace::write_trace(request.envelope.trace, trace);
 }
 
 [[noreturn]] void hang() {
@@ -240,9 +240,9 @@ void run(const plan::TrialRequest& request, const std::string& behaviour) {
     measurement = {};
     measurement.outcome = result::Outcome::device_oom;
     measurement.reason = "asked for 2 GiB, 1 GiB free";
-  } else if (request.round == 0) {
+  } else if (request.envelope.round == 0) {
     compare(request, measurement);
-    if (!request.trace.empty()) write_trace(request);
+    if (!request.envelope.trace.empty()) write_trace(request);
   }
   if (behaviour == "differs") {
     measurement.outcome = result::Outcome::mismatch;
@@ -256,7 +256,7 @@ void run(const plan::TrialRequest& request, const std::string& behaviour) {
 void inspect(const plan::TrialRequest& request) {
   send_phase("load");
   std::vector<std::string> inputs;
-  for (const plan::InputSpec& input : request.inputs) inputs.push_back(to_string(input));
+  for (const plan::InputSpec& input : request.model.inputs) inputs.push_back(to_string(input));
   send({{"frame", "facts"},
         {"facts", facts(4, request.training.batch << 19)},
         {"inputs", inputs},
@@ -329,14 +329,14 @@ int main(int argc, char** argv) {
   }
   const auto request = json::parse(read_file(argv[2])).get<plan::TrialRequest>();
   std::string name = command == "inspect" ? command : request.plan.strategy;
-  if (request.rank > 0) name += " rank " + std::to_string(request.rank);
-  log_start(name + (request.round > 0 ? " again" : ""));
+  if (request.envelope.rank > 0) name += " rank " + std::to_string(request.envelope.rank);
+  log_start(name + (request.envelope.round > 0 ? " again" : ""));
   if (command == "inspect") {
     misbehave(behaviour_of(name));
     misbehave(behaviour_of(name + "-b" + std::to_string(request.training.batch)));
     inspect(request);
   } else {
     const std::string again = behaviour_of(name + " again");
-    run(request, request.round > 0 && again != "ok" ? again : behaviour_of(name));
+    run(request, request.envelope.round > 0 && again != "ok" ? again : behaviour_of(name));
   }
 }

@@ -37,7 +37,7 @@ struct PackedPlace : test::ScratchFolder {
   plan::TrialRequest request(const std::string& attention, const std::string& dtype) const {
     plan::TrialRequest request;
     request.model.path = (path / "config.json").string();
-    request.inputs_file = (path / "inputs.safetensors").string();
+    request.model.inputs_file = (path / "inputs.safetensors").string();
     request.training.loss = "causal_lm";
     request.training.attention = attention;
     request.training.pack = true;

@@ -38,7 +38,7 @@ struct SweepBench {
   explicit SweepBench(std::vector<std::string> strategies, int rounds = 1) {
     settings.model = "tiny";
     settings.request.model.profile = "{}";
-    settings.request.inputs = {plan::parse_input_spec("tokens:int64[2,4]<8")};
+    settings.request.model.inputs = {plan::parse_input_spec("tokens:int64[2,4]<8")};
     settings.strategies = std::move(strategies);
     settings.directory = folder.path / "run";
     settings.rounds = rounds;

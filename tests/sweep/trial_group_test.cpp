@@ -28,9 +28,9 @@ struct Group {
     plan::TrialRequest request;
     request.plan.strategy = "none";
     request.training.ranks = ranks;
-    request.reference = (folder.path / "reference.bin").string();
-    request.trace = (folder.path / "trace").string();
-    request.costs = (folder.path / "costs.json").string();
+    request.envelope.reference = (folder.path / "reference.bin").string();
+    request.envelope.trace = (folder.path / "trace").string();
+    request.envelope.costs = (folder.path / "costs.json").string();
     write_file(folder.path / "request.json", nlohmann::json(request).dump());
     TrialProcessSettings command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", limit, {}};
     command.grace = 300ms;

@@ -19,7 +19,7 @@ namespace {
 plan::TrialRequest request(const std::filesystem::path& model) {
   plan::TrialRequest request;
   request.model.path = model.string();
-  request.inputs = {plan::parse_input_spec("tokens:int64[2,4]<8")};
+  request.model.inputs = {plan::parse_input_spec("tokens:int64[2,4]<8")};
   request.plan.strategy = "none";
   return request;
 }
@@ -44,16 +44,17 @@ TEST_CASE("keys depend on the contents of model and settings and plan but not on
   std::ofstream(folder.path / "other.pt") << "weight5";
   std::ofstream(folder.path / "program") << "v1";
   const plan::TrialRequest base = request(folder.path / "model.pt");
-  const TrialKeys keys(base, folder.path / "program");
+  const TrialKeys keys(base.model, base.training, folder.path / "program");
   const std::string key = keys.trial(base);
   CHECK(key.size() == 32);
 
   plan::TrialRequest moved = request(folder.path / "same.pt");
-  moved.trace = "elsewhere/trace", moved.command = "memtune profile", moved.reference = "elsewhere/reference";
-  CHECK(TrialKeys(moved, folder.path / "program").trial(moved) == key);
+  moved.envelope.trace = "elsewhere/trace", moved.envelope.command = "memtune profile",
+  moved.envelope.reference = "elsewhere/reference";
+  CHECK(TrialKeys(moved.model, moved.training, folder.path / "program").trial(moved) == key);
 
   const plan::TrialRequest other_model = request(folder.path / "other.pt");
-  CHECK(TrialKeys(other_model, folder.path / "program").trial(other_model) != key);
+  CHECK(TrialKeys(other_model.model, other_model.training, folder.path / "program").trial(other_model) != key);
   plan::TrialRequest other = base;
   other.training.batch = 8;
   CHECK(keys.trial(other) != key);
@@ -64,7 +65,7 @@ TEST_CASE("keys depend on the contents of model and settings and plan but not on
   CHECK(keys.setting(other) == keys.setting(base));
 
   std::ofstream(folder.path / "program") << "v2";
-  CHECK(TrialKeys(base, folder.path / "program").trial(base) != key);
+  CHECK(TrialKeys(base.model, base.training, folder.path / "program").trial(base) != key);
 }
 
 TEST_CASE("the key of a config depends on the weights in its folder") {
@@ -72,7 +73,7 @@ TEST_CASE("the key of a config depends on the weights in its folder") {
   std::ofstream(folder.path / "program") << "v1";
   std::ofstream(folder.path / "config.json") << "{}";
   const plan::TrialRequest base = request(folder.path / "config.json");
-  const auto key = [&] { return TrialKeys(base, folder.path / "program").trial(base); };
+  const auto key = [&] { return TrialKeys(base.model, base.training, folder.path / "program").trial(base); };
   const std::string made_up = key();
   std::ofstream(folder.path / "model.safetensors") << "weights";
   const std::string first = key();

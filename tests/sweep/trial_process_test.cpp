@@ -36,8 +36,8 @@ struct Stage {
     const test::Variable rules("FAKE_TRIAL", "none=" + behaviour);
     plan::TrialRequest request;
     request.plan.strategy = "none";
-    request.reference = (folder.path / "reference").string();
-    request.trace = (folder.path / "trace").string();
+    request.envelope.reference = (folder.path / "reference").string();
+    request.envelope.trace = (folder.path / "trace").string();
     write_file(folder.path / "request.json", nlohmann::json(request).dump());
     return run_trial_process({{"run", (folder.path / "request.json").string()},
                               folder.path / "log.txt",

@@ -56,8 +56,8 @@ struct Launched {
     request.plan.strategy = "none";
     request.training.ranks = kRanks;
     request.model.path = "/rank0/model.pt";
-    request.reference = (folder.path / "reference.bin").string();
-    request.trace = (folder.path / "trace").string();
+    request.envelope.reference = (folder.path / "reference.bin").string();
+    request.envelope.trace = (folder.path / "trace").string();
     write_file(folder.path / "request.json", nlohmann::json(request).dump());
     TrialProcessSettings command{{"run", (folder.path / "request.json").string()}, folder.path / "log.txt", 20s, {}};
     command.grace = 300ms;
@@ -137,7 +137,7 @@ TEST_CASE("a rank of another machine needs a network rendezvous and writes no fi
   launch::Connection coordinator(listener.accept(5s), 5s);
   plan::TrialRequest request;
   request.training.ranks = 2;
-  request.rendezvous = (folder.path / "meeting").string();
+  request.envelope.rendezvous = (folder.path / "meeting").string();
   coordinator.send({{"start", 1}, {"kind", "run"}, {"request", request}, {"limit_ms", 1000}, {"grace_ms", 0}});
   const launch::LaunchInfo launch{"torchrun", 1, 2, 1, 2, "127.0.0.1", 0, ""};
   CHECK_THROWS_WITH_AS(run_worker(launch, own, {}, 5s), "rank 0 is lost: it sent no rendezvous address", Error);

@@ -46,7 +46,7 @@ TEST_CASE("guessed inputs and a guessed model output are noted once and given on
   CHECK(count(notes("[y, y * 2]", {}), "that the loss takes '0' of it is a guess") == 1);
 
   plan::TrialRequest said;
-  said.inputs = {plan::parse_input_spec("x:float32[2,3]")};
+  said.model.inputs = {plan::parse_input_spec("x:float32[2,3]")};
   said.training.output = "aux";
   CHECK(count(notes("{'aux': y, 'out': y * 2}", said), "guess") == 0);
   said.training.output = "";
@@ -56,7 +56,7 @@ TEST_CASE("guessed inputs and a guessed model output are noted once and given on
 TEST_CASE("a constant that overflows the model's dtype is reported as a rejected input with the op") {
   const std::string answer = "torch.masked_fill(y.to(dtype=15), y > 0, -3.4028234663852886e+38)";  // 15: bfloat16
   plan::TrialRequest with_target;
-  with_target.inputs = {plan::parse_input_spec("x:float32[2,3]"), plan::parse_input_spec("target:float32[2,3]")};
+  with_target.model.inputs = {plan::parse_input_spec("x:float32[2,3]"), plan::parse_input_spec("target:float32[2,3]")};
   for (const plan::TrialRequest& asked : {plan::TrialRequest(), with_target}) {
     std::string said;
     try {

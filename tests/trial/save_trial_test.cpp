@@ -41,7 +41,7 @@ struct Bench {
   explicit Bench(const std::string& mode, const std::string& strategy = "none", int64_t more_bytes = 0) {
     test_device();
     request.trial.model.path = write_model(folder.path, more_bytes).string();
-    request.trial.inputs = {plan::parse_input_spec("x:float32[64,256]")};
+    request.trial.model.inputs = {plan::parse_input_spec("x:float32[64,256]")};
     request.trial.training.loss = "returned";
     request.trial.training.warmup = 2;
     request.trial.training.steps = 3;

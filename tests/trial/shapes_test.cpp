@@ -72,7 +72,7 @@ json facts(const plan::TrialRequest& request, trial::TensorMode tensors) {
 }
 
 void check_shapes(const plan::TrialRequest& request) {
-  REQUIRE(ModelSession::shapes_suffice(request));
+  REQUIRE(ModelSession::shapes_suffice(request.model, request.training));
   const json shapes = facts(request, trial::TensorMode::shapes_only);
   const json values = facts(request, trial::TensorMode::with_values);
   REQUIRE(shapes["ops"].size() == values["ops"].size());
@@ -177,14 +177,14 @@ TEST_CASE("facts of a model with a billion parameters at a long sequence need no
 TEST_CASE("given input files and autocast and CUDA require a real forward") {
   const Place place;
   plan::TrialRequest request = place.request(llama(), "", 2, 24);
-  request.inputs_file = "x.safetensors";
-  CHECK_FALSE(ModelSession::shapes_suffice(request));
+  request.model.inputs_file = "x.safetensors";
+  CHECK_FALSE(ModelSession::shapes_suffice(request.model, request.training));
   request = place.request(llama(), "", 2, 24);
   request.training.autocast = "bfloat16";
-  CHECK_FALSE(ModelSession::shapes_suffice(request));
+  CHECK_FALSE(ModelSession::shapes_suffice(request.model, request.training));
   request = place.request(llama(), "", 2, 24);
   request.training.device = "cuda";
-  CHECK_FALSE(ModelSession::shapes_suffice(request));
+  CHECK_FALSE(ModelSession::shapes_suffice(request.model, request.training));
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ plan::TrialRequest request(const std::string& strategy, const std::filesystem::p
   result.training.steps = 3;
   result.training.warmup = 1;
   result.training.traced_steps = 1;
-  result.reference = reference;
+  result.envelope.reference = reference;
   return result;
 }
 

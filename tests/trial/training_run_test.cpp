@@ -69,7 +69,7 @@ plan::TrainingRunRequest request(const fs::path& folder, const fs::path& model, 
                                  int steps) {
   plan::TrainingRunRequest request;
   request.trial.model.path = model.string();
-  request.trial.inputs = {plan::parse_input_spec("x:float32[4,8]")};
+  request.trial.model.inputs = {plan::parse_input_spec("x:float32[4,8]")};
   request.trial.training.loss = "returned";
   request.trial.training.blocks = "block*";
   request.trial.training.learning_rate = 0.01;

@@ -42,7 +42,7 @@ plan::TrialRequest request(const std::string& strategy = "none") {
   test_device();
   plan::TrialRequest result;
   result.model.profile = std::string(find_profile("models", "tiny").json);
-  result.inputs = {plan::parse_input_spec("input_ids:int64[2,64]<256")};
+  result.model.inputs = {plan::parse_input_spec("input_ids:int64[2,64]<256")};
   result.training.loss = "causal_lm";
   result.training.steps = 2;
   result.training.warmup = 1;
@@ -65,9 +65,9 @@ result::Measurement run(const plan::TrialRequest& request) {
 TEST_CASE("a successful trial reports its measurements") {
   Folder folder;
   auto none = request();
-  none.reference = folder.path / "reference.bin";
-  none.trace = folder.path / "trace.mtt";
-  none.costs = folder.path / "costs.json";
+  none.envelope.reference = folder.path / "reference.bin";
+  none.envelope.trace = folder.path / "trace.mtt";
+  none.envelope.costs = folder.path / "costs.json";
   none.training.scratch = folder.path;
   none.training.scratch_in_memory = true;  // the temporary folder may be a tmpfs
   auto baseline = run(none);
@@ -78,20 +78,20 @@ TEST_CASE("a successful trial reports its measurements") {
   CHECK(baseline.step_ms.samples.size() == 2);
   CHECK(baseline.peak_bytes.allocated > baseline.floor_bytes);
   CHECK(baseline.transfer.out_bytes == 0);
-  const auto costs = parse_json(read_file(none.costs)).get<plan::StepCosts>();
+  const auto costs = parse_json(read_file(none.envelope.costs)).get<plan::StepCosts>();
   CHECK(costs.step_ms == baseline.step_ms.median);
   CHECK(costs.disk_write_gb_per_s > 0);
   CHECK(costs.disk_read_gb_per_s > 0);
   int64_t most = costs.before_peak_bytes;
   for (const auto& moment : costs.moments) most = std::max(most, moment.peak_bytes);
   CHECK(most == baseline.peak_bytes.allocated);
-  auto trace = trace::read_trace(none.trace);
+  auto trace = trace::read_trace(none.envelope.trace);
   CHECK_FALSE(trace.cut());
   CHECK(trace.trace.events.size() > 100);
   CHECK(trace.trace.memory.size() > 100);
 
   auto offload = request("offload:stream");
-  offload.reference = none.reference;
+  offload.envelope.reference = none.envelope.reference;
   auto moved = run(offload);
   CHECK(moved.outcome == Outcome::ok);
   CHECK(moved.gradients.compared);
@@ -117,7 +117,7 @@ trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, 
                     int steps = 1) {
   Folder folder;
   auto asked = request(strategy);
-  asked.trace = folder.path / "trace.mtt";
+  asked.envelope.trace = folder.path / "trace.mtt";
   asked.training.traced_steps = steps;
   asked.training.host_budget_bytes = host_budget_bytes;
   asked.training.scratch = folder.path;
@@ -125,7 +125,7 @@ trace::Trace traced(const std::string& strategy, int64_t host_budget_bytes = 0, 
   const result::Measurement measured = run(asked);
   CHECK(measured.outcome == Outcome::ok);
   if (peak_bytes) *peak_bytes = measured.peak_bytes.allocated;
-  return trace::read_trace(asked.trace).trace;
+  return trace::read_trace(asked.envelope.trace).trace;
 }
 
 std::set<std::string> names_on(const trace::Trace& trace, trace::TrackRole role) {
@@ -211,10 +211,10 @@ TEST_CASE("each traced step has the same memory curve as the first") {
 TEST_CASE("a step with gradient accumulation has several passes and their mean gradients and a higher peak") {
   Folder folder;
   auto once = request(), thrice = request();
-  once.reference = folder.path / "once.bin";
-  thrice.reference = folder.path / "thrice.bin";
+  once.envelope.reference = folder.path / "once.bin";
+  thrice.envelope.reference = folder.path / "thrice.bin";
   thrice.training.accumulate = 3;
-  thrice.trace = folder.path / "trace.mtt";
+  thrice.envelope.trace = folder.path / "trace.mtt";
   const auto alone = run(once), several = run(thrice);
   CHECK(several.outcome == Outcome::ok);
   CHECK(several.loss[0] == doctest::Approx(alone.loss[0]));
@@ -222,9 +222,10 @@ TEST_CASE("a step with gradient accumulation has several passes and their mean g
   CHECK(several.tokens_per_s * several.step_ms.median ==
         doctest::Approx(3 * alone.tokens_per_s * alone.step_ms.median));
   CHECK(several.peak_bytes.allocated > alone.peak_bytes.allocated);  // by the accumulated gradients
-  const auto of_one = plan::read_reference(once.reference), of_three = plan::read_reference(thrice.reference);
+  const auto of_one = plan::read_reference(once.envelope.reference),
+             of_three = plan::read_reference(thrice.envelope.reference);
   CHECK(of_one.gradients[0].hash != of_three.gradients[0].hash);  // (g / 3) + (g / 3) + (g / 3) is not exactly g
-  const trace::Trace trace = trace::read_trace(thrice.trace).trace;
+  const trace::Trace trace = trace::read_trace(thrice.envelope.trace).trace;
   std::map<std::string, int> phases;
   for (const auto& event : trace.events)
     if (trace.tracks[event.track].role == trace::TrackRole::phases) ++phases[trace.names[event.name]];
@@ -237,7 +238,7 @@ TEST_CASE("a step with gradient accumulation has several passes and their mean g
 TEST_CASE("gradient accumulation keeps gradients and losses and offloaded bytes per pass under each strategy") {
   Folder folder;
   auto none = request();
-  none.reference = folder.path / "reference.bin";
+  none.envelope.reference = folder.path / "reference.bin";
   none.training.accumulate = 2;
   none.training.warmup = 3;  // offloading needs them
   const auto baseline = run(none);
@@ -245,7 +246,7 @@ TEST_CASE("gradient accumulation keeps gradients and losses and offloaded bytes 
     CAPTURE(strategy);
     auto asked = request(strategy);
     const int64_t of_one_pass = run(asked).transfer.out_bytes;
-    asked.reference = none.reference;
+    asked.envelope.reference = none.envelope.reference;
     asked.training.accumulate = 2;
     asked.training.warmup = 3;
     const auto found = run(asked);
@@ -262,14 +263,14 @@ TEST_CASE("losses without whole logits and every optimizer work under plans") {
     Folder folder;
     auto none = request();
     none.training.loss_impl = how;
-    none.reference = folder.path / "reference.bin";
+    none.envelope.reference = folder.path / "reference.bin";
     const auto baseline = run(none), plain = run(request());
     CHECK(baseline.loss[0] == doctest::Approx(plain.loss[0]).epsilon(std::sqrt(unit_roundoff(at::kFloat))));
     for (const char* strategy : {"offload:stream", "checkpoint:full", "checkpoint:op", "checkpoint:full,inputs=host"}) {
       CAPTURE(strategy);
       auto asked = request(strategy);
       asked.training.loss_impl = how;
-      asked.reference = none.reference;
+      asked.envelope.reference = none.envelope.reference;
       const auto found = run(asked);
       CHECK(found.outcome == Outcome::ok);
       CHECK(found.gradients.equal);
@@ -302,10 +303,10 @@ TEST_CASE("an optimizer in backward lowers the peak and does not change the loss
 TEST_CASE("gradients that differ from the baseline are a mismatch with the parameter's name") {
   Folder folder;
   auto none = request();
-  none.reference = folder.path / "reference.bin";
+  none.envelope.reference = folder.path / "reference.bin";
   run(none);
   auto other = request("checkpoint:full");
-  other.reference = none.reference;
+  other.envelope.reference = none.envelope.reference;
   other.training.seed = 1;  // other weights act as a wrong engine
   auto result = run(other);
   CHECK(result.outcome == Outcome::mismatch);
@@ -337,16 +338,16 @@ void move_reference(const std::filesystem::path& path, float by, double noise) {
 TEST_CASE("gradients may differ from a nondeterministic baseline by its noise and no more") {
   Folder folder;
   auto none = request();
-  none.reference = folder.path / "reference.bin";
+  none.envelope.reference = folder.path / "reference.bin";
   run(none);
   auto other = request("checkpoint:full");
-  other.reference = none.reference;
-  move_reference(none.reference, 0.125F, 0.125);
+  other.envelope.reference = none.envelope.reference;
+  move_reference(none.envelope.reference, 0.125F, 0.125);
   auto near = run(other);
   CHECK(near.outcome == Outcome::ok);
   CHECK_FALSE(near.gradients.equal);
   CHECK(near.reason == "gradients differ by no more than the baseline's own runs");
-  move_reference(none.reference, 0.25F, 0.125);
+  move_reference(none.envelope.reference, 0.25F, 0.125);
   auto far = run(other);
   CHECK(far.outcome == Outcome::mismatch);
   CHECK(far.reason.find("gradients differ from none's, most in ") == 0);
@@ -369,12 +370,12 @@ struct Script {
   result::Measurement run(const std::string& strategy, const std::string& optimizer = "sgd") const {
     plan::TrialRequest asked;
     asked.model.path = (folder.path / "model.pt").string();
-    asked.inputs = {plan::parse_input_spec("x:float32[4,8]")};
+    asked.model.inputs = {plan::parse_input_spec("x:float32[4,8]")};
     asked.training.loss = "returned";
     asked.training.optimizer = optimizer;
     asked.training.steps = 1;
     asked.training.warmup = 0;
-    asked.reference = folder.path / "reference.bin";
+    asked.envelope.reference = folder.path / "reference.bin";
     trial::ModelSession session(asked);
     session.survey();
     asked.plan = plan_of(strategy, session.facts());
@@ -492,7 +493,7 @@ TEST_CASE("a loss that is not a number is an outcome") {
 
 TEST_CASE("inputs that the model rejects are a usage error") {
   auto wrong = request();
-  wrong.inputs = {plan::parse_input_spec("input_ids:int64[2,64,3]<256")};
+  wrong.model.inputs = {plan::parse_input_spec("input_ids:int64[2,64,3]<256")};
   trial::ModelSession session(wrong);
   CHECK_THROWS_WITH_AS(session.survey(), doctest::Contains("the model rejects input_ids:int64[2,64,3]<256"),
                        UsageError);
@@ -526,7 +527,7 @@ rlim_t data_bytes() {
 
 TEST_CASE("a trial without enough host memory reports the limit and the size of the request") {
   auto big = request();
-  big.inputs = {plan::parse_input_spec("input_ids:int64[2048,64]<256")};  // 128 MiB of logits
+  big.model.inputs = {plan::parse_input_spec("input_ids:int64[2048,64]<256")};  // 128 MiB of logits
   const Limit limit(RLIMIT_DATA, data_bytes() + (rlim_t{64} << 20));
   const result::Measurement measured = run(big);
   CHECK(measured.outcome == Outcome::host_oom);
@@ -537,7 +538,7 @@ TEST_CASE("a trial without enough host memory reports the limit and the size of 
 TEST_CASE("a trial whose reference exceeds the file size limit reports the limit") {
   Folder folder;
   auto none = request();
-  none.reference = folder.path / "reference.bin";
+  none.envelope.reference = folder.path / "reference.bin";
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);
   const Limit limit(RLIMIT_FSIZE, 4096);
   const result::Measurement measured = run(none);

@@ -26,9 +26,9 @@ void GradientCheck::compare(result::Measurement& result) {
   at::manual_seed(request_.training.seed);
   result.loss.push_back(runner_.untouched_loss());
   const double loss = step();
-  if (request_.reference.empty()) return runner_.drop_gradients();
-  if (std::filesystem::exists(request_.reference)) {
-    ReferenceComparison comparison = compare_with_reference(request_.reference, loss, runner_.parameters());
+  if (request_.envelope.reference.empty()) return runner_.drop_gradients();
+  if (std::filesystem::exists(request_.envelope.reference)) {
+    ReferenceComparison comparison = compare_with_reference(request_.envelope.reference, loss, runner_.parameters());
     result.gradients = std::move(comparison.gradients);
     deviation_ = std::move(comparison.worst);
   } else {
@@ -40,7 +40,7 @@ void GradientCheck::compare(result::Measurement& result) {
 // Repeats the step, because a strategy cannot reproduce what the model itself does not. The size of the noise needs a
 // few runs.
 void GradientCheck::write(double loss, result::Measurement& result) {
-  ReferenceWriter reference(request_.reference, request_.plan.strategy, loss, runner_.parameters());
+  ReferenceWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters());
   const auto repeat = [&] {
     runner_.drop_gradients();
     loss = step();

@@ -53,7 +53,7 @@ Request read_request(const char* path) {
 
 // From now on the process can write only into the folders of the request's results and its scratch folder.
 void begin(const memtune::plan::TrialRequest& request, std::vector<std::filesystem::path> folders = {}) {
-  for (const std::string& file : {request.trace, request.costs, request.reference})
+  for (const std::string& file : {request.envelope.trace, request.envelope.costs, request.envelope.reference})
     if (!file.empty()) folders.push_back(std::filesystem::absolute(file).parent_path());
   if (!request.training.scratch.empty()) folders.emplace_back(request.training.scratch);
   if (!memtune::trial::restrict_writes_to(folders))
@@ -68,7 +68,7 @@ void print_why_ranks_end(const memtune::plan::TrialRequest& request, FrameWriter
   static std::string waited;
   static std::terminate_handler former = nullptr;
   told = &frames;
-  waited = "rank " + std::to_string(request.rank) + " waited " +
+  waited = "rank " + std::to_string(request.envelope.rank) + " waited " +
            memtune::seconds_text(std::chrono::milliseconds(request.training.rank_timeout_ms)) +
            " for the others on the device";
   former = std::set_terminate([] {
@@ -93,9 +93,10 @@ void print_why_ranks_end(const memtune::plan::TrialRequest& request, FrameWriter
 std::unique_ptr<memtune::shard::Collectives> join_process_group(const memtune::plan::TrialRequest& request) {
   const auto& training = request.training;
   if (training.ranks == 1) return nullptr;
-  memtune::shard::ProcessGroupSettings settings{request.rank,       training.ranks,
-                                                request.rendezvous, std::chrono::milliseconds(training.rank_timeout_ms),
-                                                request.address,    memtune::plan::kRendezvousDescriptor};
+  memtune::shard::ProcessGroupSettings settings{
+      request.envelope.rank,       training.ranks,
+      request.envelope.rendezvous, std::chrono::milliseconds(training.rank_timeout_ms),
+      request.envelope.address,    memtune::plan::kRendezvousDescriptor};
   if (training.device != "cpu") settings.device = memtune::device::make_device(training.device)->index();
   return memtune::shard::connect(settings);
 }

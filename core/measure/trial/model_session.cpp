@@ -61,10 +61,9 @@ class Writes final : public program::OpObserver {
 
 }  // namespace
 
-bool ModelSession::shapes_suffice(const plan::TrialRequest& request) {
-  const auto& training = request.training;
-  return training.device == "cpu" && training.autocast.empty() && request.inputs_file.empty() &&
-         request.inputs.size() <= 1 && frontend::probe(request.model).has_config();
+bool ModelSession::shapes_suffice(const plan::ModelSource& model, const plan::TrainingSettings& training) {
+  return training.device == "cpu" && training.autocast.empty() && model.inputs_file.empty() &&
+         model.inputs.size() <= 1 && frontend::probe(model).has_config();
 }
 
 ModelSession::ModelSession(const plan::TrialRequest& request, TensorMode tensors)
@@ -74,11 +73,12 @@ ModelSession::ModelSession(const plan::TrialRequest& request, TensorMode tensors
       loss_(frontend::parse_loss(request.training.loss)) {
   const auto& training = request.training;
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  program::Program model = frontend::lower(
-      {request.model, training.dtype, place_, training.seed, frontend::known_sequence(request), training.attention,
-       training.pack, frontend::has_padding(request), training.autocast, training.load_in, training.lora});
+  program::Program model = frontend::lower({request.model, training.dtype, place_, training.seed,
+                                            frontend::known_sequence(request.model, training), training.attention,
+                                            training.pack, frontend::has_padding(request.model, training),
+                                            training.autocast, training.load_in, training.lora});
   if (tensors == TensorMode::shapes_only) step::use_cpu_attention_kernels(model);
-  const std::string target = frontend::choose_target(request, loss_, model.inputs);
+  const std::string target = frontend::choose_target(request.model, training, loss_, model.inputs);
   program_ = std::make_unique<program::Program>(
       frontend::with_loss(model, loss_, target, training.output, parse_loss_implementation(training.loss_impl)));
   facts_ = program::facts(*program_, program::find_blocks(*program_, training.blocks));

@@ -29,7 +29,7 @@ class ModelSession {
 
   // True if shapes are enough for a survey: a decoder made from its config, on a CPU, without inputs from a file. (A
   // GPU is fast enough, and chooses among more kernels.)
-  static bool shapes_suffice(const plan::TrialRequest& request);
+  static bool shapes_suffice(const plan::ModelSource& model, const plan::TrainingSettings& training);
 
   // The source of the model's parameters from now on; null, the default: the program's own.
   void set_parameters(program::ParameterProvider* parameters);

@@ -30,8 +30,8 @@ std::string model(const plan::ModelSource& source) {
 
 }  // namespace
 
-trace::Provenance find_provenance(const plan::TrialRequest& request) {
-  return {trace::utc_now(),           request.command, model(request.model), MEMTUNE_VERSION, TORCH_VERSION,
+trace::Provenance find_provenance(const plan::ModelSource& source, const std::string& command) {
+  return {trace::utc_now(),           command,  model(source), MEMTUNE_VERSION, TORCH_VERSION,
           profiler::driver_release(), machine()};
 }
 

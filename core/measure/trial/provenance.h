@@ -1,12 +1,14 @@
 // The origin of a trial's trace, for its header: command, model, versions and machine.
 #pragma once
 
+#include <string>
+
 #include "core/plan/request/trial_request.h"
 #include "core/record/trace/trace_event.h"
 
 namespace memtune::trial {
 
 // Unknown fields stay empty.
-trace::Provenance find_provenance(const plan::TrialRequest& request);
+trace::Provenance find_provenance(const plan::ModelSource& source, const std::string& command);
 
 }  // namespace memtune::trial

@@ -59,7 +59,7 @@ class TrainingRun {
         lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
         saves_(request, runner, state_, folder_, [this](const result::SaveResult& save) { report_save(save); }) {
     result_.device = runner.device().name();
-    folder_.set_settings(plan::resume_settings(request.trial));
+    folder_.set_settings(plan::resume_settings(request.trial.model, training()));
   }
 
   result::TrainingResult run() {

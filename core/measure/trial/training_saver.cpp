@@ -12,7 +12,7 @@ namespace memtune::trial {
 state::SavingRank saving_rank(const plan::TrainingRunRequest& request) {
   const plan::TrainingSettings& training = request.trial.training;
   // Shorter than the other ranks wait for a rank that waits for parts.
-  return {request.trial.rank, training.ranks, std::chrono::milliseconds(training.rank_timeout_ms / 2)};
+  return {request.trial.envelope.rank, training.ranks, std::chrono::milliseconds(training.rank_timeout_ms / 2)};
 }
 
 TrainingSaver::TrainingSaver(const plan::TrainingRunRequest& request, StepRunner& runner, const TrainingState& state,

@@ -50,7 +50,7 @@ class Trial {
 
   Measurement run() {
     try {
-      if (request_.round == 0) compare_gradients();
+      if (request_.envelope.round == 0) compare_gradients();
       device_.empty_cache();  // memory that the allocator keeps would not be capped
       device_.set_cap(request_.training.memory_cap_bytes);
       device_.reset_peak();
@@ -59,8 +59,8 @@ class Trial {
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
-      if (!request_.costs.empty()) record_costs();
-      if (request_.round == 0 && request_.training.traced_steps > 0) trace_steps();
+      if (!request_.envelope.costs.empty()) record_costs();
+      if (request_.envelope.round == 0 && request_.training.traced_steps > 0) trace_steps();
     } catch (const c10::OutOfMemoryError& error) {
       out_of_memory(error);
     } catch (const OutOfHostMemoryError& error) {
@@ -167,7 +167,7 @@ class Trial {
     // These copies are all enqueued at once, as no plan does. They slow a sharded step far more than those of a plan.
     if (!costs->sharded()) costs->copy_slowdown = loaded.copy_slowdown();
     loaded.measure_disk(request_.training, *costs);
-    write_file(request_.costs, nlohmann::json(*costs).dump() + "\n");
+    write_file(request_.envelope.costs, nlohmann::json(*costs).dump() + "\n");
   } catch (const c10::OutOfMemoryError& error) {
     forgo_costs(program::first_line(error));
   } catch (const IoError& error) {
@@ -194,7 +194,7 @@ class Trial {
     if (!runner_.prepare_trace()) return;
     auto profiler = profiler::make_profiler(device_);
     trace::Trace trace;
-    trace.origin = find_provenance(request_);
+    trace.origin = find_provenance(request_.model, request_.envelope.command);
     trace.strategy = request_.plan.strategy;
     trace.device = result_.device;
     trace.budget_bytes = request_.training.memory_cap_bytes;
@@ -211,7 +211,7 @@ class Trial {
     }
     runner_.finish_trace(trace, result_);
     result_.profiler_overhead = median(std::move(samples)) / result_.step_ms.median - 1;
-    if (!request_.trace.empty()) trace::write_trace(request_.trace, trace);
+    if (!request_.envelope.trace.empty()) trace::write_trace(request_.envelope.trace, trace);
     result_.communication.collectives_ms =
         result::measure_collectives(trace, request_.training.traced_steps).collectives_ms;
     if (result_.transfer.out_bytes == 0) return;  // the model's own copies, such as its loss, are not the engine's
@@ -266,7 +266,7 @@ class Trial {
 };
 
 std::unique_ptr<ModelSession> surveyed(const plan::TrialRequest& request) {
-  if (ModelSession::shapes_suffice(request)) try {
+  if (ModelSession::shapes_suffice(request.model, request.training)) try {
       auto session = std::make_unique<ModelSession>(request, TensorMode::shapes_only);
       session->survey();
       return session;
@@ -294,7 +294,7 @@ void inspect(const plan::TrialRequest& request, FrameWriter& frames) {
                {"facts", facts},
                {"inputs", inputs},
                {"loss", frontend::to_string(session->loss())},
-               {"origin", find_provenance(request)}});
+               {"origin", find_provenance(request.model, request.envelope.command)}});
 }
 
 }  // namespace memtune::trial

@@ -51,17 +51,17 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-DescribedInputs describe(const plan::TrialRequest& request, const std::vector<std::string>& positions) {
+DescribedInputs describe(const plan::ModelSource& model, const std::vector<std::string>& positions) {
   DescribedInputs result;
-  if (!request.inputs_file.empty()) {
-    for (auto& [name, tensor] : read_safetensors(request.inputs_file)) {
+  if (!model.inputs_file.empty()) {
+    for (auto& [name, tensor] : read_safetensors(model.inputs_file)) {
       result.specs.push_back(spec_of(name, tensor));
       result.file.emplace(name, tensor);
     }
   }
-  auto specs = request.inputs;
-  if (specs.empty() && request.inputs_file.empty() && !request.model.profile.empty())
-    specs = {model::tokens_of(model::parse_model_profile("model profile", request.model.profile))};
+  auto specs = model.inputs;
+  if (specs.empty() && model.inputs_file.empty() && !model.profile.empty())
+    specs = {model::tokens_of(model::parse_model_profile("model profile", model.profile))};
   for (size_t i = 0; i < specs.size(); ++i) {
     if (specs[i].name.empty()) {
       if (i >= positions.size())
@@ -75,17 +75,17 @@ DescribedInputs describe(const plan::TrialRequest& request, const std::vector<st
   return result;
 }
 
-std::string choose_target(const plan::TrialRequest& request, LossKind loss,
+std::string choose_target(const plan::ModelSource& model, const plan::TrainingSettings& training, LossKind loss,
                           const std::vector<program::ProgramInput>& inputs) {
   if (loss == LossKind::returned || loss == LossKind::none) return "";
   const std::vector<std::string> arguments = names_of(inputs);
   auto positions = arguments;
   if (!contains(positions, "target")) positions.push_back("target");
-  DescribedInputs described = describe(request, positions);
+  DescribedInputs described = describe(model, positions);
   auto names = arguments;
   for (const std::string& name : described.names())
     if (!contains(names, name)) names.push_back(name);
-  const std::string& wanted = request.training.target;
+  const std::string& wanted = training.target;
   if (!wanted.empty()) {
     if (!is_of_tokens(loss) && !contains(names, "target")) names.push_back("target");
     if (!contains(names, wanted)) throw UsageError(unknown_name("target", wanted, names));
@@ -93,28 +93,28 @@ std::string choose_target(const plan::TrialRequest& request, LossKind loss,
   }
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
-  if (is_of_tokens(loss) && has_padding(request)) return "labels";
+  if (is_of_tokens(loss) && has_padding(model, training)) return "labels";
   return is_of_tokens(loss) ? first_integer(described, inputs) : "target";
 }
 
-int64_t known_sequence(const plan::TrialRequest& request) {
-  if (request.training.sequence > 0) return request.training.sequence;
-  for (const InputSpec& spec : request.inputs)
+int64_t known_sequence(const plan::ModelSource& model, const plan::TrainingSettings& training) {
+  if (training.sequence > 0) return training.sequence;
+  for (const InputSpec& spec : model.inputs)
     if (is_integer(spec.dtype) && spec.shape.size() == 2) return spec.shape[1];
-  if (request.inputs_file.empty()) return 0;
-  if (request.training.pack)
-    for (const auto& [name, tensor] : read_safetensors(request.inputs_file))
+  if (model.inputs_file.empty()) return 0;
+  if (training.pack)
+    for (const auto& [name, tensor] : read_safetensors(model.inputs_file))
       if (name == "position_ids" && tensor.numel() > 0) return tensor.max().item<int64_t>() + 1;
-  const safetensors::Reader file(request.inputs_file);
+  const safetensors::Reader file(model.inputs_file);
   for (const safetensors::TensorEntry& entry : file.entries())
     if (entry.name == "input_ids" && entry.shape.size() == 2) return entry.shape[1];
   return 0;
 }
 
-bool has_padding(const plan::TrialRequest& request) {
-  if (probe(request.model).file.config.empty()) return false;
-  if (request.training.padding > 0 || request.inputs_file.empty()) return request.training.padding > 0;
-  const safetensors::Reader file(request.inputs_file);
+bool has_padding(const plan::ModelSource& model, const plan::TrainingSettings& training) {
+  if (probe(model).file.config.empty()) return false;
+  if (training.padding > 0 || model.inputs_file.empty()) return training.padding > 0;
+  const safetensors::Reader file(model.inputs_file);
   return std::ranges::any_of(file.entries(), [](const auto& entry) { return entry.name == kPadding; });
 }
 

@@ -33,7 +33,7 @@ struct DescribedInputs {
 };
 
 // `positions`: names for specs without one, in order. Throws UsageError for too many specs or an input described twice.
-DescribedInputs describe(const plan::TrialRequest& request, const std::vector<std::string>& positions);
+DescribedInputs describe(const plan::ModelSource& model, const std::vector<std::string>& positions);
 
 plan::InputSpec spec_of(const std::string& name, const at::Tensor& tensor);
 bool is_integer(const std::string& dtype);
@@ -41,10 +41,10 @@ bool contains(const std::vector<std::string>& names, const std::string& name);
 
 // Sequence length of a batch of tokens if the request determines it without the model, else 0. For a packed row it is
 // the length of the longest document.
-int64_t known_sequence(const plan::TrialRequest& request);
+int64_t known_sequence(const plan::ModelSource& model, const plan::TrainingSettings& training);
 
 // True if rows of a config.json model have padding: synthetic, or from the attention_mask in the inputs' file.
-bool has_padding(const plan::TrialRequest& request);
+bool has_padding(const plan::ModelSource& model, const plan::TrainingSettings& training);
 
 // Returns the input that the loss compares with:
 //   1. `target` if given: an input of the model, a spec or a tensor of the file; else throws UsageError.
@@ -52,7 +52,7 @@ bool has_padding(const plan::TrialRequest& request);
 //   3. For losses over tokens: "labels" (made from the tokens) if rows have padding, else the first integer input.
 //   4. For cross_entropy and mse: "target", made from the model's output.
 // Returns "" for LossKind::returned and LossKind::none.
-std::string choose_target(const plan::TrialRequest& request, LossKind loss,
+std::string choose_target(const plan::ModelSource& model, const plan::TrainingSettings& training, LossKind loss,
                           const std::vector<program::ProgramInput>& inputs);
 
 }  // namespace memtune::frontend

@@ -31,11 +31,11 @@ class BatchMaker {
         model_(model),
         device_(device),
         names_(program::input_names(model)),
-        padded_(has_padding(request)),
-        target_(choose_target(request, loss, model.inputs)),
+        padded_(has_padding(request.model, request.training)),
+        target_(choose_target(request.model, request.training, loss, model.inputs)),
         generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
     if (!target_.empty() && !contains(names_, target_)) names_.push_back(target_);
-    described_ = describe(request, names_);
+    described_ = describe(request.model, names_);
     generator_.set_current_seed(static_cast<uint64_t>(request.training.seed));
   }
 
@@ -208,7 +208,7 @@ class BatchMaker {
   at::Tensor rows_of_this_rank(const at::Tensor& tensor) const {
     if (request_.training.ranks == 1 || tensor.dim() == 0) return tensor;
     const int64_t rows = tensor.size(0) / request_.training.ranks;
-    return tensor.narrow(0, request_.rank * rows, rows).clone();
+    return tensor.narrow(0, request_.envelope.rank * rows, rows).clone();
   }
 
   void make_up_like_tokens(const std::string& name) {

@@ -10,10 +10,9 @@
 
 namespace memtune::plan {
 
-std::map<std::string, std::string> resume_settings(const TrialRequest& request) {
-  const TrainingSettings& training = request.training;
-  std::vector<std::string> inputs = request.model.arguments;
-  for (const InputSpec& input : request.inputs) inputs.push_back(to_string(input));
+std::map<std::string, std::string> resume_settings(const ModelSource& model, const TrainingSettings& training) {
+  std::vector<std::string> inputs = model.arguments;
+  for (const InputSpec& input : model.inputs) inputs.push_back(to_string(input));
   const nlohmann::json settings = {{"--accumulate", training.accumulate},
                                    {"--attention", training.attention},
                                    {"--autocast", training.autocast},

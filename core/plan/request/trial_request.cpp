@@ -227,20 +227,20 @@ void check_training(const TrainingSettings& training) {
 
 void to_json(json& out, const TrialRequest& request) {
   json inputs = json::array();
-  for (const InputSpec& input : request.inputs) inputs.push_back(to_string(input));
+  for (const InputSpec& input : request.model.inputs) inputs.push_back(to_string(input));
   out = {{"model", model_json(request.model)},
          {"inputs", inputs},
-         {"inputs_file", request.inputs_file},
+         {"inputs_file", request.model.inputs_file},
          {"training", training_json(request.training)},
          {"plan", request.plan},
-         {"reference", request.reference},
-         {"trace", request.trace},
-         {"costs", request.costs},
-         {"rank", request.rank},
-         {"rendezvous", request.rendezvous},
-         {"address", request.address},
-         {"round", request.round},
-         {"command", request.command}};
+         {"reference", request.envelope.reference},
+         {"trace", request.envelope.trace},
+         {"costs", request.envelope.costs},
+         {"rank", request.envelope.rank},
+         {"rendezvous", request.envelope.rendezvous},
+         {"address", request.envelope.address},
+         {"round", request.envelope.round},
+         {"command", request.envelope.command}};
 }
 
 void from_json(const json& json, TrialRequest& request) {
@@ -250,18 +250,18 @@ void from_json(const json& json, TrialRequest& request) {
   object.require({"model", "training"});
   request.model = read_model(*object.find("model"), object.path("model"));
   object.read("inputs", inputs);
-  for (const std::string& input : inputs) request.inputs.push_back(parse_input_spec(input));
-  object.read("inputs_file", request.inputs_file);
+  for (const std::string& input : inputs) request.model.inputs.push_back(parse_input_spec(input));
+  object.read("inputs_file", request.model.inputs_file);
   request.training = read_training(*object.find("training"), object.path("training"));
   if (const auto* plan = object.find("plan")) from_json(*plan, request.plan);
-  object.read("reference", request.reference);
-  object.read("trace", request.trace);
-  object.read("costs", request.costs);
-  object.read("rank", request.rank, 0, request.training.ranks - 1);
-  object.read("rendezvous", request.rendezvous);
-  object.read("address", request.address);
-  object.read("round", request.round, 0);
-  object.read("command", request.command);
+  object.read("reference", request.envelope.reference);
+  object.read("trace", request.envelope.trace);
+  object.read("costs", request.envelope.costs);
+  object.read("rank", request.envelope.rank, 0, request.training.ranks - 1);
+  object.read("rendezvous", request.envelope.rendezvous);
+  object.read("address", request.envelope.address);
+  object.read("round", request.envelope.round, 0);
+  object.read("command", request.envelope.command);
 }
 
 }  // namespace memtune::plan

@@ -28,12 +28,15 @@ std::string to_string(const InputSpec& spec);
 // fp64, fp16, bf16, float, double, half, long, int, short. Throws UsageError with the valid names.
 std::string canonical_dtype(const std::string& text);
 
+// The model and its inputs.
 struct ModelSource {
-  std::string path;                         // a TorchScript file, a .pt2 or a config.json; else `profile`
-  std::string profile;                      // JSON text of a built-in model (profiles/models)
+  std::string path = "";                    // a TorchScript file, a .pt2 or a config.json; else `profile`
+  std::string profile = "";                 // JSON text of a built-in model (profiles/models)
   std::vector<std::string> arguments = {};  // arguments of forward that are no tensors: "steps=3"
   std::vector<std::string> libraries = {};  // shared libraries with operators of the model
   bool trusted = false;                     // may access files, processes and the network
+  std::vector<InputSpec> inputs = {};
+  std::string inputs_file = "";  // safetensors; "": synthetic inputs
 };
 
 struct TrainingSettings {
@@ -81,12 +84,8 @@ struct TrainingSettings {
 // Checks all settings that need no model. Throws UsageError with the setting, its value and the valid values.
 void check_training(const TrainingSettings& training);
 
-struct TrialRequest {
-  ModelSource model;
-  std::vector<InputSpec> inputs;
-  std::string inputs_file;  // safetensors; "": synthetic inputs
-  TrainingSettings training;
-  Plan plan;
+// How one process runs a trial, and where it writes.
+struct TrialEnvelope {
   std::string reference;   // file with the baseline's loss and gradients, written by the first trial; "": none
   std::string trace;       // output file; "": none
   std::string costs;       // output file for StepCosts, for plans without offloading; "": none
@@ -95,6 +94,14 @@ struct TrialRequest {
   std::string address;     // of this machine, for other ranks; "": the loopback device
   int round = 0;           // round 0 compares gradients and is traced; later rounds only measure
   std::string command;     // as typed by the user, for the trace's header
+};
+
+// As JSON, the members of the envelope and the inputs stand beside "model", "training" and "plan".
+struct TrialRequest {
+  ModelSource model;
+  TrainingSettings training;
+  Plan plan;
+  TrialEnvelope envelope;
 };
 
 void to_json(nlohmann::json& json, const TrialRequest& request);

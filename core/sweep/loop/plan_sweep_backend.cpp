@@ -63,7 +63,7 @@ PlanSweepBackend::PlanSweepBackend(const SweepSettings& settings, const Candidat
       directory_(directory),
       record_(record),
       make_proposer_(make_proposer),
-      keys_(settings.request, find_trial_program()),
+      keys_(settings.request.model, settings.request.training, find_trial_program()),
       axes_(settings, listener, directory, keys_) {}
 
 std::optional<InspectedModel> PlanSweepBackend::look() {
@@ -132,7 +132,7 @@ TrialState PlanSweepBackend::trial_of(TrialProposal proposal) {
   plan::TrialRequest request = axes_.request_at(point);
   request.plan = std::move(proposal.plan);
   const std::string reference = "reference-" + keys_.setting(request).substr(0, 8) + ".bin";
-  request.reference = std::filesystem::absolute(directory_ / reference).string();
+  request.envelope.reference = std::filesystem::absolute(directory_ / reference).string();
   TrialState trial;
   trial.setting = proposal.setting;
   trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};
@@ -159,9 +159,10 @@ bool PlanSweepBackend::is_whole(const std::string& reference) {
 
 // True if the references of every rank are complete.
 bool PlanSweepBackend::has_references(const plan::TrialRequest& request) {
-  const bool here = std::ranges::all_of(references_of(request, settings_.workers),
+  const std::string& reference = request.envelope.reference;
+  const bool here = std::ranges::all_of(references_of(reference, request.training.ranks, settings_.workers),
                                         [this](const std::string& each) { return is_whole(each); });
-  return here && (!settings_.workers || settings_.workers->all_have_reference(request.reference));
+  return here && (!settings_.workers || settings_.workers->all_have_reference(reference));
 }
 
 bool PlanSweepBackend::reuse(const TrialState& trial, const Measurement& measurement) {
@@ -187,15 +188,17 @@ void PlanSweepBackend::prepare(const TrialState& trial) {
   const std::filesystem::path folder = directory_ / trial.spec.folder;
   FileSystem& files = directory_.files();
   plan::TrialRequest& request = requests_.at(trial.spec.key);
-  request.trace = absolute(std::filesystem::path(trial.spec.folder) / "trace.mttrace");
+  request.envelope.trace = absolute(std::filesystem::path(trial.spec.folder) / "trace.mttrace");
   if (with_costs_.contains(trial.spec.key))
-    request.costs = absolute(std::filesystem::path(trial.spec.folder) / "costs.json");
+    request.envelope.costs = absolute(std::filesystem::path(trial.spec.folder) / "costs.json");
   for (int rank = 0; rank < request.training.ranks; ++rank)
     remove_file(costs_of_rank(folder / "costs.json", rank), files);  // of an earlier attempt
-  request.command = command_line();
+  request.envelope.command = command_line();
   // A trial rejects a reference that it cannot read. Without one, the next trial makes it.
   if (!has_references(request))
-    for (const std::string& reference : references_of(request, settings_.workers)) remove_file(reference, files);
+    for (const std::string& reference :
+         references_of(request.envelope.reference, request.training.ranks, settings_.workers))
+      remove_file(reference, files);
   write_file(folder / "plan.json", text_of(request.plan), files);
   write_file(folder / "request.json", text_of(request), files);
 }
@@ -205,9 +208,9 @@ MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first, std
   const std::string name = first ? "request.json" : "round.json";
   plan::TrialRequest request = requests_.at(trial.spec.key);
   if (!first) {
-    request.round = 1;
-    request.trace = "";
-    request.costs = "";
+    request.envelope.round = 1;
+    request.envelope.trace = "";
+    request.envelope.costs = "";
     write_file(folder / name, text_of(request), directory_.files());
   }
   TrialProcessSettings command{{"run", (folder / name).string()},

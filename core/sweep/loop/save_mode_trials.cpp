@@ -100,7 +100,7 @@ SaveMeasurement SaveModeTrials::measure(const TrialSpec& spec, const plan::Trial
   FileSystem& files = directory_.files();
   plan::TrainingRunRequest request;
   request.trial = trial;
-  request.trial.reference = request.trial.trace = "";
+  request.trial.envelope.reference = request.trial.envelope.trace = "";
   request.folder = std::filesystem::absolute(directory_ / kFolder).string();
   request.save = mode;
   request.keep_last = 1;  // next to the one being written

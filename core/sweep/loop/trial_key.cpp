@@ -56,25 +56,26 @@ std::string machine(const std::string& device) {
   return text;
 }
 
-TrialKeys::TrialKeys(const plan::TrialRequest& request, const std::filesystem::path& program)
-    : model_(request.model.path.empty() ? hash_hex(request.model.profile) : hash_file(request.model.path)),
-      inputs_file_(request.inputs_file.empty() ? "" : hash_file(request.inputs_file)),
+TrialKeys::TrialKeys(const plan::ModelSource& source, const plan::TrainingSettings& training,
+                     const std::filesystem::path& program)
+    : model_(source.path.empty() ? hash_hex(source.profile) : hash_file(source.path)),
+      inputs_file_(source.inputs_file.empty() ? "" : hash_file(source.inputs_file)),
       program_(hash_file(program) + hash_if_there(program.parent_path() / device::kCudaModule)),
-      machine_(machine(request.training.device)) {
-  if (request.model.path.ends_with(".json"))
-    for (const auto& weights : model::weight_files(request.model.path)) model_ += hash_file(weights);
-  for (const std::string& library : request.model.libraries) model_ += hash_file(library);
-  if (request.training.lora.empty()) return;
-  const model::LoraConfig lora = model::parse_lora(request.training.lora);
+      machine_(machine(training.device)) {
+  if (source.path.ends_with(".json"))
+    for (const auto& weights : model::weight_files(source.path)) model_ += hash_file(weights);
+  for (const std::string& library : source.libraries) model_ += hash_file(library);
+  if (training.lora.empty()) return;
+  const model::LoraConfig lora = model::parse_lora(training.lora);
   for (const auto& file : {lora.file, lora.weights})
     if (!file.empty()) model_ += hash_file(file);
 }
 
 std::string TrialKeys::trial(const plan::TrialRequest& request) const {
   plan::TrialRequest content = request;
-  content.model = {"", "", request.model.arguments};
-  content.round = 0;
-  content.inputs_file = content.reference = content.trace = content.command = "";
+  content.model = {.arguments = request.model.arguments, .inputs = request.model.inputs};
+  content.envelope.round = 0;
+  content.envelope.reference = content.envelope.trace = content.envelope.command = "";
   const nlohmann::json key = {{"model", model_},     {"inputs_file", inputs_file_}, {"program", program_},
                               {"machine", machine_}, {"version", MEMTUNE_VERSION},  {"request", content}};
   return hash_hex(key.dump());

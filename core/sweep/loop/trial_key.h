@@ -18,7 +18,8 @@ std::string machine(const std::string& device);
 class TrialKeys {
  public:
   // `program`: memtune-trial. Throws IoError if a file cannot be read.
-  TrialKeys(const plan::TrialRequest& request, const std::filesystem::path& program);
+  TrialKeys(const plan::ModelSource& model, const plan::TrainingSettings& training,
+            const std::filesystem::path& program);
 
   // The whole key: everything but the paths of files.
   std::string trial(const plan::TrialRequest& request) const;

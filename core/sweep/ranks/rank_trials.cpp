@@ -33,16 +33,16 @@ TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& pa
                            FileSystem& files, WorkerGroup& workers, const Request& request_of) {
   workers.check();
   const launch::TcpListener listener(launch::is_loopback(workers.address(0)), 0);
-  const bool fresh = !request.reference.empty() && !fs::exists(request.reference);
+  const bool fresh = !request.envelope.reference.empty() && !fs::exists(request.envelope.reference);
   std::vector<std::unique_ptr<RankProcess>> trials;
   for (int rank = 0; rank < workers.size(); ++rank) {
     plan::TrialRequest own = request;
-    own.rank = rank;
-    own.rendezvous = "tcp://" + workers.address(0) + ":" + std::to_string(listener.port());
-    own.address = workers.address(rank);
+    own.envelope.rank = rank;
+    own.envelope.rendezvous = "tcp://" + workers.address(0) + ":" + std::to_string(listener.port());
+    own.envelope.address = workers.address(rank);
     if (rank == 0) own.training.device = device_of_rank(request.training.device, 0);
     if (rank > 0) {
-      const fs::path costs = request.costs.empty() ? "" : costs_of_rank(request.costs, rank);
+      const fs::path costs = request.envelope.costs.empty() ? "" : costs_of_rank(request.envelope.costs, rank);
       trials.push_back(workers.start(rank,
                                      {{"kind", command.arguments.front()},
                                       {"request", request_of(own)},
@@ -75,18 +75,20 @@ TrialAnswer run_each(const plan::TrialRequest& request, const fs::path& path, co
   if (ranks == 1) return run_trial_process(command);
   if (workers) return run_on_workers(request, path, command, files, *workers, request_of);
   const TemporaryFolder rendezvous_folder("ranks");
-  const std::vector<std::string> references = references_of(request, nullptr);
+  const std::vector<std::string> references = references_of(request.envelope.reference, ranks, nullptr);
   std::vector<std::unique_ptr<RankProcess>> trials;
   std::vector<fs::path> traces;
   for (int rank = 0; rank < ranks; ++rank) {
     plan::TrialRequest own = request;
-    own.rank = rank;
-    own.rendezvous = (rendezvous_folder.path() / "meeting").string();
+    own.envelope.rank = rank;
+    own.envelope.rendezvous = (rendezvous_folder.path() / "meeting").string();
     own.training.device = device_of_rank(request.training.device, rank);
-    if (!request.reference.empty()) own.reference = references[static_cast<size_t>(rank)];
-    if (!request.trace.empty())
-      own.trace = traces.emplace_back(rank == 0 ? fs::path(request.trace) : of_rank(request.trace, rank)).string();
-    if (!request.costs.empty()) own.costs = costs_of_rank(request.costs, rank).string();
+    if (!request.envelope.reference.empty()) own.envelope.reference = references[static_cast<size_t>(rank)];
+    if (!request.envelope.trace.empty())
+      own.envelope.trace =
+          traces.emplace_back(rank == 0 ? fs::path(request.envelope.trace) : of_rank(request.envelope.trace, rank))
+              .string();
+    if (!request.envelope.costs.empty()) own.envelope.costs = costs_of_rank(request.envelope.costs, rank).string();
     const fs::path own_path = of_rank(path, rank);
     write_file(own_path, request_of(own).dump(1, '\t') + "\n", files);
     TrialProcessSettings each = command;
@@ -112,11 +114,10 @@ std::string device_of_rank(const std::string& device, int local_rank) {
   return "cuda:" + std::to_string(one ? 0 : local_rank);
 }
 
-std::vector<std::string> references_of(const plan::TrialRequest& request, const WorkerGroup* workers) {
-  std::vector<std::string> references = {request.reference};
+std::vector<std::string> references_of(const std::string& reference, int ranks, const WorkerGroup* workers) {
+  std::vector<std::string> references = {reference};
   if (workers) return references;
-  for (int rank = 1; rank < request.training.ranks; ++rank)
-    references.push_back(of_rank(request.reference, rank).string());
+  for (int rank = 1; rank < ranks; ++rank) references.push_back(of_rank(reference, rank).string());
   return references;
 }
 

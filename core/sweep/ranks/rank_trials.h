@@ -16,7 +16,7 @@ class WorkerGroup;
 
 // Files with the loss and the gradients that the local ranks compare theirs with, by rank; the first is the request's.
 // With `workers` only the first: each worker has its own.
-std::vector<std::string> references_of(const plan::TrialRequest& request, const WorkerGroup* workers);
+std::vector<std::string> references_of(const std::string& reference, int ranks, const WorkerGroup* workers);
 
 // CUDA device of a rank: its number among the ranks of this machine. If CUDA_VISIBLE_DEVICES leaves this process one
 // device, as a launcher may set it for each rank, it is device 0.

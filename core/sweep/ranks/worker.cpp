@@ -55,8 +55,9 @@ std::string end_of(const fs::path& log) {
   return text.size() > kLogBytes ? text.substr(text.size() - kLogBytes) : text;
 }
 
-std::string costs_of(const plan::TrialRequest& request) {
-  std::string text = request.costs.empty() ? "" : text_of(request.costs);
+// "": none, or too large to send.
+std::string read_costs(const std::string& file) {
+  std::string text = file.empty() ? "" : text_of(file);
   return text.size() > kCostsBytes ? "" : text;
 }
 
@@ -100,21 +101,28 @@ class WorkerSession {
     return whole;
   }
 
+  // The files of this rank, and the inputs of the coordinator.
+  plan::ModelSource model_here(std::vector<plan::InputSpec> inputs) const {
+    plan::ModelSource model = own_.model;
+    model.inputs = std::move(inputs);
+    return model;
+  }
+
   plan::TrialRequest request_of(const json& message) {
     auto request = message.at("request").get<plan::TrialRequest>();
     if (request.training.ranks != launch_.size) throw launch::PeerLostError("it asks for another number of ranks");
-    if (!request.rendezvous.starts_with("tcp://")) throw launch::PeerLostError("it sent no rendezvous address");
-    request.model = own_.model;
-    request.inputs_file = own_.inputs_file;
+    if (!request.envelope.rendezvous.starts_with("tcp://"))
+      throw launch::PeerLostError("it sent no rendezvous address");
+    request.model = model_here(std::move(request.model.inputs));
     request.training.scratch = own_.training.scratch;
-    request.rank = launch_.rank;
+    request.envelope.rank = launch_.rank;
     request.training.device = device_of_rank(request.training.device, std::max(0, launch_.local_rank));
-    request.trace = "";
-    if (!request.costs.empty()) request.costs = of_own(request.costs).string();
-    if (!request.reference.empty()) request.reference = of_own(request.reference).string();
-    if (message.value("fresh", false) && !request.reference.empty()) {
-      whole_.erase(request.reference);
-      remove_file(request.reference);
+    request.envelope.trace = "";
+    if (!request.envelope.costs.empty()) request.envelope.costs = of_own(request.envelope.costs).string();
+    if (!request.envelope.reference.empty()) request.envelope.reference = of_own(request.envelope.reference).string();
+    if (message.value("fresh", false) && !request.envelope.reference.empty()) {
+      whole_.erase(request.envelope.reference);
+      remove_file(request.envelope.reference);
     }
     return request;
   }
@@ -135,7 +143,7 @@ class WorkerSession {
     const TrialProcessSettings command = command_of(message);
     const plan::TrialRequest request = request_of(message);
     write_file(command.arguments.back(), json(request).dump(1, '\t') + "\n");
-    if (!request.costs.empty()) remove_file(request.costs);  // of an earlier trial
+    if (!request.envelope.costs.empty()) remove_file(request.envelope.costs);  // of an earlier trial
     LocalRankProcess trial(command);
     Clock::time_point heartbeat = Clock::now();
     while (trial.poll_output(kWorkerTick)) {
@@ -154,7 +162,7 @@ class WorkerSession {
                        {"others", trial.stopped_by_other_rank()},
                        {"phase", frame_of(trial.phase())},
                        {"log", end_of(command.log)},
-                       {"costs", costs_of(request)}});
+                       {"costs", read_costs(request.envelope.costs)}});
   }
 
   const launch::LaunchInfo& launch_;

@@ -21,7 +21,7 @@ struct Run {
 Run train(const std::string& strategy) {
   plan::TrialRequest request;
   request.model.profile = find_profile("models", "tiny").json;
-  request.inputs = {plan::parse_input_spec("input_ids:int64[8,64]<256")};
+  request.model.inputs = {plan::parse_input_spec("input_ids:int64[8,64]<256")};
   request.training.loss = "causal_lm";
   trial::ModelSession session(request);
   session.survey();  // the bytes of values, by which strategies decide
