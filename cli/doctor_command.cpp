@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -10,10 +9,9 @@
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
-#include "core/engine/disk/disk_probe.h"
 #include "core/sweep/doctor/command_doctor.h"
+#include "core/sweep/doctor/doctor_checks.h"
 #include "core/sweep/doctor/doctor_probe.h"
-#include "core/sweep/trials/trial_process.h"
 
 namespace memtune::cli {
 namespace {
@@ -44,42 +42,6 @@ struct DoctorFlags {
   std::string output;  // of the probe, a file
   ConsoleFlags console;
 };
-
-// The checks of memtune-trial, or a failed check if it does not answer.
-std::vector<ReceivedDoctorCheck> ask_trial(const std::string& device) {
-  sweep::TrialAnswer answer = sweep::run_trial_process({{"doctor", device}, "", std::chrono::minutes(2), {}});
-  if (auto* checks = std::get_if<std::vector<ReceivedDoctorCheck>>(&answer)) return std::move(*checks);
-  std::string detail = "gave another answer than was asked for";
-  if (const auto* failure = std::get_if<sweep::ProcessFailure>(&answer)) detail = failure->reason;
-  if (const auto* problem = std::get_if<sweep::ReportedUsageError>(&answer)) detail = problem->message;
-  return {{"trial process", "fail", detail, "install it again, or build it again with scripts/memtune"}};
-}
-
-// Measures the disk without other load, one direction at a time.
-ReceivedDoctorCheck check_scratch(const std::string& directory) {
-  constexpr int64_t kProbeBytes = int64_t{1} << 30;
-  try {
-    const disk::DiskSpeed speed = disk::probe_disk(directory, kProbeBytes);
-    char rates[96];
-    std::snprintf(rates, sizeof rates, "%.2f GB/s write, %.2f GB/s read, %.2f GB/s into a new file",
-                  speed.write_gb_per_s, speed.read_gb_per_s, speed.new_file_gb_per_s);
-    return {"scratch folder", "ok", directory + ": " + rates + " (" + speed.how + ")", ""};
-  } catch (const Error& error) {
-    return {"scratch folder", "fail", error.what(), "give another --scratch"};
-  }
-}
-
-std::vector<ReceivedDoctorCheck> all_checks(const std::string& device) {
-  std::vector<ReceivedDoctorCheck> checks = {{"memtune", "ok", MEMTUNE_VERSION, ""}};
-  try {
-    checks.push_back({"memtune-trial", "ok", sweep::find_trial_program().string(), ""});
-  } catch (const UsageError& error) {
-    checks.push_back({"memtune-trial", "fail", "not found: no trial can run", error.what()});
-    return checks;
-  }
-  for (ReceivedDoctorCheck& check : ask_trial(device)) checks.push_back(std::move(check));
-  return checks;
-}
 
 std::string as_json(const std::vector<ReceivedDoctorCheck>& checks) {
   nlohmann::json list = nlohmann::json::array();
@@ -145,8 +107,8 @@ int run_command(const DoctorFlags& flags) {
   if (flags.probe) return measure(flags);
   if (!flags.output.empty()) throw UsageError("--write writes what was measured: it goes with --probe");
   std::vector<std::string> notes;
-  std::vector<ReceivedDoctorCheck> checks = all_checks(choose_device(flags.device, notes));
-  if (!flags.scratch.empty()) checks.push_back(check_scratch(flags.scratch));
+  std::vector<ReceivedDoctorCheck> checks = sweep::check_machine(choose_device(flags.device, notes));
+  if (!flags.scratch.empty()) checks.push_back(sweep::check_scratch(flags.scratch));
   for (const std::string& note : notes) say(flags.console, note);
   return print_checks(flags, checks, "memtune sweep");
 }

@@ -1,0 +1,86 @@
+#include "core/sweep/commands/trainer_variants.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "core/answer/result/ranking.h"
+#include "core/answer/trainer/config_space.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "core/base/open_file.h"
+#include "core/plan/strategy/strategy.h"
+#include "core/sweep/directory/finished_run.h"
+
+namespace memtune::sweep {
+namespace {
+
+// Checks that the command or a config takes the trainer's settings.
+void check_places(const TrainerVariantOptions& options) {
+  if (options.trainer.empty())
+    throw UsageError("--config and --allow go with --trainer NAME, whose settings they are about");
+  if (options.config.empty() && std::ranges::find(options.command, kArgumentsWord) == options.command.end())
+    throw UsageError(
+        "--trainer without --config replaces the word {args} of the command by settings, and the command has none");
+  if (options.config.empty()) return;
+  require_file("--config", options.config);
+  if (!has_placeholder(options.command, kConfigPlaceholder))
+    throw UsageError("--config: the command has no {config}, which the path of each variant's config replaces");
+}
+
+// A word {args} is replaced by all arguments.
+std::vector<std::string> with_arguments(const std::vector<std::string>& command,
+                                        const std::vector<std::string>& arguments) {
+  std::vector<std::string> words;
+  for (const std::string& word : command)
+    if (word == kArgumentsWord)
+      words.insert(words.end(), arguments.begin(), arguments.end());
+    else
+      words.push_back(word);
+  return words;
+}
+
+// All variants of the trainer, the user's own first. Without a trainer only the command itself.
+std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, CommandSweepRecord& sweep) {
+  if (options.trainer.empty() && options.config.empty() && !options.optimizer) return {{"", options.command, "", ""}};
+  check_places(options);
+  const std::string text = options.config.empty() ? "" : read_file(options.config);
+  const std::string name = std::filesystem::path(options.config).filename().string();
+  trainer::ConfigSpaceOptions settings;
+  settings.optimizer = options.optimizer;
+  settings.command = options.command;
+  const trainer::ConfigSpace space = trainer::make_space(options.trainer, text, name, settings);
+  for (const trainer::SkippedConfig& skipped : space.skipped) sweep.skipped.push_back({skipped.name, skipped.reason});
+  std::vector<CommandVariant> variants;
+  for (const trainer::ConfigVariant& variant : space.variants)
+    variants.push_back({variant.name, with_arguments(options.command, variant.arguments), space.file_name,
+                        variant.config, space.variants.front().name, variant.parts, variant.like});
+  return variants;
+}
+
+}  // namespace
+
+void add_variants(const TrainerVariantOptions& options, CommandSweepRecord& sweep) {
+  if (options.command.empty())
+    throw UsageError("no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}");
+  std::vector<VariantAxis> axes;
+  for (const std::string& text : options.tries) axes.push_back(parse_axis(text));
+  sweep.trainer = options.trainer;
+  sweep.variants = expand(variants_of(options, sweep), axes);
+}
+
+std::vector<EngineTrialResult> engine_results(const std::string& run) {
+  std::vector<EngineTrialResult> figures;
+  const report::Report report = open_run(run).report;
+  if (report::is_of_commands(report))
+    throw UsageError("--like: " + run + " is a sweep of a command; it takes one of a model, memtune sweep --model");
+  const result::Recommendation& at = report.recommendation;
+  for (const result::TrialRow& row : report.rows)
+    if (row.batch == at.batch && row.sequence == at.sequence) {
+      const bool worked = result::usable(row.measurement);
+      figures.push_back({plan::canonical_name(row.measurement.strategy), worked ? row.measurement.step_ms.median : 0,
+                         static_cast<double>(peak(row))});
+    }
+  return figures;
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,26 @@
+// The variants of a training command: the memory settings of its trainer, and the values of --try.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/sweep/commands/command_variant_order.h"
+#include "core/sweep/directory/command_variants.h"
+
+namespace memtune::sweep {
+
+struct TrainerVariantOptions {
+  std::vector<std::string> command;
+  std::vector<std::string> tries;  // axes: "batch=4;8"
+  std::string trainer, config;     // a name and a file; "": none
+  bool optimizer = false;          // settings may change the optimizer
+};
+
+// Sets the trainer, the variants and the skipped settings of `sweep`, the user's own variant first. Throws UsageError.
+void add_variants(const TrainerVariantOptions& options, CommandSweepRecord& sweep);
+
+// Figures that a sweep of a model in the folder `run` measured, at the recommended batch. Throws UsageError for the
+// sweep of a command.
+std::vector<EngineTrialResult> engine_results(const std::string& run);
+
+}  // namespace memtune::sweep
