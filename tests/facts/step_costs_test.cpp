@@ -37,7 +37,7 @@ StepCosts two_ops() {
 
 StepCosts sharded() {
   StepCosts costs = two_ops();
-  costs.sharding = {2, 1, "after-backward", 0.5, {{"layers.0", 4096, 1.5}, {"behind", 64, 0.25}}, {}};
+  costs.sharding = {2, 1, "after-backward", 0.5, 900, {{"layers.0", 4096, 1.5}, {"behind", 64, 0.25}}, {}};
   costs.sharding.reads = {{0, 1096, 1300, 0.125, {1}}, {2, 1200, 1400, 0, {0, 1}}};
   costs.runs[1].units = {0, 1};
   return costs;
@@ -66,6 +66,10 @@ TEST_CASE("costs of a sharded step are read back and have a version that older r
   CHECK(json::parse(json(sharded()).dump()).get<StepCosts>() == sharded());
   CHECK(json(two_ops())["version"] == 2);
   CHECK(json(sharded())["version"] == 3);
+  json earlier = sharded();
+  earlier["sharding"].erase("shard_bytes");
+  CHECK(earlier.get<StepCosts>().sharding.shard_bytes == StepCosts::Sharding::kUnknown);
+  CHECK(json(earlier.get<StepCosts>()) == earlier);
 }
 
 TEST_CASE("unknown units and reads out of order are refused with the field") {
@@ -83,6 +87,7 @@ TEST_CASE("unknown units and reads out of order are refused with the field") {
   CHECK(refused("/reads/rows/1/4", json{2}).find("costs.sharding.reads: 2 is no whole number") == 0);
   CHECK(refused("/reads/rows/0/0", 3).find("costs.sharding.reads: 3 is no whole number") == 0);
   CHECK(refused("/reads/rows/1/0", 1) == "taken");
+  CHECK(refused("/shard_bytes", -1).find("costs.sharding.shard_bytes") == 0);
   CHECK(refused("/forward_wait_ms", -1) ==
         "costs.sharding.forward_wait_ms must be a number from 0.0 to 1000000000.0, not -1");
   json without = sharded();

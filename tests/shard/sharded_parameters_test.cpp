@@ -138,6 +138,10 @@ TEST_CASE("shards in CPU memory change no bit under any strategy and free device
     const ShardedStep here = training.on(2, strategy), there = training.on(2, strategy, {.host_of = &*device});
     CHECK(here.losses == there.losses);
     CHECK(difference(there.gradients, here.gradients, 0) == "");
+    CHECK(there.device_shard_bytes == 0);
+    CHECK(there.device_gradient_bytes == 0);
+    CHECK(2 * static_cast<double>(here.device_shard_bytes) >= training.parameter_bytes());
+    CHECK(here.device_gradient_bytes == here.device_shard_bytes);
   }
   std::array<int64_t, 2> there = {}, here = {};  // both ranks together: the allocator counts them as one
   for (const bool on_host : {false, true})

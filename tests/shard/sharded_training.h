@@ -5,6 +5,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,7 @@ struct ShardedStep {
   NamedGradients gradients;
   shard::ShardedParameters::Counters counters;  // of rank 0
   int64_t most_gathered_bytes = 0, left_bytes = 0;
+  int64_t device_shard_bytes = 0, device_gradient_bytes = 0;  // of rank 0, after the steps
 };
 
 class ShardedTraining {
@@ -88,6 +90,8 @@ class ShardedTraining {
       pieces[rank] = parameters.pieces();
       if (rank == 0) result.counters = parameters.counters();
       if (rank == 0) result.left_bytes = parameters.gathered_now_bytes();
+      if (rank == 0) result.device_shard_bytes = parameters.device_shard_bytes();
+      if (rank == 0) result.device_gradient_bytes = bytes_of(parameters.device_gradients());
     });
     result.gradients = joined(pieces);
     return result;
@@ -140,6 +144,15 @@ class ShardedTraining {
     const std::lock_guard lock(mutex);
     result.most_gathered_bytes = std::max(result.most_gathered_bytes, watch.most);
     return loss.item<double>();
+  }
+
+  static int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
+    std::set<const c10::StorageImpl*> storages;
+    int64_t bytes = 0;
+    for (const at::Tensor& tensor : tensors)
+      if (tensor.defined() && storages.insert(tensor.storage().unsafeGetStorageImpl()).second)
+        bytes += static_cast<int64_t>(tensor.storage().nbytes());
+    return bytes;
   }
 
   static NamedGradients joined(const std::vector<program::NamedTensors>& pieces) {

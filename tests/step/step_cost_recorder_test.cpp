@@ -72,7 +72,11 @@ struct Recorded {
     PlanExecutor executor(program, facts, plan, test_device());
     std::vector<at::Tensor> parameters;
     for (const at::Tensor& parameter : model.module().parameters()) parameters.push_back(parameter);
-    StepCostRecorder recorder(test_device(), plan, parameters);
+    StepCostRecorder recorder(test_device(), plan, [&] {
+      std::vector<at::Tensor> gradients;
+      for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.grad());
+      return gradients;
+    });
     executor.set_cost_recorder(&recorder);
     const auto drop_gradients = [&] {
       for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();

@@ -81,7 +81,7 @@ plan::StepCosts some_costs() {
   costs.saved = {{0, 1}, {1, 1}};
   costs.gradient_bytes = {0, 64};
   costs.moments = {{plan::StepCosts::Moment::Kind::unpack, 1, 3, 0.1, 1096, 1200}};
-  costs.sharding = {2, 1, "always", 0.5, {{"layers.0", 4096, 1.5}}, {{0, 1096, 1300, 0.125, {0}}}};
+  costs.sharding = {2, 1, "always", 0.5, 900, {{"layers.0", 4096, 1.5}}, {{0, 1096, 1300, 0.125, {0}}}};
   costs.runs[1].units = {0};
   return costs;
 }

@@ -69,6 +69,19 @@ int64_t ShardedParameters::gathered_now_bytes() const {
   return bytes;
 }
 
+int64_t ShardedParameters::device_shard_bytes() const {
+  int64_t bytes = 0;
+  for (const Flat& flat : flats_) bytes += host_ ? 0 : static_cast<int64_t>(flat.parameter->shard().nbytes());
+  return bytes;
+}
+
+std::vector<at::Tensor> ShardedParameters::device_gradients() const {
+  std::vector<at::Tensor> gradients = {reduction_.part};
+  if (host_) return gradients;
+  for (const auto& [name, piece] : pieces_) gradients.push_back(piece.grad());
+  return gradients;
+}
+
 std::vector<ShardedParameters::UnitSize> ShardedParameters::unit_sizes() const {
   std::vector<UnitSize> sizes;
   for (const GatheredUnit& unit : units_) {

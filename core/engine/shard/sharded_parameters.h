@@ -81,7 +81,10 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
   at::Tensor global_norm(const at::Tensor& here);
   // True if any rank passes true. All ranks must call, between steps.
   bool any_rank(bool here);
-  int64_t gathered_now_bytes() const;                                // of the units gathered now
+  int64_t gathered_now_bytes() const;  // of the units gathered now
+  int64_t device_shard_bytes() const;  // of the parameters' shards on the device
+  // Gradients of the shards on the device, the one being reduced included; some may be undefined.
+  std::vector<at::Tensor> device_gradients() const;
   int64_t host_bytes() const { return host_ ? host_->bytes() : 0; }  // of shards and gradients kept there
 
   void before(const program::Op& op, const program::Stack& inputs) override;

@@ -163,12 +163,10 @@ void StepCostRecorder::after_read() {
 
 // Gradients may be views of one storage, which counts once.
 void StepCostRecorder::see_gradients() {
-  if (parameters_.empty()) return;
   const int64_t grain = now_.costs.grain_bytes;
   std::unordered_set<const c10::StorageImpl*> seen;
   int64_t bytes = 0;
-  for (const at::Tensor& parameter : parameters_) {
-    const at::Tensor& gradient = parameter.grad();
+  for (const at::Tensor& gradient : gradients_()) {
     if (!gradient.defined() || !gradient.has_storage()) continue;
     if (seen.insert(gradient.storage().unsafeGetStorageImpl()).second)
       bytes += (static_cast<int64_t>(gradient.storage().nbytes()) + grain - 1) / grain * grain;

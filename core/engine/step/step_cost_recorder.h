@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -23,12 +24,14 @@ namespace memtune::step {
 
 class StepCostRecorder {
  public:
-  // `plan`: the plan that the executor runs. `parameters`: trained parameters, whose gradient bytes are recorded;
-  // empty: none.
-  StepCostRecorder(device::Device& device, plan::Plan plan, std::vector<at::Tensor> parameters)
+  // Returns the gradients of parameters on the device; some may be undefined.
+  using GradientsFunction = std::function<std::vector<at::Tensor>()>;
+
+  // `plan`: the plan that the executor runs.
+  StepCostRecorder(device::Device& device, plan::Plan plan, GradientsFunction gradients)
       : device_(device),
         plan_(std::move(plan)),
-        parameters_(std::move(parameters)),
+        gradients_(std::move(gradients)),
         reruns_(plan_.places(plan::TensorPlacement::recompute)) {}
 
   void begin_step();
@@ -93,7 +96,7 @@ class StepCostRecorder {
 
   device::Device& device_;
   const plan::Plan plan_;
-  const std::vector<at::Tensor> parameters_;
+  const GradientsFunction gradients_;
   const bool reruns_;
   Step now_;
   enum class Part { none, forward, backward, behind } part_ = Part::none;

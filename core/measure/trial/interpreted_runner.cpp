@@ -149,9 +149,7 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
 StepObserver* InterpretedRunner::start_costs() {
   if (request_.plan.offloads_activations()) return nullptr;
   if (!executor_) make_executor();
-  // In a sharded step, gradients are not those of the parameter tensors.
-  cost_notes_.emplace(device(), *executor_, request_.plan, sharded_ ? std::vector<at::Tensor>() : parameter_tensors(),
-                      sharded_ ? &*sharded_ : nullptr);
+  cost_notes_.emplace(device(), *executor_, request_.plan, parameter_tensors(), sharded_ ? &*sharded_ : nullptr);
   return &*cost_notes_;
 }
 
@@ -162,6 +160,7 @@ std::optional<plan::StepCosts> InterpretedRunner::finish_costs() {
   costs->sharding.ranks = ranks_->size();
   costs->sharding.rank = ranks_->rank();
   costs->sharding.reshard = request_.training.reshard;
+  costs->sharding.shard_bytes = sharded_->device_shard_bytes();
   return costs;
 }
 

@@ -17,10 +17,15 @@ namespace memtune::trial {
 class StepCostObserver final : public StepObserver, shard::UnitGatherObserver {
  public:
   // Executor and sharded parameters outlive it. The executor is of that plan, which offloads nothing. `parameters`:
-  // those whose gradients are counted. `sharded` null: the model is not sharded.
+  // those whose gradients are counted, unless `sharded` has them. `sharded` null: the model is not sharded.
   StepCostObserver(device::Device& device, step::PlanExecutor& executor, const plan::Plan& plan,
                    std::vector<at::Tensor> parameters, shard::ShardedParameters* sharded)
-      : recorder_(device, plan, std::move(parameters)), executor_(executor), parameters_(sharded) {
+      : recorder_(device, plan,
+                  [parameters = std::move(parameters), sharded] {
+                    return sharded ? sharded->device_gradients() : gradients_of(parameters);
+                  }),
+        executor_(executor),
+        parameters_(sharded) {
     executor_.set_cost_recorder(&recorder_);
     if (!parameters_) return;
     parameters_->set_watcher(this);
@@ -50,6 +55,12 @@ class StepCostObserver final : public StepObserver, shard::UnitGatherObserver {
   }
 
  private:
+  static std::vector<at::Tensor> gradients_of(const std::vector<at::Tensor>& parameters) {
+    std::vector<at::Tensor> gradients;
+    for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.grad());
+    return gradients;
+  }
+
   void before_read(const std::vector<int>& units) override { recorder_.before_read(units); }
   void after_read() override { recorder_.after_read(); }
   void gathered(int unit, std::vector<shard::PendingCollectivePtr> by) override {

@@ -140,8 +140,10 @@ class Trial {
     result_.samples_per_s = static_cast<double>(work.samples) / seconds;
     result_.tokens_per_s = static_cast<double>(work.tokens) / seconds;
     runner_.add_figures(request_.training.steps, result_);
-    if (request_.training.shard_offload && !device_.emulated()) result_.host_bytes += optimizer_->state_bytes();
+    if (updates_on_host()) result_.host_bytes += optimizer_->state_bytes();
   }
+
+  bool updates_on_host() const { return request_.training.shard_offload && !device_.emulated(); }
 
   // Records for planners what each op and each saved tensor of a step costs.
   void record_costs() try {
@@ -156,6 +158,7 @@ class Trial {
     std::optional<plan::StepCosts> costs = runner_.finish_costs();
     if (!costs) return;
     costs->step_ms = result_.step_ms.median;
+    if (costs->sharded() && !updates_on_host()) costs->sharding.shard_bytes += optimizer_->state_bytes();
     const profiler::LinkBandwidth link = profiler::probe_link(device_);
     costs->out_gb_per_s = link.out_gb_per_s;
     costs->in_gb_per_s = link.in_gb_per_s;

@@ -128,10 +128,12 @@ json sharding_json(const StepCosts& costs) {
     if (!costs.runs[i].units.empty()) runs.push_back({i, costs.runs[i].units});
   for (const auto& read : costs.sharding.reads)
     reads.push_back({read.moment, read.before_bytes, read.peak_bytes, read.wait_ms, read.units});
-  return {{"ranks", costs.sharding.ranks},           {"rank", costs.sharding.rank},
-          {"reshard", costs.sharding.reshard},       {"forward_wait_ms", costs.sharding.forward_wait_ms},
-          {"units", rows_json(kUnitColumns, units)}, {"runs", rows_json(kReaderColumns, runs)},
-          {"reads", rows_json(kReadColumns, reads)}};
+  json sharding = {{"ranks", costs.sharding.ranks},           {"rank", costs.sharding.rank},
+                   {"reshard", costs.sharding.reshard},       {"forward_wait_ms", costs.sharding.forward_wait_ms},
+                   {"units", rows_json(kUnitColumns, units)}, {"runs", rows_json(kReaderColumns, runs)},
+                   {"reads", rows_json(kReadColumns, reads)}};
+  if (costs.sharding.shard_bytes >= 0) sharding["shard_bytes"] = costs.sharding.shard_bytes;
+  return sharding;
 }
 
 void read_sharding(const json& json, StepCosts& costs) {
@@ -143,6 +145,7 @@ void read_sharding(const json& json, StepCosts& costs) {
   if (std::ranges::count(kReshard, sharding.reshard) == 0)
     throw UsageError(unknown_name("costs.sharding.reshard", sharding.reshard, kReshard));
   object.read("forward_wait_ms", sharding.forward_wait_ms, 0, kMaxMs);
+  object.read("shard_bytes", sharding.shard_bytes, 0, kMaxBytes);
   BoundedSum gathered(kMaxMadeBytes);
   for (const auto& cells : rows_of(object, "units", kUnitColumns.size())) {
     Row row(cells, "costs.sharding.units", kUnitColumns.size());

@@ -89,11 +89,14 @@ struct StepCosts {
     bool operator==(const UnitRead&) const = default;
   };
   struct Sharding {
+    static constexpr int64_t kUnknown = -1;
     int ranks = 1, rank = 0;         // the rank that recorded the costs
     std::string reshard = "always";  // a word of kReshard
     double forward_wait_ms = 0;      // host time waiting for gathers, not part of a run's times
-    std::vector<Unit> units;         // empty: not sharded
-    std::vector<UnitRead> reads;     // in order
+    // On the device between steps: shards of parameters and optimizer states. kUnknown: recorded by an earlier memtune.
+    int64_t shard_bytes = kUnknown;
+    std::vector<Unit> units;      // empty: not sharded
+    std::vector<UnitRead> reads;  // in order
     bool operator==(const Sharding&) const = default;
   };
 
@@ -114,8 +117,9 @@ struct StepCosts {
   std::vector<Run> runs;
   std::vector<Saved> saved;
   std::vector<Moment> moments;
-  std::vector<int64_t> gradient_bytes;  // parameter gradients at each moment and after backward; empty: not recorded
-  Plan plan;                            // the plan under which it was recorded; offloads nothing
+  // Parameter gradients at each moment and after backward; if sharded, their shards. Empty: not recorded.
+  std::vector<int64_t> gradient_bytes;
+  Plan plan;  // the plan under which it was recorded; offloads nothing
   Sharding sharding;
 
   bool sharded() const { return !sharding.units.empty(); }
