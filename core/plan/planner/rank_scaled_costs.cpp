@@ -1,0 +1,70 @@
+#include "core/plan/planner/rank_scaled_costs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/base/bounds.h"
+#include "core/base/error.h"
+
+namespace memtune::planner {
+namespace {
+
+using plan::StepCosts;
+
+void check(const StepCosts& costs, int ranks) {
+  if (!costs.sharded())
+    throw UsageError("the step of one rank is not sharded, so a step of " + std::to_string(ranks) +
+                     " ranks cannot be predicted from it: record one with memtune sweep --strategy none --ranks 2");
+  if (ranks < 2) throw UsageError(std::to_string(ranks) + " ranks shard nothing: give at least 2");
+  if (costs.sharding.shard_bytes < 0 || costs.gradient_bytes.empty())
+    throw UsageError("an earlier memtune recorded this step, without the bytes of its shards: record none again");
+}
+
+class ShardScale {
+ public:
+  explicit ShardScale(double ratio) : ratio_(ratio) {}
+
+  // Replaces `shards`, which are part of `bytes`, by those of the other number of ranks.
+  void within(int64_t& bytes, int64_t shards) const {
+    const double changed = static_cast<double>(bytes) + (ratio_ - 1) * static_cast<double>(shards);
+    bytes = std::llround(std::clamp(changed, 0.0, static_cast<double>(kMaxBytes)));
+  }
+  void all(int64_t& shards) const { within(shards, shards); }
+
+ private:
+  double ratio_;
+};
+
+}  // namespace
+
+// A reduction adds its gradient after the peak of its entry. A read follows it.
+StepCosts costs_on_ranks(const StepCosts& recorded, int ranks) {
+  check(recorded, ranks);
+  StepCosts costs = recorded;
+  StepCosts::Sharding& sharding = costs.sharding;
+  const double ratio = static_cast<double>(sharding.ranks) / ranks;
+  const ShardScale scale(ratio);
+  const auto shards = [&](size_t moment) { return recorded.sharding.shard_bytes + recorded.gradient_bytes[moment]; };
+  scale.within(costs.start_bytes, recorded.sharding.shard_bytes);
+  for (StepCosts::Run& run : costs.runs) scale.within(run.before_bytes, shards(0));
+  scale.within(costs.before_peak_bytes, shards(0));
+  for (size_t i = 0; i < costs.moments.size(); ++i) {
+    scale.within(costs.moments[i].before_bytes, shards(i));
+    scale.within(costs.moments[i].peak_bytes, shards(i));
+  }
+  for (StepCosts::UnitRead& read : sharding.reads) {
+    scale.within(read.before_bytes, shards(static_cast<size_t>(read.moment)));
+    scale.within(read.peak_bytes, shards(static_cast<size_t>(read.moment)));
+  }
+  scale.within(costs.after_peak_bytes, shards(costs.moments.size()));
+  for (int64_t& bytes : costs.gradient_bytes) scale.all(bytes);
+  scale.all(sharding.shard_bytes);
+  sharding.rank = std::min(sharding.rank, ranks - 1);
+  sharding.ranks = ranks;
+  costs.step_ms -= (1 - ratio) * std::min(costs.after_ms, costs.step_ms);
+  costs.after_ms *= ratio;
+  return costs;
+}
+
+}  // namespace memtune::planner
