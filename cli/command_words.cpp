@@ -19,7 +19,7 @@ const std::map<std::string, std::set<std::string>> kEssential = {
       "--ranks", "--device", "--json", "--out"}},
     {"profile",
      {"--model", "--input", "--batch", "--seq", "--strategy", "--plan", "--steps", "--device", "--json", "--out"}},
-    {"plan", {"--from", "--budget", "--batch", "--machine", "--model", "--write", "--json"}},
+    {"plan", {"--from", "--budget", "--batch", "--ranks", "--machine", "--model", "--write", "--json"}},
     {"run",
      {"--model", "--input", "--batch", "--seq", "--strategy", "--plan", "--steps", "--save-every", "--resume",
       "--ranks", "--device", "--out"}},

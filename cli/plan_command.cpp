@@ -28,6 +28,7 @@ Examples:
   memtune plan validate mine.json
   memtune plan --from ./memtune-run --batch 16               for another batch than the recorded one
   memtune plan --from ./memtune-run --machine a100-40gb      for another GPU
+  memtune plan --from ./memtune-run --ranks 8                for another number of GPUs, from a run on several
   memtune plan validate mine.json --model model.pt --input 'tokens:int64[4,4096]<32000' --loss next_token
   memtune sweep --strategy none --plan mine.json
 
@@ -42,7 +43,7 @@ their own backward. A rule selects by blocks (0-9:12:20-), region and inputs_of 
 or matmul, attention, norm, cheap).)";
 
 struct PlanFromRunFlags {
-  std::string run, batch, output, json;
+  std::string run, batch, ranks, output, json;
   std::vector<std::string> budgets;
   sweep::MachineNames machine;
 };
@@ -82,13 +83,15 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
 }
 
 sweep::PlanFromRun plan_from_run(const PlanFlags& flags) {
-  sweep::PlanFromRun from{flags.paper.run, {}, 0, 0, {}, flags.paper.machine};
+  sweep::PlanFromRun from{flags.paper.run, {}, 0, 0, {}, {}, flags.paper.machine};
   for (const std::string& list : flags.paper.budgets)
     for (const std::string& budget : split(list, ',')) from.budgets.push_back(bytes_flag("--budget", trim(budget)));
   if (!flags.paper.output.empty() && from.budgets.size() != 1)
     throw UsageError("--write writes one plan: it goes with one --budget");
   if (from.machine.machine.empty() && !from.machine.from.empty())
     throw UsageError("--from-machine names the machine that measured: it goes with --machine, the one to plan for");
+  if (!from.machine.machine.empty() && !flags.paper.ranks.empty())
+    throw UsageError("--ranks and --machine exclude each other: profiles of machines have no rates of collectives");
   check_outputs("--write", flags.paper.output, "--json", flags.paper.json);
   if (!flags.model.host_budget.empty()) from.host_budget_bytes = bytes_flag("--host-budget", flags.model.host_budget);
   if (!flags.model.disk_budget.empty()) from.disk_budget_bytes = bytes_flag("--disk-budget", flags.model.disk_budget);
@@ -96,6 +99,8 @@ sweep::PlanFromRun plan_from_run(const PlanFlags& flags) {
     from.batch = 0;
   else if (!flags.paper.batch.empty())
     from.batch = integer_flag("--batch", flags.paper.batch, 1, sweep::kMaxBatch);
+  if (!flags.paper.ranks.empty())
+    from.ranks = static_cast<int>(integer_flag("--ranks", flags.paper.ranks, 2, sweep::kMaxPlannedRanks));
   return from;
 }
 
@@ -149,6 +154,10 @@ void add_plan(CLI::App& app, Action& action) {
                             "fits --budget"),
         {"auto"})
       ->type_name("N|auto");
+  command
+      ->add_option("--ranks", flags->paper.ranks,
+                   "plan for another number of ranks than that of the sweep, which needs at least 2")
+      ->type_name("N");
   offer(command->add_option(
             "--machine", flags->paper.machine.machine,
             "plan for another machine: " + join(plan::machine_names(), ", ") + ", or a file of doctor --probe"),

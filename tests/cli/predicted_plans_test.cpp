@@ -7,6 +7,7 @@
 
 #include "core/base/text.h"
 #include "core/plan/facts/machine_profile.h"
+#include "core/sweep/ranks/rank_trials.h"
 #include "tests/cli/paper_run.h"
 
 namespace memtune::predicted_plans_test {
@@ -139,6 +140,60 @@ TEST_CASE("another batch scales the step except for memory independent of the ba
   CHECK(there["plans"][0]["predicted"]["peak_bytes"] == step["peak_bytes"]);
   CHECK(there["batches"] == twice["batches"]);
   CHECK(there["plans"][0]["predicted"]["step_ms_from"] < there["plans"][0]["predicted"]["step_ms"]);
+}
+
+// Makes the run's step one that two ranks recorded, each with shards of 1 GiB.
+void shard(const PaperRun& place, int64_t shard_bytes = 1024 * kMiB) {
+  const auto file = place.folder.path / "memtune-run/trials/1-none/costs.json";
+  plan::StepCosts costs = json::parse(slurp(file));
+  costs.start_bytes = 1024 * kMiB;
+  costs.after_ms = costs.step_ms / 10;
+  costs.sharding.ranks = 2;
+  costs.sharding.shard_bytes = shard_bytes;
+  costs.sharding.units = {{"layers.0", kMiB, 0.1}};
+  for (int rank = 0; rank < 2; ++rank) {
+    costs.sharding.rank = rank;
+    std::ofstream(sweep::costs_of_rank(file, rank)) << json(costs);
+  }
+}
+
+TEST_CASE("another number of ranks scales shards and the optimizer's time") {
+  const PaperRun place;
+  shard(place);
+  const auto plan = [&](const std::string& flags) {
+    return json::parse(place.memtune("plan --from memtune-run --json - " + flags).out);
+  };
+  const json own = plan(""), same = plan("--ranks 2"), four = plan("--ranks 4");
+  CHECK_FALSE(own.contains("ranks"));
+  CHECK(same["plans"] == own["plans"]);
+  CHECK(four["ranks"] == json{{"recorded", 2}, {"planned_for", 4}});
+  const auto peak = [](const json& answer) { return answer["plans"][0]["predicted"]["peak_bytes"].get<int64_t>(); };
+  CHECK(peak(own) - peak(four) == 512 * kMiB);
+  CHECK(own["least_bytes"].get<int64_t>() - four["least_bytes"].get<int64_t>() == 512 * kMiB);
+  CHECK(four["none_ms"].get<double>() == doctest::Approx(0.95 * own["none_ms"].get<double>()));
+
+  const Ended told = place.memtune("plan --from memtune-run --ranks 4 --budget 20GiB --write four.json");
+  CHECK(has(told.out, "recorded on 2 ranks, planned for 4, predicted: a step of none takes "));
+  CHECK(has(in_one_line(told.out), "assumes 4 ranks on one host with links like the recorded ones"));
+  CHECK(has(in_one_line(told.out), "memtune sweep --ranks 4 --plan FILE"));
+  CHECK(json::parse(slurp(place.folder.path / "four.json"))["strategy"] == "plan:20 GiB");
+}
+
+TEST_CASE("a number of ranks that the run cannot predict is refused in one line") {
+  const PaperRun one, old, two;
+  shard(old, plan::StepCosts::Sharding::kUnknown);
+  shard(two);
+  const auto refusal = [](const PaperRun& run, const std::string& flags) {
+    const Ended ended = run.memtune("plan --from memtune-run " + flags);
+    CHECK(ended.code == 2);
+    CHECK(count_lines(ended.err) == 1);
+    return ended.err;
+  };
+  CHECK(has(refusal(one, "--ranks 4"), "--ranks: the step of one rank is not sharded"));
+  CHECK(has(refusal(old, "--ranks 4"), "record none again"));
+  CHECK(has(refusal(two, "--ranks 1"), "--ranks: 1 is out of range; it takes 2 to "));
+  CHECK(has(refusal(two, "--ranks 4 --machine h100"), "--ranks and --machine exclude each other"));
+  CHECK(has(one.memtune("plan validate x.json --ranks 4").err, "--ranks is for predicted plans: it needs --from"));
 }
 
 TEST_CASE("--batch auto finds the fastest batch under a budget") {

@@ -99,6 +99,15 @@ std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRun& from)
   return other;
 }
 
+// Replaces the costs of `source` by those of another number of ranks; nullptr if the number is the run's own.
+std::unique_ptr<OtherRanks> other_ranks(Source& source, const PlanFromRun& from) {
+  if (!from.ranks) return {};
+  auto other = std::make_unique<OtherRanks>(source.costs, *from.ranks);
+  source.costs = other->costs();
+  source.title += ", " + other->title();
+  return other;
+}
+
 // Replaces the costs of `source` by those of another machine; nullptr if the machine is the run's own.
 std::unique_ptr<OtherMachine> other_machine(Source& source, const OtherBatch* batch, const MachineNames& names) {
   if (names.machine.empty()) return {};
@@ -127,8 +136,8 @@ RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachi
   };
 }
 
-PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMachine* other, const PlanFromRun& from,
-                    SweepListener& listener) {
+PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRanks* ranks, const OtherMachine* other,
+                    const PlanFromRun& from, SweepListener& listener) {
   const RangeOf range = range_of(source, batch, other);
   listener.planning(0, 0);
   const PlanLimits first = limits_of(from, 0, 0).front();
@@ -148,6 +157,7 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherMa
     if (rung.step && range) rung.range = range(rung.step->plan);
   }
   if (batch) std::ranges::copy(batch->notes(), std::back_inserter(answer.notes));
+  if (ranks) std::ranges::copy(ranks->notes(), std::back_inserter(answer.notes));
   if (other) {
     std::vector<int64_t> budgets;
     for (const PlanLimits& one : limits) budgets.push_back(one.budget_bytes);
@@ -166,11 +176,13 @@ bool PredictedPlans::any_fits() const {
 PredictedPlans predict_plans(const PlanFromRun& from, SweepListener& listener) {
   Source source = read_source(from.run);
   auto batch = other_batch(source, from);
+  auto ranks = other_ranks(source, from);
   auto other = other_machine(source, batch.get(), from.machine);
-  PlanAnswer answer = work_out(source, batch.get(), other.get(), from, listener);
+  PlanAnswer answer = work_out(source, batch.get(), ranks.get(), other.get(), from, listener);
   std::optional<report::Report> plot;
-  if (from.budgets.empty() && !other && !batch) plot = plotted(source, answer);
-  return {std::move(answer), std::move(source.program), std::move(batch), std::move(other), std::move(plot)};
+  if (from.budgets.empty() && !other && !batch && !ranks) plot = plotted(source, answer);
+  return {std::move(answer), std::move(source.program), std::move(batch), std::move(ranks), std::move(other),
+          std::move(plot)};
 }
 
 std::string to_text(const PredictedPlans& plans, report::TableStyle style) {
@@ -182,6 +194,7 @@ json to_json(const PredictedPlans& plans) {
   json whole = report::to_json(plans.answer);
   if (plans.machine) whole["machines"] = plans.machine->to_json();
   if (plans.batch) whole["batches"] = plans.batch->to_json();
+  if (plans.ranks) whole["ranks"] = plans.ranks->to_json();
   return whole;
 }
 

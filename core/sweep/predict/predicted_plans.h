@@ -14,6 +14,7 @@
 #include "core/sweep/loop/sweep.h"
 #include "core/sweep/predict/other_batch.h"
 #include "core/sweep/predict/other_machine.h"
+#include "core/sweep/predict/other_ranks.h"
 
 namespace memtune::sweep {
 
@@ -22,6 +23,7 @@ struct PlanFromRun {
   std::vector<int64_t> budgets;                          // in bytes; empty: several up to the peak of `none`
   int64_t host_budget_bytes = 0, disk_budget_bytes = 0;  // 0: no limit
   std::optional<int64_t> batch;                          // to plan for; 0: the fastest that fits; none: the run's
+  std::optional<int> ranks;                              // to plan for, as OtherRanks takes it; none: the run's
   MachineNames machine;                                  // to plan for; empty: the run's
 };
 
@@ -29,6 +31,7 @@ struct PredictedPlans {
   report::PlanAnswer answer;
   plan::ProgramFacts program;
   std::unique_ptr<OtherBatch> batch;      // nullptr: the run's
+  std::unique_ptr<OtherRanks> ranks;      // nullptr: the run's
   std::unique_ptr<OtherMachine> machine;  // nullptr: the run's
   std::optional<report::Report> plotted;  // the run's measurements with all plans, if no budget was given
 

@@ -1,0 +1,31 @@
+// "memtune plan --from RUN --ranks N": predicts the step that some ranks recorded for another number of ranks.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "core/plan/facts/step_costs.h"
+
+namespace memtune::sweep {
+
+inline constexpr int64_t kMaxPlannedRanks = int64_t{1} << 20;
+
+class OtherRanks {
+ public:
+  // `ranks`: 2 to kMaxPlannedRanks. Throws UsageError if the step is not sharded or lacks the bytes of its shards.
+  OtherRanks(const plan::StepCosts& costs, int ranks);
+
+  const plan::StepCosts& costs() const { return costs_; }
+
+  std::string title() const;               // follows the name of the recorded step
+  std::vector<std::string> notes() const;  // for the user
+  nlohmann::json to_json() const;
+
+ private:
+  int recorded_;
+  plan::StepCosts costs_;
+};
+
+}  // namespace memtune::sweep
