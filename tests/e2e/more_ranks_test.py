@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compares the memory of 8 ranks with the prediction of memtune-more-ranks from a run on 2 and one on 4.
+"""Compares the memory of 4 and 8 ranks with predictions from one run on 2: of strategies, and of plans that `memtune
+plan --ranks` makes.
 
-python3 more_ranks_test.py MEMTUNE MEMTUNE-MORE-RANKS
+python3 more_ranks_test.py MEMTUNE MEMTUNE-PREDICT
 """
 import glob
 import json
@@ -10,41 +11,58 @@ import subprocess
 import sys
 import tempfile
 
-MEMTUNE, MORE_RANKS = (os.path.abspath(path) for path in sys.argv[1:3])
+MEMTUNE, PREDICT = (os.path.abspath(path) for path in sys.argv[1:3])
 STRATEGIES = "none; checkpoint:full; checkpoint:op; offload:sync,min=16KiB"
+SHARES = (0.9, 0.7)  # budgets of plans, between the least that a plan takes and none
 ERROR = 0.001  # with more ranks, shards round up to more elements
 
 
-def sweep(folder, ranks, *more):
+def output(*command):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+def sweep(folder, ranks, strategies=STRATEGIES, plans=()):
     run = os.path.join(folder, str(ranks))
-    subprocess.run([MEMTUNE, "sweep", "-q", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--steps", "1", "--ranks",
-                    str(ranks), "--strategy", STRATEGIES, "--out", run, *more], check=True, stdout=subprocess.DEVNULL)
+    output(MEMTUNE, "sweep", "-q", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--steps", "1", "--ranks",
+           str(ranks), "--strategy", strategies, "--out", run, *(word for plan in plans for word in ("--plan", plan)))
     return run
 
 
-def measurements(run):
-    found = {}
-    for name in glob.glob(os.path.join(run, "trials", "*", "measurement.json")):
-        with open(name) as measurement, open(os.path.join(os.path.dirname(name), "plan.json")) as plan:
-            found[json.load(plan)["strategy"]] = json.load(measurement)
-    return found
+def plan(run, ranks, folder):
+    """Writes plans for as many ranks to files of their names. Returns their predicted peaks by name."""
+    def answer(*more):
+        return json.loads(output(MEMTUNE, "plan", "--from", run, "--ranks", str(ranks), "--json", "-", *more))
+
+    whole = answer()
+    assert whole["ranks"] == {"recorded": 2, "planned_for": ranks}, whole["ranks"]
+    least, most = whole["least_bytes"], whole["plans"][0]["predicted"]["peak_bytes"]
+    peaks = {}
+    for share in SHARES:
+        budget, name = f"{int(least + share * (most - least))}B", f"plan-{ranks}-{share}"
+        written = answer("--budget", budget, "--write", os.path.join(folder, name + ".json"))
+        peaks[name] = written["plans"][0]["predicted"]["peak_bytes"]
+    return peaks
+
+
+def check(run, ranks, recorded, peaks):
+    costs, = glob.glob(os.path.join(recorded, "trials", "*", "costs.json"))
+    lines = output(PREDICT, run, costs, str(ranks)).splitlines()
+    rows = {row["strategy"]: row["peak_bytes"] for row in map(json.loads, lines)}
+    assert len(rows) == 4 + len(peaks) and set(peaks) < set(rows), (set(peaks), set(rows))
+    for strategy, peak in rows.items():
+        predicted = peaks.get(strategy, peak["predicted"])
+        error = predicted / peak["measured"] - 1
+        print(f"{ranks} ranks, {strategy}: predicted {predicted:.0f}, measured {peak['measured']:.0f}, {error:+.2%}")
+        assert abs(error) <= ERROR, (ranks, strategy, peak)
 
 
 def main():
     with tempfile.TemporaryDirectory(prefix="memtune-more-ranks-") as folder:
-        few, more, most = (sweep(folder, ranks) for ranks in (2, 4, 8))
-        told = subprocess.run([MORE_RANKS, few, more, "8"], check=True, capture_output=True, text=True).stdout
-        rows = {row["strategy"]: row for row in map(json.loads, told.splitlines())}
-        measured = measurements(most)
-        assert len(measured) == 4 and set(rows) == set(measured), (set(rows), set(measured))
-        for strategy, trial in measured.items():
-            collectives = trial["communication"]
-            received = 7 / 8 * (collectives["gathered_bytes"] + collectives["reduced_bytes"])
-            for paper, so in ((rows[strategy]["peak_bytes"], trial["peak_bytes"]["allocated"]),
-                              (rows[strategy]["ring"]["received_bytes"], received)):
-                assert abs(paper - so) <= ERROR * so, (strategy, paper, so)
-        alike = subprocess.run([MORE_RANKS, few, few, "8"], capture_output=True, text=True)
-        assert alike.returncode == 2 and "two numbers of ranks" in alike.stderr, alike
+        recorded = sweep(folder, 2, "none")
+        for ranks in (4, 8):
+            peaks = plan(recorded, ranks, folder)
+            files = [os.path.join(folder, name + ".json") for name in peaks]
+            check(sweep(folder, ranks, plans=files), ranks, recorded, peaks)
 
 
 if __name__ == "__main__":

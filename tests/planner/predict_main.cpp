@@ -1,15 +1,17 @@
-// memtune-predict RUN [COSTS]: predicts each trial of a run folder and prints predicted and measured figures, one JSON
-// object per line. The costs are those that one of its trials recorded, or those of the file COSTS. Times are the
-// model's own unless stated otherwise.
+// memtune-predict RUN [COSTS [RANKS]]: predicts each trial of a run folder and prints predicted and measured figures,
+// one JSON object per line. The costs are those that one of its trials recorded, or those of the file COSTS, converted
+// to RANKS ranks. Times are the model's own unless stated otherwise.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "core/plan/planner/costs_without_recompute.h"
+#include "core/plan/planner/rank_scaled_costs.h"
 #include "core/plan/planner/step_predictor.h"
 
 using namespace memtune;
@@ -58,7 +60,7 @@ json compare(const planner::StepPredictor& model, const std::filesystem::path& t
 }  // namespace
 
 int main(int count, char** arguments) {
-  if (count != 2 && count != 3) return 2;
+  if (count < 2 || count > 4) return 2;
   const std::filesystem::path run = arguments[1];
   std::vector<std::filesystem::path> trials;
   plan::StepCosts costs;
@@ -68,8 +70,9 @@ int main(int count, char** arguments) {
   }
   std::ranges::sort(trials);
   const plan::ProgramFacts facts = read(run / "sweep.json")["facts"];
-  if (count == 3) costs = read(arguments[2]);
+  if (count >= 3) costs = read(arguments[2]);
   costs = planner::costs_without_recompute(facts, costs);
+  if (count == 4) costs = planner::costs_on_ranks(costs, std::stoi(arguments[3]));
   const planner::StepPredictor model(facts, costs);
   for (const auto& trial : trials) std::puts(compare(model, trial).dump().c_str());
 }
