@@ -1,7 +1,7 @@
 // Runs random programs under every strategy and under random plans. Loss, gradients, running statistics and the
 // generator have the bits of plain autograd, however the steps are run. Nothing is held afterwards.
 //
-//   MEMTUNE_RANDOM_PROGRAMS=1000    number of programs, default 60
+//   MEMTUNE_RANDOM_PROGRAMS=1000    number of programs, default 20
 //   MEMTUNE_RANDOM_SEED=17          seed of the first program, default 1
 #include <ATen/Parallel.h>
 #include <doctest/doctest.h>
@@ -46,7 +46,7 @@ std::string report(const RandomProgram& program, const Placement& placement, con
 
 TEST_CASE("random programs give the bits of plain autograd under every placement and leave nothing behind") {
   const uint64_t first = from_environment("MEMTUNE_RANDOM_SEED", 1);
-  const uint64_t count = from_environment("MEMTUNE_RANDOM_PROGRAMS", 60);
+  const uint64_t count = from_environment("MEMTUNE_RANDOM_PROGRAMS", 20);
   const OneThread one_thread;
   uint64_t wrong = 0, refused = 0, invalid = 0;
   for (uint64_t seed = first; seed < first + count && wrong < kMaxReports; ++seed) {

@@ -5,6 +5,7 @@
 The run continues. It reports a failed save at once and at the end, removes its files and leaves older states unchanged.
 Once there is space, the run resumes from them with the losses of an undisturbed run. MEMTUNE_ROOMS: number of further
 amounts of free space to test (default 0), besides those at which one file or another is the first that does not fit.
+Without it or MEMTUNE_NIGHT, few amounts are tested: no space, too little for the manifest, and enough.
 FullDisk needs a kernel that lets users mount a tmpfs in their own namespace. Without one it is skipped, and the exit
 code is 77. Needs only the standard library.
 """
@@ -22,6 +23,8 @@ from pathlib import Path
 from saved_runs import SavedRuns, contents, published, save_modes
 
 PAGE = 4096
+ROOMS = int(os.environ.get("MEMTUNE_ROOMS", "0"))
+ALL = ROOMS > 0 or "MEMTUNE_NIGHT" in os.environ
 DISK_BYTES, INODES = 16 << 20, 64
 NAMESPACE = ["unshare", "--user", "--map-root-user", "--mount"]
 IN_NAMESPACE = "--in-namespace"
@@ -121,8 +124,8 @@ class FullDisk(FailedSaves):
         self.check_goes_on(mode, folder, where)
         return failed
 
-    def check_each(self, name: str, amounts, fill):
-        for mode in save_modes(self.MEMTUNE):
+    def check_each(self, name: str, amounts, fill, modes):
+        for mode in modes:
             with ThreadPoolExecutor(os.cpu_count()) as pool:
                 outcomes = list(pool.map(lambda amount, mode=mode: self.try_with(name, mode, amount, fill), amounts))
             self.assertEqual(outcomes[0], [2, 3], f"{mode}: with no {name} left, both fail")
@@ -131,13 +134,17 @@ class FullDisk(FailedSaves):
 
     def test_saves_with_any_amount_of_free_space(self):
         manifest, data = [pages(path.stat().st_size) for path in sorted((self.root / "whole").glob("states/step-*/*"))]
-        rooms = {0, 1, data // 2, data - 1, data, data + 1, data + manifest - 1, data + manifest, data + manifest + 1}
-        count = int(os.environ.get("MEMTUNE_ROOMS", "0"))
-        rooms |= {i * data // count for i in range(count)}
-        self.check_each("pages", [*sorted(rooms), 2 * (data + manifest)], Disk.leave_pages)
+        rooms = {0, data}
+        if ALL:
+            rooms |= {1, data // 2, data - 1, data + 1, data + manifest - 1, data + manifest, data + manifest + 1}
+        rooms |= {i * data // ROOMS for i in range(ROOMS)}
+        self.check_each("pages", [*sorted(rooms), 2 * (data + manifest)], Disk.leave_pages, save_modes(self.MEMTUNE))
 
     def test_saves_with_any_number_of_free_inodes(self):
-        self.check_each("inodes", [*range(6), 20], Disk.leave_inodes)
+        modes, amounts = save_modes(self.MEMTUNE), [*range(6), 20]
+        if not ALL:
+            modes, amounts = modes[-1:], [0, 2, 20]
+        self.check_each("inodes", amounts, Disk.leave_inodes, modes)
 
     def test_saves_work_again_once_there_is_space(self):
         for mode in save_modes(self.MEMTUNE):

@@ -4,7 +4,7 @@
 
 After each kill the newest published state loads, and the losses continue with the bits of an undisturbed run. After the
 next save the run's folder is that of an undisturbed run, and its states are equal byte for byte. MEMTUNE_KILLS: number
-of kills, evenly spread over the calls that may change something (default 40; 0: at every call of any kind). A quarter
+of kills, evenly spread over the calls that may change something (default 8; 0: at every call of any kind). A quarter
 as many kills hit the calls that write a larger state. Needs only the standard library.
 """
 
@@ -22,7 +22,7 @@ from typing import Callable, Dict, List, NamedTuple
 
 from saved_runs import SavedRuns, save_modes
 
-KILL_AT_CALL, KILLS = "", int(os.environ.get("MEMTUNE_KILLS", "40"))
+KILL_AT_CALL, KILLS = "", int(os.environ.get("MEMTUNE_KILLS", "8"))
 LOOKS = {"access", "close", "fcntl", "fstat", "getdents64", "lstat", "newfstatat", "openat", "pread64", "read",
          "readlink", "readlinkat", "stat", "statfs", "statx"}  # calls that change nothing
 WRITES = {"fallocate", "fsync", "ftruncate", "io_uring_enter", "pwrite64", "pwritev", "rename", "write"}
@@ -86,7 +86,7 @@ class Kills(SavedRuns):
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             killed = [at for at in pool.map(self.kill_at, chosen) if at]
         self.tell(found, chosen, killed)
-        self.assertGreater(len(killed), 0.9 * len(chosen))
+        self.assertGreater(len(killed), max(0, 0.9 * len(chosen) - 1))
 
     def tell(self, found, chosen, killed):
         different = set(killed)

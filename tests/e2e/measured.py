@@ -13,6 +13,8 @@ from pathlib import Path
 if len(sys.argv) < 2:
     sys.exit(__doc__)
 MEMTUNE = os.path.abspath(sys.argv.pop(1))
+NIGHT = "MEMTUNE_NIGHT" in os.environ
+at_night = unittest.skipUnless(NIGHT, "runs with MEMTUNE_NIGHT")
 
 
 class Measured(unittest.TestCase):

@@ -3,7 +3,8 @@ trainer, and a Python plan under which the unchanged command runs.
 
     python3 planned_command_test.py MEMTUNE [unittest arguments]
 
-Needs torch, transformers and accelerate.
+Without MEMTUNE_NIGHT only a training loop runs under a plan, not a trainer or a model that refuses it. Needs torch,
+transformers and accelerate.
 """
 import json
 import os
@@ -14,7 +15,7 @@ import time
 import unittest
 
 from commands import PRELUDE
-from measured import MEMTUNE, Measured
+from measured import MEMTUNE, Measured, at_night
 
 LLAMA = {"model_type": "llama", "vocab_size": 97, "hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 6,
          "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-6, "hidden_act": "silu",
@@ -127,6 +128,7 @@ class PlannedCommand(Measured):
     def planned(self, answer):
         return [trial for trial in answer["trials"] if trial["strategy"].startswith("plan:")]
 
+    @at_night
     def test_the_answer_for_a_trainer_has_its_keys_and_a_plan(self):
         command = self.script(TRAINER)
         config = self.folder / "mine.yaml"
@@ -179,6 +181,7 @@ class PlannedCommand(Measured):
         told = self.memtune("export", "--trainer", "python", code=2).stderr
         self.assertIn("no plan is needed", told)
 
+    @at_night
     def test_a_model_that_refuses_the_plan_is_a_row_with_the_reason(self):
         reason = "the plan cannot be applied: the plan is for a model of"
         budget = self.budget()
@@ -203,7 +206,7 @@ class PlannedCommand(Measured):
         memtune.send_signal(signal.SIGINT)
         printed, said = memtune.communicate(timeout=60)
         self.assertEqual(memtune.returncode, 130, said)
-        self.assertIn("the same command again goes on", said)
+        self.assertIn("run the same command again to continue", said)
         self.assertIn("As it is:", printed)
         self.assertEqual(self.private_folders(), [])
         (self.folder / "go").touch()

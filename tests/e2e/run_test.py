@@ -3,7 +3,7 @@ undisturbed run.
 
     python3 run_test.py MEMTUNE [unittest arguments]
 
-MEMTUNE_KILLS: number of kills (default 8). Needs only the standard library.
+MEMTUNE_KILLS: number of kills (default 4). Needs only the standard library.
 """
 
 import json
@@ -85,7 +85,7 @@ class Killed(RunTest):
         return first - start if second and process.returncode == -signal.SIGKILL else None
 
     def test_resumes_with_the_same_bits_and_leaves_nothing(self):
-        draw, kills = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))), int(os.environ.get("MEMTUNE_KILLS", "8"))
+        draw, kills = random.Random(int(os.environ.get("MEMTUNE_SEED", "1"))), int(os.environ.get("MEMTUNE_KILLS", "4"))
         steps = kills * 4 * self.SAVE_EVERY  # at most four saves until a kill
         whole = self.losses("--out", "whole", steps=steps)
         self.assertEqual(len(whole), steps)

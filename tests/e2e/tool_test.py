@@ -1,4 +1,5 @@
 """Tests the tool as a user runs it, with real trials on the CPU: bad input, kill -9, too little memory, its files.
+tests/cli/usage_test.cpp has mistyped arguments.
 
     python3 tool_test.py MEMTUNE MODELS [unittest arguments]
 
@@ -26,6 +27,8 @@ MEASURED = {"step_ms", "samples_per_s", "tokens_per_s", "noisy", "profiler_overh
 class ToolTest(unittest.TestCase):
     """Runs in a private folder, without a terminal."""
 
+    ROUNDS = ("--rounds", "1")  # of a sweep
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -43,7 +46,7 @@ class ToolTest(unittest.TestCase):
 
     def sweep(self, *arguments, code=0):
         """Returns the answer of a sweep on the CPU."""
-        self.memtune("sweep", "--device", "cpu", "--json", "answer.json", *arguments, code=code)
+        self.memtune("sweep", "--device", "cpu", "--json", "answer.json", *self.ROUNDS, *arguments, code=code)
         return json.loads((self.folder / "answer.json").read_text())
 
     def refuses(self, said, *arguments):
@@ -59,10 +62,7 @@ class ToolTest(unittest.TestCase):
 class BadInput(ToolTest):
     def test_files_that_are_no_models(self):
         bad = f"{MODELS}/bad/"
-        for file, said in (("absent.pt", "no such file or profile"),
-                           ("empty.pt", "it is empty"),
-                           ("not_a_zip.pt", "no zip archive"),
-                           ("other_zip.pt", "without TorchScript code"),
+        for file, said in (("other_zip.pt", "without TorchScript code"),
                            ("cut.pt", "damaged or cut off"),
                            ("state_dict.pt", "it is a state_dict"),
                            ("frozen.pt", "if it was frozen")):
@@ -107,26 +107,13 @@ class BadInput(ToolTest):
         def tiny(said, *arguments):
             self.refuses(said, "sweep", "--device", "cpu", "--model", "tiny", *arguments)
 
+        tiny("unknown strategy 'nonne'; did you mean 'none'?", "--strategy", "nonne")
+        tiny("--json needs a value, not '--csv'", "--json", "--csv", "-")
+        tiny("n must be a whole number", "--strategy", "checkpoint:every=0")
+        tiny("'12 potatoes' is not a byte count", "--budget", "12 potatoes")
         tiny("at most the number of blocks, 4", "--strategy", "checkpoint:every=5")
         tiny("unknown op 'matmull'; did you mean 'matmul'?", "--strategy", "checkpoint:op,save=matmull")
         tiny("no module matches --blocks 'nothing.*'", "--blocks", "nothing.*")
-
-    def test_wrong_flags_are_refused_before_a_model_is_read(self):
-        for said, *arguments in (("unknown command 'swep'; did you mean 'sweep'?", "swep"),
-                                 ("unknown flag '--budgte'; did you mean '--budget'?", "sweep", "--budgte", "1GiB"),
-                                 ("--json needs a value, not '--csv'", "sweep", "--json", "--csv", "-"),
-                                 ("unknown strategy 'nonne'; did you mean 'none'?", "sweep", "--strategy", "nonne"),
-                                 ("n must be a whole number", "sweep", "--strategy", "checkpoint:every=0"),
-                                 ("--loss: unknown value 'next'", "sweep", "--loss", "next"),
-                                 ("unknown trainer 'torchtun'", "export", "--trainer", "torchtun"),
-                                 ("--steps: -1 is out of range", "sweep", "--steps", "-1"),
-                                 ("'12 potatoes' is not a byte count", "sweep", "--budget", "12 potatoes"),
-                                 ("--optimizer: unknown value 'adam'", "sweep", "--optimizer", "adam"),
-                                 ("--dtype: unknown dtype 'int8'", "sweep", "--dtype", "int8"),
-                                 ("--autocast: unknown dtype 'fp32'", "sweep", "--autocast", "fp32"),
-                                 ("unknown device 'tpu'", "sweep", "--device", "tpu"),
-                                 ("no sweep in ./absent", "report", "./absent")):
-            self.refuses(said, *arguments)
 
 
 class HuggingFace(ToolTest):
@@ -195,7 +182,6 @@ class HuggingFace(ToolTest):
         (self.folder / "model.safetensors").write_text("hello")
         self.refuses("not a safetensors file", "sweep", "--device", "cpu", "--model", ".")
 
-
     def test_settings_that_exclude_each_other(self):
         self.write()
         here = ("sweep", "--device", "cpu", "--model", ".")
@@ -212,7 +198,7 @@ class HuggingFace(ToolTest):
     def test_the_largest_batch(self):
         self.write()
         answer = self.sweep("--model", ".", "--seq", "16", "--batch", "auto", "--global-batch", "4", "--loss-impl",
-                                 "fused", "--optimizer", "adamw_8bit", "--strategy", "none", "--rounds", "1")
+                                 "fused", "--optimizer", "adamw_8bit", "--strategy", "none")
         tried = [trial["batch"] for trial in answer["trials"] if trial["outcome"] == "ok"]
         self.assertEqual(max(tried), 4)  # the fastest one depends on the machine
         self.assertIn(answer["recommendation"]["batch"], tried)
@@ -220,6 +206,7 @@ class HuggingFace(ToolTest):
 
 
 class Resume(ToolTest):
+    ROUNDS = ()
     COMMAND = ("--model", "tiny", "--sweep", "quick", "--goal", "memory", "--steps", "3")
 
     @staticmethod
@@ -248,9 +235,10 @@ class Resume(ToolTest):
 
 
 class Saves(ToolTest):
+    ROUNDS = ()
     COMMAND = ("--model", "tiny", "--steps", "3", "--warmup", "1", "--rounds", "1", "--strategy", "none", "--saves",
                "--mtbf", "12h", "--keep-last", "3")
-    LONGER = ("--model", "small", *COMMAND[2:])
+    LONGER = ("--model", "small", "--batch", "1", "--seq", "16", *COMMAND[2:])
 
     def test_saving_is_measured_once_reported_everywhere_and_leaves_no_files(self):
         answer = self.sweep(*self.COMMAND)
@@ -351,8 +339,8 @@ class LittleMemory(ToolTest):
 
 class Files(ToolTest):
     def test_every_report_format_can_be_read(self):
-        out, err = self.memtune("sweep", "--device", "cpu", "--model", "tiny", "--steps", "1", "--strategy",
-                                "none;checkpoint:full", "--batch", "1,2", "--seq", "32,64", "--json", "-")
+        out, err = self.memtune("sweep", "--device", "cpu", "--model", "tiny", "--steps", "1", *self.ROUNDS,
+                                "--strategy", "none;checkpoint:full", "--batch", "1,2", "--seq", "32,64", "--json", "-")
         trials = json.loads(out)["trials"]
         self.assertEqual([(t["batch"], t["sequence"]) for t in trials[::2]], [(1, 32), (1, 64), (2, 32), (2, 64)])
         self.assertTrue(all(t["outcome"] == "ok" and t["gradients"]["equal"] for t in trials))

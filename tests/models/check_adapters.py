@@ -4,7 +4,8 @@
         [--only rslora] [--jobs 2]
 
 Each case is an adapter over one of the models of check_transformers.py, with random factors written by save_pretrained.
-It runs in float32 and bfloat16, some cases over weights in 4 or 8 bits by bitsandbytes. The loss and every gradient of
+It runs in float32 and bfloat16, some cases over weights in 4 or 8 bits by bitsandbytes. Without MEMTUNE_NIGHT or
+--only, only the cases FEW run, in one dtype. The loss and every gradient of
 `none` must equal Python's bit for bit, under the names of the adapter's file. Nothing else may have a gradient, and
 other strategies must give the same. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure.
 Needs torch, transformers, peft, bitsandbytes and safetensors.
@@ -74,6 +75,9 @@ CASES = {
     "embedding-gpt2": ("gpt2", {"r": 4, "target_modules": ["wte", "wpe", "c_attn"], "fan_in_fan_out": True}),
     "embedding-autocast": ("llama", {"r": 4, "target_modules": ["embed_tokens", "v_proj"]}),
 }
+# One of each kind of weights and of adapted modules: linear layers with dropout, in 4 and in 8 bits with biases, fused,
+# transposed, and an embedding.
+FEW = ("all-linear", "4bit-biases", "8bit-biases", "fused", "conv1d", "embedding-autocast")
 
 
 def plain(name: str) -> str:
@@ -270,7 +274,9 @@ def main() -> int:
     p.add_argument("--jobs", type=int, default=2, help="cases at a time")
     options = p.parse_args()
     base.prepare_python()
-    runs = [(name, dtype) for name in CASES if options.only in name for dtype in (torch.float32, torch.bfloat16)]
+    runs = base.in_one_dtype(FEW)
+    if base.NIGHT or options.only:
+        runs = [(name, dtype) for name in CASES if options.only in name for dtype in base.DTYPES]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         others = [check_other(options, *other) for other in OTHERS if options.only in other[0]]
         return base.tell(itertools.chain(others, pool.map(lambda run: check(options, *run), runs)))

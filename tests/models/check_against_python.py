@@ -7,7 +7,8 @@ Each model is one `memtune sweep` under all strategies, one step, no warm-up. Ev
 equal to those of `none`, and offloading must copy something. On a CPU the loss and every gradient of `none` must have
 Python's bits, also with dropout, because both use the same seed. A GPU has other kernels. There the loss must be close,
 unless it depends on random numbers. Prints a line for each model and `N passed, N failed`. Exit code 1 on a failure, or
-if fewer models than --at-least were checked.
+if fewer models than --at-least were checked. The models for every change are those of make_models.py --few. With
+MEMTUNE_NIGHT that makes all, and all have to be checked.
 
 The zoo (make_models.py --zoo) runs under five strategies and is compared with the exported file, executed by
 TorchScript in Python. zoo_exceptions.json lists known failures and their reasons. A model on that list that passes is a
@@ -180,7 +181,8 @@ def parse_arguments():
     p.add_argument("--zoo", action="store_true", help="the folder is of make_models.py --zoo")
     p.add_argument("--strategy", action="append", help=f"repeats; default: {' '.join(STRATEGIES)}")
     p.add_argument("--only", default="", help="models whose name holds this")
-    p.add_argument("--at-least", type=int, default=10, help="fail when fewer models were checked (default 10)")
+    p.add_argument("--at-least", type=int, default=37 if "MEMTUNE_NIGHT" in os.environ else 10,
+                   help="fail when fewer models were checked (default 10; with MEMTUNE_NIGHT 37)")
     p.add_argument("--jobs", type=int, default=1, help="models at a time")
     p.add_argument("--timeout", type=float, default=600, help="seconds for one model")
     p.add_argument("extra", nargs="*", help="after --: further arguments of memtune sweep")

@@ -3,8 +3,9 @@
     python check_attention.py --memtune build/release/bin/memtune [--only gemma]
 
 The models are tiny decoders as in check_transformers.py. Loss and every gradient must equal Python's bit for bit, also
-under `checkpoint:full`. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure. Needs torch,
-transformers and safetensors.
+under `checkpoint:full`. Without MEMTUNE_NIGHT or --only, only the first case of each implementation and kind of rows
+runs, with and without changes to the config, in one dtype. Prints a line for each run and `N passed, N failed`. Exit
+code 1 on a failure. Needs torch, transformers and safetensors.
 """
 
 import argparse
@@ -94,8 +95,10 @@ def main() -> int:
     p.add_argument("--only", default="", help="cases whose name holds this")
     options = p.parse_args()
     tiny.prepare_python()
-    return tiny.tell(line_of(options, case, dtype) for case in CASES if options.only in case[0]
-                     for dtype in (torch.float32, torch.bfloat16))
+    runs = tiny.in_one_dtype({(bool(case[1]), *case[2:]): case for case in reversed(CASES)}.values())
+    if tiny.NIGHT or options.only:
+        runs = [(case, dtype) for case in CASES if options.only in case[0] for dtype in tiny.DTYPES]
+    return tiny.tell(line_of(options, *run) for run in runs)
 
 
 if __name__ == "__main__":

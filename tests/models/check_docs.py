@@ -3,7 +3,8 @@ trial.
 
     python check_docs.py --memtune build/release/bin/memtune
 
-A tiny Llama is the page's folder path/to/model. Prints a line for each library. Exit code 1 on a failure.
+A tiny Llama is the page's folder path/to/model. Without MEMTUNE_NIGHT only the first library runs. Prints a line for
+each library. Exit code 1 on a failure.
 """
 
 import argparse
@@ -67,7 +68,7 @@ def main() -> int:
     p.add_argument("--memtune", required=True, help="the program")
     options = p.parse_args()
     failed = 0
-    for library in LIBRARIES:
+    for library in LIBRARIES if "MEMTUNE_NIGHT" in os.environ else LIBRARIES[:1]:
         try:
             check(options, library)
             print(f"ok   {library}", flush=True)

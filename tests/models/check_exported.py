@@ -5,8 +5,9 @@
 Each model of exported_models.py is exported in training mode with a dynamic batch (and length) and saved as a .pt2. It
 trains for one step at the sizes of the sample and at others. Python trains the exported program, ep.module(), under
 the same seed. The loss and every gradient of `none` must equal Python's bit for bit, under the same names. So must
-those of three other strategies. Prints a line for each model and `N passed, N failed`. Exit code 1 on a failure, 2 if a
-library is missing. Needs torch, torchvision, transformers, timm and safetensors.
+those of three other strategies. --few takes one model of each library; scripts/nightly checks all. Prints a line for
+each model and `N passed, N failed`. Exit code 1 on a failure, 2 if a library is missing. Needs torch, torchvision,
+transformers, timm and safetensors.
 """
 
 import argparse
@@ -102,7 +103,7 @@ def main() -> int:
     p.add_argument("--memtune", required=True, help="the program")
     p.add_argument("--library", choices=sorted(MODELS), help="of this one alone")
     p.add_argument("--only", default="", help="models whose name holds this")
-    p.add_argument("--few", action="store_true", help="those that every change is tried on")
+    p.add_argument("--few", action="store_true", help="those on which every change is tested")
     p.add_argument("--jobs", type=int, default=2, help="models at a time")
     options = p.parse_args()
     libraries = [options.library] if options.library else sorted(MODELS)

@@ -3,7 +3,8 @@
     python check_transformers.py --memtune build/release/bin/memtune [--only qwen] [--jobs 2]
 
 Each case is a configuration of one family with random weights, written by save_pretrained. It runs in float32 and
-bfloat16 on two batches with some labels ignored; further cases of a family run on one batch. The loss and every
+bfloat16 on two batches with some labels ignored; further cases of a family run on one batch. Without MEMTUNE_NIGHT or
+--only, only the first case of each family runs, in one dtype on one batch. The loss and every
 gradient of `none` must equal Python's bit for bit, under the same names, also under `checkpoint:full`. Allocated bytes
 of `none` at the start of backward and at the peak must equal those of Python's allocator within 64 bytes, because
 Python keeps some numbers as tensors. Prints a line for each run and `N passed, N failed`. Exit code 1 on a failure, 2
@@ -120,6 +121,8 @@ CASES = {
 WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
 SHAPES = ((4, 32), (3, 47))
+DTYPES = (torch.float32, torch.bfloat16)
+NIGHT = "MEMTUNE_NIGHT" in os.environ
 ONE_AT_A_TIME = threading.Lock()  # from_pretrained sets the default dtype of the whole process
 
 
@@ -249,17 +252,29 @@ def compare_memory(answer, live: int, held) -> str:
     return f"live and peak bytes {differences[0]:+} and {differences[1]:+}"
 
 
-def shapes_of(name: str):
-    """All shapes for the first case of a family, one for its other cases."""
-    first = next(case for case in CASES if CASES[case][0] == CASES[name][0])
-    return SHAPES if name == first else SHAPES[1:]
+def first_cases():
+    """The first case of each family."""
+    return list({CASES[name][0]: name for name in reversed(CASES)}.values())
 
 
-def check(options, name: str, dtype: torch.dtype):
+def in_one_dtype(cases):
+    """Each case with one dtype, alternately."""
+    return [(case, DTYPES[i % 2]) for i, case in enumerate(cases)]
+
+
+def runs_of(options):
+    """Returns (case, dtype, shapes): all shapes for the first case of a family, one for its other cases."""
+    if not (NIGHT or options.only):
+        return [(name, dtype, SHAPES[1:]) for name, dtype in in_one_dtype(first_cases())]
+    return [(name, dtype, SHAPES if name in first_cases() else SHAPES[1:])
+            for name in CASES if options.only in name for dtype in DTYPES]
+
+
+def check(options, name: str, dtype: torch.dtype, shapes):
     """Yields (passed, line) for each shape."""
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
         folder, inputs = os.path.join(place, "model"), os.path.join(place, "inputs.safetensors")
-        for shape in shapes_of(name):
+        for shape in shapes:
             said = f"{name:16} {str(dtype)[6:]:9} {shape[0]} x {shape[1]}"
             try:
                 batch = write_batch(inputs, shape)
@@ -310,9 +325,8 @@ def main() -> int:
     if without:
         print(f"check_transformers.py: no case for {', '.join(without)}", file=sys.stderr)
         return 2
-    runs = [(name, dtype) for name in CASES if options.only in name for dtype in (torch.float32, torch.bfloat16)]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        return tell(itertools.chain.from_iterable(pool.map(lambda run: list(check(options, *run)), runs)))
+        return tell(itertools.chain.from_iterable(pool.map(lambda run: list(check(options, *run)), runs_of(options))))
 
 
 if __name__ == "__main__":

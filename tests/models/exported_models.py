@@ -225,5 +225,5 @@ MODELS: Dict[str, Dict[str, Callable[[], Export]]] = {
         "vit-dropout": with_dropout, "maxvit": max_vit, "r3d_18": film},
     "timm": {name: lambda name=name: of_timm(name) for name in TIMM} if importlib.util.find_spec("timm") else {},
 }
-FEW = {"own": ("everything",), "transformers": ("llama", "bert", "mixtral"), "torchvision": ("resnet18", "vit-dropout", "mobilenet_v3_small"),
-       "timm": ("vit_tiny_patch16_224", "convnext_atto", "resnet18")}
+FEW = {"own": ("everything",), "transformers": ("llama",), "torchvision": ("mobilenet_v3_small",),
+       "timm": ("vit_tiny_patch16_224",)}

@@ -3,6 +3,7 @@
     python make_models.py --out build/models              # a minute at most; nothing if all is up to date
     python make_models.py --out build/models --only vit   # models with "vit" in their name
     python make_models.py --out build/zoo --zoo --jobs 4  # the large set of library models, some minutes
+    python make_models.py --out build/models --few        # those on which every change is tested
 
     OUT/model_index.json              models (name, kind, file, inputs, expected, loss_kind, deterministic, tags),
                                       failed exports, bad files, missing libraries
@@ -10,6 +11,8 @@
     OUT/NAME_KIND/inputs.safetensors  named as forward's arguments, and the loss's target
     OUT/NAME_KIND/expected.json       loss and checksums of the gradients, from plain Python on two threads
     OUT/bad/                          files that the loader must refuse
+
+With MEMTUNE_NIGHT, --few takes all of the tests' own models. scripts/nightly makes the large set without --few.
 
 Needs only torch. torchvision and transformers add their models if they are installed.
 """
@@ -45,7 +48,7 @@ def stamp(only: str, zoo: bool) -> str:
     digest = hashlib.sha256(only.encode())
     for path in sorted(glob.glob(os.path.join(here, "*.py"))) + bench:
         name = os.path.basename(path)
-        if name != "check_against_python.py" and (zoo or not name.startswith("zoo_")):
+        if not name.startswith("check_") and (zoo or not name.startswith("zoo_")):
             with open(path, "rb") as file:
                 digest.update(file.read())
     libraries = LIBRARIES if zoo else LIBRARIES[:3]
@@ -67,7 +70,7 @@ def main() -> int:
     p.add_argument("--out", required=True, help="folder")
     p.add_argument("--only", default="", help="part of a model's name; the index then lists these alone")
     p.add_argument("--zoo", action="store_true", help="the libraries' models instead of the tests' own")
-    p.add_argument("--few", action="store_true", help="with --zoo: the dozen that every change is tried on")
+    p.add_argument("--few", action="store_true", help="those on which every change is tested")
     p.add_argument("--jobs", type=int, default=1, help="models at a time")
     p.add_argument("--force", action="store_true", help="also when all is up to date")
     options = p.parse_args()
@@ -75,14 +78,14 @@ def main() -> int:
         print(f"make_models.py: {sys.executable} has no torch; set MEMTUNE_TEST_PYTHON to a python that has it",
               file=sys.stderr)
         return 2
-    which = "own" if not options.zoo else "few" if options.few else "zoo"
-    current = stamp(options.only + which, options.zoo)
+    few = options.few and (options.zoo or "MEMTUNE_NIGHT" not in os.environ)
+    current = stamp(f"{options.only} {few}", options.zoo)
     if not options.force and up_to_date(options.out, current):
         print(f"{options.out} is up to date")
         return 0
     warnings.filterwarnings("ignore")
     from write_models import write_all  # here, because it imports every library
-    index = {"stamp": current, **write_all(options.out, options.only, which, options.jobs)}
+    index = {"stamp": current, **write_all(options.out, options.only, options.zoo, few, options.jobs)}
     with open(os.path.join(options.out, "model_index.json"), "w") as file:
         json.dump(index, file, indent=1)
     print(f"{len(index['models'])} models in {options.out}, {len(index['not_exported'])} not exported")

@@ -1,10 +1,12 @@
 """Writes the operators of PyTorch's own test database (op_db) as TorchScript models, with the results of Python.
 
-    python write_operators.py --out build/operators            the cases on which every change is tested
+    python write_operators.py --out build/operators            the cases on which every change is tested: of every 12th
+                                                               operator, and with MEMTUNE_NIGHT of each
     python write_operators.py --out build/operators-all --all  all samples in all modes and dtypes, and under autocast
 
     OUT/index.json   cases (id, file, operator, dtype, mode), those that could not be made and why, with --all also
-                     single samples (left_out), every "operator dtype mode" that --all tries (all), stamp
+                     single samples (left_out), every "operator dtype mode" that --all tries (all), whether each
+                     operator was tried (every_operator), stamp
     OUT/N.pt         a model of three chained blocks. Its extra file "answer" has loss and gradients
 
 Does nothing if all is up to date. Needs only torch.
@@ -39,6 +41,7 @@ DTYPES = {"float32": torch.float32, "complex64": torch.complex64, "bfloat16": to
           "autocast": torch.float32}
 MODES = ("value", "parameter", "inplace", "inplace_view")
 UNDEFINED = ("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided")
+SPREAD = 12  # every change is tested on each operator of this number
 MOST_SAMPLES = 40  # from which the usual samples are taken
 
 
@@ -204,7 +207,8 @@ def main() -> int:
     p.add_argument("--jobs", type=int, default=os.cpu_count())
     p.add_argument("--only", default="", help="part of an operator's name")
     options = p.parse_args()
-    current = stamp(options.all) + options.only
+    each = "MEMTUNE_NIGHT" in os.environ or options.all or options.only != ""
+    current = f"{stamp(options.all)} {each} {options.only}"
     if up_to_date(options.out, current):
         print(f"{options.out} is up to date")
         return 0
@@ -213,11 +217,12 @@ def main() -> int:
     torch._C._set_graph_executor_optimize(False)
     shutil.rmtree(options.out, ignore_errors=True)
     os.makedirs(options.out)
-    numbers = [i for i, op in enumerate(operators()) if options.only in full_name(op)]
-    size = 1 if options.all else 24  # all samples of one take up to 3 GiB; 24 with usual samples balance well
+    numbers = [i for i, op in enumerate(operators()) if options.only in full_name(op)][::1 if each else SPREAD]
+    # All samples of one operator take up to 3 GiB. With usual samples, parts of 24 balance well.
+    size = 1 if options.all else min(24, len(numbers) // 8 + 1)
     in_processes([numbers[i:i + size] for i in range(0, len(numbers), size)], options.jobs,
                  functools.partial(write_part, out=options.out, every=options.all))
-    index = {"stamp": current, "cases": [], "not_made": [], "left_out": [],
+    index = {"stamp": current, "every_operator": each and not options.only, "cases": [], "not_made": [], "left_out": [],
              "all": [f"{full_name(op)} {dtype} {mode}" for op in operators() for dtype, mode, _ in wanted(op, True)]}
     for number in numbers:
         with open(os.path.join(options.out, f"{number}.json")) as file:

@@ -1,4 +1,5 @@
-"""Tests the Python plan with compiled blocks on models of libraries, with peft, DDP and FSDP2, and a second budget."""
+"""Tests the Python plan with compiled blocks on models of libraries, with peft, DDP and FSDP2, and a second budget.
+Without MEMTUNE_NIGHT only a GPT-2 runs."""
 import torch
 
 import plans
@@ -31,6 +32,7 @@ def follows(model, loss, path, part=0.5, hidden=1 << 13, own=lambda values: valu
     assert near(results[0], plain)
 
 
+@plans.at_night
 @plans.with_kernels
 def check_llama():
     follows(llama(BLOCKS, use_cache=False), language_loss, "model.layers")
@@ -44,6 +46,7 @@ def check_gpt2():
     follows(model, language_loss, "transformer.h")  # with dropout
 
 
+@plans.at_night
 def check_vit():
     from transformers import ViTConfig, ViTForImageClassification
     torch.manual_seed(0)
@@ -54,6 +57,7 @@ def check_vit():
     follows(model, lambda m: m(pixels, labels=torch.tensor([0, 1])).loss, "layers", part=0.3)
 
 
+@plans.at_night
 def check_torchvision():
     import torchvision
     torch.manual_seed(0)
@@ -62,6 +66,7 @@ def check_torchvision():
     follows(model, lambda m: m(pixels).square().mean(), "encoder.layers")
 
 
+@plans.at_night
 def check_lora():
     follows(with_lora(llama(BLOCKS, use_cache=False), lora_dropout=0.1), language_loss, "model.layers")
 
@@ -71,6 +76,7 @@ def follows_as_rank(model, loss):
         follows(model, loss, "layers", part=0.42, hidden=1 << 14, own=local)
 
 
+@plans.at_night
 def check_two_ranks():
     on_two_ranks(follows_as_rank, p=0.1, n=BLOCKS)
 

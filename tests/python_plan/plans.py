@@ -19,6 +19,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+NIGHT = "MEMTUNE_NIGHT" in os.environ
 PARTS = os.path.join(ROOT, "core", "answer", "trainer", "python")
 
 
@@ -64,6 +65,17 @@ def with_kernels(check):
     return check
 
 
+def with_kernels_at_night(check):
+    """The same, only with MEMTUNE_NIGHT."""
+    return with_kernels(check) if NIGHT else check
+
+
+def at_night(check):
+    """Marks a check that runs only with MEMTUNE_NIGHT, or if the command line names it."""
+    check.at_night = True
+    return check
+
+
 @contextlib.contextmanager
 def without_kernels():
     """Runs the compiler's graphs op by op, with eager Python's random numbers. Generating code would take most of the
@@ -103,7 +115,7 @@ def run_checks(of):
     torch.set_num_threads(1)
     chosen = sys.argv[1:]
     for name, check in list(of.items()):
-        if name.startswith("check_") and (not chosen or name in chosen):
+        if name.startswith("check_") and (name in chosen if chosen else NIGHT or not hasattr(check, "at_night")):
             with contextlib.nullcontext() if hasattr(check, "kernels") else without_kernels():
                 check()
             print("ok", name, flush=True)

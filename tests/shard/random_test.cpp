@@ -2,7 +2,7 @@
 // every strategy and under random plans, a rank's loss, gradients, statistics and generator have the same bits as
 // without an engine. The mean gradients equal those of one rank that has all batches.
 //
-//   MEMTUNE_RANDOM_PROGRAMS=1000    programs on two ranks, and a fifth of them on three and on four; default 100
+//   MEMTUNE_RANDOM_PROGRAMS=1000    programs on two ranks, and a fifth of them on three and on four; default 20
 //   MEMTUNE_RANDOM_SEED=17          seed of the first program; default 1
 #include "tests/support/random.h"
 
@@ -106,7 +106,7 @@ void train(shard::Collectives& group, const std::filesystem::path& progress) {
   at::set_num_threads(1);
   RankOfPrograms rank(group, progress);
   const uint64_t first = from_environment("MEMTUNE_RANDOM_SEED", 1), step = group.size() == 2 ? 1 : 5;
-  const uint64_t end = first + from_environment("MEMTUNE_RANDOM_PROGRAMS", 100);
+  const uint64_t end = first + from_environment("MEMTUNE_RANDOM_PROGRAMS", 20);
   for (uint64_t seed = first; seed < end; seed += step) rank.run(random_program(seed));
   const int count = static_cast<int>((end - first + step - 1) / step);
   CHECK(rank.programs * 20 >= count * 18);  // up to a tenth of the programs do not run at all
