@@ -7,6 +7,7 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 volatile std::sig_atomic_t interrupted_by = 0;
+bool noticed = false;
 bool catching = false;
 
 void remember(int signal) {
@@ -21,6 +22,7 @@ InterruptScope::InterruptScope() {
   catching = true;
   previous_.resize(kSignals.size());
   interrupted_by = 0;
+  noticed = false;
   struct sigaction action {};
   action.sa_handler = remember;
   for (size_t i = 0; i < kSignals.size(); ++i) {
@@ -34,9 +36,14 @@ InterruptScope::~InterruptScope() {
   if (previous_.empty()) return;
   catching = false;
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
+  const int missed = noticed ? 0 : interrupted_by;
   interrupted_by = 0;
+  if (missed != 0) std::raise(missed);
 }
 
-bool interrupted() { return interrupted_by != 0; }
+bool interrupted() {
+  if (interrupted_by == 0) return false;
+  return noticed = true;
+}
 
 }  // namespace memtune::process

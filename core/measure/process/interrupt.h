@@ -7,7 +7,8 @@
 
 namespace memtune::process {
 
-// Catches SIGINT, SIGTERM and SIGHUP while it exists. A nested scope does nothing; the outer one stays in effect.
+// Catches SIGINT, SIGTERM and SIGHUP while it exists. A nested scope does nothing; the outer one stays in effect. A
+// signal that nobody has noticed by the end, because it came after the last call of interrupted(), is raised again.
 class InterruptScope {
  public:
   InterruptScope();

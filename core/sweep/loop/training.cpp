@@ -40,6 +40,7 @@ plan::TrainingRunRequest request_of(const TrainingRunSettings& settings, const p
 }  // namespace
 
 TrialAnswer train(const TrainingRunSettings& settings, SweepListener& listener) {
+  const process::InterruptScope interrupts;
   SweepSettings look = settings.sweep;
   // So that a run to a later step reuses the inspection.
   look.request.training.steps = plan::TrainingSettings().steps;
@@ -48,7 +49,6 @@ TrialAnswer train(const TrainingRunSettings& settings, SweepListener& listener) 
   plan::TrainingRunRequest request = request_of(settings, facts->program);
   for (const auto& notes : {settings.sweep.notes, facts->program.notes})
     for (const std::string& note : notes) listener.noted(note);
-  process::InterruptScope interrupts;
   const fs::path folder = fs::absolute(settings.sweep.directory);
   make_folders(folder);
   const RunDirectory directory(folder);
