@@ -12,7 +12,7 @@ failures=()  # output of each failed test
 count_tests() {  # PRESET FILE
   local name case total=0 lost=0 log=$root/build/$1/Testing/Temporary/LastTest.log
   local -A whole=()
-  read -r lost total < <(sed -n 's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 \2/p' "$2") || :
+  read -r lost total < <(sed -n 's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 \2/p' "$2" | tail -n 1) || :
   while IFS= read -r name; do
     whole[$name]=1
     skipped+=("$1: $name")

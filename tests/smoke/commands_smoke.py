@@ -50,7 +50,8 @@ class Commands(unittest.TestCase):
         self.assertGreater(trial["transfer"]["out_bytes"], 0)
 
     def test_run(self):
-        training = json.loads(self.memtune("run", "--device", "cpu", "--steps", "2", "--save", "sync", "--out", "training", "--json", "-"))
+        training = json.loads(self.memtune("run", "--device", "cpu", "--steps", "2", "--save", "sync", "--save-every", "1", "--out",
+                                           "training", "--json", "-"))
         self.assertEqual(len(training["loss"]), 2)
         self.assertTrue((self.folder / "training/states/latest").exists())
 

@@ -8,7 +8,7 @@
 namespace memtune::process {
 
 // Catches SIGINT, SIGTERM and SIGHUP while it exists. A nested scope does nothing; the outer one stays in effect. A
-// signal that nobody has noticed by the end, because it came after the last call of interrupted(), is raised again.
+// signal that came after the last call of interrupted() is raised again at the end.
 class InterruptScope {
  public:
   InterruptScope();
