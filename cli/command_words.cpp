@@ -52,7 +52,7 @@ OptionWords option_words(CLI::Option& option) {
 // Options of the viewer, which parses its own arguments.
 std::vector<OptionWords> viewer_words() {
   std::vector<OptionWords> options = {{{"run"}, "DIR|FILE", kViewPaths, kArguments, {}, true, false, true}};
-  for (const ViewerOption& option : view_options())
+  for (const ViewCommandOption& option : view_options())
     options.push_back({{option.name}, option.value, option.help, kOther, option.words});
   options.push_back({{"-h", "--help"}, "", "print this help", kCommon, {}});
   return options;

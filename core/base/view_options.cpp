@@ -3,7 +3,7 @@
 namespace memtune {
 namespace {
 
-const ViewerOption kOptions[] = {
+const ViewCommandOption kOptions[] = {
     {"--screenshot", "FILE", "write a picture, FILE.png, instead of opening a window; needs no display", {}},
     {"--size", "WIDTHxHEIGHT", "of window or picture, in pixels (default: 1600x900, or the last window's)", {}},
     {"--scale", "FACTOR", "of text and all else (default: the display's)", {}},
@@ -19,6 +19,6 @@ const ViewerOption kOptions[] = {
 
 }  // namespace
 
-std::span<const ViewerOption> view_options() { return kOptions; }
+std::span<const ViewCommandOption> view_options() { return kOptions; }
 
 }  // namespace memtune

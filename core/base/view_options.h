@@ -7,12 +7,12 @@
 
 namespace memtune {
 
-struct ViewerOption {
+struct ViewCommandOption {
   std::string name, value, help;   // "--theme", "NAME", "dark or light (default: dark)"
   std::vector<std::string> words;  // all valid values; empty: any value
 };
 
-std::span<const ViewerOption> view_options();
+std::span<const ViewCommandOption> view_options();
 
 inline constexpr char kViewPaths[] = "one or two sweeps or traces (default: ./memtune-run)";
 

@@ -101,7 +101,7 @@ bool known(const std::string& name) {
 
 std::vector<std::string> option_names() {
   std::vector<std::string> names;
-  for (const ViewerOption& option : view_options()) names.push_back(option.name);
+  for (const ViewCommandOption& option : view_options()) names.push_back(option.name);
   return names;
 }
 
@@ -109,7 +109,7 @@ std::vector<std::string> option_names() {
 
 std::string help_text() {
   std::string text = kHelp;
-  for (const ViewerOption& option : view_options())
+  for (const ViewCommandOption& option : view_options())
     text += "  " + pad_right(option.name + " " + option.value, 26) + "  " + option.help + "\n";
   return text;
 }

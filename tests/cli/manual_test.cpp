@@ -33,7 +33,7 @@ struct CommandLine {
 std::vector<std::string> flags(const CLI::App& command) {
   std::vector<std::string> names;
   if (command.get_prefix_command()) {
-    for (const ViewerOption& option : view_options()) names.push_back(option.name);
+    for (const ViewCommandOption& option : view_options()) names.push_back(option.name);
     return names;
   }
   for (const CLI::Option* option : command.get_options())

@@ -145,7 +145,7 @@ TEST_CASE("PCIe bandwidth is measured in both directions and the doctor finds no
   for (const auto& check : profiler::run_doctor("cuda")) {
     CAPTURE(check.name);
     MESSAGE(check.name << ": " << check.detail);
-    CHECK(check.status != profiler::CheckStatus::fail);
+    CHECK(check.status != profiler::DoctorStatus::fail);
   }
 }
 

@@ -29,7 +29,7 @@ TEST_CASE("the doctor finds everything that trials need on the CPU") {
     CAPTURE(name);
     const DoctorCheck* check = find(checks, name);
     REQUIRE(check != nullptr);
-    CHECK(check->status == CheckStatus::ok);
+    CHECK(check->status == DoctorStatus::ok);
     CHECK(check->fix.empty());
   }
   CHECK(find(checks, "LibTorch")->detail.rfind("2.11.", 0) == 0);
@@ -39,8 +39,8 @@ TEST_CASE("the doctor finds everything that trials need on the CPU") {
 TEST_CASE("the doctor gives a fix for each warning and never fails on the CPU") {
   for (const auto& check : run_doctor("cpu")) {
     CAPTURE(check.name);
-    CHECK(check.status != CheckStatus::fail);
-    if (check.status == CheckStatus::warn) CHECK_FALSE(check.fix.empty());
+    CHECK(check.status != DoctorStatus::fail);
+    if (check.status == DoctorStatus::warn) CHECK_FALSE(check.fix.empty());
   }
 }
 
@@ -54,10 +54,10 @@ TEST_CASE("the doctor reports a missing or unwritable temporary folder and needs
     return *find(run_doctor("cpu"), "temporary folder");
   };
   const DoctorCheck absent = verdict("/no/such"), refusing = verdict("/proc");
-  CHECK(absent.status == CheckStatus::fail);
+  CHECK(absent.status == DoctorStatus::fail);
   CHECK(absent.detail == "there is no folder /no/such");
   CHECK(absent.fix == "set TMPDIR to a folder that can be written into");
-  CHECK(refusing.status == CheckStatus::fail);
+  CHECK(refusing.status == DoctorStatus::fail);
   CHECK(refusing.detail.starts_with("nothing can be written into /proc: "));
   ::unsetenv("TMPDIR");
   CHECK(find(run_doctor("cpu"), "temporary folder")->detail.starts_with("/tmp has "));
@@ -67,7 +67,7 @@ TEST_CASE("the doctor compares PCIe bandwidth of all GPUs together with each GPU
   const LinkBandwidth alone[] = {{54.5, 54.7}, {54.44, 54.61}}, together[] = {{54.1, 54.7}, {54.4, 55}};
   const DoctorCheck check = check_links_together(alone, together);
   CHECK(check.name == "links together");
-  CHECK(check.status == CheckStatus::ok);
+  CHECK(check.status == DoctorStatus::ok);
   CHECK(check.detail == "cuda:0 54.1 of 54.5 GB/s out, 54.7 of 54.7 in; cuda:1 54.4 of 54.4 GB/s out, 55.0 of 54.6 in");
   CHECK(check.fix.empty());
 }
@@ -75,7 +75,7 @@ TEST_CASE("the doctor compares PCIe bandwidth of all GPUs together with each GPU
 TEST_CASE("the doctor warns if GPUs share PCIe bandwidth and says what each rank then gets") {
   const LinkBandwidth alone[] = {{54.5, 54.7}, {54.5, 54.7}}, together[] = {{27.1, 28}, {27.3, 27.9}};
   const DoctorCheck check = check_links_together(alone, together);
-  CHECK(check.status == CheckStatus::warn);
+  CHECK(check.status == DoctorStatus::warn);
   CHECK(check.detail ==
         "cuda:0 27.1 of 54.5 GB/s out, 28.0 of 54.7 in; cuda:1 27.3 of 54.5 GB/s out, 27.9 of 54.7 in: "
         "ranks that offload at once get that much each");
@@ -88,11 +88,11 @@ TEST_CASE("the doctor accepts nine tenths of PCIe bandwidth on every GPU in both
     const LinkBandwidth together[] = {first, second};
     return check_links_together(alone, together).status;
   };
-  CHECK(status({45, 45}, {45, 45}) == CheckStatus::ok);
-  CHECK(status({44.9, 45}, {45, 45}) == CheckStatus::warn);
-  CHECK(status({45, 44.9}, {45, 45}) == CheckStatus::warn);
-  CHECK(status({45, 45}, {44.9, 45}) == CheckStatus::warn);
-  CHECK(status({45, 45}, {45, 44.9}) == CheckStatus::warn);
+  CHECK(status({45, 45}, {45, 45}) == DoctorStatus::ok);
+  CHECK(status({44.9, 45}, {45, 45}) == DoctorStatus::warn);
+  CHECK(status({45, 44.9}, {45, 45}) == DoctorStatus::warn);
+  CHECK(status({45, 45}, {44.9, 45}) == DoctorStatus::warn);
+  CHECK(status({45, 45}, {45, 44.9}) == DoctorStatus::warn);
 }
 
 }  // namespace memtune::doctor_test

@@ -34,8 +34,8 @@ constexpr double kOwnLinkShare = 0.9;  // a link that keeps this share of its ra
 constexpr int64_t kLittleTempBytes = 10240 * kMiB;
 
 // Consequence of a lack of CUDA. `lack` is fail if a CUDA device was requested.
-std::string without_cuda(CheckStatus lack) {
-  if (lack == CheckStatus::fail) return "; trials on CUDA cannot run";
+std::string without_cuda(DoctorStatus lack) {
+  if (lack == DoctorStatus::fail) return "; trials on CUDA cannot run";
   return "; trials run on the CPU device, an emulation: peaks and gradients hold for it, times say nothing about a GPU";
 }
 
@@ -55,9 +55,9 @@ int driver_cuda_version() {
   return get_version != nullptr && get_version(&version) == 0 ? version : 0;
 }
 
-DoctorCheck check_libtorch() { return {"LibTorch", CheckStatus::ok, TORCH_VERSION, ""}; }
+DoctorCheck check_libtorch() { return {"LibTorch", DoctorStatus::ok, TORCH_VERSION, ""}; }
 
-DoctorCheck check_driver(CheckStatus lack) {
+DoctorCheck check_driver(DoctorStatus lack) {
   const int version = driver_cuda_version();
   const std::string release = driver_release();
   if (version == 0) {
@@ -65,33 +65,33 @@ DoctorCheck check_driver(CheckStatus lack) {
   }
   const std::string found = (release.empty() ? "" : release + ", ") + "for CUDA " + std::to_string(version / 1000) +
                             "." + std::to_string(version % 1000 / 10);
-  if (version >= kCudaVersion) return {"NVIDIA driver", CheckStatus::ok, found, ""};
+  if (version >= kCudaVersion) return {"NVIDIA driver", DoctorStatus::ok, found, ""};
   return {"NVIDIA driver", lack, found + ": too old for LibTorch's CUDA 13" + without_cuda(lack),
           "install 580 or newer"};
 }
 
-DoctorCheck check_module(CheckStatus lack) {
+DoctorCheck check_module(DoctorStatus lack) {
   const auto path = device::cuda_module_path();
-  if (std::filesystem::exists(path)) return {"CUDA module", CheckStatus::ok, path.string(), ""};
+  if (std::filesystem::exists(path)) return {"CUDA module", DoctorStatus::ok, path.string(), ""};
   return {"CUDA module", lack, path.string() + " does not exist" + without_cuda(lack), "build with -DMEMTUNE_CUDA=ON"};
 }
 
 DoctorCheck check_device(const device::Device& device) {
   const std::string total = format_bytes(device.total_bytes());
   if (device.emulated())
-    return {"device", CheckStatus::ok, device.name() + ", " + total + " of memory, emulating a device", ""};
+    return {"device", DoctorStatus::ok, device.name() + ", " + total + " of memory, emulating a device", ""};
   const int64_t used = device.used_bytes();
-  const DoctorCheck check{"device", CheckStatus::ok,
+  const DoctorCheck check{"device", DoctorStatus::ok,
                           device.name() + ", " + format_bytes(device.total_bytes() - used) + " of " + total + " free",
                           ""};
   if (used * 10 < device.total_bytes()) return check;
-  return {"device", CheckStatus::warn, check.detail + ": something else uses it, times will be noisy",
+  return {"device", DoctorStatus::warn, check.detail + ": something else uses it, times will be noisy",
           "stop other processes"};
 }
 
 DoctorCheck check_kernels() {
-  if (device::cuda_kernels()) return {"kernels", CheckStatus::ok, "of NF4 weights and AdamW in 8 bits", ""};
-  return {"kernels", CheckStatus::warn,
+  if (device::cuda_kernels()) return {"kernels", DoctorStatus::ok, "of NF4 weights and AdamW in 8 bits", ""};
+  return {"kernels", DoctorStatus::warn,
           "none in the CUDA module: LibTorch's operators do NF4 weights and AdamW in 8 bits, slower and in more memory",
           "build again where nvcc of CUDA 13 is in PATH"};
 }
@@ -119,27 +119,27 @@ DoctorCheck check_profiler(device::Device& device) {
   device.copy(host->data(), memory.get(), kMiB, device::CopyDirection::to_host, device::Stream::out);
   profiler->finish(trace);
   if (!has_copy(trace, kMiB))
-    return {name, CheckStatus::fail, "it works but misses a copy: no overlap can be measured", kNoOtherProfiler};
+    return {name, DoctorStatus::fail, "it works but misses a copy: no overlap can be measured", kNoOtherProfiler};
   if (std::getenv("KINETO_USE_DAEMON") != nullptr) {
-    return {name, CheckStatus::warn, "KINETO_USE_DAEMON lets LibTorch use CUPTI at the same time",
+    return {name, DoctorStatus::warn, "KINETO_USE_DAEMON lets LibTorch use CUPTI at the same time",
             "unset KINETO_USE_DAEMON"};
   }
-  return {name, CheckStatus::ok, "a traced copy was found", ""};
+  return {name, DoctorStatus::ok, "a traced copy was found", ""};
 }
 
 DoctorCheck check_pinned(device::Device& device, int64_t bytes) {
   const auto start = std::chrono::steady_clock::now();
   device.allocate_host(bytes);
   const double ms = ms_since(start);
-  return {"pinned memory", CheckStatus::ok, format_bytes(bytes) + " in " + decimal(ms) + " ms", ""};
+  return {"pinned memory", DoctorStatus::ok, format_bytes(bytes) + " in " + decimal(ms) + " ms", ""};
 }
 
 DoctorCheck check_link(device::Device& device) {
   const LinkBandwidth link = probe_link(device);
   const std::string rates = decimal(link.out_gb_per_s) + " GB/s out, " + decimal(link.in_gb_per_s) + " GB/s in";
-  if (device.emulated()) return {"link", CheckStatus::ok, rates + " (memcpy)", ""};
-  if (std::min(link.out_gb_per_s, link.in_gb_per_s) >= kSlowLinkGbPerS) return {"link", CheckStatus::ok, rates, ""};
-  return {"link", CheckStatus::warn, rates + ": offloading will be slow", "check the slot's width (nvidia-smi -q)"};
+  if (device.emulated()) return {"link", DoctorStatus::ok, rates + " (memcpy)", ""};
+  if (std::min(link.out_gb_per_s, link.in_gb_per_s) >= kSlowLinkGbPerS) return {"link", DoctorStatus::ok, rates, ""};
+  return {"link", DoctorStatus::warn, rates + ": offloading will be slow", "check the slot's width (nvidia-smi -q)"};
 }
 
 DoctorCheck measure_links_together() {
@@ -163,14 +163,15 @@ DoctorCheck check_temp_folder() {
   ::unlink(probe.c_str());
   const auto free = static_cast<int64_t>(std::filesystem::space(path).available);
   const std::string detail = path.string() + " has " + format_bytes(free) + " free";
-  if (free >= kLittleTempBytes) return {"temporary folder", CheckStatus::ok, detail, ""};
-  return {"temporary folder", CheckStatus::warn, detail + ": runs of large models may not fit",
+  if (free >= kLittleTempBytes) return {"temporary folder", DoctorStatus::ok, detail, ""};
+  return {"temporary folder", DoctorStatus::warn, detail + ": runs of large models may not fit",
           "free some, or set TMPDIR"};
 }
 
 // Runs one check. An exception becomes its result.
 template <class Run>
-DoctorCheck attempt(const std::string& name, const std::string& fix, Run run, CheckStatus thrown = CheckStatus::fail) {
+DoctorCheck attempt(const std::string& name, const std::string& fix, Run run,
+                    DoctorStatus thrown = DoctorStatus::fail) {
   try {
     return run();
   } catch (const UsageError&) {
@@ -194,8 +195,8 @@ std::string driver_release() {
   return "";
 }
 
-std::string to_string(CheckStatus status) {
-  return status == CheckStatus::ok ? "ok" : status == CheckStatus::warn ? "warn" : "fail";
+std::string to_string(DoctorStatus status) {
+  return status == DoctorStatus::ok ? "ok" : status == DoctorStatus::warn ? "warn" : "fail";
 }
 
 DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span<const LinkBandwidth> together) {
@@ -209,14 +210,14 @@ DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span
              decimal(own.out_gb_per_s) + " GB/s out, " + decimal(among.in_gb_per_s) + " of " +
              decimal(own.in_gb_per_s) + " in";
   }
-  if (!shared) return {kLinksTogether, CheckStatus::ok, rates, ""};
-  return {kLinksTogether, CheckStatus::warn, rates + ": ranks that offload at once get that much each",
+  if (!shared) return {kLinksTogether, DoctorStatus::ok, rates, ""};
+  return {kLinksTogether, DoctorStatus::warn, rates + ": ranks that offload at once get that much each",
           "for --ranks, have CUDA_VISIBLE_DEVICES name GPUs that share no switch or socket (nvidia-smi topo -m)"};
 }
 
 std::vector<DoctorCheck> run_doctor(const std::string& name) {
   const bool on_cpu = name == "cpu";
-  const CheckStatus lack = on_cpu ? CheckStatus::warn : CheckStatus::fail;
+  const DoctorStatus lack = on_cpu ? DoctorStatus::warn : DoctorStatus::fail;
   std::vector<DoctorCheck> checks{check_libtorch(), check_driver(lack), check_module(lack)};
   std::unique_ptr<device::Device> device;
   checks.push_back(attempt("device", on_cpu ? "" : "see above, or use --device cpu", [&] {
@@ -234,7 +235,7 @@ std::vector<DoctorCheck> run_doctor(const std::string& name) {
     checks.push_back(attempt("link", "", [&] { return check_link(*device); }));
     if (!on_cpu && device::count_cuda_devices() > 1) {
       checks.push_back(
-          attempt(kLinksTogether, "stop what uses the other GPUs", measure_links_together, CheckStatus::warn));
+          attempt(kLinksTogether, "stop what uses the other GPUs", measure_links_together, DoctorStatus::warn));
     }
   }
   checks.push_back(attempt("temporary folder", "set TMPDIR to a folder that can be written into",

@@ -9,12 +9,12 @@
 
 namespace memtune::profiler {
 
-enum class CheckStatus { ok, warn, fail };
-std::string to_string(CheckStatus status);
+enum class DoctorStatus { ok, warn, fail };
+std::string to_string(DoctorStatus status);
 
 struct DoctorCheck {
   std::string name;
-  CheckStatus status = CheckStatus::ok;
+  DoctorStatus status = DoctorStatus::ok;
   std::string detail;  // what was found, and the consequence of a lack
   std::string fix;     // "" if there is nothing to do
 };

@@ -8,7 +8,7 @@
 
 namespace memtune::schedule {
 
-class UnitPrefetchOrder {
+class GatherPrefetchOrder {
  public:
   // Starts a pass. Returns the unit that was read first in the previous pass, or nothing if none is known.
   std::optional<int> begin() {
