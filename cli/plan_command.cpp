@@ -43,7 +43,7 @@ their own backward. A rule selects by blocks (0-9:12:20-), region and inputs_of 
 or matmul, attention, norm, cheap).)";
 
 struct PlanFromRunFlags {
-  std::string run, batch, ranks, output, json;
+  std::string run, batch, ranks, link_rates, output, json;
   std::vector<std::string> budgets;
   sweep::MachineNames machine;
 };
@@ -82,8 +82,18 @@ int show(const plan::PlanFile& file, const PlanFlags& flags) {
   return kDone;
 }
 
+sweep::LinkRates link_rates_flag(const std::string& text) {
+  const std::vector<std::string> parts = split(text, ',');
+  if (parts.size() != 2) throw UsageError("--link-rates: '" + text + "' is not OUT,IN in GB/s, such as 37,47");
+  const sweep::LinkRates rates{parse_number(trim(parts[0]), "--link-rates"),
+                               parse_number(trim(parts[1]), "--link-rates")};
+  if (!(rates.out_gb_per_s > 0 && rates.out_gb_per_s < 1e6 && rates.in_gb_per_s > 0 && rates.in_gb_per_s < 1e6))
+    throw UsageError("--link-rates: '" + text + "' has a rate that no link has");
+  return rates;
+}
+
 sweep::PlanFromRun plan_from_run(const PlanFlags& flags) {
-  sweep::PlanFromRun from{flags.paper.run, {}, 0, 0, {}, {}, flags.paper.machine};
+  sweep::PlanFromRun from{flags.paper.run, {}, 0, 0, {}, {}, {}, flags.paper.machine};
   for (const std::string& list : flags.paper.budgets)
     for (const std::string& budget : split(list, ',')) from.budgets.push_back(bytes_flag("--budget", trim(budget)));
   if (!flags.paper.output.empty() && from.budgets.size() != 1)
@@ -99,6 +109,10 @@ sweep::PlanFromRun plan_from_run(const PlanFlags& flags) {
     from.batch = 0;
   else if (!flags.paper.batch.empty())
     from.batch = integer_flag("--batch", flags.paper.batch, 1, sweep::kMaxBatch);
+  if (!flags.paper.link_rates.empty()) {
+    if (flags.paper.ranks.empty()) throw UsageError("--link-rates goes with --ranks");
+    from.link_rates = link_rates_flag(flags.paper.link_rates);
+  }
   if (!flags.paper.ranks.empty())
     from.ranks = static_cast<int>(integer_flag("--ranks", flags.paper.ranks, 2, sweep::kMaxPlannedRanks));
   return from;
@@ -158,6 +172,11 @@ void add_plan(CLI::App& app, Action& action) {
       ->add_option("--ranks", flags->paper.ranks,
                    "plan for another number of ranks than that of the sweep, which needs at least 2")
       ->type_name("N");
+  command
+      ->add_option("--link-rates", flags->paper.link_rates,
+                   "with --ranks: GB/s of each rank's copies to and from the host while all copy, as memtune doctor "
+                   "measures them (default: as recorded)")
+      ->type_name("OUT,IN");
   offer(command->add_option(
             "--machine", flags->paper.machine.machine,
             "plan for another machine: " + join(plan::machine_names(), ", ") + ", or a file of doctor --probe"),

@@ -176,7 +176,20 @@ TEST_CASE("another number of ranks scales shards and the optimizer's time") {
   CHECK(has(told.out, "recorded on 2 ranks, planned for 4, predicted: a step of none takes "));
   CHECK(has(in_one_line(told.out), "assumes 4 ranks on one host with links like the recorded ones"));
   CHECK(has(in_one_line(told.out), "memtune sweep --ranks 4 --plan FILE"));
+  CHECK(has(in_one_line(told.out), "memtune doctor measures them together"));
   CHECK(json::parse(slurp(place.folder.path / "four.json"))["strategy"] == "plan:20 GiB");
+}
+
+TEST_CASE("a plan for more ranks offloads less over links that are slower together") {
+  const PaperRun place;
+  shard(place);
+  const auto step = [&](const std::string& flags) -> json {
+    const std::string command = "plan --from memtune-run --ranks 4 --budget 10GiB --json - " + flags;
+    return json::parse(place.memtune(command).out)["plans"][0]["predicted"];
+  };
+  const json recorded = step(""), slow = step("--link-rates 0.5,0.5");
+  CHECK(slow["step_ms"] > recorded["step_ms"]);
+  CHECK(slow["out_bytes"] < recorded["out_bytes"]);
 }
 
 TEST_CASE("a number of ranks that the run cannot predict is refused in one line") {
@@ -192,6 +205,10 @@ TEST_CASE("a number of ranks that the run cannot predict is refused in one line"
   CHECK(has(refusal(one, "--ranks 4"), "--ranks: the step of one rank is not sharded"));
   CHECK(has(refusal(old, "--ranks 4"), "record none again"));
   CHECK(has(refusal(two, "--ranks 1"), "--ranks: 1 is out of range; it takes 2 to "));
+  CHECK(has(refusal(two, "--link-rates 37,47"), "--link-rates goes with --ranks"));
+  CHECK(has(refusal(two, "--ranks 4 --link-rates 37"), "'37' is not OUT,IN in GB/s"));
+  CHECK(has(refusal(two, "--ranks 4 --link-rates 37,x"), "--link-rates"));
+  CHECK(has(refusal(two, "--ranks 4 --link-rates 0,47"), "has a rate that no link has"));
   CHECK(has(refusal(two, "--ranks 4 --machine h100"), "--ranks and --machine exclude each other"));
   CHECK(has(one.memtune("plan validate x.json --ranks 4").err, "--ranks is for predicted plans: it needs --from"));
 }

@@ -71,6 +71,16 @@ TEST_CASE("the last of several micro-batches begins with gradient shards that th
   CHECK(costs.before_peak_bytes == 1900 - 450);
 }
 
+TEST_CASE("a shard takes the whole block if the allocator does not split off its rest") {
+  StepCosts recorded = two_ranks();
+  recorded.grain_bytes = 512;
+  recorded.sharding.units[0].bytes = 116 << 20;  // 58 MiB of a segment of 58, then 29 of one of 30
+  const StepCosts costs = costs_on_ranks(recorded, 4);
+  CHECK(costs.start_bytes == 1000 - 400 + (1 << 20));
+  CHECK(costs.moments[1].peak_bytes == 2200 - 450 + (1 << 20));
+  CHECK(costs.gradient_bytes[1] == 50);
+}
+
 TEST_CASE("the optimizer's time scales with the shards and the step's time with it") {
   const StepCosts more = costs_on_ranks(two_ranks(), 8);
   CHECK(more.after_ms == 1);

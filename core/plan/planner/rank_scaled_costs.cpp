@@ -5,7 +5,9 @@
 #include <string>
 
 #include "core/base/bounds.h"
+#include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/plan/planner/simulated_caching_allocator.h"
 
 namespace memtune::planner {
 namespace {
@@ -21,19 +23,34 @@ void check(const StepCosts& costs, int ranks) {
     throw UsageError("an earlier memtune recorded this step, without the bytes of its shards: record none again");
 }
 
+// PyTorch's allocator does not split off the last MiB of a block: what the parameters' shards have beyond their size.
+int64_t unsplit_bytes(const StepCosts& costs, int ranks) {
+  if (costs.grain_bytes == 1) return 0;  // a CPU that emulates a device has no such allocator
+  int64_t bytes = 0;
+  for (const StepCosts::Unit& unit : costs.sharding.units) {
+    const int64_t shard = round_up(unit.bytes / ranks, costs.grain_bytes);
+    bytes = bounded_sum(bytes, SimulatedCachingAllocator(costs.grain_bytes).take(shard).bytes - shard);
+  }
+  return bytes;
+}
+
 class ShardScale {
  public:
-  explicit ShardScale(double ratio) : ratio_(ratio) {}
+  // `beside_bytes`: difference in what is allocated beside the shards.
+  ShardScale(double ratio, int64_t beside_bytes) : ratio_(ratio), beside_bytes_(beside_bytes) {}
 
   // Replaces `shards`, which are part of `bytes`, by those of the other number of ranks.
-  void within(int64_t& bytes, int64_t shards) const {
-    const double changed = static_cast<double>(bytes) + (ratio_ - 1) * static_cast<double>(shards);
-    bytes = std::llround(std::clamp(changed, 0.0, static_cast<double>(kMaxBytes)));
-  }
-  void all(int64_t& shards) const { within(shards, shards); }
+  void within(int64_t& bytes, int64_t shards) const { bytes = scaled(bytes, shards, beside_bytes_); }
+  void all(int64_t& shards) const { shards = scaled(shards, shards, 0); }
 
  private:
+  int64_t scaled(int64_t bytes, int64_t shards, int64_t beside) const {
+    const double changed = static_cast<double>(bytes + beside) + (ratio_ - 1) * static_cast<double>(shards);
+    return std::llround(std::clamp(changed, 0.0, static_cast<double>(kMaxBytes)));
+  }
+
   double ratio_;
+  int64_t beside_bytes_;
 };
 
 }  // namespace
@@ -44,7 +61,7 @@ StepCosts costs_on_ranks(const StepCosts& recorded, int ranks) {
   StepCosts costs = recorded;
   StepCosts::Sharding& sharding = costs.sharding;
   const double ratio = static_cast<double>(sharding.ranks) / ranks;
-  const ShardScale scale(ratio);
+  const ShardScale scale(ratio, unsplit_bytes(recorded, ranks) - unsplit_bytes(recorded, sharding.ranks));
   const auto shards = [&](size_t moment) { return recorded.sharding.shard_bytes + recorded.gradient_bytes[moment]; };
   scale.within(costs.start_bytes, recorded.sharding.shard_bytes);
   for (StepCosts::Run& run : costs.runs) scale.within(run.before_bytes, shards(0));

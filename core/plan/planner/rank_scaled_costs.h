@@ -1,6 +1,7 @@
 // Converts a recorded step of a sharded model to another number of ranks of the same host.
 //
 //   bytes on a rank ─┬─ shards of parameters, gradients and optimizer states ── x ranks here / ranks there
+//                    ├─ the rest of a block that PyTorch's allocator does not split off ── simulated
 //                    └─ activations, gathered units, a gradient that is reduced as a whole ── unchanged
 //
 // The optimizer's time scales with the shards. Gathers, reductions and copies take as long as recorded.

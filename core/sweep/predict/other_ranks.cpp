@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/layout.h"
 #include "core/plan/planner/rank_scaled_costs.h"
 
 namespace memtune::sweep {
@@ -16,8 +17,12 @@ plan::StepCosts costs_on(const plan::StepCosts& costs, int ranks) try {
 
 }  // namespace
 
-OtherRanks::OtherRanks(const plan::StepCosts& costs, int ranks)
-    : recorded_(costs.sharding.ranks), costs_(costs_on(costs, ranks)) {}
+OtherRanks::OtherRanks(const plan::StepCosts& costs, int ranks, const std::optional<LinkRates>& rates)
+    : recorded_(costs.sharding.ranks), rates_(rates), costs_(costs_on(costs, ranks)) {
+  if (!rates) return;
+  costs_.out_gb_per_s = rates->out_gb_per_s;
+  costs_.in_gb_per_s = rates->in_gb_per_s;
+}
 
 std::string OtherRanks::title() const {
   return "recorded on " + std::to_string(recorded_) + " ranks, planned for " + std::to_string(costs_.sharding.ranks);
@@ -28,9 +33,14 @@ std::vector<std::string> OtherRanks::notes() const {
   const std::string ranks = std::to_string(costs_.sharding.ranks);
   return {"peaks: shards of parameters, gradients and optimizer states scale with the ranks, all else is as on " +
               std::to_string(recorded_) + " ranks",
-          "step ms: the optimizer's time scales with the shards; gathers, reductions and copies to the host take as "
-          "long as recorded. This assumes " +
+          "step ms: the optimizer's time scales with the shards; gathers and reductions take as long as recorded. This "
+          "assumes " +
               ranks + " ranks on one host with links like the recorded ones",
+          rates_ ? "copies to and from the host: at the rates of --link-rates"
+                 : "copies to and from the host: at the recorded rates, " + fixed(costs_.out_gb_per_s, 1) +
+                       " GB/s out and " + fixed(costs_.in_gb_per_s, 1) +
+                       " in. More ranks may share less: memtune doctor measures them "
+                       "together, and --link-rates takes what it says",
           "to run a plan of --write: memtune sweep --ranks " + ranks + " --plan FILE"};
 }
 

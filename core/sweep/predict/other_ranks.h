@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,16 @@ namespace memtune::sweep {
 
 inline constexpr int64_t kMaxPlannedRanks = int64_t{1} << 20;
 
+// Of each rank's link to the host, while all ranks copy.
+struct LinkRates {
+  double out_gb_per_s = 0, in_gb_per_s = 0;
+};
+
 class OtherRanks {
  public:
-  // `ranks`: 2 to kMaxPlannedRanks. Throws UsageError if the step is not sharded or lacks the bytes of its shards.
-  OtherRanks(const plan::StepCosts& costs, int ranks);
+  // `ranks`: 2 to kMaxPlannedRanks. `rates`: none: as recorded. Throws UsageError if the step is not sharded or lacks
+  // the bytes of its shards.
+  OtherRanks(const plan::StepCosts& costs, int ranks, const std::optional<LinkRates>& rates);
 
   const plan::StepCosts& costs() const { return costs_; }
 
@@ -25,6 +32,7 @@ class OtherRanks {
 
  private:
   int recorded_;
+  std::optional<LinkRates> rates_;
   plan::StepCosts costs_;
 };
 

@@ -102,7 +102,7 @@ std::unique_ptr<OtherBatch> other_batch(Source& source, const PlanFromRun& from)
 // Replaces the costs of `source` by those of another number of ranks; nullptr if the number is the run's own.
 std::unique_ptr<OtherRanks> other_ranks(Source& source, const PlanFromRun& from) {
   if (!from.ranks) return {};
-  auto other = std::make_unique<OtherRanks>(source.costs, *from.ranks);
+  auto other = std::make_unique<OtherRanks>(source.costs, *from.ranks, from.link_rates);
   source.costs = other->costs();
   source.title += ", " + other->title();
   return other;
@@ -181,8 +181,8 @@ PredictedPlans predict_plans(const PlanFromRun& from, SweepListener& listener) {
   PlanAnswer answer = work_out(source, batch.get(), ranks.get(), other.get(), from, listener);
   std::optional<report::Report> plot;
   if (from.budgets.empty() && !other && !batch && !ranks) plot = plotted(source, answer);
-  return {std::move(answer), std::move(source.program), std::move(batch), std::move(ranks), std::move(other),
-          std::move(plot)};
+  return {std::move(answer), std::move(source.program), std::move(batch),
+          std::move(ranks),  std::move(other),          std::move(plot)};
 }
 
 std::string to_text(const PredictedPlans& plans, report::TableStyle style) {

@@ -24,6 +24,7 @@ struct PlanFromRun {
   int64_t host_budget_bytes = 0, disk_budget_bytes = 0;  // 0: no limit
   std::optional<int64_t> batch;                          // to plan for; 0: the fastest that fits; none: the run's
   std::optional<int> ranks;                              // to plan for, as OtherRanks takes it; none: the run's
+  std::optional<LinkRates> link_rates;                   // with `ranks`; none: the run's
   MachineNames machine;                                  // to plan for; empty: the run's
 };
 
