@@ -4,6 +4,7 @@
 
 Needs torch.
 """
+import gc
 import os
 import pprint
 import sys
@@ -47,6 +48,8 @@ def decoder():
 
 class ApplyingTest(unittest.TestCase):
     def setUp(self):
+        torch._dynamo.reset()  # it holds the compiled model of another test, which would be found here
+        gc.collect()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.addCleanup(setattr, warnings, "showwarning", warnings.showwarning)

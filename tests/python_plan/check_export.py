@@ -68,7 +68,7 @@ def main(memtune):
             # The exported plan offloads nothing outside of the blocks, and the file says so.
             outside = measured["transfer"]["out_bytes"] - moved
             assert len(again) == measured["recomputed_ops"], (strategy, len(again), measured["recomputed_ops"])
-            assert outside == 0 or f"{outside / 1024:g} KiB that head" in told, (strategy, outside, told)
+            assert outside == 0 or f"{outside / 1024:g} KiB of activations outside the blocks" in told, (strategy, outside, told)
             run(memtune, "export", sweep, "--trainer", "python", "--strategy", strategy, "-o", path, "--compile")
             assert rest(plans.read(path)) == rest(plans.joined(plans.COMPILED)), strategy
             assert set(plans.load(path).PLAN["compile"]) == {"left_bytes", "hidden_bytes"}
