@@ -356,8 +356,10 @@ void read_journal(const std::string& input) {
   for (const std::string& line : split(input, '\n'))
     text += line.starts_with('!') ? line.substr(1) + "\n" : hash_hex(line).substr(0, 16) + " " + line + "\n";
   const fs::path path = folder().file("journal", text);
-  const size_t known = sweep::Journal(path).size();
-  if (sweep::Journal(path).size() != known) std::abort();  // a repaired journal must read the same again
+  sweep::Journal{path};
+  const std::string repaired = read_file(path);
+  sweep::Journal{path};
+  if (read_file(path) != repaired) std::abort();  // a repaired journal needs no repair
 }
 
 // Adds the correct checksum.
