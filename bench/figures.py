@@ -173,7 +173,7 @@ def beside(folder: Path) -> str:
     """A sentence with PyTorch's own strategies that need about the budget of the transcript."""
     found = {trial["strategy"]: trial for trial in trials(folder / "peers.jsonl")}
     full, compiled = found["full"], found["compile-0.1"]
-    return (f"There PyTorch's checkpointing of every block takes {ms(full):.1f} ms at {peak(full):.2f} GiB. `torch.compile` "
+    return (f"On that machine PyTorch's checkpointing of every block takes {ms(full):.1f} ms at {peak(full):.2f} GiB. `torch.compile` "
             f"fuses kernels, too:\n{ms(compiled):.1f} ms at {peak(compiled):.2f} GiB with an activation budget of 0.1.")
 
 
