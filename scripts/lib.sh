@@ -231,7 +231,7 @@ settings() {  # PRESET
   local sources=
   ! viewer_ready || sources=$viewer
   printf -- '-D%s\n' "MEMTUNE_VIEWER_SOURCES=$sources"
-  [[ $1 != asan && $1 != tsan && $1 != viewer ]] || return 0
+  [[ $1 != asan* && $1 != tsan && $1 != viewer ]] || return 0
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
 
