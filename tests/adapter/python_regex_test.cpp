@@ -61,8 +61,8 @@ TEST_CASE("a pattern matches whole texts as Python's re.fullmatch does") {
                                    {R"((x)(b)(c)(d)(e)(f)(g)(h)(i)(j)\109)", "xbcdefghijj9", true},
                                    {R"((x)(b)(c)(d)(e)(f)(g)(h)(i)(j)\1a)", "xbcdefghijxa", true}};
   for (const auto& [pattern, text, expected] : cases) {
-    CAPTURE(pattern);
-    CAPTURE(text);
+    const std::string where = std::string(pattern) + " on " + text;
+    CAPTURE(where);
     CHECK(matches(pattern, text) == expected);
   }
 }

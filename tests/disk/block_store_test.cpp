@@ -187,6 +187,7 @@ TEST_CASE("the space of a block is free after the block is gone and its last req
 
 TEST_CASE("state captured by `before` is destroyed before the request is done") {
   struct Slow {
+    explicit Slow(std::shared_ptr<std::atomic<bool>> flag) : gone(std::move(flag)) {}
     ~Slow() {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
       *gone = true;

@@ -199,7 +199,8 @@ TEST_CASE("a permanent fault has the error type of its cause") {
       {{Fault::Kind::failed, EINTR, 1, true}, "DiskError", "DiskError"},
   };
   for (const IoBackend backend : test::backends()) {
-    for (const auto& [fault, writing, reading] : expected) {
+    for (const auto& [failing, writing, reading] : expected) {
+      const Fault& fault = failing;  // captures take no structured binding
       for (const bool in_write : {true, false}) {
         CAPTURE(static_cast<int>(fault.kind));
         CAPTURE(fault.error);

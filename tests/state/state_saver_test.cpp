@@ -56,7 +56,7 @@ class Training {
       part.memory = bytes.data();
       part.on_device = true;
       part.changes_in_forward = name == "statistics";
-      part.is_unchanged = [this, name, version = versions_[name]] { return versions_[name] == version; };
+      part.is_unchanged = [this, key = name, version = versions_[name]] { return versions_[key] == version; };
       parts.push_back(part);
     }
     loss_ = "loss of step " + std::to_string(step_);

@@ -60,7 +60,7 @@ void check_all_numbers(const json& document, const Read& read, const std::set<st
       json other = document;
       other[place] = value.is_number_float() ? json(sign * 1e300) : json(sign * int64_t{9'000'000'000'000'000'000});
       const std::string why = refusal(read, other);
-      CAPTURE(path);
+      CAPTURE(name);
       CHECK(why.find(name) != std::string::npos);
     }
   }

@@ -161,7 +161,8 @@ TEST_CASE("a usage error and a timeout of a save are rows too") {
 
 TEST_CASE("saves that failed on a full disk run again and crashed ones only with --retry") {
   for (const auto& [behaviour, again] : {std::pair("disk_full", true), std::pair("crash", false)}) {
-    CAPTURE(behaviour);
+    const std::string how = behaviour;
+    CAPTURE(how);
     Saves bench;
     bench.settings.save_modes = {first};
     const std::string rule = "save " + first + "=" + behaviour;
