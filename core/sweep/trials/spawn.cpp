@@ -25,13 +25,18 @@ FileDescriptor high_copy(int file) {
   return FileDescriptor(copy);
 }
 
-rlim_t memory_of_the_machine() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return RLIM_INFINITY;  // shadow memory of the sanitizers is larger than any machine
+#if defined(__has_feature)
+constexpr bool kSanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kSanitized = true;
 #else
+constexpr bool kSanitized = false;
+#endif
+
+rlim_t memory_of_the_machine() {
+  if (kSanitized) return RLIM_INFINITY;  // shadow memory of the sanitizers is larger than any machine
   const long pages = ::sysconf(_SC_PHYS_PAGES), bytes = ::sysconf(_SC_PAGESIZE);
   return pages > 0 && bytes > 0 ? static_cast<rlim_t>(pages) * static_cast<rlim_t>(bytes) : RLIM_INFINITY;
-#endif
 }
 
 struct Child {
