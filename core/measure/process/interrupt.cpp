@@ -1,14 +1,16 @@
 #include "core/measure/process/interrupt.h"
 
 #include <array>
+#include <atomic>
 
 namespace memtune::process {
 namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
-volatile std::sig_atomic_t interrupted_by = 0;
-bool noticed = false;
-bool catching = false;
+// Lock-free, so that a handler may write them.
+std::atomic<int> interrupted_by = 0;
+std::atomic<bool> noticed = false;
+std::atomic<bool> catching = false;
 
 void remember(int signal) {
   interrupted_by = signal;
@@ -18,8 +20,7 @@ void remember(int signal) {
 }  // namespace
 
 InterruptScope::InterruptScope() {
-  if (catching) return;
-  catching = true;
+  if (catching.exchange(true)) return;
   previous_.resize(kSignals.size());
   interrupted_by = 0;
   noticed = false;
@@ -34,10 +35,10 @@ InterruptScope::InterruptScope() {
 
 InterruptScope::~InterruptScope() {
   if (previous_.empty()) return;
-  catching = false;
   for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &previous_[i], nullptr);
-  const int missed = noticed ? 0 : interrupted_by;
-  interrupted_by = 0;
+  const int by = interrupted_by.exchange(0);
+  const int missed = noticed ? 0 : by;
+  catching = false;
   if (missed != 0) std::raise(missed);
 }
 
