@@ -10,7 +10,7 @@ bf16 and reduced in float32 ("mixed"), and with shards and optimizer in CPU memo
 `memtune plan --from` predicts the plans for the budgets from the recorded step of `none`, and one sweep runs them.
 `sweep --budget` would also run the known strategies for each budget, and correct its predictions after a plan ran.
 FOLDER gets the model, peers.jsonl, memtune.json, plan-N.json and plans.json. A row has the median time of the slowest
-rank and the highest peak of all ranks. × none refers to FSDP2's `none` if that was measured.
+rank and the highest peak among the ranks. × none refers to FSDP2's `none` if that was measured.
 """
 
 import argparse

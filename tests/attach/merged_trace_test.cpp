@@ -1,4 +1,4 @@
-// The traced steps of all ranks become one trace on one clock. Its figures are those of the slowest rank.
+// The traced steps of every rank become one trace on one clock. Its figures are those of the slowest rank.
 #include "core/measure/attach/merged_trace.h"
 
 #include <doctest/doctest.h>

@@ -176,7 +176,7 @@ TEST_CASE("another number of ranks scales shards and the optimizer's time") {
   CHECK(has(told.out, "recorded on 2 ranks, planned for 4, predicted: a step of none takes "));
   CHECK(has(in_one_line(told.out), "assumes 4 ranks on one host with links like the recorded ones"));
   CHECK(has(in_one_line(told.out), "memtune sweep --ranks 4 --plan FILE"));
-  CHECK(has(in_one_line(told.out), "memtune doctor measures them together"));
+  CHECK(has(in_one_line(told.out), "memtune doctor measures all links together"));
   CHECK(json::parse(slurp(place.folder.path / "four.json"))["strategy"] == "plan:20 GiB");
 }
 
@@ -190,6 +190,11 @@ TEST_CASE("a plan for more ranks offloads less over links that are slower togeth
   const json recorded = step(""), slow = step("--link-rates 0.5,0.5");
   CHECK(slow["step_ms"] > recorded["step_ms"]);
   CHECK(slow["out_bytes"] < recorded["out_bytes"]);
+  const Ended told = place.memtune("plan --from memtune-run --ranks 2 --link-rates 0.5,0.5");
+  CHECK(has(in_one_line(told.out), "copies to and from the host: at the rates of --link-rates"));
+  const json ranks =
+      json::parse(place.memtune("plan --from memtune-run --ranks 2 --link-rates 1,2 --json -").out)["ranks"];
+  CHECK(ranks["link_rates"] == json{1, 2});
 }
 
 TEST_CASE("a number of ranks that the run cannot predict is refused in one line") {

@@ -4,7 +4,7 @@ stopped by SIGTERM, and resumed on other numbers of ranks.
     python3 rank_saves_test.py MEMTUNE KILL_AT_CALL [unittest arguments]
 
 After each kill the newest published state loads, and the losses continue with the bits of an undisturbed run.
-MEMTUNE_KILLS: number of kills, evenly spread over the calls of all ranks and save modes (default 6; 0: at every call).
+MEMTUNE_KILLS: number of kills, evenly spread over the calls of each rank and save mode (default 6; 0: at every call).
 Without MEMTUNE_NIGHT fewer kills are at any time, and a run resumes on fewer numbers of ranks.
 Needs only the standard library.
 """

@@ -32,7 +32,7 @@ TEST_CASE("a signal within a scope is noticed there and not outside") {
   CHECK_FALSE(process::interrupted());
 }
 
-TEST_CASE("a signal that comes when nobody asks any more is raised again behind the scope") {
+TEST_CASE("a signal after the last question is raised again when the scope ends") {
   const Handler handler;
   {
     const InterruptScope scope;

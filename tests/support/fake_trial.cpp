@@ -221,7 +221,7 @@ void misbehave(const std::string& behaviour) {
     send({{"frame", "rank"}, {"timed_out", behaviour == "waits"}, {"message", words}}), std::exit(1);
   }
   if (behaviour == "usage") send({{"frame", "usage"}, {"message", "the model rejects the input"}}), std::exit(2);
-  if (behaviour == "error") send({{"frame", "error"}, {"message", "nobody planned for this"}}), std::exit(1);
+  if (behaviour == "error") send({{"frame", "error"}, {"message", "an unplanned error"}}), std::exit(1);
 }
 
 void run(const plan::TrialRequest& request, const std::string& behaviour) {

@@ -159,7 +159,7 @@ TEST_CASE("a plan that exceeded its budget is planned again with less memory and
   CHECK(sweep.tried.back().measurement.peak_bytes.allocated <= 7 * 1024 * kMiB);
 }
 
-TEST_CASE("a plan is made again with a lower PCIe bandwidth than was recorded") {
+TEST_CASE("a plan is computed again with a lower PCIe bandwidth than was recorded") {
   PaperSweep sweep(50, 6 * 1024 * kMiB);
   sweep.real_.out_gb_per_s = sweep.real_.in_gb_per_s = 18;
   const auto names = sweep.run();

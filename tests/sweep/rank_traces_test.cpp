@@ -49,7 +49,7 @@ struct Traces {
   }
 };
 
-TEST_CASE("lanes of all ranks use the first rank's clock and figures are the first rank's") {
+TEST_CASE("lanes of every rank use the first rank's clock and figures are the first rank's") {
   Traces traces;
   write_rank(traces.files[0], 5000);
   write_rank(traces.files[1], 5003);

@@ -191,7 +191,7 @@ TEST_CASE("a model that the trial rejects is a usage error and a failed inspecti
   Bench bench;
   CHECK_THROWS_WITH_AS(bench.run("inspect=usage"), "the model rejects the input", UsageError);
   CHECK_THROWS_WITH_AS(bench.run("none=usage"), "the model rejects the input", UsageError);
-  CHECK_THROWS_WITH_AS(bench.run("inspect=error"), "cannot inspect the model: nobody planned for this", Error);
+  CHECK_THROWS_WITH_AS(bench.run("inspect=error"), "cannot inspect the model: an unplanned error", Error);
 }
 
 TEST_CASE("a usage error after a trial has worked fails only its own row") {

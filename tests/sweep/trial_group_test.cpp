@@ -72,7 +72,7 @@ TEST_CASE("all ranks end if one fails and the reason is that rank's") {
   const ProcessFailure crash = Group().failure("none=loses;none rank 1=crash;none rank 2=sleep");
   CHECK(crash.outcome == Outcome::crash);
   CHECK(crash.reason.starts_with("rank 1: SIGSEGV (Segmentation fault) in phase measure, step 1 of 5"));
-  CHECK(Group().failure("none=sleep;none rank 1=sleep;none rank 2=error").reason == "rank 2: nobody planned for this");
+  CHECK(Group().failure("none=sleep;none rank 1=sleep;none rank 2=error").reason == "rank 2: an unplanned error");
   CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 

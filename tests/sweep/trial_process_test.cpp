@@ -139,7 +139,7 @@ TEST_CASE("invalid frames are an error that quotes them") {
 }
 
 TEST_CASE("an error or a usage error that the trial reports is passed on") {
-  CHECK(Stage().failure("error").reason == "nobody planned for this");
+  CHECK(Stage().failure("error").reason == "an unplanned error");
   const TrialAnswer answer = Stage().run("usage");
   REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
   CHECK(std::get<ReportedUsageError>(answer).message == "the model rejects the input");

@@ -29,7 +29,7 @@ std::string OtherRanks::title() const {
 }
 
 std::vector<std::string> OtherRanks::notes() const {
-  if (costs_.sharding.ranks == recorded_) return {};
+  if (costs_.sharding.ranks == recorded_ && !rates_) return {};
   const std::string ranks = std::to_string(costs_.sharding.ranks);
   return {"peaks: shards of parameters, gradients and optimizer states scale with the ranks, all else is as on " +
               std::to_string(recorded_) + " ranks",
@@ -39,11 +39,15 @@ std::vector<std::string> OtherRanks::notes() const {
           rates_ ? "copies to and from the host: at the rates of --link-rates"
                  : "copies to and from the host: at the recorded rates, " + fixed(costs_.out_gb_per_s, 1) +
                        " GB/s out and " + fixed(costs_.in_gb_per_s, 1) +
-                       " in. More ranks may share less: memtune doctor measures them "
-                       "together, and --link-rates takes what it says",
+                       " in. Of more ranks each may get less: memtune doctor measures "
+                       "all links together, and --link-rates takes its figures",
           "to run a plan of --write: memtune sweep --ranks " + ranks + " --plan FILE"};
 }
 
-nlohmann::json OtherRanks::to_json() const { return {{"recorded", recorded_}, {"planned_for", costs_.sharding.ranks}}; }
+nlohmann::json OtherRanks::to_json() const {
+  nlohmann::json json = {{"recorded", recorded_}, {"planned_for", costs_.sharding.ranks}};
+  if (rates_) json["link_rates"] = {rates_->out_gb_per_s, rates_->in_gb_per_s};
+  return json;
+}
 
 }  // namespace memtune::sweep
