@@ -8,13 +8,18 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <future>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/measure/process/child.h"
 #include "core/measure/process/end.h"
 #include "core/measure/process/interrupt.h"
 #include "core/plan/request/trial_request.h"
+#include "core/sweep/trials/spawn.h"
 #include "core/sweep/trials/trial_frame_reader.h"
 #include "tests/support/run_program.h"
 
@@ -228,6 +233,20 @@ TEST_CASE("a trial's answer is read even if this process was started without str
   int status = 0;
   ::waitpid(child, &status, 0);
   CHECK(status == 0);
+}
+
+TEST_CASE("a child takes no lock that another thread held when it was forked") {
+  std::vector<std::future<void>> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.push_back(std::async(std::launch::async, [] {
+      for (int started = 0; started < 100; ++started) {
+        const std::vector<std::string> allocated(2000, std::string(100, 'x'));
+        const process::Pipe log, frames;
+        const pid_t child = spawn({"/bin/true"}, {}, log.write.get(), frames.write.get(), -1);
+        CHECK(::waitpid(child, nullptr, 0) == child);
+      }
+    }));
+  for (auto& thread : threads) thread.get();
 }
 
 }  // namespace memtune::trial_process_test

@@ -38,7 +38,7 @@ struct Child {
   int log, trouble;
 };
 
-[[noreturn]] void become_command(const Child& child) {
+MEMTUNE_NO_ASAN void become_command(const Child& child) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if another process kills the supervisor
   ::setpgid(0, 0);
   process::reset_signals();
@@ -50,12 +50,17 @@ struct Child {
   ::_exit(127);
 }
 
+MEMTUNE_NO_ASAN pid_t fork_command(const Child& child) {
+  const pid_t pid = ::fork();
+  if (pid == 0) become_command(child);
+  return pid;
+}
+
 // Returns 0 if the command runs, else errno.
 int start(Child child, pid_t& pid) {
   Pipe trouble;
   child.trouble = trouble.write.get();
-  pid = ::fork();
-  if (pid == 0) become_command(child);
+  pid = fork_command(child);
   if (pid < 0) return errno;
   trouble.write = FileDescriptor();
   int error = 0;

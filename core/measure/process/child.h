@@ -9,6 +9,10 @@
 
 #include "core/base/file.h"
 
+// For functions that run between fork and exec. ASan allocates before each call that does not return, such as _exit. In
+// the child that waits forever if another thread held the allocator's lock during the fork.
+#define MEMTUNE_NO_ASAN [[gnu::no_sanitize_address]]
+
 namespace memtune::process {
 
 struct Pipe {

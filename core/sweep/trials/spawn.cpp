@@ -57,7 +57,7 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
 }
 
 // Runs between fork and exec, so it makes only system calls and allocates no memory.
-[[noreturn]] void become_trial(const Child& child) {
+MEMTUNE_NO_ASAN void become_trial(const Child& child) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != child.parent) ::_exit(1);  // the parent died before prctl
   ::setpgid(0, 0);
@@ -71,6 +71,12 @@ void lower_limit(decltype(RLIMIT_CORE) what, rlim_t most) {
   if (placed) ::execve(child.program, child.arguments, child.environment);
   process::write_value(child.trouble, errno);
   ::_exit(1);
+}
+
+MEMTUNE_NO_ASAN pid_t fork_trial(const Child& child) {
+  const pid_t pid = ::fork();
+  if (pid == 0) become_trial(child);
+  return pid;
 }
 
 }  // namespace
@@ -88,8 +94,7 @@ pid_t spawn(std::vector<std::string> command, std::vector<std::string> environme
   const Child child{
       command.front().c_str(), arguments.data(),      variables.data(),    high_nothing.get(), high_log.get(),
       high_frames.get(),       high_rendezvous.get(), trouble.write.get(), ::getpid(),         memory_of_the_machine()};
-  const pid_t pid = ::fork();
-  if (pid == 0) become_trial(child);
+  const pid_t pid = fork_trial(child);
   if (pid < 0) throw system_error("cannot run " + command.front(), errno);
   ::setpgid(pid, pid);               // before anything signals the group
   trouble.write = FileDescriptor();  // only the child has it now, so exec closes it
