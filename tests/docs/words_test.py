@@ -125,6 +125,20 @@ class Words(unittest.TestCase):
                     self.assertTrue((ROOT / path).exists() or list(ROOT.glob(path.rstrip("/") + "*")))
         self.assertGreater(found, 1000)
 
+    def test_files_that_comments_name_exist(self):
+        """Of memtune: others' files have a first folder that memtune does not have."""
+        elsewhere = {"linux", "liger_kernel", "c10"}
+        found = 0
+        for file in tracked("core/*", "cli/*", "gui/*", "tests/*", "bench/*"):
+            if file.suffix not in {".h", ".cpp", ".cu", ".cuh", ".py"}:
+                continue
+            for comment in re.findall(r"^(?!#include).*?(?://|#)(.*)", file.read_text(), re.MULTILINE):
+                for path in re.findall(r"(?<![\w/.\-<\"])[a-z]\w*(?:/\w+)+\.(?:h|cpp|cuh?|py)\b", comment):
+                    found += 1
+                    with self.subTest(file=str(file.relative_to(ROOT)), path=path):
+                        self.assertTrue((ROOT / path).exists() or path.split("/")[0] in elsewhere)
+        self.assertGreater(found, 30)
+
     def test_phrases_are_found_across_lines_and_long_sentences_are_counted(self):
         self.assertEqual(phrases("Values are made\n  // again. Nobody is told."), {"made again": 1, "nobody": 1, "is told": 1})
         self.assertEqual(phrases("amended on papers"), {})

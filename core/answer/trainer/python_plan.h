@@ -1,5 +1,5 @@
-// Writes a plan as a Python file for any training loop: the needed parts of the template python/memtune_plan.py, with
-// the plan as data.
+// Writes a plan as a Python file for any training loop: the needed parts of the template
+// core/answer/trainer/python/memtune_plan.py, with the plan as data.
 #pragma once
 
 #include <string>

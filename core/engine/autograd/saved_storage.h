@@ -4,12 +4,12 @@
 // The old bytes are lost unless a consumer kept them.
 //
 //                first consumer                        bytes()              last consumer ends
-//   passing ──── hold() ───────────────────────────────────────> held ──> passing, or dropped if it has a Maker
-//      ├──────── send() ────> away ───── OffloadedCopy::reload() ───────┤
-//      └─ to be recomputed: dropped ──── Maker::make() ────────────┘
+//   unretained ─── hold() ─────────────────────────────────────────────> held ──> unretained, or dropped if it has a
+//       ├───────── start_offload() ──> offloaded ── reload() ─────────────┤         RecomputeProducer
+//       └─ to be recomputed: dropped ── RecomputeProducer::make() ────────┘
 //
-// While a value is passing or dropped, the step itself may still own the storage. The value keeps only a weak reference
-// to it, so a reused address is not mistaken for the old storage. Thread: the training thread.
+// While a value is unretained or dropped, the step itself may still own the storage. The value keeps only a weak
+// reference to it, so a reused address is not mistaken for the old storage. Thread: the training thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>

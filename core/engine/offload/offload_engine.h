@@ -6,7 +6,7 @@
 // One whole step is used for learning: it has a small stash and prefetches nothing. In later steps, sources stay on the
 // device and copies are prefetched as long as the peak does not rise (LearnedOffloadSchedule). Small values are then
 // batched: one driver call and one event per batch, in both directions. With the compatibility flags of other engines
-// (config/plan.h) nothing is learned and values are copied one by one.
+// (core/plan/strategy/plan.h) nothing is learned and values are copied one by one.
 #pragma once
 
 #include <deque>

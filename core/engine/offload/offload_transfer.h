@@ -1,9 +1,9 @@
-// The offload of one value to host or disk and its reload. Offload drives it.
+// The offload of one value to host or disk and its reload. OffloadEngine drives it.
 //
-//   send ──> gathered ── copied out, event recorded ──> stashed ── compute waits for the event ──> away
-//               │                                          │                                         │ prefetched or
-//          reload: still on the device <───────────────┘                                         v on request
-//                                                        returned <── compute waits for it ── reloading
+//   gathered ── copied out, event recorded ──> stashed ── compute waits for the event ──> offloaded
+//      │                                          │                                           │ prefetched or
+//      └──> returned: still on the device <───────┘                                           v on request
+//                                                 returned <── compute waits for it ── reloading
 //
 // The source stays allocated while gathered and stashed. Disk values are copied in pieces, so that host memory can be
 // smaller than the value. A transfer can be destroyed in any state: no copy then touches freed memory.

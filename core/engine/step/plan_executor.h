@@ -71,7 +71,7 @@ class PlanExecutor final : public program::OpObserver,
   std::chrono::nanoseconds host_time() const { return host_time_ - recompute_.host_time(); }
   double copy_stall_ms() { return offload_.waits().ms(); }
 
-  // See Recompute. Views of sharded parameters are then never offloaded.
+  // See RecomputeEngine. Views of sharded parameters are then never offloaded.
   void set_parameters(program::ParameterProvider* parameters) {
     recompute_.set_parameters(parameters);
     if (parameters) copies_.keep_parameter_views();

@@ -1,6 +1,6 @@
 // Offloads saved tensors one by one, as autograd saves them (OpPlacement::saves). Other engines do this with
 // saved-tensor hooks: if k ops save a value, it is copied k times, each time only the saved view. Flags in
-// config/plan.h select the tensors that stay and those that share a copy.
+// core/plan/strategy/plan.h select the tensors that stay and those that share a copy.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,6 @@
 // Activation engines of other programs as data: which rule places their activations (core/plan), and how they copy, as
-// settings and compatibility flags (config/plan.h) of memtune's engine. The source of the named versions was read.
+// settings and compatibility flags (core/plan/strategy/plan.h) of memtune's engine. The source of the named versions
+// was read.
 #pragma once
 
 #include <string_view>

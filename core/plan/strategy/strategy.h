@@ -6,7 +6,7 @@
 //   offload:sync | offload:stream | offload:group
 //       [,tier=host|disk] [,memory=pinned|pageable] [,fraction=0.4] [,min=1MiB] [,keep_last=1] [,blocks=0-9:12]
 //       [sync, stream: ,head=keep|move] [stream: ,stash=8GiB ,prefetch=1GiB] [group: ,in_flight=1 ,prefetch=1]
-//   offload:torchtune | checkpoint:hf-offload[,every=2] | ...    engines of other programs (config/preset.h)
+//   offload:torchtune | checkpoint:hf-offload[,every=2] | ...    engines of other programs (engine_preset.h)
 //
 // '+' joins parts, which apply in order: a part places only what earlier parts left on the device. Parts of one family
 // must name different blocks.
@@ -81,7 +81,7 @@ struct StrategyInfo {
 };
 std::span<const StrategyInfo> strategies();
 
-// Alternatives by Form: words, names, share, count/positive/bytes, blocks.
+// Alternatives: words, names, share, count/positive/bytes, blocks.
 using Value = std::variant<std::string, std::vector<std::string>, double, int64_t, BlockRanges>;
 
 // One part of a strategy. It has a value for every parameter of its kind, the default if none was given.
