@@ -156,6 +156,21 @@ class CommandTest(Measured):
         self.assertEqual((save["saves"], save["bytes"]), (len(self.seen("bytes")), self.seen("bytes")[0]))
         self.assertGreater(save["blocked_ms"], 0)
 
+    def test_files_that_were_there_before_are_not_overwritten(self):
+        mine = self.folder / "seen.pt"
+        mine.write_text("a checkpoint of yours")
+        os.utime(mine, (1, 1))
+        time.sleep(0.05)  # the command begins later than the file was made
+        answer = self.profile(*self.script(commands.SAVES_EVERY_STEP))
+        self.assertEqual(answer["trials"][0]["outcome"], "ok")
+        self.assertEqual(mine.read_text(), "a checkpoint of yours")
+        (save,) = answer["trials"][0]["saves"]
+        self.assertGreater(save["bytes"], self.seen("bytes")[0])  # of both files, so they were written
+        self.assertIn("'seen.pt' was there before and is kept: the command's saves of it went to 'seen.pt.memtune' and are "
+                      "removed", answer["notes"])
+        self.assertEqual(sorted(self.folder.glob("*.memtune")), [])
+        self.assertEqual(self.seen("own"), [True])  # a file that the command made itself is overwritten as usual
+
     def test_the_trainer_of_transformers(self):
         trial = self.trial(*self.script(commands.TRAINER))
         self.assertEqual(trial["outcome"], "ok")

@@ -196,6 +196,20 @@ for epoch in range(10):
             tell(bytes=os.path.getsize(sys.argv[1] + ".pt"))
 """
 
+# Saves the best model at each step over what is there, and its last state in a new file.
+SAVES_EVERY_STEP = PRELUDE + """
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    optimizer.zero_grad()
+    model(batch()).square().mean().backward()
+    optimizer.step()
+    torch.save(model.state_dict(), "seen.pt")
+    torch.save(model.state_dict(), "last.pt")
+    if step == 3:
+        tell(bytes=os.path.getsize("last.pt"), own=torch.load("last.pt")["0.weight"].equal(model[0].weight))
+"""
+
 TRAINER = PRELUDE + """
 import transformers
 transformers.logging.set_verbosity_error()

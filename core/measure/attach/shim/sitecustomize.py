@@ -124,10 +124,15 @@ def watch_saves(name):
         def save(*arguments, **named):
             if training.saving:
                 return original(*arguments, **named)
-            training.saving, began = True, time.perf_counter()
+            arguments = list(arguments)
+            given, key = (arguments, 1) if len(arguments) > 1 else (named, "f" if "f" in named else "filename")
+            target = given[key] if key in (1, *named) else None
+            training.saving = True
             try:
+                if isinstance(target, (str, os.PathLike)):
+                    target = given[key] = guarded(path_for)(target) or target
+                began = time.perf_counter()
                 result = original(*arguments, **named)
-                target = arguments[1] if len(arguments) > 1 else named.get("f", named.get("filename"))
                 guarded(training.saved)(time.perf_counter() - began, size_of(target))
                 return result
             finally:
@@ -136,6 +141,34 @@ def watch_saves(name):
         setattr(module, name, save)
 
     return install
+
+
+def path_for(target):
+    """The path to which a save goes: beside a file of the user's that was there before the command began."""
+    path = os.fsdecode(target)
+    began = os.stat(os.path.join(HERE, "sitecustomize.py")).st_mtime
+    if not os.path.isfile(path) or os.stat(path).st_ctime >= began:
+        return target
+    if path not in set_aside:
+        if not set_aside:
+            import atexit
+
+            atexit.register(remove_saves, os.getpid())
+        set_aside[path] = path + ".memtune"
+        training.note("'%s' was there before and is kept: the command's saves of it went to '%s.memtune' and are "
+                      "removed" % (path, path))
+    return set_aside[path]
+
+
+set_aside = {}  # by path of a file that is kept
+
+
+def remove_saves(process):
+    for path in set_aside.values() if process == os.getpid() else ():
+        try:
+            os.remove(path)
+        except OSError:
+            pass
 
 
 def size_of(target):
