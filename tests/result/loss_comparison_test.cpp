@@ -92,15 +92,16 @@ TEST_CASE("a trial that trains differently is not chosen and the reason says so"
   CHECK(advice.reason.ends_with("; fast is faster, but trains differently"));
 }
 
-TEST_CASE("the base changes least among equally fast variants") {
+TEST_CASE("among equally fast variants with the same peak the base is chosen") {
   TrialRow base, other;
   base.measurement = with_losses("own", {{4, 3}});
   other.measurement = with_losses("other", {{4, 3}});
   base.base = true;
-  base.measurement.peak_bytes.allocated = 10;
-  other.measurement.peak_bytes.allocated = 20;
+  base.measurement.peak_bytes.allocated = other.measurement.peak_bytes.allocated = 1000;
   CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "own");
-  base.base = false;
+  other.measurement.peak_bytes.allocated = 990;
+  CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "own");
+  other.measurement.peak_bytes.allocated = 900;
   CHECK(recommend(std::vector<TrialRow>{other, base}, 0, Goal::throughput).strategy == "other");
 }
 

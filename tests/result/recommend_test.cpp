@@ -73,16 +73,45 @@ TEST_CASE("the smallest working trial is named if nothing fits") {
   for (const TrialRow& row : rows) CHECK_FALSE(row.recommended);
 }
 
-TEST_CASE("among indistinguishable step times the trial that changes less wins and the reason says so") {
-  std::vector<TrialRow> rows = {row("none", 100, 36), row("checkpoint:op", 99, 20), row("offload:stream", 90, 10)};
+TEST_CASE("among indistinguishable step times the smallest peak wins and the reason says so") {
+  std::vector<TrialRow> rows = {row("none", 100, 36), row("checkpoint:op", 101, 20), row("offload:stream", 110, 10)};
   rows[0].measurement.step_ms = {100, 98, 102, {}};
-  rows[1].measurement.step_ms = {99, 97, 101, {}};
+  rows[1].measurement.step_ms = {101, 99, 103, {}};
   rows[2].measurement.step_ms = {110, 109, 111, {}};
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
+  CHECK(advice.strategy == "checkpoint:op");
+  CHECK(advice.reason.starts_with("as fast as none within the noise, and takes less memory; one of 3 that worked"));
+  rows[1].measurement.step_ms = {104, 103, 105, {}};
+  CHECK(recommend(rows, 0, Goal::throughput).strategy == "none");
+}
+
+TEST_CASE("among indistinguishable step times and nearly equal peaks the trial that changes less wins") {
+  std::vector<TrialRow> rows = {row("none", 100, 100), row("checkpoint:op", 99, 99)};
+  rows[0].measurement.step_ms = {100, 98, 102, {}};
+  rows[1].measurement.step_ms = {99, 97, 101, {}};
+  const Recommendation advice = recommend(rows, 0, Goal::throughput);
   CHECK(advice.strategy == "none");
-  CHECK(advice.reason.starts_with("as fast as checkpoint:op within the noise, and changes less; one of 3 that worked"));
-  rows[1].measurement.step_ms = {97, 96, 97.5, {}};
-  CHECK(recommend(rows, 0, Goal::throughput).strategy == "checkpoint:op");
+  CHECK(advice.reason.starts_with("as fast as checkpoint:op within the noise, and changes less; one of 2 that worked"));
+}
+
+TEST_CASE("an emulated offload is not ranked by time and is chosen only if nothing else fits") {
+  std::vector<TrialRow> rows = usual();
+  rows[2].measurement.step_ms.median = 50;  // faster than all others
+  rows.push_back(row("offload:sync", 40, 12));
+  for (TrialRow& each : rows) each.measurement.emulated = true;
+  for (size_t i : {2, 3}) rows[i].measurement.transfer.out_bytes = 1;
+  const Recommendation advice = recommend(rows, 0, Goal::throughput);
+  CHECK(advice.strategy == "none");
+  CHECK(advice.reason.starts_with("the fastest of 2 that worked (offloads aside: the CPU emulates their copies)"));
+  CHECK(advice.reason.find("offload:") == std::string::npos);
+  CHECK(recommend(rows, 13 * kGiB, Goal::throughput).strategy == "checkpoint:full");
+  const Recommendation small = recommend(rows, 12 * kGiB, Goal::throughput);
+  CHECK(small.strategy == "offload:stream");
+  CHECK(small.reason.starts_with("the least memory of 2 within 12 GiB"));
+  CHECK(small.reason.find("its time is not known, because the CPU emulates the copies") != std::string::npos);
+  mark_rows(rows, advice);
+  CHECK(rows[0].pareto);
+  CHECK_FALSE(rows[2].pareto);
 }
 
 TEST_CASE("the choice is made at the longest sequence that fits and not by the cheapest token") {

@@ -22,7 +22,7 @@ std::optional<ExtraMemoryBenefit> benefit_of_more_memory(std::span<const TrialRo
   const Ranking ranking(rows);
   std::optional<ExtraMemoryBenefit> best;
   for (const TrialRow* row : choices(rows)) {
-    if (!same_axes(*row, chosen) || peak(*row) <= budget_bytes) continue;
+    if (!same_axes(*row, chosen) || is_untimed(row->measurement) || peak(*row) <= budget_bytes) continue;
     if (!ranking.faster(*row, chosen) || ranking.equally_fast(*row, chosen)) continue;
     const ExtraMemoryBenefit price = price_of(*row, chosen, ranking);
     if (!best || price.ms_per_gib > best->ms_per_gib) best = price;

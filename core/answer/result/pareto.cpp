@@ -89,11 +89,12 @@ void mark_front(std::span<TrialRow> rows) {
   const Ranking ranking{std::span<const TrialRow>(rows)};
   const auto beats = [&](const TrialRow& a, const TrialRow& b) {  // at least as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
-    return same_axes(a, b) && time_a <= time_b && peak(a) <= peak(b) && (time_a < time_b || peak(a) < peak(b));
+    return same_axes(a, b) && !is_untimed(a.measurement) && time_a <= time_b && peak(a) <= peak(b) &&
+           (time_a < time_b || peak(a) < peak(b));
   };
   const std::vector<const TrialRow*> chosen = choices(rows);
   for (TrialRow& row : rows) {
-    row.pareto = std::ranges::count(chosen, &row) > 0 &&
+    row.pareto = std::ranges::count(chosen, &row) > 0 && !is_untimed(row.measurement) &&
                  std::ranges::none_of(chosen, [&](const TrialRow* other) { return beats(*other, row); });
   }
 }

@@ -62,6 +62,8 @@ bool ended_out_of_memory(const Measurement& m) {
 
 bool usable(const Measurement& m) { return worked(m) && std::isfinite(work_time(m, WorkUnit::step)); }
 
+bool is_untimed(const Measurement& m) { return m.emulated && m.transfer.out_bytes > 0; }
+
 bool is_eligible(const Measurement& m) { return usable(m) && !m.losses.changed; }
 
 Ranking::Ranking(std::span<const TrialRow* const> rows) {
@@ -97,11 +99,16 @@ RatioEstimate Ranking::ratio(const TrialRow& row, const TrialRow& base, Confiden
 }
 
 bool Ranking::equally_fast(const TrialRow& a, const TrialRow& b) const {
+  const bool untimed = is_untimed(a.measurement);
+  if (untimed || is_untimed(b.measurement)) return untimed == is_untimed(b.measurement);
   const RatioEstimate of_a = interval(a, ConfidenceLevel::percent99), of_b = interval(b, ConfidenceLevel::percent99);
   return of_a.low <= of_b.high && of_b.low <= of_a.high;
 }
 
 bool Ranking::faster(const TrialRow& a, const TrialRow& b) const {
+  const bool untimed = is_untimed(a.measurement);
+  if (untimed != is_untimed(b.measurement)) return !untimed;
+  if (untimed) return peak(a) < peak(b);
   const double time_a = time(a), time_b = time(b);
   return time_a != time_b ? time_a < time_b : peak(a) < peak(b);
 }

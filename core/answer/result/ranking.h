@@ -24,6 +24,9 @@ bool ended_out_of_memory(const Measurement& measurement);  // it ended with devi
 // one of several equal trials.
 bool is_eligible(const Measurement& measurement);
 
+// Whether the step time says nothing about a GPU: the CPU emulates the device and its own copies.
+bool is_untimed(const Measurement& measurement);
+
 // Samples or tokens per step, if the row counts them; 1 for a step.
 double amount(const Measurement& measurement, WorkUnit work);
 
@@ -44,10 +47,12 @@ class Ranking {
   RatioEstimate interval(const TrialRow& row, ConfidenceLevel = ConfidenceLevel::percent95) const;  // in the same unit
   // Ratio of the times for the same work, over the rounds.
   RatioEstimate ratio(const TrialRow& row, const TrialRow& base, ConfidenceLevel = ConfidenceLevel::percent95) const;
-  // Whether the 99 % intervals overlap, so that no difference can be claimed.
+  // Whether the 99 % intervals overlap, so that no difference can be claimed. Rows without a time equal each other
+  // only.
   bool equally_fast(const TrialRow& a, const TrialRow& b) const;
 
-  bool faster(const TrialRow& a, const TrialRow& b) const;   // at equal times the smaller peak decides
+  // At equal times the smaller peak decides. Rows without a time (is_untimed) come last, smallest peak first.
+  bool faster(const TrialRow& a, const TrialRow& b) const;
   bool smaller(const TrialRow& a, const TrialRow& b) const;  // by peak allocated; at equal peaks the faster one
 
  private:

@@ -17,6 +17,7 @@
 namespace memtune::result {
 namespace {
 
+constexpr double kSameMemory = 1.02;  // a peak this near is no reason to change a step more
 constexpr double kTellsNothing = 10;  // largest ratio of an interval's ends that is still worth printing
 
 const std::array<std::string, 2> kGoals = {"throughput", "memory"};
@@ -73,7 +74,10 @@ class Recommender {
     if (fitting_.empty()) return nothing_fits();
     const TrialRow& chosen = choose(fitting_, ranking_, goal_);
     std::string reason = headline(chosen) + ": " + figures(chosen) + why_not_base(chosen);
-    if (goal_ == Goal::throughput) reason += next_price(chosen);
+    if (is_untimed(chosen.measurement))
+      reason += "; its time is not known, because the CPU emulates the copies";
+    else if (goal_ == Goal::throughput)
+      reason += next_price(chosen);
     return answer(chosen, reason + wrong_but_faster(chosen), true);
   }
 
@@ -114,21 +118,26 @@ class Recommender {
     std::string text;
     if (fitting_.size() == 1) {
       text = "the only one";
-    } else if (goal_ == Goal::memory) {
+    } else if (goal_ == Goal::memory || is_untimed(chosen.measurement)) {
       text = "the least memory";
     } else if (&chosen == &fastest) {
       text = "the fastest";
     } else {
-      const bool by_memory = !chosen.command.empty() && !is_base(chosen);
+      const bool by_memory = peak(chosen) < peak(fastest);
       text = "as fast as " + spoken(fastest) + " within the noise" + interval_text(fastest) + ", and " +
              (by_memory ? "takes less memory;" : "changes less;");
     }
-    if (fitting_.size() > 1) text += (text.ends_with(";") ? " one of " : " of ") + std::to_string(fitting_.size());
+    const auto timed =
+        std::ranges::count_if(fitting_, [](const TrialRow* row) { return !is_untimed(row->measurement); });
+    const bool by_time = goal_ == Goal::throughput && timed > 0;
+    const auto count = by_time ? static_cast<size_t>(timed) : fitting_.size();
+    if (fitting_.size() > 1) text += (text.ends_with(";") ? " one of " : " of ") + std::to_string(count);
     if (others_train_differently())
       text += fitting_.size() == 1 ? " that trains the same" : " that train the same";
     else if (budget_ <= 0)
       text += " that worked";
     if (budget_ > 0) text += " within " + format_bytes(budget_);
+    if (by_time && count < fitting_.size()) text += " (offloads aside: the CPU emulates their copies)";
     if (shorter_left_out_) text += " at the longest sequence" + std::string(budget_ > 0 ? " that fits" : "");
     return text;
   }
@@ -169,7 +178,7 @@ class Recommender {
       return (ranking_.time(row) - ranking_.time(from)) / static_cast<double>(peak(from) - peak(row));
     };
     for (const TrialRow* row : candidates_) {
-      if (peak(*row) < peak(from) && (!best || price(*row) < price(*best))) best = row;
+      if (peak(*row) < peak(from) && !is_untimed(row->measurement) && (!best || price(*row) < price(*best))) best = row;
     }
     if (!best) return candidates_.size() > 1 ? "; nothing needs less memory" : "";
     return "; " + spoken(*best) + " saves " + format_bytes(peak(from) - peak(*best)) + " for " +
@@ -208,10 +217,13 @@ Goal parse_goal(const std::string& text) {
 const TrialRow& choose(std::span<const TrialRow* const> fitting, const Ranking& ranking, Goal goal) {
   if (goal == Goal::memory) return best_of(fitting, ranking, &Ranking::smaller);
   const TrialRow& fastest = best_of(fitting, ranking, &Ranking::faster);
-  const TrialRow* chosen = &fastest;
-  for (const TrialRow* row : fitting) {
-    if (ranking.equally_fast(*row, fastest) && changes_less(*row, *chosen)) chosen = row;
-  }
+  std::vector<const TrialRow*> alike;
+  std::ranges::copy_if(fitting, std::back_inserter(alike),
+                       [&](const TrialRow* row) { return ranking.equally_fast(*row, fastest); });
+  const double most = kSameMemory * static_cast<double>(peak(best_of(alike, ranking, &Ranking::smaller)));
+  const TrialRow* chosen = nullptr;
+  for (const TrialRow* row : alike)
+    if (static_cast<double>(peak(*row)) <= most && (!chosen || changes_less(*row, *chosen))) chosen = row;
   return *chosen;
 }
 

@@ -22,7 +22,7 @@ struct Recommendation {
 };
 
 // Goal::throughput: the fastest row whose peak allocated fits the budget. Among rows that are equally fast within noise
-// it is the one that changes a step least. Therefore `none` wins if it fits and nothing is measurably faster.
+// it is the one with the smallest peak; of peaks within 2 % the one that changes a step least.
 // Goal::memory: the smallest peak. If sequence lengths differ, only rows with the longest one that fits are considered.
 // Only one of several equal trials is considered (see choices). `budget_bytes` 0: no budget. If nothing fits, `fits` is
 // false and the row with the smallest peak is returned.
