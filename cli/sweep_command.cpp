@@ -99,6 +99,7 @@ std::vector<std::string> flags_of_command(const SweepFlags& flags) {
 // The export command for --trainer.
 struct NextExport {
   std::string words;                      // "memtune export --trainer trl"
+  std::string changed;                    // "gradient_checkpointing: true -> false"; "": nothing, or no config
   const result::TrialRow* row = nullptr;  // the row that the keys amount to
 };
 
@@ -111,7 +112,10 @@ std::optional<NextExport> next_export(const SweepFlags& flags, const std::string
   const trainer::ExportedConfig written =
       trainer::export_config(flags.trainer, sweep::find_row(report, ""), report, settings);
   const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
-  return NextExport{"memtune export" + run + " --trainer " + flags.trainer + into, written.row};
+  std::vector<std::string> changed;
+  for (const trainer::KeyChange& change : written.changed)
+    changed.push_back(change.key + ": " + change.before + " -> " + change.after);
+  return NextExport{"memtune export" + run + " --trainer " + flags.trainer + into, join(changed, ", "), written.row};
 } catch (const UsageError&) {
   return {};
 }
@@ -138,6 +142,7 @@ void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
   const std::optional<NextExport> keys = next_export(flags, run, result.report);
   const result::TrialRow& answer = sweep::find_row(result.report, "");
+  if (keys && !keys->changed.empty()) say(console, "change in " + flags.own.name + ": " + keys->changed);
   if (keys && (keys->row == nullptr || keys->row == &answer))
     return say(console, "next: " + keys->words + ", or memtune view" + run);
   // No keys match the answer exactly: print what the keys amount to, and the plan itself.

@@ -35,8 +35,7 @@ std::vector<std::string> strategies(const SweepFlags& flags) {
     for (const std::string& spec : split(text, ';')) specs.push_back(trim(spec));
   }
   const std::string& own = flags.own.strategy;
-  if (flags.strategies.empty() && flags.plans.empty() && !own.empty() && std::ranges::count(specs, own) == 0)
-    specs.push_back(own);
+  if (!own.empty() && std::ranges::count(specs, own) == 0) specs.push_back(own);
   return specs;
 }
 
@@ -130,6 +129,8 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   settings.finds_batch = finds_both(flags);
   set_global_batch(flags, settings);
   settings.strategies = specs;
+  settings.own_config = flags.own.name;
+  settings.own_strategy = flags.own.strategy;
   settings.plans = plans;
   settings.save_modes = modes;
   settings.mtbf_s = mtbf_s;
@@ -188,7 +189,7 @@ sweep::TrialProposerFactory proposer(const SweepFlags& flags, const sweep::Sweep
   const planner::PlanLimits limits{limit, training.host_budget_bytes, training.disk_budget_bytes};
   const bool disk = !training.scratch.empty();
   if (finds_both(flags)) return sweep::propose_batches(limits, {settings.global_batch, training.accumulate}, disk);
-  return sweep::propose_plans(limits, disk);
+  return sweep::propose_plans(limits, disk, settings.own_strategy);
 }
 
 std::string decided_later(const SweepFlags& flags, const sweep::SweepSettings& settings) {

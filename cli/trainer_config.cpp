@@ -46,7 +46,7 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
        {std::pair("--model", "which model it trains"), std::pair("--seq", "how long a row is")})
     if (command.get_option(flag)->count() == 0 && command.get_option("--inputs")->count() == 0)
       throw UsageError((config.empty() ? name : config) + " does not say " + what + ": " + flag + " does");
-  TrainerConfig read{{"from " + name + ": " + join(taken, ", ")}, native.strategy};
+  TrainerConfig read{{"from " + name + ": " + join(taken, ", ")}, file, native.strategy};
   for (const std::string& note : native.notes) read.notes.push_back(name + ": " + note);
   read.notes.push_back(name + (native.strategy.empty() ? ": its current settings match no strategy that is tried here"
                                                        : ": its current settings are nearest to " + native.strategy));

@@ -9,6 +9,7 @@ namespace memtune::cli {
 
 struct TrainerConfig {
   std::vector<std::string> notes;  // source of each flag, and differences between the sweep and the trainer
+  std::string name;                // of the config's file; "": the command itself
   std::string strategy;            // most similar to the config; "": none known
 };
 

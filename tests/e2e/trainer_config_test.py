@@ -69,6 +69,21 @@ class TrainerConfig(unittest.TestCase):
         self.assertIn("base_model: acme/tiny  # the base", merged)
         self.assertIn("gradient_checkpointing: false", merged)
 
+    def test_the_answer_is_a_difference_in_the_keys_of_the_config_if_none_fits_too(self):
+        ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "mine.yml", *SHORT, "--budget", "8GiB", "--json",
+                             "answer.json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        answer = json.loads((self.folder / "answer.json").read_text())
+        self.assertEqual([trial["strategy"] for trial in answer["trials"]], ["none", "checkpoint:full"])
+        self.assertEqual(answer["own"], {"config": "mine.yml", "strategy": "checkpoint:full"})
+        chosen = answer["recommendation"]["strategy"]
+        if chosen == "none":  # one round of one step on a busy machine may say otherwise
+            self.assertIn("change in mine.yml: gradient_checkpointing: true -> false\n", ended.stderr)
+            self.assertEqual(answer["recommendation"]["gain"]["over"], "checkpoint:full")
+            self.assertIn("checkpoint:full, which mine.yml has now", " ".join(self.memtune("report").stdout.split()))
+        else:
+            self.assertNotIn("change in mine.yml", ended.stderr)
+
     def test_the_suggested_command_can_be_pasted_for_any_file_name(self):
         (self.folder / "my config.yml").write_text(AXOLOTL)
         ended = self.memtune("sweep", "--trainer", "axolotl", "--config", "my config.yml", *SHORT, "--out", "a run",

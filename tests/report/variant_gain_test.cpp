@@ -70,6 +70,28 @@ TEST_CASE("the gain text covers a failed own command and an own command that is 
   CHECK_FALSE(gain(report).has_value());
 }
 
+TEST_CASE("a sweep of a model is compared with what the user's config has now") {
+  Report report = sample();
+  for (result::TrialRow& row : report.rows) {
+    row.command.clear();
+    row.config.clear();
+    row.base = false;
+  }
+  report.rows[0].measurement.strategy = "checkpoint:full";
+  report.rows[1].measurement.strategy = "none";
+  report.own_config = "mine.yml";
+  report.own_strategy = "checkpoint:full";
+  CHECK(gain_text(report) ==
+        "none takes 12 % less time a step than checkpoint:full, which mine.yml has now, with 3 GiB more at the peak");
+  const auto json = nlohmann::json::parse(to_json_text(report));
+  CHECK(json.at("own") == nlohmann::json{{"config", "mine.yml"}, {"strategy", "checkpoint:full"}});
+  CHECK(gain_text(from_json_text(json.dump(), "it")) == gain_text(report));
+  std::swap(report.rows[0].recommended, report.rows[1].recommended);
+  CHECK(gain_text(report) == "nothing that was tried is a better choice than checkpoint:full, which mine.yml has now");
+  report.own_strategy = "checkpoint:op";  // not measured
+  CHECK(gain_text(report) == "");
+}
+
 TEST_CASE("a sweep of a model or a command alone has no own command to compare with") {
   Report report = sample();
   for (result::TrialRow& row : report.rows) row.command.clear();

@@ -48,7 +48,7 @@ class PaperSweep {
   // Returns the names of the trials in order.
   std::vector<std::string> run() {
     const Candidates candidates(strategies_, {}, false);
-    const auto proposer = propose_plans({budget_bytes_}, false)(candidates, settings_);
+    const auto proposer = propose_plans({budget_bytes_}, false, own)(candidates, settings_);
     std::vector<std::string> names;
     const auto count = [&](size_t budget, size_t budgets) {
       CHECK(budgets == 8);
@@ -74,6 +74,7 @@ class PaperSweep {
     settings_[1].batch = 4;
   }
 
+  std::string own;  // the strategy of the user's config
   std::vector<result::TrialPrediction> frontier;
   std::vector<size_t> begun;  // budgets of frontiers, in order
   std::vector<FinishedProposal> tried;
@@ -129,6 +130,19 @@ TEST_CASE("nothing else is tried if the baseline fits the budget") {
   PaperSweep sweep(50, 100 * 1024 * kMiB);
   CHECK(sweep.run() == std::vector<std::string>{"none"});
   CHECK(sweep.notes.find("none fits the budget of 100 GiB") == 0);
+}
+
+TEST_CASE("the strategy of the user's config always runs") {
+  PaperSweep fits(20, PaperSweep(20, 0).peak_bytes());
+  fits.own = "checkpoint:cheap";
+  CHECK(fits.run() == std::vector<std::string>{"none", "checkpoint:cheap"});
+  PaperSweep tight(20, PaperSweep(20, 0).peak_bytes() / 2);
+  tight.own = "checkpoint:cheap";  // neither the fastest nor checkpoint:full
+  const std::vector<std::string> names = tight.run();
+  CHECK(std::ranges::count(names, "checkpoint:cheap") == 1);
+  PaperSweep baseline(20, PaperSweep(20, 0).peak_bytes());
+  baseline.own = "none";
+  CHECK(baseline.run() == std::vector<std::string>{"none"});
 }
 
 TEST_CASE("a plan fits a budget below the baseline's peak and is no slower than fitting strategies") {

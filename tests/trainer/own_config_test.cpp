@@ -68,6 +68,20 @@ TEST_CASE("keys are merged in place and other text stays and comments of an earl
   CHECK(into("axolotl", first.text, 4).text == first.text);
 }
 
+TEST_CASE("an export names the keys whose values it changes against the user's config") {
+  const auto changed = [](const std::string& text, size_t row, const std::string& name = "mine.yaml") {
+    std::string all;
+    for (const trainer::KeyChange& change : into("axolotl", text, row, name).changed)
+      all += change.key + ": " + change.before + " -> " + change.after + "\n";
+    return all;
+  };
+  CHECK(changed("base_model: a/b\ngradient_checkpointing: true\n", 0) == "gradient_checkpointing: true -> false\n");
+  CHECK(changed("base_model: a/b\n", 0) == "");
+  CHECK(changed("base_model: a/b\nactivation_offloading: true\ngradient_checkpointing: true\n", 4) ==
+        "activation_offloading: true -> false\ngradient_checkpointing_kwargs.use_reentrant: true -> false\n");
+  CHECK(changed("", 0, "") == "");  // no config
+}
+
 TEST_CASE("E6: hidden_states is not written with rl because rl selects another engine") {
   const trainer::ExportedConfig written = into("axolotl", "rl: dpo\n", 3);
   CHECK(has(keys(written), "activation_offloading: false\n"));

@@ -27,7 +27,7 @@ Report printable(Report report) {
   const auto clean_names = [](auto&... names) { ((names = printable_line(names)), ...); };
   clean(report.version, report.model, report.device, report.settings, report.reshard, report.shard_flags);
   clean(report.recommendation.reason, report.trainer, report.no_plan);
-  clean_names(report.reference, report.recommendation.strategy);
+  clean_names(report.reference, report.recommendation.strategy, report.own_config, report.own_strategy);
   trace::Provenance& origin = report.origin;
   clean(origin.written, origin.command, origin.model, origin.memtune, origin.torch, origin.driver, origin.machine);
   for (std::string& note : report.notes) clean(note);

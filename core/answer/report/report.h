@@ -18,6 +18,8 @@ struct Report {
   trace::Provenance origin;        // of the sweep
   std::string settings;            // one line: inputs, loss, optimizer, dtype; may be empty
   std::string reference = "none";  // strategy that the others are compared with
+  std::string own_config = {};     // the user's config that defined the training, "mine.yml"; "": none
+  std::string own_strategy = {};   // what that config has now; "": none, or no strategy matches it
   bool emulated = false;           // the CPU emulated the device
   int64_t budget_bytes = 0;        // limit of device memory; 0: none
   result::Goal goal = result::Goal::throughput;

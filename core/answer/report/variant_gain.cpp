@@ -15,13 +15,23 @@ using result::TrialRow;
 
 const TrialRow* recommended(const Report& report) {
   const auto found = std::ranges::find_if(report.rows, &TrialRow::recommended);
-  return found == report.rows.end() || found->command.empty() ? nullptr : &*found;
+  return found == report.rows.end() ? nullptr : &*found;
 }
 
-// The user's own variant, even if it failed.
+// What the user has now, even if it failed: the unchanged command, or the strategy of the config.
 const TrialRow* own(const Report& report) {
-  const auto found = std::ranges::find_if(report.rows, &TrialRow::base);
+  const TrialRow* chosen = recommended(report);
+  const auto found = std::ranges::find_if(report.rows, [&](const TrialRow& row) {
+    return (row.base && !row.command.empty()) ||
+           (!report.own_strategy.empty() && row.measurement.strategy == report.own_strategy &&
+            (!chosen || same_axes(row, *chosen)));
+  });
   return found == report.rows.end() ? nullptr : &*found;
+}
+
+// "own", or "checkpoint:full, which mine.yml has now".
+std::string named(const Report& report, const TrialRow& own) {
+  return own.measurement.strategy + (report.own_config.empty() ? "" : ", which " + report.own_config + " has now");
 }
 
 const char* per_work(result::WorkUnit work) {
@@ -29,7 +39,7 @@ const char* per_work(result::WorkUnit work) {
 }
 
 std::string time_text(const Report& report, const VariantGain& gain) {
-  const std::string than = gain.over->measurement.strategy;
+  const std::string than = named(report, *gain.over);
   const double percent = 100 * std::abs(1 - gain.time.value);
   if ((gain.time.low <= 1 && gain.time.high >= 1) || percent < 0.05)
     return "is as fast as " + than + " within the noise";
@@ -44,10 +54,11 @@ std::string peak_change_text(int64_t more) {
 
 std::string what_is_gained(const Report& report, const TrialRow& row, const TrialRow& base) {
   const std::string& name = row.measurement.strategy;
-  if (&row == &base) return "nothing that was tried is a better choice than " + name;
+  if (&row == &base) return "nothing that was tried is a better choice than " + named(report, row);
   if (const auto over = gain(report))
     return name + " " + time_text(report, *over) + ", with " + peak_change_text(over->peak_bytes);
-  return name + " works, and " + base.measurement.strategy + " ended in " + to_string(base.measurement.outcome);
+  return name + " works, and " + named(report, base) + (report.own_config.empty() ? "" : ",") + " ended in " +
+         to_string(base.measurement.outcome);
 }
 
 }  // namespace

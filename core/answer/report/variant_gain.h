@@ -1,4 +1,5 @@
-// Compares the recommended variant of a command with the user's own one and names the config or plan to use.
+// Compares the recommended trial with what the user has now: the unchanged command, or the strategy of the config.
+// Names the config or plan to use.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +12,16 @@
 namespace memtune::report {
 
 struct VariantGain {
-  const result::TrialRow* over;  // the user's own variant, which worked
+  const result::TrialRow* over;  // what the user has now, which worked
   result::RatioEstimate time;    // time for the same work, relative to `over`
   int64_t peak_bytes = 0;        // peak minus that of `over`
 };
 
-// None if no variant of a command is recommended, if the user's own one is, or if that one failed.
+// None if nothing is recommended, if the user has that already, or if what the user has is not known or failed.
 std::optional<VariantGain> gain(const Report& report);
 
-// "checkpoint-off takes 12 % less time a step than own, with 3.1 GiB more at the peak; its config is PATH". "" if no
-// variant is recommended or there is only one.
+// "checkpoint-off takes 12 % less time a step than own, with 3.1 GiB more at the peak; its config is PATH". "" if
+// nothing is recommended, if what the user has was not measured, or if nothing else was.
 std::string gain_text(const Report& report);
 
 }  // namespace memtune::report

@@ -12,6 +12,7 @@
 #include "core/answer/trainer/trainers.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace memtune::trainer {
@@ -237,7 +238,17 @@ class Exporter {
     for (const std::string& note : config.notes) comments.put("note:      ", note);
     const RenderedConfig written = render_config(known_, own_, config.changes, comments.lines());
     if (!written.takes_comments) said_ = comments.lines();
-    return {written.text, said_, !known_.profile.forms.empty()};
+    return {written.text, said_, changed_by(config.changes), !known_.profile.forms.empty()};
+  }
+
+  std::vector<KeyChange> changed_by(const Changes& changes) const {
+    std::vector<KeyChange> changed;
+    if (!own_.has_config()) return changed;
+    for (const auto& [key, value] : changes) {
+      const nlohmann::json before = own_.value(key), after = own_.value(key, changes);
+      if (before != after) changed.push_back({join(own_.path_of(key), "."), print_json(before), print_json(after)});
+    }
+    return changed;
   }
 
   const std::string name_;

@@ -19,10 +19,16 @@ struct ExportSettings {
   std::string text = {}, name = {};                  // the user's own config, into which the keys are put
 };
 
+// A key whose value the export changes, as JSON texts. `before` is the trainer's default if the config does not set it.
+struct KeyChange {
+  std::string key, before, after;
+};
+
 struct ExportedConfig {
   std::string text;
-  std::vector<std::string> said;  // messages for the user, one per line
-  bool for_file = true;           // keys for a config file; otherwise arguments or lines of a program
+  std::vector<std::string> said;   // messages for the user, one per line
+  std::vector<KeyChange> changed;  // against the user's own config; empty without one
+  bool for_file = true;            // keys for a config file; otherwise arguments or lines of a program
   const result::TrialRow* row =
       nullptr;  // of the report: the row that the keys amount to; nullptr: only keys of saving
 };

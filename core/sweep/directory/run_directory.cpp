@@ -87,6 +87,10 @@ SweepRecord record_from_json(const json& value) {
   if (value.contains("global_batch")) record.global_batch = whole_at(value, "global_batch", 0);
   if (value.contains("mtbf_s")) record.mtbf_s = number_at(value, "mtbf_s", 0, kMaxFigure);
   if (value.contains("keep_last")) record.keep_last = whole_at(value, "keep_last", 0);
+  if (value.contains("own")) {
+    record.own_config = value.at("own").at("config");
+    record.own_strategy = value.at("own").at("strategy");
+  }
   if (value.contains("frontiers")) value.at("frontiers").get_to(record.frontiers);
   for (const json& trial : value.at("trials")) record.trials.push_back(spec_from_json(trial));
   return record;
@@ -223,6 +227,7 @@ void RunDirectory::write_record(const SweepRecord& record) const {
                       {"facts", record.facts.program},
                       {"inputs", record.facts.inputs},
                       {"loss", record.facts.loss}});
+  if (!record.own_config.empty()) value["own"] = {{"config", record.own_config}, {"strategy", record.own_strategy}};
   if (!record.frontiers.empty()) value["frontiers"] = record.frontiers;
   write_file(root_ / "sweep.json", to_text(value), *files_);
 }

@@ -54,9 +54,10 @@ struct SweepRecord {
   std::vector<TrialSpec> trials;
   int64_t budget_bytes = 0;  // 0: none
   result::Goal goal = result::Goal::throughput;
-  int64_t global_batch = 0;  // samples per step, reached by gradient accumulation; 0: a step is one batch
-  double mtbf_s = 0;         // mean time between failures of the job; 0: not given
-  int64_t keep_last = 0;     // saved states that the training keeps; 0: all
+  int64_t global_batch = 0;              // samples per step, reached by gradient accumulation; 0: a step is one batch
+  double mtbf_s = 0;                     // mean time between failures of the job; 0: not given
+  int64_t keep_last = 0;                 // saved states that the training keeps; 0: all
+  std::string own_config, own_strategy;  // as in Report
   std::vector<result::PredictedFrontier> frontiers = {};  // one for each setting with plans
 };
 

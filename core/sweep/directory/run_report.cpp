@@ -175,6 +175,8 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.global_batch = record.global_batch;
   report.mtbf_s = record.mtbf_s;
   report.keep_last = record.keep_last;
+  report.own_config = record.own_config;
+  report.own_strategy = record.own_strategy;
   report.frontiers = record.frontiers;
   report.blocks = static_cast<int>(record.facts.program.blocks.size());
   if (record.request.training.ranks > 1) put_sharding(record.request.training, report);

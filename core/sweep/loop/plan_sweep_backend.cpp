@@ -77,6 +77,8 @@ bool PlanSweepBackend::describe() {
   record_.global_batch = settings_.global_batch;
   record_.mtbf_s = settings_.mtbf_s;
   record_.keep_last = settings_.keep_last;
+  record_.own_config = settings_.own_config;
+  record_.own_strategy = settings_.own_strategy;
   if (!axes_.inspect_all()) return false;
   record_.facts = axes_.points().front().facts;
   check_limits(settings_.request.training, settings_.budget_bytes, record_.facts);

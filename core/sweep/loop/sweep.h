@@ -41,6 +41,7 @@ struct SweepLoopSettings {
 struct SweepSettings : SweepLoopSettings {
   plan::TrialRequest request;  // model, inputs and training settings; the rest is set for each trial
   std::vector<std::string> strategies;
+  std::string own_config, own_strategy;     // what the user's config has now; always tried; "": not known
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
   std::vector<int64_t> batches, sequences;  // axes; empty: as in the inputs
   bool finds_batch = false;                 // the proposer chooses batches; `batches` has the first

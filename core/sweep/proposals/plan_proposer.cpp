@@ -43,11 +43,12 @@ result::TrialPrediction predicted(const PredictedPlan& step) {
 class SettingSearch {
  public:
   SettingSearch(const Candidates& candidates, const SweepPoint& setting, size_t index,
-                const planner::PlanLimits& limits, bool disk)
+                const planner::PlanLimits& limits, bool disk, const std::string& own)
       : candidates_(candidates),
         program_(setting.facts.program),
         index_(index),
         disk_(disk),
+        own_(own),
         limits_(limits),
         goal_bytes_(limits.budget_bytes) {}
 
@@ -123,6 +124,7 @@ class SettingSearch {
     if (is_baseline && measured.peak_bytes.allocated <= limits_.budget_bytes) {
       notes_.push_back(source.name + " fits the budget of " + format_bytes(limits_.budget_bytes) +
                        ": no plan is needed");
+      propose_own();
       ended_ = true;
       return;
     }
@@ -158,6 +160,12 @@ class SettingSearch {
     goal_bytes_ = limits_.budget_bytes;
   }
 
+  void propose_own() {
+    for (const Strategy& strategy : strategies_)
+      if (strategy.name == own_ && strategy.name != source_.name)
+        proposals_.push_back({strategy.name, index_, strategy.plan, {}});
+  }
+
   void try_all(const std::string& why) {
     ended_ = true;
     notes_.push_back(why + ", so there is nothing to plan from: all strategies are tried");
@@ -177,8 +185,8 @@ class SettingSearch {
   }
 
   // Proposes three of the strategies that are predicted to fit: the fastest, the fastest without offload, and
-  // checkpoint:full. The notes name the others. Strategies with engine compatibility flags always run, because they
-  // cannot be predicted.
+  // checkpoint:full. The notes name the others. The user's own strategy always runs, and strategies with engine
+  // compatibility flags, because they cannot be predicted.
   void propose_rivals() {
     std::vector<Strategy> rivals;
     std::vector<std::string> too_large, too_slow;
@@ -189,6 +197,10 @@ class SettingSearch {
         continue;
       }
       strategy.step = planner_->predict(strategy.plan);
+      if (strategy.name == own_) {
+        propose(strategy);
+        continue;
+      }
       if (limits_.satisfied_by(strategy.step))
         rivals.push_back(strategy);
       else
@@ -257,6 +269,7 @@ class SettingSearch {
   const plan::ProgramFacts& program_;
   const size_t index_;
   const bool disk_;
+  const std::string own_;  // the strategy of the user's config; "": none
   planner::PlanLimits limits_;
   int64_t goal_bytes_;       // the planner's budget, so that the measured peak fits
   int64_t least_bytes_ = 0;  // a peak that is known to fit
@@ -275,9 +288,9 @@ class SettingSearch {
 class PlanProposer : public TrialProposer {
  public:
   PlanProposer(const Candidates& candidates, const std::vector<SweepPoint>& settings, const planner::PlanLimits& limits,
-               bool disk)
+               bool disk, const std::string& own)
       : settings_(settings) {
-    for (size_t i = 0; i < settings.size(); ++i) searches_.emplace_back(candidates, settings[i], i, limits, disk);
+    for (size_t i = 0; i < settings.size(); ++i) searches_.emplace_back(candidates, settings[i], i, limits, disk, own);
   }
 
   std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
@@ -311,9 +324,9 @@ class PlanProposer : public TrialProposer {
 
 }  // namespace
 
-TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk) {
+TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk, const std::string& own) {
   return [=](const Candidates& candidates, const std::vector<SweepPoint>& settings) {
-    return std::make_unique<PlanProposer>(candidates, settings, limits, disk);
+    return std::make_unique<PlanProposer>(candidates, settings, limits, disk, own);
   };
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "core/plan/planner/planner.h"
 #include "core/sweep/proposals/trial_proposer.h"
@@ -20,7 +21,8 @@ namespace memtune::sweep {
 
 // `limits`: budgets of peak allocated device memory and of host memory; `host_budget_bytes` 0: none. The candidates are
 // the strategies that are compared with the plan. If neither the baseline nor checkpoint:full yields step costs, all of
-// them run. `disk`: a scratch folder is set, so plans may offload to disk.
-TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk);
+// them run. `disk`: a scratch folder is set, so plans may offload to disk. `own`: the strategy of the user's config,
+// which always runs; "": none.
+TrialProposerFactory propose_plans(const planner::PlanLimits& limits, bool disk, const std::string& own = "");
 
 }  // namespace memtune::sweep

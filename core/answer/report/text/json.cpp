@@ -128,6 +128,7 @@ std::string to_json_text(const Report& report) {
                          {"budget_bytes", report.budget_bytes},
                          {"notes", report.notes}};
   if (report.global_batch > 0) json["global_batch"] = report.global_batch;
+  if (!report.own_config.empty()) json["own"] = {{"config", report.own_config}, {"strategy", report.own_strategy}};
   if (const auto advice = saving(report)) json["saving"] = *advice;
   if (!report.frontiers.empty()) json["frontiers"] = report.frontiers;
   if (report.planned) put_ways(report, json);
@@ -155,6 +156,10 @@ Report from_json_text(const std::string& text, const std::string& what) try {
   report.version = json.value("version", "");
   report.model = json.value("model", "");
   if (json.contains("global_batch")) report.global_batch = whole_at(json, "global_batch", 0);
+  if (json.contains("own")) {
+    report.own_config = json.at("own").value("config", "");
+    report.own_strategy = json.at("own").value("strategy", "");
+  }
   report.device = json.value("device", "");
   report.settings = json.value("settings", "");
   if (json.contains("origin")) report.origin = json.at("origin").get<trace::Provenance>();
