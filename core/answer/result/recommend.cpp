@@ -174,12 +174,18 @@ class Recommender {
   // The option that saves memory at the lowest time per byte: "checkpoint:full saves 23 GiB for 24 % more time".
   std::string next_price(const TrialRow& from) const {
     const TrialRow* best = nullptr;
+    bool smaller_without_time = false;
     const auto price = [&](const TrialRow& row) {
       return (ranking_.time(row) - ranking_.time(from)) / static_cast<double>(peak(from) - peak(row));
     };
     for (const TrialRow* row : candidates_) {
-      if (peak(*row) < peak(from) && !is_untimed(row->measurement) && (!best || price(*row) < price(*best))) best = row;
+      if (peak(*row) >= peak(from)) continue;
+      if (is_untimed(row->measurement))
+        smaller_without_time = true;
+      else if (!best || price(*row) < price(*best))
+        best = row;
     }
+    if (!best && smaller_without_time) return "";
     if (!best) return candidates_.size() > 1 ? "; nothing needs less memory" : "";
     return "; " + spoken(*best) + " saves " + format_bytes(peak(from) - peak(*best)) + " for " +
            more_time(ranking_.time(from), ranking_.time(*best), ranking_.work());
