@@ -42,7 +42,7 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
   const auto row = std::ranges::find_if(result.report.rows, &result::TrialRow::recommended);
   if (row == result.report.rows.end()) return say(console, "next: " + way_out(flags, result.report));
   if (!result.report.planned) return say(console, "next: " + sweep::shell_line(row->command));
-  const std::string run = "memtune export " + sweep::shell_line({flags.answer.out});
+  const std::string run = "memtune export" + flags.folder.argument();
   std::vector<std::string> lines;
   for (const report::AnswerAlternative& alternative : report::alternatives(result.report)) {
     if (!alternative.fits) continue;
@@ -52,7 +52,7 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
     else if (!flags.trainer.empty())
       lines.push_back(run + " --trainer " + flags.trainer + into + " writes " + alternative.text);
   }
-  lines.push_back("memtune view " + sweep::shell_line({flags.answer.out}));
+  lines.push_back("memtune view" + flags.folder.argument());
   for (size_t i = 0; i < lines.size(); ++i) say(console, (i == 0 ? "next: " : "  or: ") + lines[i]);
 }
 
@@ -81,6 +81,7 @@ int sweep_command(CommandSweepFlags flags) {
   }
   const sweep::SweepResult result = sweep::sweep_commands(flags.settings, progress);
   progress.clear();
+  flags.folder.finish(result.report, flags.answer.console);
   if (flags.settings.dry_run && !result.interrupted) {
     list_trials(result.record, planned ? later_text(flags) : "");
     say(flags.answer.console, "next: the same without --dry-run");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/run_folder.h"
 #include "cli/sweep_answer.h"
 #include "core/sweep/commands/command_sweep.h"
 
@@ -21,6 +22,7 @@ struct CommandSweepFlags {
   std::optional<sweep::SweepSettings> native;  // memtune's own trials, which choose variants; none: all run
   bool plan_asked = false;                     // --model was given
   AnswerFlags answer;
+  RunFolder folder;
 };
 
 // Returns the exit code. Throws UsageError, IoError.

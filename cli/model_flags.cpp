@@ -276,7 +276,9 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--disk-budget", disk_budget, "disk space for them (default: what is free)")->type_name("BYTES");
   command.add_flag("--scratch-in-memory", scratch_in_memory, "the scratch folder may be a tmpfs");
   command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
-  command.add_option("--out", out, "folder for results (default: " + default_out + ")")->type_name("DIR");
+  out_option = command.add_option(
+      "--out", out, "folder for results (default: one for each question; " + default_out + " leads to the newest)");
+  command.get_option("--out")->type_name("DIR");
   add_console_flags(command, console);
   put_under(kModelOptions, command,
             {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--padding",

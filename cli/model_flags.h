@@ -24,8 +24,11 @@ struct ModelFlags {
   TrainingFlags training;
   RankFlags ranks;  // not every command calls its add_to()
   ConsoleFlags console;
+  const CLI::Option* out_option = nullptr;
 
   void add_to(CLI::App& command, const std::string& default_out);
+
+  bool has_out() const { return out_option != nullptr && out_option->count() > 0; }
 
   // Combines `loop` with all flags but strategies. Its notes name the defaults that were chosen. Throws UsageError.
   sweep::SweepSettings settings(const sweep::SweepLoopSettings& loop = {}) const;

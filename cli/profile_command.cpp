@@ -6,6 +6,7 @@
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "cli/progress.h"
+#include "cli/run_folder.h"
 #include "core/answer/report/text/json.h"
 #include "core/base/error.h"
 #include "core/sweep/directory/finished_run.h"
@@ -61,45 +62,53 @@ void set_turns(sweep::SweepLoopSettings& settings) {
   settings.reuse = sweep::ReusePolicy::nothing;
 }
 
-int finish(const ProfileFlags& flags, const sweep::SweepResult& result) {
+int finish(const ProfileFlags& flags, const sweep::SweepResult& result, RunFolder& folder) {
+  folder.finish(result.report, flags.model.console);
   if (!result.report.rows.empty()) write_results(flags, result.report);
   if (result.interrupted) return kInterrupted;
   const bool worked = !result.report.recommendation.strategy.empty();
-  say(flags.model.console, worked ? "next: memtune view " + flags.model.out
+  say(flags.model.console, worked ? "next: memtune view " + folder.shown()
                                   : "next: memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt");
   return worked ? kDone : kFailed;
 }
 
-int profile_strategy(const ProfileFlags& flags) {
+int profile_strategy(ProfileFlags flags) {
   if (!flags.strategy.empty() && !flags.plan.empty())
     throw UsageError("--strategy and --plan exclude each other: profile runs one");
-  std::vector<plan::PlanFile> plans;
-  if (!flags.plan.empty()) plans.emplace_back(flags.plan);
+  std::vector<std::string> files;
+  if (!flags.plan.empty()) files.push_back(flags.plan);
+  const std::vector<plan::PlanFile> plans(files.begin(), files.end());
   check_output("--json", flags.json);
   sweep::SweepSettings settings = flags.model.settings();
   set_turns(settings);
   settings.plans = plans;
   if (plans.empty()) settings.strategies = {flags.strategy.empty() ? "none" : flags.strategy};
+  RunFolder folder(flags.model, settings.model, question_of(settings, files));
+  folder.place(settings);
+  flags.model.out = folder.path();
   return run_launched(settings, [&](const sweep::SweepSettings& each) {
     Progress progress(flags.model.console);
     const sweep::SweepResult result = sweep::run_sweep(each, progress);
     progress.clear();
-    return finish(flags, result);
+    return finish(flags, result, folder);
   });
 }
 
 // Sweeps one variant, the command as given.
-int profile_command(const ProfileFlags& flags, const std::vector<std::string>& command) {
+int profile_command(ProfileFlags flags, const std::vector<std::string>& command) {
   if (command.empty()) throw UsageError("no command behind --; memtune profile -- python train.py measures one");
   refuse_worker("a command is measured from outside of it, memtune profile -- torchrun ...");
   check_output("--json", flags.json);
+  RunFolder folder(flags.model, title_of(command), {{"command", command}, {"memory_cap", flags.model.memory_cap}});
+  flags.model.out = folder.path();
   sweep::CommandSweepSettings settings = command_settings(flags.model, command);
+  folder.place(settings);
   set_turns(settings);
   settings.sweep.variants = {{"command", command, "", ""}};
   Progress progress(flags.model.console);
   const sweep::SweepResult result = sweep::sweep_commands(settings, progress);
   progress.clear();
-  return finish(flags, result);
+  return finish(flags, result, folder);
 }
 
 }  // namespace

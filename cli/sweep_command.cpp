@@ -8,6 +8,7 @@
 #include "cli/offer.h"
 #include "cli/option_groups.h"
 #include "cli/progress.h"
+#include "cli/run_folder.h"
 #include "cli/sweep_answer.h"
 #include "cli/sweep_flags.h"
 #include "cli/trainer_config.h"
@@ -135,8 +136,7 @@ std::string way_out(const SweepFlags& flags, const report::Report& report) {
   return "memtune doctor; logs are in " + flags.model.out + "/trials/*/log.txt";
 }
 
-void say_next(const SweepFlags& flags, const sweep::SweepResult& result) {
-  const std::string run = flags.model.out == kDefaultOut ? "" : " " + sweep::shell_line({flags.model.out});
+void say_next(const SweepFlags& flags, const std::string& run, const sweep::SweepResult& result) {
   const ConsoleFlags& console = flags.model.console;
   if (result.interrupted) return say(console, "stopped; run the same command again to continue");
   if (!result.report.recommendation.fits) return say(console, "next: " + way_out(flags, result.report));
@@ -184,10 +184,11 @@ std::string saving_text(const sweep::SweepSettings& settings, const sweep::Sweep
          settings.directory.string();
 }
 
-int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings) {
+int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings, RunFolder& folder) {
   Progress progress(flags.model.console);
   const sweep::SweepResult result = sweep::run_sweep(settings, progress, proposer(flags, settings));
   progress.clear();
+  folder.finish(result.report, flags.model.console);
   if (flags.dry_run && !result.interrupted) {
     list_trials(result.record, decided_later(flags, settings));
     say(flags.model.console, size_text(result.record, settings.rounds) + saving_text(settings, result.record));
@@ -195,16 +196,19 @@ int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings) {
     return kDone;
   }
   if (!result.report.rows.empty() || !result.interrupted) write_answer(answer_flags(flags), result.report);
-  say_next(flags, result);
+  say_next(flags, folder.argument(), result);
   if (result.interrupted) return kInterrupted;
   return result.report.recommendation.fits ? kDone : kFailed;
 }
 
-int run_command(const SweepFlags& flags) {
-  const sweep::SweepSettings settings = sweep_settings(flags);
+int run_command(SweepFlags flags) {
+  sweep::SweepSettings settings = sweep_settings(flags);
+  RunFolder folder(flags.model, settings.model, question_of(settings, flags.plans));
+  folder.place(settings);
+  flags.model.out = folder.path();
   if (!settings.save_modes.empty())
     refuse_launched(settings.request.training, "--saves is only for ranks that memtune starts itself: use --ranks N");
-  return run_launched(settings, [&](const sweep::SweepSettings& each) { return sweep_model(flags, each); });
+  return run_launched(settings, [&](const sweep::SweepSettings& each) { return sweep_model(flags, each, folder); });
 }
 
 }  // namespace

@@ -165,7 +165,21 @@ std::optional<sweep::SweepSettings> native_settings(SweepFlags& flags, const std
 }
 
 CommandSweepFlags command_sweep(SweepFlags& flags, const std::vector<std::string>& command, CLI::App& app) {
+  const RunFolder folder(flags.model, title_of(command),
+                         {{"command", command},
+                          {"tries", flags.tries},
+                          {"trainer", flags.trainer},
+                          {"config", flags.config},
+                          {"allowed", flags.allowed},
+                          {"all_settings", flags.all_settings},
+                          {"model", flags.model.model},
+                          {"budget", flags.budget},
+                          {"goal", flags.goal},
+                          {"memory_cap", flags.model.memory_cap},
+                          {"steps", {flags.model.warmup, flags.model.steps}}});
+  flags.model.out = folder.path();
   CommandSweepFlags sweep;
+  sweep.folder = folder;
   sweep.command = command;
   sweep.tries = flags.tries;
   sweep.trainer = flags.trainer;
@@ -174,6 +188,7 @@ CommandSweepFlags command_sweep(SweepFlags& flags, const std::vector<std::string
   sweep.allowed = flags.allowed;
   sweep.answer = answer_flags(flags);
   sweep.settings = command_settings(flags.model, command);
+  folder.place(sweep.settings);
   read_loop(flags, sweep.settings);
   sweep.plan_asked = !flags.model.model.empty();
   if (plans_for_command(flags)) sweep.native = native_settings(flags, command, app, sweep.settings.notes);

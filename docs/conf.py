@@ -17,7 +17,7 @@ extensions = ["myst_parser"]
 root_doc = "docs/index"
 include_patterns = ["docs/**.md", "bench/results/**.md", "bench/README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 # Sphinx reads every folder that is not listed here.
-exclude_patterns = ["build", "memtune-run", ".*", "cli", "cmake", "core", "gui", "profiles", "scripts", "tests", "shared"]
+exclude_patterns = ["build", "memtune-run", "memtune-runs", ".*", "cli", "cmake", "core", "gui", "profiles", "scripts", "tests", "shared"]
 
 myst_heading_anchors = 4  # as on GitHub, links may lead to headings
 smartquotes = False  # flags begin with two hyphens

@@ -1,6 +1,7 @@
 #include "core/base/text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <numeric>
@@ -87,6 +88,19 @@ std::string unknown_name(std::string_view kind, std::string_view text, std::span
   const std::string near = nearest(text, known);
   message += near.empty() ? "." : "; did you mean '" + near + "'?";
   return message + " Known: " + (known.empty() ? "none" : join(known, ", "));
+}
+
+std::string dashed(std::string_view text, size_t length) {
+  std::string name;
+  for (const unsigned char c : text) {
+    if (std::isalnum(c))
+      name += static_cast<char>(std::tolower(c));
+    else if (!name.empty() && name.back() != '-')
+      name += '-';
+  }
+  name.resize(std::min(name.size(), length));
+  while (name.ends_with('-')) name.pop_back();
+  return name;
 }
 
 std::string without_numbers(std::string_view path) {

@@ -31,6 +31,10 @@ std::string unknown_name(std::string_view kind, std::string_view text, std::span
 // "layers.*" matches "layers.0" but not "layers.0.attn".
 bool glob_match(std::string_view pattern, std::string_view path);
 
+// Letters, in lower case, and digits; anything between them is one dash: "checkpoint:full,inputs=host" gives
+// "checkpoint-full-inputs-host". At most `length` characters.
+std::string dashed(std::string_view text, size_t length);
+
 // Replaces numeric parts with '*': "layers.3.w1" gives "layers.*.w1".
 std::string without_numbers(std::string_view path);
 

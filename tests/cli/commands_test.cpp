@@ -120,12 +120,31 @@ TEST_CASE("wrong save options are refused before anything runs") {
   CHECK(place.starts() == "");
 }
 
+TEST_CASE("an answer stays until another question is answered") {
+  const Workspace place;
+  const auto model = [&] { return json::parse(place.memtune("report --format json").out).at("model"); };
+  CHECK(place.memtune("sweep --strategy none --rounds 1").code == 0);
+  CHECK(model() == "small (profile)");
+  CHECK(place.memtune("sweep --model tiny --strategy none", "none=crash").code == 1);
+  CHECK(place.memtune("sweep -- ./no-such-program").code == 2);
+  CHECK(place.memtune("sweep -- sh -c 'exit 3'").code == 1);
+  CHECK(place.memtune("sweep --model tiny --dry-run").code == 0);
+  CHECK(model() == "small (profile)");
+  CHECK(place.memtune("sweep --model tiny --strategy none --rounds 1 --retry").code == 0);
+  CHECK(model() == "tiny (profile)");
+  const Ended first = place.memtune("sweep --strategy none --rounds 1");
+  CHECK(first.err.find("continuing: 1 of 1 trials are already done") != std::string::npos);
+  CHECK(model() == "small (profile)");
+}
+
 TEST_CASE("a sweep in which nothing works fails and says where to look") {
   const Workspace place;
   const Ended ended = place.memtune("sweep --strategy none", "none=crash");
   CHECK(ended.code == 1);
   CHECK(ended.out.find("SIGSEGV") != std::string::npos);
-  CHECK(ended.err.find("next: memtune doctor; logs are in ./memtune-run/trials/*/log.txt\n") != std::string::npos);
+  CHECK(ended.err.find("next: memtune doctor; logs are in ./memtune-runs/small-profile-") != std::string::npos);
+  CHECK(ended.err.ends_with("/trials/*/log.txt\n"));
+  CHECK(place.memtune("report").out.find("SIGSEGV") != std::string::npos);  // nothing better is there
   const Ended full = place.memtune("sweep --model tiny --strategy none", "none=device_oom");
   CHECK(full.err.find("next: a larger --memory-cap or device, or a smaller --batch or --seq\n") != std::string::npos);
 }
@@ -261,7 +280,10 @@ TEST_CASE("profile runs its strategy every time and prints the path of the trace
   place.memtune("profile --strategy checkpoint:full");
   const Ended ended = place.memtune("profile --strategy checkpoint:full");
   CHECK(ended.code == 0);
-  CHECK(ended.err.find("trace: ./memtune-profile/trials/1-checkpoint-full/trace.mttrace\n") != std::string::npos);
+  CHECK(ended.err.find("trace: ./memtune-profiles/small-profile-") != std::string::npos);
+  CHECK(ended.err.find("/trials/1-checkpoint-full/trace.mttrace\nnext: memtune view ./memtune-profile\n") !=
+        std::string::npos);
+  CHECK(std::filesystem::exists(place.folder.path / "memtune-profile/trials/1-checkpoint-full/trace.mttrace"));
   CHECK(place.starts() == "inspect\ncheckpoint:full\ncheckpoint:full\n");
 }
 
@@ -409,7 +431,7 @@ TEST_CASE("help starts with examples and --version prints one line") {
   }
 }
 
-TEST_CASE("every report has the command and date and machine of its measurements and reruns keep them") {
+TEST_CASE("every report has its command and date and machine and those that measured its trials") {
   const Workspace place;
   const Ended sweep = place.memtune("sweep -q --model tiny --sweep quick --json -");
   const json origin = json::parse(sweep.out).at("origin");
@@ -427,8 +449,9 @@ TEST_CASE("every report has the command and date and machine of its measurements
   CHECK(notes[0] == "1 of 2 trials was measured by another command: " + origin.at("command").get<std::string>());
   place.memtune("sweep -q --model tiny --sweep quick --goal memory");
   const json again = json::parse(place.memtune("report --format json").out);
-  CHECK(again.at("origin").at("command") == origin.at("command"));
-  CHECK(again.at("notes").empty());
+  CHECK(again.at("origin").at("command") == "memtune sweep -q --model tiny --sweep quick --goal memory");
+  CHECK(again.at("notes") ==
+        json::array({"3 of 3 trials were measured by another command: " + origin.at("command").get<std::string>()}));
 }
 
 TEST_CASE("the settings have the measured and warm-up steps in words") {
@@ -445,7 +468,7 @@ TEST_CASE("a dry run prints the trials and the minimum memory of a step") {
   const Ended saving = place.memtune("sweep --dry-run --strategy 'none;checkpoint:full' --rounds 2 --saves");
   CHECK(saving.out == ended.out);
   CHECK(saving.err.find("; then saves are measured under the recommended one (" + join(kSaveModes, ", ") +
-                        "), which needs disk space for two states of about 11.72 KiB each in ./memtune-run\n") !=
+                        "), which needs disk space for two states of about 11.72 KiB each in ./memtune-runs/small-") !=
         std::string::npos);
   CHECK_MESSAGE(ended.err.find("2 trials in 2 rounds; parameters, all gradients and the states of adamw take ") !=
                     std::string::npos,

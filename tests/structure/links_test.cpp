@@ -27,7 +27,7 @@ std::vector<fs::path> pages(const fs::path& root) {
   std::vector<fs::path> found;
   for (auto it = fs::recursive_directory_iterator(root); it != fs::end(it); ++it) {
     const std::string name = it->path().filename().string();
-    if (it->is_directory() && (name.starts_with('.') || name == "build" || name == "memtune-run"))
+    if (it->is_directory() && (name.starts_with('.') || name == "build" || name.starts_with("memtune-run")))
       it.disable_recursion_pending();
     else if (it->path().extension() == ".md")
       found.push_back(it->path());

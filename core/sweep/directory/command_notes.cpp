@@ -28,7 +28,7 @@ void add_command_notes(const RunDirectory& directory, report::Report& report) {
   for (const result::TrialRow& row : report.rows) ++trials[command_of(directory, row)];
   trials.erase("");
   if (trials.empty()) return;
-  if (!trials.contains(report.origin.command)) {
+  if (report.origin.command.empty()) {
     report.origin.command = std::ranges::max_element(trials, {}, [](const auto& each) { return each.second; })->first;
     report.origin.written = "";
   }

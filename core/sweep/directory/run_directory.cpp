@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <nlohmann/json.hpp>
@@ -27,6 +26,7 @@ using nlohmann::json;
 constexpr int kFormat = 2;       // for sweeps of commands, which format 1 does not have
 constexpr int kModelFormat = 1;  // for sweeps of models
 
+constexpr size_t kLongestName = 60;        // of a strategy in a folder's name
 constexpr int kMaxTrials = 1'000'000'000;  // keeps folder numbers far from overflow
 
 // Reasons quote logs, which may not be UTF-8.
@@ -150,19 +150,6 @@ std::vector<std::filesystem::path> folders_in(const std::filesystem::path& paren
   return folders;
 }
 
-// "checkpoint:full,inputs=host" -> "checkpoint-full-inputs-host"
-std::string slug(const std::string& strategy) {
-  std::string text;
-  for (const unsigned char c : strategy) {
-    if (std::isalnum(c)) {
-      text += static_cast<char>(std::tolower(c));
-    } else if (!text.empty() && text.back() != '-') {
-      text += '-';
-    }
-  }
-  return text.substr(0, 60);
-}
-
 }  // namespace
 
 void RunDirectory::check_format() const {
@@ -270,7 +257,7 @@ std::string RunDirectory::new_folder(const TrialSpec& spec) const {
   for (const auto& entry : std::filesystem::directory_iterator(root_ / "trials", none)) {
     highest = std::max(highest, number_of(entry.path().filename().string()));
   }
-  std::string name = std::to_string(highest + 1) + "-" + slug(spec.strategy);
+  std::string name = std::to_string(highest + 1) + "-" + dashed(spec.strategy, kLongestName);
   if (spec.batch) name += "-b" + std::to_string(*spec.batch);
   if (spec.sequence) name += "-s" + std::to_string(*spec.sequence);
   return "trials/" + name;

@@ -31,10 +31,19 @@ void write(const std::filesystem::path& path, const InspectedModel& facts, FileS
 }  // namespace
 
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
-                    std::chrono::milliseconds limit, const std::function<void(const TrialProgress&)>& progress) {
-  const std::filesystem::path folder = std::filesystem::absolute(directory / "inspect" / key.substr(0, 8));
+                    std::span<const std::filesystem::path> others, std::chrono::milliseconds limit,
+                    const std::function<void(const TrialProgress&)>& progress) {
+  const std::filesystem::path in_run = std::filesystem::path("inspect") / key.substr(0, 8);
+  const std::filesystem::path folder = std::filesystem::absolute(directory / in_run);
   if (std::optional<InspectedModel> known = read(folder / "facts.json", directory.files())) return std::move(*known);
   make_folders(folder, directory.files());
+  for (const std::filesystem::path& run : others) {
+    ConfinedFileSystem files(run);
+    std::optional<InspectedModel> known = read(run / in_run / "facts.json", files);
+    if (!known) continue;
+    write(folder / "facts.json", *known, directory.files());
+    return std::move(*known);
+  }
   write_file(folder / "request.json", json(request).dump(1, '\t') + "\n", directory.files());
   TrialAnswer answer = run_trial_process(
       {{"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress, &directory.files()});

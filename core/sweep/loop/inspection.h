@@ -3,7 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "core/plan/request/trial_request.h"
@@ -13,9 +15,10 @@
 namespace memtune::sweep {
 
 // Returns InspectedModel, or why there are none. `key`: of the setting. Request, log and facts are kept in
-// inspect/<key> of the directory.
+// inspect/<key> of the directory. `others`: folders of runs that may have the facts too.
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
-                    std::chrono::milliseconds limit, const std::function<void(const TrialProgress&)>& progress);
+                    std::span<const std::filesystem::path> others, std::chrono::milliseconds limit,
+                    const std::function<void(const TrialProgress&)>& progress);
 
 // Bytes per rank of parameters, gradients and optimizer state.
 int64_t state_bytes(const plan::TrainingSettings& training, const plan::ProgramFacts& facts);

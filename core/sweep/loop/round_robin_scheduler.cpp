@@ -5,6 +5,7 @@
 
 #include "core/base/file.h"
 #include "core/measure/process/interrupt.h"
+#include "core/sweep/directory/adopted_trial.h"
 
 namespace memtune::sweep {
 
@@ -25,6 +26,7 @@ RoundRobinScheduler::RoundRobinScheduler(const SweepLoopSettings& settings, Swee
 void RoundRobinScheduler::add(TrialState trial, const std::optional<result::TrialPrediction>& earlier) {
   const auto same = [&](const TrialState& other) { return other.spec.key == trial.spec.key; };
   if (std::ranges::any_of(trials_, same)) return;
+  if (!journal().find(trial.spec.key)) adopt(trial);
   const JournalEntry* known = journal().find(trial.spec.key);
   if (known) trial.spec.folder = known->folder;
   trial.reused = known && can_reuse(*known, trial);
@@ -34,6 +36,20 @@ void RoundRobinScheduler::add(TrialState trial, const std::optional<result::Tria
   }
   record_.trials.push_back(trial.spec);
   trials_.push_back(std::move(trial));
+}
+
+// Takes over the trial with all its rounds, if another run has measured it.
+void RoundRobinScheduler::adopt(TrialState& trial) {
+  if (settings_.reuse == ReusePolicy::nothing || settings_.dry_run || settings_.other_runs.empty()) return;
+  std::optional<TrialSpec> spec = adopt_trial(directory_, settings_.other_runs, trial.spec);
+  if (!spec) return;
+  trial.spec = std::move(*spec);
+  open_.keep();
+  const size_t rounds = directory_.read_measurement(trial.spec.folder).value_or(Measurement{}).rounds.size();
+  for (size_t round = 0; round < std::max<size_t>(1, rounds); ++round) {
+    journal().start(trial.key(round), trial.spec.folder, trial.spec.strategy);
+    journal().end(trial.key(round), to_string(Outcome::ok));
+  }
 }
 
 size_t RoundRobinScheduler::missing_rounds(const TrialState& trial) {

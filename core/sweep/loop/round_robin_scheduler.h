@@ -45,6 +45,7 @@ class RoundRobinScheduler {
  private:
   enum class Turn { taken, no_time, interrupted };
 
+  void adopt(TrialState& trial);
   bool can_reuse(const JournalEntry& known, const TrialState& trial);
   const TrialState* base_of(const TrialState& trial) const;
   bool has_round(const TrialState& trial, size_t round);

@@ -29,6 +29,7 @@ struct SweepLoopSettings {
   int64_t budget_bytes = 0;  // 0: the memory cap, if there is one
   result::Goal goal = result::Goal::throughput;
   std::filesystem::path directory;
+  std::vector<std::filesystem::path> other_runs;              // whose measurements of the same trials are taken over
   std::chrono::milliseconds limit{std::chrono::minutes(10)};  // of a trial
   std::chrono::milliseconds time_limit{0};                    // of this whole run of memtune; 0: none
   int rounds = 3;                                             // each trial runs once in a round; at least 1

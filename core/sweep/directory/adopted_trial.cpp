@@ -1,0 +1,59 @@
+#include "core/sweep/directory/adopted_trial.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/file.h"
+
+namespace memtune::sweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Regular files only: a run folder may come from another person.
+template <class Wanted>
+void link_files(const fs::path& from, const fs::path& to, const Wanted& wanted) {
+  for (const auto& entry : fs::directory_iterator(from)) {
+    const fs::path target = to / entry.path().filename();
+    if (!fs::is_regular_file(entry.symlink_status()) || !wanted(entry.path().filename().string()) ||
+        fs::exists(fs::symlink_status(target)))
+      continue;
+    std::error_code error;
+    fs::create_hard_link(entry.path(), target, error);
+    if (error) fs::copy_file(entry.path(), target);
+  }
+}
+
+std::optional<SweepRecord> record_of(const RunDirectory& run) try {
+  return run.read_record();
+} catch (const std::exception&) {
+  return {};
+}
+
+}  // namespace
+
+std::optional<TrialSpec> adopt_trial(const RunDirectory& to, std::span<const fs::path> runs, TrialSpec spec) try {
+  for (const fs::path& root : runs) {
+    const RunDirectory run(root);
+    const std::optional<SweepRecord> record = record_of(run);
+    if (!record) continue;
+    const auto found = std::ranges::find(record->trials, spec.key, &TrialSpec::key);
+    if (found == record->trials.end() || found->folder.empty()) continue;
+    const std::optional<result::Measurement> measured = run.read_measurement(found->folder);
+    if (!measured || measured->outcome != result::Outcome::ok) continue;
+    spec.saves = found->saves;
+    spec.notes = found->notes;
+    spec.folder = to.new_folder(spec);
+    make_folders(to / spec.folder, to.files());
+    link_files(root / found->folder, to / spec.folder,
+               [](const std::string& name) { return name != "measurement.json"; });
+    link_files(root, to.root(), [](const std::string& name) { return name.starts_with("reference-"); });
+    to.write_measurement(spec.folder, *measured);
+    return spec;
+  }
+  return {};
+} catch (const std::exception&) {  // then the trial is measured here
+  return {};
+}
+
+}  // namespace memtune::sweep

@@ -1,0 +1,19 @@
+// Takes over a trial that another run beside this one has measured, so that a second question does not measure it
+// again.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <span>
+
+#include "core/sweep/directory/run_directory.h"
+
+namespace memtune::sweep {
+
+// Copies the first trial with the key of `spec` that worked in one of `runs` to a new folder of `to`, with the
+// references of its run. Large files are hard links: no run changes a file in place. Nothing if no run has it, or if
+// files cannot be copied. Its measurement is then in the returned folder.
+std::optional<TrialSpec> adopt_trial(const RunDirectory& to, std::span<const std::filesystem::path> runs,
+                                     TrialSpec spec);
+
+}  // namespace memtune::sweep
