@@ -66,7 +66,7 @@ int sweep_command(CommandSweepFlags flags) {
   if (!flags.like.empty()) flags.settings.native = sweep::engine_results(flags.like);
   sweep::add_variants({flags.command, flags.tries, flags.trainer, flags.config, !flags.allowed.empty()},
                       flags.settings.sweep);
-  Progress progress(flags.answer.console);
+  Progress progress(flags.answer.console, &flags.folder);
   std::optional<sweep::NativeSweeps> native;
   std::optional<sweep::PlannedVariants> planned;
   if (flags.native) {

@@ -87,7 +87,7 @@ int profile_strategy(ProfileFlags flags) {
   folder.place(settings);
   flags.model.out = folder.path();
   return run_launched(settings, [&](const sweep::SweepSettings& each) {
-    Progress progress(flags.model.console);
+    Progress progress(flags.model.console, &folder);
     const sweep::SweepResult result = sweep::run_sweep(each, progress);
     progress.clear();
     return finish(flags, result, folder);
@@ -105,7 +105,7 @@ int profile_command(ProfileFlags flags, const std::vector<std::string>& command)
   folder.place(settings);
   set_turns(settings);
   settings.sweep.variants = {{"command", command, "", ""}};
-  Progress progress(flags.model.console);
+  Progress progress(flags.model.console, &folder);
   const sweep::SweepResult result = sweep::sweep_commands(settings, progress);
   progress.clear();
   return finish(flags, result, folder);

@@ -44,7 +44,8 @@ std::string format_time(std::chrono::seconds time) {
 
 }  // namespace
 
-Progress::Progress(const ConsoleFlags& flags) : flags_(flags), terminal_(!flags.quiet && isatty(STDERR_FILENO)) {}
+Progress::Progress(const ConsoleFlags& flags, const RunFolder* folder)
+    : flags_(flags), folder_(folder), terminal_(!flags.quiet && isatty(STDERR_FILENO)) {}
 
 Progress::~Progress() { clear(); }
 
@@ -74,6 +75,7 @@ void Progress::planned(const std::vector<sweep::TrialSpec>& trials, size_t reuse
 
 void Progress::started(const sweep::TrialSpec& trial, int round) {
   if (ended_ == 0) first_start_ = Clock::now();
+  if (folder_) folder_->begin();
   current_ = result::label(trial.strategy, trial.batch, trial.sequence) +
              (round > 1 ? ", round " + std::to_string(round) : "");
   predicted_ = trial.predicted;

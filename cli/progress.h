@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cli/console.h"
+#include "cli/run_folder.h"
 #include "core/record/measurement/trial_prediction.h"
 #include "core/sweep/loop/sweep.h"
 
@@ -14,7 +15,8 @@ namespace memtune::cli {
 
 class Progress : public sweep::SweepListener {
  public:
-  explicit Progress(const ConsoleFlags& flags);
+  // `folder` (may be null): of the run, is told of each trial.
+  explicit Progress(const ConsoleFlags& flags, const RunFolder* folder = nullptr);
   ~Progress() override;
 
   void noted(const std::string& note) override;
@@ -40,6 +42,7 @@ class Progress : public sweep::SweepListener {
   std::string remaining_time() const;
 
   ConsoleFlags flags_;
+  const RunFolder* folder_;
   bool terminal_;
   bool drawn_ = false;
   size_t to_run_ = 0, ended_ = 0;

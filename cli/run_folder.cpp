@@ -25,6 +25,11 @@ void RunFolder::place(sweep::SweepLoopSettings& settings) const {
 
 std::string RunFolder::argument() const { return link_.empty() ? " " + sweep::shell_line({path_}) : ""; }
 
+void RunFolder::begin() const try {
+  if (!link_.empty() && !fs::exists(fs::symlink_status(link_))) sweep::set_latest(link_, path_, false);
+} catch (const std::exception&) {  // finish() reports it
+}
+
 void RunFolder::finish(const report::Report& report, const ConsoleFlags& console) {
   if (link_.empty()) return;
   std::error_code none;

@@ -19,6 +19,8 @@ class RunFolder {
   const std::string& path() const { return path_; }
   // Sets the folder and the runs beside it.
   void place(sweep::SweepLoopSettings& settings) const;
+  // To be called when a trial starts: if nothing is in the link's place, it leads to this run, which may be killed.
+  void begin() const;
   // To be called when the run has ended.
   void finish(const report::Report& report, const ConsoleFlags& console);
   // The path by which the answer is read, once finish() was called with one: the link, or that of --out.

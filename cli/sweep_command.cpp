@@ -185,7 +185,7 @@ std::string saving_text(const sweep::SweepSettings& settings, const sweep::Sweep
 }
 
 int sweep_model(const SweepFlags& flags, const sweep::SweepSettings& settings, RunFolder& folder) {
-  Progress progress(flags.model.console);
+  Progress progress(flags.model.console, &folder);
   const sweep::SweepResult result = sweep::run_sweep(settings, progress, proposer(flags, settings));
   progress.clear();
   folder.finish(result.report, flags.model.console);

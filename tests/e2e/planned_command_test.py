@@ -217,7 +217,7 @@ class PlannedCommand(Measured):
         under = {trial["strategy"]: trial for trial in answer["trials"]}[plan["strategy"]]
         self.assertEqual(under["loss"], answer["trials"][0]["loss"])  # also in the traced steps
         self.assertEqual(answer["recommendation"]["strategy"], plan["strategy"])
-        self.assertIn("export ./memtune-run --trainer python", self.said)
+        self.assertIn("memtune export --trainer python", self.said)
 
     def test_without_a_model_all_settings_are_tried(self):
         (self.folder / "mine.yaml").write_text("output_dir: out\n")

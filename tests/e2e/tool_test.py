@@ -319,7 +319,7 @@ class LittleMemory(ToolTest):
         trial = self.sweep(*disk, "--disk-budget", "64KiB", "--out", "full")["trials"][1]
         self.assertEqual(trial["outcome"], "disk_full")
         self.assertIn("raise --disk-budget", trial["reason"])
-        self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["answer.json", "full", "memtune-run"])
+        self.assertEqual(sorted(file.name for file in self.folder.iterdir()), ["answer.json", "full", "memtune-run", "memtune-runs"])
 
     def test_a_file_limit_of_the_shell_is_a_row_that_names_it(self):
         tiny = f"exec {MEMTUNE} sweep --model tiny --device cpu --strategy none --rounds 1 --json answer.json"
@@ -363,7 +363,7 @@ class Files(ToolTest):
     def test_a_profile_is_one_trial_without_a_recommendation(self):
         table, err = self.memtune("profile", "--device", "cpu", "--model", "tiny", "--steps", "1")
         self.assertNotIn("ecommend", table)
-        self.assertIn("trace: ./memtune-profile/trials/1-none/trace.mttrace", err)
+        self.assertRegex(err, r"(?m)^trace: \./memtune-profiles/tiny-profile-\w{8}/trials/1-none/trace.mttrace$")
 
     def test_models_train_with_synthetic_inputs_and_settings(self):
         resnet = ("--model", f"{MODELS}/resnet18_script/model.pt", "--loss", "cross_entropy", "--steps", "1")
