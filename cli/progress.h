@@ -15,7 +15,7 @@ namespace memtune::cli {
 
 class Progress : public sweep::SweepListener {
  public:
-  // `folder` (may be null): of the run, is told of each trial.
+  // `folder` (may be null): of the run; its begin() is called for each trial.
   explicit Progress(const ConsoleFlags& flags, const RunFolder* folder = nullptr);
   ~Progress() override;
 
