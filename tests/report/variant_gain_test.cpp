@@ -82,12 +82,18 @@ TEST_CASE("a sweep of a model is compared with what the user's config has now") 
   report.own_config = "mine.yml";
   report.own_strategy = "checkpoint:full";
   CHECK(gain_text(report) ==
-        "none takes 12 % less time a step than checkpoint:full, which mine.yml has now, with 3 GiB more at the peak");
+        "none takes 12 % less time a step than checkpoint:full (mine.yml now), with 3 GiB more at the peak");
   const auto json = nlohmann::json::parse(to_json_text(report));
   CHECK(json.at("own") == nlohmann::json{{"config", "mine.yml"}, {"strategy", "checkpoint:full"}});
   CHECK(gain_text(from_json_text(json.dump(), "it")) == gain_text(report));
   std::swap(report.rows[0].recommended, report.rows[1].recommended);
-  CHECK(gain_text(report) == "nothing that was tried is a better choice than checkpoint:full, which mine.yml has now");
+  CHECK(gain_text(report) == "nothing that was tried is a better choice than checkpoint:full (mine.yml now)");
+  std::swap(report.rows[0].recommended, report.rows[1].recommended);
+  report.rows[1].measurement.step_ms.high = 101;
+  CHECK(gain_text(report) ==
+        "none is as fast as checkpoint:full (mine.yml now) within the noise, with 3 GiB more at the peak");
+  report.rows[0].measurement.outcome = result::Outcome::device_oom;
+  CHECK(gain_text(report) == "none works, and checkpoint:full (mine.yml now) ended in device_oom");
   report.own_strategy = "checkpoint:op";  // not measured
   CHECK(gain_text(report) == "");
 }

@@ -106,6 +106,7 @@ TEST_CASE("an emulated offload is not ranked by time and is chosen only if nothi
   CHECK(advice.reason.find("offload:") == std::string::npos);
   const Recommendation tight = recommend(rows, 13 * kGiB, Goal::throughput);
   CHECK(tight.strategy == "checkpoint:full");
+  CHECK(tight.reason.starts_with("the only one within 13 GiB (offloads aside: the CPU emulates their copies): 124 ms"));
   CHECK(tight.reason.find("nothing needs less memory") == std::string::npos);
   const Recommendation small = recommend(rows, 12 * kGiB, Goal::throughput);
   CHECK(small.strategy == "offload:stream");

@@ -29,9 +29,9 @@ const TrialRow* own(const Report& report) {
   return found == report.rows.end() ? nullptr : &*found;
 }
 
-// "own", or "checkpoint:full, which mine.yml has now".
+// "own", or "checkpoint:full (mine.yml now)".
 std::string named(const Report& report, const TrialRow& own) {
-  return own.measurement.strategy + (report.own_config.empty() ? "" : ", which " + report.own_config + " has now");
+  return own.measurement.strategy + (report.own_config.empty() ? "" : " (" + report.own_config + " now)");
 }
 
 const char* per_work(result::WorkUnit work) {
@@ -57,8 +57,7 @@ std::string what_is_gained(const Report& report, const TrialRow& row, const Tria
   if (&row == &base) return "nothing that was tried is a better choice than " + named(report, row);
   if (const auto over = gain(report))
     return name + " " + time_text(report, *over) + ", with " + peak_change_text(over->peak_bytes);
-  return name + " works, and " + named(report, base) + (report.own_config.empty() ? "" : ",") + " ended in " +
-         to_string(base.measurement.outcome);
+  return name + " works, and " + named(report, base) + " ended in " + to_string(base.measurement.outcome);
 }
 
 }  // namespace

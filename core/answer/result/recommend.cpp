@@ -115,10 +115,14 @@ class Recommender {
 
   std::string headline(const TrialRow& chosen) const {
     const TrialRow& fastest = best(fitting_, &Ranking::faster);
+    const auto timed =
+        std::ranges::count_if(fitting_, [](const TrialRow* row) { return !is_untimed(row->measurement); });
+    const bool by_time = goal_ == Goal::throughput && timed > 0;
+    const auto count = by_time ? static_cast<size_t>(timed) : fitting_.size();
     std::string text;
-    if (fitting_.size() == 1) {
+    if (count == 1) {
       text = "the only one";
-    } else if (goal_ == Goal::memory || is_untimed(chosen.measurement)) {
+    } else if (!by_time) {
       text = "the least memory";
     } else if (&chosen == &fastest) {
       text = "the fastest";
@@ -127,13 +131,9 @@ class Recommender {
       text = "as fast as " + spoken(fastest) + " within the noise" + interval_text(fastest) + ", and " +
              (by_memory ? "takes less memory;" : "changes less;");
     }
-    const auto timed =
-        std::ranges::count_if(fitting_, [](const TrialRow* row) { return !is_untimed(row->measurement); });
-    const bool by_time = goal_ == Goal::throughput && timed > 0;
-    const auto count = by_time ? static_cast<size_t>(timed) : fitting_.size();
-    if (fitting_.size() > 1) text += (text.ends_with(";") ? " one of " : " of ") + std::to_string(count);
+    if (count > 1) text += (text.ends_with(";") ? " one of " : " of ") + std::to_string(count);
     if (others_train_differently())
-      text += fitting_.size() == 1 ? " that trains the same" : " that train the same";
+      text += count == 1 ? " that trains the same" : " that train the same";
     else if (budget_ <= 0)
       text += " that worked";
     if (budget_ > 0) text += " within " + format_bytes(budget_);
