@@ -1,6 +1,6 @@
 // Proposes trials under a budget and computes a plan for it. For each setting:
 //
-//   the baseline ── fits the budget ──> done: no plan is needed
+//   the baseline ── fits the budget ──> no plan is needed; the strategy of the user's config runs
 //        |  └── out of memory ──> checkpoint:full ── fails too ──> all strategies
 //        |                              |
 //        └── costs of its step <────────┘
