@@ -94,6 +94,12 @@ TEST_CASE("among indistinguishable step times and nearly equal peaks the trial t
   CHECK(advice.reason.starts_with("as fast as checkpoint:op within the noise, and changes less; one of 2 that worked"));
 }
 
+TEST_CASE("a trial whose interval has its ends swapped is still chosen") {
+  std::vector<TrialRow> rows = {row("none", 100, 10), row("checkpoint:full", 200, 5)};
+  rows[0].measurement.step_ms = {100, 150, 50, {}};
+  CHECK(recommend(rows, 0, Goal::throughput).strategy == "none");
+}
+
 TEST_CASE("an emulated offload is not ranked by time and is chosen only if nothing else fits") {
   std::vector<TrialRow> rows = usual();
   rows[2].measurement.step_ms.median = 50;  // faster than all others

@@ -223,9 +223,9 @@ Goal parse_goal(const std::string& text) {
 const TrialRow& choose(std::span<const TrialRow* const> fitting, const Ranking& ranking, Goal goal) {
   if (goal == Goal::memory) return best_of(fitting, ranking, &Ranking::smaller);
   const TrialRow& fastest = best_of(fitting, ranking, &Ranking::faster);
-  std::vector<const TrialRow*> alike;
+  std::vector<const TrialRow*> alike;  // with the fastest, whose interval may be damaged
   std::ranges::copy_if(fitting, std::back_inserter(alike),
-                       [&](const TrialRow* row) { return ranking.equally_fast(*row, fastest); });
+                       [&](const TrialRow* row) { return row == &fastest || ranking.equally_fast(*row, fastest); });
   const double most = kSameMemory * static_cast<double>(peak(best_of(alike, ranking, &Ranking::smaller)));
   const TrialRow* chosen = nullptr;
   for (const TrialRow* row : alike)
