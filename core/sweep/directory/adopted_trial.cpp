@@ -24,7 +24,9 @@ void link_files(const fs::path& from, const fs::path& to, const Wanted& wanted) 
   }
 }
 
-std::optional<SweepRecord> record_of(const RunDirectory& run) try {
+// Nothing if the run has no trial with that key. A record is large: it is parsed only if it has the key's text.
+std::optional<SweepRecord> record_with(const RunDirectory& run, const std::string& key) try {
+  if (read_file(run / "sweep.json", run.files()).find(key) == std::string::npos) return {};
   return run.read_record();
 } catch (const std::exception&) {
   return {};
@@ -35,7 +37,7 @@ std::optional<SweepRecord> record_of(const RunDirectory& run) try {
 std::optional<TrialSpec> adopt_trial(const RunDirectory& to, std::span<const fs::path> runs, TrialSpec spec) try {
   for (const fs::path& root : runs) {
     const RunDirectory run(root);
-    const std::optional<SweepRecord> record = record_of(run);
+    const std::optional<SweepRecord> record = record_with(run, spec.key);
     if (!record) continue;
     const auto found = std::ranges::find(record->trials, spec.key, &TrialSpec::key);
     if (found == record->trials.end() || found->folder.empty()) continue;

@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"

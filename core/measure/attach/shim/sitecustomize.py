@@ -126,7 +126,7 @@ def watch_saves(name):
                 return original(*arguments, **named)
             arguments = list(arguments)
             given, key = (arguments, 1) if len(arguments) > 1 else (named, "f" if "f" in named else "filename")
-            target = given[key] if key in (1, *named) else None
+            target = arguments[1] if key == 1 else named.get(key)
             training.saving = True
             try:
                 if isinstance(target, (str, os.PathLike)):
