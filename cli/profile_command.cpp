@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "cli/app.h"
 #include "cli/command_flags.h"
 #include "cli/flags.h"

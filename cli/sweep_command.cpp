@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
