@@ -131,7 +131,7 @@ MUTANTS = [
     ("sharded: node of a write without outputs is ignored", "core/engine/shard/parameter_reads.cpp",
      "    written_.push_back(inputs[i]);\n", "", SHARD),
     ("sharded: views of parameters are offloaded", "core/engine/step/plan_executor.h",
-     "if (parameters) copies_.keep_parameter_views();", "", SHARD),
+     "if (parameters) saves_.keep_parameter_views();", "", SHARD),
     ("ranks: failure of one rank is ignored", "core/sweep/trials/trial_group.cpp",
      "if (!failed_ && !worked(*answers_[rank])) failed_ = Clock::now();", "", SWEEP),
     ("ranks: ranks that lost a peer are named as the cause", "core/sweep/trials/trial_group.cpp",

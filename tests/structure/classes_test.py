@@ -22,7 +22,6 @@ MANY_MEMBERS = {
     "HostTier": "memory and disk behind it, the queue between them, and counters of bytes in each",
     "SavedStorageSimulator": "tables by value and by saved tensor, beside the simulated parts that they use",
     "StepSimulator": "the simulated parts of a step, and how far it was when it last logged",
-    "PlanExecutor": "parts of a step that report to each other through it; to be split",
     "StepCostRecorder": "tables from live tensors to numbers in the record, and how far the step is",
     "StepTraceRecorder": "one buffer for each kind of record, and how far the step is",
     "BatchSearch": "what is searched, within which limits, and what was found so far",
@@ -35,8 +34,6 @@ SEVERAL_SOURCES = {
     "OffloadTransfer": "beside OffloadEngine's sources",
     "TransferSimulator": "as OffloadEngine",
     "SavedStorageSimulator": "recomputation is apart",
-    "ShardedParameters": "what reads parameters is apart from what gathers them",
-    "PlanExecutor": "what happens to saved tensors is apart; to be split",
     "StepCostRecorder": "medians over steps are apart",
     "Planner": "reasons of a plan are apart",
 }

@@ -1,11 +1,12 @@
-// Which units an op reads: in the forward, in its backward, and when it is recomputed.
+#include "core/engine/shard/parameter_reads.h"
+
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/function_hook.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "core/engine/shard/sharded_parameters.h"
+#include "core/base/error.h"
 #include "core/model/program/tensors.h"
 
 namespace memtune::shard {
@@ -24,18 +25,18 @@ void add_missing(std::vector<int>& units, const std::vector<int>& more) {
 
 }  // namespace
 
-struct ShardedParameters::NeededNode final : torch::autograd::FunctionPreHook {
-  NeededNode(ShardedParameters& owner, Units units) : owner(owner), units(std::move(units)) {}
+struct ParameterReads::NeededNode final : torch::autograd::FunctionPreHook {
+  NeededNode(ParameterReads& owner, Units units) : owner(owner), units(std::move(units)) {}
   torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
     owner.read_by_node(units);
     return gradients;
   }
 
-  ShardedParameters& owner;
+  ParameterReads& owner;
   Units units;
 };
 
-ShardedParameters::Units ShardedParameters::units_in(const Stack& tensors) const {
+ParameterReads::Units ParameterReads::units_in(const Stack& tensors) const {
   Units units;
   program::for_each_tensor(tensors, [&](const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.has_storage()) return;
@@ -46,7 +47,7 @@ ShardedParameters::Units ShardedParameters::units_in(const Stack& tensors) const
 }
 
 // Writes to gathered memory would be lost when it is freed.
-void ShardedParameters::before(const program::Op& op, const Stack& inputs) {
+void ParameterReads::before(const program::Op& op, const Stack& inputs) {
   written_.clear();
   for (size_t i = 0; i < op.writes.size() && i < inputs.size(); ++i) {
     if (!op.writes[i]) continue;
@@ -57,20 +58,20 @@ void ShardedParameters::before(const program::Op& op, const Stack& inputs) {
   }
   read_ = units_in(inputs);
   if (watcher_ && !read_.empty()) watcher_->before_read(read_);
-  schedule_->read(read_);
+  schedule_.read(read_);
   if (watcher_ && !read_.empty()) watcher_->after_read();
 }
 
-void ShardedParameters::read_by_node(const Units& units) {
+void ParameterReads::read_by_node(const Units& units) {
   if (watcher_) watcher_->before_read(units);
-  schedule_->read_by_node(units);
+  schedule_.read_by_node(units);
   if (watcher_) watcher_->after_read();
 }
 
 // Hooks the autograd node of each output, which runs before all other nodes of the op. The node may belong to another
 // op whose output this op returns; it then needs that op's units too. A write through a view is recorded at its base's
 // node, which the view's own node is not part of.
-void ShardedParameters::after(const program::Op& op, const Stack& outputs) {
+void ParameterReads::after(const program::Op& op, const Stack& outputs) {
   const Stack written = std::exchange(written_, {});
   if (read_.empty() || !reads_in_backward(op)) return;
   program::for_each_tensor(outputs, [&](const at::Tensor& tensor) { need_in_backward(tensor); });
@@ -81,14 +82,12 @@ void ShardedParameters::after(const program::Op& op, const Stack& outputs) {
 }
 
 // A view of a parameter needs no bytes in backward.
-void ShardedParameters::need_in_backward(const at::Tensor& made) {
+void ParameterReads::need_in_backward(const at::Tensor& made) {
   if (!made.defined() || !made.grad_fn()) return;
   if (made.has_storage() && unit_of_.count(made.storage().unsafeGetStorageImpl()) > 0) return;
   for (const auto& hook : made.grad_fn()->pre_hooks())
     if (auto* needed = dynamic_cast<NeededNode*>(hook.get())) return add_missing(needed->units, read_);
   made.grad_fn()->add_pre_hook(std::make_unique<NeededNode>(*this, read_));
 }
-
-void ShardedParameters::before_rerun(const Stack& inputs) { schedule_->read_again(units_in(inputs)); }
 
 }  // namespace memtune::shard

@@ -35,6 +35,10 @@ ShardedParameters::ShardedParameters(const program::Program& program, const plan
   for (const ParameterUnit& unit : find_units(program, facts)) add_unit(unit.name, unit.parameters);
   schedule::UnitStorage& memory = *this;
   schedule_.emplace(units_.size(), settings.reshard, memory);
+  reads_.emplace(*schedule_);
+  for (size_t unit = 0; unit < units_.size(); ++unit)
+    for (const size_t flat : units_[unit].flats)
+      reads_->add_unit(flats_[flat].parameter->storage(), static_cast<int>(unit));
 }
 
 ShardedParameters::~ShardedParameters() {
@@ -56,7 +60,6 @@ void ShardedParameters::add_unit(const std::string& name, const program::NamedTe
     for (size_t i = 0; flat->trained() && i < flat->parameters(); ++i)
       torch::autograd::impl::set_post_acc_grad_hooks(flat->parameter(i), std::make_unique<Gradients>(*this, number));
     pieces_.insert(pieces_.end(), flat->pieces().begin(), flat->pieces().end());
-    unit_of_[flat->storage()] = static_cast<int>(units_.size());
     unit.flats.push_back(number);
     flats_.emplace_back().parameter = std::move(flat);
   }

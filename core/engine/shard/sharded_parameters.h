@@ -9,8 +9,6 @@
 // One reduction runs at a time, as in fully_shard of PyTorch 2.11.
 #pragma once
 
-#include <c10/util/flat_hash_map.h>
-
 #include <array>
 #include <chrono>
 #include <memory>
@@ -20,6 +18,7 @@
 
 #include "core/engine/shard/collectives.h"
 #include "core/engine/shard/flat_parameter.h"
+#include "core/engine/shard/parameter_reads.h"
 #include "core/engine/shard/pinned_shards.h"
 #include "core/engine/shard/shard_settings.h"
 #include "core/model/program/parameter_provider.h"
@@ -29,17 +28,6 @@
 namespace memtune::shard {
 
 using schedule::ReshardPolicy;
-
-// Observes which units a step reads. Thread: the training thread.
-class UnitGatherObserver {
- public:
-  virtual ~UnitGatherObserver() = default;
-  // Called around gathering the units that a forward op or backward node is about to read.
-  virtual void before_read(const std::vector<int>& units) = 0;
-  virtual void after_read() = 0;
-  virtual void gathered(int unit,
-                        std::vector<PendingCollectivePtr> by) = 0;  // `by`: its collectives, already waited for
-};
 
 class ShardedParameters final : public program::ParameterProvider, schedule::UnitStorage {
  public:
@@ -75,7 +63,10 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
     int64_t bytes = 0;  // gathered
   };
   std::vector<UnitSize> unit_sizes() const;
-  void set_watcher(UnitGatherObserver* watcher) { watcher_ = watcher; }  // null: none
+  void set_watcher(UnitGatherObserver* watcher) {  // null: none
+    watcher_ = watcher;
+    reads_->set_watcher(watcher);
+  }
   // Returns the gradient norm over all ranks. `here`: norm of this rank's pieces, undefined if it has no gradients. All
   // ranks must call.
   at::Tensor global_norm(const at::Tensor& here);
@@ -87,9 +78,9 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
   std::vector<at::Tensor> device_gradients() const;
   int64_t host_bytes() const { return host_ ? host_->bytes() : 0; }  // of shards and gradients kept there
 
-  void before(const program::Op& op, const program::Stack& inputs) override;
-  void after(const program::Op& op, const program::Stack& outputs) override;
-  void before_rerun(const program::Stack& inputs) override;
+  void before(const program::Op& op, const program::Stack& inputs) override { reads_->before(op, inputs); }
+  void after(const program::Op& op, const program::Stack& outputs) override { reads_->after(op, outputs); }
+  void before_rerun(const program::Stack& inputs) override { reads_->before_recomputation(inputs); }
   void begin_step() override;
   void begin_forward() override;
   void begin_backward() override;
@@ -97,8 +88,7 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
   void drop() override;
 
  private:
-  struct Gradients;   // hook of each parameter
-  struct NeededNode;  // hook of each node whose backward may read a unit
+  struct Gradients;  // hook of each parameter
   struct Flat {
     std::unique_ptr<FlatParameter> parameter;
     PendingCollectivePtr gather;  // running, or null
@@ -118,15 +108,11 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
     at::Tensor part, whole;
     PendingCollectivePtr collective;
   };
-  using Units = schedule::UnitGatherSchedule::Units;
 
   void gather(int unit) override;
   void wait(int unit) override;
   void free(int unit) override;
   void add_unit(const std::string& name, const program::NamedTensors& parameters);
-  Units units_in(const program::Stack& tensors) const;
-  void need_in_backward(const at::Tensor& made);
-  void read_by_node(const Units& units);
   void drop_gradients();
   void on_gradient(size_t flat);
   void reduce(size_t flat);
@@ -142,12 +128,10 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
   std::optional<PinnedShards> host_;
   std::vector<Flat> flats_;
   std::vector<GatheredUnit> units_;
-  ska::flat_hash_map<const c10::StorageImpl*, int> unit_of_;
   program::NamedTensors pieces_;
   std::optional<schedule::UnitGatherSchedule> schedule_;
+  std::optional<ParameterReads> reads_;
   UnitGatherObserver* watcher_ = nullptr;
-  Units read_;              // by the running op
-  program::Stack written_;  // by the running op
   Reduction reduction_;     // running, or empty
   int64_t order_hash_ = 0;  // of all collectives so far
   Counters counters_;

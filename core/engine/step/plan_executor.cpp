@@ -1,6 +1,7 @@
 #include "core/engine/step/plan_executor.h"
 
 #include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/function.h>
 
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/scoped_timer.h"
@@ -9,10 +10,6 @@
 
 namespace memtune::step {
 
-using autograd::ConsumerHandle;
-using autograd::SavedStorage;
-using autograd::SavedStoragePtr;
-using checkpoint::RecordedOpPtr;
 using plan::TensorPlacement;
 using program::Stack;
 
@@ -38,30 +35,31 @@ PlanExecutor::PlanExecutor(const program::Program& program, const plan::ProgramF
       offload_(device, plan.transfer, tier_),
       recompute_(device, plan.nested, plan.transfer.compatibility.whole_blocks),
       recorder_(recompute_, device_),
-      values_(device_, parameters_of(program)),
-      copies_(plan.transfer, device_, parameters_of(program)) {}
+      values_(step_, offload_, memory_, device_, parameters_of(program)),
+      saves_(step_, plan, ops_, values_, offload_, recorder_,
+             SavedTensorCopies(plan.transfer, device_, parameters_of(program))) {}
 
 void PlanExecutor::begin_step() {
   const ScopedTimer host(host_time_);
   values_.begin_step();
-  copies_.begin_step();
+  saves_.begin_step();
   recompute_.begin_step();
-  running_.end();
-  head_begun_ = false;
-  block_ = -1;
+  step_.running.end();
+  step_.head_begun = false;
+  step_.block = -1;
   recompute_.timer().clear();
   offload_.begin_step();
-  if (costs_) costs_->begin_pass();
+  if (step_.costs) step_.costs->begin_pass();
 }
 
 // From here on, only saved tensors keep values and the inputs of recomputations alive.
 void PlanExecutor::end_forward() {
   const ScopedTimer host(host_time_);
   values_.end_forward();
-  running_.end();
+  step_.running.end();
   offload_.end_forward();
   memory_.end_forward();
-  if (costs_) costs_->end_forward();
+  if (step_.costs) step_.costs->end_forward();
 }
 
 // A step with a small stash shows the peak that the plan needs, and the memory of each op.
@@ -81,20 +79,20 @@ void PlanExecutor::enable_timers() {
 }
 
 void PlanExecutor::set_recorder(trace::ValueEventRecorder* recorder) {
-  trace_ = recorder;
+  step_.trace = recorder;
   offload_.set_recorder(recorder);
   recompute_.set_recorder(recorder);
 }
 
 void PlanExecutor::enter(const OpPlan& op) {
-  if (op.block != block_) {
+  if (op.block != step_.block) {
     offload_.begin_block(op.block);
-    copies_.begin_block();
-    block_ = op.block;
+    saves_.begin_block();
+    step_.block = op.block;
   }
-  if (op.after_blocks && !head_begun_) {
+  if (op.after_blocks && !step_.head_begun) {
     offload_.begin_head();
-    head_begun_ = true;
+    step_.head_begun = true;
   }
 }
 
@@ -103,73 +101,40 @@ void PlanExecutor::before(const program::Op& op, const Stack& inputs) {
   const OpPlan& plan = ops_[op.id];
   enter(plan);
   offload_.make_room(memory_.bytes(op.id));
-  running_.begin(op, inputs, values_, at::autocast::is_autocast_enabled(device_.type()));
-  if (plan.recomputes && !running_.writes_outside()) record(op, inputs);
-  for (const auto& written : running_.written())
+  step_.running.begin(op, inputs, values_.table(), at::autocast::is_autocast_enabled(device_.type()));
+  if (plan.recomputes && !step_.running.writes_outside()) record(op, inputs);
+  for (const auto& written : step_.running.written())
     if (written.value) written.value->before_overwrite();
   for (const int moved : op.updates_statistics)
-    if (inputs.at(moved).isTensor()) overwrite(inputs[moved].toTensor());
+    if (inputs.at(moved).isTensor()) values_.overwrite(inputs[moved].toTensor());
   memory_.before_op();
-  if (costs_) costs_->begin_run(running_, values_);
-}
-
-// Later reads of the storage see other bytes.
-void PlanExecutor::overwrite(const at::Tensor& tensor) {
-  if (!values_.covers(tensor)) return;
-  const auto storage = SavedStorageTable::storage_of(tensor);
-  if (const SavedStoragePtr value = values_.find(storage)) value->before_overwrite();
-  values_.overwritten(storage);
+  if (step_.costs) step_.costs->begin_run(step_.running, values_.table());
 }
 
 void PlanExecutor::record(const program::Op& op, const Stack& inputs) {
-  running_.instance =
-      recorder_.record(op, inputs, block_, [this](const at::Tensor& tensor) { return use_for_rerun(tensor); });
-  recompute_.recorded(running_.instance);
-}
-
-ConsumerHandle PlanExecutor::use_for_rerun(const at::Tensor& tensor) {
-  if (!values_.covers(tensor)) return {};
-  return use(values_.find_or_add(tensor), ConsumerHandle::ConsumerKind::rerun);
-}
-
-// Adds a consumer that needs the value after the forward. The first consumer keeps or offloads the value.
-ConsumerHandle PlanExecutor::use(SavedStoragePtr value, ConsumerHandle::ConsumerKind by) {
-  ConsumerHandle use(std::move(value), by);
-  use->add_consumer_block(block_);
-  if (use->state() != SavedStorage::State::unretained) return use;
-  if (use->place() == TensorPlacement::keep) {
-    use->hold(use->live_storage());
-    return use;
-  }
-  if (by ==
-      ConsumerHandle::ConsumerKind::rerun) {  // counts as two saves, like a checkpoint's: its input and an empty tensor
-    offload_.count_save();
-    offload_.count_save();
-  }
-  memory_.before_leaving();
-  offload_.start_offload(*use, running_.op().id);
-  memory_.after_leaving();
-  return use;
+  const auto use = [this](const at::Tensor& tensor) { return values_.use_for_recomputation(tensor); };
+  step_.running.instance = recorder_.record(op, inputs, step_.block, use);
+  recompute_.recorded(step_.running.instance);
 }
 
 void PlanExecutor::after(const program::Op& op, const Stack& outputs) {
   const ScopedTimer host(host_time_);
   const OpPlan& plan = ops_[op.id];
   memory_.after_op(op.id);
-  if (costs_) costs_->end_run();
+  if (step_.costs) step_.costs->end_run();
   replace_written(plan);
   add_outputs(plan, outputs);
-  if (running_.instance) running_.instance->saves = running_.saves();
-  for (const auto& waiting : running_.take_waiting()) resolve(waiting);
-  running_.end();
+  if (step_.running.instance) step_.running.instance->saves = step_.running.saves();
+  saves_.end_op();
+  step_.running.end();
 }
 
 void PlanExecutor::replace_written(const OpPlan& plan) {
-  for (const auto& written : running_.written()) {
+  for (const auto& written : step_.running.written()) {
     values_.overwritten(written.storage);
     const bool outside = written.from_outside();
-    add_value(written.tensor, outside ? -1 : running_.op().id, 0, outside ? TensorPlacement::keep : plan.output(0),
-              running_.instance, -1 - written.argument);
+    values_.add(written.tensor, outside ? -1 : step_.running.op().id, 0,
+                outside ? TensorPlacement::keep : plan.output(0), step_.running.instance, -1 - written.argument);
   }
 }
 
@@ -178,28 +143,51 @@ void PlanExecutor::add_outputs(const OpPlan& plan, const Stack& outputs) {
   for (size_t i = 0; i < outputs.size(); ++i)
     program::for_each_tensor(outputs[i], [&](const at::Tensor& tensor) {
       const int output = index++;
-      if (!values_.covers(tensor)) return;
+      if (!values_.table().covers(tensor)) return;
       const auto storage = SavedStorageTable::storage_of(tensor);
-      if (values_.has(storage) || running_.reads(storage)) return;
-      add_value(tensor, running_.op().id, output, plan.output(i), running_.instance, output);
+      if (values_.table().has(storage) || step_.running.reads(storage)) return;
+      values_.add(tensor, step_.running.op().id, output, plan.output(i), step_.running.instance, output);
     });
 }
 
-// `maker` recomputes the value as its output `index`; null: the value cannot be recomputed.
-SavedStoragePtr PlanExecutor::add_value(const at::Tensor& tensor, int op, int output, TensorPlacement place,
-                                        const RecordedOpPtr& maker, int index) {
-  const SavedStorage::Origin origin{op, output, block_};
-  SavedStoragePtr value;
-  if (place == TensorPlacement::recompute && maker) {
-    value = std::make_shared<SavedStorage>(tensor.storage(), origin, maker);
-    maker->outputs.push_back({value, index, tensor.dtype(), tensor.numel()});
-  } else {
-    value = std::make_shared<SavedStorage>(tensor.storage(), origin,
-                                           place == TensorPlacement::recompute ? TensorPlacement::keep : place);
-  }
-  values_.add(SavedStorageTable::storage_of(tensor), value);
-  if (costs_) costs_->made(value, tensor.storage());
-  return value;
+std::unique_ptr<autograd::PackedTensor> PlanExecutor::pack(const at::Tensor& tensor) {
+  const ScopedTimer host(host_time_);
+  RunningOp& running = step_.running;
+  auto saved = std::make_unique<SavedTensorHandle>(*this, tensor, step_.block, running.next_save(),
+                                                   running ? running.op().id : -1);
+  saves_.save(*saved, tensor);
+  return saved;
+}
+
+at::Tensor PlanExecutor::unpack(const SavedTensorHandle& saved) {
+  const ScopedTimer host(host_time_);
+  saved.check_version();
+  if (step_.trace) step_.trace->used(saved.key(), saved.block());
+  if (step_.costs) step_.costs->unpack_began(saved);
+  offload_.enter_backward_block(saved.block());
+  at::Tensor tensor = saved.stays() ? saved.tensor() : bytes_of(saved);
+  if (step_.costs) step_.costs->unpack_ended(saved);
+  return tensor;
+}
+
+at::Tensor PlanExecutor::bytes_of(const SavedTensorHandle& saved) {
+  offload_.begin_unpack(torch::autograd::get_current_node().get());
+  recompute_.enter_block(saved.block());
+  at::Tensor tensor = saved.tensor();
+  // Memory use is highest during the backward of head and loss. Learning engines prefetch there only by a learned
+  // schedule.
+  const int op = saved.key().op;
+  if (offload_.prefetches_in_head() || op < 0 || !ops_[op].after_blocks) offload_.prefetch();
+  return tensor;
+}
+
+void PlanExecutor::release_began(const SavedTensorHandle& saved) noexcept {
+  if (saved.stays()) step_.running.forget(saved);
+  if (step_.costs) step_.costs->release_began(saved);
+}
+
+void PlanExecutor::release_ended() noexcept {
+  if (step_.costs) step_.costs->release_ended();
 }
 
 }  // namespace memtune::step

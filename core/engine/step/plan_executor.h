@@ -10,19 +10,17 @@
 #pragma once
 
 #include <chrono>
-#include <set>
-#include <utility>
 
 #include "core/engine/checkpoint/op_recorder.h"
 #include "core/engine/checkpoint/recompute_engine.h"
 #include "core/engine/offload/offload_engine.h"
 #include "core/engine/step/op_memory_peaks.h"
 #include "core/engine/step/op_plan.h"
-#include "core/engine/step/running_op.h"
-#include "core/engine/step/saved_storage_table.h"
-#include "core/engine/step/saved_tensor_copies.h"
 #include "core/engine/step/saved_tensor_handle.h"
+#include "core/engine/step/saved_tensor_policy.h"
+#include "core/engine/step/step_context.h"
 #include "core/engine/step/step_cost_recorder.h"
+#include "core/engine/step/step_values.h"
 #include "core/engine/tier/host_tier.h"
 #include "core/model/program/interpreter.h"
 
@@ -61,7 +59,7 @@ class PlanExecutor final : public program::OpObserver,
   // Limit of host memory from now on, in bytes; 0: no limit. Memory in use is not returned.
   void set_host_budget(int64_t bytes) { tier_.set_budget(bytes); }
 
-  const SavedStorageTable& values() const { return values_; }
+  const SavedStorageTable& values() const { return values_.table(); }
   const offload::OffloadEngine& offload() const { return offload_; }
   const tier::HostTier& tier() const { return tier_; }
   int64_t reruns() const { return recompute_.reruns(); }
@@ -74,44 +72,32 @@ class PlanExecutor final : public program::OpObserver,
   // See RecomputeEngine. Views of sharded parameters are then never offloaded.
   void set_parameters(program::ParameterProvider* parameters) {
     recompute_.set_parameters(parameters);
-    if (parameters) copies_.keep_parameter_views();
+    if (parameters) saves_.keep_parameter_views();
   }
 
   // Traces saves, uses, copies and recomputations; null: no trace.
   void set_recorder(trace::ValueEventRecorder* recorder);
   // Records the costs of steps, under a plan that offloads nothing; null: no recording.
-  void set_cost_recorder(StepCostRecorder* recorder) { costs_ = recorder; }
+  void set_cost_recorder(StepCostRecorder* recorder) { step_.costs = recorder; }
   // Records disk reads and writes between these two calls.
   void start_recording() { tier_.start_recording(); }
   std::vector<tier::HostTier::Io> stop_recording() { return tier_.stop_recording(); }
   // null: everything is kept
   const plan::OpPlacement* placement(int op) const { return ops_[op].placement; }
   // True if a tensor saved from this value was offloaded on its own (OpPlacement::saves) while tracing.
-  bool sent(const trace::ValueKey& key) const { return sent_.contains({key.op, key.output}); }
-  std::vector<MemoryHolder> largest_holders(size_t most) const { return step::largest_holders(values_, facts_, most); }
+  bool offloaded_save(const trace::ValueKey& key) const { return saves_.offloaded(key); }
+  std::vector<MemoryHolder> largest_holders(size_t most) const { return step::largest_holders(values(), facts_, most); }
 
  private:
   at::Tensor unpack(const SavedTensorHandle& saved) override;
-  at::Tensor bytes_of(const SavedTensorHandle& saved, const trace::ValueKey& key);
+  at::Tensor bytes_of(const SavedTensorHandle& saved);
   void release_began(const SavedTensorHandle& saved) noexcept override;
   void release_ended() noexcept override;
 
   void enter(const OpPlan& op);
-  void overwrite(const at::Tensor& tensor);
   void record(const program::Op& op, const program::Stack& inputs);
-  autograd::ConsumerHandle use(autograd::SavedStoragePtr value, autograd::ConsumerHandle::ConsumerKind by);
-  autograd::ConsumerHandle use_for_rerun(const at::Tensor& tensor);
   void replace_written(const OpPlan& plan);
   void add_outputs(const OpPlan& plan, const program::Stack& outputs);
-  autograd::SavedStoragePtr add_value(const at::Tensor& tensor, int op, int output, plan::TensorPlacement place,
-                                      const checkpoint::RecordedOpPtr& maker, int index);
-  void attach(SavedTensorHandle& saved, autograd::SavedStoragePtr value);
-  bool offloads_saves() const;
-  bool may_be_written(const at::Tensor& tensor) const;
-  void send_save(SavedTensorHandle& saved, const at::Tensor& tensor);
-  void resolve(const RunningOp::Waiting& waiting);
-  void resolve_private(const RunningOp::Waiting& waiting);
-  void record_private_cost(const RunningOp::Waiting& waiting, const at::Tensor& tensor);
 
   const plan::ProgramFacts& facts_;
   const plan::Plan& plan_;
@@ -122,14 +108,9 @@ class PlanExecutor final : public program::OpObserver,
   offload::OffloadEngine offload_;
   checkpoint::RecomputeEngine recompute_;
   checkpoint::OpRecorder recorder_;
-  SavedStorageTable values_;
-  SavedTensorCopies copies_;
-  RunningOp running_;
-  bool head_begun_ = false;
-  int block_ = -1;
-  trace::ValueEventRecorder* trace_ = nullptr;
-  std::set<std::pair<int, int>> sent_;
-  StepCostRecorder* costs_ = nullptr;
+  StepContext step_;
+  StepValues values_;
+  SavedTensorPolicy saves_;
   std::chrono::nanoseconds host_time_{0};
 };
 

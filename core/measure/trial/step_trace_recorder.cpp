@@ -168,7 +168,7 @@ trace::TracedValue StepTraceRecorder::describe(const ValueKey& key) const {
   plan::TensorPlacement place = plan::TensorPlacement::keep;
   if (placement && own) place = placement->saved;
   if (placement && !own && output < placement->outputs.size()) place = placement->outputs[output];
-  if (executor_.sent(key)) place = plan::TensorPlacement::host;
+  if (executor_.offloaded_save(key)) place = plan::TensorPlacement::host;
   trace::TracedValue value;
   value.block = fact.block;
   value.region = block_name(fact.block, fact.after_blocks);

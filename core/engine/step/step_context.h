@@ -1,0 +1,19 @@
+// What the parts of a PlanExecutor share: where the step is, and who is told of it.
+#pragma once
+
+#include "core/engine/step/running_op.h"
+#include "core/record/trace/value_event_recorder.h"
+
+namespace memtune::step {
+
+class StepCostRecorder;
+
+struct StepContext {
+  RunningOp running;
+  int block = -1;           // of the running op; -1: none yet
+  bool head_begun = false;  // an op after the last block has run
+  trace::ValueEventRecorder* trace = nullptr;
+  StepCostRecorder* costs = nullptr;
+};
+
+}  // namespace memtune::step

@@ -1,0 +1,59 @@
+#include "core/engine/step/step_values.h"
+
+#include "core/engine/step/step_cost_recorder.h"
+
+namespace memtune::step {
+
+using autograd::ConsumerHandle;
+using autograd::SavedStorage;
+using autograd::SavedStoragePtr;
+using plan::TensorPlacement;
+
+SavedStoragePtr StepValues::add(const at::Tensor& tensor, int op, int output, TensorPlacement place,
+                                const checkpoint::RecordedOpPtr& producer, int index) {
+  const SavedStorage::Origin origin{op, output, step_.block};
+  SavedStoragePtr value;
+  if (place == TensorPlacement::recompute && producer) {
+    value = std::make_shared<SavedStorage>(tensor.storage(), origin, producer);
+    producer->outputs.push_back({value, index, tensor.dtype(), tensor.numel()});
+  } else {
+    value = std::make_shared<SavedStorage>(tensor.storage(), origin,
+                                           place == TensorPlacement::recompute ? TensorPlacement::keep : place);
+  }
+  table_.add(SavedStorageTable::storage_of(tensor), value);
+  if (step_.costs) step_.costs->made(value, tensor.storage());
+  return value;
+}
+
+ConsumerHandle StepValues::use(SavedStoragePtr value, ConsumerHandle::ConsumerKind by) {
+  ConsumerHandle use(std::move(value), by);
+  use->add_consumer_block(step_.block);
+  if (use->state() != SavedStorage::State::unretained) return use;
+  if (use->place() == TensorPlacement::keep) {
+    use->hold(use->live_storage());
+    return use;
+  }
+  if (by == ConsumerHandle::ConsumerKind::rerun) {
+    // counts as two saves, like a checkpoint's: its input and an empty tensor
+    offload_.count_save();
+    offload_.count_save();
+  }
+  memory_.before_leaving();
+  offload_.start_offload(*use, step_.running.op().id);
+  memory_.after_leaving();
+  return use;
+}
+
+ConsumerHandle StepValues::use_for_recomputation(const at::Tensor& tensor) {
+  if (!table_.covers(tensor)) return {};
+  return use(table_.find_or_add(tensor), ConsumerHandle::ConsumerKind::rerun);
+}
+
+void StepValues::overwrite(const at::Tensor& tensor) {
+  if (!table_.covers(tensor)) return;
+  const auto storage = SavedStorageTable::storage_of(tensor);
+  if (const SavedStoragePtr value = table_.find(storage)) value->before_overwrite();
+  table_.overwritten(storage);
+}
+
+}  // namespace memtune::step
