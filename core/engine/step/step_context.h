@@ -1,4 +1,4 @@
-// What the parts of a PlanExecutor share: where the step is, and who is told of it.
+// What the parts of a PlanExecutor share: where the step is, and what observes it.
 #pragma once
 
 #include "core/engine/step/running_op.h"
