@@ -69,6 +69,10 @@ function(memtune_library name)
                         PRIVATE ${arg_LIBRARIES})
   # A unity build reads headers once for several sources. Names in anonymous namespaces must differ within a folder.
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${MEMTUNE_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+  # Between steps and after them, speed is not worth the longer compilation.
+  if(MEMTUNE_GROUP MATCHES "^(answer|sweep)$" OR name STREQUAL cli)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+  endif()
   set(kind PLAIN)
   set(component core)
   if(arg_TORCH)
