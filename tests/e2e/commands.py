@@ -404,12 +404,12 @@ torch.cuda.get_device_name, torch.cuda.current_device = lambda: "NVIDIA Played",
 torch.cuda.mem_get_info = lambda: (1 << 30, 3 << 30)
 torch.cuda.memory_stats = lambda: {"allocated_bytes.all.peak": 1000 + step, "reserved_bytes.all.peak": 2000 + step}
 for step in range(40):
-    began = time.perf_counter()
+    tell(began=time.perf_counter() * 1e3)
     optimizer.zero_grad()
     loss = model(batch()).square().mean()
     time.sleep(0.02)
     loss.backward()
-    tell(loss=loss.item(), ms=(time.perf_counter() - began) * 1e3)
+    tell(loss=loss.item())
     optimizer.step()
 """
 
