@@ -89,7 +89,7 @@ MUTANTS = [
     ("gradient check: imaginary parts are ignored", "core/measure/trial/reference.cpp",
      "at::view_as_real(tensor).flatten() : tensor).to", "at::real(tensor) : tensor).to", TRIAL),
     ("gradient check: gradients of the reference file are not verified", "core/measure/trial/reference.cpp",
-     "if (hash_of(tensor) != entry.hash) plan", "if (false) config", TRIAL),
+     "if (hash_of(tensor) != entry.hash) plan", "if (false) plan", TRIAL),
     ("gradient check: one rank repeats more often than the others", "core/measure/trial/gradient_check.cpp",
      "if (runner_.any_rank(!reference.noise().equal))", "if (!reference.noise().equal)", TRIAL),
     ("compatibility flags: source freed before its offload ended", "core/engine/offload/offload_engine_out.cpp",
