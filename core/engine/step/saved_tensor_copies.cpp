@@ -33,6 +33,18 @@ const void* key_address(const at::Tensor& tensor) {
 
 bool has_broadcast(const at::Tensor& tensor) { return std::ranges::count(tensor.strides(), 0) > 0; }
 
+bool is_broadcast(const at::Tensor& tensor, int64_t dimension) {
+  return tensor.stride(dimension) == 0 && tensor.size(dimension) > 1;
+}
+
+// The elements of which an expanded tensor repeats each. Reloaded without its strides of 0 a tensor takes other
+// kernels, whose results differ in the last bits.
+at::Tensor without_repeats(at::Tensor tensor) {
+  for (int64_t i = 0; i < tensor.dim(); ++i)
+    if (is_broadcast(tensor, i)) tensor = tensor.narrow(i, 0, 1);
+  return tensor;
+}
+
 }  // namespace
 
 SavedTensorCopies::SavedTensorCopies(const plan::TransferSettings& settings, c10::Device device,
@@ -99,8 +111,9 @@ ViewGeometry SavedTensorCopies::packed(const at::Tensor& tensor) const {
   if (settings_.compatibility.flat_broadcasts && has_broadcast(tensor)) return geometry;
   geometry.offset = 0;
   if (!tensor.is_non_overlapping_and_dense()) {
-    const at::Tensor dense = at::empty_like(tensor, tensor.options().device(c10::kMeta));
-    geometry.strides.assign(dense.strides().begin(), dense.strides().end());
+    const at::Tensor once = without_repeats(tensor.detach());
+    const at::Tensor dense = at::empty_like(once, once.options().device(c10::kMeta));
+    for (int64_t i = 0; i < tensor.dim(); ++i) geometry.strides[i] = is_broadcast(tensor, i) ? 0 : dense.stride(i);
   }
   return geometry;
 }
@@ -108,10 +121,11 @@ ViewGeometry SavedTensorCopies::packed(const at::Tensor& tensor) const {
 SavedTensorCopies::Copy SavedTensorCopies::copy(const at::Tensor& tensor, const SavedStorage::Origin& origin) const {
   at::Storage bytes = tensor.storage();
   const bool flat = settings_.compatibility.flat_broadcasts && has_broadcast(tensor);
-  if (!flat && tensor.is_non_overlapping_and_dense())
-    bytes = part_of(bytes, tensor.storage_offset() * static_cast<int64_t>(tensor.dtype().itemsize()), bytes_of(tensor));
+  const at::Tensor once = flat ? tensor : without_repeats(tensor.detach());
+  if (!flat && once.is_non_overlapping_and_dense())
+    bytes = part_of(bytes, once.storage_offset() * static_cast<int64_t>(once.dtype().itemsize()), bytes_of(once));
   else if (!flat)
-    bytes = at::empty_like(tensor.detach()).copy_(tensor.detach()).storage();
+    bytes = at::empty_like(once).copy_(once).storage();
   auto value = std::make_shared<SavedStorage>(bytes, origin, plan::TensorPlacement::host);
   return {std::move(value), std::move(bytes), packed(tensor)};
 }
