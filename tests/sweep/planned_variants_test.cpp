@@ -27,7 +27,8 @@ struct Told : NativeTrials {
                                              {"checkpoint:every=4", {107, 850 * kMiB}}};
   int64_t least_bytes = 300 * kMiB;  // the smallest budget with a plan
   int64_t needed_below = 10000 * kMiB;
-  std::string broken;  // the failure of all trials; "": none
+  int64_t unused_bytes = 0;  // of a plan's budget
+  std::string broken;        // the failure of all trials; "": none
   std::string where = "NVIDIA H200";
   bool unknown_model = false;
   std::vector<int64_t> budgets, host_budgets;
@@ -51,7 +52,7 @@ struct Told : NativeTrials {
   NativePlan plan(const std::function<bool(const std::string&)>&) const override {
     if (budgets.back() >= needed_below) return {"", "", "no plan is needed", {}};
     if (budgets.back() < least_bytes) return {"", "", "no plan fits"};
-    return {"plan:x", "PLAN = " + std::to_string(budgets.back()), "", {}};
+    return {"plan:x", "PLAN = " + std::to_string(budgets.back()), "", {}, budgets.back() - unused_bytes};
   }
   double tokens() const override { return 0; }
   std::string device() const override { return where; }
@@ -129,6 +130,17 @@ TEST_CASE("a plan that exceeds the budget is replanned for less by the excess at
   CHECK(stage.after({trial("plan:1.07 GiB-2", 0, Outcome::device_oom)}) == Names{"plan:1.07 GiB-3"});
   CHECK(stage.native.budgets.back() == 765 * kMiB);
   CHECK(stage.after({trial("plan:1.07 GiB-3", 1101)}) == Names{});
+}
+
+TEST_CASE(
+    "a plan that exceeds the budget although it uses less than it was allowed is replanned for less than it uses") {
+  Stage stage(1100);
+  stage.native.unused_bytes = 30 * kMiB;
+  stage.after({});
+  stage.after({trial("own", 600)});
+  CHECK(stage.native.budgets.back() == 900 * kMiB);
+  CHECK(stage.after({trial("plan:1.07 GiB", 1101)}) == Names{"plan:1.07 GiB-2"});
+  CHECK(stage.native.budgets.back() == (900 - 30 - 1) * kMiB);
 }
 
 TEST_CASE("a plan that cannot be applied is not replanned") {

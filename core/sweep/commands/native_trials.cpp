@@ -163,7 +163,7 @@ NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has
   if (!plan) return {"", "", "the plan of " + name + " is not in " + settings_.directory.string() + " any more"};
   try {
     trainer::PythonPlan python = trainer::write_python_plan(*plan, result_.record.facts.program, *best, result_.report);
-    return {name, std::move(python.text), "", std::move(python.notes)};
+    return {name, std::move(python.text), "", std::move(python.notes), peak(*best)};
   } catch (const UsageError& error) {
     return {"", "", error.what()};
   }

@@ -26,6 +26,7 @@ struct NativePlan {
   std::string strategy, text;  // "": no plan
   std::string why_none;
   std::vector<std::string> notes = {};  // where Python deviates from the plan
+  int64_t peak_bytes = 0;               // measured by memtune's own trial
 };
 
 class NativeTrials {

@@ -210,6 +210,7 @@ void PlannedVariants::add_plan(CommandSweepRecord& sweep, Names& to) {
   if (!plans_.empty()) variant.name += "-" + std::to_string(plans_.size() + 1);
   variant.planned = true;
   variant.plan_text = std::move(plan.text);
+  plan_bytes_ = plan.peak_bytes;
   variant.parts.clear();
   variant.like = "";
   for (const std::string& note : plan.notes) sweep.notes.push_back(variant.name + ": " + note);
@@ -243,7 +244,9 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
                                            : measurement_of(tried, plans_.back());
   if (!last || budget_bytes_ <= 0 || plans_.size() >= kMaxPlans || fits(*last)) return names;
   if (!result::usable(*last) && !ended_out_of_memory(*last)) return names;
-  // After an out-of-memory error the excess is unknown, so it is estimated.
+  // After an out-of-memory error the excess is unknown, so it is estimated. A plan may need less than it was allowed;
+  // the next one needs less than that, or it would be the same.
+  if (!plans_.empty() && plan_bytes_ > 0) broken_bytes_ += std::max<int64_t>(0, native_budget() - plan_bytes_);
   broken_bytes_ += result::usable(*last) ? last->peak_bytes.allocated - budget_bytes_ : native_budget() / 10;
   if (native_budget() <= 0 || !run_native(sweep)) return names;
   add_plan(sweep, names);

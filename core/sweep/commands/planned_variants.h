@@ -65,6 +65,7 @@ class PlannedVariants {
   std::vector<Setting> later_;                                 // settings not run so far, the best first
   int64_t least_bytes_ = std::numeric_limits<int64_t>::max();  // smallest own peak of the settings that ran
   Names plans_;                                                // names of the variants with a plan that ran
+  int64_t plan_bytes_ = 0;                                     // own peak of the last of them
   size_t failed_ = 0;                                          // settings that failed and were replaced
   int smaller_ = 0;                                            // settings that ran because none fit the budget
 };
