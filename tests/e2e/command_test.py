@@ -41,8 +41,10 @@ class CommandTest(Measured):
         self.assertEqual(trial["loss"], self.seen("loss"))
         self.assertEqual(len(trial["loss"]), STEPS)
         # The script's clock includes memtune's work before the traced steps in the last sample.
-        for sample, own in zip(trial["step_ms"]["samples"][:-1], self.seen("ms")[2:]):
-            self.assertAlmostEqual(sample, own, delta=max(3, own * 0.1))
+        pairs = list(zip(trial["step_ms"]["samples"][:-1], self.seen("ms")[2:]))
+        near = [abs(sample - own) <= max(3, own * 0.1) for sample, own in pairs]
+        self.assertGreater(2 * sum(near), len(near), pairs)  # between the two clocks other programs may have run
+        self.assertLess(abs(sum(sample for sample, _ in pairs) / sum(own for _, own in pairs) - 1), 0.2, pairs)
         self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
         self.assertIn("the end of the script", (self.folder / "memtune-profile/trials/1-command/log.txt").read_text())
         self.assertGreater(trial["peak_bytes"]["allocated"], 50 << 20)
