@@ -207,17 +207,17 @@ void PlannedVariants::add_plan(CommandSweepRecord& sweep, Names& to) {
   CommandVariant variant = base_of_plans(sweep);
   const std::string base = variant.name;
   variant.name = budget_bytes_ > 0 ? "plan:" + format_bytes(budget_bytes_) : "plan:" + plan.strategy;
-  if (!plans_.empty()) variant.name += "-" + std::to_string(plans_.size() + 1);
+  if (!plans_.names.empty()) variant.name += "-" + std::to_string(plans_.names.size() + 1);
   variant.planned = true;
   variant.plan_text = std::move(plan.text);
-  plan_bytes_ = plan.peak_bytes;
+  plans_.last_own_bytes = plan.peak_bytes;
   variant.parts.clear();
   variant.like = "";
   for (const std::string& note : plan.notes) sweep.notes.push_back(variant.name + ": " + note);
-  if (base != sweep.variants.front().name && plans_.empty())
+  if (base != sweep.variants.front().name && plans_.names.empty())
     sweep.notes.push_back(variant.name + " is run with the settings of " + base +
                           ", because the plan replaces your own checkpointing and offloading");
-  plans_.push_back(variant.name);
+  plans_.names.push_back(variant.name);
   to.push_back(variant.name);
   sweep.variants.push_back(std::move(variant));
 }
@@ -228,7 +228,7 @@ bool PlannedVariants::fits(const Measurement& m) const {
 
 PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> tried, CommandSweepRecord& sweep) {
   Names names;
-  const auto is_plan = [&](const TrialState& each) { return std::ranges::count(plans_, each.spec.strategy) > 0; };
+  const auto is_plan = [&](const TrialState& each) { return std::ranges::count(plans_.names, each.spec.strategy) > 0; };
   const bool kept =
       std::ranges::any_of(tried, [&](const TrialState& each) { return !is_plan(each) && fits(each.measurement); });
   const auto failed = static_cast<size_t>(std::ranges::count_if(tried, [&](const TrialState& each) {
@@ -239,18 +239,20 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
   if (!kept && names.empty() && smaller_++ < kMaxSmaller) take_smaller(names);
   // If own trials needed no plan, the variant without checkpointing counts as the plan that exceeded the budget.
   const auto everything = native_.step("none");
-  const bool none_needed = plans_.empty() && everything && everything->peak_bytes <= native_budget();
-  const Measurement* last = plans_.empty() ? none_needed ? measurement_of(tried, base_of_plans(sweep).name) : nullptr
-                                           : measurement_of(tried, plans_.back());
-  if (!last || budget_bytes_ <= 0 || plans_.size() >= kMaxPlans || fits(*last)) return names;
+  const bool none_needed = plans_.names.empty() && everything && everything->peak_bytes <= native_budget();
+  const Measurement* last = plans_.names.empty()
+                                ? none_needed ? measurement_of(tried, base_of_plans(sweep).name) : nullptr
+                                : measurement_of(tried, plans_.names.back());
+  if (!last || budget_bytes_ <= 0 || plans_.names.size() >= kMaxPlans || fits(*last)) return names;
   if (!result::usable(*last) && !ended_out_of_memory(*last)) return names;
   // After an out-of-memory error the excess is unknown, so it is estimated. A plan may need less than it was allowed;
   // the next one needs less than that, or it would be the same.
-  if (!plans_.empty() && plan_bytes_ > 0) broken_bytes_ += std::max<int64_t>(0, native_budget() - plan_bytes_);
+  if (!plans_.names.empty() && plans_.last_own_bytes > 0)
+    broken_bytes_ += std::max<int64_t>(0, native_budget() - plans_.last_own_bytes);
   broken_bytes_ += result::usable(*last) ? last->peak_bytes.allocated - budget_bytes_ : native_budget() / 10;
   if (native_budget() <= 0 || !run_native(sweep)) return names;
   add_plan(sweep, names);
-  if (!plans_.empty()) sweep.no_plan = "";  // now there is a plan
+  if (!plans_.names.empty()) sweep.no_plan = "";  // now there is a plan
   return names;
 }
 

@@ -38,6 +38,10 @@ class PlannedVariants {
     std::string name;
     NativeStep step;
   };
+  struct Plans {
+    Names names = {};            // of the variants with a plan that ran
+    int64_t last_own_bytes = 0;  // own peak of the last plan
+  };
 
   std::optional<Names> begin(CommandSweepRecord& sweep);
   Names choose(std::span<const TrialState> tried, CommandSweepRecord& sweep);
@@ -64,10 +68,9 @@ class PlannedVariants {
   int64_t host_bytes_ = 0;                                     // limit of host memory for plans; 0: no limit
   std::vector<Setting> later_;                                 // settings not run so far, the best first
   int64_t least_bytes_ = std::numeric_limits<int64_t>::max();  // smallest own peak of the settings that ran
-  Names plans_;                                                // names of the variants with a plan that ran
-  int64_t plan_bytes_ = 0;                                     // own peak of the last of them
-  size_t failed_ = 0;                                          // settings that failed and were replaced
-  int smaller_ = 0;                                            // settings that ran because none fit the budget
+  Plans plans_;
+  size_t failed_ = 0;  // settings that failed and were replaced
+  int smaller_ = 0;    // settings that ran because none fit the budget
 };
 
 }  // namespace memtune::sweep
