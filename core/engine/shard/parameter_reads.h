@@ -33,6 +33,7 @@ class ParameterReads {
   // The unit's gathered parameters live in the storage.
   void add_unit(const c10::StorageImpl* storage, int unit) { unit_of_[storage] = unit; }
   void set_watcher(UnitGatherObserver* watcher) { watcher_ = watcher; }  // null: none
+  UnitGatherObserver* watcher() const { return watcher_; }
 
   // Around each op. Throws UsageError if the op writes into a parameter.
   void before(const program::Op& op, const program::Stack& inputs);

@@ -120,7 +120,8 @@ void ShardedParameters::wait(int unit) {
     gathers.back()->wait();
     flats_[number].device_copy.reset();
   }
-  if (watcher_ && !gathers.empty()) watcher_->gathered(unit, std::move(gathers));
+  UnitGatherObserver* watcher = reads_->watcher();
+  if (watcher && !gathers.empty()) watcher->gathered(unit, std::move(gathers));
 }
 
 void ShardedParameters::free(int unit) {

@@ -63,10 +63,7 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
     int64_t bytes = 0;  // gathered
   };
   std::vector<UnitSize> unit_sizes() const;
-  void set_watcher(UnitGatherObserver* watcher) {  // null: none
-    watcher_ = watcher;
-    reads_->set_watcher(watcher);
-  }
+  void set_watcher(UnitGatherObserver* watcher) { reads_->set_watcher(watcher); }  // null: none
   // Returns the gradient norm over all ranks. `here`: norm of this rank's pieces, undefined if it has no gradients. All
   // ranks must call.
   at::Tensor global_norm(const at::Tensor& here);
@@ -131,7 +128,6 @@ class ShardedParameters final : public program::ParameterProvider, schedule::Uni
   program::NamedTensors pieces_;
   std::optional<schedule::UnitGatherSchedule> schedule_;
   std::optional<ParameterReads> reads_;
-  UnitGatherObserver* watcher_ = nullptr;
   Reduction reduction_;     // running, or empty
   int64_t order_hash_ = 0;  // of all collectives so far
   Counters counters_;

@@ -121,11 +121,13 @@ ViewGeometry SavedTensorCopies::packed(const at::Tensor& tensor) const {
 SavedTensorCopies::Copy SavedTensorCopies::copy(const at::Tensor& tensor, const SavedStorage::Origin& origin) const {
   at::Storage bytes = tensor.storage();
   const bool flat = settings_.compatibility.flat_broadcasts && has_broadcast(tensor);
-  const at::Tensor once = flat ? tensor : without_repeats(tensor.detach());
-  if (!flat && once.is_non_overlapping_and_dense())
-    bytes = part_of(bytes, once.storage_offset() * static_cast<int64_t>(once.dtype().itemsize()), bytes_of(once));
-  else if (!flat)
-    bytes = at::empty_like(once).copy_(once).storage();
+  if (!flat) {
+    const at::Tensor once = tensor.is_non_overlapping_and_dense() ? tensor : without_repeats(tensor.detach());
+    if (once.is_non_overlapping_and_dense())
+      bytes = part_of(bytes, once.storage_offset() * static_cast<int64_t>(once.dtype().itemsize()), bytes_of(once));
+    else
+      bytes = at::empty_like(once).copy_(once).storage();
+  }
   auto value = std::make_shared<SavedStorage>(bytes, origin, plan::TensorPlacement::host);
   return {std::move(value), std::move(bytes), packed(tensor)};
 }

@@ -30,7 +30,7 @@ class SavedTensorCopies {
   void begin_step();
   void begin_block() { shared_.clear(); }
 
-  // One saved tensor, packed densely, and the geometry of the packed copy.
+  // One saved tensor, packed densely and without the repeats of an expanded one, and the geometry of the packed copy.
   struct Copy {
     autograd::SavedStoragePtr value;  // to be offloaded if it is passing
     at::Storage bytes;                // keeps the bytes alive until then

@@ -23,7 +23,7 @@ class StepValues {
   const SavedStorageTable& table() const { return table_; }
 
   // The tensor is output `output` of op number `op`. `producer` recomputes it as its output `index`; null: the value
-  // cannot be recomputed, and is kept where it should be.
+  // cannot be recomputed, and is kept where the plan would recompute it.
   autograd::SavedStoragePtr add(const at::Tensor& tensor, int op, int output, plan::TensorPlacement place,
                                 const checkpoint::RecordedOpPtr& producer, int index);
 
