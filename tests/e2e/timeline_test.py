@@ -325,7 +325,7 @@ class TimelineTest(unittest.TestCase):
         trace = self.train(model, loss)
         begins = [region[3] + trace["start_ns"] for region in trace["regions"] if region[1] == "backward" and region[0] == "phase"]
         for begin, moment in zip(begins, moments[2:], strict=True):
-            self.assertTrue(0 <= begin - moment < 20_000_000, begin - moment)
+            self.assertTrue(-1_000_000 <= begin - moment < 20_000_000, begin - moment)  # the clocks are paired within 1 ms
         for region in trace["regions"]:
             if region[0] == "step":
                 self.assertGreater(region[4] - region[3], 30_000_000)

@@ -38,7 +38,7 @@ class Timeline:
 
     @told
     def set_clock(self):
-        """Takes one moment on both clocks. On an idle device an event completes at once."""
+        """Pairs a moment with the clock of the trace. On an idle device an event completes at once."""
         import torch
 
         if self.cuda:  # the first record creates the event
@@ -47,12 +47,16 @@ class Timeline:
             for event in self.events:
                 event.record()
             torch.cuda.synchronize()
-        before = self.now_ns()
-        self.anchor = self.training.now()
+        # other programs may run between the clocks of a reading
+        width, before, monotonic, self.anchor = min((self.reading() for _ in range(8)), key=lambda reading: reading[0])
+        self.anchor_ns, self.start_ns = before + width // 2, monotonic - before
         if self.cuda:
             torch.cuda.synchronize()
-        self.anchor_ns = (before + self.now_ns()) // 2
-        self.start_ns = time.monotonic_ns() - self.now_ns()
+
+    def reading(self):
+        """How long it took, the time of the trace and of the system before it, and the moment."""
+        before, monotonic, moment = self.now_ns(), time.monotonic_ns(), self.training.now()
+        return self.now_ns() - before, before, monotonic, moment
 
     def moment(self):
         import torch
