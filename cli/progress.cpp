@@ -26,7 +26,7 @@ std::string figures(double step_ms, int64_t peak_bytes) {
 // "327.4 ms, 13.19 GiB", or the failure with its reason.
 std::string outcome_text(const result::Measurement& m) {
   if (m.outcome != result::Outcome::ok) return to_string(m.outcome) + (m.reason.empty() ? "" : ": " + m.reason);
-  return figures(m.step_ms.median, m.peak_bytes.allocated);
+  return figures(m.step_ms.median, required_bytes(m));
 }
 
 // "blocked 12 ms, 41 ms until it was on the disk".
@@ -86,7 +86,7 @@ void Progress::phase(const sweep::TrialProgress& phase) { draw(current_, phase);
 
 void Progress::ended(const result::Measurement& measurement) {
   print_end(outcome_text(measurement) +
-            (predicted_ ? "; predicted " + figures(predicted_->step_ms, predicted_->peak_bytes) : ""));
+            (predicted_ ? "; predicted " + figures(predicted_->step_ms, required_bytes(*predicted_)) : ""));
 }
 
 void Progress::save_started(const std::string& mode, size_t left) {

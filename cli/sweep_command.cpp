@@ -124,7 +124,7 @@ std::optional<NextExport> next_export(const SweepFlags& flags, const std::string
 
 std::string figures(const result::TrialRow& row) {
   return row.measurement.strategy + ", " + ms_text(row.measurement.step_ms.median) + " at " +
-         format_bytes(row.measurement.peak_bytes.allocated);
+         format_bytes(required_bytes(row));
 }
 
 // Advice if no trial worked, or none within the budget.
@@ -250,7 +250,8 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
       ->type_name("WHAT");
   command->add_option("--like", flags->like, "folder of a sweep of the same model; its figures order the settings")
       ->type_name("DIR");
-  command->add_option("--budget", flags->budget, "device memory for training: 16GiB")->type_name("BYTES");
+  command->add_option("--budget", flags->budget, "device memory for training: 16GiB; auto: what the GPU has free")
+      ->type_name("BYTES|auto");
   offer(command->add_option("--goal", flags->goal, "throughput or memory (default: throughput)"),
         {"throughput", "memory"})
       ->type_name("GOAL");

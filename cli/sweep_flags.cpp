@@ -9,6 +9,7 @@
 #include "core/base/bounds.h"
 #include "core/base/builtin_profile.h"
 #include "core/base/bytes.h"
+#include "core/base/device/nvml.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
@@ -87,9 +88,21 @@ void set_global_batch(const SweepFlags& flags, sweep::SweepSettings& settings) {
                        std::to_string(batch));
 }
 
+// "auto": what the GPU has free now.
+int64_t budget_flag(const SweepFlags& flags) {
+  if (flags.budget.empty()) return 0;
+  if (flags.budget != "auto") return bytes_flag("--budget", flags.budget);
+  const std::string& device = flags.model.device;
+  const auto free = device == "cpu" ? std::nullopt : device::Nvml().free_bytes(device.empty() ? "cuda:0" : device);
+  if (!free || *free == 0)
+    throw UsageError(
+        "--budget auto is what a GPU has free, and no NVIDIA driver tells that here: give a size, as 24GiB");
+  return *free;
+}
+
 // Flags that sweeps of models and of commands share.
 void read_loop(const SweepFlags& flags, sweep::SweepLoopSettings& settings) {
-  settings.budget_bytes = flags.budget.empty() ? 0 : bytes_flag("--budget", flags.budget);
+  settings.budget_bytes = budget_flag(flags);
   settings.goal = result::parse_goal(flags.goal);
   settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
   if (!flags.time_limit.empty()) settings.time_limit = duration_flag("--time-limit", flags.time_limit);

@@ -148,6 +148,14 @@ TEST_CASE("an exception is the reason and one for lack of memory has its own out
   CHECK(error.row.measurement.outcome == Outcome::error);
   CHECK(error.row.measurement.reason == "ValueError: no such key (after step 3 of 7)");
   CHECK(outcome("OutOfMemoryError", "CUDA out of memory.").row.measurement.outcome == Outcome::device_oom);
+  const auto fragmented = [&](const std::string& text) {
+    return outcome("OutOfMemoryError", text).row.measurement.fragmented;
+  };
+  CHECK(fragmented(test::out_of_memory_text()));  // 2 GiB asked, 7.01 free in pieces
+  CHECK_FALSE(
+      fragmented("CUDA out of memory. Tried to allocate 9.00 GiB. 7.01 GiB is reserved by PyTorch but unallocated."));
+  CHECK_FALSE(fragmented("CUDA out of memory."));
+  CHECK_FALSE(fragmented("Tried to allocate much. is reserved by PyTorch but unallocated"));
   CHECK(outcome("MemoryError", "").row.measurement.outcome == Outcome::host_oom);
   CHECK(outcome("OSError", "[Errno 28] No space left on device").row.measurement.outcome == Outcome::disk_full);
 }

@@ -144,6 +144,46 @@ TEST_CASE("an update of each parameter in backward gives the same result as one 
   CHECK(p.grad().defined());  // no update in backward any more
 }
 
+TEST_CASE("states made before the first step are those that PyTorch makes in it") {
+  for (const char* name : {"adamw", "adafactor", "adamw_8bit", "paged_adamw_32bit"})
+    for (const bool in_backward : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(in_backward);
+      const at::Tensor used = parameter(1, at::kFloat), unused = parameter(1, at::kFloat),
+                       frozen = parameter(1, at::kFloat).requires_grad_(false);
+      const auto optimizer = make_optimizer({name, 0.1}, {unused, used, frozen});
+      const auto has_state = [&](size_t i) { return !optimizer->state(i).empty(); };
+      std::optional<OptimizerInBackward> updates;
+      if (in_backward) updates.emplace(*optimizer);
+      optimizer->make_states();
+      CHECK(has_state(0));
+      CHECK(has_state(1));
+      CHECK_FALSE(has_state(2));
+      const int64_t bytes = optimizer->state_bytes();
+      autograd::backward(used.square().sum());
+      optimizer->step();
+      CHECK_FALSE(has_state(0));
+      CHECK(has_state(1));
+      CHECK(optimizer->state_bytes() * 2 == bytes);
+      CHECK(optimizer->state(1).back().second.item<double>() == 1);  // the step
+      autograd::backward((used * unused).sum());
+      optimizer->step();
+      CHECK(has_state(0));
+      CHECK(optimizer->state(1).back().second.item<double>() == 2);
+    }
+}
+
+TEST_CASE("states made before the first step leave loaded ones as they are") {
+  const at::Tensor p = parameter(1);
+  const auto optimizer = make_optimizer({"adamw", 0.1}, {p});
+  optimizer->make_state(0);
+  at::Tensor(optimizer->state(0).front().second).fill_(5);
+  optimizer->make_states();
+  optimizer->step();  // without a gradient
+  REQUIRE_FALSE(optimizer->state(0).empty());
+  CHECK(optimizer->state(0).front().second[0].item<double>() == 5);
+}
+
 TEST_CASE("gradients split over processes are clipped by the norm over all processes") {
   const at::Tensor a = parameter(4);
   a.mutable_grad() = at::full({4}, 3.0f);

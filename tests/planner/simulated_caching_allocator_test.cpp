@@ -22,6 +22,8 @@ constexpr int64_t kGrain = 512;
 // Segments as lists of pieces, searched one by one.
 class PlainCache {
  public:
+  explicit PlainCache(int64_t cap_bytes = 0) : cap_bytes_(cap_bytes) {}
+
   int64_t take(int64_t bytes, int owner) {
     const int64_t asked = (bytes + kGrain - 1) / kGrain * kGrain;
     Piece* best = nullptr;
@@ -30,6 +32,10 @@ class PlainCache {
         if (piece.owner < 0 && piece.bytes >= asked && (!best || piece.bytes < best->bytes)) best = &piece;
     if (!best) {
       const int64_t segment = asked < 10 * kMiB ? 20 * kMiB : (asked + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+      if (cap_bytes_ > 0 && reserved_bytes() + segment > cap_bytes_) {
+        std::erase_if(segments_, [](const auto& each) { return each.size() == 1 && each.front().owner < 0; });
+        shortage_bytes_ = std::max(shortage_bytes_, reserved_bytes() + segment - cap_bytes_);
+      }
       best = segments_.emplace_back(std::vector<Piece>{{segment, -1}}).data();
     }
     best->owner = owner;
@@ -62,12 +68,14 @@ class PlainCache {
       for (const Piece& piece : segment) bytes += piece.bytes;
     return bytes;
   }
+  int64_t shortage_bytes() const { return shortage_bytes_; }
 
  private:
   struct Piece {
     int64_t bytes;
     int owner;  // -1: free
   };
+  int64_t cap_bytes_, shortage_bytes_ = 0;
   std::vector<std::vector<Piece>> segments_;
 };
 
@@ -128,11 +136,31 @@ TEST_CASE("temporary memory leaves one segment that later requests reuse") {
   CHECK(none.reserved_bytes() == 0);
 }
 
+TEST_CASE("a cap releases segments that are free as a whole, and tells what is missing") {
+  SimulatedCachingAllocator cache(kGrain);
+  cache.set_cap(100 * kMiB);
+  const auto whole = cache.take(40 * kMiB), part = cache.take(20 * kMiB), rest = cache.take(20 * kMiB);
+  cache.deallocate(whole);
+  cache.deallocate(part);
+  cache.take(60 * kMiB);
+  CHECK(cache.reserved_bytes() == 80 * kMiB);  // both free segments are gone
+  CHECK(cache.shortage_bytes() == 0);
+  CHECK(cache.peak_reserved_bytes() == 80 * kMiB);
+  cache.reset_peak();
+  cache.take(30 * kMiB);
+  CHECK(cache.shortage_bytes() == 10 * kMiB);
+  CHECK(cache.peak_reserved_bytes() == 110 * kMiB);
+  cache.deallocate(rest);
+}
+
 TEST_CASE("random allocations and frees give the same blocks as a plain search") {
   std::mt19937 random(7);
+  int short_ones = 0;
   for (int round = 0; round < 20; ++round) {
+    const int64_t cap = round % 4 * 200 * kMiB;  // 0: none
     SimulatedCachingAllocator cache(kGrain);
-    PlainCache plain;
+    cache.set_cap(cap);
+    PlainCache plain(cap);
     std::vector<std::pair<SimulatedCachingAllocator::Block, int>> taken;
     for (int i = 0; i < 400; ++i) {
       if (!taken.empty() && random() % 5 < 2) {
@@ -148,7 +176,10 @@ TEST_CASE("random allocations and frees give the same blocks as a plain search")
       taken.emplace_back(block, i);
     }
     CHECK(cache.reserved_bytes() == plain.reserved_bytes());
+    CHECK(cache.shortage_bytes() == plain.shortage_bytes());
+    if (cap > 0) short_ones += cache.shortage_bytes() > 0;
   }
+  CHECK(short_ones > 0);
 }
 
 }  // namespace memtune::simulated_caching_allocator_test

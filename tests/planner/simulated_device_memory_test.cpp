@@ -20,6 +20,8 @@ using plan::StepCosts;
 using plan::TensorPlacement;
 using planner::SimulatedCachingAllocator;
 using planner::SimulatedDeviceMemory;
+using planner::StepPrediction;
+using planner::StepPredictor;
 
 namespace {
 
@@ -180,6 +182,27 @@ TEST_CASE("a device without a caching allocator has blocks of the requested size
   StepCosts costs = recorded({196, 49, 49}, {196, 49, 49}, 500);
   costs.grain_bytes = 1;
   CHECK(planner::StepPredictor(facts(), costs).predict(without_v0()).peak_bytes == (1000 + 98 + 500) * kMiB);
+}
+
+TEST_CASE("a device of a given size holds the segments that the allocator reserves, and its overhead") {
+  plan::ProgramFacts program = facts();
+  StepCosts costs = recorded({196, 49, 49}, {196, 50, 50}, 30);
+  costs.start_bytes = 1000 * kMiB;
+  const StepPredictor plain(program, costs);
+  const StepPrediction without = plain.predict({});
+  CHECK(without.required_bytes == without.peak_bytes);
+  costs.device_overhead_bytes = 500 * kMiB;
+  const StepPredictor predictor(program, costs);
+  const auto on_device = [&](int64_t mibs) { return predictor.predict({}, {}, nullptr, mibs * kMiB); };
+  CHECK(predictor.predict({}).required_bytes == without.peak_bytes + 500 * kMiB);
+  CHECK(predictor.predict({}).short_bytes == 0);
+  const StepPrediction large = on_device(4000);
+  CHECK(large.short_bytes == 0);
+  CHECK(large.required_bytes >= without.peak_bytes + 500 * kMiB);
+  const int64_t needed = large.required_bytes / kMiB;
+  CHECK(on_device(needed).short_bytes == 0);
+  CHECK(on_device(1600).short_bytes > 0);
+  CHECK(on_device(1600).peak_bytes == large.peak_bytes);
 }
 
 }  // namespace memtune::simulated_device_memory_test

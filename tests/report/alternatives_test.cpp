@@ -59,7 +59,8 @@ TEST_CASE("every report format has the best settings and the best plan") {
                                                 {"text", keys.text},
                                                 {"strategy", "full"},
                                                 {"step_ms", 130.0},
-                                                {"peak_bytes", 10 * kGiB}});
+                                                {"peak_bytes", 10 * kGiB},
+                                                {"required_bytes", 10 * kGiB}});
   CHECK(json.at("ways").at(1).at("by") == "python");
   CHECK(json.at("trials").at(2).at("python") == "run/trials/3-plan-13-gib/memtune_plan.py");
   const Report read = from_json_text(to_json_text(report), "it");

@@ -56,6 +56,17 @@ TEST_CASE("a budget excludes larger trials and a peak equal to the budget fits")
   CHECK(recommend(usual(), 13 * kGiB - 1, Goal::throughput).strategy == "offload:stream");
 }
 
+TEST_CASE("a budget limits what is on the device where that is known") {
+  std::vector<TrialRow> rows = usual();
+  for (TrialRow& each : rows) each.measurement.peak_bytes.device = each.measurement.peak_bytes.allocated + 2 * kGiB;
+  rows[1].measurement.cap_bytes = 15 * kGiB;
+  CHECK(recommend(rows, 15 * kGiB, Goal::throughput).reason ==
+        "the fastest of 2 within 15 GiB: 124 ms a step, 15 GiB on the device, ran within 15 GiB; none needs 38 GiB; "
+        "offload:stream saves 3 GiB for 61 % more time");
+  CHECK(recommend(rows, 15 * kGiB - 1, Goal::throughput).strategy == "offload:stream");
+  CHECK_FALSE(recommend(rows, 11 * kGiB, Goal::throughput).fits);
+}
+
 TEST_CASE("the reason says that a trial is the only one") {
   CHECK(recommend(std::vector{row("none", 100, 36)}, 0, Goal::throughput).reason ==
         "the only one that worked: 100 ms a step, 36 GiB at the peak");

@@ -51,6 +51,7 @@ class FailingDevice final : public device::Device {
   }
   device::AllocatorStats memory() const override { return real_.memory(); }
   int64_t used_bytes() const override { return real_.used_bytes(); }
+  int64_t unmanaged_bytes() const override { return real_.unmanaged_bytes(); }
   void reset_peak() override { real_.reset_peak(); }
   void set_cap(int64_t bytes) override { real_.set_cap(bytes); }
   void empty_cache() override { real_.empty_cache(); }

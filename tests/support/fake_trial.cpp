@@ -236,6 +236,10 @@ void run(const plan::TrialRequest& request, const std::string& behaviour) {
     measurement.loss = {2.5, std::nan("")};
   }
   if (behaviour == "disk_full") measurement.outcome = result::Outcome::disk_full;
+  measurement.cap_bytes = request.training.memory_cap_bytes;
+  measurement.allocator = request.envelope.allocator;
+  measurement.fragmented = behaviour == "in-pieces" && measurement.allocator.empty();
+  if (measurement.fragmented) measurement.outcome = result::Outcome::device_oom;
   if (behaviour == "device_oom") {
     measurement = {};
     measurement.outcome = result::Outcome::device_oom;

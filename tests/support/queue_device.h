@@ -91,6 +91,7 @@ class QueueDevice : public device::Device {
 
   device::AllocatorStats memory() const override { return use; }
   int64_t used_bytes() const override { return 0; }
+  int64_t unmanaged_bytes() const override { return 0; }
   void reset_peak() override {}
   void set_cap(int64_t) override {}
   void empty_cache() override {}

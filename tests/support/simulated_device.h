@@ -71,6 +71,7 @@ class SimulatedDevice : public device::Device {
     return use;
   }
   int64_t used_bytes() const override { return 0; }
+  int64_t unmanaged_bytes() const override { return 0; }
   void reset_peak() override { use.peak_allocated = use.allocated; }
   void set_cap(int64_t) override {}
   void empty_cache() override {}

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,6 +61,7 @@ class PaperSweep {
         tried.push_back({proposal.name, proposal.setting, measure(proposal), folder_.path});
         names.push_back(proposal.name);
         if (proposal.costs) recorded.push_back(proposal.name);
+        if (proposal.grows_segments) growing.push_back(proposal.name);
         if (proposal.predicted) predicted.push_back(*proposal.predicted);
       }
     }
@@ -85,7 +87,14 @@ class PaperSweep {
   int64_t more_in_baseline = 0;
   std::vector<std::string> recorded;  // trials that record costs
   std::optional<Outcome> fails_first_plan;
+  std::function<void(result::Measurement&)> alter_first_plan = {};
+  std::vector<std::string> growing;  // trials whose segments grow from the start
 
+  // From now on sizes are those of PyTorch's allocator on a GPU.
+  void use_segments() {
+    costs_.grain_bytes = real_.grain_bytes = 512;
+    write_file(folder_.path / "costs.json", json(costs_).dump());
+  }
   void fails(const std::string& name, Outcome outcome) { outcomes_[name] = outcome; }
   void name_another_op() {
     plan::StepCosts costs = costs_;
@@ -111,6 +120,7 @@ class PaperSweep {
     if (failed != outcomes_.end()) measurement.outcome = failed->second;
     const bool is_plan = proposal.name.starts_with("plan:");
     if (is_plan && fails_first_plan) measurement.outcome = *std::exchange(fails_first_plan, std::nullopt);
+    if (is_plan && alter_first_plan) std::exchange(alter_first_plan, {})(measurement);
     return measurement;
   }
 
@@ -171,6 +181,43 @@ TEST_CASE("a plan that exceeded its budget is planned again with less memory and
   CHECK(sweep.tried[1].measurement.peak_bytes.allocated > 7 * 1024 * kMiB);
   CHECK(sweep.tried.back().name == "plan:7 GiB-2");
   CHECK(sweep.tried.back().measurement.peak_bytes.allocated <= 7 * 1024 * kMiB);
+}
+
+TEST_CASE("a plan whose segments did not suffice is planned again with less memory") {
+  const auto replanned = [](std::function<void(result::Measurement&)> alter) {
+    PaperSweep sweep(50, 7 * 1024 * kMiB);
+    sweep.alter_first_plan = std::move(alter);
+    const std::vector<std::string> names = sweep.run();
+    if (!has(names, "plan:7 GiB-2")) return false;
+    CHECK(sweep.predicted.back().peak_bytes < sweep.predicted.front().peak_bytes - 100 * kMiB);
+    return true;
+  };
+  const auto late = [](result::Measurement& m) { m.step_ms = result::summarize({1.1 * m.step_ms.median}); };
+  CHECK(replanned([](result::Measurement& m) { m.allocator = "expandable_segments:True"; }));
+  CHECK(replanned([&](result::Measurement& m) {
+    late(m);
+    m.allocator_retries = 5;
+  }));
+  CHECK_FALSE(replanned([](result::Measurement& m) { m.allocator_retries = 5; }));  // on time
+}
+
+TEST_CASE("a plan for a GPU fits in segments, or runs with segments that grow if none does") {
+  PaperSweep roomy(50, 7 * 1024 * kMiB);
+  roomy.use_segments();
+  CHECK(has(roomy.run(), "plan:7 GiB"));
+  CHECK(roomy.growing.empty());
+  const int64_t fits = roomy.predicted.front().required_bytes > 0 ? roomy.predicted.front().required_bytes
+                                                                  : roomy.predicted.front().peak_bytes;
+  CHECK(fits <= 7 * 1024 * kMiB);
+  bool grew = false;
+  for (int64_t mib = 7 * 1024; mib > 1024 && !grew; mib -= 256) {
+    PaperSweep tight(50, mib * kMiB);
+    tight.use_segments();
+    const std::vector<std::string> names = tight.run();
+    grew = !tight.growing.empty() && has(names, tight.growing.front());
+    if (grew) CHECK(tight.predicted.front().peak_bytes <= mib * kMiB);
+  }
+  CHECK(grew);
 }
 
 TEST_CASE("a plan is computed again with a lower PCIe bandwidth than was recorded") {

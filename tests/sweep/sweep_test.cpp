@@ -261,6 +261,39 @@ TEST_CASE("the memory cap is the budget if none is given") {
   CHECK(bench.run().report.recommendation.strategy == "checkpoint:full");
 }
 
+TEST_CASE("under a budget on a GPU all but the baseline run as on a device of that size") {
+  Bench bench;
+  bench.settings.request.training.device = "cuda";
+  bench.settings.budget_bytes = int64_t{10} << 30;
+  std::vector<int64_t> caps;
+  for (const auto& row : bench.run().report.rows) caps.push_back(row.measurement.cap_bytes);
+  CHECK(caps == std::vector<int64_t>{0, int64_t{10} << 30, int64_t{10} << 30});
+  bench.settings.budget_bytes = int64_t{11} << 30;  // other limits are other trials
+  bench.starts();
+  bench.run();
+  CHECK(bench.starts() == "none again\ncheckpoint:full\noffload:stream\n");  // the baseline has run
+  Bench on_cpu;
+  on_cpu.settings.budget_bytes = int64_t{10} << 30;
+  for (const auto& row : on_cpu.run().report.rows) CHECK(row.measurement.cap_bytes == 0);
+}
+
+TEST_CASE("a trial that runs out of memory in pieces runs again with segments that grow") {
+  Bench bench;
+  bench.settings.rounds = 2;
+  const SweepResult result = bench.run("checkpoint:full=in-pieces;checkpoint:full again=in-pieces");
+  const result::Measurement& full = result.report.rows[1].measurement;
+  CHECK(full.outcome == Outcome::ok);
+  CHECK(full.allocator == "expandable_segments:True");
+  CHECK(full.rounds.size() == 2);
+  CHECK(result.report.rows[0].measurement.allocator == "");
+  CHECK(bench.starts() ==
+        "inspect\nnone\ncheckpoint:full\ncheckpoint:full\noffload:stream\nnone again\n"
+        "checkpoint:full again\noffload:stream again\n");
+  Bench set;
+  const test::Variable environment("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:False");
+  CHECK(set.run("checkpoint:full=in-pieces").report.rows[1].measurement.outcome == Outcome::device_oom);
+}
+
 TEST_CASE("8-bit AdamW takes one byte per element and moment and float32 for embeddings") {
   plan::ProgramFacts facts;
   facts.parameters = 1000;

@@ -12,7 +12,9 @@ using trace::EventKind;
 using trace::OwnerKind;
 using trace::TraceEvent;
 
-constexpr double kUnused = 0.1;  // of the budget
+constexpr double kUnused = 0.1;    // of the budget
+constexpr double kInPieces = 0.1;  // of the reserved memory
+constexpr int64_t kLargePieces = 1 << 30;
 
 struct Holder {
   OwnerKind kind = OwnerKind::work_space;
@@ -104,11 +106,25 @@ std::optional<Finding> budget_unused(const TrialView& subject) {
   const int64_t budget = subject.trace.budget_bytes, peak = subject.peak_bytes;
   const bool pays = subject.measurement.recomputed_ops > 0 || subject.measurement.transfer.out_bytes > 0;
   if (budget <= 0 || peak <= 0 || !pays) return {};
-  const int64_t unused = budget - peak;
+  const int64_t unused = budget - std::max(peak, required_bytes(subject.measurement));
   if (static_cast<double>(unused) < kUnused * static_cast<double>(budget)) return {};
   return subject.concerns("budget-unused", unused,
                           format_bytes(unused) + " of the budget of " + format_bytes(budget) + " are never used",
                           do_less(subject, unused));
+}
+
+std::optional<Finding> memory_in_pieces(const TrialView& subject) {
+  const result::PeakMemory& peak = subject.measurement.peak_bytes;
+  const int64_t free = peak.reserved - peak.allocated;
+  if (peak.device == 0 || free < kLargePieces ||
+      static_cast<double>(free) < kInPieces * static_cast<double>(peak.reserved))
+    return {};
+  const bool grows = !subject.measurement.allocator.empty();
+  return subject.concerns(
+      "memory-in-pieces", free,
+      "PyTorch's allocator reserves " + format_bytes(peak.reserved) + " for the " + format_bytes(peak.allocated) +
+          " that tensors hold at the peak",
+      grows ? "" : "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True changes no result, and may reserve less");
 }
 
 std::optional<Finding> host_memory_full(const TrialView& subject) {

@@ -16,7 +16,8 @@ using result::TrialRow;
 using Rows = std::vector<const TrialRow*>;
 
 std::string figures(const TrialRow& row) {
-  return row.measurement.strategy + ", " + ms_text(row.measurement.step_ms.median) + " at " + format_bytes(peak(row));
+  return row.measurement.strategy + ", " + ms_text(row.measurement.step_ms.median) + " at " +
+         format_bytes(required_bytes(row));
 }
 
 // Why the last failed row failed. A plan that failed is replaced by a later one, so the last row is the most current.
@@ -39,7 +40,7 @@ void fill(const Report& report, const Rows& rows, AnswerAlternative& alternative
   }
   const result::Ranking ranking{std::span<const TrialRow>(report.rows)};
   std::ranges::copy_if(chosen, std::back_inserter(fitting), [&](const TrialRow* row) {
-    return report.budget_bytes <= 0 || peak(*row) <= report.budget_bytes;
+    return report.budget_bytes <= 0 || required_bytes(*row) <= report.budget_bytes;
   });
   alternative.fits = !fitting.empty();
   alternative.row = alternative.fits ? &result::choose(fitting, ranking, report.goal)

@@ -86,7 +86,8 @@ std::vector<GlossaryTerm> circumstances(const trace::Provenance& origin) {
 std::string headline(const Report& report, const result::TrialRow& row) {
   const result::Measurement& m = row.measurement;
   std::string time = fixed(m.step_ms.median, digits_for(m.step_ms.median)) + " ms a step";
-  std::string peak = format_bytes(m.peak_bytes.allocated) + " at the peak";
+  const bool on_device = m.peak_bytes.device > 0;
+  std::string peak = format_bytes(m.peak_bytes.allocated) + (on_device ? " allocated at the peak" : " at the peak");
   const result::TrialRow* base = reference_row(report, row);
   if (base && base != &row && base->measurement.step_ms.median > 0) {
     time += " (" + fixed(result::Ranking(report.rows).ratio(row, *base).value, 2) + " × " + report.reference + ")";
@@ -94,7 +95,7 @@ std::string headline(const Report& report, const result::TrialRow& row) {
     if (more != 0)
       peak += " (" + format_bytes(std::abs(more)) + (more < 0 ? " less than " : " more than ") + report.reference + ")";
   }
-  return time + ", " + peak;
+  return time + ", " + peak + (on_device ? ", " + format_bytes(m.peak_bytes.device) + " on the device" : "");
 }
 
 std::string peak_note(int64_t curve_bytes, int64_t measured_bytes) {

@@ -66,7 +66,8 @@ std::optional<VariantGain> gain(const Report& report) {
   const TrialRow* row = recommended(report);
   const TrialRow* base = own(report);
   if (!row || !base || row == base || !result::usable(base->measurement)) return {};
-  return VariantGain{base, result::Ranking(report.rows).ratio(*row, *base), result::peak(*row) - result::peak(*base)};
+  return VariantGain{base, result::Ranking(report.rows).ratio(*row, *base),
+                     result::required_bytes(*row) - result::required_bytes(*base)};
 }
 
 std::string gain_text(const Report& report) {

@@ -99,8 +99,9 @@ std::string signed_percent(double share) {
 }
 
 std::string predicted_text(const result::TrialPrediction& predicted) {
-  return fixed(predicted.step_ms, digits_for(predicted.step_ms)) + " ms a step, " + format_bytes(predicted.peak_bytes) +
-         " at the peak";
+  return fixed(predicted.step_ms, digits_for(predicted.step_ms)) + " ms a step, " +
+         (predicted.required_bytes > 0 ? format_bytes(predicted.required_bytes) + " on the device"
+                                       : format_bytes(predicted.peak_bytes) + " at the peak");
 }
 
 std::string failure_text(const TrialRow& row) {

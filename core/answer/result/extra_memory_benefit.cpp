@@ -11,18 +11,18 @@ constexpr double kGiB = 1 << 30;
 ExtraMemoryBenefit price_of(const TrialRow& row, const TrialRow& chosen, const Ranking& ranking) {
   const double share = 1 - ranking.time(row) / ranking.time(chosen);
   const double saved_ms = share * chosen.measurement.step_ms.median;
-  return {&row, saved_ms, saved_ms / (static_cast<double>(peak(row) - peak(chosen)) / kGiB)};
+  return {&row, saved_ms, saved_ms / (static_cast<double>(required_bytes(row) - required_bytes(chosen)) / kGiB)};
 }
 
 }  // namespace
 
 std::optional<ExtraMemoryBenefit> benefit_of_more_memory(std::span<const TrialRow> rows, const TrialRow& chosen,
                                                          int64_t budget_bytes) {
-  if (budget_bytes <= 0 || peak(chosen) > budget_bytes) return {};
+  if (budget_bytes <= 0 || required_bytes(chosen) > budget_bytes) return {};
   const Ranking ranking(rows);
   std::optional<ExtraMemoryBenefit> best;
   for (const TrialRow* row : choices(rows)) {
-    if (!same_axes(*row, chosen) || is_untimed(row->measurement) || peak(*row) <= budget_bytes) continue;
+    if (!same_axes(*row, chosen) || is_untimed(row->measurement) || required_bytes(*row) <= budget_bytes) continue;
     if (!ranking.faster(*row, chosen) || ranking.equally_fast(*row, chosen)) continue;
     const ExtraMemoryBenefit price = price_of(*row, chosen, ranking);
     if (!best || price.ms_per_gib > best->ms_per_gib) best = price;

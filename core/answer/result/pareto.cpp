@@ -89,8 +89,8 @@ void mark_front(std::span<TrialRow> rows) {
   const Ranking ranking{std::span<const TrialRow>(rows)};
   const auto beats = [&](const TrialRow& a, const TrialRow& b) {  // at least as good in both, better in one
     const double time_a = ranking.time(a), time_b = ranking.time(b);
-    return same_axes(a, b) && !is_untimed(a.measurement) && time_a <= time_b && peak(a) <= peak(b) &&
-           (time_a < time_b || peak(a) < peak(b));
+    return same_axes(a, b) && !is_untimed(a.measurement) && time_a <= time_b &&
+           required_bytes(a) <= required_bytes(b) && (time_a < time_b || required_bytes(a) < required_bytes(b));
   };
   const std::vector<const TrialRow*> chosen = choices(rows);
   for (TrialRow& row : rows) {
@@ -106,7 +106,7 @@ std::vector<std::vector<const TrialRow*>> fronts_of(std::span<const TrialRow* co
   }
   std::vector<std::vector<const TrialRow*>> fronts;
   for (auto& [axes, front] : by_axes) {
-    std::ranges::stable_sort(front, {}, [](const TrialRow* row) { return peak(*row); });
+    std::ranges::stable_sort(front, {}, [](const TrialRow* row) { return required_bytes(*row); });
     fronts.push_back(std::move(front));
   }
   return fronts;
@@ -124,7 +124,7 @@ std::vector<ParetoPoint> placed(const PredictedFrontier& frontier, std::span<con
   std::vector<ParetoPoint> points;
   for (const TrialPrediction& plan : frontier.plans)
     if (scale * plan.step_ms <= kFrontierRoom * slowest)
-      points.push_back({nullptr, static_cast<double>(plan.peak_bytes) / unit.bytes, scale * plan.step_ms});
+      points.push_back({nullptr, static_cast<double>(required_bytes(plan)) / unit.bytes, scale * plan.step_ms});
   return points;
 }
 
@@ -135,12 +135,12 @@ ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
   plot.time_name = ranking.title();
   plot.time_unit = ranking.unit();
   int64_t largest = 0;
-  for (const TrialRow& row : rows) largest = std::max(largest, peak(row));
+  for (const TrialRow& row : rows) largest = std::max(largest, required_bytes(row));
   plot.unit = unit_for(largest);
   const std::vector<const TrialRow*> chosen = choices(rows);
   for (const TrialRow* row : ranked(rows)) {
     if (std::ranges::count(chosen, row) == 0) continue;
-    plot.points.push_back({row, static_cast<double>(peak(*row)) / plot.unit.bytes, ranking.time(*row)});
+    plot.points.push_back({row, static_cast<double>(required_bytes(*row)) / plot.unit.bytes, ranking.time(*row)});
     set_predicted(plot.points.back());
   }
   if (plot.points.empty()) return plot;

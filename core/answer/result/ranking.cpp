@@ -108,13 +108,13 @@ bool Ranking::equally_fast(const TrialRow& a, const TrialRow& b) const {
 bool Ranking::faster(const TrialRow& a, const TrialRow& b) const {
   const bool untimed = is_untimed(a.measurement);
   if (untimed != is_untimed(b.measurement)) return !untimed;
-  if (untimed) return peak(a) < peak(b);
+  if (untimed) return required_bytes(a) < required_bytes(b);
   const double time_a = time(a), time_b = time(b);
-  return time_a != time_b ? time_a < time_b : peak(a) < peak(b);
+  return time_a != time_b ? time_a < time_b : required_bytes(a) < required_bytes(b);
 }
 
 bool Ranking::smaller(const TrialRow& a, const TrialRow& b) const {
-  return peak(a) != peak(b) ? peak(a) < peak(b) : time(a) < time(b);
+  return required_bytes(a) != required_bytes(b) ? required_bytes(a) < required_bytes(b) : time(a) < time(b);
 }
 
 std::vector<const TrialRow*> ranked(std::span<const TrialRow> rows) {

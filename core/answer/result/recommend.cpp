@@ -42,7 +42,7 @@ std::string more_time(double from, double to, WorkUnit work) {
 }
 
 std::string figures(const TrialRow& row) {
-  return format_ms(row.measurement.step_ms.median) + " a step, " + format_bytes(peak(row)) + " at the peak";
+  return format_ms(row.measurement.step_ms.median) + " a step, " + required_text(row.measurement);
 }
 
 Recommendation answer(const TrialRow& row, std::string reason, bool fits) {
@@ -65,7 +65,7 @@ class Recommender {
       for (const TrialRow& row : rows)
         if (usable(row.measurement)) candidates_.push_back(&row);
     std::ranges::copy_if(candidates_, std::back_inserter(fitting_),
-                         [&](const TrialRow* row) { return budget <= 0 || peak(*row) <= budget; });
+                         [&](const TrialRow* row) { return budget <= 0 || required_bytes(*row) <= budget; });
     keep_the_longest();
   }
 
@@ -73,7 +73,7 @@ class Recommender {
     if (candidates_.empty()) return nothing_worked();
     if (fitting_.empty()) return nothing_fits();
     const TrialRow& chosen = choose(fitting_, ranking_, goal_);
-    std::string reason = headline(chosen) + ": " + figures(chosen) + why_not_base(chosen);
+    std::string reason = headline(chosen) + ": " + figures(chosen) + limit_text(chosen) + why_not_base(chosen);
     if (is_untimed(chosen.measurement))
       reason += "; its time is not known, because the CPU emulates the copies";
     else if (goal_ == Goal::throughput)
@@ -105,7 +105,7 @@ class Recommender {
     const TrialRow& least = best(candidates_, &Ranking::smaller);
     return answer(least,
                   "nothing fits " + format_bytes(budget_) + ": the least that works is " + spoken(least) + " with " +
-                      format_bytes(peak(least)),
+                      format_bytes(required_bytes(least)),
                   false);
   }
 
@@ -127,7 +127,7 @@ class Recommender {
     } else if (&chosen == &fastest) {
       text = "the fastest";
     } else {
-      const bool by_memory = peak(chosen) < peak(fastest);
+      const bool by_memory = required_bytes(chosen) < required_bytes(fastest);
       text = "as fast as " + spoken(fastest) + " within the noise" + interval_text(fastest) + ", and " +
              (by_memory ? "takes less memory;" : "changes less;");
     }
@@ -140,6 +140,13 @@ class Recommender {
     if (by_time && count < fitting_.size()) text += " (offloads aside: the CPU emulates their copies)";
     if (shorter_left_out_) text += " at the longest sequence" + std::string(budget_ > 0 ? " that fits" : "");
     return text;
+  }
+
+  static std::string limit_text(const TrialRow& row) {
+    const int64_t cap = row.measurement.cap_bytes;
+    const std::string& allocator = row.measurement.allocator;
+    return (cap > 0 && row.measurement.peak_bytes.device > 0 ? ", ran within " + format_bytes(cap) : "") +
+           (allocator.empty() ? "" : " with PYTORCH_CUDA_ALLOC_CONF=" + allocator);
   }
 
   bool others_train_differently() const {
@@ -164,8 +171,8 @@ class Recommender {
     for (const TrialRow& row : rows_) {
       if (!is_base(row) || !same_axes(row, chosen)) continue;
       if (!worked(row)) return "; " + row.measurement.strategy + " ends in " + to_string(row.measurement.outcome);
-      if (budget_ > 0 && peak(row) > budget_)
-        return "; " + row.measurement.strategy + " needs " + format_bytes(peak(row));
+      if (budget_ > 0 && required_bytes(row) > budget_)
+        return "; " + row.measurement.strategy + " needs " + format_bytes(required_bytes(row));
       if (row.base && &row != &chosen) return "; " + row.measurement.strategy + " takes " + figures(row);
     }
     return "";
@@ -176,10 +183,11 @@ class Recommender {
     const TrialRow* best = nullptr;
     bool smaller_without_time = false;
     const auto price = [&](const TrialRow& row) {
-      return (ranking_.time(row) - ranking_.time(from)) / static_cast<double>(peak(from) - peak(row));
+      return (ranking_.time(row) - ranking_.time(from)) /
+             static_cast<double>(required_bytes(from) - required_bytes(row));
     };
     for (const TrialRow* row : candidates_) {
-      if (peak(*row) >= peak(from)) continue;
+      if (required_bytes(*row) >= required_bytes(from)) continue;
       if (is_untimed(row->measurement))
         smaller_without_time = true;
       else if (!best || price(*row) < price(*best))
@@ -187,7 +195,7 @@ class Recommender {
     }
     if (!best && smaller_without_time) return "";
     if (!best) return candidates_.size() > 1 ? "; nothing needs less memory" : "";
-    return "; " + spoken(*best) + " saves " + format_bytes(peak(from) - peak(*best)) + " for " +
+    return "; " + spoken(*best) + " saves " + format_bytes(required_bytes(from) - required_bytes(*best)) + " for " +
            more_time(ranking_.time(from), ranking_.time(*best), ranking_.work());
   }
 
@@ -226,10 +234,10 @@ const TrialRow& choose(std::span<const TrialRow* const> fitting, const Ranking& 
   std::vector<const TrialRow*> alike;  // with the fastest, whose interval may be damaged
   std::ranges::copy_if(fitting, std::back_inserter(alike),
                        [&](const TrialRow* row) { return row == &fastest || ranking.equally_fast(*row, fastest); });
-  const double most = kSameMemory * static_cast<double>(peak(best_of(alike, ranking, &Ranking::smaller)));
+  const double most = kSameMemory * static_cast<double>(required_bytes(best_of(alike, ranking, &Ranking::smaller)));
   const TrialRow* chosen = nullptr;
   for (const TrialRow* row : alike)
-    if (static_cast<double>(peak(*row)) <= most && (!chosen || changes_less(*row, *chosen))) chosen = row;
+    if (static_cast<double>(required_bytes(*row)) <= most && (!chosen || changes_less(*row, *chosen))) chosen = row;
   return *chosen;
 }
 

@@ -30,6 +30,8 @@ std::string step_text(const TrialRow& row, const TrialRow* base) {
 std::string peak_text(const TrialRow& row, const TrialRow* base) {
   const int64_t peak = row.measurement.peak_bytes.allocated;
   std::string text = "peak " + format_bytes(peak);
+  if (row.measurement.peak_bytes.device > 0)
+    text += " allocated, " + format_bytes(row.measurement.peak_bytes.device) + " on the device";
   if (!base || base == &row) return text;
   const int64_t saved = base->measurement.peak_bytes.allocated - peak;
   return text + ", " + format_bytes(std::abs(saved)) + (saved < 0 ? " more than " : " less than ") +
@@ -64,6 +66,13 @@ void ExportComments::put_circumstances(const Report& report) {
 std::string measured_text(const TrialRow& row, const Report& report) {
   const TrialRow* base = reference_row(report, row);
   return step_text(row, base) + "; " + peak_text(row, base);
+}
+
+std::string environment_text(const TrialRow& row) {
+  const std::string& allocator = row.measurement.allocator;
+  return allocator.empty()
+             ? ""
+             : "the environment PYTORCH_CUDA_ALLOC_CONF=" + allocator + ", without which it ran out of memory";
 }
 
 std::string difference_text(const TrialRow& asked, const TrialRow& row) {

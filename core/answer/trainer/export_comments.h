@@ -25,6 +25,9 @@ class ExportComments {
 // "step 320.0 ms (319.5 to 320.5), 1.28 x none; peak 12 GiB, 24 GiB less than none".
 std::string measured_text(const result::TrialRow& row, const report::Report& report);
 
+// The environment that the row needs beside its keys; "": none.
+std::string environment_text(const result::TrialRow& row);
+
 // The cost of writing `row` instead of `asked`: "a step takes 64.0 ms (25.0 %) longer, the peak is 8 GiB lower".
 std::string difference_text(const result::TrialRow& asked, const result::TrialRow& row);
 

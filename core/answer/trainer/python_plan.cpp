@@ -117,6 +117,7 @@ std::string head(const std::vector<std::string>& notes, const result::TrialRow& 
   comments.put("measured:  ", measured_text(row, report) +
                                   (row.command.empty() ? "; by memtune's own engines, with the loss and optimizer above"
                                                        : "; with that command"));
+  comments.put("with:      ", environment_text(row));
   for (const std::string& note : notes) comments.put("note:      ", note);
   return join(comments.lines(), "\n") + "\n";
 }

@@ -55,6 +55,7 @@ class Exporter {
     put_instead(asked, *row, comments);
     comments.put_circumstances(report_);
     comments.put("measured:  ", measured_text(*row, report_));
+    comments.put("with:      ", environment_text(*row));
     comments.put("basis:     ", "memtune's own figures of " + written_as + " with the loss and optimizer above; " +
                                     name_ + "'s own loss, optimizer and data give other figures" +
                                     (known_.profile.loss.empty() ? "" : " (" + known_.profile.loss + ")"));
@@ -111,9 +112,10 @@ class Exporter {
     if (rows.empty())
       throw UsageError(text + "none was measured: memtune sweep --strategy 'none;checkpoint:full;checkpoint:every=2;" +
                        "checkpoint:full,inputs=host' does, into the same folder with the same --model");
-    const TrialRow& least = **std::ranges::min_element(rows, {}, [](const TrialRow* row) { return peak(*row); });
+    const TrialRow& least =
+        **std::ranges::min_element(rows, {}, [](const TrialRow* row) { return required_bytes(*row); });
     throw UsageError(text + "none fits the budget of " + format_bytes(report_.budget_bytes) + "; the smallest is " +
-                     least.measurement.strategy + " with " + format_bytes(peak(least)));
+                     least.measurement.strategy + " with " + format_bytes(required_bytes(least)));
   }
 
   // The best exportable row within the budget, or, without a budget, within the peak of `row`. If none is, the smallest
@@ -121,9 +123,9 @@ class Exporter {
   const TrialRow& instead_of(const TrialRow& row) const {
     const std::vector<const TrialRow*> rows = expressible(row);
     std::vector<const TrialRow*> fitting;
-    const int64_t most = report_.budget_bytes > 0 ? report_.budget_bytes : peak(row);
+    const int64_t most = report_.budget_bytes > 0 ? report_.budget_bytes : required_bytes(row);
     std::ranges::copy_if(rows, std::back_inserter(fitting),
-                         [&](const TrialRow* other) { return peak(*other) <= most; });
+                         [&](const TrialRow* other) { return required_bytes(*other) <= most; });
     const result::Ranking ranking{std::span<const TrialRow>(report_.rows)};
     if (!fitting.empty()) return result::choose(fitting, ranking, report_.goal);
     if (rows.empty() || report_.budget_bytes > 0) refuse(row, rows);
@@ -152,8 +154,8 @@ class Exporter {
         same && has_ineffective_part(row.measurement))
       return written(*same);
     if (!is_exact(row)) return instead_of(row);
-    if (report_.budget_bytes <= 0 || peak(row) <= report_.budget_bytes) return row;
-    throw UsageError("'" + row.measurement.strategy + "' needs " + format_bytes(peak(row)) +
+    if (report_.budget_bytes <= 0 || required_bytes(row) <= report_.budget_bytes) return row;
+    throw UsageError("'" + row.measurement.strategy + "' needs " + format_bytes(required_bytes(row)) +
                      ", more than the sweep's budget of " + format_bytes(report_.budget_bytes) +
                      "; without --strategy the best that fits it is written");
   }
@@ -170,7 +172,7 @@ class Exporter {
       said_.push_back(m.strategy + ": " + effect_text(m));
       if (effective_strategy(m) == strategy) return;
     }
-    const bool more = budget.empty() && peak(row) > peak(asked);
+    const bool more = budget.empty() && required_bytes(row) > required_bytes(asked);
     const std::string but = why_not(asked) + "; writing " + strategy + " instead, " +
                             (more ? "the smallest" : "the best" + budget) + " of the measured strategies that " +
                             name_ + " can do" + (more ? ", though it needs more memory" : "");

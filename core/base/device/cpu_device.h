@@ -46,6 +46,7 @@ class CpuDevice final : public Device {
 
   AllocatorStats memory() const override;
   int64_t used_bytes() const override { return 0; }
+  int64_t unmanaged_bytes() const override { return 0; }
   void reset_peak() override { memory_.reset_peak(); }
   void set_cap(int64_t bytes) override { memory_.set_cap(bytes); }
   void empty_cache() override {}

@@ -47,6 +47,8 @@ class HostSlab {
 struct AllocatorStats {
   int64_t allocated = 0, peak_allocated = 0;  // held by tensors
   int64_t reserved = 0, peak_reserved = 0;    // by the allocator; on CPU equal to allocated
+  // Times that it gave free segments back to the device, because a new one did not fit; PyTorch's num_alloc_retries.
+  int64_t retries = 0;
 };
 
 class Device {
@@ -94,10 +96,18 @@ class Device {
 
   virtual AllocatorStats memory() const = 0;  // cheap enough to call after every op
   virtual int64_t used_bytes() const = 0;     // used on the whole device by all processes; 0: unknown. A driver call
+  // Device bytes of this process beside the allocator's: context, kernels of libraries, collectives. If the driver does
+  // not tell how much was used before this process used the device, memory of other processes is included. 0 on CPU. A
+  // driver call.
+  virtual int64_t unmanaged_bytes() const = 0;
   virtual void reset_peak() = 0;
-  // Limits the process to `bytes` from now on; 0: no limit. Larger allocations throw c10::OutOfMemoryError.
+  // Limits the allocator to `bytes` from now on; 0: no limit. Larger allocations throw c10::OutOfMemoryError.
   virtual void set_cap(int64_t bytes) = 0;
   virtual void empty_cache() = 0;
+
+  // Limits the process to `bytes` of the device: the allocator gets what unmanaged_bytes() leaves, which shrinks while
+  // kernels are loaded, so call it again after the first steps. 0: no limit.
+  void limit_process(int64_t bytes);
 };
 
 }  // namespace memtune::device

@@ -24,6 +24,7 @@ class Adafactor final : public Optimizer {
   };
 
   void update(const std::vector<size_t>& parameters) override;
+  void drop_state(size_t i) override { states_[i] = {}; }
   at::Tensor scaled(const at::Tensor& gradient, const State& state) const;
 
   std::vector<State> states_;

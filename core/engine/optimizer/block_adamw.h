@@ -27,6 +27,7 @@ class BitsandbytesAdamW final : public Optimizer {
   };
 
   void update(const std::vector<size_t>& parameters) override;
+  void drop_state(size_t i) override { states_[i] = {}; }
   void update(const at::Tensor& parameter, const State& state) const;
 
   bool fits_8_bits(const at::Tensor& parameter) const;

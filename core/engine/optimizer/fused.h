@@ -37,6 +37,7 @@ class FusedAdamW final : public FusedOptimizer {
     at::Tensor first, second, step;
   };
 
+  void drop_state(size_t i) override { states_[i] = {}; }
   void add_state(size_t i, FusedParameterGroup& group) override;
   void update(FusedParameterGroup& group) override;
   void update_sparse(const at::Tensor& parameter) override;

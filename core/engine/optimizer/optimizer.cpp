@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -29,12 +30,26 @@ void Optimizer::step(UpdateWriteBarrier* gate) {
     if (gate) gate->await(turn);
     update(parameters);
   }
-  for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (parameters_[i].grad().defined()) unused_.erase(i);
+    parameters_[i].mutable_grad().reset();
+  }
+  for (const size_t i : std::exchange(unused_, {})) drop_state(i);
+}
+
+void Optimizer::make_states() {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    if (!parameters_[i].requires_grad() || !state(i).empty()) continue;  // frozen, or its state was loaded
+    make_state(i);
+    unused_.insert(i);
+  }
 }
 
 void Optimizer::step_one(size_t i) {
   const at::NoGradGuard no_grad;
   update({i});
+  unused_.erase(i);
   parameters_[i].mutable_grad().reset();
 }
 

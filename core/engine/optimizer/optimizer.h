@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -68,10 +69,15 @@ class Optimizer {
   virtual std::vector<std::pair<std::string, at::Tensor>> state(size_t /*i*/) const { return {}; }
   // Creates the state of parameter i, so that a saved one can be copied into it.
   virtual void make_state(size_t /*i*/) {}
+  // Creates all states, for a caller that runs the first step next. States that are created after the first forward lie
+  // between the segments of its activations, and the allocator cannot return these. Parameters that get no gradient in
+  // the first step have no state after it, as in PyTorch.
+  void make_states();
 
  protected:
   // Updates the parameters with these indices; all have a gradient.
   virtual void update(const std::vector<size_t>& parameters) = 0;
+  virtual void drop_state(size_t /*i*/) {}
 
   double learning_rate_, max_grad_norm_;
   GlobalNormFunction join_norms_;
@@ -79,6 +85,8 @@ class Optimizer {
 
  private:
   size_t turn_of(size_t i, UpdateWriteBarrier& gate) const;
+
+  std::set<size_t> unused_;  // parameters whose state was created, and that got no gradient so far
 };
 
 // Throws UsageError with the valid names if settings.name is unknown.

@@ -36,7 +36,8 @@ class RunningCommand {
         begin_(Clock::now()),
         deadline_(begin_ + settings.limit) {
     process::Pipe said;
-    supervisor_.emplace(settings.command, shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan),
+    supervisor_.emplace(settings.command,
+                        shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan, settings.allocator),
                         said.write.get(), shim_.path());
     said_ = std::move(said.read);
   }

@@ -23,7 +23,8 @@ struct CommandSettings {
   std::filesystem::path folder;  // must exist; gets the log and trace.mttrace
   std::string log = "log.txt";
   std::filesystem::path plan = {};  // absolute path of a Python plan for the model; "": none
-  int64_t memory_cap_bytes = 0;     // PyTorch's limit on the device; 0: none
+  int64_t memory_cap_bytes = 0;     // of each process on its device; 0: none
+  std::string allocator = {};       // settings of PyTorch's allocator beside those of the environment; "": none
   int64_t device_bytes = 0;         // of the largest GPU here; 0: unknown
   // At the limit all its processes get SIGTERM, after `grace` SIGKILL.
   std::chrono::milliseconds limit{std::chrono::minutes(10)};

@@ -10,7 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
+#include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/message.h"
 #include "core/base/text.h"
@@ -219,6 +221,7 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolderRea
   const ProcessFailure failure = judge.judge();
   measurement.outcome = failure.outcome;
   measurement.reason = failure.reason;
+  measurement.fragmented = failure.outcome == Outcome::device_oom && says_fragmented(failure.reason);
   judge.add_notes(made.notes);
   fill_measurement(team, measurement);
   fill_throughput(team, measurement, made.notes);

@@ -1,5 +1,6 @@
 #include "core/measure/attach/shim_folder.h"
 
+#include "core/base/allocator_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 
@@ -36,8 +37,9 @@ ShimFolder::ShimFolder() {
 }
 
 std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_t memory_cap_bytes,
-                                                 const fs::path& plan) const {
+                                                 const fs::path& plan, const std::string& allocator) const {
   std::vector<std::string> variables;
+  const std::string allocator_is = std::string(kAllocatorVariable) + "=";
   std::string python_path = (path() / "shim").string();
   const std::string tracer = tracer_path();
   bool injects = false;
@@ -47,10 +49,11 @@ std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_
     injects |= text.starts_with("CUDA_INJECTION64_PATH=");
     if (text.starts_with("PYTHONPATH="))
       python_path += text.size() > 11 ? ":" + text.substr(11) : "";
-    else
+    else if (!text.starts_with(allocator_is) || allocator.empty())
       variables.push_back(text);
   }
   variables.push_back("PYTHONPATH=" + python_path);
+  if (!allocator.empty()) variables.push_back(allocator_is + with_environment(allocator));
   variables.push_back("MEMTUNE_ATTACH=" + records().string());
   variables.push_back("MEMTUNE_ATTACH_STEPS=" + text_of(steps));
   variables.push_back("MEMTUNE_ATTACH_CUPTI=" + tracer);

@@ -34,8 +34,9 @@ class ShimFolder {
   std::filesystem::path records() const { return path() / "records"; }
 
   // The environment of this process, plus what loads and configures the shim. `plan`: of CommandSettings.
+  // `allocator` is added to its settings of PyTorch's allocator.
   std::vector<std::string> environment(const StepCounts& steps, int64_t memory_cap_bytes,
-                                       const std::filesystem::path& plan = {}) const;
+                                       const std::filesystem::path& plan = {}, const std::string& allocator = {}) const;
 
  private:
   TemporaryFolder folder_{"attach"};

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/allocator_settings.h"
 #include "core/base/device/torch/make_device.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -113,8 +114,14 @@ std::shared_ptr<memtune::trial::StepRunner> endless(std::unique_ptr<memtune::tri
   return {runner.release(), [](memtune::trial::StepRunner*) {}};
 }
 
+// PyTorch reads them when its allocator is made.
+void set_allocator(const std::string& settings) {
+  if (!settings.empty()) setenv(memtune::kAllocatorVariable, memtune::with_environment(settings).c_str(), 1);
+}
+
 void run_trial(const char* path, FrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrialRequest>(path);
+  set_allocator(request.envelope.allocator);
   auto ranks = join_process_group(request);
   if (ranks) print_why_ranks_end(request, frames);
   begin(request);

@@ -47,8 +47,9 @@ class SaveTrial {
       folder_.set_rank(saving_rank(request_));
       folder_.make();
       runner_.device().empty_cache();
-      runner_.device().set_cap(training().memory_cap_bytes);
+      runner_.device().limit_process(training().memory_cap_bytes);
       state_.set_written(runner_.written_memory());
+      optimizer_->make_states();
       at::manual_seed(training().seed);
       warm_up();
       saving_.prepare(losses_);

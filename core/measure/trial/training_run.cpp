@@ -66,12 +66,13 @@ class TrainingRun {
     stop_requested = 0;
     std::signal(SIGTERM, request_stop);
     runner_.device().empty_cache();
-    runner_.device().set_cap(training().memory_cap_bytes);
+    runner_.device().limit_process(training().memory_cap_bytes);
     result_.deterministic = has_deterministic_kernels(runner_);
     state_.set_written(runner_.written_memory());
     const DeterministicScope scope(result_.deterministic);  // so that a resumed run has the same bits
     at::manual_seed(training().seed);
     resume();
+    optimizer_->make_states();
     agree_on_end();
     for (int i = 0; step() < training().steps && !ends_; ++i) run_step(i);
     result_.stopped = step() < training().steps;

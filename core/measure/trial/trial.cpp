@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -46,16 +47,19 @@ class Trial {
     result_.strategy = request.plan.strategy;
     result_.device = device_.name();
     result_.emulated = device_.emulated();
+    result_.cap_bytes = request.training.memory_cap_bytes;
+    result_.allocator = request.envelope.allocator;
   }
 
   Measurement run() {
     try {
       if (request_.envelope.round == 0) compare_gradients();
       device_.empty_cache();  // memory that the allocator keeps would not be capped
-      device_.set_cap(request_.training.memory_cap_bytes);
+      device_.limit_process(request_.training.memory_cap_bytes);
       device_.reset_peak();
       optimizer_ = runner_.make_optimizer(request_.training);
       if (request_.training.optimizer_in_backward) in_backward_.emplace(*optimizer_);
+      optimizer_->make_states();
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
@@ -99,6 +103,7 @@ class Trial {
       runner_.begin_warm_up(i);
       step();
       runner_.end_warm_up(i);
+      device_.limit_process(request_.training.memory_cap_bytes);
     }
   }
 
@@ -123,6 +128,7 @@ class Trial {
     phase_ = "measure";
     device_.synchronize();
     device_.reset_peak();
+    const int64_t retries = device_.memory().retries;
     result_.floor_bytes = device_.memory().allocated;
     runner_.begin_measuring();
     std::vector<double> samples;
@@ -132,7 +138,10 @@ class Trial {
       result_.loss.push_back(last_loss_);
     }
     const device::AllocatorStats memory = device_.memory();
-    result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved, device_.used_bytes()};
+    const bool tells = device_.used_bytes() > 0;
+    result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved,
+                          tells ? memory.peak_reserved + device_.unmanaged_bytes() : 0};
+    result_.allocator_retries = memory.retries - retries;
     result_.step_ms = result::summarize(samples);
     result_.noisy = result::is_noisy(result_.step_ms);
     double seconds = result_.step_ms.median / 1e3;
@@ -158,6 +167,9 @@ class Trial {
     std::optional<plan::StepCosts> costs = runner_.finish_costs();
     if (!costs) return;
     costs->step_ms = result_.step_ms.median;
+    device_.empty_cache();
+    if (const device::AllocatorStats lasting = device_.memory(); !device_.emulated())
+      costs->device_overhead_bytes = device_.unmanaged_bytes() + lasting.reserved - lasting.allocated;
     if (costs->sharded() && !updates_on_host()) costs->sharding.shard_bytes += optimizer_->state_bytes();
     const profiler::LinkBandwidth link = profiler::probe_link(device_);
     costs->out_gb_per_s = link.out_gb_per_s;
@@ -232,6 +244,7 @@ class Trial {
   void out_of_memory(const c10::OutOfMemoryError& error) {
     int64_t held = device_.memory().peak_allocated;
     result_.outcome = Outcome::device_oom;
+    result_.fragmented = says_fragmented(error.what());
     result_.reason = "out of device memory in " + phase_ + " (" + runner_.where() + "): tried to allocate " +
                      asked_for(error) + " with " + format_bytes(held) + " held at most";
     if (int64_t cap = request_.training.memory_cap_bytes; cap > 0 && phase_ != "reference")

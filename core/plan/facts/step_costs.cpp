@@ -186,6 +186,7 @@ void to_json(json& json, const StepCosts& costs) {
   json = {{"version", kCostsVersion},
           {"grain_bytes", costs.grain_bytes},
           {"start_bytes", costs.start_bytes},
+          {"device_overhead_bytes", costs.device_overhead_bytes},
           {"step_ms", costs.step_ms},
           {"rerun_ms", costs.rerun_ms},
           {"before_ms", costs.before_ms},
@@ -217,6 +218,7 @@ void from_json(const json& json, StepCosts& costs) {
   object.read("version", version, kCostsVersion, kShardedVersion);
   object.read("grain_bytes", costs.grain_bytes, 1, int64_t{1} << 30);
   object.read("start_bytes", costs.start_bytes, 0, kMaxBytes);
+  object.read("device_overhead_bytes", costs.device_overhead_bytes, 0, kMaxBytes);
   object.read("step_ms", costs.step_ms, kMinStepMs, kMaxMs);
   object.read("rerun_ms", costs.rerun_ms, 0, kMaxMs);
   object.read("before_ms", costs.before_ms, 0, kMaxMs);

@@ -100,8 +100,11 @@ struct StepCosts {
     bool operator==(const Sharding&) const = default;
   };
 
-  int64_t grain_bytes = 1;                   // allocation granularity; sizes are rounded up to a multiple
-  int64_t start_bytes = 0;                   // allocated before the step
+  int64_t grain_bytes = 1;  // allocation granularity; sizes are rounded up to a multiple
+  int64_t start_bytes = 0;  // allocated before the step
+  // On the device beside what is allocated: context, libraries, and what the segments of start_bytes have free. 0 on
+  // CPU.
+  int64_t device_overhead_bytes = 0;
   double step_ms = 0;                        // median of measured steps without recording, optimizer included
   double rerun_ms = 0;                       // recomputation in backward: from unpack requests to their results
   double before_ms = 0;                      // backward, until its first unpack request

@@ -54,7 +54,7 @@ PlanSearch::Choice PlanSearch::smallest() {
     for (const ChainSolution& plan : solve_best(chain, kScored, kEffort)) score(plan.choice);
   }
   const auto least = std::ranges::min_element(scores_, {}, [this](const Scored& scored) {
-    return std::pair(!limits_.satisfied_by(scored.second), scored.second.peak_bytes);
+    return std::pair(!limits_.satisfied_by(scored.second), scored.second.required_bytes);
   });
   return least->first;
 }
@@ -85,7 +85,7 @@ bool PlanSearch::faster(const StepPrediction& a, const StepPrediction& b) const 
   const auto ms = [&](const StepPrediction& step) {
     return step.step_ms + tax * copy_ms(step) + kCopyTax * disk_ms(step);
   };
-  return ms(a) < ms(b) || (ms(a) == ms(b) && a.peak_bytes < b.peak_bytes);
+  return ms(a) < ms(b) || (ms(a) == ms(b) && a.required_bytes < b.required_bytes);
 }
 
 double PlanSearch::copy_ms(const StepPrediction& step) const {
@@ -128,7 +128,7 @@ std::vector<Chain> PlanSearch::chains() const {
 // peak to the budget. Waits of the chain are rough too: a slower link gives choices that offload less.
 void PlanSearch::score_chain(Chain chain) {
   const int64_t base = planner_.costs_.runs.empty() ? 0 : planner_.costs_.runs.front().before_bytes;
-  chain.budget_bytes = limits_.budget_bytes - base;
+  chain.budget_bytes = limits_.budget_bytes - base - planner_.costs_.device_overhead_bytes;
   for (int i = 0; i < kAdjustments && !is_good(); ++i) {
     if (const auto least = least_budget(chain); !least || *least > chain.budget_bytes) {
       if (!least || i > 0) return;
@@ -137,7 +137,7 @@ void PlanSearch::score_chain(Chain chain) {
     const std::vector<ChainSolution> plans = solve_best(chain, kScored, kEffort);
     if (plans.empty()) return;
     for (const ChainSolution& plan : plans) score(plan.choice);
-    const int64_t more = score(plans.front().choice).peak_bytes - limits_.budget_bytes;
+    const int64_t more = score(plans.front().choice).required_bytes - limits_.budget_bytes;
     if (std::abs(static_cast<double>(more)) < kNear * static_cast<double>(limits_.budget_bytes)) return;
     chain.budget_bytes -= more;
   }

@@ -52,6 +52,11 @@ std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const Ste
 }
 
 constexpr int kRungs = 8;
+constexpr int kFragmented = 6;  // most searches for a plan that the allocator has room for
+// Part of the budget that segments leave unused: when a copy ends, and so which block is free, differs by run.
+constexpr int64_t kTimingShare = 64;
+// What segments that grow leave unused: they grow by pages of 20 MiB, which blocks fill in part.
+constexpr int64_t kUnusedPages = int64_t{512} << 20, kUnusedShare = 32;  // not more than a 32nd of the budget
 
 }  // namespace
 
@@ -139,18 +144,49 @@ PredictedPlan Planner::planned(const Choice& choice, const PlanLimits& limits, c
 std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
   const bool endless = limits.host_budget_bytes == 0 || (limits_.disk && limits.disk_budget_bytes == 0);
   const int64_t room = limits.host_budget_bytes + (limits_.disk ? limits.disk_budget_bytes : 0);
-  return bound_->least_ms(limits.budget_bytes, endless ? 0 : room);
+  return bound_->least_ms(limits.budget_bytes - costs_.device_overhead_bytes, endless ? 0 : room);
 }
 
 std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::string& name) const {
   const auto choice = PlanSearch(*this, limits, scores_).fastest();
-  return choice ? std::optional(planned(*choice, limits, name)) : std::nullopt;
+  return choice ? planned_on_device(*choice, limits, name) : std::nullopt;
+}
+
+std::optional<PredictedPlan> Planner::plan_growing_segments(PlanLimits limits, const std::string& name) const {
+  if (costs_.grain_bytes == 1) return std::nullopt;
+  limits.budget_bytes -= std::min(kUnusedPages, limits.budget_bytes / kUnusedShare);
+  const auto choice = PlanSearch(*this, limits, scores_).fastest();
+  if (!choice) return std::nullopt;
+  PredictedPlan step = planned(*choice, limits, name);
+  step.predicted.short_bytes = predict_on_device(step.plan, limits.budget_bytes).short_bytes;
+  return step;
+}
+
+StepPrediction Planner::predict_on_device(const plan::Plan& plan, int64_t device_bytes) const {
+  return model_->predict(plan, tiers_, nullptr, device_bytes);
+}
+
+// The choice fits by what it allocates. If the allocator needs more than the device has, because free memory is in
+// pieces, a plan that allocates less is searched for.
+std::optional<PredictedPlan> Planner::planned_on_device(const Choice& choice, const PlanLimits& limits,
+                                                        const std::string& name) const {
+  PlanLimits goal = limits;
+  std::optional<Choice> tried = choice;
+  for (int i = 0; i < kFragmented && tried; ++i) {
+    PredictedPlan step = planned(*tried, limits, name);
+    if (costs_.grain_bytes == 1) return step;
+    step.predicted = predict_on_device(step.plan, limits.budget_bytes - limits.budget_bytes / kTimingShare);
+    if (step.predicted.short_bytes == 0) return step;
+    goal.budget_bytes = std::min(goal.budget_bytes, score(*tried).required_bytes) - step.predicted.short_bytes;
+    tried = PlanSearch(*this, goal, scores_).fastest();
+  }
+  return std::nullopt;
 }
 
 PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) const {
   limits.budget_bytes = std::numeric_limits<int64_t>::max();
   const Choice smallest = PlanSearch(*this, limits, scores_).smallest();
-  limits.budget_bytes = score(smallest).peak_bytes;
+  limits.budget_bytes = score(smallest).required_bytes;
   return planned(smallest, limits, name);
 }
 
@@ -193,7 +229,8 @@ std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const 
     std::optional<Choice> best = PlanSearch(*this, limits[i], scores_).best_known();
     if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].satisfied_by(score(*below)))
       best = below;
-    if (best) plans[i] = planned(*best, limits[i], name(limits[i]));
+    if (best) plans[i] = planned_on_device(*best, limits[i], name(limits[i]));
+    if (best && !plans[i]) plans[i] = plan_growing_segments(limits[i], name(limits[i]));
     below = best;
   }
   return plans;

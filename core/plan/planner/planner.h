@@ -34,12 +34,13 @@ struct PredictedPlan {
 };
 
 struct PlanLimits {
-  int64_t budget_bytes = 0;       // peak allocated on the device
+  int64_t budget_bytes = 0;       // of the device: StepPrediction::required_bytes
   int64_t host_budget_bytes = 0;  // 0: no limit
   int64_t disk_budget_bytes = 0;  // 0: no limit
 
   bool satisfied_by(const StepPrediction& step) const {
-    return step.peak_bytes <= budget_bytes && (host_budget_bytes == 0 || step.host_peak_bytes <= host_budget_bytes) &&
+    return step.required_bytes <= budget_bytes &&
+           (host_budget_bytes == 0 || step.host_peak_bytes <= host_budget_bytes) &&
            (disk_budget_bytes == 0 || step.disk_peak_bytes <= disk_budget_bytes);
   }
 };
@@ -62,11 +63,17 @@ class Planner {
   Planner& operator=(const Planner&) = delete;
 
   StepPrediction predict(const plan::Plan& plan) const { return model_->predict(plan, tiers_); }
-  // Returns nothing if no plan that was found fits the limits. `name`: of the plan.
+  // On a device of that size.
+  StepPrediction predict_on_device(const plan::Plan& plan, int64_t device_bytes) const;
+  // Returns nothing if no plan that was found fits the limits: it is predicted to run on a device of the budget's size.
+  // `name`: of the plan.
   std::optional<PredictedPlan> plan(const PlanLimits& limits, const std::string& name) const;
-  // The plan with the lowest peak allocated of those found that fit all other limits.
+  // The same for an allocator whose segments grow: free memory is never in pieces. Nothing on an emulated device.
+  std::optional<PredictedPlan> plan_growing_segments(PlanLimits limits, const std::string& name) const;
+  // The plan that requires least memory of those found that fit all other limits.
   PredictedPlan least_memory(PlanLimits limits, const std::string& name) const;
-  // One plan for each of several limits, in any order. No plan is slower than that of tighter limits. `begin` is called
+  // One plan for each of several limits, in any order. Where none fits in segments as they are, it is one for segments
+  // that grow: its short_bytes are above 0. No plan is slower than that of tighter limits. `begin` is called
   // before the wait for each search, with the number of searches that have ended.
   std::vector<std::optional<PredictedPlan>> plan_budgets(std::span<const PlanLimits> limits, const NamePlan& name,
                                                          const std::function<void(size_t)>& begin = {}) const;
@@ -87,6 +94,8 @@ class Planner {
   const StepPrediction& score(const Choice& choice) const { return score(choice, scores_); }
   void search(std::span<const PlanLimits> limits, const std::function<void(size_t)>& begin) const;
   PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const;
+  std::optional<PredictedPlan> planned_on_device(const Choice& choice, const PlanLimits& limits,
+                                                 const std::string& name) const;
   std::optional<double> least_ms(const PlanLimits& limits) const;
   Chain make_chain() const;
   plan::Plan make_plan(const Choice& choice, const std::string& name) const;

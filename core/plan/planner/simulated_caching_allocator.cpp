@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/bounds.h"
 #include "core/base/bytes.h"
 
 namespace memtune::planner {
@@ -15,8 +16,9 @@ SimulatedCachingAllocator::Block SimulatedCachingAllocator::take(int64_t bytes) 
   const int64_t asked = round_up(bytes, grain_bytes_);
   if (grain_bytes_ == 1 || asked <= kSmallSize) return {asked};
   const auto found = std::lower_bound(free_.begin(), free_.end(), Free{.bytes = asked});
-  const int piece = found != free_.end() ? found->piece : take_segment(asked);
-  if (found != free_.end()) free_.erase(found);
+  const bool known = found != free_.end();
+  const int piece = known ? found->piece : take_segment(asked);
+  if (known) free_.erase(found);
   pieces_[piece].is_free = false;
   if (pieces_[piece].bytes - asked > kSmallSize) cut(piece, asked);
   return {pieces_[piece].bytes, piece};
@@ -24,10 +26,25 @@ SimulatedCachingAllocator::Block SimulatedCachingAllocator::take(int64_t bytes) 
 
 int SimulatedCachingAllocator::take_segment(int64_t bytes) {
   const int64_t segment = bytes < kMinLargeAlloc ? kLargeBuffer : round_up(bytes, kRoundLarge);
+  if (cap_bytes_ > 0 && reserved_bytes() > cap_bytes_ - segment) {
+    release_free_segments();
+    shortage_bytes_ = std::max(shortage_bytes_, bounded_sum(reserved_bytes(), segment) - cap_bytes_);
+  }
   const int piece = new_piece({.address = next_address_, .bytes = segment});
   next_address_ += static_cast<uint64_t>(segment);
   reserved_bytes_ += static_cast<uint64_t>(segment);
+  peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes());
   return piece;
+}
+
+void SimulatedCachingAllocator::release_free_segments() {
+  std::erase_if(free_, [this](const Free& free) {
+    const Piece& piece = pieces_[free.piece];
+    if (piece.before != kNone || piece.behind != kNone) return false;
+    reserved_bytes_ -= static_cast<uint64_t>(piece.bytes);
+    unused_.push_back(free.piece);
+    return true;
+  });
 }
 
 void SimulatedCachingAllocator::cut(int piece, int64_t bytes) {

@@ -5,7 +5,8 @@
 // It follows c10/cuda/CUDACachingAllocator.cpp with default settings. A request takes the smallest free block that is
 // large enough, at the lowest address. The block is split if more than 1 MiB would be left. Free neighbours are merged.
 // If no block fits, a new segment is allocated, of 20 MiB for requests below 10 MiB. Requests up to 1 MiB get blocks of
-// their own size, which are not tracked.
+// their own size, which are not tracked. Where a new segment would exceed the cap, all segments that are free as a
+// whole are released first.
 #pragma once
 
 #include <compare>
@@ -30,6 +31,13 @@ class SimulatedCachingAllocator {
   void pass(int64_t bytes);                                                         // takes a block and gives it back
   int64_t reserved_bytes() const { return static_cast<int64_t>(reserved_bytes_); }  // in segments of large blocks
 
+  // Limits reserved_bytes() from now on; 0: no limit. A segment that does not fit is allocated nevertheless.
+  void set_cap(int64_t bytes) { cap_bytes_ = bytes; }
+  // By how much the cap was exceeded at most; 0: it was kept.
+  int64_t shortage_bytes() const { return shortage_bytes_; }
+  int64_t peak_reserved_bytes() const { return peak_reserved_bytes_; }
+  void reset_peak() { peak_reserved_bytes_ = reserved_bytes(); }
+
  private:
   static constexpr int kNone = -1;
 
@@ -48,6 +56,7 @@ class SimulatedCachingAllocator {
   };
 
   int take_segment(int64_t bytes);
+  void release_free_segments();
   void cut(int piece, int64_t bytes);
   void join(int piece, int behind);
   int new_piece(const Piece& piece);
@@ -60,6 +69,7 @@ class SimulatedCachingAllocator {
   std::vector<int> unused_;                         // numbers of merged pieces
   std::vector<Free> free_;                          // sorted
   uint64_t next_address_ = 0, reserved_bytes_ = 0;  // may wrap around, since files may contain any size
+  int64_t cap_bytes_ = 0, shortage_bytes_ = 0, peak_reserved_bytes_ = 0;
 };
 
 }  // namespace memtune::planner

@@ -10,8 +10,8 @@ namespace memtune::planner {
 StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs)
     : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
 
-StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierLimits& tiers,
-                                      StepSimulationLog* log) const {
+StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierLimits& tiers, StepSimulationLog* log,
+                                      int64_t device_bytes) const {
   schedule::LearnedOffloadSchedule schedule;
   StepSimulator::StepState before;
   int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
@@ -21,6 +21,9 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
     disk_bytes = std::max(disk_bytes, step.tier().disk_peak_bytes());
   };
   SimulatedCachingAllocator cache(costs_.grain_bytes);
+  const int64_t lasting_bytes = bounded_sum(costs_.start_bytes, costs_.device_overhead_bytes);
+  const bool limited = device_bytes > 0 && costs_.grain_bytes > 1;
+  if (limited) cache.set_cap(std::max<int64_t>(1, device_bytes - lasting_bytes));
   if (plan.offloads_activations() || costs_.grain_bytes > 1 || costs_.sharded()) {
     StepSimulator first(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
     // A sharded step learns the order of gathers in backward, so it is simulated as a whole.
@@ -39,6 +42,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
   }
   StepSimulator simulator(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
   simulator.keep_log(log);
+  cache.reset_peak();
   simulator.simulate_step();
   note(simulator);
   const int passes = costs_.passes;
@@ -49,9 +53,13 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
   // Waits for gathers beyond those of a step with everything kept.
   const double gather_wait_ms = simulator.gathers().waited_ms() - unmodelled_.gather_wait_ms;
   const bool gathers_once = schedule::parse_reshard(costs_.sharding.reshard) == schedule::ReshardPolicy::never;
+  const int64_t peak_bytes = std::max(schedule.goal_bytes(), simulator.memory().peak());
   return {.step_ms = costs_.step_ms +
                      passes * (values.rerun_ms() + clock.waited + gather_wait_ms + costs_.copy_slowdown * hidden_ms),
-          .peak_bytes = std::max(schedule.goal_bytes(), simulator.memory().peak()),
+          .peak_bytes = peak_bytes,
+          .required_bytes = limited ? bounded_sum(lasting_bytes, cache.peak_reserved_bytes())
+                                    : bounded_sum(peak_bytes, costs_.device_overhead_bytes),
+          .short_bytes = cache.shortage_bytes(),
           .recomputed_ops = bounded_product(passes, values.reruns()),
           .recomputed_bytes = bounded_product(passes, values.recomputed_bytes()),
           .recompute_ms = passes * values.rerun_ms(),

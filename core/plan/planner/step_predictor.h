@@ -28,7 +28,11 @@ namespace memtune::planner {
 
 struct StepPrediction {
   double step_ms = 0;
-  int64_t peak_bytes = 0;      // peak allocated
+  int64_t peak_bytes = 0;  // peak allocated
+  // What the device has to hold, which budgets limit: the peak, and StepCosts::device_overhead_bytes. A prediction for
+  // a device of a given size has the segments that the allocator reserves there instead of the peak.
+  int64_t required_bytes = 0;
+  int64_t short_bytes = 0;     // by how much the step exceeds that device; 0: it fits, or no size was given
   int64_t recomputed_ops = 0;  // per step, as in Measurement
   int64_t recomputed_bytes = 0;
   double recompute_ms = 0;
@@ -48,8 +52,9 @@ class StepPredictor {
   StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
 
   // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.
-  StepPrediction predict(const plan::Plan& plan, const OffloadTierLimits& tiers = {},
-                         StepSimulationLog* log = nullptr) const;
+  // `device_bytes`: size of the device, 0: large enough for everything. No effect on an emulated device.
+  StepPrediction predict(const plan::Plan& plan, const OffloadTierLimits& tiers = {}, StepSimulationLog* log = nullptr,
+                         int64_t device_bytes = 0) const;
 
   // The recorded step in the form that the simulator reads.
   const StepSimulationTables& tables() const { return tables_; }

@@ -240,7 +240,8 @@ void to_json(json& out, const TrialRequest& request) {
          {"rendezvous", request.envelope.rendezvous},
          {"address", request.envelope.address},
          {"round", request.envelope.round},
-         {"command", request.envelope.command}};
+         {"command", request.envelope.command},
+         {"allocator", request.envelope.allocator}};
 }
 
 void from_json(const json& json, TrialRequest& request) {
@@ -262,6 +263,7 @@ void from_json(const json& json, TrialRequest& request) {
   object.read("address", request.envelope.address);
   object.read("round", request.envelope.round, 0);
   object.read("command", request.envelope.command);
+  object.read("allocator", request.envelope.allocator);
 }
 
 }  // namespace memtune::plan

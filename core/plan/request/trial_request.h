@@ -94,6 +94,7 @@ struct TrialEnvelope {
   std::string address;     // of this machine, for other ranks; "": the loopback device
   int round = 0;           // round 0 compares gradients and is traced; later rounds only measure
   std::string command;     // as typed by the user, for the trace's header
+  std::string allocator;   // settings of PyTorch's allocator, "expandable_segments:True"; "": those of the environment
 };
 
 // As JSON, the members of the envelope and the inputs stand beside "model", "training" and "plan".

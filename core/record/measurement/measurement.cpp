@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/median.h"
@@ -137,6 +138,10 @@ void fields(Measurement& measurement, Visit visit) {
   visit("rounds", measurement.rounds);
   visit("noisy", measurement.noisy);
   visit("peak_bytes", measurement.peak_bytes);
+  visit("cap_bytes", measurement.cap_bytes);
+  visit("allocator", measurement.allocator);
+  visit("fragmented", measurement.fragmented);
+  visit("allocator_retries", measurement.allocator_retries);
   visit("floor_bytes", measurement.floor_bytes);
   visit("host_bytes", measurement.host_bytes);
   visit("host_peak_bytes", measurement.host_peak_bytes);
@@ -300,6 +305,14 @@ double spread(const StepTime& time) {
 }
 
 bool is_noisy(const StepTime& time) { return spread(time) > 0.05; }
+
+int64_t required_bytes(const Measurement& m) {
+  return m.peak_bytes.device > 0 ? m.peak_bytes.device : m.peak_bytes.allocated;
+}
+
+std::string required_text(const Measurement& m) {
+  return format_bytes(required_bytes(m)) + (m.peak_bytes.device > 0 ? " on the device" : " at the peak");
+}
 
 void to_json(Json& json, const Measurement& measurement) {
   Measurement visited = measurement;

@@ -52,8 +52,8 @@ struct RoundMeasurement {
 struct PeakMemory {
   int64_t allocated = 0;  // bytes held by tensors, peak of the measured steps
   int64_t reserved = 0;   // bytes that the allocator holds of the device; on CPU equal to allocated
-  int64_t device = 0;     // bytes used on the whole device by all processes; for a command: by its own processes,
-                          // libraries included; 0: not known
+  int64_t device = 0;     // on the device: reserved, and this process's context and libraries; for a command: used by
+                          // its own processes; 0: not known, or on CPU
 };
 
 // Copies of a step. hidden: share of copy time that overlaps kernels; exposed_ms: copy time without kernels, per step.
@@ -119,10 +119,14 @@ struct Measurement {
   std::vector<RoundMeasurement> rounds;
   bool noisy = false;
   PeakMemory peak_bytes;
-  int64_t floor_bytes = 0;      // allocated before a step: parameters, optimizer state, inputs
-  int64_t host_bytes = 0;       // taken from the system by the engines
-  int64_t host_peak_bytes = 0;  // peak of the part in use
-  int64_t disk_peak_bytes = 0;  // peak of the scratch file's part in use
+  int64_t cap_bytes = 0;          // size of the device that the trial was limited to; 0: it had the whole device
+  std::string allocator;          // settings of PyTorch's allocator that the trial needs; "": none
+  bool fragmented = false;        // out of memory although enough was free: it was in pieces
+  int64_t allocator_retries = 0;  // of the measured steps: see device::AllocatorStats
+  int64_t floor_bytes = 0;        // allocated before a step: parameters, optimizer state, inputs
+  int64_t host_bytes = 0;         // taken from the system by the engines
+  int64_t host_peak_bytes = 0;    // peak of the part in use
+  int64_t disk_peak_bytes = 0;    // peak of the scratch file's part in use
   double samples_per_s = 0;
   double tokens_per_s = 0;  // 0 if the model has no sequence dimension
   TransferStats transfer;
@@ -143,6 +147,11 @@ struct Measurement {
   std::string device;                  // "NVIDIA H200"
   std::string plan, trace;             // relative to the run directory
 };
+
+// What the device has to hold, the memory that budgets limit: PeakMemory::device, or allocated where that is not known.
+int64_t required_bytes(const Measurement& measurement);
+// "23.41 GiB on the device", or "23.41 GiB at the peak" of what is allocated.
+std::string required_text(const Measurement& measurement);
 
 void to_json(nlohmann::json& json, const Measurement& measurement);
 void from_json(const nlohmann::json& json, Measurement& measurement);

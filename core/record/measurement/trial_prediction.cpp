@@ -36,6 +36,7 @@ Spread spread_of(std::span<const TrialRow> rows, std::optional<double> (*error_o
 
 void to_json(nlohmann::json& json, const TrialPrediction& predicted) {
   json = {{"step_ms", predicted.step_ms}, {"peak_bytes", predicted.peak_bytes}};
+  if (predicted.required_bytes > 0) json["required_bytes"] = predicted.required_bytes;
   if (predicted.least_ms > 0) json["least_ms"] = predicted.least_ms;
   if (predicted.host_peak_bytes > 0) json["host_peak_bytes"] = predicted.host_peak_bytes;
   if (predicted.disk_peak_bytes > 0) json["disk_peak_bytes"] = predicted.disk_peak_bytes;
@@ -44,6 +45,7 @@ void to_json(nlohmann::json& json, const TrialPrediction& predicted) {
 void from_json(const nlohmann::json& json, TrialPrediction& predicted) {
   predicted.step_ms = time(json, "step_ms");
   predicted.peak_bytes = whole_at(json, "peak_bytes", 0, kMaxBytes);
+  predicted.required_bytes = json.contains("required_bytes") ? whole_at(json, "required_bytes", 0, kMaxBytes) : 0;
   predicted.least_ms = json.contains("least_ms") ? time(json, "least_ms") : 0;
   predicted.host_peak_bytes = json.contains("host_peak_bytes") ? whole_at(json, "host_peak_bytes", 0, kMaxBytes) : 0;
   predicted.disk_peak_bytes = json.contains("disk_peak_bytes") ? whole_at(json, "disk_peak_bytes", 0, kMaxBytes) : 0;
@@ -59,6 +61,10 @@ void from_json(const nlohmann::json& json, PredictedFrontier& frontier) {
   json.at("plans").get_to(frontier.plans);
   if (json.contains("batch")) frontier.batch = whole_at(json, "batch", 0);
   if (json.contains("sequence")) frontier.sequence = whole_at(json, "sequence", 0);
+}
+
+int64_t required_bytes(const TrialPrediction& predicted) {
+  return predicted.required_bytes > 0 ? predicted.required_bytes : predicted.peak_bytes;
 }
 
 std::optional<double> step_error(const TrialRow& row) {

@@ -18,6 +18,7 @@ struct TrialPrediction {
   int64_t peak_bytes = 0;  // peak allocated
   double least_ms = 0;     // lower bound of the simulated step within the budget; 0: not known, or no budget
   int64_t host_peak_bytes = 0, disk_peak_bytes = 0;  // peaks of offloaded bytes
+  int64_t required_bytes = 0;                        // that the device has to hold; 0: as much as the peak
   bool operator==(const TrialPrediction&) const = default;
 };
 
@@ -32,6 +33,8 @@ void to_json(nlohmann::json& json, const TrialPrediction& predicted);
 void from_json(const nlohmann::json& json, TrialPrediction& predicted);  // throws json::exception naming the field
 void to_json(nlohmann::json& json, const PredictedFrontier& frontier);
 void from_json(const nlohmann::json& json, PredictedFrontier& frontier);  // throws json::exception naming the field
+
+int64_t required_bytes(const TrialPrediction& predicted);
 
 std::optional<double> step_error(const TrialRow& row);
 std::optional<double> peak_error(const TrialRow& row);

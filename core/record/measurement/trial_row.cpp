@@ -13,6 +13,8 @@ bool is_planned(const TrialRow& row) { return row.measurement.strategy.starts_wi
 
 int64_t peak(const TrialRow& row) { return row.measurement.peak_bytes.allocated; }
 
+int64_t required_bytes(const TrialRow& row) { return required_bytes(row.measurement); }
+
 bool same_axes(const TrialRow& a, const TrialRow& b) { return a.batch == b.batch && a.sequence == b.sequence; }
 
 bool same_trial(const TrialRow& a, const TrialRow& b) {

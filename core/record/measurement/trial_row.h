@@ -32,6 +32,7 @@ bool worked(const TrialRow& row);
 bool is_base(const TrialRow& row);                      // the row that others are compared with
 bool is_planned(const TrialRow& row);                   // a plan computed for this model and machine: "plan:..."
 int64_t peak(const TrialRow& row);                      // peak allocated, in bytes
+int64_t required_bytes(const TrialRow& row);            // see the function of its measurement
 bool same_axes(const TrialRow& a, const TrialRow& b);   // batch and sequence
 bool same_trial(const TrialRow& a, const TrialRow& b);  // strategy, batch and sequence
 

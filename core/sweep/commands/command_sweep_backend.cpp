@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "core/base/allocator_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -192,7 +193,15 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first, 
   command.progress = [this](int64_t step, int64_t steps) {
     listener_.phase({"step", static_cast<int>(step), static_cast<int>(steps)});
   };
+  std::string& allocator = allocators_[trial.spec.key];
+  if (allocator.empty()) allocator = trial.measurement.allocator;
+  command.allocator = allocator;
   attach::CommandResult result = attach::measure_command(command);
+  if (result.row.measurement.fragmented && allocator.empty() && may_grow_segments()) {
+    command.allocator = allocator = kGrowingSegments;
+    result = attach::measure_command(command);
+  }
+  result.row.measurement.allocator = allocator;
   return {std::move(result.row.measurement), std::move(result.row.saves), std::move(result.notes), result.torch};
 }
 

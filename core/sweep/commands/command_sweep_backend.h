@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ class CommandSweepBackend : public SweepBackend {
   const RunDirectory& directory_;
   SweepRecord& record_;
   bool combined_ = false;
+  std::map<std::string, std::string> allocators_;  // by key: settings of PyTorch's allocator that a variant needs
 };
 
 }  // namespace memtune::sweep

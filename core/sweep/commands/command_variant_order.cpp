@@ -30,7 +30,7 @@ double step_ms(const result::Measurement& m) {
   return m.rounds.empty() || m.rounds.front().step_ms.median <= 0 ? m.step_ms.median : m.rounds.front().step_ms.median;
 }
 
-double peak_bytes(const result::Measurement& m) { return static_cast<double>(m.peak_bytes.allocated); }
+double peak_bytes(const result::Measurement& m) { return static_cast<double>(required_bytes(m)); }
 
 // True if the trial ended in error in its first round. If it failed later, its combinations have run, and a later run
 // of the sweep keeps them.

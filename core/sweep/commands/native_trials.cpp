@@ -107,7 +107,7 @@ void NativeSweeps::work_out() {
       const plan::Plan plan = plan::make_plan(plan::Strategy::parse(name), program);
       if (plan::has_compatibility_flags(plan)) continue;
       const auto predicted = planner.predict(plan);
-      predictor_[name] = {predicted.step_ms, predicted.peak_bytes, false};
+      predictor_[name] = {predicted.step_ms, predicted.required_bytes, false};
     }
     return;
   }
@@ -122,7 +122,7 @@ const TrialRow* NativeSweeps::row(const std::string& strategy) const {
 std::optional<NativeStep> NativeSweeps::step(const std::string& strategy) const {
   const TrialRow* measured = row(strategy);
   if (measured && result::usable(measured->measurement))
-    return NativeStep{measured->measurement.step_ms.median, peak(*measured)};
+    return NativeStep{measured->measurement.step_ms.median, required_bytes(*measured)};
   const auto known = predictor_.find(strategy);
   return measured || known == predictor_.end() ? std::nullopt : std::optional(known->second);
 }
@@ -141,7 +141,7 @@ const TrialRow* NativeSweeps::planned_row() const {
   for (const TrialRow* row : result::choices(result_.report.rows)) {
     if (settings_.budget_bytes <= 0 ? !row->recommended : !is_planned(*row)) continue;
     if (had_no_effect(row->measurement)) continue;
-    if (settings_.budget_bytes > 0 && peak(*row) > settings_.budget_bytes) continue;
+    if (settings_.budget_bytes > 0 && required_bytes(*row) > settings_.budget_bytes) continue;
     if (!best || ranking.faster(*row, *best)) best = row;
   }
   return best;
@@ -150,10 +150,11 @@ const TrialRow* NativeSweeps::planned_row() const {
 NativePlan NativeSweeps::plan(const std::function<bool(const std::string&)>& has_keys) const {
   const std::string budget = format_bytes(settings_.budget_bytes);
   const TrialRow* none = row("none");
-  if (settings_.budget_bytes > 0 && none && result::usable(none->measurement) && peak(*none) <= settings_.budget_bytes)
+  if (settings_.budget_bytes > 0 && none && result::usable(none->measurement) &&
+      required_bytes(*none) <= settings_.budget_bytes)
     return {"", "",
-            "no plan is needed: without checkpointing memtune's own trial takes " + format_bytes(peak(*none)) + " of " +
-                budget};
+            "no plan is needed: without checkpointing memtune's own trial takes " +
+                format_bytes(required_bytes(*none)) + " of " + budget};
   const TrialRow* best = planned_row();
   if (!best) return {"", "", "memtune's own trials found no plan that fits " + budget};
   const std::string& name = best->measurement.strategy;

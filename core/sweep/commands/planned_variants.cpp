@@ -119,7 +119,7 @@ void PlannedVariants::measure_difference(const Measurement& own, CommandSweepRec
   if (!result::usable(own)) return;
   const auto same = native_.step(like(sweep.variants.front(), sweep));
   if (same && budget_bytes_ > 0) {
-    more_bytes_ = own.peak_bytes.allocated - same->peak_bytes;
+    more_bytes_ = required_bytes(own) - same->peak_bytes;
     sweep.notes.push_back("the command holds " + format_bytes(std::abs(more_bytes_)) +
                           (more_bytes_ < 0 ? " less" : " more") +
                           " at its peak than memtune's own trial of the same (" + like(sweep.variants.front(), sweep) +
@@ -223,7 +223,7 @@ void PlannedVariants::add_plan(CommandSweepRecord& sweep, Names& to) {
 }
 
 bool PlannedVariants::fits(const Measurement& m) const {
-  return result::usable(m) && (budget_bytes_ <= 0 || m.peak_bytes.allocated <= budget_bytes_);
+  return result::usable(m) && (budget_bytes_ <= 0 || required_bytes(m) <= budget_bytes_);
 }
 
 PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> tried, CommandSweepRecord& sweep) {
@@ -249,7 +249,7 @@ PlannedVariants::Names PlannedVariants::correct(std::span<const TrialState> trie
   // the next one needs less than that, or it would be the same.
   if (!plans_.names.empty() && plans_.last_own_bytes > 0)
     broken_bytes_ += std::max<int64_t>(0, native_budget() - plans_.last_own_bytes);
-  broken_bytes_ += result::usable(*last) ? last->peak_bytes.allocated - budget_bytes_ : native_budget() / 10;
+  broken_bytes_ += result::usable(*last) ? required_bytes(*last) - budget_bytes_ : native_budget() / 10;
   if (native_budget() <= 0 || !run_native(sweep)) return names;
   add_plan(sweep, names);
   if (!plans_.names.empty()) sweep.no_plan = "";  // now there is a plan

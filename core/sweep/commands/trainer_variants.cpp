@@ -78,7 +78,7 @@ std::vector<EngineTrialResult> engine_results(const std::string& run) {
     if (row.batch == at.batch && row.sequence == at.sequence) {
       const bool worked = result::usable(row.measurement);
       figures.push_back({plan::canonical_name(row.measurement.strategy), worked ? row.measurement.step_ms.median : 0,
-                         static_cast<double>(peak(row))});
+                         static_cast<double>(required_bytes(row))});
     }
   return figures;
 }

@@ -1,17 +1,14 @@
 #include "core/sweep/loop/machine_load.h"
 
-#include <dlfcn.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
-#include "core/base/error.h"
-#include "core/base/text.h"
+#include "core/base/device/nvml.h"
 
 namespace memtune::sweep {
 namespace {
@@ -59,80 +56,6 @@ double own_seconds() {
   return seconds;
 }
 
-// NVML numbers all GPUs of the machine. CUDA numbers those that CUDA_VISIBLE_DEVICES lists by number or UUID.
-std::string nvml_name(const std::string& device) {
-  const int64_t number = device.starts_with("cuda:") ? std::atoi(device.c_str() + 5) : 0;
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (!visible || !*visible) return std::to_string(number);
-  const std::vector<std::string> names = split(visible, ',');
-  return number < static_cast<int64_t>(names.size()) ? trim(names[number]) : "";
-}
-
-// The few functions of NVML that are used, loaded at run time. Its handles and codes are opaque here.
-class Nvml {
- public:
-  Nvml() : library_(dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL)) {
-    const auto init = entry<int (*)()>("nvmlInit_v2");
-    works_ = init && init() == kSuccess;
-  }
-  ~Nvml() {
-    const auto shutdown = entry<int (*)()>("nvmlShutdown");
-    if (works_ && shutdown) shutdown();
-    if (library_) dlclose(library_);
-  }
-  Nvml(const Nvml&) = delete;
-  Nvml& operator=(const Nvml&) = delete;
-
-  int64_t processes(const std::string& name) const {
-    const auto count = entry<int (*)(void*, unsigned*, void*)>("nvmlDeviceGetComputeRunningProcesses_v3");
-    void* device = works_ ? find(name) : nullptr;
-    if (!device || !count) return 0;
-    unsigned processes = 0;  // with room for none the call returns their number
-    const int code = count(device, &processes, nullptr);
-    return code == kSuccess || code == kTooSmall ? processes : 0;
-  }
-
-  int64_t largest_bytes() const {
-    struct Memory {
-      unsigned long long total, free, used;
-    };
-    const auto count = entry<int (*)(unsigned*)>("nvmlDeviceGetCount_v2");
-    const auto tell = entry<int (*)(void*, Memory*)>("nvmlDeviceGetMemoryInfo");
-    unsigned devices = 0;
-    if (!works_ || !tell || !count || count(&devices) != kSuccess) return 0;
-    int64_t most = 0;
-    for (unsigned i = 0; i < devices; ++i) {
-      Memory memory{};
-      void* device = find(std::to_string(i));
-      if (device && tell(device, &memory) == kSuccess) most = std::max(most, static_cast<int64_t>(memory.total));
-    }
-    return most;
-  }
-
- private:
-  static constexpr int kSuccess = 0, kTooSmall = 7;
-
-  template <typename Function>
-  Function entry(const char* name) const {
-    return library_ ? reinterpret_cast<Function>(dlsym(library_, name)) : nullptr;
-  }
-
-  void* find(const std::string& name) const {
-    void* device = nullptr;
-    if (name.empty()) return nullptr;
-    if (name.find_first_not_of("0123456789") != std::string::npos) {
-      const auto by_uuid = entry<int (*)(const char*, void**)>("nvmlDeviceGetHandleByUUID");
-      return by_uuid && by_uuid(name.c_str(), &device) == kSuccess ? device : nullptr;
-    }
-    const auto by_index = entry<int (*)(unsigned, void**)>("nvmlDeviceGetHandleByIndex_v2");
-    const auto index = static_cast<unsigned>(std::atoi(name.c_str()));
-    return by_index && by_index(index, &device) == kSuccess ? device : nullptr;
-  }
-
-  void* library_;
-  bool works_ = false;
-};
-
 }  // namespace
 
 double load_average() {
@@ -155,11 +78,10 @@ double CpuLoadMonitor::other_cores() const {
   return std::max(0.0, (*now - *busy_s_ - (own_seconds() - own_s_)) / wall_s);
 }
 
-int64_t largest_gpu_bytes() { return Nvml().largest_bytes(); }
+int64_t largest_gpu_bytes() { return device::Nvml().largest_bytes(); }
 
 int64_t gpu_processes(const std::string& device) {
-  if (!device.starts_with("cuda")) return 0;
-  return Nvml().processes(nvml_name(device));
+  return device.starts_with("cuda") ? device::Nvml().processes(device) : 0;
 }
 
 }  // namespace memtune::sweep

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/answer/result/effect.h"
+#include "core/base/allocator_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -133,6 +134,8 @@ TrialState PlanSweepBackend::trial_of(TrialProposal proposal) {
   const SweepPoint& point = axes_.points().at(proposal.setting);
   plan::TrialRequest request = axes_.request_at(point);
   request.plan = std::move(proposal.plan);
+  if (is_limited(proposal)) set_limit(request.training.memory_cap_bytes);
+  if (proposal.grows_segments && may_grow_segments()) request.envelope.allocator = kGrowingSegments;
   const std::string reference = "reference-" + keys_.setting(request).substr(0, 8) + ".bin";
   request.envelope.reference = std::filesystem::absolute(directory_ / reference).string();
   TrialState trial;
@@ -143,6 +146,17 @@ TrialState PlanSweepBackend::trial_of(TrialProposal proposal) {
   if (proposal.costs) with_costs_.insert(trial.spec.key);
   requests_.insert_or_assign(trial.spec.key, std::move(request));
   return trial;
+}
+
+// On a GPU whatever may be recommended runs as on one that has no more memory than the budget: only that shows that the
+// allocator gets by. The baseline and trials that record costs have the whole device.
+bool PlanSweepBackend::is_limited(const TrialProposal& proposal) const {
+  return settings_.budget_bytes > 0 && settings_.request.training.device != "cpu" && !proposal.costs &&
+         proposal.name != candidates_.all().front().name();
+}
+
+void PlanSweepBackend::set_limit(int64_t& cap_bytes) const {
+  cap_bytes = cap_bytes > 0 ? std::min(cap_bytes, settings_.budget_bytes) : settings_.budget_bytes;
 }
 
 // An axis with one value is a plain setting.
@@ -175,6 +189,7 @@ bool PlanSweepBackend::reuse(const TrialState& trial, const Measurement& measure
   if (worked && made_reference && !has_references(request(trial.spec))) return false;
   if (worked && with_costs_.contains(trial.spec.key) && !was_to_record(trial.spec)) return false;
   any_worked_ = true;
+  requests_.at(trial.spec.key).envelope.allocator = measurement.allocator;
   return true;
 }
 
@@ -220,8 +235,15 @@ MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first, std
                                limit,
                                [this](const TrialProgress& phase) { listener_.phase(phase); },
                                &directory_.files()};
-  const Measurement measurement =
-      complete(run_ranks(request, folder, name, command, directory_.files(), settings_.workers), trial);
+  const auto run = [&] {
+    return complete(run_ranks(request, folder, name, command, directory_.files(), settings_.workers), trial);
+  };
+  Measurement measurement = run();
+  if (measurement.fragmented && request.envelope.allocator.empty() && may_grow_segments()) {
+    request.envelope.allocator = requests_.at(trial.spec.key).envelope.allocator = kGrowingSegments;
+    write_file(folder / name, text_of(request), directory_.files());
+    measurement = run();
+  }
   any_worked_ |= measurement.outcome == Outcome::ok;
   return {measurement};
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/answer/report/text/pareto_plot.h"
+#include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/plan/planner/planner.h"
@@ -147,14 +148,17 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRa
     answer.notes.push_back(
         "the disk's speed is not known, so plans do not use it: memtune sweep with --scratch measures it during steps, "
         "memtune doctor --probe --scratch for --machine");
-  answer.least_bytes = planner.least_memory(first, "least").predicted.peak_bytes;
-  const int64_t most = planner.predict({}).peak_bytes;
+  answer.least_bytes = planner.least_memory(first, "least").predicted.required_bytes;
+  const int64_t most = planner.predict({}).required_bytes;
   const auto limits = limits_of(from, other ? std::min(most, other->memory_bytes()) : most, answer.least_bytes);
   const auto plans = planner.plan_budgets(limits, name_of, [&](size_t i) { listener.planning(i + 1, limits.size()); });
   for (size_t i = 0; i < limits.size(); ++i) {
     BudgetPlan& rung = answer.budget_ladder.emplace_back(BudgetPlan{limits[i].budget_bytes, plans[i], {}, {}});
     if (rung.step && !from.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
     if (rung.step && range) rung.range = range(rung.step->plan);
+    if (rung.step && rung.step->predicted.short_bytes > 0)
+      answer.notes.push_back(rung.step->plan.strategy + ": needs " + kAllocatorVariable + "=" + kGrowingSegments +
+                             ", because free memory is predicted to be in pieces");
   }
   if (batch) std::ranges::copy(batch->notes(), std::back_inserter(answer.notes));
   if (ranks) std::ranges::copy(ranks->notes(), std::back_inserter(answer.notes));

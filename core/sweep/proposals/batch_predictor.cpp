@@ -50,7 +50,7 @@ const BatchPredictor::BatchPrediction* BatchPredictor::prediction(int64_t batch)
       std::make_unique<plan::ProgramFacts>(planner::facts_at_batch(facts_, recorded_.front(), {batch, *costs}));
   book.planner = std::make_unique<planner::Planner>(*book.facts, *costs, planner::tiers(limits_, disk_, *costs));
   const planner::StepPrediction none = book.planner->predict({});
-  if (none.peak_bytes <= limits_.budget_bytes) {
+  if (none.required_bytes <= limits_.budget_bytes) {
     planner::PredictedPlan step{{}, none, {}, none.step_ms};
     step.plan.strategy = "none";
     set_step(book, std::move(step));
@@ -83,13 +83,13 @@ planner::StepPrediction BatchPredictor::predict(int64_t batch, const plan::Plan&
 }
 
 int64_t BatchPredictor::least_bytes(int64_t batch) const {
-  return planners_.at(batch).planner->least_memory(limits_, "").predicted.peak_bytes;
+  return planners_.at(batch).planner->least_memory(limits_, "").predicted.required_bytes;
 }
 
 // A plan that ran out of memory does not show by how much: the next budget is halfway to the least memory of any plan.
 bool BatchPredictor::correct(int64_t batch, int64_t measured_bytes) {
   BatchPlanner& book = planners_.at(batch);
-  const int64_t predicted = book.prediction.step->predicted.peak_bytes;
+  const int64_t predicted = book.prediction.step->predicted.required_bytes;
   planner::PlanLimits goal = limits_;
   goal.budget_bytes = measured_bytes > 0 ? limits_.budget_bytes - std::max<int64_t>(1, measured_bytes - predicted)
                                          : predicted - std::max<int64_t>(1, (predicted - least_bytes(batch)) / 2);

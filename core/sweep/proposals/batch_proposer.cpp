@@ -135,7 +135,7 @@ class BatchSearch {
   std::optional<int64_t> second_batch(const Measurement& measured, int64_t fixed_bytes) const {
     const int64_t first = recorded_.front();
     const auto fixed = static_cast<double>(fixed_bytes);
-    const double grown = static_cast<double>(measured.peak_bytes.allocated) - fixed;
+    const double grown = static_cast<double>(required_bytes(measured)) - fixed;
     std::optional<int64_t> second;
     for (const int64_t batch : batches_) {
       if (batch <= first) continue;
@@ -195,7 +195,7 @@ class BatchSearch {
   }
 
   bool fits(const Measurement& measurement) const {
-    return worked(measurement) && measurement.peak_bytes.allocated <= limits_.budget_bytes;
+    return worked(measurement) && required_bytes(measurement) <= limits_.budget_bytes;
   }
 
   // Time per sample of the fastest trial at that batch that fits; infinity if there is none.
@@ -221,7 +221,7 @@ class BatchSearch {
     const Measurement& measured = tried->measurement;
     if (fits(measured) || (!worked(measured) && !ended_out_of_memory(measured))) return;
     corrected_.insert(batch);
-    if (predictor_.correct(batch, worked(measured) ? measured.peak_bytes.allocated : 0)) run(batch);
+    if (predictor_.correct(batch, worked(measured) ? required_bytes(measured) : 0)) run(batch);
   }
 
   // Runs a neighbour while the best batch is the largest (and gains over half of it) or the smallest that ran.

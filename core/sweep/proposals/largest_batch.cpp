@@ -59,7 +59,7 @@ class LargestBatch : public TrialProposer {
   }
 
   bool fits(const result::Measurement& m) const {
-    return m.outcome == Outcome::ok && (budget_bytes_ == 0 || m.peak_bytes.allocated <= budget_bytes_);
+    return m.outcome == Outcome::ok && (budget_bytes_ == 0 || required_bytes(m) <= budget_bytes_);
   }
   // Wrong results do not depend on the batch.
   static bool may_fit_smaller(const result::Measurement& m) {

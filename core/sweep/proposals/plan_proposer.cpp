@@ -26,12 +26,15 @@ using result::Measurement;
 constexpr int kCorrections = 2;
 // Another plan is run only if it takes less than this part of the last plan's corrected prediction.
 constexpr double kWorthATrial = 0.99;
-constexpr double kSlowestLink = 0.3;  // least factor on the copy bandwidth
+constexpr double kLate = 1.02;             // a step that takes more than this times the prediction
+constexpr int64_t kLessAfterFailure = 32;  // part of the memory by which a plan that failed is made smaller, at least
+constexpr double kSlowestLink = 0.3;       // least factor on the copy bandwidth
 // Largest relative difference between the recorded and the measured peak of the baseline.
 constexpr double kSameStep = 0.02;
 
 result::TrialPrediction predicted(const StepPrediction& step) {
-  return {step.step_ms, step.peak_bytes, 0, step.host_peak_bytes, step.disk_peak_bytes};
+  return {step.step_ms,         step.peak_bytes,      0,
+          step.host_peak_bytes, step.disk_peak_bytes, step.required_bytes > step.peak_bytes ? step.required_bytes : 0};
 }
 result::TrialPrediction predicted(const PredictedPlan& step) {
   result::TrialPrediction told = predicted(step.predicted);
@@ -71,8 +74,8 @@ class SettingSearch {
   // By the current predictions.
   const std::vector<result::TrialPrediction>& frontier(const TrialProposer::Begin& begin) {
     if (!planner_ || !frontier_.empty()) return frontier_;
-    const int64_t least = planner_->least_memory(limits_, "").predicted.peak_bytes;
-    const auto budget_ladder = planner::budget_ladder(planner_->predict({}).peak_bytes, least, limits_);
+    const int64_t least = planner_->least_memory(limits_, "").predicted.required_bytes;
+    const auto budget_ladder = planner::budget_ladder(planner_->predict({}).required_bytes, least, limits_);
     const auto unnamed = [](const planner::PlanLimits&) { return ""; };
     for (const auto& step :
          planner_->plan_budgets(budget_ladder, unnamed, [&](size_t i) { begin(i + 1, budget_ladder.size()); }))
@@ -88,6 +91,7 @@ class SettingSearch {
     std::string name;
     plan::Plan plan;
     StepPrediction step;  // predicted
+    bool grows_segments = false;
   };
 
   void propose(const PredictedPlan& step) {
@@ -95,7 +99,15 @@ class SettingSearch {
     proposals_.push_back({step.plan.strategy, index_, step.plan, predicted(step)});
   }
   void propose(const Strategy& strategy) {
-    proposals_.push_back({strategy.name, index_, strategy.plan, predicted(strategy.step)});
+    proposals_.push_back(
+        {strategy.name, index_, strategy.plan, predicted(strategy.step), false, {}, strategy.grows_segments});
+  }
+  // A plan for an allocator whose segments grow. These are slower, because parts of them are returned and taken again
+  // in each step.
+  bool propose_growing() {
+    const auto step = planner_->plan_growing_segments(limits_, name());
+    if (step) proposals_.push_back({step->plan.strategy, index_, step->plan, predicted(*step), false, {}, true});
+    return step.has_value();
   }
 
   // Proposes the baseline. Makes the plans of all others too, so that parts that the model lacks are reported before
@@ -121,7 +133,7 @@ class SettingSearch {
     const Measurement& measured = source.measurement;
     const bool is_baseline = source.name == candidates_.all().front().name();
     if (!worked(measured)) return begin_smaller(source, is_baseline);
-    if (is_baseline && measured.peak_bytes.allocated <= limits_.budget_bytes) {
+    if (is_baseline && required_bytes(measured) <= limits_.budget_bytes) {
       notes_.push_back(source.name + " fits the budget of " + format_bytes(limits_.budget_bytes) +
                        ": no plan is needed");
       propose_own();
@@ -136,7 +148,7 @@ class SettingSearch {
     if (std::abs(static_cast<double>(planner->predict(source_.plan).peak_bytes) / peak - 1) > kSameStep)
       return try_all(failed_ + "the recorded step differs from the measured one");
     planner_ = std::move(planner);
-    least_bytes_ = measured.peak_bytes.allocated;
+    least_bytes_ = required_bytes(measured);
     if (!is_baseline) plan_below(planner_->predict({}), source.name);
     plan_first();
   }
@@ -155,8 +167,8 @@ class SettingSearch {
   void plan_below(const StepPrediction& baseline, const std::string& source) {
     notes_.push_back(failed_ + "so " + source +
                      " is planned from: without checkpointing its step is predicted to take " +
-                     format_bytes(baseline.peak_bytes) + " and " + ms_text(baseline.step_ms));
-    limits_.budget_bytes = std::min(limits_.budget_bytes, baseline.peak_bytes - 1);
+                     format_bytes(baseline.required_bytes) + " and " + ms_text(baseline.step_ms));
+    limits_.budget_bytes = std::min(limits_.budget_bytes, baseline.required_bytes - 1);
     goal_bytes_ = limits_.budget_bytes;
   }
 
@@ -176,11 +188,12 @@ class SettingSearch {
   void plan_first() {
     const auto planned = planner_->plan(limits_, name());
     if (planned) propose(*planned);
+    const bool proposed = planned || propose_growing();
     propose_rivals();
-    if (planned) return;
+    if (proposed) return;
     const PredictedPlan least = planner_->least_memory(limits_, "plan:least");
     notes_.push_back("no plan is predicted to fit " + format_bytes(limits_.budget_bytes) + "; the smallest takes " +
-                     format_bytes(least.predicted.peak_bytes));
+                     format_bytes(least.predicted.required_bytes));
     if (!least.plan.placements.empty()) propose(least);
   }
 
@@ -202,9 +215,9 @@ class SettingSearch {
         continue;
       }
       if (limits_.satisfied_by(strategy.step))
-        rivals.push_back(strategy);
+        rivals.push_back(on_device(strategy));
       else
-        too_large.push_back(strategy.name + " " + format_bytes(strategy.step.peak_bytes));
+        too_large.push_back(strategy.name + " " + format_bytes(strategy.step.required_bytes));
     }
     std::ranges::stable_sort(rivals, {}, [](const Strategy& rival) { return rival.step.step_ms; });
     const auto still = std::ranges::find(rivals, 0, [](const Strategy& rival) { return rival.step.out_bytes; });
@@ -218,6 +231,13 @@ class SettingSearch {
       notes_.push_back("not run, because they are predicted to be slower: " + join(too_slow, ", "));
   }
 
+  Strategy on_device(Strategy strategy) const {
+    const StepPrediction step = planner_->predict_on_device(strategy.plan, limits_.budget_bytes);
+    strategy.grows_segments = step.short_bytes > 0;
+    if (!strategy.grows_segments) strategy.step = step;
+    return strategy;
+  }
+
   // Corrects the prediction by what the last plan measured.
   void correct(const std::vector<const FinishedProposal*>& tried) {
     if (planned_.empty()) return;
@@ -228,10 +248,11 @@ class SettingSearch {
     const Measurement& measured = (*found)->measurement;
     if (!worked(measured) && !ended_out_of_memory(measured)) return;
     ++corrections_;
-    const bool broke = !worked(measured) || measured.peak_bytes.allocated > limits_.budget_bytes;
+    const bool late = worked(measured) && measured.step_ms.median > kLate * last.predicted.step_ms;
+    const bool as_planned = ran_as_planned(measured, late);
+    const bool broke = !as_planned || required_bytes(measured) > limits_.budget_bytes;
     if (broke) goal_bytes_ = goal_behind(last, measured);
-    const bool slower =
-        worked(measured) && last.predicted.out_bytes > 0 && measured.step_ms.median > 1.02 * last.predicted.step_ms;
+    const bool slower = as_planned && late && last.predicted.out_bytes > 0;
     if (slower) slow_link(last.plan, measured.step_ms.median);
     if (!broke && !slower) return;
     planner::PlanLimits goal = limits_;
@@ -242,11 +263,19 @@ class SettingSearch {
     propose(*again);
   }
 
-  // A plan that ran out of memory does not show by how much: the next budget is halfway to a peak that fits.
+  // False if segments did not suffice: the plan ran out of memory, ran with segments that grow, or was late because the
+  // allocator gave segments back and took them again.
+  static bool ran_as_planned(const Measurement& measured, bool late) {
+    return worked(measured) && measured.allocator.empty() && !(late && measured.allocator_retries > 0);
+  }
+
+  // A plan that ran out of memory does not show by how much: the next budget is halfway to memory that is known to
+  // suffice, or a few percent less.
   int64_t goal_behind(const PredictedPlan& last, const Measurement& measured) const {
-    if (!worked(measured))
-      return last.predicted.peak_bytes - std::max<int64_t>(1, (last.predicted.peak_bytes - least_bytes_) / 2);
-    return goal_bytes_ - std::max<int64_t>(1, measured.peak_bytes.allocated - last.predicted.peak_bytes);
+    const int64_t predicted = last.predicted.required_bytes;
+    if (worked(measured) && required_bytes(measured) > limits_.budget_bytes)
+      return goal_bytes_ - std::max<int64_t>(1, required_bytes(measured) - predicted);
+    return predicted - std::max(predicted / kLessAfterFailure, (predicted - least_bytes_) / 2);
   }
 
   // Scales the copy bandwidth so that the plan's predicted step is as long as the measured one.

@@ -105,7 +105,8 @@ class Page {
     const result::Measurement& m = row.measurement;
     text_ += "<div class=\"figures\">";
     put_figure(fixed(m.step_ms.median, 1) + " ms", "a step");
-    put_figure(format_bytes(m.peak_bytes.allocated), "at the peak");
+    put_figure(format_bytes(m.peak_bytes.allocated), m.peak_bytes.device > 0 ? "peak allocated" : "at the peak");
+    if (m.peak_bytes.device > 0) put_figure(format_bytes(m.peak_bytes.device), "on the device");
     const TrialRow* base = reference_row(report_, row);
     if (base && base != &row && base->measurement.step_ms.median > 0 && base->measurement.peak_bytes.allocated > 0) {
       const std::string of = "of " + report_.reference;

@@ -154,10 +154,22 @@ class Columns {
 
   void add_memory() {
     const MetricColumn peak(result::metric("peak_allocated_bytes"), rows_);
+    const bool on_device =
+        std::ranges::any_of(rows_, [](const TrialRow* row) { return row->measurement.peak_bytes.device > 0; });
     add(
-        peak.head(), TableColumn::kAlways, false,
+        on_device ? std::string("allocated ") + peak.byte_unit() : peak.head(), TableColumn::kAlways, false,
         [&](const TrialRow& row) { return TableCell{peak.text(peak.value(row.measurement))}; },
-        has_resident_peaks(report_) ? "the most resident memory of a process" : "the most that tensors held at once");
+        has_resident_peaks(report_)
+            ? "the most resident memory of a process"
+            : std::string(on_device ? "peak allocated: " : "") + "the most that tensors held at once");
+    if (on_device)
+      add(
+          std::string("device ") + peak.byte_unit(), TableColumn::kAlways, false,
+          [&](const TrialRow& row) {
+            const auto bytes = static_cast<double>(row.measurement.peak_bytes.device);
+            return TableCell{bytes > 0 ? peak.text(peak.in_unit(bytes)) : kNothing};
+          },
+          "on the device: with the allocator's free memory, context and libraries; budgets limit it");
     add(
         std::string("−") + peak.byte_unit(), 5, false,
         [&](const TrialRow& row) {

@@ -61,6 +61,7 @@ void put_ways(const Report& report, nlohmann::json& json) {
     each["strategy"] = alternative.row->measurement.strategy;
     each["step_ms"] = alternative.row->measurement.step_ms.median;
     each["peak_bytes"] = peak(*alternative.row);
+    each["required_bytes"] = required_bytes(*alternative.row);
   }
 }
 
@@ -113,7 +114,8 @@ std::string to_json_text(const Report& report) {
   if (const auto price = benefit_of_more_memory(report))
     recommendation.update({{"next_gib_ms", price->ms_per_gib},
                            {"next_gib_strategy", price->row->measurement.strategy},
-                           {"next_gib_peak_bytes", peak(*price->row)}});
+                           {"next_gib_peak_bytes", peak(*price->row)},
+                           {"next_gib_required_bytes", required_bytes(*price->row)}});
   nlohmann::json json = {{"trials", trials},
                          {"recommendation", recommendation},
                          {"findings", findings},

@@ -29,7 +29,7 @@ std::optional<double> price(const BudgetPlan& rung, const std::vector<BudgetPlan
   const BudgetPlan* more = above(rung, budget_ladder);
   if (!rung.step || !more || !more->step) return {};
   const planner::StepPrediction &here = rung.step->predicted, &there = more->step->predicted;
-  const double gib = double(there.peak_bytes - here.peak_bytes) / double(1 << 30);
+  const double gib = double(there.required_bytes - here.required_bytes) / double(1 << 30);
   return gib > 0 ? std::optional((here.step_ms - there.step_ms) / gib) : std::nullopt;
 }
 
@@ -42,6 +42,7 @@ std::vector<std::string> cells(const BudgetPlan& rung, const PlanAnswer& answer)
           fixed(rung.step->least_ms, 1),
           fixed(step.step_ms / answer.none_ms, 3),
           format_bytes(step.peak_bytes),
+          format_bytes(step.required_bytes),
           fixed(step.recompute_ms, 1),
           format_bytes(step.out_bytes),
           saved ? fixed(*saved, 2) : "",
@@ -52,14 +53,21 @@ std::vector<std::string> cells(const BudgetPlan& rung, const PlanAnswer& answer)
 std::string table(const PlanAnswer& answer) {
   const std::vector<BudgetPlan>& rungs = answer.budget_ladder;
   std::vector<report::TableColumn> columns;
-  for (const char* head : {"budget", "step ms", "least ms", "× none", "peak", "recompute ms", "offloaded",
-                           "ms a GiB more", "from, to", "on disk"})
+  for (const char* head : {"budget", "step ms", "least ms", "× none", "allocated", "on the device", "recompute ms",
+                           "offloaded", "ms a GiB more", "from, to", "on disk"})
     columns.push_back({head});
   for (const BudgetPlan& rung : rungs) report::add_row(columns, cells(rung, answer));
   const auto on_disk = [](const BudgetPlan& rung) { return rung.step && rung.step->predicted.disk_peak_bytes > 0; };
   if (std::ranges::none_of(rungs, on_disk)) columns.pop_back();
   if (std::ranges::none_of(rungs, [](const BudgetPlan& rung) { return rung.range.has_value(); }))
-    columns.erase(columns.begin() + 8);
+    columns.erase(columns.begin() + 9);
+  const auto has_overhead = [](const BudgetPlan& rung) {
+    return rung.step && rung.step->predicted.required_bytes != rung.step->predicted.peak_bytes;
+  };
+  if (std::ranges::none_of(rungs, has_overhead)) {
+    columns[4].head = "peak";
+    columns.erase(columns.begin() + 5);
+  }
   std::string text = printable_line(answer.title) + ", predicted: a step of none takes " + ms_text(answer.none_ms) +
                      (answer.strategy == "none" ? "" : ", predicted from " + answer.strategy) + "\n\n" +
                      report::heads_text(columns);
@@ -76,6 +84,7 @@ json predicted(const BudgetPlan& rung) {
   json told = {{"step_ms", step.step_ms},
                {"least_ms", rung.step->least_ms},
                {"peak_bytes", step.peak_bytes},
+               {"required_bytes", step.required_bytes},
                {"recompute_ms", step.recompute_ms},
                {"out_bytes", step.out_bytes},
                {"in_bytes", step.in_bytes},
@@ -91,7 +100,7 @@ json predicted(const BudgetPlan& rung) {
 }  // namespace
 
 result::TrialPrediction BudgetPlan::predicted() const {
-  return {step->predicted.step_ms, step->predicted.peak_bytes, step->least_ms};
+  return {step->predicted.step_ms, step->predicted.peak_bytes, step->least_ms, 0, 0, step->predicted.required_bytes};
 }
 
 std::string to_text(const PlanAnswer& answer, const plan::ProgramFacts& program, int width) {

@@ -12,7 +12,9 @@
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,6 +23,7 @@
 #include "core/base/device/cuda/cuda_check.h"
 #include "core/base/device/cuda/cuda_event.h"
 #include "core/base/device/device.h"
+#include "core/base/device/nvml.h"
 #include "core/base/device/pageable_slab.h"
 #include "core/base/device/stream_order.h"
 #include "core/base/error.h"
@@ -199,10 +202,14 @@ class CopyBatches {
   std::vector<size_t> bytes_;
 };
 
+std::string device_name(int index) { return "cuda:" + std::to_string(index); }
+
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(c10::DeviceIndex index)
+  // `used_before`: bytes of the device that were used before this process had a context on it.
+  CudaDevice(c10::DeviceIndex index, std::optional<int64_t> used_before)
       : index_(index),
+        used_before_(used_before),
         out_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index)),
         in_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true, index)),
         events_(std::make_shared<EventPool>(cudaEventDisableTiming)),
@@ -255,12 +262,17 @@ class CudaDevice final : public Device {
     const auto stats = allocator::getDeviceStats(index_);
     const auto& allocated = stats.allocated_bytes[kAll];
     const auto& reserved = stats.reserved_bytes[kAll];
-    return {allocated.current, allocated.peak, reserved.current, reserved.peak};
+    return {allocated.current, allocated.peak, reserved.current, reserved.peak, stats.num_alloc_retries};
   }
   int64_t used_bytes() const override {
     size_t free = 0, total = 0;
     check_cuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
     return static_cast<int64_t>(total - free);
+  }
+  int64_t unmanaged_bytes() const override {
+    const std::optional<int64_t> used = nvml_.used_bytes(device_name(index_));
+    const int64_t own = used && used_before_ ? *used - *used_before_ : used_bytes();
+    return std::max<int64_t>(0, own - memory().reserved);
   }
   void reset_peak() override { allocator::resetPeakStats(index_); }
 
@@ -283,6 +295,8 @@ class CudaDevice final : public Device {
   }
 
   c10::DeviceIndex index_;
+  std::optional<int64_t> used_before_;
+  Nvml nvml_;
   c10::cuda::CUDAStream out_, in_;
   std::shared_ptr<EventPool> events_, timed_events_;
   StreamOrder order_;
@@ -317,9 +331,10 @@ extern "C" __attribute__((visibility("default"))) memtune::device::Device* memtu
   try {
     if (!at::hasCUDA())
       throw DeviceError("no CUDA device: LibTorch was asked about CUDA before its CUDA half was loaded");
+    const auto used_before = memtune::device::Nvml().used_bytes(memtune::device::device_name(index));
     at::globalContext().lazyInitDevice(c10::kCUDA);
     c10::cuda::set_device(static_cast<c10::DeviceIndex>(index));
-    return new memtune::device::CudaDevice(static_cast<c10::DeviceIndex>(index));
+    return new memtune::device::CudaDevice(static_cast<c10::DeviceIndex>(index), used_before);
   } catch (const c10::Error& error) {
     throw DeviceError(std::string("no CUDA device: LibTorch says: ") + error.what_without_backtrace());
   }

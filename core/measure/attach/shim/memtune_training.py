@@ -16,6 +16,7 @@ class Training:
         self.over = False
         self.raised = None  # the exception that ended the script, once recorded
         self.batches = self.device_memory = self.applying = None
+        self.cap_again = None  # limits this process's memory on its device
         self.reset()
 
     def reset(self):
@@ -192,6 +193,8 @@ class Training:
         self.step += 1
         if self.step == 1:
             self.write_process()
+        if self.cap_again is not None and self.step <= self.warmup and cuda:
+            self.cap_again()
         last = self.warmup + self.steps
         record = dict(record="step", step=self.step, skipped=skipped, save_ms=self.saves_s * 1e3,
                       phase="warmup" if self.step <= self.warmup else "measured" if self.step <= last
@@ -244,6 +247,21 @@ class Training:
             free, total = torch.cuda.mem_get_info()
             used = total - free
         return used
+
+    def unmanaged_bytes(self, device):
+        """Of this process on the device, beside PyTorch's allocator: context, kernels, libraries. If the driver does not
+        tell this process's, other processes' memory counts."""
+        import torch
+
+        reserved = torch.cuda.memory_reserved(device)
+        try:
+            used = self.device_memory.of_process(torch.cuda._get_nvml_device_index(device), reserved)
+        except Exception:  # no NVML, or a device without a number in it
+            used = None
+        if used is None:
+            free, total = torch.cuda.mem_get_info(device)
+            used = total - free
+        return max(0, used - reserved)
 
     def flush(self, wait):
         """Writes the steps that the device has finished; with `wait`, all steps."""

@@ -7,7 +7,7 @@ sys.exit() would. Python 3.8 or newer, PyTorch 2.4 or newer.
 MEMTUNE_ATTACH        folder for the records: one file per process, one JSON object per line
 MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, traced steps; one more before the traced does not count
 MEMTUNE_ATTACH_CUPTI  library that traces kernels and copies; "": none
-MEMTUNE_ATTACH_CAP    bytes of each device that PyTorch's allocator may use; 0: all
+MEMTUNE_ATTACH_CAP    bytes of its device that a process may use, CUDA context and libraries included; 0: all
 MEMTUNE_ATTACH_PLAN   plan by memtune export, under which the model is trained; "": none
 """
 
@@ -107,10 +107,12 @@ def cap_memory(module):
         local = os.environ.get("LOCAL_RANK", "")
         device = int(local) % module.device_count() if local.isdigit() else module.current_device()
         total = module.get_device_properties(device).total_memory
-        module.set_per_process_memory_fraction(min(1.0, cap / total), device)
+        left = max(1, cap - training.unmanaged_bytes(device))
+        module.set_per_process_memory_fraction(min(1.0, left / total), device)
 
     if cap > 0:
         module._lazy_call(guarded(set_cap))  # once CUDA is initialised
+        training.cap_again = guarded(set_cap)  # libraries load kernels in the first steps
 
 
 def watch_saves(name):
