@@ -114,7 +114,8 @@ def trials(answer: dict) -> List[dict]:
 
 
 def peak(trial: dict) -> int:
-    return trial["peak_bytes"]["allocated"]
+    """What the budget limits: bytes on the device; on a CPU, which has none, allocated bytes."""
+    return trial["peak_bytes"]["device"] or trial["peak_bytes"]["allocated"]
 
 
 def ms(trial: dict) -> float:
@@ -133,8 +134,9 @@ def row(answer: dict, fixed: Dict[str, dict]) -> str:
     """One budget: the result of the planner's sweep, and the best of `fixed` that fits."""
     budget, none = answer["budget_bytes"], ms(fixed["none"])
     found = [trial for trial in trials(answer) if is_plan(trial) or trial["strategy"] == "none"]
+    capped = [trial for trial in trials(answer) if not is_plan(trial)]
     ours, best = (min((trial for trial in some if peak(trial) <= budget), key=ms, default=None)
-                  for some in (found, fixed.values()))
+                  for some in (found, [*fixed.values(), *capped]))
     cells = [f"{budget / GIB:.2f}"]
     if ours:
         predicted = ours.get("predicted") or {}

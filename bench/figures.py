@@ -41,6 +41,10 @@ def peak(trial: dict, kind: str = "allocated") -> float:
     return trial["peak_bytes"][kind] / GIB
 
 
+def is_plan(trial: dict) -> bool:
+    return trial["strategy"].startswith("plan:")
+
+
 def trials(path: Path) -> List[dict]:
     text = path.read_text()
     found = [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else json.loads(text)["trials"]
@@ -62,22 +66,32 @@ def same(what: str, found: Set[str]) -> str:
     return found.pop()
 
 
+def sweeps(folder: Path) -> List[Path]:
+    """The answers of sweeps with a budget."""
+    return [*sorted(folder.glob("budget-*.json")), folder / "sweep.json"]
+
+
 def setup(folder: Path) -> str:
     """The machine and the programs. Every answer must name the same ones."""
     answers = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
     others = trials(folder / "peers.jsonl")
-    setting = next(record for record in records(folder) if record["kind"] == "setting")
-    gpu = same("GPU", {answer["device"] for answer in answers} | {trial["device"] for trial in others}
-               | {setting["gpu"].split(",")[0]})
-    driver = same("driver", {answer["origin"]["driver"] for answer in answers} | {setting["gpu"].split(", ")[1]})
-    memtune = same("memtune", {answer["origin"]["memtune"] for answer in answers} | {setting["memtune"].split()[-1]})
-    day = same("day", {answer["origin"]["written"][:10] for answer in answers if answer["origin"]["written"]}
-               | {setting["date"]})
-    torch = same("torch", {trial["package"].split()[-1] for trial in others if trial["package"].startswith("torch ")}
-                 | {record["torch"] for record in records(folder) if record["kind"] == "peers"})
+    gpu = same("GPU", {answer["device"] for answer in answers} | {trial["device"] for trial in others})
+    driver = same("driver", {answer["origin"]["driver"] for answer in answers})
+    memtune = same("memtune", {answer["origin"]["memtune"] for answer in answers})
+    day = same("day", {answer["origin"]["written"][:10] for answer in answers if answer["origin"]["written"]})
+    torch = same("torch", {trial["package"].split()[-1] for trial in others if trial["package"].startswith("torch ")})
     processor = same("processor", {answer["origin"]["machine"] for answer in answers})
     return table([["GPU", "driver", "processor", "PyTorch", "memtune", "day"],
                   [gpu, driver, processor, torch, memtune, day]])
+
+
+def saves_setup(folder: Path) -> str:
+    """The same for the saves, which were measured on another day."""
+    setting = next(record for record in records(folder) if record["kind"] == "setting")
+    gpu, driver = setting["gpu"].split(", ")[:2]
+    torch = same("torch", {record["torch"] for record in records(folder) if record["kind"] == "peers"})
+    return table([["GPU", "driver", "PyTorch", "memtune", "day"],
+                  [gpu, driver, torch, setting["memtune"].split()[-1], setting["date"]]])
 
 
 def transcript(folder: Path) -> str:
@@ -90,14 +104,17 @@ def transcript(folder: Path) -> str:
 
 
 def budgets(folder: Path) -> str:
-    """For each budget the fastest plan that fits, and the fastest fixed strategy of the same call."""
-    answers = [json.loads(path.read_text()) for path in sorted(folder.glob("budget-*.json"))]
+    """For each budget the fastest plan that fits, and the fastest fixed strategy: of the same sweep, which runs under a
+    cap of the budget, or of those that ran without."""
+    answers = [json.loads(path.read_text()) for path in sweeps(folder)]
     fixed = trials(folder / "fixed.json")
-    rows = [["budget, GiB", "memtune's plan, ms", "fastest fixed strategy, ms", "which"]]
+    rows = [["budget, GiB on the device", "memtune's plan, ms", "fastest fixed strategy, ms", "which"]]
     for answer in sorted(answers, key=lambda answer: -answer["budget_bytes"]):
-        plans = [trial for trial in answer["trials"] if trial["outcome"] == "ok" and trial["strategy"].startswith("plan:")]
-        ours, best = (min((trial for trial in some if trial["peak_bytes"]["allocated"] <= answer["budget_bytes"]), key=ms,
-                          default=None) for some in (plans, fixed))
+        worked = [trial for trial in answer["trials"] if trial["outcome"] == "ok"]
+        plans = [trial for trial in worked if is_plan(trial)]
+        others = fixed + [trial for trial in worked if not is_plan(trial)]
+        ours, best = (min((trial for trial in some if trial["peak_bytes"]["device"] <= answer["budget_bytes"]), key=ms,
+                          default=None) for some in (plans, others))
         cells = [f"{answer['budget_bytes'] / GIB:.4g}", f"{ms(ours):.1f}" if ours else "none fits"]
         rows.append(cells + ([f"{ms(best):.1f}", f"`{best['strategy']}`"] if best else ["none fits", ""]))
     return table(rows)
@@ -149,15 +166,16 @@ def fixed(folder: Path) -> str:
 
 def predicted(folder: Path) -> str:
     """The planner's predictions for each plan, made before it ran."""
-    rows = [["plan", "ms", "step predicted", "peak allocated, GiB", "peak predicted", "peak reserved",
-             "peak on the device"]]
-    for path in sorted(folder.glob("budget-*.json")):
+    rows = [["plan", "ms", "step predicted", "peak allocated, GiB", "predicted", "peak on the device", "predicted",
+             "segments grow"]]
+    for path in sweeps(folder):
         for trial in trials(path):
-            if trial["strategy"].startswith("plan:") and trial.get("predicted"):
+            if is_plan(trial) and trial.get("predicted"):
                 error = trial["predicted"]
+                on_device = error["required_bytes"] / trial["peak_bytes"]["device"] - 1
                 rows.append([f"`{trial['strategy']}`", f"{ms(trial):.1f}", f"{100 * error['step_error']:+.1f} %",
-                             f"{peak(trial):.2f}", f"{100 * error['peak_error']:+.2f} %",
-                             f"{peak(trial, 'reserved'):.2f}", f"{peak(trial, 'device'):.2f}"])
+                             f"{peak(trial):.2f}", f"{100 * error['peak_error']:+.2f} %", f"{peak(trial, 'device'):.2f}",
+                             f"{100 * on_device:+.2f} %", "yes" if trial.get("allocator") else "no"])
     return table(rows)
 
 
@@ -229,10 +247,12 @@ def rank_saves(folder: Path) -> str:
             f"are those of the run without saves, bit for bit.")
 
 
-FOUR = "h200-x4"  # beside the folder of one GPU
+FOUR, STATES = "h200-x4", "h100-saves"  # beside the folder of one GPU
 BLOCKS: Dict[str, Callable[[Path], str]] = {
     "setup": setup, "transcript": transcript, "budgets": budgets, "beside": beside, "predicted": predicted, "fixed": fixed,
-    "peers": peers, "spread": spread, "disk": disk, "saves": saves}
+    "peers": peers, "spread": spread}
+BLOCKS |= {name: lambda folder, make=make: make(folder.parent / STATES)
+           for name, make in {"saves-setup": saves_setup, "disk": disk, "saves": saves}.items()}
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / FOUR)
            for name, make in {"sharded": sharded, "links": links, "rank-saves": rank_saves}.items()}
 

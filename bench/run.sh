@@ -67,13 +67,13 @@ peers_part() {
   table
 }
 
-# One sweep as README shows it, plans and every fixed strategy at eight budgets, and the others' engines.
+# One sweep as README shows it, plans and every fixed strategy at four budgets, and the others' engines.
 readme_part() {
   decoder
-  (cd "$folder" && "$memtune" sweep --model model.pt --inputs inputs.safetensors --loss next_token --budget 14.7GiB \
+  (cd "$folder" && "$memtune" sweep --model model.pt --inputs inputs.safetensors --loss next_token --budget 16GiB \
     --out run-sweep --json sweep.json >sweep.txt) || :
   "$python" "$here/budgets.py" "$out" bench --memtune "$memtune" --device "$device" --warmup 3 --steps "${STEPS:-6}" \
-    --budgets 30 24.8 21.5 20.5 17.4 14.7 13.2 12.25
+    --budgets 30 24 20 16
   STEPS=${STEPS:-6} eager peers --strategy none full every2 op op-matmul torchtune+full trl+full axolotl-sac axolotl-hidden \
     swift+full compile compile-0.5 compile-0.1
 }
