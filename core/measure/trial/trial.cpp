@@ -59,7 +59,6 @@ class Trial {
       device_.reset_peak();
       optimizer_ = runner_.make_optimizer(request_.training);
       if (request_.training.optimizer_in_backward) in_backward_.emplace(*optimizer_);
-      optimizer_->make_states();
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
@@ -97,6 +96,7 @@ class Trial {
 
   void warm_up() {
     phase_ = "warmup";
+    optimizer_->make_states();
     const int steps = std::max(request_.training.warmup, runner_.least_warm_up());
     for (int i = 0; i < steps; ++i) {
       frames_.phase(phase_, i + 1, steps);
