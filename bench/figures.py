@@ -167,7 +167,7 @@ def fixed(folder: Path) -> str:
 def predicted(folder: Path) -> str:
     """The planner's predictions for each plan, made before it ran."""
     rows = [["plan", "ms", "step predicted", "peak allocated, GiB", "predicted", "peak on the device", "predicted",
-             "segments grow"]]
+             "expandable segments"]]
     for path in sweeps(folder):
         for trial in trials(path):
             if is_plan(trial) and trial.get("predicted"):

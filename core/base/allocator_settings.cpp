@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include "core/base/bytes.h"
@@ -11,8 +12,14 @@
 namespace memtune {
 namespace {
 
+constexpr const char* kNewerVariable = "PYTORCH_ALLOC_CONF";
+
+const char* variable() {
+  return !std::getenv(kAllocatorVariable) && std::getenv(kNewerVariable) ? kNewerVariable : kAllocatorVariable;
+}
+
 std::string in_environment() {
-  const char* settings = std::getenv(kAllocatorVariable);
+  const char* settings = std::getenv(variable());
   return settings ? settings : "";
 }
 
@@ -27,27 +34,34 @@ int64_t bytes_before(std::string_view words, const std::string& message) {
 
 }  // namespace
 
-bool may_grow_segments() { return in_environment().find("expandable_segments") == std::string::npos; }
+bool may_expand_segments() { return in_environment().find("expandable_segments") == std::string::npos; }
 
-std::string with_environment(const std::string& settings) {
+std::string allocator_environment(const std::string& settings) {
   const std::string before = in_environment();
-  return before.empty() || settings.empty() ? before + settings : before + "," + settings;
+  return std::string(variable()) + "=" + (before.empty() ? "" : before + ",") + settings;
+}
+
+std::optional<int64_t> asked_bytes(const std::string& message) try {
+  constexpr std::string_view kAsked = "ried to allocate ";  // messages differ in the first letter
+  const size_t found = message.find(kAsked), begin = found + kAsked.size();
+  if (found == std::string::npos) return {};
+  const size_t end = message.find_first_not_of("KMGTiB", message.find(' ', begin) + 1);  // of "1.95 GiB", or of "401 "
+  return parse_bytes(message.substr(begin, end - begin));
+} catch (const UsageError&) {  // other words
+  return {};
 }
 
 // A limit of the process leaves room beside what is reserved; a device that is full does not.
 bool says_fragmented(const std::string& message) try {
-  constexpr std::string_view kAsked = "Tried to allocate ", kAllowed = " allowed";
-  size_t asked = message.find(kAsked);
-  if (asked == std::string::npos) return false;
-  asked += kAsked.size();
-  const size_t end = message.find_first_not_of("KMGTiB", message.find(' ', asked) + 1);
-  const int64_t wanted = parse_bytes(message.substr(asked, end - asked));
+  constexpr std::string_view kAllowed = " allowed";
+  const std::optional<int64_t> asked = asked_bytes(message);
+  if (!asked) return false;
   int64_t room = bytes_before(" is reserved by PyTorch but unallocated", message);
   if (message.find(kAllowed) != std::string::npos) {
     const int64_t used = bytes_before(" is allocated by PyTorch", message);
     room = std::max(room, bytes_before(kAllowed, message) - used);
   }
-  return wanted <= room;
+  return *asked <= room;
 } catch (const UsageError&) {  // other words
   return false;
 }

@@ -4,9 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "tests/support/out_of_memory.h"
+#include "tests/support/run_program.h"
 namespace memtune::allocator_settings_test {
 namespace {
 
@@ -31,6 +33,24 @@ TEST_CASE("free memory is in pieces if what was asked for would have fitted") {
                             "Tried to allocate 1.00 GiB. is reserved by PyTorch but unallocated",
                             " is reserved by PyTorch but unallocated Tried to allocate 1 GiB"})
     CHECK_FALSE_MESSAGE(says_fragmented(other), other);
+}
+
+TEST_CASE("an out-of-memory message names the bytes that were asked for") {
+  CHECK(asked_bytes(test::out_of_memory_text()) == int64_t{2} << 30);
+  CHECK(asked_bytes("CPU device out of memory: tried to allocate 401 bytes, 100 allocated") == 401);
+  CHECK_FALSE(asked_bytes("out of memory").has_value());
+}
+
+TEST_CASE("settings are added to those of the variable that PyTorch reads") {
+  const test::Variable older("PYTORCH_CUDA_ALLOC_CONF", "b:2"),
+      newer("PYTORCH_ALLOC_CONF", "expandable_segments:False");
+  CHECK(allocator_environment("a:1") == "PYTORCH_CUDA_ALLOC_CONF=b:2,a:1");
+  CHECK(may_expand_segments());
+  unsetenv("PYTORCH_CUDA_ALLOC_CONF");
+  CHECK(allocator_environment("a:1") == "PYTORCH_ALLOC_CONF=expandable_segments:False,a:1");
+  CHECK_FALSE(may_expand_segments());
+  unsetenv("PYTORCH_ALLOC_CONF");
+  CHECK(allocator_environment("a:1") == "PYTORCH_CUDA_ALLOC_CONF=a:1");
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ class PaperSweep {
         tried.push_back({proposal.name, proposal.setting, measure(proposal), folder_.path});
         names.push_back(proposal.name);
         if (proposal.costs) recorded.push_back(proposal.name);
-        if (proposal.grows_segments) growing.push_back(proposal.name);
+        if (proposal.expandable_segments) growing.push_back(proposal.name);
         if (proposal.predicted) predicted.push_back(*proposal.predicted);
       }
     }
@@ -88,7 +88,7 @@ class PaperSweep {
   std::vector<std::string> recorded;  // trials that record costs
   std::optional<Outcome> fails_first_plan;
   std::function<void(result::Measurement&)> alter_first_plan = {};
-  std::vector<std::string> growing;  // trials whose segments grow from the start
+  std::vector<std::string> growing;  // trials with expandable segments from the start
 
   // From now on sizes are those of PyTorch's allocator on a GPU.
   void use_segments() {
@@ -201,7 +201,7 @@ TEST_CASE("a plan whose segments did not suffice is planned again with less memo
   CHECK_FALSE(replanned([](result::Measurement& m) { m.allocator_retries = 5; }));  // on time
 }
 
-TEST_CASE("a plan for a GPU fits in segments, or runs with segments that grow if none does") {
+TEST_CASE("a plan for a GPU fits in segments, or runs with expandable segments if none does") {
   PaperSweep roomy(50, 7 * 1024 * kMiB);
   roomy.use_segments();
   CHECK(has(roomy.run(), "plan:7 GiB"));

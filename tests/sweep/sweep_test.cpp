@@ -277,7 +277,7 @@ TEST_CASE("under a budget on a GPU all but the baseline run as on a device of th
   for (const auto& row : on_cpu.run().report.rows) CHECK(row.measurement.cap_bytes == 0);
 }
 
-TEST_CASE("a trial that runs out of memory in pieces runs again with segments that grow") {
+TEST_CASE("a trial that runs out of memory in pieces runs again with expandable segments") {
   Bench bench;
   bench.settings.rounds = 2;
   const SweepResult result = bench.run("checkpoint:full=in-pieces;checkpoint:full again=in-pieces");

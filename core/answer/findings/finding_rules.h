@@ -73,7 +73,7 @@ std::optional<Finding> peak_owner(const TrialView& subject);
 // The trial recomputes or offloads although its peak leaves 10 % of the budget unused.
 std::optional<Finding> budget_unused(const TrialView& subject);
 // The allocator reserves 10 % and 1 GiB more of the device than tensors hold at the peak.
-std::optional<Finding> memory_in_pieces(const TrialView& subject);
+std::optional<Finding> fragmentation(const TrialView& subject);
 // StallTimes::room_ms is at least kSignificantShare: the host waited for room in host memory.
 std::optional<Finding> host_memory_full(const TrialView& subject);
 // StallTimes::disk_ms is at least kSignificantShare: the host waited for reads from the disk.

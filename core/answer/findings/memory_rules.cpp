@@ -2,6 +2,7 @@
 #include <map>
 
 #include "core/answer/findings/finding_rules.h"
+#include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 
@@ -113,7 +114,7 @@ std::optional<Finding> budget_unused(const TrialView& subject) {
                           do_less(subject, unused));
 }
 
-std::optional<Finding> memory_in_pieces(const TrialView& subject) {
+std::optional<Finding> fragmentation(const TrialView& subject) {
   const result::PeakMemory& peak = subject.measurement.peak_bytes;
   const int64_t free = peak.reserved - peak.allocated;
   if (peak.device == 0 || free < kLargePieces ||
@@ -121,10 +122,11 @@ std::optional<Finding> memory_in_pieces(const TrialView& subject) {
     return {};
   const bool grows = !subject.measurement.allocator.empty();
   return subject.concerns(
-      "memory-in-pieces", free,
+      "fragmentation", free,
       "PyTorch's allocator reserves " + format_bytes(peak.reserved) + " for the " + format_bytes(peak.allocated) +
           " that tensors hold at the peak",
-      grows ? "" : "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True changes no result, and may reserve less");
+      grows ? ""
+            : std::string(kAllocatorVariable) + "=" + kExpandableSegments + " changes no result, and may reserve less");
 }
 
 std::optional<Finding> host_memory_full(const TrialView& subject) {

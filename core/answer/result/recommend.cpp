@@ -9,6 +9,7 @@
 
 #include "core/answer/result/effect.h"
 #include "core/answer/result/pareto.h"
+#include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
@@ -146,7 +147,7 @@ class Recommender {
     const int64_t cap = row.measurement.cap_bytes;
     const std::string& allocator = row.measurement.allocator;
     return (cap > 0 && row.measurement.peak_bytes.device > 0 ? ", ran within " + format_bytes(cap) : "") +
-           (allocator.empty() ? "" : " with PYTORCH_CUDA_ALLOC_CONF=" + allocator);
+           (allocator.empty() ? "" : std::string(" with ") + kAllocatorVariable + "=" + allocator);
   }
 
   bool others_train_differently() const {

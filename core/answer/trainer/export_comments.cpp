@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/answer/result/rounds.h"
+#include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -70,9 +71,9 @@ std::string measured_text(const TrialRow& row, const Report& report) {
 
 std::string environment_text(const TrialRow& row) {
   const std::string& allocator = row.measurement.allocator;
-  return allocator.empty()
-             ? ""
-             : "the environment PYTORCH_CUDA_ALLOC_CONF=" + allocator + ", without which it ran out of memory";
+  return allocator.empty() ? ""
+                           : std::string("the environment ") + kAllocatorVariable + "=" + allocator +
+                                 ", without which it ran out of memory";
 }
 
 std::string difference_text(const TrialRow& asked, const TrialRow& row) {

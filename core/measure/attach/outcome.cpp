@@ -12,7 +12,6 @@
 
 #include "core/base/allocator_settings.h"
 #include "core/base/bytes.h"
-#include "core/base/error.h"
 #include "core/base/layout.h"
 #include "core/base/message.h"
 #include "core/base/text.h"

@@ -39,7 +39,8 @@ ShimFolder::ShimFolder() {
 std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_t memory_cap_bytes,
                                                  const fs::path& plan, const std::string& allocator) const {
   std::vector<std::string> variables;
-  const std::string allocator_is = std::string(kAllocatorVariable) + "=";
+  const std::string allocator_variable = allocator.empty() ? "" : allocator_environment(allocator);
+  const std::string allocator_is = allocator_variable.substr(0, allocator_variable.find('=') + 1);
   std::string python_path = (path() / "shim").string();
   const std::string tracer = tracer_path();
   bool injects = false;
@@ -49,11 +50,11 @@ std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_
     injects |= text.starts_with("CUDA_INJECTION64_PATH=");
     if (text.starts_with("PYTHONPATH="))
       python_path += text.size() > 11 ? ":" + text.substr(11) : "";
-    else if (!text.starts_with(allocator_is) || allocator.empty())
+    else if (allocator_is.empty() || !text.starts_with(allocator_is))
       variables.push_back(text);
   }
   variables.push_back("PYTHONPATH=" + python_path);
-  if (!allocator.empty()) variables.push_back(allocator_is + with_environment(allocator));
+  if (!allocator_variable.empty()) variables.push_back(allocator_variable);
   variables.push_back("MEMTUNE_ATTACH=" + records().string());
   variables.push_back("MEMTUNE_ATTACH_STEPS=" + text_of(steps));
   variables.push_back("MEMTUNE_ATTACH_CUPTI=" + tracer);

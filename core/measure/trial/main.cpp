@@ -116,7 +116,10 @@ std::shared_ptr<memtune::trial::StepRunner> endless(std::unique_ptr<memtune::tri
 
 // PyTorch reads them when its allocator is made.
 void set_allocator(const std::string& settings) {
-  if (!settings.empty()) setenv(memtune::kAllocatorVariable, memtune::with_environment(settings).c_str(), 1);
+  if (settings.empty()) return;
+  const std::string variable = memtune::allocator_environment(settings);
+  const size_t name_end = variable.find('=');
+  setenv(variable.substr(0, name_end).c_str(), variable.c_str() + name_end + 1, 1);
 }
 
 void run_trial(const char* path, FrameWriter& frames) {

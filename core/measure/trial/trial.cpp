@@ -138,9 +138,8 @@ class Trial {
       result_.loss.push_back(last_loss_);
     }
     const device::AllocatorStats memory = device_.memory();
-    const bool tells = device_.used_bytes() > 0;
     result_.peak_bytes = {memory.peak_allocated, memory.peak_reserved,
-                          tells ? memory.peak_reserved + device_.unmanaged_bytes() : 0};
+                          device_.emulated() ? 0 : memory.peak_reserved + device_.unmanaged_bytes()};
     result_.allocator_retries = memory.retries - retries;
     result_.step_ms = result::summarize(samples);
     result_.noisy = result::is_noisy(result_.step_ms);
@@ -243,30 +242,18 @@ class Trial {
 
   void out_of_memory(const c10::OutOfMemoryError& error) {
     int64_t held = device_.memory().peak_allocated;
+    const std::string said = program::first_line(error);
+    const std::optional<int64_t> asked = asked_bytes(said);
     result_.outcome = Outcome::device_oom;
-    result_.fragmented = says_fragmented(error.what());
+    result_.fragmented = says_fragmented(said);
     result_.reason = "out of device memory in " + phase_ + " (" + runner_.where() + "): tried to allocate " +
-                     asked_for(error) + " with " + format_bytes(held) + " held at most";
+                     (asked ? format_bytes(*asked) : said) + " with " + format_bytes(held) + " held at most";
     if (int64_t cap = request_.training.memory_cap_bytes; cap > 0 && phase_ != "reference")
       result_.reason += " and a cap of " + format_bytes(cap);
     std::vector<std::string> parts;
     for (const auto& owner : runner_.largest_owners()) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
     if (!parts.empty()) result_.reason += "; the step's largest: " + join(parts, ", ");
-    if (const std::string said = program::first_line(error); said.find(kOfAllocator) != std::string::npos)
-      result_.reason += "; PyTorch says: " + said;
-  }
-
-  // "1.95 GiB" from "Tried to allocate 1.95 GiB. GPU 0 has ...", or from a number of bytes.
-  static std::string asked_for(const c10::OutOfMemoryError& error) {
-    std::string text = program::first_line(error);
-    std::string key = "ried to allocate ";
-    size_t begin = text.find(key);
-    if (begin == std::string::npos) return text;
-    text = text.substr(begin + key.size());
-    size_t number = text.find_first_not_of("0123456789.");
-    size_t end = text.find_first_not_of("KMGTiB", number + 1);
-    if (text.compare(number, 6, " bytes") == 0) return format_bytes(std::stoll(text.substr(0, number)));
-    return text.substr(0, end);
+    if (said.find(kOfAllocator) != std::string::npos) result_.reason += "; PyTorch says: " + said;
   }
 
   const plan::TrialRequest& request_;

@@ -52,10 +52,10 @@ std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const Ste
 }
 
 constexpr int kRungs = 8;
-constexpr int kFragmented = 6;  // most searches for a plan that the allocator has room for
+constexpr int kMaxSearches = 6;  // most searches for a plan that the allocator has room for
 // Part of the budget that segments leave unused: when a copy ends, and so which block is free, differs by run.
 constexpr int64_t kTimingShare = 64;
-// What segments that grow leave unused: they grow by pages of 20 MiB, which blocks fill in part.
+// What expandable segments leave unused: they grow by pages of 20 MiB, which blocks fill in part.
 constexpr int64_t kUnusedPages = int64_t{512} << 20, kUnusedShare = 32;  // not more than a 32nd of the budget
 
 }  // namespace
@@ -152,7 +152,7 @@ std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::
   return choice ? planned_on_device(*choice, limits, name) : std::nullopt;
 }
 
-std::optional<PredictedPlan> Planner::plan_growing_segments(PlanLimits limits, const std::string& name) const {
+std::optional<PredictedPlan> Planner::plan_with_expandable_segments(PlanLimits limits, const std::string& name) const {
   if (costs_.grain_bytes == 1) return std::nullopt;
   limits.budget_bytes -= std::min(kUnusedPages, limits.budget_bytes / kUnusedShare);
   const auto choice = PlanSearch(*this, limits, scores_).fastest();
@@ -172,7 +172,7 @@ std::optional<PredictedPlan> Planner::planned_on_device(const Choice& choice, co
                                                         const std::string& name) const {
   PlanLimits goal = limits;
   std::optional<Choice> tried = choice;
-  for (int i = 0; i < kFragmented && tried; ++i) {
+  for (int i = 0; i < kMaxSearches && tried; ++i) {
     PredictedPlan step = planned(*tried, limits, name);
     if (costs_.grain_bytes == 1) return step;
     step.predicted = predict_on_device(step.plan, limits.budget_bytes - limits.budget_bytes / kTimingShare);
@@ -230,7 +230,7 @@ std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const 
     if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].satisfied_by(score(*below)))
       best = below;
     if (best) plans[i] = planned_on_device(*best, limits[i], name(limits[i]));
-    if (best && !plans[i]) plans[i] = plan_growing_segments(limits[i], name(limits[i]));
+    if (best && !plans[i]) plans[i] = plan_with_expandable_segments(limits[i], name(limits[i]));
     below = best;
   }
   return plans;

@@ -68,13 +68,13 @@ class Planner {
   // Returns nothing if no plan that was found fits the limits: it is predicted to run on a device of the budget's size.
   // `name`: of the plan.
   std::optional<PredictedPlan> plan(const PlanLimits& limits, const std::string& name) const;
-  // The same for an allocator whose segments grow: free memory is never in pieces. Nothing on an emulated device.
-  std::optional<PredictedPlan> plan_growing_segments(PlanLimits limits, const std::string& name) const;
+  // The same with expandable segments: free memory is never in pieces. Nothing on an emulated device.
+  std::optional<PredictedPlan> plan_with_expandable_segments(PlanLimits limits, const std::string& name) const;
   // The plan that requires least memory of those found that fit all other limits.
   PredictedPlan least_memory(PlanLimits limits, const std::string& name) const;
-  // One plan for each of several limits, in any order. Where none fits in segments as they are, it is one for segments
-  // that grow: its short_bytes are above 0. No plan is slower than that of tighter limits. `begin` is called
-  // before the wait for each search, with the number of searches that have ended.
+  // One plan for each of several limits, in any order. Where none fits, it is one with expandable segments: its
+  // short_bytes are what it lacks without them. No plan is slower than that of tighter limits. `begin` is called before
+  // the wait for each search, with the number of searches that have ended.
   std::vector<std::optional<PredictedPlan>> plan_budgets(std::span<const PlanLimits> limits, const NamePlan& name,
                                                          const std::function<void(size_t)>& begin = {}) const;
 

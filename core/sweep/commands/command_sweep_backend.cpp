@@ -197,8 +197,8 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first, 
   if (allocator.empty()) allocator = trial.measurement.allocator;
   command.allocator = allocator;
   attach::CommandResult result = attach::measure_command(command);
-  if (result.row.measurement.fragmented && allocator.empty() && may_grow_segments()) {
-    command.allocator = allocator = kGrowingSegments;
+  if (result.row.measurement.fragmented && allocator.empty() && may_expand_segments()) {
+    command.allocator = allocator = kExpandableSegments;
     result = attach::measure_command(command);
   }
   result.row.measurement.allocator = allocator;

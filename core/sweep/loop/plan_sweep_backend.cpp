@@ -134,8 +134,8 @@ TrialState PlanSweepBackend::trial_of(TrialProposal proposal) {
   const SweepPoint& point = axes_.points().at(proposal.setting);
   plan::TrialRequest request = axes_.request_at(point);
   request.plan = std::move(proposal.plan);
-  if (is_limited(proposal)) set_limit(request.training.memory_cap_bytes);
-  if (proposal.grows_segments && may_grow_segments()) request.envelope.allocator = kGrowingSegments;
+  request.training.memory_cap_bytes = cap_of(proposal, request.training.memory_cap_bytes);
+  if (proposal.expandable_segments && may_expand_segments()) request.envelope.allocator = kExpandableSegments;
   const std::string reference = "reference-" + keys_.setting(request).substr(0, 8) + ".bin";
   request.envelope.reference = std::filesystem::absolute(directory_ / reference).string();
   TrialState trial;
@@ -150,13 +150,12 @@ TrialState PlanSweepBackend::trial_of(TrialProposal proposal) {
 
 // On a GPU whatever may be recommended runs as on one that has no more memory than the budget: only that shows that the
 // allocator gets by. The baseline and trials that record costs have the whole device.
-bool PlanSweepBackend::is_limited(const TrialProposal& proposal) const {
-  return settings_.budget_bytes > 0 && settings_.request.training.device != "cpu" && !proposal.costs &&
-         proposal.name != candidates_.all().front().name();
-}
-
-void PlanSweepBackend::set_limit(int64_t& cap_bytes) const {
-  cap_bytes = cap_bytes > 0 ? std::min(cap_bytes, settings_.budget_bytes) : settings_.budget_bytes;
+int64_t PlanSweepBackend::cap_of(const TrialProposal& proposal, int64_t cap_bytes) const {
+  const int64_t budget = settings_.budget_bytes;
+  if (budget <= 0 || settings_.request.training.device == "cpu" || proposal.costs ||
+      proposal.name == candidates_.all().front().name())
+    return cap_bytes;
+  return cap_bytes > 0 ? std::min(cap_bytes, budget) : budget;
 }
 
 // An axis with one value is a plain setting.
@@ -239,8 +238,8 @@ MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first, std
     return complete(run_ranks(request, folder, name, command, directory_.files(), settings_.workers), trial);
   };
   Measurement measurement = run();
-  if (measurement.fragmented && request.envelope.allocator.empty() && may_grow_segments()) {
-    request.envelope.allocator = requests_.at(trial.spec.key).envelope.allocator = kGrowingSegments;
+  if (measurement.fragmented && request.envelope.allocator.empty() && may_expand_segments()) {
+    request.envelope.allocator = requests_.at(trial.spec.key).envelope.allocator = kExpandableSegments;
     write_file(folder / name, text_of(request), directory_.files());
     measurement = run();
   }

@@ -38,8 +38,7 @@ class PlanSweepBackend : public SweepBackend {
  private:
   bool take_batch(TrialProposal& proposal);
   TrialState trial_of(TrialProposal proposal);
-  bool is_limited(const TrialProposal& proposal) const;
-  void set_limit(int64_t& cap_bytes) const;
+  int64_t cap_of(const TrialProposal& proposal, int64_t cap_bytes) const;
   void set_axes(const SweepPoint& point, TrialSpec& spec) const;
   void find_frontiers();
   bool is_whole(const std::string& reference);

@@ -157,7 +157,7 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRa
     if (rung.step && !from.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
     if (rung.step && range) rung.range = range(rung.step->plan);
     if (rung.step && rung.step->predicted.short_bytes > 0)
-      answer.notes.push_back(rung.step->plan.strategy + ": needs " + kAllocatorVariable + "=" + kGrowingSegments +
+      answer.notes.push_back(rung.step->plan.strategy + ": needs " + kAllocatorVariable + "=" + kExpandableSegments +
                              ", because free memory is predicted to be in pieces");
   }
   if (batch) std::ranges::copy(batch->notes(), std::back_inserter(answer.notes));

@@ -91,7 +91,7 @@ class SettingSearch {
     std::string name;
     plan::Plan plan;
     StepPrediction step;  // predicted
-    bool grows_segments = false;
+    bool expandable_segments = false;
   };
 
   void propose(const PredictedPlan& step) {
@@ -100,12 +100,12 @@ class SettingSearch {
   }
   void propose(const Strategy& strategy) {
     proposals_.push_back(
-        {strategy.name, index_, strategy.plan, predicted(strategy.step), false, {}, strategy.grows_segments});
+        {strategy.name, index_, strategy.plan, predicted(strategy.step), false, {}, strategy.expandable_segments});
   }
-  // A plan for an allocator whose segments grow. These are slower, because parts of them are returned and taken again
+  // A plan with expandable segments. These are slower, because parts of them are returned and taken again
   // in each step.
-  bool propose_growing() {
-    const auto step = planner_->plan_growing_segments(limits_, name());
+  bool propose_expandable() {
+    const auto step = planner_->plan_with_expandable_segments(limits_, name());
     if (step) proposals_.push_back({step->plan.strategy, index_, step->plan, predicted(*step), false, {}, true});
     return step.has_value();
   }
@@ -188,7 +188,7 @@ class SettingSearch {
   void plan_first() {
     const auto planned = planner_->plan(limits_, name());
     if (planned) propose(*planned);
-    const bool proposed = planned || propose_growing();
+    const bool proposed = planned || propose_expandable();
     propose_rivals();
     if (proposed) return;
     const PredictedPlan least = planner_->least_memory(limits_, "plan:least");
@@ -233,8 +233,8 @@ class SettingSearch {
 
   Strategy on_device(Strategy strategy) const {
     const StepPrediction step = planner_->predict_on_device(strategy.plan, limits_.budget_bytes);
-    strategy.grows_segments = step.short_bytes > 0;
-    if (!strategy.grows_segments) strategy.step = step;
+    strategy.expandable_segments = step.short_bytes > 0;
+    if (!strategy.expandable_segments) strategy.step = step;
     return strategy;
   }
 
@@ -263,8 +263,8 @@ class SettingSearch {
     propose(*again);
   }
 
-  // False if segments did not suffice: the plan ran out of memory, ran with segments that grow, or was late because the
-  // allocator gave segments back and took them again.
+  // False if segments did not suffice: the plan ran out of memory, ran with expandable segments, or was late because
+  // the allocator gave segments back and took them again.
   static bool ran_as_planned(const Measurement& measured, bool late) {
     return worked(measured) && measured.allocator.empty() && !(late && measured.allocator_retries > 0);
   }

@@ -34,7 +34,7 @@ struct TrialProposal {
   bool costs = false;  // it records its step costs
   // Replaces the setting's batch: the trial moves to the setting of that batch, inspected if new.
   std::optional<int64_t> batch = {};
-  bool grows_segments = false;  // without that, free memory is predicted to be in pieces that are too small
+  bool expandable_segments = false;  // without that, free memory is predicted to be in pieces that are too small
 };
 
 // A proposal that has been run, successful or not.
