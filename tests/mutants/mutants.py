@@ -12,7 +12,7 @@ MUTANTS = [
      "core/engine/offload/offload_engine_out.cpp",
      "compute_waits(transfer.out_done_);", "", OFFLOAD),
     ("2, 3 the same for the oldest transfers", "core/engine/offload/offload_engine_out.cpp",
-     "if (!ended) compute_waits(oldest.out_done_);", "", OFFLOAD),
+     "if (oldest.out_done_ != done) compute_waits(oldest.out_done_);", "", OFFLOAD),
     ("2 source freed with its transfer, before its offload ended", "core/engine/offload/offload_engine_reload.cpp",
      "device_.wait_quietly(Stream::compute, transfer.out_done_);", "return;", OFFLOAD),
     ("4 host memory reused while a copy is in flight", "core/engine/offload/offload_engine_out.cpp",

@@ -26,7 +26,6 @@ OffloadEngine::OffloadEngine(device::Device& device, const plan::TransferSetting
 OffloadEngine::~OffloadEngine() { device_.synchronize_quietly(); }
 
 void OffloadEngine::begin_step() {
-  ceiling_ = 0;
   group_ = group_wanted_ = 0;
   groups_.clear();
   saves_ = 0;

@@ -3,10 +3,10 @@
 // Events order the copies. The host thread waits only where the host tier does. (On the CPU device the calling thread
 // is the compute stream, so waiting for an event blocks.)
 //
-// One whole step is used for learning: it has a small stash and prefetches nothing. In later steps, sources stay on the
-// device and copies are prefetched as long as the peak does not rise (LearnedOffloadSchedule). Small values are then
-// batched: one driver call and one event per batch, in both directions. With the compatibility flags of other engines
-// (core/plan/strategy/plan.h) nothing is learned and values are copied one by one.
+// One whole step is used for learning. It and the steps before it have a small stash and prefetch nothing. In later
+// steps, sources stay on the device and copies are prefetched as long as the peak stays (LearnedOffloadSchedule). Small
+// values are then batched: one driver call and one event per batch, in both directions. With the compatibility flags of
+// other engines (core/plan/strategy/plan.h) nothing is learned and values are copied one by one.
 #pragma once
 
 #include <deque>
@@ -145,7 +145,6 @@ class OffloadEngine {
   int64_t prefetched_bytes_ = 0;
   int64_t largest_bytes_ = 0;  // largest transfer so far
   int64_t op_bytes_ = 0;       // expected need of the running op
-  int64_t ceiling_ = 0;        // peak before this step's first prefetch; later peaks do not raise it
   Counters counters_;
   device::StreamTimer waits_;
 };

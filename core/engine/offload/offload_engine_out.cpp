@@ -114,17 +114,15 @@ int64_t OffloadEngine::stash_limit() const {
   return learned() ? settings_.stash_bytes : std::min(settings_.stash_bytes, 2 * largest_bytes_);
 }
 
-// Releases sources whose copies have ended, which needs no wait. For the others compute waits, oldest first, until
-// `may_stay` accepts one.
+// Releases sources, oldest first, until `may_stay` accepts one. Whether the copy has ended decides only if compute
+// waits for it, so that every step, and a simulated one, has the same blocks free at the same op.
 void OffloadEngine::retire(const std::function<bool(const OffloadTransfer&)>& may_stay) {
   device::EventPtr done;  // last event seen done; transfers of a batch share one event
-  while (!stash_.empty()) {
+  while (!stash_.empty() && !may_stay(*stash_.front())) {
     OffloadTransfer& oldest = *stash_.front();
-    if (oldest.out_done_ != done && oldest.out_done_->done()) done = oldest.out_done_;
-    const bool ended = oldest.out_done_ == done;
-    if (!ended && may_stay(oldest)) return;
     stash_.pop_front();
-    if (!ended) compute_waits(oldest.out_done_);
+    if (oldest.out_done_ != done && oldest.out_done_->done()) done = oldest.out_done_;
+    if (oldest.out_done_ != done) compute_waits(oldest.out_done_);
     leave_device(oldest);
   }
 }

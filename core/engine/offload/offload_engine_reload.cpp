@@ -93,13 +93,7 @@ bool OffloadEngine::copy_back(OffloadTransfer& transfer, bool may_block) {
 bool OffloadEngine::room_for(const OffloadTransfer& transfer, int64_t pending_bytes) {
   const bool near = transfer.group_ >= group_wanted_ - settings_.prefetch_blocks;
   if (!settings_.compatibility.learns) return near;
-  if (learned()) {
-    if (!schedule_.fits_until_wanted(transfer.number_, transfer.bytes_)) return false;
-  } else {
-    const device::AllocatorStats memory = device_.memory();
-    if (ceiling_ == 0) ceiling_ = memory.peak_allocated;
-    if (memory.allocated + pending_bytes + transfer.bytes_ > ceiling_) return false;
-  }
+  if (!schedule_.fits_until_wanted(transfer.number_, transfer.bytes_)) return false;
   if (by_blocks()) return near;
   const int64_t ahead = prefetched_bytes_ + pending_bytes;
   return ahead == 0 || ahead + transfer.bytes_ <= settings_.prefetch_bytes;
@@ -124,7 +118,8 @@ void OffloadEngine::prefetch() {
     if (settings_.compatibility.prefetch_ops > 0) prefetch_next_op();
     return;
   }
-  if (schedule_.learning() || (!by_blocks() && settings_.prefetch_bytes == 0)) return;
+  if (settings_.compatibility.learns && !learned()) return;
+  if (!by_blocks() && settings_.prefetch_bytes == 0) return;
   std::vector<OffloadTransfer*> next;
   int64_t bytes = 0;
   const auto start = [&] {
@@ -139,7 +134,7 @@ void OffloadEngine::prefetch() {
       // value before the whole batch has arrived.
       if (!next.empty() && bytes + transfer->bytes_ > std::min(batch_bytes_, prefetched_bytes_)) start();
       if (!room_for(*transfer, bytes)) break;
-      if (learned()) schedule_.hold_until_wanted(transfer->number_, transfer->bytes_);
+      if (settings_.compatibility.learns) schedule_.hold_until_wanted(transfer->number_, transfer->bytes_);
       next.push_back(transfer);
       bytes += transfer->bytes_;
       if (transfer->on_disk_) start();

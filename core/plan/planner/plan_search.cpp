@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 #include <utility>
 
@@ -22,15 +23,17 @@ constexpr ChainSearchEffort kEffort{.labels = 12'000, .pairs = false, .steps = 2
 
 }  // namespace
 
-PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores)
+PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores, int stash)
     : planner_(planner),
       scores_(scores),
       limits_(limits),
+      stash_(stash),
       least_ms_(planner.least_ms(limits).value_or(std::numeric_limits<double>::infinity())),
       chain_(planner.make_chain()) {
   chain_.host_budget_bytes = limits.host_budget_bytes;
   chain_.disk_budget_bytes = limits.disk_budget_bytes;
-  for (const Scored& scored : scores_) take_better(scored);
+  for (const Scored& scored : scores_)
+    if (scored.first.back() == stash_) take_better(scored);
 }
 
 std::optional<PlanSearch::Choice> PlanSearch::fastest() {
@@ -44,14 +47,14 @@ std::optional<PlanSearch::Choice> PlanSearch::fastest() {
     change_parts();
   }
   if (!is_good()) change_pairs();
-  return best_known();
+  return best_ ? std::optional(best_->first) : std::nullopt;
 }
 
 PlanSearch::Choice PlanSearch::smallest() {
   score_alike();
   for (Chain& chain : chains()) {
     chain.budget_bytes = least_budget(chain).value_or(0);
-    for (const ChainSolution& plan : solve_best(chain, kScored, kEffort)) score(plan.choice);
+    for (const ChainSolution& plan : solve_best(chain, kScored, kEffort)) score_parts(plan.choice);
   }
   const auto least = std::ranges::min_element(scores_, {}, [this](const Scored& scored) {
     return std::pair(!limits_.satisfied_by(scored.second), scored.second.required_bytes);
@@ -59,8 +62,16 @@ PlanSearch::Choice PlanSearch::smallest() {
   return least->first;
 }
 
-std::optional<PlanSearch::Choice> PlanSearch::best_known() const {
-  return best_ ? std::optional(best_->first) : std::nullopt;
+std::vector<PlanSearch::Choice> PlanSearch::known(size_t most) const {
+  std::vector<const Scored*> fitting;
+  for (const Scored& scored : scores_)
+    if (limits_.satisfied_by(scored.second)) fitting.push_back(&scored);
+  most = std::min(most, fitting.size());
+  std::ranges::partial_sort(fitting, fitting.begin() + static_cast<std::ptrdiff_t>(most),
+                            [this](const Scored* a, const Scored* b) { return faster(a->second, b->second); });
+  std::vector<Choice> choices;
+  for (size_t i = 0; i < most; ++i) choices.push_back(fitting[i]->first);
+  return choices;
 }
 
 bool PlanSearch::is_good() const { return best_ && best_->second.step_ms <= kGood * least_ms_; }
@@ -72,6 +83,11 @@ const StepPrediction& PlanSearch::score(const Choice& choice) {
   ++scored_;
   take_better(*scores_.find(choice));
   return step;
+}
+
+const StepPrediction& PlanSearch::score_parts(Choice parts) {
+  parts.push_back(stash_);
+  return score(parts);
 }
 
 void PlanSearch::take_better(const Scored& scored) {
@@ -107,7 +123,7 @@ void PlanSearch::score_alike() {
   for (int option = 0; option < most; ++option) {
     Choice choice;
     for (size_t i = 0; i < planner_.parts_.size(); ++i) choice.push_back(std::min(option, options(i) - 1));
-    score(choice);
+    score_parts(std::move(choice));
   }
 }
 
@@ -136,8 +152,8 @@ void PlanSearch::score_chain(Chain chain) {
     }
     const std::vector<ChainSolution> plans = solve_best(chain, kScored, kEffort);
     if (plans.empty()) return;
-    for (const ChainSolution& plan : plans) score(plan.choice);
-    const int64_t more = score(plans.front().choice).required_bytes - limits_.budget_bytes;
+    for (const ChainSolution& plan : plans) score_parts(plan.choice);
+    const int64_t more = score_parts(plans.front().choice).required_bytes - limits_.budget_bytes;
     if (std::abs(static_cast<double>(more)) < kNear * static_cast<double>(limits_.budget_bytes)) return;
     chain.budget_bytes -= more;
   }

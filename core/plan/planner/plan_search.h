@@ -15,21 +15,22 @@ class PlanSearch {
  public:
   using Choice = Planner::Choice;
 
-  // `planner` and `scores` must outlive it. It starts with `scores` and adds to them.
-  PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores);
+  // `planner` and `scores` must outlive it. It starts with `scores` and adds to them. `stash`: of all its choices.
+  PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores, int stash = 0);
 
   // Returns nothing if no choice that was found fits the limits.
   std::optional<Choice> fastest();
   // The choice with the lowest peak; one within the host and disk budgets if any is.
   Choice smallest();
-  // The fastest of all scores so far; scores nothing new.
-  std::optional<Choice> best_known() const;
+  // Up to `most` of all scores so far that fit the limits, of any stash, fastest first; scores nothing new.
+  std::vector<Choice> known(size_t most) const;
 
  private:
   using Scored = std::pair<const Choice, StepPrediction>;
   using Change = std::tuple<int, int, int>;  // structure of the part, option before, option after
 
   const StepPrediction& score(const Choice& choice);
+  const StepPrediction& score_parts(Choice parts);
   bool faster(const StepPrediction& a, const StepPrediction& b) const;
   double copy_ms(const StepPrediction& step) const;
   double disk_ms(const StepPrediction& step) const;
@@ -57,6 +58,7 @@ class PlanSearch {
   const Planner& planner_;
   Planner::Scores& scores_;
   const PlanLimits limits_;
+  const int stash_;
   const double least_ms_;  // lower bound of the step time
   Chain chain_;
   size_t scored_ = 0;

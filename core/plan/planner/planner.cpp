@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -52,9 +53,10 @@ std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const Ste
 }
 
 constexpr int kRungs = 8;
-constexpr int kMaxSearches = 6;  // most searches for a plan that the allocator has room for
-// Part of the budget that segments leave unused: when a copy ends, and so which block is free, differs by run.
-constexpr int64_t kTimingShare = 64;
+constexpr int kMaxSearches = 6;      // for a plan that the allocator has room for
+constexpr size_t kMaxOnDevice = 64;  // choices of one search whose segments are simulated
+// Part of the budget that segments leave unused, for memory that the allocator's simulation does not know.
+constexpr int64_t kUnmodelledShare = 64;
 // What expandable segments leave unused: they grow by pages of 20 MiB, which blocks fill in part.
 constexpr int64_t kUnusedPages = int64_t{512} << 20, kUnusedShare = 32;  // not more than a 32nd of the budget
 
@@ -127,7 +129,9 @@ Chain Planner::make_chain() const {
 plan::Plan Planner::make_plan(const Choice& choice, const std::string& name) const {
   std::vector<BlockOption> chosen;
   for (size_t i = 0; i < parts_.size(); ++i) chosen.push_back(parts_[i].options[static_cast<size_t>(choice[i])]);
-  return plan_of_options(chosen, facts_, graph_, limits_, name);
+  plan::Plan plan = plan_of_options(chosen, facts_, graph_, limits_, name);
+  plan.transfer.stash_bytes = kStashBytes[choice.back()];
+  return plan;
 }
 
 const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const {
@@ -136,8 +140,18 @@ const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const
   return found->second;
 }
 
-PredictedPlan Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const {
-  return {make_plan(choice, name), score(choice), choice, least_ms(limits).value_or(0)};
+PredictedPlan Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name,
+                               Scores& scores) const {
+  return {make_plan(choice, name), score(choice, scores), choice, least_ms(limits).value_or(0)};
+}
+
+// As the allocator of a device of the budget's size would run it.
+PredictedPlan Planner::planned_on_device(const Choice& choice, const PlanLimits& limits, const std::string& name,
+                                         Scores& scores) const {
+  PredictedPlan step = planned(choice, limits, name, scores);
+  if (costs_.grain_bytes > 1)
+    step.predicted = predict_on_device(step.plan, limits.budget_bytes - limits.budget_bytes / kUnmodelledShare);
+  return step;
 }
 
 // Offloaded bytes have to fit in host memory and on disk together.
@@ -148,8 +162,7 @@ std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
 }
 
 std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::string& name) const {
-  const auto choice = PlanSearch(*this, limits, scores_).fastest();
-  return choice ? planned_on_device(*choice, limits, name) : std::nullopt;
+  return search(std::span(&limits, 1), [&](const PlanLimits&) { return name; }, {}).front();
 }
 
 std::optional<PredictedPlan> Planner::plan_with_expandable_segments(PlanLimits limits, const std::string& name) const {
@@ -157,7 +170,7 @@ std::optional<PredictedPlan> Planner::plan_with_expandable_segments(PlanLimits l
   limits.budget_bytes -= std::min(kUnusedPages, limits.budget_bytes / kUnusedShare);
   const auto choice = PlanSearch(*this, limits, scores_).fastest();
   if (!choice) return std::nullopt;
-  PredictedPlan step = planned(*choice, limits, name);
+  PredictedPlan step = planned(*choice, limits, name, scores_);
   step.predicted.short_bytes = predict_on_device(step.plan, limits.budget_bytes).short_bytes;
   return step;
 }
@@ -166,19 +179,22 @@ StepPrediction Planner::predict_on_device(const plan::Plan& plan, int64_t device
   return model_->predict(plan, tiers_, nullptr, device_bytes);
 }
 
-// The choice fits by what it allocates. If the allocator needs more than the device has, because free memory is in
-// pieces, a plan that allocates less is searched for.
-std::optional<PredictedPlan> Planner::planned_on_device(const Choice& choice, const PlanLimits& limits,
-                                                        const std::string& name) const {
+// A choice fits by what it allocates. If the allocator needs more than the device has, because free memory is in
+// pieces, the next ones are tried, and then those of a search for less.
+std::optional<PredictedPlan> Planner::search(const PlanLimits& limits, int stash, const std::string& name,
+                                             Scores& scores) const {
   PlanLimits goal = limits;
-  std::optional<Choice> tried = choice;
-  for (int i = 0; i < kMaxSearches && tried; ++i) {
-    PredictedPlan step = planned(*tried, limits, name);
-    if (costs_.grain_bytes == 1) return step;
-    step.predicted = predict_on_device(step.plan, limits.budget_bytes - limits.budget_bytes / kTimingShare);
-    if (step.predicted.short_bytes == 0) return step;
-    goal.budget_bytes = std::min(goal.budget_bytes, score(*tried).required_bytes) - step.predicted.short_bytes;
-    tried = PlanSearch(*this, goal, scores_).fastest();
+  for (int i = 0; i < kMaxSearches; ++i) {
+    PlanSearch search(*this, goal, scores, stash);
+    if (!search.fastest()) break;
+    int64_t missing_bytes = std::numeric_limits<int64_t>::max();
+    for (const Choice& choice : search.known(kMaxOnDevice)) {
+      PredictedPlan step = planned_on_device(choice, limits, name, scores);
+      if (step.predicted.short_bytes == 0) return step;
+      missing_bytes = std::min(missing_bytes, step.predicted.short_bytes);
+      goal.budget_bytes = std::min(goal.budget_bytes, score(choice, scores).required_bytes);
+    }
+    goal.budget_bytes -= missing_bytes;
   }
   return std::nullopt;
 }
@@ -187,19 +203,22 @@ PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) 
   limits.budget_bytes = std::numeric_limits<int64_t>::max();
   const Choice smallest = PlanSearch(*this, limits, scores_).smallest();
   limits.budget_bytes = score(smallest).required_bytes;
-  return planned(smallest, limits, name);
+  return planned(smallest, limits, name, scores_);
 }
 
-// Searches run in parallel. Each starts from the current scores, so its result does not depend on the others.
-void Planner::search(std::span<const PlanLimits> limits, const std::function<void(size_t)>& begin) const {
+// Searches run in parallel, one for each limit and size of the stash. Each starts from the current scores, so its
+// result does not depend on the others.
+std::vector<std::optional<PredictedPlan>> Planner::search(std::span<const PlanLimits> limits, const NamePlan& name,
+                                                          const std::function<void(size_t)>& begin) const {
+  const size_t sizes = costs_.grain_bytes == 1 ? 1 : std::size(kStashBytes);
   std::counting_semaphore<> cores(std::max(1U, std::thread::hardware_concurrency()));
-  std::vector<Scores> found(limits.size(), scores_);
-  std::vector<std::future<void>> searches;
-  for (size_t i = 0; i < limits.size(); ++i) {
-    const auto run = [&, i] {
+  std::vector<Scores> found(limits.size() * sizes, scores_);
+  std::vector<std::future<std::optional<PredictedPlan>>> searches;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto run = [&, i, text = name(limits[i / sizes])] {
       cores.acquire();
       const std::shared_ptr<void> release(nullptr, [&](void*) { cores.release(); });
-      PlanSearch(*this, limits[i], found[i]).fastest();
+      return search(limits[i / sizes], static_cast<int>(i % sizes), text, found[i]);
     };
     try {
       searches.push_back(std::async(std::launch::async, run));
@@ -207,11 +226,15 @@ void Planner::search(std::span<const PlanLimits> limits, const std::function<voi
       searches.push_back(std::async(std::launch::deferred, run));
     }
   }
-  for (size_t i = 0; i < limits.size(); ++i) {
-    if (begin) begin(i);
-    searches[i].get();
+  std::vector<std::optional<PredictedPlan>> plans(limits.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (begin && i % sizes == 0) begin(i / sizes);
+    auto step = searches[i].get();
+    auto& best = plans[i / sizes];
+    if (step && (!best || step->predicted.step_ms < best->predicted.step_ms)) best = std::move(step);
   }
   for (Scores& scores : found) scores_.merge(scores);
+  return plans;
 }
 
 // A search for one budget may find a better plan for another budget. Each budget therefore takes the best plan of all
@@ -219,19 +242,22 @@ void Planner::search(std::span<const PlanLimits> limits, const std::function<voi
 std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const PlanLimits> limits,
                                                                 const NamePlan& name,
                                                                 const std::function<void(size_t)>& begin) const {
-  search(limits, begin);
+  std::vector<std::optional<PredictedPlan>> plans = search(limits, name, begin);
   std::vector<size_t> upwards(limits.size());
   std::iota(upwards.begin(), upwards.end(), size_t{0});
   std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
-  std::vector<std::optional<PredictedPlan>> plans(limits.size());
   std::optional<Choice> below;
   for (const size_t i : upwards) {
-    std::optional<Choice> best = PlanSearch(*this, limits[i], scores_).best_known();
-    if (best && below && score(*below).step_ms < score(*best).step_ms && limits[i].satisfied_by(score(*below)))
-      best = below;
-    if (best) plans[i] = planned_on_device(*best, limits[i], name(limits[i]));
-    if (best && !plans[i]) plans[i] = plan_with_expandable_segments(limits[i], name(limits[i]));
-    below = best;
+    std::vector<Choice> known = PlanSearch(*this, limits[i], scores_).known(kMaxOnDevice);
+    if (below) known.push_back(*below);
+    for (const Choice& choice : known) {
+      if (!limits[i].satisfied_by(score(choice))) continue;
+      if (plans[i] && score(choice).step_ms >= plans[i]->predicted.step_ms) continue;
+      PredictedPlan step = planned_on_device(choice, limits[i], name(limits[i]), scores_);
+      if (step.predicted.short_bytes == 0) plans[i] = std::move(step);
+    }
+    if (plans[i]) below = plans[i]->choice;
+    if (!plans[i]) plans[i] = plan_with_expandable_segments(limits[i], name(limits[i]));
   }
   return plans;
 }

@@ -6,8 +6,9 @@
 //
 // The chain is fast and rough; the model is exact and slower. The model scores the choices that the chain finds. The
 // best one is then improved block by block, until it is near the bound of StepTimeLowerBound. Scores are kept, and a
-// search for another budget starts with them. A search takes about a second for 48 blocks. Several budgets are searched
-// in parallel.
+// search for another budget starts with them. A search takes a few seconds for 48 blocks. Several budgets, and sizes of
+// the stash, are searched in parallel. Taken is the fastest choice that the simulated allocator of a device of the
+// budget's size can run.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,7 @@ namespace memtune::planner {
 struct PredictedPlan {
   plan::Plan plan;
   StepPrediction predicted;
-  std::vector<int> choice = {};  // an option of each part
+  std::vector<int> choice = {};  // an option of each part, then one of Planner::kStashBytes
   double least_ms = 0;           // no plan within the limits is predicted to be faster: StepTimeLowerBound
 };
 
@@ -54,6 +55,10 @@ std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, P
 
 class Planner {
  public:
+  // Sizes of TransferSettings::stash_bytes that are searched. A small one frees sources soon, so that the allocator
+  // finds free memory in fewer pieces, but compute may have to wait for copies.
+  static constexpr int64_t kStashBytes[] = {int64_t{8} << 30, int64_t{1} << 30, int64_t{128} << 20};
+
   using NamePlan = std::function<std::string(const PlanLimits& limits)>;
 
   // `costs` were recorded from the program of `facts`, which must outlive the planner. `tiers`: of the steps to plan;
@@ -87,15 +92,18 @@ class Planner {
  private:
   friend class PlanSearch;
   friend class PlanReasonFinder;
-  using Choice = std::vector<int>;  // an option of each of `parts_`
+  using Choice = std::vector<int>;  // an option of each of `parts_`, then one of kStashBytes
   using Scores = std::map<Choice, StepPrediction>;
 
   const StepPrediction& score(const Choice& choice, Scores& scores) const;
   const StepPrediction& score(const Choice& choice) const { return score(choice, scores_); }
-  void search(std::span<const PlanLimits> limits, const std::function<void(size_t)>& begin) const;
-  PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name) const;
-  std::optional<PredictedPlan> planned_on_device(const Choice& choice, const PlanLimits& limits,
-                                                 const std::string& name) const;
+  std::vector<std::optional<PredictedPlan>> search(std::span<const PlanLimits> limits, const NamePlan& name,
+                                                   const std::function<void(size_t)>& begin) const;
+  std::optional<PredictedPlan> search(const PlanLimits& limits, int stash, const std::string& name,
+                                      Scores& scores) const;
+  PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name, Scores& scores) const;
+  PredictedPlan planned_on_device(const Choice& choice, const PlanLimits& limits, const std::string& name,
+                                  Scores& scores) const;
   std::optional<double> least_ms(const PlanLimits& limits) const;
   Chain make_chain() const;
   plan::Plan make_plan(const Choice& choice, const std::string& name) const;

@@ -26,8 +26,8 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
   if (limited) cache.set_cap(std::max<int64_t>(1, device_bytes - lasting_bytes));
   if (plan.offloads_activations() || costs_.grain_bytes > 1 || costs_.sharded()) {
     StepSimulator first(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
-    // A sharded step learns the order of gathers in backward, so it is simulated as a whole.
-    if (plan.offloads_activations() && !costs_.sharded())
+    // What follows the forward leaves segments behind, and a sharded step learns the order of gathers in backward.
+    if (plan.offloads_activations() && !costs_.sharded() && !limited)
       first.forward();
     else
       first.simulate_step();

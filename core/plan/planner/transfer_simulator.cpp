@@ -102,12 +102,10 @@ int64_t TransferSimulator::stash_limit() const {
 
 template <typename MayStay>
 void TransferSimulator::retire(const MayStay& may_stay) {
-  while (!stash_.empty()) {
+  while (!stash_.empty() && !may_stay(transfers_[stash_.front()])) {
     Transfer& oldest = transfers_[stash_.front()];
-    const bool ended = clock_.ended(oldest.out_done);
-    if (!ended && may_stay(oldest)) return;
     stash_.pop_front();
-    if (!ended) clock_.wait_until(oldest.out_done);
+    clock_.wait_until(oldest.out_done);
     leave_device(oldest);
   }
 }

@@ -112,7 +112,7 @@ class TransferSimulator {
   std::deque<int> stash_;
   size_t to_read_ = 0;  // order_[to_read_ - 1] is the next to be read ahead
   int group_ = 0, group_wanted_ = 0;
-  int64_t gathered_bytes_ = 0, stash_bytes_ = 0, prefetched_bytes_ = 0, largest_bytes_ = 0, op_bytes_ = 0, ceiling_ = 0;
+  int64_t gathered_bytes_ = 0, stash_bytes_ = 0, prefetched_bytes_ = 0, largest_bytes_ = 0, op_bytes_ = 0;
   double out_free_ = 0, in_free_ = 0, copy_ms_ = 0;
   int64_t out_bytes_ = 0, in_bytes_ = 0;
 };

@@ -84,12 +84,7 @@ void TransferSimulator::read_ahead() {
 
 bool TransferSimulator::room_for(int number, int64_t pending_bytes) {
   const Transfer& transfer = transfers_[number];
-  if (learned()) {
-    if (!schedule_.fits_until_wanted(number, transfer.bytes)) return false;
-  } else {
-    if (ceiling_ == 0) ceiling_ = memory_.peak();
-    if (memory_.allocated() + pending_bytes + transfer.bytes > ceiling_) return false;
-  }
+  if (!schedule_.fits_until_wanted(number, transfer.bytes)) return false;
   if (by_blocks()) return transfer.group >= group_wanted_ - settings_.prefetch_blocks;
   const int64_t ahead = prefetched_bytes_ + pending_bytes;
   return ahead == 0 || ahead + transfer.bytes <= settings_.prefetch_bytes;
@@ -97,7 +92,7 @@ bool TransferSimulator::room_for(int number, int64_t pending_bytes) {
 
 void TransferSimulator::prefetch() {
   if (tier_.has_disk()) read_ahead();
-  if (schedule_.learning() || (!by_blocks() && settings_.prefetch_bytes == 0)) return;
+  if (!learned() || (!by_blocks() && settings_.prefetch_bytes == 0)) return;
   std::vector<int> next;
   int64_t bytes = 0;
   const auto start = [&] {
@@ -111,7 +106,7 @@ void TransferSimulator::prefetch() {
     if (transfer.state == State::offloaded) {
       if (!next.empty() && bytes + transfer.bytes > std::min(schedule::kBatchBytes, prefetched_bytes_)) start();
       if (!room_for(number, bytes)) break;
-      if (learned()) schedule_.hold_until_wanted(number, transfer.bytes);
+      schedule_.hold_until_wanted(number, transfer.bytes);
       next.push_back(number);
       bytes += transfer.bytes;
       if (transfer.on_disk) start();

@@ -258,7 +258,7 @@ class SettingSearch {
     planner::PlanLimits goal = limits_;
     goal.budget_bytes = goal_bytes_;
     const auto again = planner_->plan(goal, name());
-    if (!again || again->plan.placements == last.plan.placements) return;
+    if (!again || again->choice == last.choice) return;
     if (!broke && again->predicted.step_ms > kWorthATrial * planner_->predict(last.plan).step_ms) return;
     propose(*again);
   }
