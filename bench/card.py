@@ -4,8 +4,8 @@ budgets, and runs each plan once under a cap of its budget. Budgets and caps are
     python bench/card.py FOLDER                        # all models
     python bench/card.py FOLDER decoder lora --table   # prints the tables of an earlier run
 
-FOLDER/NAME gets the model, record.json, plans.json, plan-N.json, run-N.json and table.md. The budgets divide the bytes
-between the least of any plan and those of `none`. The last columns compare the run with the prediction.
+FOLDER/NAME gets the model, record.json, predicted-N.json, plan-N.json, run-N.json and table.md. The budgets divide the
+bytes between the least of any plan and those of `none`. The last columns compare the run with the prediction.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import List
@@ -61,16 +62,17 @@ def measure(name: str, folder: Path, options) -> None:
     memtune(options, log, "sweep", *model, *steps, "--rounds", "1", "--budget", "10TiB", "--out", str(folder / "run"),
             "--json", str(folder / "record.json"))
     none = read(folder / "record.json")["trials"][0]["peak_bytes"]["device"]
-    memtune(options, log, "plan", "--from", str(folder / "run"), "--json", str(folder / "all.json"))
-    least = read(folder / "all.json")["least_bytes"]
-    limits = [str(int(least + share * (none - least)) // 2**20) + "MiB" for share in SHARES]
-    memtune(options, log, "plan", "--from", str(folder / "run"), "--budget", ",".join(limits), "--json",
-            str(folder / "plans.json"))
+    memtune(options, log, "plan", "--from", str(folder / "run"), "--budget", "10TiB", "--json",
+            str(folder / "none.json"))
+    least = read(folder / "none.json")["least_bytes"]
+    limits = [f"{int(least + share * (none - least)) // 2**20}MiB" for share in SHARES]
+    with ThreadPoolExecutor() as plans:
+        list(plans.map(lambda i: memtune(options, folder / f"plan-{i}.txt", "plan", "--from", str(folder / "run"),
+                                         "--budget", limits[i], "--write", str(folder / f"plan-{i}.json"), "--json",
+                                         str(folder / f"predicted-{i}.json")), range(len(limits))))
     for i, limit in enumerate(limits):
-        plan = str(folder / f"plan-{i}.json")
-        memtune(options, log, "plan", "--from", str(folder / "run"), "--budget", limit, "--write", plan)
-        memtune(options, log, "profile", *model, *steps, "--plan", plan, "--memory-cap", limit, "--out",
-                str(folder / f"run-{i}"), "--json", str(folder / f"run-{i}.json"))
+        memtune(options, log, "profile", *model, *steps, "--plan", str(folder / f"plan-{i}.json"), "--memory-cap", limit,
+                "--out", str(folder / f"run-{i}"), "--json", str(folder / f"run-{i}.json"))
 
 
 def error(measured: float, predicted: float) -> float:
@@ -79,8 +81,11 @@ def error(measured: float, predicted: float) -> float:
 
 def rows(folder: Path) -> List[dict]:
     found = []
-    for i, rung in enumerate(read(folder / "plans.json")["plans"]):
-        trial, predicted = read(folder / f"run-{i}.json")["trials"][0], rung.get("predicted")
+    for i in range(len(SHARES)):
+        rung = read(folder / f"predicted-{i}.json")["plans"][0]
+        trial, predicted = {"outcome": "no plan"}, rung.get("predicted")
+        if predicted:
+            trial = read(folder / f"run-{i}.json")["trials"][0]
         found.append({"budget": rung["budget_bytes"], "trial": trial, "predicted": predicted})
         if trial["outcome"] == "ok" and predicted:
             found[-1]["ms_error"] = error(trial["step_ms"]["median"], predicted["step_ms"])

@@ -247,12 +247,24 @@ def rank_saves(folder: Path) -> str:
             f"are those of the run without saves, bit for bit.")
 
 
-FOUR, STATES = "h200-x4", "h100-saves"  # beside the folder of one GPU
+def smallest(folder: Path) -> str:
+    """The smallest device for transformers, and memtune's checkpoint:full on a device of that size."""
+    rows = [["model", "transformers: allocated, GiB", "ms", "smallest device, GiB", "memtune there", "ms", "on the device, GiB"]]
+    for line in (folder / "smallest-cap.jsonl").read_text().splitlines():
+        found = json.loads(line)
+        whole, best, trial = found["whole"], found["best"], found["memtune"][0]
+        cells = ["runs", f"{ms(trial):.1f}", f"{peak(trial, 'device'):.2f}"] if trial["outcome"] == "ok" else [trial["outcome"], "", ""]
+        rows.append([found["model"], f"{whole['allocated'] / GIB:.2f}", f"{best['ms']:.1f}", f"{found['cap'] / GIB:.2f}", *cells])
+    return table(rows)
+
+
+FOUR, STATES, CAPS = "h200-x4", "h100-saves", "h100-caps"  # beside the folder of one GPU
 BLOCKS: Dict[str, Callable[[Path], str]] = {
     "setup": setup, "transcript": transcript, "budgets": budgets, "beside": beside, "predicted": predicted, "fixed": fixed,
     "peers": peers, "spread": spread}
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / STATES)
            for name, make in {"saves-setup": saves_setup, "disk": disk, "saves": saves}.items()}
+BLOCKS["smallest"] = lambda folder: smallest(folder.parent / CAPS)
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / FOUR)
            for name, make in {"sharded": sharded, "links": links, "rank-saves": rank_saves}.items()}
 
