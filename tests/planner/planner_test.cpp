@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/planner/costs.h"
 
@@ -90,6 +92,38 @@ TEST_CASE("a plan is within one percent of the best choice under every budget") 
       CHECK(planned->predicted.step_ms <= 1.01 * *best);
       CHECK(planned->plan.strategy == "planned");
     }
+  }
+}
+
+// Blocks of a caching allocator: what a plan allocates fits before its segments do.
+TEST_CASE("plans run in the segments of a device of the budget's size, and more memory is never slower") {
+  for (const double gb_per_s : {0.0, 50.0}) {
+    Decoder decoder(4, gb_per_s);
+    decoder.costs.grain_bytes = 512;
+    const Planner planner(decoder.facts, decoder.costs);
+    const int64_t most = planner.predict({}).required_bytes;
+    const int64_t least = planner.least_memory({}, "least").predicted.required_bytes;
+    std::vector<PlanLimits> limits;
+    for (int i = 0; i <= 8; ++i) limits.push_back({least + (most + most / 8 - least) * i / 8});
+    const auto plans = planner.plan_budgets(limits, [](const PlanLimits&) { return "planned"; });
+    double slower_ms = std::numeric_limits<double>::infinity();
+    int found = 0;
+    for (size_t i = 0; i < limits.size(); ++i) {
+      CAPTURE(gb_per_s);
+      CAPTURE(limits[i].budget_bytes / kMiB);
+      if (!plans[i] || plans[i]->predicted.short_bytes > 0) continue;  // none, or with expandable segments
+      ++found;
+      const StepPrediction step = planner.predict_on_device(plans[i]->plan, limits[i].budget_bytes);
+      CHECK(step.short_bytes == 0);
+      CHECK(step.required_bytes <= limits[i].budget_bytes);
+      CHECK(step.step_ms <= slower_ms);
+      slower_ms = step.step_ms;
+      const auto alone = Planner(decoder.facts, decoder.costs).plan(limits[i], "alone");
+      REQUIRE(alone);
+      CHECK(alone->predicted.step_ms <= 1.03 * step.step_ms);
+    }
+    CHECK(found >= 5);
+    CHECK(slower_ms == doctest::Approx(planner.predict({}).step_ms));  // everything fits the largest
   }
 }
 

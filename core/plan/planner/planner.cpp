@@ -55,6 +55,7 @@ std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const Ste
 constexpr int kRungs = 8;
 constexpr int kMaxSearches = 6;      // for a plan that the allocator has room for
 constexpr size_t kMaxOnDevice = 64;  // choices of one search whose segments are simulated
+constexpr double kNearlyAsFast = 1.02;
 // Part of the budget that segments leave unused, for memory that the allocator's simulation does not know.
 constexpr int64_t kUnmodelledShare = 64;
 // What expandable segments leave unused: they grow by pages of 20 MiB, which blocks fill in part.
@@ -180,23 +181,30 @@ StepPrediction Planner::predict_on_device(const plan::Plan& plan, int64_t device
 }
 
 // A choice fits by what it allocates. If the allocator needs more than the device has, because free memory is in
-// pieces, the next ones are tried, and then those of a search for less.
+// pieces, choices that are nearly as fast are tried, then those of a search for less, and at last any.
 std::optional<PredictedPlan> Planner::search(const PlanLimits& limits, int stash, const std::string& name,
                                              Scores& scores) const {
-  PlanLimits goal = limits;
-  for (int i = 0; i < kMaxSearches; ++i) {
-    PlanSearch search(*this, goal, scores, stash);
-    if (!search.fastest()) break;
-    int64_t missing_bytes = std::numeric_limits<int64_t>::max();
+  int64_t missing_bytes = 0;
+  const auto first_that_fits = [&](const PlanSearch& search, double most_ms) -> std::optional<PredictedPlan> {
+    missing_bytes = std::numeric_limits<int64_t>::max();
     for (const Choice& choice : search.known(kMaxOnDevice)) {
+      if (score(choice, scores).step_ms > most_ms) continue;
       PredictedPlan step = planned_on_device(choice, limits, name, scores);
       if (step.predicted.short_bytes == 0) return step;
       missing_bytes = std::min(missing_bytes, step.predicted.short_bytes);
-      goal.budget_bytes = std::min(goal.budget_bytes, score(choice, scores).required_bytes);
     }
-    goal.budget_bytes -= missing_bytes;
+    return std::nullopt;
+  };
+  PlanLimits goal = limits;
+  for (int i = 0; i < kMaxSearches; ++i) {
+    PlanSearch search(*this, goal, scores, stash);
+    const auto fastest = search.fastest();
+    if (!fastest) break;
+    const StepPrediction& best = score(*fastest, scores);
+    if (auto step = first_that_fits(search, kNearlyAsFast * best.step_ms)) return step;
+    goal.budget_bytes = std::min(goal.budget_bytes, best.required_bytes) - missing_bytes;
   }
-  return std::nullopt;
+  return first_that_fits(PlanSearch(*this, limits, scores, stash), std::numeric_limits<double>::infinity());
 }
 
 PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) const {

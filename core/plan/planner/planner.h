@@ -57,7 +57,7 @@ class Planner {
  public:
   // Sizes of TransferSettings::stash_bytes that are searched. A small one frees sources soon, so that the allocator
   // finds free memory in fewer pieces, but compute may have to wait for copies.
-  static constexpr int64_t kStashBytes[] = {int64_t{8} << 30, int64_t{1} << 30, int64_t{128} << 20};
+  static constexpr int64_t kStashBytes[] = {int64_t{8} << 30, int64_t{128} << 20};
 
   using NamePlan = std::function<std::string(const PlanLimits& limits)>;
 
