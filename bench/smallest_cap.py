@@ -120,7 +120,7 @@ def smallest(case: Case) -> dict:
     return {"whole": whole, "cap": good + whole["outside"], "best": best}
 
 
-def memtune(options, name: str, case: Case, folder: Path, cap: int) -> dict:
+def memtune(options, case: Case, folder: Path, cap: int) -> dict:
     answer = folder / f"memtune-{cap // MIB}.json"
     with open(folder / "log.txt", "a") as log:
         subprocess.run([*shlex.split(options.memtune), "profile", "--model", str(folder), "--dtype", "bf16", "--batch",
@@ -143,7 +143,7 @@ def main() -> int:
         model_config(case).save_pretrained(folder)
         found = {"model": name, **smallest(case), "memtune": []}
         for i in range(TRIES):
-            trial = memtune(options, name, case, folder, found["cap"] + i * STEP)
+            trial = memtune(options, case, folder, found["cap"] + i * STEP)
             found["memtune"].append({key: trial.get(key) for key in ("outcome", "step_ms", "peak_bytes", "allocator")})
             if trial["outcome"] == "ok":
                 break
