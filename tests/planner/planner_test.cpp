@@ -107,10 +107,15 @@ TEST_CASE("plans run in the segments of a device of the budget's size, and more 
     for (int i = 0; i <= 8; ++i) limits.push_back({least + (most + most / 8 - least) * i / 8});
     const auto plans = planner.plan_budgets(limits, [](const PlanLimits&) { return "planned"; });
     double slower_ms = std::numeric_limits<double>::infinity();
-    int found = 0;
+    int found = 0, safe = 0;
     for (size_t i = 0; i < limits.size(); ++i) {
       CAPTURE(gb_per_s);
       CAPTURE(limits[i].budget_bytes / kMiB);
+      if (plans[i] && plans[i]->safe) {
+        ++safe;
+        const planner::StepPredictor predictor(decoder.facts, decoder.costs);
+        CHECK(predictor.predict(plans[i]->plan, {}, nullptr, {limits[i].budget_bytes, true}).short_bytes == 0);
+      }
       if (!plans[i] || plans[i]->predicted.short_bytes > 0) continue;  // none, or with expandable segments
       ++found;
       const StepPrediction step = planner.predict_on_device(plans[i]->plan, limits[i].budget_bytes);
@@ -123,6 +128,7 @@ TEST_CASE("plans run in the segments of a device of the budget's size, and more 
       CHECK(alone->predicted.step_ms <= 1.03 * step.step_ms);
     }
     CHECK(found >= 5);
+    CHECK(safe >= 5);
     CHECK(slower_ms == doctest::Approx(planner.predict({}).step_ms));  // everything fits the largest
   }
 }

@@ -153,6 +153,43 @@ TEST_CASE("a cap releases segments that are free as a whole, and tells what is m
   cache.deallocate(rest);
 }
 
+TEST_CASE("a segment that grows is extended at its end, by pages of 20 MiB, and splits blocks of any size") {
+  SimulatedCachingAllocator cache(kGrain);
+  cache.expand_segments();
+  const auto first = cache.take(5 * kMiB);
+  CHECK(cache.reserved_bytes() == 20 * kMiB);
+  const auto second = cache.take(30 * kMiB);  // 15 at the end are free
+  CHECK(second.bytes == 30 * kMiB);
+  CHECK(cache.reserved_bytes() == 40 * kMiB);
+  cache.deallocate(first);
+  const auto third = cache.take(4 * kMiB);  // in the place of the first, although the end has 5 free
+  CHECK(third.bytes == 4 * kMiB);
+  const auto fourth = cache.take(5 * kMiB);
+  CHECK(cache.reserved_bytes() == 40 * kMiB);
+  const auto fifth = cache.take(2 * kMiB);  // only 1 is free behind the third
+  CHECK(cache.reserved_bytes() == 60 * kMiB);
+  for (const auto& block : {second, fifth, third, fourth}) cache.deallocate(block);
+  CHECK(cache.take(60 * kMiB).bytes == 60 * kMiB);
+  CHECK(cache.reserved_bytes() == 60 * kMiB);
+}
+
+TEST_CASE("a segment that grows beyond the cap tells what is missing, until it begins again") {
+  SimulatedCachingAllocator cache(kGrain);
+  cache.expand_segments();
+  cache.set_cap(60 * kMiB);
+  const auto first = cache.take(40 * kMiB), second = cache.take(10 * kMiB);
+  CHECK(cache.shortage_bytes() == 0);
+  const auto third = cache.take(30 * kMiB);  // PyTorch compares its whole size, not the 20 that are missing
+  CHECK(cache.shortage_bytes() == 30 * kMiB);
+  for (const auto& block : {first, second, third}) cache.deallocate(block);
+  cache.begin_again();
+  CHECK(cache.shortage_bytes() == 0);
+  CHECK(cache.reserved_bytes() == 0);
+  cache.take(50 * kMiB);
+  CHECK(cache.reserved_bytes() == 60 * kMiB);
+  CHECK(cache.shortage_bytes() == 0);
+}
+
 TEST_CASE("random allocations and frees give the same blocks as a plain search") {
   std::mt19937 random(7);
   int short_ones = 0;

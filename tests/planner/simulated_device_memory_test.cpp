@@ -193,7 +193,7 @@ TEST_CASE("a device of a given size holds the segments that the allocator reserv
   CHECK(without.required_bytes == without.peak_bytes);
   costs.device_overhead_bytes = 500 * kMiB;
   const StepPredictor predictor(program, costs);
-  const auto on_device = [&](int64_t mibs) { return predictor.predict({}, {}, nullptr, mibs * kMiB); };
+  const auto on_device = [&](int64_t mibs) { return predictor.predict({}, {}, nullptr, {mibs * kMiB}); };
   CHECK(predictor.predict({}).required_bytes == without.peak_bytes + 500 * kMiB);
   CHECK(predictor.predict({}).short_bytes == 0);
   const StepPrediction large = on_device(4000);

@@ -53,11 +53,14 @@ std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const Ste
 }
 
 constexpr int kRungs = 8;
-constexpr int kMaxSearches = 6;      // for a plan that the allocator has room for
-constexpr size_t kMaxOnDevice = 64;  // choices of one search whose segments are simulated
+constexpr int kMaxSearches = 6;                      // for a plan that the allocator has room for
+constexpr int64_t kLeastStep = 128, kMostStep = 16;  // parts of the budget by which a search is for less
+constexpr size_t kMaxOnDevice = 64;                  // choices of one search whose segments are simulated
 constexpr double kNearlyAsFast = 1.02;
 // Part of the budget that segments leave unused, for memory that the allocator's simulation does not know.
 constexpr int64_t kUnmodelledShare = 64;
+int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - limits.budget_bytes / kUnmodelledShare; }
+
 // What expandable segments leave unused: they grow by pages of 20 MiB, which blocks fill in part.
 constexpr int64_t kUnusedPages = int64_t{512} << 20, kUnusedShare = 32;  // not more than a 32nd of the budget
 
@@ -146,12 +149,12 @@ PredictedPlan Planner::planned(const Choice& choice, const PlanLimits& limits, c
   return {make_plan(choice, name), score(choice, scores), choice, least_ms(limits).value_or(0)};
 }
 
-// As the allocator of a device of the budget's size would run it.
-PredictedPlan Planner::planned_on_device(const Choice& choice, const PlanLimits& limits, const std::string& name,
-                                         Scores& scores) const {
+// As the allocator of a device of the budget's size would run it, with or without expandable segments.
+PredictedPlan Planner::planned_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments,
+                                         const std::string& name, Scores& scores) const {
   PredictedPlan step = planned(choice, limits, name, scores);
   if (costs_.grain_bytes > 1)
-    step.predicted = predict_on_device(step.plan, limits.budget_bytes - limits.budget_bytes / kUnmodelledShare);
+    step.predicted = model_->predict(step.plan, tiers_, nullptr, {usable_bytes(limits), expandable_segments});
   return step;
 }
 
@@ -162,49 +165,74 @@ std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
   return bound_->least_ms(limits.budget_bytes - costs_.device_overhead_bytes, endless ? 0 : room);
 }
 
-std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::string& name) const {
-  return search(std::span(&limits, 1), [&](const PlanLimits&) { return name; }, {}).front();
+std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::string& name, bool safe) const {
+  FittingPlans found = search(std::span(&limits, 1), [&](const PlanLimits&) { return name; }, {}).front();
+  auto& first = safe ? found.safe : found.tight;
+  if (!first) first = std::move(safe ? found.tight : found.safe);
+  return first ? std::move(first) : plan_with_retries(limits, name);
 }
 
-std::optional<PredictedPlan> Planner::plan_with_expandable_segments(PlanLimits limits, const std::string& name) const {
+// With expandable segments, free memory in pieces only costs time: the allocator gives it back and takes it again in
+// each step.
+std::optional<PredictedPlan> Planner::plan_with_retries(PlanLimits limits, const std::string& name) const {
   if (costs_.grain_bytes == 1) return std::nullopt;
   limits.budget_bytes -= std::min(kUnusedPages, limits.budget_bytes / kUnusedShare);
   const auto choice = PlanSearch(*this, limits, scores_).fastest();
   if (!choice) return std::nullopt;
   PredictedPlan step = planned(*choice, limits, name, scores_);
-  step.predicted.short_bytes = predict_on_device(step.plan, limits.budget_bytes).short_bytes;
+  step.predicted.short_bytes = std::max<int64_t>(1, predict_on_device(step.plan, limits.budget_bytes).short_bytes);
   return step;
 }
 
 StepPrediction Planner::predict_on_device(const plan::Plan& plan, int64_t device_bytes) const {
-  return model_->predict(plan, tiers_, nullptr, device_bytes);
+  return model_->predict(plan, tiers_, nullptr, {.bytes = device_bytes});
+}
+
+// Takes the first of the choices, fastest first, that fits. Returns what the best of them lacks to be safe.
+int64_t Planner::take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
+                              Scores& scores, FittingPlans& found) const {
+  int64_t missing_bytes = std::numeric_limits<int64_t>::max();
+  for (const Choice& choice : choices) {
+    PredictedPlan growing = planned_on_device(choice, limits, true, name, scores);
+    missing_bytes = std::min(missing_bytes, growing.predicted.short_bytes);
+    const bool safe = growing.predicted.short_bytes == 0;
+    if (!safe && found.tight) continue;
+    PredictedPlan step = planned_on_device(choice, limits, false, name, scores);
+    step.safe = growing.safe = safe;
+    const int64_t short_bytes = step.predicted.short_bytes;
+    if (short_bytes == 0 && !found.tight) found.tight = step;
+    if (safe && short_bytes == 0) {
+      found.safe = std::move(step);
+      break;
+    }
+    if (!safe || found.safe) continue;
+    growing.predicted.short_bytes = short_bytes;
+    found.safe = std::move(growing);
+  }
+  return missing_bytes;
 }
 
 // A choice fits by what it allocates. If the allocator needs more than the device has, because free memory is in
 // pieces, choices that are nearly as fast are tried, then those of a search for less, and at last any.
-std::optional<PredictedPlan> Planner::search(const PlanLimits& limits, int stash, const std::string& name,
-                                             Scores& scores) const {
-  int64_t missing_bytes = 0;
-  const auto first_that_fits = [&](const PlanSearch& search, double most_ms) -> std::optional<PredictedPlan> {
-    missing_bytes = std::numeric_limits<int64_t>::max();
-    for (const Choice& choice : search.known(kMaxOnDevice)) {
-      if (score(choice, scores).step_ms > most_ms) continue;
-      PredictedPlan step = planned_on_device(choice, limits, name, scores);
-      if (step.predicted.short_bytes == 0) return step;
-      missing_bytes = std::min(missing_bytes, step.predicted.short_bytes);
-    }
-    return std::nullopt;
-  };
+Planner::FittingPlans Planner::search(const PlanLimits& limits, int stash, const std::string& name,
+                                      Scores& scores) const {
+  FittingPlans found;
   PlanLimits goal = limits;
-  for (int i = 0; i < kMaxSearches; ++i) {
+  for (int i = 0; i < kMaxSearches && !found.safe; ++i) {
     PlanSearch search(*this, goal, scores, stash);
     const auto fastest = search.fastest();
     if (!fastest) break;
     const StepPrediction& best = score(*fastest, scores);
-    if (auto step = first_that_fits(search, kNearlyAsFast * best.step_ms)) return step;
-    goal.budget_bytes = std::min(goal.budget_bytes, best.required_bytes) - missing_bytes;
+    std::vector<Choice> choices = search.known(kMaxOnDevice);
+    std::erase_if(choices,
+                  [&](const Choice& choice) { return score(choice, scores).step_ms > kNearlyAsFast * best.step_ms; });
+    const int64_t missing_bytes = take_fitting(choices, limits, name, scores, found);
+    goal.budget_bytes = std::min(goal.budget_bytes, best.required_bytes) -
+                        std::clamp(missing_bytes, limits.budget_bytes / kLeastStep, limits.budget_bytes / kMostStep);
   }
-  return first_that_fits(PlanSearch(*this, limits, scores, stash), std::numeric_limits<double>::infinity());
+  if (!found.safe && !found.tight)
+    take_fitting(PlanSearch(*this, limits, scores, stash).known(kMaxOnDevice), limits, name, scores, found);
+  return found;
 }
 
 PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) const {
@@ -216,12 +244,12 @@ PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) 
 
 // Searches run in parallel, one for each limit and size of the stash. Each starts from the current scores, so its
 // result does not depend on the others.
-std::vector<std::optional<PredictedPlan>> Planner::search(std::span<const PlanLimits> limits, const NamePlan& name,
-                                                          const std::function<void(size_t)>& begin) const {
+std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> limits, const NamePlan& name,
+                                                   const std::function<void(size_t)>& begin) const {
   const size_t sizes = costs_.grain_bytes == 1 ? 1 : std::size(kStashBytes);
   std::counting_semaphore<> cores(std::max(1U, std::thread::hardware_concurrency()));
   std::vector<Scores> found(limits.size() * sizes, scores_);
-  std::vector<std::future<std::optional<PredictedPlan>>> searches;
+  std::vector<std::future<FittingPlans>> searches;
   for (size_t i = 0; i < found.size(); ++i) {
     const auto run = [&, i, text = name(limits[i / sizes])] {
       cores.acquire();
@@ -234,12 +262,16 @@ std::vector<std::optional<PredictedPlan>> Planner::search(std::span<const PlanLi
       searches.push_back(std::async(std::launch::deferred, run));
     }
   }
-  std::vector<std::optional<PredictedPlan>> plans(limits.size());
+  // A small stash has to gain something: compute waits for copies more often than is simulated.
+  const auto take_faster = [](std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) {
+    if (step && (!best || kNearlyAsFast * step->predicted.step_ms < best->predicted.step_ms)) best = std::move(step);
+  };
+  std::vector<FittingPlans> plans(limits.size());
   for (size_t i = 0; i < found.size(); ++i) {
     if (begin && i % sizes == 0) begin(i / sizes);
-    auto step = searches[i].get();
-    auto& best = plans[i / sizes];
-    if (step && (!best || step->predicted.step_ms < best->predicted.step_ms)) best = std::move(step);
+    FittingPlans one = searches[i].get();
+    take_faster(plans[i / sizes].tight, std::move(one.tight));
+    take_faster(plans[i / sizes].safe, std::move(one.safe));
   }
   for (Scores& scores : found) scores_.merge(scores);
   return plans;
@@ -250,22 +282,26 @@ std::vector<std::optional<PredictedPlan>> Planner::search(std::span<const PlanLi
 std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const PlanLimits> limits,
                                                                 const NamePlan& name,
                                                                 const std::function<void(size_t)>& begin) const {
-  std::vector<std::optional<PredictedPlan>> plans = search(limits, name, begin);
+  std::vector<FittingPlans> fitting = search(limits, name, begin);
+  std::vector<std::optional<PredictedPlan>> plans(limits.size());
   std::vector<size_t> upwards(limits.size());
   std::iota(upwards.begin(), upwards.end(), size_t{0});
   std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
   std::optional<Choice> below;
   for (const size_t i : upwards) {
+    FittingPlans& found = fitting[i];
     std::vector<Choice> known = PlanSearch(*this, limits[i], scores_).known(kMaxOnDevice);
     if (below) known.push_back(*below);
-    for (const Choice& choice : known) {
-      if (!limits[i].satisfied_by(score(choice))) continue;
-      if (plans[i] && score(choice).step_ms >= plans[i]->predicted.step_ms) continue;
-      PredictedPlan step = planned_on_device(choice, limits[i], name(limits[i]), scores_);
-      if (step.predicted.short_bytes == 0) plans[i] = std::move(step);
-    }
+    std::erase_if(known, [&](const Choice& choice) {
+      return !limits[i].satisfied_by(score(choice)) ||
+             (found.safe && score(choice).step_ms >= found.safe->predicted.step_ms);
+    });
+    FittingPlans others;
+    take_fitting(known, limits[i], name(limits[i]), scores_, others);
+    if (others.safe) found.safe = std::move(others.safe);
+    plans[i] = std::move(found.safe ? found.safe : found.tight);
     if (plans[i]) below = plans[i]->choice;
-    if (!plans[i]) plans[i] = plan_with_expandable_segments(limits[i], name(limits[i]));
+    if (!plans[i]) plans[i] = plan_with_retries(limits[i], name(limits[i]));
   }
   return plans;
 }

@@ -7,8 +7,10 @@
 // The chain is fast and rough; the model is exact and slower. The model scores the choices that the chain finds. The
 // best one is then improved block by block, until it is near the bound of StepTimeLowerBound. Scores are kept, and a
 // search for another budget starts with them. A search takes a few seconds for 48 blocks. Several budgets, and sizes of
-// the stash, are searched in parallel. Taken is the fastest choice that the simulated allocator of a device of the
-// budget's size can run.
+// the stash, are searched in parallel.
+//
+// Taken is the fastest choice that the simulated allocator of a device of the budget's size can run (tight), or one
+// that two allocators can run, with segments of fixed size and with one segment that grows (safe).
 #pragma once
 
 #include <cstdint>
@@ -32,6 +34,7 @@ struct PredictedPlan {
   StepPrediction predicted;
   std::vector<int> choice = {};  // an option of each part, then one of Planner::kStashBytes
   double least_ms = 0;           // no plan within the limits is predicted to be faster: StepTimeLowerBound
+  bool safe = false;             // also fits in one segment that grows, as with expandable_segments
 };
 
 struct PlanLimits {
@@ -70,16 +73,15 @@ class Planner {
   StepPrediction predict(const plan::Plan& plan) const { return model_->predict(plan, tiers_); }
   // On a device of that size.
   StepPrediction predict_on_device(const plan::Plan& plan, int64_t device_bytes) const;
-  // Returns nothing if no plan that was found fits the limits: it is predicted to run on a device of the budget's size.
-  // `name`: of the plan.
-  std::optional<PredictedPlan> plan(const PlanLimits& limits, const std::string& name) const;
-  // The same with expandable segments: free memory is never in pieces. Nothing on an emulated device.
-  std::optional<PredictedPlan> plan_with_expandable_segments(PlanLimits limits, const std::string& name) const;
+  // The fastest plan that is predicted to run on a device of the budget's size. Which free block the allocator takes is
+  // not fully predictable, so the step may not fit after all. `safe`: prefers a plan of which that is less likely, a
+  // few percent slower. A plan with short_bytes > 0 needs expandable segments: it lacks so much without them. Returns
+  // nothing if no plan that was found fits the limits. `name`: of the plan.
+  std::optional<PredictedPlan> plan(const PlanLimits& limits, const std::string& name, bool safe = false) const;
   // The plan that requires least memory of those found that fit all other limits.
   PredictedPlan least_memory(PlanLimits limits, const std::string& name) const;
-  // One plan for each of several limits, in any order. Where none fits, it is one with expandable segments: its
-  // short_bytes are what it lacks without them. No plan is slower than that of tighter limits. `begin` is called before
-  // the wait for each search, with the number of searches that have ended.
+  // One plan for each of several limits, in any order, safe where one is found. `begin` is called before the wait for
+  // each search, with the number of searches that have ended.
   std::vector<std::optional<PredictedPlan>> plan_budgets(std::span<const PlanLimits> limits, const NamePlan& name,
                                                          const std::function<void(size_t)>& begin = {}) const;
 
@@ -94,16 +96,22 @@ class Planner {
   friend class PlanReasonFinder;
   using Choice = std::vector<int>;  // an option of each of `parts_`, then one of kStashBytes
   using Scores = std::map<Choice, StepPrediction>;
+  // Both are on a device of the budget's size. A safe plan with short_bytes > 0 fits with expandable segments alone.
+  struct FittingPlans {
+    std::optional<PredictedPlan> tight, safe;
+  };
 
   const StepPrediction& score(const Choice& choice, Scores& scores) const;
   const StepPrediction& score(const Choice& choice) const { return score(choice, scores_); }
-  std::vector<std::optional<PredictedPlan>> search(std::span<const PlanLimits> limits, const NamePlan& name,
-                                                   const std::function<void(size_t)>& begin) const;
-  std::optional<PredictedPlan> search(const PlanLimits& limits, int stash, const std::string& name,
-                                      Scores& scores) const;
+  std::vector<FittingPlans> search(std::span<const PlanLimits> limits, const NamePlan& name,
+                                   const std::function<void(size_t)>& begin) const;
+  FittingPlans search(const PlanLimits& limits, int stash, const std::string& name, Scores& scores) const;
+  int64_t take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
+                       Scores& scores, FittingPlans& found) const;
+  std::optional<PredictedPlan> plan_with_retries(PlanLimits limits, const std::string& name) const;
   PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name, Scores& scores) const;
-  PredictedPlan planned_on_device(const Choice& choice, const PlanLimits& limits, const std::string& name,
-                                  Scores& scores) const;
+  PredictedPlan planned_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments,
+                                  const std::string& name, Scores& scores) const;
   std::optional<double> least_ms(const PlanLimits& limits) const;
   Chain make_chain() const;
   plan::Plan make_plan(const Choice& choice, const std::string& name) const;

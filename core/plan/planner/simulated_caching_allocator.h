@@ -31,6 +31,12 @@ class SimulatedCachingAllocator {
   void pass(int64_t bytes);                                                         // takes a block and gives it back
   int64_t reserved_bytes() const { return static_cast<int64_t>(reserved_bytes_); }  // in segments of large blocks
 
+  // One segment that grows, as with expandable_segments. Has to be called before the first block is taken.
+  void expand_segments() { expandable_ = true; }
+
+  // Returns segments that are free as a whole, and forgets that the cap was exceeded.
+  void begin_again();
+
   // Limits reserved_bytes() from now on; 0: no limit. A segment that does not fit is allocated nevertheless.
   void set_cap(int64_t bytes) { cap_bytes_ = bytes; }
   // By how much the cap was exceeded at most; 0: it was kept.
@@ -55,6 +61,10 @@ class SimulatedCachingAllocator {
     auto operator<=>(const Free& other) const = default;
   };
 
+  int take_free(int64_t bytes);
+  int grow(int64_t bytes);
+  static int64_t segment_bytes(int64_t bytes);
+  void note_growth(int64_t bytes);
   int take_segment(int64_t bytes);
   void release_free_segments();
   void cut(int piece, int64_t bytes);
@@ -65,6 +75,8 @@ class SimulatedCachingAllocator {
   Free key(int piece) const { return {pieces_[piece].bytes, pieces_[piece].address, piece}; }
 
   const int64_t grain_bytes_;
+  bool expandable_ = false;
+  int last_ = kNone;  // piece at the end of the segment that grows
   std::vector<Piece> pieces_;
   std::vector<int> unused_;                         // numbers of merged pieces
   std::vector<Free> free_;                          // sorted

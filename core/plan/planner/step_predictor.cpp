@@ -11,7 +11,7 @@ StepPredictor::StepPredictor(const plan::ProgramFacts& facts, const plan::StepCo
     : costs_(costs), tables_(facts, costs), unmodelled_(find_unmodelled_memory(tables_, costs)) {}
 
 StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierLimits& tiers, StepSimulationLog* log,
-                                      int64_t device_bytes) const {
+                                      const SimulatedDevice& device) const {
   schedule::LearnedOffloadSchedule schedule;
   StepSimulator::StepState before;
   int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
@@ -22,8 +22,9 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
   };
   SimulatedCachingAllocator cache(costs_.grain_bytes);
   const int64_t lasting_bytes = bounded_sum(costs_.start_bytes, costs_.device_overhead_bytes);
-  const bool limited = device_bytes > 0 && costs_.grain_bytes > 1;
-  if (limited) cache.set_cap(std::max<int64_t>(1, device_bytes - lasting_bytes));
+  const bool limited = device.bytes > 0 && costs_.grain_bytes > 1;
+  if (device.expandable_segments) cache.expand_segments();
+  if (limited) cache.set_cap(std::max<int64_t>(1, device.bytes - lasting_bytes));
   if (plan.offloads_activations() || costs_.grain_bytes > 1 || costs_.sharded()) {
     StepSimulator first(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
     // What follows the forward leaves segments behind, and a sharded step learns the order of gathers in backward.
@@ -40,6 +41,8 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
     note(learning);
     schedule.end_learning(learning.forward_peak(), learning.memory().interval_peak());
   }
+  // Where a segment grew too large in an earlier step, the allocator returned what was free and went on.
+  if (device.expandable_segments && cache.shortage_bytes() > 0) cache.begin_again();
   StepSimulator simulator(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
   simulator.keep_log(log);
   cache.reset_peak();

@@ -44,6 +44,12 @@ struct StepPrediction {
   int64_t gathered_bytes = 0;                         // per step, of sharded parameters
 };
 
+// No effect on an emulated device.
+struct SimulatedDevice {
+  int64_t bytes = 0;  // 0: large enough for everything
+  bool expandable_segments = false;
+};
+
 // Thread: any; calls may be concurrent.
 class StepPredictor {
  public:
@@ -52,9 +58,8 @@ class StepPredictor {
   StepPredictor(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
 
   // `tiers`: where the step may offload to. `log` (may be null): filled with the entries of the step where costs arise.
-  // `device_bytes`: size of the device, 0: large enough for everything. No effect on an emulated device.
   StepPrediction predict(const plan::Plan& plan, const OffloadTierLimits& tiers = {}, StepSimulationLog* log = nullptr,
-                         int64_t device_bytes = 0) const;
+                         const SimulatedDevice& device = {}) const;
 
   // The recorded step in the form that the simulator reads.
   const StepSimulationTables& tables() const { return tables_; }

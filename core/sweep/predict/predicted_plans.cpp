@@ -156,6 +156,9 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRa
     BudgetPlan& rung = answer.budget_ladder.emplace_back(BudgetPlan{limits[i].budget_bytes, plans[i], {}, {}});
     if (rung.step && !from.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
     if (rung.step && range) rung.range = range(rung.step->plan);
+    if (rung.step && !rung.step->safe && source.costs.grain_bytes > 1)
+      answer.notes.push_back(rung.step->plan.strategy +
+                             ": where the allocator finds free memory in pieces, steps take longer than predicted");
     if (rung.step && rung.step->predicted.short_bytes > 0)
       answer.notes.push_back(rung.step->plan.strategy + ": needs " + kAllocatorVariable + "=" + kExpandableSegments +
                              ", because free memory is predicted to be in pieces");

@@ -96,18 +96,12 @@ class SettingSearch {
 
   void propose(const PredictedPlan& step) {
     planned_.push_back(step);
-    proposals_.push_back({step.plan.strategy, index_, step.plan, predicted(step)});
+    proposals_.push_back(
+        {step.plan.strategy, index_, step.plan, predicted(step), false, {}, step.predicted.short_bytes > 0});
   }
   void propose(const Strategy& strategy) {
     proposals_.push_back(
         {strategy.name, index_, strategy.plan, predicted(strategy.step), false, {}, strategy.expandable_segments});
-  }
-  // A plan with expandable segments. These are slower, because parts of them are returned and taken again
-  // in each step.
-  bool propose_expandable() {
-    const auto step = planner_->plan_with_expandable_segments(limits_, name());
-    if (step) proposals_.push_back({step->plan.strategy, index_, step->plan, predicted(*step), false, {}, true});
-    return step.has_value();
   }
 
   // Proposes the baseline. Makes the plans of all others too, so that parts that the model lacks are reported before
@@ -188,9 +182,8 @@ class SettingSearch {
   void plan_first() {
     const auto planned = planner_->plan(limits_, name());
     if (planned) propose(*planned);
-    const bool proposed = planned || propose_expandable();
     propose_rivals();
-    if (proposed) return;
+    if (planned) return;
     const PredictedPlan least = planner_->least_memory(limits_, "plan:least");
     notes_.push_back("no plan is predicted to fit " + format_bytes(limits_.budget_bytes) + "; the smallest takes " +
                      format_bytes(least.predicted.required_bytes));
@@ -249,24 +242,35 @@ class SettingSearch {
     if (!worked(measured) && !ended_out_of_memory(measured)) return;
     ++corrections_;
     const bool late = worked(measured) && measured.step_ms.median > kLate * last.predicted.step_ms;
-    const bool as_planned = ran_as_planned(measured, late);
-    const bool broke = !as_planned || required_bytes(measured) > limits_.budget_bytes;
-    if (broke) goal_bytes_ = goal_behind(last, measured);
+    const bool too_large = required_bytes(measured) > limits_.budget_bytes;
+    const bool as_planned = ran_as_planned(last, measured, late);
+    const bool broke = too_large || !as_planned;
     const bool slower = as_planned && late && last.predicted.out_bytes > 0;
     if (slower) slow_link(last.plan, measured.step_ms.median);
     if (!broke && !slower) return;
-    planner::PlanLimits goal = limits_;
-    goal.budget_bytes = goal_bytes_;
-    const auto again = planner_->plan(goal, name());
+    // A plan that is safe comes before one for less memory.
+    if (broke && (too_large || last.safe)) goal_bytes_ = goal_behind(last, measured);
+    auto again = planned_again(broke);
+    if (broke && again && again->choice == last.choice) {
+      goal_bytes_ = goal_behind(last, measured);
+      again = planned_again(broke);
+    }
     if (!again || again->choice == last.choice) return;
     if (!broke && again->predicted.step_ms > kWorthATrial * planner_->predict(last.plan).step_ms) return;
     propose(*again);
   }
 
-  // False if segments did not suffice: the plan ran out of memory, ran with expandable segments, or was late because
-  // the allocator gave segments back and took them again.
-  static bool ran_as_planned(const Measurement& measured, bool late) {
-    return worked(measured) && measured.allocator.empty() && !(late && measured.allocator_retries > 0);
+  std::optional<PredictedPlan> planned_again(bool safe) const {
+    planner::PlanLimits goal = limits_;
+    goal.budget_bytes = goal_bytes_;
+    return planner_->plan(goal, name(), safe);
+  }
+
+  // False if the allocator needed more than was predicted: the plan ran out of memory, needed expandable segments, or
+  // was late because the allocator gave memory back and took it again.
+  static bool ran_as_planned(const PredictedPlan& plan, const Measurement& measured, bool late) {
+    return worked(measured) && (measured.allocator.empty() || plan.predicted.short_bytes > 0) &&
+           !(late && measured.allocator_retries > 0);
   }
 
   // A plan that ran out of memory does not show by how much: the next budget is halfway to memory that is known to
