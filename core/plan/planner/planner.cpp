@@ -62,7 +62,7 @@ constexpr int64_t kUnmodelledShare = 64;
 int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - limits.budget_bytes / kUnmodelledShare; }
 
 // What expandable segments leave unused: they grow by pages of 20 MiB, which blocks fill in part.
-constexpr int64_t kUnusedPages = int64_t{512} << 20, kUnusedShare = 32;  // not more than a 32nd of the budget
+constexpr int64_t kUnusedPages = int64_t{320} << 20, kUnusedShare = 64;  // not more than a 64th of the budget
 
 }  // namespace
 
@@ -262,9 +262,8 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> l
       searches.push_back(std::async(std::launch::deferred, run));
     }
   }
-  // A small stash has to gain something: compute waits for copies more often than is simulated.
   const auto take_faster = [](std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) {
-    if (step && (!best || kNearlyAsFast * step->predicted.step_ms < best->predicted.step_ms)) best = std::move(step);
+    if (step && (!best || step->predicted.step_ms < best->predicted.step_ms)) best = std::move(step);
   };
   std::vector<FittingPlans> plans(limits.size());
   for (size_t i = 0; i < found.size(); ++i) {
