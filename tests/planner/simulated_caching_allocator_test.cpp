@@ -190,6 +190,15 @@ TEST_CASE("a segment that grows beyond the cap tells what is missing, until it b
   CHECK(cache.shortage_bytes() == 0);
 }
 
+TEST_CASE("sizes whose sum is no number of bytes are not merged") {
+  SimulatedCachingAllocator cache(kGrain);
+  cache.expand_segments();
+  const int64_t huge = int64_t{1} << 62;
+  const auto first = cache.take(huge), second = cache.take(huge), third = cache.take(huge);
+  for (const auto& block : {first, second, third}) cache.deallocate(block);
+  CHECK(cache.take(huge).bytes == huge);
+}
+
 TEST_CASE("random allocations and frees give the same blocks as a plain search") {
   std::mt19937 random(7);
   int short_ones = 0;

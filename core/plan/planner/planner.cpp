@@ -59,10 +59,10 @@ constexpr size_t kMaxOnDevice = 64;                  // choices of one search wh
 constexpr double kNearlyAsFast = 1.02;
 // Part of the budget that segments leave unused, for memory that the allocator's simulation does not know.
 constexpr int64_t kUnmodelledShare = 64;
-int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - limits.budget_bytes / kUnmodelledShare; }
-
 // What expandable segments leave unused: they grow by pages of 20 MiB, which blocks fill in part.
 constexpr int64_t kUnusedPages = int64_t{320} << 20, kUnusedShare = 64;  // not more than a 64th of the budget
+
+int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - limits.budget_bytes / kUnmodelledShare; }
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "core/base/bounds.h"
 #include "core/base/bytes.h"
@@ -101,8 +102,8 @@ void SimulatedCachingAllocator::cut(int piece, int64_t bytes) {
 void SimulatedCachingAllocator::deallocate(const Block& block) {
   if (block.piece == kNone) return;
   int piece = block.piece;
-  if (const int behind = pieces_[piece].behind; behind != kNone && pieces_[behind].is_free) join(piece, behind);
-  if (const int before = pieces_[piece].before; before != kNone && pieces_[before].is_free) {
+  if (const int behind = pieces_[piece].behind; joins(piece, behind)) join(piece, behind);
+  if (const int before = pieces_[piece].before; joins(piece, before)) {
     erase(before);
     join(before, piece);
     piece = before;
@@ -114,6 +115,12 @@ void SimulatedCachingAllocator::deallocate(const Block& block) {
 void SimulatedCachingAllocator::pass(int64_t bytes) {
   if (grain_bytes_ == 1 || bytes <= kSmallSize) return;
   if (free_.empty() || free_.back().bytes < round_up(bytes, grain_bytes_)) deallocate(take(bytes));
+}
+
+// Files may contain sizes whose sum is no number of bytes.
+bool SimulatedCachingAllocator::joins(int piece, int neighbour) const {
+  return neighbour != kNone && pieces_[neighbour].is_free &&
+         pieces_[piece].bytes <= std::numeric_limits<int64_t>::max() - pieces_[neighbour].bytes;
 }
 
 // Merges `behind` into `piece`; its number is reused.

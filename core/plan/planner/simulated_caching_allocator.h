@@ -68,6 +68,7 @@ class SimulatedCachingAllocator {
   int take_segment(int64_t bytes);
   void release_free_segments();
   void cut(int piece, int64_t bytes);
+  bool joins(int piece, int neighbour) const;
   void join(int piece, int behind);
   int new_piece(const Piece& piece);
   void insert(int piece);
