@@ -4,9 +4,9 @@ budgets, and runs each plan once under a cap of its budget. Budgets and caps are
     python bench/card.py FOLDER                        # all models
     python bench/card.py FOLDER decoder lora --table   # prints the tables of an earlier run
 
-FOLDER/NAME gets the model, record.json, predicted-N.json, plan-N.json, run-N.json and table.md. FOLDER/plans.jsonl gets
-a line for each plan of this call. The budgets divide the bytes between the least of any plan and those of `none`. The
-last columns compare the run with the prediction.
+FOLDER/NAME gets the model, record.json, predicted-N.json, plan-N.json, run-N.json, table.md, and plans.jsonl with a line
+for each plan. The budgets divide the bytes between the least of any plan and those of `none`. The last columns compare
+the run with the prediction.
 """
 
 import argparse
@@ -118,8 +118,6 @@ def main():
     parser.add_argument("--table", action="store_true", help="measure nothing")
     options = parser.parse_args()
     everything = []
-    options.folder.mkdir(parents=True, exist_ok=True)
-    kept = open(options.folder / "plans.jsonl", "w", buffering=1)
     for name in options.names or CASES:
         folder = options.folder / name
         try:
@@ -130,12 +128,12 @@ def main():
             print(f"## {name}\n\n{failure}\n", flush=True)
             continue
         everything += found
-        kept.write("".join(json.dumps({"model": name, "budget": row["budget"], "predicted": row["predicted"],
-                                       "trial": {key: row["trial"].get(key) for key in KEPT}}) + "\n" for row in found))
+        (folder / "plans.jsonl").write_text("".join(
+            json.dumps({"model": name, "budget": row["budget"], "predicted": row["predicted"],
+                        "trial": {key: row["trial"].get(key) for key in KEPT}}) + "\n" for row in found))
         lines = ["| " + " | ".join(COLUMNS) + " |", "|---" * len(COLUMNS) + "|", *map(line, found)]
         (folder / "table.md").write_text("\n".join(lines) + "\n")
         print(f"## {name}\n\n" + "\n".join(lines) + "\n", flush=True)
-    kept.close()
     for what in ("ms_error", "bytes_error"):
         errors = [abs(row[what]) for row in everything if what in row]
         if errors:

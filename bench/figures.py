@@ -14,7 +14,7 @@ import re
 import statistics
 import sys
 from pathlib import Path
-from typing import Callable, Dict, List, Set
+from typing import Callable, Dict, List, Set, Tuple
 
 HERE = Path(__file__).resolve().parent
 RAW = HERE / "results" / "raw"
@@ -258,6 +258,12 @@ def smallest(folder: Path) -> str:
     return table(rows)
 
 
+def plan_errors(found: dict) -> Tuple[float, float]:
+    """Of the step's time and of the bytes on the device, as shares of what was predicted."""
+    trial, told = found["trial"], found["predicted"]
+    return ms(trial) / told["step_ms"] - 1, peak(trial, "device") * GIB / told["required_bytes"] - 1
+
+
 def card(folder: Path) -> str:
     """Plans of eight models that ran once, each on a device of its budget."""
     rows = [["model", "budget, GiB", "ms", "predicted, ms", "error", "on the device, GiB", "predicted, GiB", "error",
@@ -267,9 +273,9 @@ def card(folder: Path) -> str:
         trial, told = found["trial"], found["predicted"]
         cells = [trial["outcome"]] + [""] * (len(rows[0]) - 3)
         if trial["outcome"] == "ok":
-            device, needed = peak(trial, "device"), told["required_bytes"] / GIB
-            cells = [f"{ms(trial):.1f}", f"{told['step_ms']:.1f}", f"{100 * (ms(trial) / told['step_ms'] - 1):+.1f} %",
-                     f"{device:.2f}", f"{needed:.2f}", f"{100 * (device / needed - 1):+.1f} %",
+            step, device = plan_errors(found)
+            cells = [f"{ms(trial):.1f}", f"{told['step_ms']:.1f}", f"{100 * step:+.1f} %", f"{peak(trial, 'device'):.2f}",
+                     f"{told['required_bytes'] / GIB:.2f}", f"{100 * device:+.1f} %",
                      "yes" if trial["allocator"] else "no", str(trial["allocator_retries"])]
         rows.append([found["model"], f"{found['budget'] / GIB:.2f}", *cells])
     return table(rows)
@@ -277,10 +283,9 @@ def card(folder: Path) -> str:
 
 def card_errors(folder: Path) -> str:
     found = [json.loads(line) for line in (folder / "plans.jsonl").read_text().splitlines()]
-    ran = [one for one in found if one["trial"]["outcome"] == "ok"]
-    step = [abs(ms(one["trial"]) / one["predicted"]["step_ms"] - 1) for one in ran]
-    device = [abs(peak(one["trial"], "device") * GIB / one["predicted"]["required_bytes"] - 1) for one in ran]
-    return (f"{len(ran)} of {len(found)} ran. Steps were off by {100 * statistics.median(step):.1f} % in the median and by "
+    errors = [plan_errors(one) for one in found if one["trial"]["outcome"] == "ok"]
+    step, device = ([abs(error) for error in column] for column in zip(*errors))
+    return (f"{len(errors)} of {len(found)} ran. Steps were off by {100 * statistics.median(step):.1f} % in the median and by "
             f"{100 * max(step):.0f} % at most, {sum(error <= 0.02 for error in step)} by no more than 2 %. Bytes on the "
             f"device were off by {100 * statistics.median(device):.1f} % in the median and by {100 * max(device):.0f} % at "
             f"most.")
