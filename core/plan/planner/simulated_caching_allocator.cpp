@@ -43,6 +43,7 @@ void SimulatedCachingAllocator::note_growth(int64_t bytes) {
   peak_reserved_bytes_ = std::max(peak_reserved_bytes_, reserved_bytes());
 }
 
+// PyTorch compares the whole request with the cap, not only the part that is missing at the segment's end.
 int SimulatedCachingAllocator::grow(int64_t bytes) {
   if (cap_bytes_ > 0)
     shortage_bytes_ = std::max(shortage_bytes_, bounded_sum(reserved_bytes(), segment_bytes(bytes)) - cap_bytes_);

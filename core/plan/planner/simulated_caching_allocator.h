@@ -2,11 +2,11 @@
 // block is. The bytes of a step depend on it. For a request of 49 MiB a segment of 50 MiB is not split, but a free
 // block of 196 MiB is.
 //
-// It follows c10/cuda/CUDACachingAllocator.cpp with default settings. A request takes the smallest free block that is
-// large enough, at the lowest address. The block is split if more than 1 MiB would be left. Free neighbours are merged.
-// If no block fits, a new segment is allocated, of 20 MiB for requests below 10 MiB. Requests up to 1 MiB get blocks of
-// their own size, which are not tracked. Where a new segment would exceed the cap, all segments that are free as a
-// whole are released first.
+// It follows c10/cuda/CUDACachingAllocator.cpp with default settings, or with expandable_segments. A request takes the
+// smallest free block that is large enough, at the lowest address. The block is split if more than 1 MiB would be left.
+// Free neighbours are merged. If no block fits, a new segment is allocated, of 20 MiB for requests below 10 MiB.
+// Requests up to 1 MiB get blocks of their own size, which are not tracked. Where a new segment would exceed the cap,
+// all segments that are free as a whole are released first.
 #pragma once
 
 #include <compare>

@@ -137,6 +137,13 @@ RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachi
   };
 }
 
+std::string allocator_note(const planner::PredictedPlan& step) {
+  const bool needed = step.predicted.short_bytes > 0;
+  return step.plan.strategy + (needed ? ": needs " : ": may need ") + kAllocatorVariable + "=" + kExpandableSegments +
+         (needed ? ", because free memory is predicted to be in pieces" : "") +
+         (step.safe ? "" : "; steps then take longer than predicted");
+}
+
 PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRanks* ranks, const OtherMachine* other,
                     const PlanFromRun& from, SweepListener& listener) {
   const RangeOf range = range_of(source, batch, other);
@@ -156,12 +163,8 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRa
     BudgetPlan& rung = answer.budget_ladder.emplace_back(BudgetPlan{limits[i].budget_bytes, plans[i], {}, {}});
     if (rung.step && !from.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
     if (rung.step && range) rung.range = range(rung.step->plan);
-    if (rung.step && !rung.step->safe && source.costs.grain_bytes > 1)
-      answer.notes.push_back(rung.step->plan.strategy +
-                             ": where the allocator finds free memory in pieces, steps take longer than predicted");
-    if (rung.step && rung.step->predicted.short_bytes > 0)
-      answer.notes.push_back(rung.step->plan.strategy + ": needs " + kAllocatorVariable + "=" + kExpandableSegments +
-                             ", because free memory is predicted to be in pieces");
+    if (rung.step && source.costs.grain_bytes > 1 && (!rung.step->safe || rung.step->predicted.short_bytes > 0))
+      answer.notes.push_back(allocator_note(*rung.step));
   }
   if (batch) std::ranges::copy(batch->notes(), std::back_inserter(answer.notes));
   if (ranks) std::ranges::copy(ranks->notes(), std::back_inserter(answer.notes));
