@@ -101,6 +101,10 @@ TEST_CASE("contradicting variables are named") {
   CHECK(refusal(with(without(kTorchrun, "LOCAL_WORLD_SIZE"), "LOCAL_RANK", "4")) ==
         "LOCAL_RANK=4 contradicts WORLD_SIZE=4");
   CHECK(refusal(with(kSrun, "SLURM_NODEID", "2")) == "SLURM_NODEID=2 contradicts SLURM_STEP_TASKS_PER_NODE=4,2");
+  CHECK(refusal(with(kSrun, "SLURM_LOCALID", "2")) == "SLURM_LOCALID=2 contradicts SLURM_STEP_TASKS_PER_NODE=4,2");
+  for (const char* counts : {"8", "8(x2)", "2,8"})
+    CHECK(refusal(with(kSrun, "SLURM_STEP_TASKS_PER_NODE", counts)) ==
+          "SLURM_STEP_TASKS_PER_NODE=" + std::string(counts) + " contradicts SLURM_STEP_NUM_TASKS=6");
 }
 
 TEST_CASE("invalid numbers are rejected") {

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMinPort = 20000, kPorts = 12000;  // below the usual ephemeral ports
 
-// Environment variables of one launcher; "" if it has none for that value.
+// Environment variables of one launcher.
 struct Names {
   const char *launcher, *rank, *size, *local_rank, *local_size;
 };
@@ -25,7 +25,7 @@ constexpr Names kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL
 constexpr Names kOpenMpi{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
                          "OMPI_COMM_WORLD_LOCAL_SIZE"};
 constexpr Names kPmi{"mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"};
-constexpr Names kSrun{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", ""};
+constexpr Names kSrun{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE"};
 
 class Reader {
  public:
@@ -52,6 +52,19 @@ class Reader {
 
 constexpr int kMax = 1 << 20;  // largest world size
 
+// Number of processes on this machine by a variable of one number, or by Slurm's counts of all machines of the step
+// ("4(x2),3"); 0 if the machine's place among them is not known.
+int tasks_here(const Reader& from, const char* name) {
+  if (name != std::string_view(kSrun.local_size)) return from.number(name, 1, kMax);
+  const std::vector<int> counts = expand_counts(from.text(name));
+  if (counts.size() == 1) return counts.front();
+  if (!from.has("SLURM_NODEID")) return 0;
+  const int node = from.number("SLURM_NODEID", 0, kMax);
+  if (static_cast<size_t>(node) >= counts.size())
+    throw UsageError(from.shown("SLURM_NODEID") + " contradicts " + from.shown(name));
+  return counts[static_cast<size_t>(node)];
+}
+
 std::optional<LaunchInfo> read_ranks(const Reader& from, const Names& names) {
   if (!from.has(names.rank) || !from.has(names.size)) return {};  // one alone was not set by a launcher
   LaunchInfo launch{names.launcher, 0, from.number(names.size, 1, kMax), -1, 0, "", 0, ""};
@@ -60,7 +73,7 @@ std::optional<LaunchInfo> read_ranks(const Reader& from, const Names& names) {
     throw UsageError(from.shown(one) + " contradicts " + from.shown(other));
   };
   if (launch.rank >= launch.size) contradict(names.rank, names.size);
-  if (from.has(names.local_size)) launch.local_size = from.number(names.local_size, 1, kMax);
+  if (from.has(names.local_size)) launch.local_size = tasks_here(from, names.local_size);
   if (launch.local_size > launch.size) contradict(names.local_size, names.size);
   if (from.has(names.local_rank)) launch.local_rank = from.number(names.local_rank, 0, kMax);
   if (launch.local_size > 0 && launch.local_rank >= launch.local_size) contradict(names.local_rank, names.local_size);
@@ -104,21 +117,8 @@ LaunchInfo of_mpirun(const Reader& from, LaunchInfo launch) {
   return launch;
 }
 
-// Number of tasks of this step on this machine; 0 if Slurm does not say.
-int tasks_here(const Reader& from, int size) {
-  if (!from.has("SLURM_STEP_TASKS_PER_NODE")) return 0;
-  const std::vector<int> counts = expand_counts(from.text("SLURM_STEP_TASKS_PER_NODE"));
-  if (counts.size() == 1) return counts.front() == size ? size : 0;
-  if (!from.has("SLURM_NODEID")) return 0;
-  const int node = from.number("SLURM_NODEID", 0, kMax);
-  if (static_cast<size_t>(node) >= counts.size())
-    throw UsageError(from.shown("SLURM_NODEID") + " contradicts " + from.shown("SLURM_STEP_TASKS_PER_NODE"));
-  return counts[static_cast<size_t>(node)];
-}
-
 // Rank 0 runs on the first host of the step.
 LaunchInfo of_srun(const Reader& from, LaunchInfo launch) {
-  launch.local_size = tasks_here(from, launch.size);
   if (from.has("MASTER_ADDR")) {
     launch.host = from.text("MASTER_ADDR");
   } else if (launch.on_one_machine()) {
