@@ -148,6 +148,11 @@ void use_config(const fs::path& path, const std::string& name, SweepSettings& se
     throw UsageError("--input " + numbers.front() + ": a model of a config.json takes tokens alone");
   const model::TransformersConfig model = model::read_transformers_config(path);
   settings.model = name + " (" + std::string(model.family.model_type) + ")";
+  for (const std::string& note : model.notes) settings.notes.push_back(name + ": " + note);
+  std::string& load_in = request.training.load_in;
+  if (load_in.empty()) load_in = model.quantization;
+  if (!model.quantization.empty() && load_in != model.quantization)
+    throw UsageError("--load-in " + load_in + ": the weights of " + name + " are stored in " + model.quantization);
   use_decoder(model, {"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}, request);
 }
 

@@ -172,9 +172,11 @@ TEST_CASE("a TopKRouter that multiplies by a weight is refused as a target") {
 
 TEST_CASE("the error for an unknown target lists the model's linear layers") {
   CHECK(refusal(decoder(), "targets=wq+wx") ==
-        "--lora: no linear layer is a target by 'wx'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, output");
+        "--lora: no linear layer is a target by 'wx'. Name some of the model's linear layers: wq, wk, wv, wo, w1, w3, "
+        "w2, output");
   CHECK(refusal(decoder(), "targets=nothing") ==
-        "--lora: no linear layer is a target by 'nothing'; the model's linear layers: wq, wk, wv, wo, w1, w3, w2, "
+        "--lora: no linear layer is a target by 'nothing'. Name some of the model's linear layers: wq, wk, wv, wo, w1, "
+        "w3, w2, "
         "output");
 }
 

@@ -249,12 +249,8 @@ TEST_CASE("a setting of a config that is not supported is refused by name") {
                 ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu");
   check_refused(with(example(), {{"attn_implementation", "flash_attention_2"}}),
                 ".attn_implementation: 'flash_attention_2' is not supported, sdpa and eager are");
-  check_refused(with(example(), {{"quantization_config", {{"bits", 4}}}}),
-                ".quantization_config: quantized weights are not supported");
   check_refused(with(example(), {{"partial_rotary_factor", 0.5}}),
                 ".partial_rotary_factor: rotary embeddings on a part of a head are not supported for llama");
-  check_refused(with(mixture(), {{"output_router_logits", true}}),
-                ".output_router_logits: the auxiliary loss of the router is not supported");
   check_refused(with(mixture(), {{"router_jitter_noise", 0.1}}),
                 ".router_jitter_noise: noise on the input of the router is not supported");
   check_refused(with(mixture(), {{"experts_implementation", "eager"}}),
@@ -263,6 +259,47 @@ TEST_CASE("a setting of a config that is not supported is refused by name") {
                 ".scale_attn_by_inverse_layer_idx: attention whose scale follows the layer is not supported");
   check_refused(with(gpt2(), {{"add_cross_attention", true}}),
                 ".add_cross_attention: attention to an encoder is not supported");
+}
+
+TEST_CASE("a class that is no language model is refused with what to do") {
+  for (const std::string name : {"LlamaForSequenceClassification", "LlamaForTokenClassification", "LlamaModel"})
+    check_refused(with(example(), {{"architectures", {name}}}),
+                  ".architectures: " + name +
+                      " is no language model. Export it (docs/how-to/export-a-model.md), or measure its training "
+                      "command: memtune sweep -- COMMAND");
+  for (const char* name : {"LlamaForCausalLM", "GPT2LMHeadModel", "Gemma3ForConditionalGeneration", "OwnForCausalLM"})
+    CHECK_NOTHROW(read(with(example(), {{"architectures", {name}}})));
+  for (const json& none : {json::array(), json()}) CHECK_NOTHROW(read(with(example(), {{"architectures", none}})));
+}
+
+TEST_CASE("weights that bitsandbytes has packed are measured in the same form") {
+  const auto of = [](const json& how) { return read(with(example(), {{"quantization_config", how}})); };
+  const json nf4 = {{"quant_method", "bitsandbytes"}, {"load_in_4bit", true}, {"bnb_4bit_quant_type", "nf4"}};
+  CHECK(of(with(nf4, {{"bnb_4bit_use_double_quant", true}})).quantization == "4bit");
+  CHECK(of(nf4).quantization == "4bit-single");
+  CHECK(of({{"load_in_8bit", true}}).quantization == "8bit");
+  CHECK(of(nf4).notes == std::vector<std::string>{"its weights are stored in 4 bits: measured with --load-in "
+                                                  "4bit-single and random weights"});
+  CHECK(of(with(nf4, {{"llm_int8_skip_modules", {"lm_head"}}})).notes.size() == 1);
+  CHECK(of(with(nf4, {{"llm_int8_skip_modules", {"lm_head", "mlp"}}})).notes.size() == 2);
+  CHECK(read(example()).quantization.empty());
+  const auto refused = [](const json& how, const std::string& field, const std::string& why) {
+    check_refused(with(example(), {{"quantization_config", how}}), ".quantization_config" + field + ": " + why);
+  };
+  refused(with(nf4, {{"bnb_4bit_quant_type", "fp4"}}), ".bnb_4bit_quant_type", "'fp4' is not supported, nf4 is");
+  refused(with(nf4, {{"load_in_8bit", true}}), "", "must have one of load_in_4bit and load_in_8bit");
+  for (const char* method : {"fp8", "mxfp4", "gptq", "awq"})
+    refused({{"quant_method", method}}, "",
+            "'" + std::string(method) +
+                "' weights are not supported, those of bitsandbytes are. Give a folder with the weights in bf16, with "
+                "--load-in 4bit for QLoRA, or measure the training command: memtune sweep -- COMMAND");
+}
+
+TEST_CASE("the router's auxiliary loss is left out with a note") {
+  CHECK(read(mixture()).notes.empty());
+  CHECK(read(with(mixture(), {{"output_router_logits", true}})).notes ==
+        std::vector<std::string>{"output_router_logits: the router's auxiliary loss is not measured"});
+  CHECK(read(with(example(), {{"output_router_logits", true}})).notes.empty());
 }
 
 TEST_CASE("an unknown model_type is refused with advice") {

@@ -36,6 +36,8 @@ class ConfigReader {
     read_positions();
     read_layer_types();
     if (*family_.experts.width) config_.experts = read_experts(fields_, config_.layers);
+    if (config_.experts && fields_.chosen({"output_router_logits", false}))
+      config_.notes.emplace_back("output_router_logits: the router's auxiliary loss is not measured");
     read_dtype();
     return std::move(config_);
   }
@@ -47,12 +49,54 @@ class ConfigReader {
       if (config_.attention != "sdpa" && config_.attention != "eager")
         fields_.refuse(field, "'" + config_.attention + "' is not supported, sdpa and eager are");
     }
-    if (fields_.has("quantization_config"))
-      fields_.refuse("quantization_config", "quantized weights are not supported");
+    refuse_other_classes();
+    if (fields_.has("quantization_config")) read_quantization();
     refuse_choice("use_bidirectional_attention", "attention to later tokens");
     if (!family_.transposed_weights) return;
     refuse_choice("scale_attn_by_inverse_layer_idx", "attention whose scale follows the layer");
     refuse_choice("add_cross_attention", "attention to an encoder");
+  }
+
+  // Names of older and newer classes end alike: LlamaForCausalLM, GPT2LMHeadModel, Gemma3ForConditionalGeneration.
+  void refuse_other_classes() {
+    std::vector<std::string> classes;
+    object_.read("architectures", classes);
+    const auto generates = [](const std::string& name) {
+      return name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel") ||
+             name.ends_with("ForConditionalGeneration");
+    };
+    if (!classes.empty() && std::ranges::none_of(classes, generates))
+      fields_.refuse("architectures", classes.front() + " is no language model. Export it " +
+                                          "(docs/how-to/export-a-model.md), or measure its training command: memtune "
+                                          "sweep -- COMMAND");
+  }
+
+  // https://huggingface.co/docs/transformers/main_classes/quantization#transformers.BitsAndBytesConfig
+  void read_quantization() {
+    const std::string field = "quantization_config";
+    JsonObjectReader how(fields_[field.c_str()], fields_.name() + "." + field);
+    std::string method = "bitsandbytes", type = "fp4";
+    bool in_4_bits = false, in_8_bits = false, nested = false;
+    how.read("quant_method", method);
+    if (method != "bitsandbytes")
+      fields_.refuse(field,
+                     "'" + method + "' weights are not supported, those of bitsandbytes are. Give a folder with " +
+                         "the weights in bf16, with --load-in 4bit for QLoRA, or measure the training command: " +
+                         "memtune sweep -- COMMAND");
+    how.read("load_in_4bit", in_4_bits);
+    how.read("load_in_8bit", in_8_bits);
+    how.read("bnb_4bit_quant_type", type);
+    how.read("bnb_4bit_use_double_quant", nested);
+    if (in_4_bits == in_8_bits) fields_.refuse(field, "must have one of load_in_4bit and load_in_8bit");
+    if (in_4_bits && type != "nf4")
+      fields_.refuse(field + ".bnb_4bit_quant_type", "'" + type + "' is not supported, nf4 is");
+    config_.quantization = in_8_bits ? "8bit" : nested ? "4bit" : "4bit-single";
+    config_.notes.push_back("its weights are stored in " + std::string(in_8_bits ? "8" : "4") +
+                            " bits: measured with --load-in " + config_.quantization + " and random weights");
+    std::vector<std::string> kept;
+    if (how.find("llm_int8_skip_modules")) how.read("llm_int8_skip_modules", kept);
+    std::erase(kept, "lm_head");
+    if (!kept.empty()) config_.notes.push_back("llm_int8_skip_modules: measured with all linear layers quantized");
   }
 
   void refuse_choice(const char* field, const std::string& what) {

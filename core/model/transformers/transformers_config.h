@@ -45,6 +45,8 @@ struct TransformersConfig {
   std::optional<double> score_cap;  // softcap of attention scores; eager only, sdpa has none
   int64_t longest = 0;              // longest supported sequence; 0: unlimited
   std::string dtype;                // canonical; "" if not in the config
+  std::string quantization;         // a word of kQuantizations: how the folder stores linear weights; "": as they are
+  std::vector<std::string> notes;   // differences between the config and what is built
 };
 
 // Throws UsageError with one line that begins with `name`: a field that is missing, out of range, contradictory or not

@@ -18,8 +18,6 @@ std::vector<bool> layers_with_experts(TransformersConfigReader& fields, int64_t 
 }
 
 void refuse_what_is_not_built(TransformersConfigReader& fields) {
-  if (fields.chosen({"output_router_logits", false}))
-    fields.refuse("output_router_logits", "the auxiliary loss of the router is not supported");
   double noise = 0;
   fields.object().read("router_jitter_noise", noise);
   if (noise != 0) fields.refuse("router_jitter_noise", "noise on the input of the router is not supported");

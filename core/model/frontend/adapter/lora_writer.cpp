@@ -153,7 +153,7 @@ class LoraWriter {
     if (!adapted_.empty() && (without.empty() || !lora_.file.empty())) return note(without);
     if (without.empty()) without.push_back(lora_.targets.pattern.value_or("all-linear"));
     throw UsageError("--lora: no linear layer is a target by '" + join(without, "', '") +
-                     "'; the model's linear layers: " + join(layers_.names(), ", "));
+                     "'. Name some of the model's linear layers: " + join(layers_.names(), ", "));
   }
 
   // Throws UsageError for a target module that peft would refuse to adapt.

@@ -37,7 +37,9 @@ struct DescribedModel {
 DescribedModel describe_model(const plan::ModelSource& model) {
   if (!model.profile.empty()) return {model::parse_model_profile("model profile", model.profile).model, {}};
   const std::filesystem::path path = probe(model).file.config;
-  return {model::read_transformers_config(path), model::weight_files(path)};
+  model::TransformersConfig config = model::read_transformers_config(path);
+  const bool quantized = !config.quantization.empty();  // packed weights are not read
+  return {std::move(config), quantized ? std::vector<std::filesystem::path>() : model::weight_files(path)};
 }
 
 DecoderOptions setting_of(const LoweringOptions& source) {
