@@ -8,6 +8,7 @@
 #include "cli/offer.h"
 #include "core/answer/trainer/python_plan.h"
 #include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/trainer_profile.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
@@ -93,7 +94,7 @@ int write_python(const ExportFlags& flags, const sweep::FinishedRun& run, const 
 void check_flags(const ExportFlags& flags) {
   const auto known = known_trainers();
   if (std::find(known.begin(), known.end(), flags.trainer) == known.end())
-    throw UsageError(unknown_name("trainer", flags.trainer, known));
+    throw UsageError(trainer::unknown_trainer(flags.trainer, known));
   if (flags.trainer == kPython && (!flags.check.empty() || !flags.into.empty() || !flags.releases.empty()))
     throw UsageError(
         "--trainer python writes a file of its own: it goes without --into, --check and --trainer-version");

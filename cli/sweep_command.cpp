@@ -59,9 +59,9 @@ constexpr char kDefaultOut[] = "./memtune-run";
 
 // The flags that apply to a command after "--".
 const std::vector<std::string> kOfCommands = {
-    "--try",     "--trainer", "--config",     "--allow",  "--like",  "--rounds",     "--steps",
-    "--warmup",  "--timeout", "--time-limit", "--budget", "--goal",  "--memory-cap", "--retry",
-    "--dry-run", "--out",     "--json",       "--csv",    "--quiet", "--no-color",   "--all-settings"};
+    "--try",     "--trainer",    "--config", "--allow",    "--like",         "--rounds",   "--steps",   "--warmup",
+    "--timeout", "--time-limit", "--budget", "--goal",     "--memory-cap",   "--retry",    "--dry-run", "--out",
+    "--json",    "--csv",        "--quiet",  "--no-color", "--all-settings", "--text-only"};
 
 // If a plan is wanted too, the flags that define the model it trains.
 const std::vector<std::string> kOfPlanned = {"--model",
@@ -243,6 +243,7 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
       ->add_option("--config", flags->config,
                    "your config of that trainer: model, batch and training; {config} in a command is a variant of it")
       ->type_name("FILE");
+  command->add_flag("--text-only", flags->text_only, "measure the text alone of a config that trains images too");
   command->add_flag("--all-settings", flags->all_settings,
                     "with a command and --trainer: run every memory setting, without plans");
   offer(add_list(*command, "--allow", flags->allowed, "what --trainer may change in the training: optimizer"),
@@ -277,8 +278,8 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--global-batch", "--seq"});
   put_under(kTrials, *command,
-            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--all-settings", "--allow", "--like",
-             "--retry", "--dry-run"});
+            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--text-only", "--all-settings",
+             "--allow", "--like", "--retry", "--dry-run"});
   put_under(kMeasuring, *command, {"--rounds", "--time-limit", "--saves"});
   put_under(kAnswer, *command, {"--budget", "--goal", "--mtbf", "--keep-last", "--json", "--csv"});
   command->footer("-- COMMAND...");
@@ -293,7 +294,7 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
     else
       action = [flags, command] {
         if (!flags->trainer.empty() || !flags->config.empty())
-          flags->own = take_trainer_config(*command, flags->trainer, flags->config);
+          flags->own = take_trainer_config(*command, flags->trainer, flags->config, flags->text_only);
         return run_command(*flags);
       };
   });

@@ -110,6 +110,15 @@ void read_loop(const SweepFlags& flags, sweep::SweepLoopSettings& settings) {
   settings.dry_run = flags.dry_run;
 }
 
+// The strategies are the same with any attention, so they are listed on a machine without a GPU too.
+void list_without_gpu(ModelFlags& model, std::vector<std::string>& notes) {
+  std::vector<std::string> ignored;
+  if (model.attention != "flash-varlen" || choose_device(model.device, ignored) != "cpu") return;
+  model.attention.clear();
+  model.pack = false;  // a mask of the packed row would take memory and time
+  notes.emplace_back("--attention flash-varlen needs a GPU: its trials are listed here, and cannot be run");
+}
+
 int64_t budget(const sweep::SweepSettings& settings) {
   return settings.budget_bytes > 0 ? settings.budget_bytes : settings.request.training.memory_cap_bytes;
 }
@@ -138,6 +147,8 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   ModelFlags model = flags.model;
   if (finds_batch(flags)) model.batches.clear();
   if (finds_both(flags)) model.batches = {"2"};  // any batch: refuses models whose batch is fixed
+  std::vector<std::string> notes = flags.own.notes;
+  if (flags.dry_run) list_without_gpu(model, notes);
   sweep::SweepSettings settings = model.settings(loop);
   settings.finds_batch = finds_both(flags);
   set_global_batch(flags, settings);
@@ -149,7 +160,7 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   settings.mtbf_s = mtbf_s;
   settings.keep_last = keep_last;
   check_ranks(settings, finds_batch(flags));
-  settings.notes.insert(settings.notes.begin(), flags.own.notes.begin(), flags.own.notes.end());
+  settings.notes.insert(settings.notes.begin(), notes.begin(), notes.end());
   return settings;
 }
 
@@ -164,7 +175,8 @@ std::optional<sweep::SweepSettings> native_settings(SweepFlags& flags, const std
                                                     CLI::App& app, std::vector<std::string>& notes) {
   const bool asked = !flags.model.model.empty();
   try {
-    if (!flags.trainer.empty()) flags.own = take_trainer_config(app, flags.trainer, flags.config, command);
+    if (!flags.trainer.empty())
+      flags.own = take_trainer_config(app, flags.trainer, flags.config, flags.text_only, command);
     if (flags.model.batches.size() > 1 || flags.model.sequences.size() > 1 || finds_batch(flags))
       throw UsageError("--batch and --seq of a command have one value: what it trains");
     sweep::SweepSettings settings = sweep_settings(flags);

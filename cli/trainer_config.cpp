@@ -19,17 +19,28 @@ std::string told(const trainer::MemtuneFlag& flag) {
          (flag.keys.empty() ? "" : " (" + join(flag.keys, ", ") + ")");
 }
 
+// `config` is a path. With words, the command is measured already.
+[[noreturn]] void refuse(const trainer::MemtuneFlags& native, const std::string& trainer, const std::string& config,
+                         const std::string& name, const std::vector<std::string>& words) {
+  const std::string way = "memtune sweep --trainer " + trainer + " --config " + config + " -- " +
+                          (native.command.empty() ? "COMMAND" : native.command);
+  throw UsageError(name + ": " + join(native.refusals, "; ") +
+                   (words.empty() ? ". Measure its own command instead: " + way : ""));
+}
+
 }  // namespace
 
 TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config,
-                                  const std::vector<std::string>& words) {
+                                  bool text_only, const std::vector<std::string>& words) {
   if (trainer.empty()) throw UsageError("--config goes with --trainer NAME, whose config it is");
   if (config.empty() && words.empty())
     throw UsageError("--trainer goes with --config FILE, which says how it trains, or with its command behind --");
   if (!config.empty()) require_file("--config", config);
   const std::string file = fs::path(config).filename().string(), name = file.empty() ? "the command" : file;
   const trainer::MemtuneFlags native =
-      trainer::native_flags(trainer, config.empty() ? "" : read_file(config), file, words);
+      trainer::native_flags(trainer, config.empty() ? "" : read_file(config), file, words,
+                            text_only ? trainer::Images::left_out : trainer::Images::refused);
+  if (!native.refusals.empty()) refuse(native, trainer, config, name, words);
   std::vector<std::string> taken;
   for (const trainer::MemtuneFlag& flag : native.flags) {
     CLI::Option* option = command.get_option("--" + flag.name);
@@ -48,6 +59,7 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
       throw UsageError((config.empty() ? name : config) + " does not say " + what + ": " + flag + " does");
   TrainerConfig read{{"from " + name + ": " + join(taken, ", ")}, file, native.strategy};
   for (const std::string& note : native.notes) read.notes.push_back(name + ": " + note);
+  if (!native.unmeasured.empty()) read.notes.push_back(name + ": not measured: " + join(native.unmeasured, ", "));
   read.notes.push_back(name + (native.strategy.empty() ? ": its current settings match no strategy that is tried here"
                                                        : ": its current settings are nearest to " + native.strategy));
   return read;

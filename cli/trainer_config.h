@@ -14,8 +14,9 @@ struct TrainerConfig {
 };
 
 // Sets the flags of `command` that the user did not give. `words` of a training command take precedence over the
-// config, which may be "" then. Throws UsageError.
+// config, which may be "" then. Throws UsageError, also for a config of other training than memtune's own; `text_only`
+// accepts one that trains images too.
 TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer, const std::string& config,
-                                  const std::vector<std::string>& words = {});
+                                  bool text_only, const std::vector<std::string>& words = {});
 
 }  // namespace memtune::cli

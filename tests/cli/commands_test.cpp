@@ -249,13 +249,14 @@ TEST_CASE("export --check reports the strategy and measurement and problems of a
   std::ofstream(place.folder.path / "mine.yaml") << "gradient_checkpointing: true\n";
   const Ended right = place.memtune("export --trainer transformers --check mine.yaml");
   CHECK(right.code == 0);
-  CHECK(right.out.find("it amounts to checkpoint:full\nmeasured as checkpoint:full in ./memtune-run: step ") == 0);
+  CHECK(right.out.find("it amounts to checkpoint:full (gradient_checkpointing: true)\nmeasured as checkpoint:full in "
+                       "./memtune-run: step ") == 0);
   std::ofstream(place.folder.path / "mine.yaml") << "gradient_checkpointing_kwargs: {every_n_layer: 2}\n";
   const Ended wrong = place.memtune("export nothing --trainer transformers --check mine.yaml");
   CHECK(wrong.code == 1);
   CHECK(wrong.out ==
         "mine.yaml:1: unused key gradient_checkpointing_kwargs.every_n_layer; did you mean every_n_layers?\n"
-        "it amounts to none\nnot measured: there is no sweep in nothing\n");
+        "it amounts to none (gradient_checkpointing: false by default)\nnot measured: there is no sweep in nothing\n");
   CHECK(place.memtune("export --trainer transformers --check no.yaml").code == 2);
   CHECK(place.memtune("export --trainer transformers --check mine.yaml --into mine.yaml").code == 2);
   CHECK(place.memtune("export --trainer transformers --trainer-version new").code == 2);

@@ -19,7 +19,7 @@ TEST_CASE("bad flags and values are refused in one line before anything runs") {
   std::ofstream(place.folder.path / "text.pt") << "not a model";
   std::ofstream(place.folder.path / "empty.pt");
   std::ofstream(place.folder.path / "bad.json") << "{\"version\": 1, \"rules\": [{}]}";
-  std::ofstream(place.folder.path / "bare.yaml") << "output_dir: out\n";
+  std::ofstream(place.folder.path / "bare.yaml") << "output_dir: out\noptimizer: {_component_: torch.optim.AdamW}\n";
   std::ofstream(place.folder.path / "odd.yaml") << "per_device_train_batch_size: two\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"sweep --model nope.pt", "no such file or profile: 'nope.pt'"},

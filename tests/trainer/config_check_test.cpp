@@ -152,4 +152,50 @@ TEST_CASE("unreadable parts of a config are reported and never replaced by the t
         "checkpoint:full");
 }
 
+TEST_CASE("the keys that decide are named with the strategy") {
+  const auto reason = [](const std::string& trainer, const std::string& text, const std::string& name = "x.yaml") {
+    return check(trainer, text, name).meaning.value().reason;
+  };
+  CHECK(reason("transformers", "gradient_checkpointing: true\n") == "gradient_checkpointing: true");
+  CHECK(reason("trl", "activation_offloading: false\n") ==
+        "activation_offloading: false, gradient_checkpointing: true by default");
+  CHECK(reason("transformers", "seed: 1\n") == "gradient_checkpointing: false by default");
+}
+
+TEST_CASE("a config that amounts to no strategy says why") {
+  const auto why = [](const std::string& trainer, const std::string& text, const std::string& name = "x.yaml",
+                      const std::map<std::string, std::string>& releases = {}) {
+    const ConfigCheckResult result = check(trainer, text, name, releases);
+    CHECK(result.meaning.has_value() == result.why_none.empty());
+    return result.why_none;
+  };
+  CHECK(why("accelerate", "distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 2}\n") ==
+        "DeepSpeed shards states (ZeRO stage 2); what is checkpointed the script itself decides");
+  CHECK(why("accelerate", "distributed_type: MULTI_GPU\n").starts_with("distributed_type: MULTI_GPU keeps"));
+  CHECK(why("accelerate", "distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\n")
+            .starts_with("none of fsdp_config."));
+  CHECK(
+      why("deepspeed", R"({"zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}}})", "x.json") ==
+      "ZeRO stage 3 (offload_optimizer: none, offload_param: cpu) keeps activations as they are; what is checkpointed "
+      "the script itself decides");
+  // Before 1.15.0 accelerate checkpointed each child of a block by itself; then it could offload the inputs too.
+  const std::string fsdp2 =
+      "distributed_type: FSDP\nfsdp_config: {fsdp_version: 2, fsdp_activation_checkpointing: true";
+  CHECK(why("accelerate", fsdp2 + "}\n", "x.yaml", {{"", "1.14.0"}}).starts_with("FSDP2 of accelerate before 1.15"));
+  CHECK(check("accelerate", fsdp2 + "}\n").meaning->strategy == "checkpoint:full");
+  const auto offloaded = check("accelerate", fsdp2 + ", fsdp_activation_checkpointing_offload: true}\n");
+  CHECK(offloaded.meaning->strategy == "checkpoint:full,inputs=host");
+  CHECK(offloaded.problems.empty());
+}
+
+TEST_CASE("a key about memory that is not known is never passed over") {
+  const auto why = [](const std::string& key) {
+    const ConfigCheckResult result = check("transformers", key + "\n");
+    return result.meaning ? result.meaning->strategy : result.why_none;
+  };
+  for (const char* key : {"activation_offload: true", "recompute_granularity: \"full\"", "tiled_mlp: true"})
+    CHECK(why(key) == std::string(key) + " is about memory, and is not known here");
+  for (const char* off : {"tiled_mlp: false", "tiled_mlp:", "recompute_granularity: none"}) CHECK(why(off) == "none");
+}
+
 }  // namespace memtune::config_check_test

@@ -54,7 +54,9 @@ TEST_CASE("axolotl flags cover packed rows and an adapter over all linear layers
         "--accumulate 4 --attention flash-varlen --autocast bf16 --batch 2 --dtype bf16 --load-in 4bit --lora "
         "r=16,alpha=32,dropout=0.05 --loss-impl fused --lr 0.0002 --max-grad-norm 1 --model org/name --optimizer "
         "adamw_8bit --pack true --seq 2048");
-  CHECK(native.notes.empty());
+  REQUIRE(native.notes.size() == 1);
+  CHECK(native.notes.front().starts_with("axolotl computes adapters with kernels of its own"));
+  CHECK(native.unmeasured == std::vector<std::string>{"tokenizer: \"*base\""});
   CHECK(native.strategy == "checkpoint:full");
 }
 
@@ -91,8 +93,8 @@ TEST_CASE("ms-swift by default trains an adapter over all linear layers and join
   const MemtuneFlags full = of("ms-swift", "{\"model\": \"m\", \"tuner_type\": \"full\"}");
   CHECK(told(full).find("--lora") == std::string::npos);
   const MemtuneFlags other = of("ms-swift", "model: m\ntuner_type: longlora\n");
-  CHECK(std::ranges::any_of(other.notes,
-                            [](const std::string& note) { return note.starts_with("tuner_type: longlora"); }));
+  CHECK(other.refusals ==
+        std::vector<std::string>{"tuner_type: longlora is none of memtune's, which are lora and full"});
 }
 
 TEST_CASE("torchtune flags come from components and interpolated names and torchtune's adapter targets") {
@@ -125,13 +127,79 @@ TEST_CASE("an interpolated name that refers to itself ends") {
 TEST_CASE("training that memtune measures differently is reported") {
   const MemtuneFlags native =
       of("axolotl",
-         "base_model: m\nrl: dpo\nfsdp_config:\n  reshard_after_forward: true\n"
+         "base_model: m\nfsdp_config:\n  reshard_after_forward: true\n"
          "optimizer: muon\nadapter: lora\nlora_r: 4\nlora_alpha: 8\nlora_target_modules: [q_proj]\n");
   std::string notes = join(native.notes, "\n");
-  for (const char* part : {"rl: dpo has losses", "fsdp_config shards", "optimizer: muon is none"})
+  for (const char* part : {"fsdp_config shards", "optimizer: muon is none"})
     CHECK_MESSAGE(notes.find(part) != std::string::npos, notes);
   CHECK(told(native).find("--lora r=4,alpha=8,targets=q_proj") != std::string::npos);
   CHECK(told(native).find("--optimizer") == std::string::npos);
+}
+
+TEST_CASE("a key that no flag depends on is reported by name with its value") {
+  const auto unmeasured = [](const std::string& trainer, const std::string& text) {
+    return join(of(trainer, text).unmeasured, "; ");
+  };
+  CHECK(unmeasured("trl", "model_name_or_path: m\nnew_key: {a: 1, b: [x]}\n") == "new_key.a: 1; new_key.b: [\"x\"]");
+  CHECK(unmeasured("trl", "model_name_or_path: m\nnew_key:\nother: []\nmore: {}\ntext: ''\n").empty());
+  // A key that a row reads, with a value that no row is for.
+  CHECK(unmeasured("axolotl", "base_model: m\nattn_implementation: xformers\n") == "attn_implementation: \"xformers\"");
+  CHECK(unmeasured("axolotl", "base_model: m\nattn_implementation: eager\n").empty());
+  // Keys that change neither memory nor time, on their own or with these values; keys of strategies.
+  CHECK(
+      unmeasured("trl", "model_name_or_path: m\nlogging_steps: 5\naccelerator_config: {even_batches: true}\n").empty());
+  CHECK(unmeasured("trl", "model_name_or_path: m\ndebug: ['', false]\ntf32: false\n").empty());
+  CHECK(unmeasured("trl", "model_name_or_path: m\ntf32: true\n") == "tf32: true");
+  CHECK(unmeasured("trl", "model_name_or_path: m\ngradient_checkpointing_kwargs: {use_reentrant: true}\n").empty());
+  CHECK(unmeasured("trl", "model_name_or_path: m\nload_in_4bit: false\npacking: false\n").empty());
+  CHECK(unmeasured("torchtune", "checkpointer: {checkpoint_dir: m, checkpoint_files: {filename_format: f}}\n").empty());
+  CHECK(unmeasured("trl", "model_name_or_path: m\nlong: " + std::string(100, 'x') + "\n").size() < 60);
+}
+
+TEST_CASE("training of another kind is refused by the keys that say so") {
+  const auto refusals = [](const std::string& trainer, const std::string& text, Images images = Images::refused) {
+    return join(native_flags(trainer, text, "x.yaml", {}, images).refusals, "; ");
+  };
+  CHECK(refusals("trl", "model_name_or_path: m\nnum_generations: 8\n") == "num_generations: of GRPO, not of SFT");
+  CHECK(refusals("trl", "model_name_or_path: m\nvllm_mode: a\nepsilon: 1\ndelta: 1\ntop_p: 1\nmin_p: 0\n") ==
+        "delta, epsilon, min_p and 2 more: of GRPO, not of SFT");
+  CHECK(refusals("trl", "model_name_or_path: m\nloss_type: apo_zero\n") == "loss_type: apo_zero is of DPO, not of SFT");
+  CHECK(refusals("trl", "model_name_or_path: m\nloss_type: nll\nuse_dora: false\nlora_modules_to_save: []\n").empty());
+  const std::string par = "other parameters are trained than those of memtune's --lora";
+  CHECK(refusals("trl", "model_name_or_path: m\nuse_dora: true\n") == "use_dora: " + par);
+  CHECK(refusals("axolotl", "base_model: m\nlora_modules_to_save: [lm_head]\n") == "lora_modules_to_save: " + par);
+  CHECK(refusals("axolotl", "base_model: m\ntensor_parallel_size: 2\n").starts_with("tensor_parallel_size: splits "));
+  CHECK(refusals("axolotl", "base_model: m\ntensor_parallel_size: 1\n").empty());
+  CHECK(refusals("axolotl", "base_model: m\nrl: dpo\n").starts_with("rl: dpo is of another task"));
+  CHECK(refusals("torchtune",
+                 "optimizer: {_component_: torch.optim.AdamW}\nloss: {_component_: a.rlhf.loss.DPOLoss}\n") != "");
+  CHECK(refusals("torchtune", "batch_size: 1\n") == "trains nothing: it names no optimizer");
+  const std::string images = "base_model: m\nprocessor_type: AutoProcessor\n";
+  CHECK(refusals("axolotl", images).starts_with("processor_type: AutoProcessor prepares images or sound"));
+  CHECK(refusals("axolotl", images, Images::left_out).empty());
+  const auto notes = native_flags("axolotl", images, "x.yaml", {}, Images::left_out).notes;
+  CHECK(std::ranges::any_of(notes, [](const auto& note) { return note.starts_with("processor_type: AutoProcessor"); }));
+}
+
+TEST_CASE("names of older releases and a trainer's own names of modules are taken") {
+  CHECK(told(of("trl", "model_name_or_path: m\nmax_seq_length: 256\ntorch_dtype: bfloat16\n")).find("--dtype bf16") !=
+        std::string::npos);
+  CHECK(told(of("trl", "model_name_or_path: m\nmax_seq_length: 256\n")).ends_with("--seq 256"));
+  CHECK(of("trl", "model_name_or_path: m\nmax_seq_length: 256\n").unmeasured.empty());
+  const std::string lora =
+      "optimizer: {_component_: torch.optim.AdamW}\nmodel: {_component_: a.lora_b, lora_rank: 8, "
+      "lora_alpha: 16, lora_attn_modules: [q_proj, output_proj]";
+  CHECK(told(of("torchtune", lora + "}\n")).find("targets=q_proj+o_proj") != std::string::npos);
+  CHECK(told(of("torchtune", lora + ", apply_lora_to_output: true}\n")).find("targets=q_proj+o_proj+lm_head") !=
+        std::string::npos);
+}
+
+TEST_CASE("optimizers with states of 8 bits are not measured as AdamW") {
+  for (const char* name : {"adamw_torch_8bit", "adamw_bnb_8bit"})
+    CHECK(told(of("axolotl", "base_model: m\noptimizer: " + std::string(name) + "\n")).find("--optimizer adamw_8bit") !=
+          std::string::npos);
+  const MemtuneFlags other = of("axolotl", "base_model: m\noptimizer: adamw_torch_4bit\n");
+  CHECK(join(other.notes, "").find("optimizer: adamw_torch_4bit is none of memtune's") != std::string::npos);
 }
 
 TEST_CASE("an unreadable config is refused in one line") {

@@ -20,6 +20,7 @@ struct ConfigCheckResult {
   std::vector<ConfigProblem> problems;  // ordered by line: unknown keys, wrong kinds, settings that exclude each other
   std::vector<std::string> notes;       // effects that depend on more than the config, or are not what they seem
   std::optional<EquivalentStrategy> meaning;  // none: no strategy of memtune matches
+  std::string why_none;                       // in one sentence; "" if there is a meaning
 };
 
 // `text` is the config, and `name` its file name. Text in a form that the trainer reads is a config, and a .py file a

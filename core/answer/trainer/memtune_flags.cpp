@@ -7,11 +7,10 @@
 #include <set>
 
 #include "core/answer/trainer/strategy_translator.h"
+#include "core/answer/trainer/training_profile.h"
 #include "core/answer/trainer/user_settings.h"
-#include "core/base/builtin_profile.h"
-#include "core/base/error.h"
 #include "core/base/json.h"
-#include "core/base/json_object_reader.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 
 namespace memtune::trainer {
@@ -21,47 +20,9 @@ using nlohmann::json;
 
 constexpr int kMaxNames = 16;  // limit of "${key}" references in a value, nested ones included
 
-// A row of profiles/training/<trainer>.json: a flag with its value, or a note, for configs that meet all of `when`.
-struct FlagRow {
-  std::string flag, value, note;
-  std::map<std::string, JsonText> when;
-};
-
-FlagRow read_row(const json& json, const std::string& path) {
-  JsonObjectReader object(json, path);
-  FlagRow row;
-  object.read("flag", row.flag);
-  object.read("value", row.value);
-  object.read("note", row.note);
-  if (const auto* when = object.find("when"))
-    for (const auto& [key, wanted] : when->items()) row.when[key] = print_json(wanted);
-  object.finish();
-  if (row.flag.empty() == row.note.empty()) throw UsageError(path + " is neither a flag nor a note");
-  return row;
-}
-
-std::vector<FlagRow> read_rows(const std::string& trainer) {
-  std::vector<FlagRow> rows;
-  const auto all = profiles();
-  const bool known = std::ranges::any_of(
-      all, [&](const BuiltinProfile& profile) { return profile.kind == "training" && profile.name == trainer; });
-  read_space_profile(trainer);  // throws for an unknown trainer, with the nearest name
-  if (!known)
-    throw UsageError(
-        "a config of " + trainer +
-        " does not say which model it trains: give --model and its flags, or put the training command behind --");
-  const json text = parse_json_object(trainer, find_profile("training", trainer).json);
-  JsonObjectReader object(text, trainer);
-  std::string description;
-  object.read("description", description);
-  for (const json& row : object.array("rows")) rows.push_back(read_row(row, object.path("rows", rows.size())));
-  object.finish();
-  return rows;
-}
-
 class Filler {
  public:
-  explicit Filler(const UserSettings& own) : own_(own) {}
+  Filler(const UserSettings& own, const std::map<std::string, std::string>& modules) : own_(own), modules_(modules) {}
 
   // Replaces "{key}" and "{key|default}" with values; "[...]" is omitted if a key in it has none. None if any other key
   // has no value. Appends the keys that have a value to `keys`, and those that have none to `missing`.
@@ -84,7 +45,7 @@ class Filler {
     return missing.empty() ? std::optional(text) : std::nullopt;
   }
 
-  bool meets(const FlagRow& row) const {
+  bool meets(const TrainingRow& row) const {
     return std::ranges::all_of(row.when,
                                [&](const auto& one) { return matches(own_.value(one.first), parse_json(one.second)); });
   }
@@ -103,7 +64,11 @@ class Filler {
     if (value.is_string()) return plain(value.get<std::string>());
     if (!value.is_array()) return print_json(value);
     std::vector<std::string> parts;
-    for (const json& part : value) parts.push_back(text_of(part));
+    for (const json& part : value) {
+      const std::string text = text_of(part);
+      const auto module = modules_.find(text);
+      parts.push_back(module == modules_.end() ? text : module->second);
+    }
     return join(parts, "+");
   }
 
@@ -121,28 +86,132 @@ class Filler {
   }
 
   const UserSettings& own_;
+  const std::map<std::string, std::string>& modules_;
 };
+
+// A setting of the config or the command, whose value is no mapping.
+struct Leaf {
+  std::string path;  // dotted, with the names that the profile uses
+  const json* value;
+};
+
+std::vector<Leaf> leaves_of(const UserSettings& own, const TrainerProfile& trainer) {
+  std::vector<Leaf> leaves;
+  own.visit([&](Path path, const json& value) {
+    const auto renamed = std::ranges::find_if(trainer.renames, [&](const KeyRename& rename) {
+      return rename.to == path.front() && own.path_of(rename.from).front() == path.front();
+    });
+    if (renamed != trainer.renames.end()) path.front() = renamed->from;
+    leaves.push_back({join(path, "."), &value});
+  });
+  return leaves;
+}
+
+bool any_covers(const std::vector<std::string>& patterns, const std::string& path) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return covers(pattern, path); });
+}
+
+bool is_off(const json& value) {
+  return value.is_null() || value == json(false) || value == json("") || (value.is_structured() && value.empty());
+}
+
+bool has_harmless_value(const TrainingProfile& profile, const std::string& key, const json& value) {
+  const auto found = profile.harmless.find(key);
+  if (found == profile.harmless.end()) return false;
+  const auto harmless = [&](const json& one) { return std::ranges::count(found->second, print_json(one)) > 0; };
+  return harmless(value) || (value.is_array() && std::ranges::all_of(value, harmless));
+}
+
+// The keys that rows use whatever their value is: those in braces.
+std::set<std::string> keys_in_braces(const TrainingProfile& profile) {
+  std::set<std::string> keys;
+  for (const TrainingRow& row : profile.rows)
+    for (const std::string& form : {row.value, row.note, row.refusal})
+      for (size_t at = form.find('{'); at != form.npos; at = form.find('{', at + 1))
+        keys.insert(form.substr(at + 1, form.find_first_of("}|", at) - at - 1));
+  return keys;
+}
+
+std::set<std::string> keys_of_strategies(const TrainerProfile& trainer) {
+  std::set<std::string> keys;
+  for (const StrategyMapping& strategy : trainer.strategies)
+    for (const auto* part : {&strategy.set, &strategy.also, &strategy.when})
+      for (const auto& [key, value] : *part) keys.insert(key);
+  return keys;
+}
+
+// Finds the settings that neither a flag nor a note nor a strategy depends on.
+class Unmeasured {
+ public:
+  Unmeasured(const TrainingProfile& profile, const TrainerProfile& trainer, const UserSettings& own)
+      : profile_(profile), own_(own), used_(keys_in_braces(profile)) {
+    used_.merge(keys_of_strategies(trainer));
+  }
+
+  bool contains(const Leaf& leaf) const {
+    if (is_off(*leaf.value) && *leaf.value != json(false)) return false;
+    if (any_covers(profile_.no_effect, leaf.path)) return false;
+    for (size_t end = leaf.path.find('.'); end != leaf.path.npos; end = leaf.path.find('.', end + 1))
+      if (is_used(leaf.path.substr(0, end))) return false;
+    return !is_used(leaf.path);
+  }
+
+ private:
+  bool is_used(const std::string& key) const {
+    const json value = own_.value(key);
+    return used_.contains(key) || has_harmless_value(profile_, key, value) ||
+           std::ranges::any_of(profile_.rows, [&](const auto& row) {
+             const auto condition = row.when.find(key);
+             return condition != row.when.end() && (is_off(value) || matches(value, parse_json(condition->second)));
+           });
+  }
+
+  const TrainingProfile& profile_;
+  const UserSettings& own_;
+  std::set<std::string> used_;
+};
+
+constexpr size_t kMaxShown = 40;  // characters of a value in a message
+constexpr size_t kMaxListed = 3;  // keys of one refusal
+
+std::string listed(std::vector<std::string> keys) {
+  const size_t more = keys.size() - std::min(keys.size(), kMaxListed);
+  keys.resize(keys.size() - more);
+  return join(keys, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : "");
+}
+
+std::string shown(const Leaf& leaf) { return leaf.path + ": " + shorten(print_json(*leaf.value), kMaxShown); }
 
 }  // namespace
 
 MemtuneFlags native_flags(const std::string& trainer, const std::string& text, const std::string& name,
-                          const std::vector<std::string>& command) {
-  const std::vector<FlagRow> rows = read_rows(trainer);
-  const TrainerProfile profile = read_space_profile(trainer);
+                          const std::vector<std::string>& command, Images images) {
+  const TrainerProfile profile = read_space_profile(trainer);  // throws for an unknown trainer, with the nearest name
+  const TrainingProfile training = read_training_profile(trainer);
   const UserSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
   own.refuse_merges();
-  const Filler filler(own);
+  const Filler filler(own, training.modules);
+  const std::vector<Leaf> leaves = leaves_of(own, profile);
   MemtuneFlags found;
-  std::set<std::string> seen;
-  for (const FlagRow& row : rows) {
-    if (seen.contains(row.flag) || !filler.meets(row)) continue;
+  found.command = training.command;
+  std::set<std::string> seen, mentioned;
+  for (const TrainingRow& row : training.rows) {
+    if ((!row.flag.empty() && seen.contains(row.flag)) || !filler.meets(row)) continue;
+    std::vector<std::string> set;  // keys of `any`
+    for (const Leaf& leaf : leaves)
+      if (any_covers(row.any, leaf.path)) {
+        mentioned.insert(leaf.path);
+        if (!is_off(*leaf.value) && !has_harmless_value(training, leaf.path, *leaf.value)) set.push_back(leaf.path);
+      }
+    if (set.empty() && !row.any.empty()) continue;
     std::vector<std::string> keys, missing;
-    const auto filled = filler.fill(row.flag.empty() ? row.note : row.value, keys, missing);
+    const auto filled = filler.fill(!row.flag.empty() ? row.value : row.note + row.refusal, keys, missing);
     if (!filled && !row.flag.empty() && !row.when.empty()) found.missing.emplace(row.flag, missing);
     if (!filled) continue;
     if (row.flag.empty()) {
-      found.notes.push_back(*filled);
+      const bool refused = !row.refusal.empty() && (!row.images || images == Images::refused);
+      (refused ? found.refusals : found.notes).push_back(set.empty() ? *filled : listed(set) + ": " + *filled);
       continue;
     }
     seen.insert(row.flag);
@@ -151,6 +220,9 @@ MemtuneFlags native_flags(const std::string& trainer, const std::string& text, c
     found.flags.push_back({row.flag, *filled, keys});
   }
   for (const std::string& flag : seen) found.missing.erase(flag);
+  const Unmeasured unmeasured(training, profile, own);
+  for (const Leaf& leaf : leaves)
+    if (!mentioned.contains(leaf.path) && unmeasured.contains(leaf)) found.unmeasured.push_back(shown(leaf));
   if (const auto meaning = StrategyTranslator(profile, own, profile.releases).meaning())
     found.strategy = meaning->strategy;
   return found;

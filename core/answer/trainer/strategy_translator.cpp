@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "core/answer/trainer/rules.h"
@@ -135,6 +136,28 @@ std::string of_blocks(int64_t n, int blocks) {
          std::to_string(blocks / n + 1) + ": its peak is higher";
 }
 
+std::string deciding_keys(const StrategyMapping& expression, const UserSettings& own) {
+  std::vector<std::string> keys;
+  for (const auto& [key, pattern] : expression.set)
+    if (own.is_user_set(key) || pattern != "null")
+      keys.push_back(join(own.path_of(key), ".") + ": " + print_json(own.value(key)) +
+                     (own.is_user_set(key) ? "" : " by default"));
+  return join(keys, ", ");
+}
+
+std::string with_values(const std::string& text, const UserSettings& own) {
+  std::string filled;
+  for (size_t at = 0; at < text.size();) {
+    const size_t open = text.find('{', at), close = text.find('}', std::min(open, text.size()));
+    filled += text.substr(at, open - at);
+    if (close == text.npos) break;
+    const json value = own.value(text.substr(open + 1, close - open - 1));
+    filled += value.is_null() ? "not set" : value.is_string() ? value.get<std::string>() : print_json(value);
+    at = close + 1;
+  }
+  return filled;
+}
+
 }  // namespace
 
 // Whether the rule may apply. Unknown facts (keys without a config, the command) count as met.
@@ -206,7 +229,7 @@ std::optional<EquivalentStrategy> StrategyTranslator::meaning(const Changes& cha
     });
     if (!all) continue;
     EquivalentStrategy meaning{plan::canonical_name(strategy_text(expression, filling)), expression.nearly,
-                               expression.notes};
+                               expression.notes, deciding_keys(expression, own_)};
     if (const auto strategy = Strategy::of_name(meaning.strategy)) meaning.strategy = to_string(plain(*strategy));
     if (expression.divides && filling.n && blocks_ % *filling.n != 0) {
       meaning.nearly = true;
@@ -215,6 +238,23 @@ std::optional<EquivalentStrategy> StrategyTranslator::meaning(const Changes& cha
     return meaning;
   }
   return {};
+}
+
+std::string StrategyTranslator::why_none() const {
+  for (const ExclusionRule& rule : profile_.undecided)
+    if ((!rule.range || in_range(*rule.range, releases_)) && conditions_hold(rule.when, own_))
+      return with_values(rule.reason, own_);
+  std::set<std::string> keys, set;
+  for (const StrategyMapping& expression : profile_.strategies)
+    for (const auto& [key, value] : expression.set) {
+      keys.insert(join(own_.path_of(key), "."));
+      if (own_.is_user_set(key)) set.insert(join(own_.path_of(key), ".") + ": " + print_json(own_.value(key)));
+    }
+  const auto listed = [](const std::set<std::string>& names) {
+    return join(std::vector<std::string>(names.begin(), names.end()), ", ");
+  };
+  if (!set.empty()) return listed(set) + " is none of them";
+  return "none of " + listed(keys) + " is set, so the script itself decides";
 }
 
 bool StrategyTranslator::is_about(const Changes& changes) const {

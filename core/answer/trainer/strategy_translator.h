@@ -22,6 +22,7 @@ struct EquivalentStrategy {
   std::string strategy;            // canonical
   bool nearly = false;             // similar, but peak and time differ
   std::vector<std::string> notes;  // why it is only similar, and other notes
+  std::string reason;              // the keys that decide: "gradient_checkpointing: true"
 };
 
 class StrategyTranslator {
@@ -36,6 +37,8 @@ class StrategyTranslator {
   std::optional<TrainerKeys> keys_of(const plan::Strategy& strategy, std::string& why) const;
   // The strategy of the user's settings with `changes` applied; none if no strategy of memtune matches.
   std::optional<EquivalentStrategy> meaning(const Changes& changes = {}) const;
+  // Why meaning() is none, in one sentence.
+  std::string why_none() const;
   // Whether any of these keys belongs to a strategy.
   bool is_about(const Changes& changes) const;
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/builtin_profile.h"
+#include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/json_object_reader.h"
 #include "core/base/text.h"
@@ -74,6 +75,7 @@ KeyRename read_rename(const json& json, const std::string& path) {
   KeyRename rename;
   object.read("from", rename.from);
   object.read("to", rename.to);
+  object.read("older", rename.older);
   object.require({"from", "to", "range"});
   rename.range = read_range(*object.find("range"), object.path("range"));
   object.finish();
@@ -99,6 +101,7 @@ ExclusionRule read_rule(const json& json, const std::string& path) {
   ExclusionRule rule;
   object.read("reason", rule.reason);
   object.read("note", rule.note);
+  if (const auto* range = object.find("range")) rule.range = read_range(*range, object.path("range"));
   object.require({"when", "reason"});
   rule.when = read_values(object, "when");
   object.finish();
@@ -150,7 +153,15 @@ std::vector<int> parts_of(const std::string& release) {
 
 }  // namespace
 
+std::string unknown_trainer(const std::string& name, std::span<const std::string> known) {
+  return unknown_name("trainer", name, known) + ". Others are measured by their command: memtune sweep -- COMMAND";
+}
+
 TrainerProfile read_space_profile(const std::string& trainer) {
+  std::vector<std::string> known;
+  for (const BuiltinProfile& profile : profiles())
+    if (profile.kind == "trainers") known.emplace_back(profile.name);
+  if (std::ranges::count(known, trainer) == 0) throw UsageError(unknown_trainer(trainer, known));
   const json text = parse_json_object(trainer, find_profile("trainers", trainer).json);
   JsonObjectReader object(text, trainer);
   TrainerProfile profile;
@@ -177,6 +188,8 @@ TrainerProfile read_space_profile(const std::string& trainer) {
     profile.axes.push_back(read_axis(axis, object.path("axes", profile.axes.size())));
   for (const json& rule : object.array("rules"))
     profile.rules.push_back(read_rule(rule, object.path("rules", profile.rules.size())));
+  for (const json& rule : object.array("undecided"))
+    profile.undecided.push_back(read_rule(rule, object.path("undecided", profile.undecided.size())));
   for (const json& expression : object.array("strategies"))
     profile.strategies.push_back(read_expression(expression, object.path("strategies", profile.strategies.size())));
   if (const json* sharding = object.find("sharding"))

@@ -5,6 +5,7 @@
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -38,8 +39,10 @@ struct SettingAxis {
   std::vector<AxisOption> choices;
 };
 
+// In the releases of `range`, the key `from` is called `to`. If `older`, `to` is a name that these releases also took.
 struct KeyRename {
   std::string from, to;
+  bool older = false;
   ReleaseRange range;
 };
 
@@ -52,6 +55,7 @@ struct ExclusionRule {
   Conditions when;
   std::string reason;
   bool note = false;
+  std::optional<ReleaseRange> range;  // of `undecided` only
 };
 
 // The keys of one of memtune's strategies, for both directions: they are written for the strategy, and a config with
@@ -95,7 +99,11 @@ struct TrainerProfile {
   std::string loss;                                        // how the trainer's loss differs from memtune's
   std::vector<std::string> combinations;
   std::vector<ExclusionRule> rules;
+  std::vector<ExclusionRule> undecided;  // why a config amounts to no strategy; "{key}" in a reason is its value
 };
+
+// The message for a trainer that is not among `known`: the nearest name, and what to do without a profile.
+std::string unknown_trainer(const std::string& name, std::span<const std::string> known);
 
 // Throws UsageError for an unknown trainer, with the nearest name.
 TrainerProfile read_space_profile(const std::string& trainer);

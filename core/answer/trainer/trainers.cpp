@@ -97,7 +97,7 @@ std::span<const std::string> trainers() {
 
 const Trainer& find_trainer(const std::string& name) {
   const auto found = std::ranges::find(kTrainers, name, &Trainer::name);
-  if (found == std::end(kTrainers)) throw UsageError(unknown_name("trainer", name, trainers()));
+  if (found == std::end(kTrainers)) throw UsageError(unknown_trainer(name, trainers()));
   return *found;
 }
 

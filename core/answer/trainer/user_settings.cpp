@@ -145,7 +145,7 @@ UserSettings::UserSettings(const TrainerProfile& profile, std::string text, std:
 void UserSettings::choose_names(const std::map<std::string, std::string>& releases) {
   for (const KeyRename& rename : profile_.renames) {
     const bool is_new = !own(rename.to).is_discarded();
-    if (is_new || (own(rename.from).is_discarded() && in_range(rename.range, releases)))
+    if (is_new || (!rename.older && own(rename.from).is_discarded() && in_range(rename.range, releases)))
       names_[rename.from] = rename.to;
   }
 }
@@ -184,6 +184,19 @@ const json& UserSettings::whole() const {
   }
   for (const auto& [key, value] : parsed_->command) all[key] = value;
   return parsed_->whole.emplace(std::move(all));
+}
+
+void UserSettings::visit(const std::function<void(const Path&, const json&)>& see) const {
+  Path path;
+  const std::function<void(const json&)> walk = [&](const json& value) {
+    if (!path.empty() && (!value.is_object() || value.empty())) return see(path, value);
+    for (const auto& [key, inner] : value.items()) {
+      path.push_back(key);
+      walk(inner);
+      path.pop_back();
+    }
+  };
+  walk(whole());
 }
 
 const json& UserSettings::own(const std::string& key) const {

@@ -1,6 +1,7 @@
 // The settings that a user trains with, from config and command. Also writes the config with some of them changed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -39,6 +40,8 @@ class UserSettings {
   bool is_read(const std::string& key) const;
   // Throws UsageError if the config merges other keys ("<<"), because whole() and the other functions ignore them.
   void refuse_merges() const;
+  // Calls `see` with the path and the value of each setting that is no mapping, in config and command.
+  void visit(const std::function<void(const Path&, const nlohmann::json&)>& see) const;
   // All settings as one value. Values that cannot be read are text.
   const nlohmann::json& whole() const;
   std::string with(const Changes& changes) const;

@@ -42,11 +42,12 @@ CheckedConfig check_trainer_config(const ConfigToCheck& config) {
   for (const trainer::ConfigProblem& problem : check.problems)
     text += config.file + (problem.line > 0 ? ":" + std::to_string(problem.line) : "") + ": " + problem.text + "\n";
   if (check.meaning) {
-    text += "it amounts to " + std::string(check.meaning->nearly ? "nearly " : "") + check.meaning->strategy + "\n";
+    text += "it amounts to " + std::string(check.meaning->nearly ? "nearly " : "") + check.meaning->strategy + " (" +
+            check.meaning->reason + ")\n";
     for (const std::string& note : check.meaning->notes) text += "note: " + note + "\n";
     text += measured(run, config.run, check.meaning->strategy) + "\n";
   } else {
-    text += "it amounts to no strategy of memtune's\n";
+    text += "it amounts to no strategy of memtune's: " + check.why_none + "\n";
   }
   for (const std::string& note : check.notes) text += "note: " + note + "\n";
   std::string shown;  // the config and the run may be untrusted
