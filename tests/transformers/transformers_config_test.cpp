@@ -108,6 +108,33 @@ TEST_CASE("a field that a config leaves out has the default of the family's clas
                 ".num_key_value_heads: 32 does not divide num_attention_heads, 4");
 }
 
+// The text_config of a multimodal folder as a file of its own has only what differs from the class.
+TEST_CASE("a text_config has what its class fills in") {
+  const TransformersConfig config = read({{"model_type", "gemma3_text"},
+                                          {"hidden_size", 64},
+                                          {"intermediate_size", 128},
+                                          {"num_hidden_layers", 8},
+                                          {"rope_scaling", {{"factor", 8.0}, {"rope_type", "linear"}}}});
+  CHECK(config.vocabulary == 262208);
+  CHECK(config.heads == 8);
+  CHECK(config.kv_heads == 4);
+  CHECK(config.head_width == 256);
+  CHECK(config.activation == "gelu_pytorch_tanh");
+  CHECK(config.epsilon == 1e-6);
+  CHECK(config.attention_scale == doctest::Approx(1.0 / 16));
+  CHECK(config.windows == std::vector<int64_t>{4096, 4096, 4096, 4096, 4096, 0, 4096, 4096});
+  REQUIRE(config.rotary.size() == 2);
+  const RotaryConfig& full = config.rotary.at(config.turned_by.at(5));
+  CHECK(full.theta == 1000000.0);
+  CHECK(config.rotary.at(config.turned_by.at(0)).theta == 10000.0);
+  CHECK(read({{"model_type", "gemma3_text"},
+              {"hidden_size", 64},
+              {"intermediate_size", 128},
+              {"num_hidden_layers", 1},
+              {"vocab_size", 99}})
+            .vocabulary == 99);
+}
+
 TEST_CASE("the rotary embedding has the same meaning in old and in new files") {
   const json scaling = {{"rope_type", "llama3"},
                         {"factor", 8.0},

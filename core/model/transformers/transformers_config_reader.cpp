@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/json.h"
 #include "core/base/text.h"
 
 namespace memtune::model {
@@ -16,6 +17,17 @@ json without_nulls(const json& object) {
   for (const auto& [key, value] : object.items())
     if (!value.is_null()) kept[key] = value.is_object() ? without_nulls(value) : value;
   return kept;
+}
+
+// Adds what the class fills in. A config inside of a multimodal one has only the fields that differ from it.
+json with_defaults(json fields) {
+  const auto type = fields.find("model_type");
+  const TransformersFamily* const family =
+      type != fields.end() && type->is_string() ? find_transformers_family(type->get<std::string>()) : nullptr;
+  if (!family || family->defaults.empty()) return fields;
+  json whole = parse_json(std::string(family->defaults));
+  whole.update(fields);
+  return whole;
 }
 
 // Multimodal models nest the config of their text model.
@@ -42,7 +54,7 @@ const TransformersFamily* family_of(const std::string& name, JsonObjectReader& o
 TransformersConfigReader::TransformersConfigReader(std::string name, const json& given)
     : name_(std::move(name)),
       given_(given),
-      known_(std::make_unique<const json>(without_nulls(given))),
+      known_(std::make_unique<const json>(with_defaults(without_nulls(given)))),
       object_(*known_, name_),
       family_(family_of(name_, object_, *known_)) {}
 

@@ -108,6 +108,7 @@ struct TransformersFamily {
   double rope_theta = 10000.0;
   double rotary_part = 1;
   double dropout = 0;
+  std::string_view defaults = {};  // JSON of other fields that the class fills in
 };
 
 const std::vector<TransformersFamily>& transformers_families();
