@@ -40,6 +40,30 @@ TEST_CASE("scalars are read as a trainer's parser reads them") {
   CHECK(read_value("a b:c") == "a b:c");
 }
 
+TEST_CASE("numbers are those of YAML 1.1") {
+  const std::vector<std::pair<const char*, json>> numbers = {{"010", 8},
+                                                             {"0x4", 4},
+                                                             {"0b101", 5},
+                                                             {"1_6", 16},
+                                                             {"-0x_F", -15},
+                                                             {"1:30", 90},
+                                                             {"-1:00:01", -3601},
+                                                             {"1_0.5", 10.5},
+                                                             {"1.", 1.0},
+                                                             {".5", 0.5},
+                                                             {"1e-5", 1e-5},
+                                                             {"+1.5e+3", 1500.0},
+                                                             {"0", 0},
+                                                             {"-0", 0},
+                                                             {"0_7", 7},
+                                                             {"9223372036854775807", 9223372036854775807},
+                                                             {"92233720368547758070", 92233720368547758070.0}};
+  for (const auto& [text, value] : numbers) CHECK_MESSAGE(read_value(text) == value, text);
+  for (const char* text : {"08", "0o17", "1:60", "1:300", "0b2", "0x", "_1", "1e", "e5", ".", "-", "1.5.2",
+                           "2026-11-26", "1-2", ".inf", "nan", "._5"})
+    CHECK_MESSAGE(read_value(text) == text, text);
+}
+
 TEST_CASE("flow collections are read in JSON and YAML") {
   CHECK(read_value("{use_reentrant: false, list: [a, 'b', 3]}") ==
         json{{"use_reentrant", false}, {"list", {"a", "b", 3}}});

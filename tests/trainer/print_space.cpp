@@ -1,6 +1,6 @@
 // memtune-print-space TRAINER FILE|"" [--optimizer] [--release PACKAGE=RELEASE]... [COMMAND...]: prints a trainer's
 // config space as JSON, with the export of each of its strategies, for tests in Python. With --native, prints the
-// file's training settings as flags of memtune.
+// file's training settings as flags of memtune. With --values, prints the settings themselves.
 #include <algorithm>
 #include <exception>
 #include <filesystem>
@@ -13,6 +13,7 @@
 #include "core/answer/trainer/config_space.h"
 #include "core/answer/trainer/memtune_flags.h"
 #include "core/answer/trainer/trainer.h"
+#include "core/answer/trainer/user_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/json.h"
@@ -64,6 +65,12 @@ int main(int count, char** words) {
       for (const trainer::MemtuneFlag& flag : trainer::native_flags(trainer, read_file(file), file).flags)
         flags[flag.name] = flag.value;
       std::cout << print_json(flags, 1) << "\n";
+      return 0;
+    }
+    if (std::erase(arguments, "--values") > 0) {
+      const trainer::TrainerProfile profile = trainer::read_space_profile(trainer);
+      std::cout << print_json(trainer::UserSettings(profile, read_file(file), file, {}, profile.releases).whole())
+                << "\n";
       return 0;
     }
     trainer::ConfigSpaceOptions settings;
