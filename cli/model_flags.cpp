@@ -280,7 +280,10 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   command.add_option("--host-budget", host_budget, "host memory for offloaded activations: 64GiB")->type_name("BYTES");
   command.add_option("--disk-budget", disk_budget, "disk space for them (default: what is free)")->type_name("BYTES");
   command.add_flag("--scratch-in-memory", scratch_in_memory, "the scratch folder may be a tmpfs");
-  command.add_option("--timeout", timeout, "limit for one trial: 90, 90s, 5m (default: 10m)")->type_name("TIME");
+  command
+      .add_option("--timeout", timeout,
+                  "limit for one trial, of a command for the time without a step: 90s, 5m (default: 10m)")
+      ->type_name("TIME");
   out_option = command.add_option(
       "--out", out, "folder for results (default: one for each question; " + default_out + " leads to the newest)");
   command.get_option("--out")->type_name("DIR");

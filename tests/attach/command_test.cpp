@@ -264,12 +264,37 @@ TEST_CASE("a command that hangs is killed with all descendants even if they igno
       "trap '' TERM; setsid sh -c 'trap \"\" TERM; echo $$ >$0/orphan; while :; do sleep 1; done' $1 & "
       "(sh -c 'echo $$ >$0/child; exec sleep 100' $1 &) ; while [ ! -s $1/orphan ] || [ ! -s $1/child ]; do :; done; "
       "train 10 0 1 3; while :; do sleep 1; done");
-  CHECK(result.row.measurement.outcome == Outcome::timeout);
-  CHECK(result.row.measurement.reason == "no end within 2.5 s, after step 3 of 7");
+  CHECK(result.row.measurement.outcome == Outcome::ok);  // one measured step
+  CHECK(has_note(result, "it was stopped at its limit of 2.5 s, after 1 of 5 measured steps"));
   CHECK(Clock::now() - began < 10s);
   REQUIRE(std::filesystem::exists(stage.folder.path / "orphan"));
   CHECK_FALSE(runs(stage.folder.path / "orphan"));
   CHECK_FALSE(runs(stage.folder.path / "child"));
+}
+
+TEST_CASE("the limit is for the time without a step") {
+  const std::string slow =
+      "train 10 0 1 2; for i in 3 4 5 6 7; do sleep 0.4; echo '{\"record\": \"step\", \"step\": '$i', \"phase\": "
+      "\"measured\", \"ms\": 5, \"loss\": [1.5]}' >>$MEMTUNE_ATTACH/10.jsonl; done; finished 10";
+  Stage steady;
+  steady.settings.limit = 1500ms;  // all steps take 2 s
+  const CommandResult all = steady.run(slow);
+  CHECK(all.row.measurement.outcome == Outcome::ok);
+  CHECK(all.row.measurement.step_ms.samples.size() == 5);
+  Stage whole;
+  whole.settings.whole_limit = 1300ms;
+  const CommandResult part = whole.run(slow);
+  CHECK(part.row.measurement.outcome == Outcome::ok);
+  CHECK(has_note(part, "it was stopped at its limit of 1.3 s, after "));
+  Stage none;
+  none.settings.limit = 500ms;
+  const CommandResult warm = none.run("train 10 0 1 2; exec sleep 100");
+  CHECK(warm.row.measurement.outcome == Outcome::timeout);
+  CHECK(warm.row.measurement.reason == "no step within 0.5 s, after step 2 of 7");
+  Stage end;
+  end.settings.whole_limit = 500ms;
+  CHECK(end.run("exec sleep 100")
+            .row.measurement.reason.starts_with("no end within 0.5 s, before its first optimizer step"));
 }
 
 TEST_CASE("a command that does not end after its steps is killed and its measurements stay") {

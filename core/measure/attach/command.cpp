@@ -34,7 +34,7 @@ class RunningCommand {
         records_(shim_.records()),
         kills_before_(process::count_memory_kills()),
         begin_(Clock::now()),
-        deadline_(begin_ + settings.limit) {
+        step_deadline_(begin_ + settings.limit) {
     process::Pipe said;
     supervisor_.emplace(settings.command,
                         shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan, settings.allocator),
@@ -57,7 +57,6 @@ class RunningCommand {
     if (records_.poll()) report_progress();
     log_.finish();
     ending_.log_tail = log_.log_tail();
-    ending_.limit = settings_.limit;
     const std::optional<int64_t> now = process::count_memory_kills();
     if (kills_before_ && now) ending_.memory_kills = *now - *kills_before_;
     return ending_;
@@ -84,8 +83,12 @@ class RunningCommand {
     } else if (all_done(records_)) {
       if (!done_at_) done_at_ = Clock::now();
       if (Clock::now() >= *done_at_ + settings_.shutdown_timeout) begin_stop(StopReason::shutdown_timeout);
-    } else if (Clock::now() >= deadline_) {
+    } else if (settings_.whole_limit && Clock::now() >= begin_ + *settings_.whole_limit) {
+      ending_.limit = *settings_.whole_limit;
       begin_stop(StopReason::timeout);
+    } else if (Clock::now() >= step_deadline_) {
+      ending_.limit = settings_.limit;
+      begin_stop(StopReason::no_step);
     }
   }
 
@@ -97,9 +100,10 @@ class RunningCommand {
 
   void report_progress() {
     const int64_t step = steps_taken(records_);
-    if (step != told_step_ && settings_.progress)
-      settings_.progress(step, settings_.steps.warmup + settings_.steps.measured);
+    if (step == told_step_) return;
+    step_deadline_ = Clock::now() + settings_.limit;
     told_step_ = step;
+    if (settings_.progress) settings_.progress(step, settings_.steps.warmup + settings_.steps.measured);
   }
 
   const CommandSettings& settings_;
@@ -109,7 +113,7 @@ class RunningCommand {
   FileDescriptor said_;
   std::optional<Supervisor> supervisor_;
   std::optional<int64_t> kills_before_;
-  Clock::time_point begin_, deadline_, kill_at_;
+  Clock::time_point begin_, step_deadline_, kill_at_;
   std::optional<Clock::time_point> done_at_;
   int64_t told_step_ = 0;
   CommandExit ending_;

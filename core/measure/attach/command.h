@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,10 @@ struct CommandSettings {
   int64_t memory_cap_bytes = 0;     // of each process on its device; 0: none
   std::string allocator = {};       // settings of PyTorch's allocator beside those of the environment; "": none
   int64_t device_bytes = 0;         // of the largest GPU here; 0: unknown
-  // At the limit all its processes get SIGTERM, after `grace` SIGKILL.
+  // Time without a step: from its start to the first one, and from each to the next. At a limit all its processes get
+  // SIGTERM, after `grace` SIGKILL.
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
+  std::optional<std::chrono::milliseconds> whole_limit = {};  // from its start to its end
   std::chrono::milliseconds grace{5000};
   std::chrono::milliseconds shutdown_timeout{30000};          // from its last step to its end, before it is stopped
   std::function<void(int64_t step, int64_t steps)> progress;  // of the slowest process, on each change; may be empty

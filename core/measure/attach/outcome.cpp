@@ -66,9 +66,11 @@ class Judge {
     if (const auto failure = by_plan()) return *failure;
     if (all_done(records_)) return check_losses();
     if (ending_.stop == StopReason::interrupt) return {Outcome::interrupted, "stopped " + where()};
-    if (ending_.stop == StopReason::timeout)
-      return {Outcome::timeout, "no end within " + seconds_text(ending_.limit) + ", " + where() + hint()};
-    if (measured_steps() == settings_.steps.measured) return check_losses();  // it ended during the traced steps
+    if (is_timeout() && measured_steps() == 0)
+      return {Outcome::timeout, (ending_.stop == StopReason::no_step ? "no step within " : "no end within ") +
+                                    seconds_text(ending_.limit) + ", " + where() + hint()};
+    if (is_timeout() || measured_steps() == settings_.steps.measured)  // it ended during the traced steps
+      return check_losses();
     if (ended_well() && measured_steps() > 0) return check_losses();
     if (const auto failure = by_exception()) return *failure;
     if (!ended_well()) return by_status();
@@ -77,9 +79,10 @@ class Judge {
 
   void add_notes(std::vector<std::string>& notes) const {
     const int64_t measured = measured_steps();
-    if (!all_done(records_) && ended_well() && measured > 0 && measured < settings_.steps.measured)
-      notes.push_back("it ended by itself after " + std::to_string(measured) + " of " +
-                      std::to_string(settings_.steps.measured) + " measured steps");
+    if (!all_done(records_) && (ended_well() || is_timeout()) && measured > 0 && measured < settings_.steps.measured)
+      notes.push_back((is_timeout() ? "it was stopped at its limit of " + seconds_text(ending_.limit) + ", after "
+                                    : "it ended by itself after ") +
+                      std::to_string(measured) + " of " + std::to_string(settings_.steps.measured) + " measured steps");
     if (ending_.stop == StopReason::shutdown_timeout)
       notes.push_back("it did not exit after its steps and was stopped");
     else if (measured_steps() == settings_.steps.measured && ending_.stop == StopReason::none && !ended_well())
@@ -98,6 +101,8 @@ class Judge {
   }
 
  private:
+  bool is_timeout() const { return ending_.stop == StopReason::timeout || ending_.stop == StopReason::no_step; }
+
   std::string where() const {
     const int64_t step = steps_taken(records_);
     if (step == 0) return "before its first optimizer step";

@@ -11,16 +11,17 @@
 
 namespace memtune::attach {
 
-// Why this side stopped the command. farewell: it had taken its steps and did not end.
-enum class StopReason { none, timeout, interrupt, shutdown_timeout };
+// Why this side stopped the command. no_step: for its limit without a step; timeout: at its whole limit;
+// shutdown_timeout: it had taken its steps and did not end.
+enum class StopReason { none, no_step, timeout, interrupt, shutdown_timeout };
 
 struct CommandExit {
   StopReason stop = StopReason::none;
   std::optional<int> status;  // from waitpid(); none: it was killed in the end
   std::optional<int64_t> memory_kills;
   std::string log_tail;
-  std::chrono::milliseconds limit{};
-  std::chrono::milliseconds wall{};  // how long it ran; 0: unknown
+  std::chrono::milliseconds limit{};  // that was reached
+  std::chrono::milliseconds wall{};   // how long it ran; 0: unknown
 };
 
 // True if there is a process that trains, and all of them took all their steps.

@@ -176,7 +176,8 @@ void CommandSweepBackend::write_files(const CommandVariant& started, const fs::p
   write_file(file, started.file_text, directory_.files());
 }
 
-MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) {
+MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
+                                           std::optional<std::chrono::milliseconds> left) {
   const CommandVariant& started = variant(trial);
   write_files(started, directory_ / trial.spec.folder);
   attach::CommandSettings command;
@@ -186,7 +187,8 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first, 
   if (started.planned) command.plan = command.folder / kPlanFile;
   command.steps = {settings_.sweep.warmup, settings_.sweep.steps, first ? command.steps.traced : 0};
   command.log = first ? "log.txt" : "round.txt";
-  command.limit = limit;
+  command.limit = settings_.limit;
+  command.whole_limit = left;
   command.memory_cap_bytes = settings_.sweep.memory_cap_bytes;
   command.device_bytes = largest_gpu_bytes();
   command.files = &directory_.files();

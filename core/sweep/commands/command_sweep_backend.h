@@ -29,7 +29,7 @@ class CommandSweepBackend : public SweepBackend {
   bool reuse(const TrialState&, const result::Measurement&) override { return true; }
   void prepare(const TrialState&) override {}
   // Writes the variant's files before every start.
-  MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) override;
+  MeasuredRound measure(const TrialState& trial, bool first, std::optional<std::chrono::milliseconds> left) override;
   void evaluate(TrialState&) override {}  // make_report does, when all rows are known
 
  private:

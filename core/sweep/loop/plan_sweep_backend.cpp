@@ -219,7 +219,8 @@ void PlanSweepBackend::prepare(const TrialState& trial) {
   write_file(folder / "request.json", text_of(request), files);
 }
 
-MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) {
+MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first,
+                                        std::optional<std::chrono::milliseconds> left) {
   const std::filesystem::path folder = absolute(std::filesystem::path(trial.spec.folder));
   const std::string name = first ? "request.json" : "round.json";
   plan::TrialRequest request = requests_.at(trial.spec.key);
@@ -231,7 +232,7 @@ MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first, std
   }
   TrialProcessSettings command{{"run", (folder / name).string()},
                                folder / (first ? "log.txt" : "round.txt"),
-                               limit,
+                               left ? std::min(settings_.limit, *left) : settings_.limit,
                                [this](const TrialProgress& phase) { listener_.phase(phase); },
                                &directory_.files()};
   const auto run = [&] {

@@ -32,7 +32,7 @@ class PlanSweepBackend : public SweepBackend {
   std::vector<std::string> notes() const override;
   bool reuse(const TrialState& trial, const result::Measurement& measurement) override;
   void prepare(const TrialState& trial) override;
-  MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) override;
+  MeasuredRound measure(const TrialState& trial, bool first, std::optional<std::chrono::milliseconds> left) override;
   void evaluate(TrialState& trial) override;
 
  private:

@@ -189,7 +189,7 @@ RoundRobinScheduler::Turn RoundRobinScheduler::run_trial(size_t i, size_t round)
 
 MeasuredRound RoundRobinScheduler::measure(const TrialState& trial, bool first) {
   const auto began = std::chrono::steady_clock::now();
-  MeasuredRound measured = subject_.measure(trial, first, time_.limit_of(settings_.limit));
+  MeasuredRound measured = subject_.measure(trial, first, time_.for_trial());
   took_[trial.spec.key] = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
   measured.measurement.strategy = trial.spec.strategy;
   const std::filesystem::path trace = std::filesystem::path(trial.spec.folder) / "trace.mttrace";

@@ -50,8 +50,8 @@ class SweepBackend {
   // Called before a trial's first round. Its folder exists and has no measurement or trace of an earlier attempt.
   virtual void prepare(const TrialState& trial) = 0;
   // Trial failures are returned, not thrown. Throws UsageError only if the very first trial is rejected (the others
-  // would be too).
-  virtual MeasuredRound measure(const TrialState& trial, bool first, std::chrono::milliseconds limit) = 0;
+  // would be too). `left`: time limit of the whole run; none: unlimited.
+  virtual MeasuredRound measure(const TrialState& trial, bool first, std::optional<std::chrono::milliseconds> left) = 0;
   // Called after each added round, to evaluate all rounds so far.
   virtual void evaluate(TrialState& trial) = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 
 namespace memtune::sweep {
 
@@ -16,8 +17,8 @@ class TimeBudget {
   bool is_set() const { return limit_.count() > 0; }
   // True if there is time for a trial that took `expected` before.
   bool has_room(milliseconds expected) const { return !is_set() || left() > expected; }
-  // Time limit of a trial that may take `longest`.
-  milliseconds limit_of(milliseconds longest) const { return is_set() ? std::min(longest, left()) : longest; }
+  // For the trial that starts now; none: no limit.
+  std::optional<milliseconds> for_trial() const { return is_set() ? std::optional(left()) : std::nullopt; }
   bool is_over() const { return !has_room(milliseconds(0)); }
   milliseconds limit() const { return limit_; }
 
