@@ -66,8 +66,10 @@ def section(name, profile):
              "Notes:", table(["note", "when"], [[row["note"], when(row)] for row in rows if "note" in row])]
     if "modules" in profile:
         parts.append(wrapped("Modules: " + ", ".join(f"`{a}` is `{b}`" for a, b in profile["modules"].items()) + "."))
-    also = f" Besides those of [{profile['like']}](#{profile['like']}):" if "like" in profile else ""
-    parts.append(wrapped(f"Without effect on memory and time.{also} {codes(profile['no_effect'])}."))
+    also = f", besides those of [{profile['like']}](#{profile['like']})" if "like" in profile else ""
+    parts.append(f"Without effect on memory and time{also}:")
+    parts.append(textwrap.indent(textwrap.fill(", ".join(profile["no_effect"]), 116, break_long_words=False,
+                                               break_on_hyphens=False), "    "))
     parts.append("Without effect with these values:")
     parts.append(table(["key", "values"], [[f"`{key}`", ", ".join(shown(one) for one in values)]
                                            for key, values in profile["harmless"].items()]))
