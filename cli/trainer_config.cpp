@@ -60,8 +60,9 @@ TrainerConfig take_trainer_config(CLI::App& command, const std::string& trainer,
   TrainerConfig read{{"from " + name + ": " + join(taken, ", ")}, file, native.strategy};
   for (const std::string& note : native.notes) read.notes.push_back(name + ": " + note);
   if (!native.unmeasured.empty()) read.notes.push_back(name + ": not measured: " + join(native.unmeasured, ", "));
-  read.notes.push_back(name + (native.strategy.empty() ? ": its current settings match no strategy that is tried here"
-                                                       : ": its current settings are nearest to " + native.strategy));
+  read.notes.push_back(name + (native.strategy.empty()
+                                   ? ": its current settings match no strategy that is tried here: " + native.why_none
+                                   : ": its current settings are nearest to " + native.strategy));
   return read;
 }
 

@@ -112,8 +112,27 @@ TEST_CASE("torchtune flags come from components and interpolated names and torch
       "r=64,alpha=128,dropout=0.0,targets=q_proj+v_proj+gate_proj+up_proj+down_proj --loss-impl chunked=8 --lr 0.0003 "
       "--model /data/base --optimizer paged_adamw_8bit --optimizer-in-backward true --pack true --seq 4096");
   CHECK(native.strategy == "none");
-  REQUIRE(native.notes.size() == 1);
-  CHECK(native.notes.front().find("holds an adapter in dtype: bf16") != std::string::npos);
+  REQUIRE(native.notes.size() == 2);
+  CHECK(join(native.notes, "\n").find("holds an adapter in dtype: bf16") != std::string::npos);
+  CHECK(join(native.notes, "\n").find("torchtune.models.llama3_2.qlora_llama3_2_1b is not compared") !=
+        std::string::npos);
+}
+
+TEST_CASE("torchtune's loss in chunks is not taken with an adapter on the head") {
+  const std::string text =
+      "optimizer: {_component_: torch.optim.AdamW}\nloss: {_component_: a.LinearCrossEntropyLoss}\n"
+      "model: {_component_: a.lora_b, lora_rank: 8, lora_alpha: 16, lora_attn_modules: [q_proj]";
+  CHECK(told(of("torchtune", text + "}\n")).find("--loss-impl chunked=8") != std::string::npos);
+  const MemtuneFlags head = of("torchtune", text + ", apply_lora_to_output: true}\n");
+  CHECK(told(head).find("--loss-impl") == std::string::npos);
+  CHECK(join(head.notes, "\n").find("measured are whole logits") != std::string::npos);
+}
+
+TEST_CASE("a config with an unknown key about activations has no nearest strategy") {
+  const MemtuneFlags native = of("axolotl", "base_model: m\nfsdp_config: {fsdp_activation_checkpointing: true}\n");
+  CHECK(native.strategy.empty());
+  CHECK(native.why_none == "fsdp_config.fsdp_activation_checkpointing: true is about memory, and is not known here");
+  CHECK(of("axolotl", "base_model: m\n").why_none.empty());
 }
 
 TEST_CASE("an interpolated name that refers to itself ends") {
@@ -185,7 +204,9 @@ TEST_CASE("names of older releases and a trainer's own names of modules are take
   CHECK(told(of("trl", "model_name_or_path: m\nmax_seq_length: 256\ntorch_dtype: bfloat16\n")).find("--dtype bf16") !=
         std::string::npos);
   CHECK(told(of("trl", "model_name_or_path: m\nmax_seq_length: 256\n")).ends_with("--seq 256"));
-  CHECK(of("trl", "model_name_or_path: m\nmax_seq_length: 256\n").unmeasured.empty());
+  const MemtuneFlags old = of("trl", "model_name_or_path: m\nmax_seq_length: 256\n");
+  CHECK(old.unmeasured.empty());
+  CHECK(std::ranges::find(old.flags, "seq", &MemtuneFlag::name)->keys == std::vector<std::string>{"max_seq_length"});
   const std::string lora =
       "optimizer: {_component_: torch.optim.AdamW}\nmodel: {_component_: a.lora_b, lora_rank: 8, "
       "lora_alpha: 16, lora_attn_modules: [q_proj, output_proj]";

@@ -51,8 +51,8 @@ TEST_CASE("no key that a row reads is listed as one without effect") {
 
 TEST_CASE("a trainer without a training profile is refused with what to give instead") {
   CHECK_THROWS_WITH_AS(read_training_profile("deepspeed"),
-                       "a config of deepspeed does not say which model it trains: give --model and its flags, or put "
-                       "the training command behind --",
+                       "a config of deepspeed does not say which model it trains: give --model and its flags without "
+                       "--trainer, or put the training command behind --",
                        UsageError);
 }
 

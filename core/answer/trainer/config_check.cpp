@@ -17,9 +17,6 @@ namespace {
 
 using nlohmann::json;
 
-// Parts of the names of keys that decide what is stored between forward and backward.
-constexpr std::string_view kMemoryWords[] = {"activation_checkpoint", "activation_offload", "activation_cpu_offload",
-                                             "gradient_checkpoint",   "recompute",          "tiled_mlp"};
 constexpr size_t kMaxTypos = 2;       // a trainer's other keys differ more from memory keys
 constexpr size_t kMaxProblems = 100;  // per config; more problems mean that it is not such a config
 
@@ -78,53 +75,13 @@ class Checker {
                                 shorten(own_.value(key).get<std::string>(), 60) + "', which is not followed");
     if (several_) result_.notes.emplace_back("the program has several configs, which differ: give the one that is run");
     if (more_) result_.notes.push_back("only the first " + std::to_string(kMaxProblems) + " problems are listed");
-    find_meaning();
+    result_.meaning = dialect_.meaning();
+    if (!result_.meaning) result_.why_none = dialect_.why_none();
     std::ranges::stable_sort(result_.problems, {}, &ConfigProblem::line);
     return std::move(result_);
   }
 
  private:
-  // A memory key that is not known here may change the meaning of those that are.
-  void find_meaning() {
-    const std::string unknown = unknown_memory_keys();
-    if (unknown.empty()) result_.meaning = dialect_.meaning();
-    if (!result_.meaning)
-      result_.why_none = unknown.empty() ? dialect_.why_none() : unknown + " is about memory, and is not known here";
-  }
-
-  std::string unknown_memory_keys() const {
-    std::vector<std::string> unknown;
-    own_.visit([&](const Path& path, const json& value) {
-      const std::string& name = path.back();
-      const bool about_memory = std::ranges::any_of(
-          kMemoryWords, [&](std::string_view word) { return name.find(word) != std::string::npos; });
-      const bool off = value.is_null() || value == json(false) || value == json("none");
-      if (about_memory && !off && !is_known(path)) unknown.push_back(join(path, ".") + ": " + print_json(value));
-    });
-    return join(unknown, ", ");
-  }
-
-  bool is_known(const Path& path) const {
-    const auto about = [&](const std::string& key) {
-      const Path known = own_.path_of(key);
-      return known.size() <= path.size() && std::equal(known.begin(), known.end(), path.begin());
-    };
-    const auto in_keys = [&](const auto& map) {
-      return std::ranges::any_of(map, [&](const auto& entry) { return about(entry.first); });
-    };
-    const TrainerProfile& profile = known_.profile;
-    return std::ranges::any_of(profile.settings,
-                               [&](const auto& entry) {
-                                 return entry.second.kinds != std::vector<std::string>{"mapping"} && about(entry.first);
-                               }) ||
-           std::ranges::any_of(profile.strategies,
-                               [&](const auto& one) { return in_keys(one.set) || in_keys(one.when); }) ||
-           std::ranges::any_of(
-               profile.closed,
-               [&](const auto& one) { return about(one.first) && std::ranges::count(one.second, path.back()) > 0; }) ||
-           std::ranges::any_of(profile.rules, [&](const auto& rule) { return in_keys(rule.when); });
-  }
-
   // A limit, because each problem searches the config for its line.
   bool is_full() const { return result_.problems.size() >= kMaxProblems; }
 

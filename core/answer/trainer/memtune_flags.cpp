@@ -56,7 +56,7 @@ class Filler {
     const std::string key(name.substr(0, bar));
     const json value = own_.value(key);
     if (value.is_null()) return bar == name.npos ? std::nullopt : std::optional(std::string(name.substr(bar + 1)));
-    if (own_.is_user_set(key)) keys.push_back(key);
+    if (own_.is_user_set(key)) keys.push_back(join(own_.path_of(key), "."));
     return text_of(value);
   }
 
@@ -122,11 +122,11 @@ bool has_harmless_value(const TrainingProfile& profile, const std::string& key, 
   return harmless(value) || (value.is_array() && std::ranges::all_of(value, harmless));
 }
 
-// The keys that rows use whatever their value is: those in braces.
+// The keys that rows use whatever their value is: those in braces. A refusal only shows them.
 std::set<std::string> keys_in_braces(const TrainingProfile& profile) {
   std::set<std::string> keys;
   for (const TrainingRow& row : profile.rows)
-    for (const std::string& form : {row.value, row.note, row.refusal})
+    for (const std::string& form : {row.value, row.note})
       for (size_t at = form.find('{'); at != form.npos; at = form.find('{', at + 1))
         keys.insert(form.substr(at + 1, form.find_first_of("}|", at) - at - 1));
   return keys;
@@ -216,15 +216,20 @@ MemtuneFlags native_flags(const std::string& trainer, const std::string& text, c
     }
     seen.insert(row.flag);
     for (const auto& [key, wanted] : row.when)
-      if (own.is_user_set(key) && std::ranges::count(keys, key) == 0) keys.push_back(key);
+      if (const std::string name = join(own.path_of(key), ".");
+          own.is_user_set(key) && std::ranges::count(keys, name) == 0)
+        keys.push_back(name);
     found.flags.push_back({row.flag, *filled, keys});
   }
   for (const std::string& flag : seen) found.missing.erase(flag);
   const Unmeasured unmeasured(training, profile, own);
   for (const Leaf& leaf : leaves)
     if (!mentioned.contains(leaf.path) && unmeasured.contains(leaf)) found.unmeasured.push_back(shown(leaf));
-  if (const auto meaning = StrategyTranslator(profile, own, profile.releases).meaning())
+  const StrategyTranslator translator(profile, own, profile.releases);
+  if (const auto meaning = translator.meaning())
     found.strategy = meaning->strategy;
+  else
+    found.why_none = translator.why_none();
   return found;
 }
 

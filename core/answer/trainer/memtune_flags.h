@@ -20,6 +20,7 @@ struct MemtuneFlags {
   std::vector<std::string> unmeasured;                      // "key: value" of keys that no flag and no note is about
   std::map<std::string, std::vector<std::string>> missing;  // flag -> keys that it needs and the config lacks
   std::string strategy;                                     // memtune's strategy most similar to the config; "": none
+  std::string why_none;                                     // why there is none, in one sentence
   std::string command;                                      // that trains with "{config}"; "": unknown
 };
 

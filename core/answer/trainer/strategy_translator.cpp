@@ -26,6 +26,10 @@ std::optional<int64_t> count_of(const json& value) {
   return count ? std::optional(value.get<int64_t>()) : std::nullopt;
 }
 
+// Parts of the names of keys that decide what is stored between forward and backward.
+constexpr std::string_view kMemoryWords[] = {"activation_checkpoint", "activation_offload", "activation_cpu_offload",
+                                             "gradient_checkpoint",   "recompute",          "tiled_mlp"};
+
 // Splits a pattern at its placeholder: "{n}", "{n-1}" or "{names}".
 struct Hole {
   explicit Hole(const std::string& pattern) {
@@ -215,7 +219,40 @@ std::optional<TrainerKeys> StrategyTranslator::keys_of(const Strategy& strategy,
   return {};
 }
 
+// "tiled_mlp: true": keys about activations that this profile says nothing of. "": none.
+std::string StrategyTranslator::unknown_keys() const {
+  std::vector<std::string> unknown;
+  own_.visit([&](const Path& path, const json& value) {
+    const bool about_activations = std::ranges::any_of(
+        kMemoryWords, [&](std::string_view word) { return path.back().find(word) != std::string::npos; });
+    const bool off = value.is_null() || value == json(false) || value == json("none");
+    if (about_activations && !off && !is_known(path)) unknown.push_back(join(path, ".") + ": " + print_json(value));
+  });
+  return join(unknown, ", ");
+}
+
+bool StrategyTranslator::is_known(const Path& path) const {
+  const auto about = [&](const std::string& key) {
+    const Path known = own_.path_of(key);
+    return known.size() <= path.size() && std::equal(known.begin(), known.end(), path.begin());
+  };
+  const auto in_keys = [&](const auto& map) {
+    return std::ranges::any_of(map, [&](const auto& entry) { return about(entry.first); });
+  };
+  const std::vector<std::string> mapping = {"mapping"};  // its members are not known by it
+  return std::ranges::any_of(
+             profile_.settings,
+             [&](const auto& setting) { return setting.second.kinds != mapping && about(setting.first); }) ||
+         std::ranges::any_of(profile_.strategies,
+                             [&](const auto& one) { return in_keys(one.set) || in_keys(one.when); }) ||
+         std::ranges::any_of(
+             profile_.closed,
+             [&](const auto& one) { return about(one.first) && std::ranges::count(one.second, path.back()) > 0; }) ||
+         std::ranges::any_of(profile_.rules, [&](const auto& rule) { return in_keys(rule.when); });
+}
+
 std::optional<EquivalentStrategy> StrategyTranslator::meaning(const Changes& changes) const {
+  if (!unknown_keys().empty()) return {};
   for (const StrategyMapping& expression : profile_.strategies) {
     if (expression.range && !in_range(*expression.range, releases_)) continue;
     if (!conditions_hold(expression.when, own_, changes)) continue;
@@ -241,6 +278,8 @@ std::optional<EquivalentStrategy> StrategyTranslator::meaning(const Changes& cha
 }
 
 std::string StrategyTranslator::why_none() const {
+  if (const std::string unknown = unknown_keys(); !unknown.empty())
+    return unknown + " is about memory, and is not known here";
   for (const ExclusionRule& rule : profile_.undecided)
     if ((!rule.range || in_range(*rule.range, releases_)) && conditions_hold(rule.when, own_))
       return with_values(rule.reason, own_);

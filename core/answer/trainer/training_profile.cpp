@@ -47,9 +47,10 @@ TrainingProfile read_training_profile(const std::string& trainer) {
   const bool known = std::ranges::any_of(
       all, [&](const BuiltinProfile& profile) { return profile.kind == "training" && profile.name == trainer; });
   if (!known)
-    throw UsageError(
-        "a config of " + trainer +
-        " does not say which model it trains: give --model and its flags, or put the training command behind --");
+    throw UsageError("a config of " + trainer +
+                     " does not say which model it trains: give --model and its flags without --trainer, or put the "
+                     "training command "
+                     "behind --");
   const json text = parse_json_object(trainer, find_profile("training", trainer).json);
   JsonObjectReader object(text, trainer);
   TrainingProfile profile;
