@@ -36,7 +36,8 @@ TEST_CASE("no key that a row reads is listed as one without effect") {
     CHECK(!profile.harmless.empty());
     for (const TrainingRow& row : profile.rows) {
       ++rows;
-      for (const auto& [key, wanted] : row.when) CHECK_MESSAGE(!hidden(key), builtin.name << ": " << key);
+      for (const auto& condition : row.when)
+        CHECK_MESSAGE(!hidden(condition.first), builtin.name << ": " << condition.first);
       for (const std::string& key : row.any) CHECK_MESSAGE(!hidden(key), builtin.name << ": " << key);
       for (const std::string& form : {row.value, row.note, row.refusal})
         for (size_t at = form.find('{'); at != form.npos; at = form.find('{', at + 1)) {
@@ -44,7 +45,8 @@ TEST_CASE("no key that a row reads is listed as one without effect") {
           CHECK_MESSAGE(!hidden(key), builtin.name << ": " << key);
         }
     }
-    for (const auto& [key, values] : profile.harmless) CHECK_MESSAGE(!hidden(key), builtin.name << ": " << key);
+    for (const auto& harmless : profile.harmless)
+      CHECK_MESSAGE(!hidden(harmless.first), builtin.name << ": " << harmless.first);
   }
   CHECK(rows > 100);
 }
