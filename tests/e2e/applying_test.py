@@ -138,7 +138,7 @@ class ApplyingTest(unittest.TestCase):
         self.refused("torch.nn.DataParallel runs copies of the model")
 
     def test_an_update_without_a_forward_is_refused(self):
-        with mock.patch("memtune_parts.find_blocks", return_value=(None, [])):  # hides the models of other tests
+        with mock.patch("memtune_parts.find_models", return_value=[]):  # hides the models of other tests
             self.refused("no model was called with gradients before its first update")
 
     def test_a_damaged_file_is_refused(self):

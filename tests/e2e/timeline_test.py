@@ -258,6 +258,68 @@ class TimelineTest(unittest.TestCase):
         self.assertEqual(trace["blocks"], ["layers.0", "layers.1", "layers.2"])
         self.assertFalse(any(module._forward_hooks for module in frozen.modules()))
 
+    def test_a_dict_beside_the_blocks_hides_none_of_them(self):
+        class Dict(Model):
+            def __init__(self):
+                super().__init__()
+                h, self.layers = self.layers, None
+                self.transformer = torch.nn.ModuleDict({"wte": torch.nn.Linear(4, 8), "wpe": torch.nn.Linear(4, 8), "h": h,
+                                                        "norm": torch.nn.LayerNorm(8)})
+
+            def forward(self, data):
+                hidden = self.transformer.wte(data) + self.transformer.wpe(data)
+                for block in self.transformer.h:
+                    (hidden,) = block(hidden)
+                return self.transformer.norm(hidden).square().mean()
+
+        trace = self.check(Dict(), *FORWARD, *BACKWARD)
+        self.assertEqual(trace["blocks"], ["transformer.h.0", "transformer.h.1", "transformer.h.2"])
+
+    def test_every_list_that_runs_has_its_blocks_and_a_copy_has_none(self):
+        class Two(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.ahead, self.decoder, self.encoder = torch.nn.Linear(4, 8), Model().layers, Model().layers
+                self.ema = copy.deepcopy(self.encoder)
+
+            def forward(self, data):
+                hidden = self.ahead(data)
+                for block in (*self.encoder, *self.decoder):
+                    (hidden,) = block(hidden)
+                return hidden.square().mean()
+
+        order = [3, 4, 5, 0, 1, 2]  # the decoder is defined before the encoder
+        trace = self.check(Two(), "before_blocks", *(f"block {block}" for block in order), "head", "head backward",
+                           *(f"block {block} backward" for block in reversed(order)), "before_blocks backward")
+        self.assertEqual(trace["blocks"], [f"{part}.{block}" for part in ("decoder", "encoder") for block in range(3)])
+
+    def test_a_module_with_two_names_is_one_block(self):
+        class Alias(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self._forward_module = self._original_module = Model()
+
+            def forward(self, data):
+                return self._forward_module(data)
+
+        self.assertEqual(self.check(Alias(), *FORWARD, *BACKWARD)["blocks"], ["layers.0", "layers.1", "layers.2"])
+
+    def test_two_trained_models_have_blocks_with_the_names_of_their_classes(self):
+        class Judge(Model):
+            pass
+
+        judged, judge = Model(), Judge()
+        optimizer = torch.optim.SGD([*judged.parameters(), *judge.parameters()], lr=0.1)
+        trace = self.train(judged, lambda: judged(torch.ones(5, 4)) + judge(torch.ones(5, 4)), optimizer=optimizer)
+        self.assertEqual(sorted(trace["blocks"]),
+                         [f"{name}.layers.{block}" for name in ("Judge", "Model") for block in range(3)])
+
+    def test_a_model_without_blocks_has_a_note(self):
+        model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 1))
+        trace = self.train(model, lambda: model(torch.ones(5, 4)).square().mean())
+        self.assertEqual(trace["blocks"], [])
+        self.assertEqual(self.notes, ["the model has no list of repeated modules: its timeline has no parts of it"])
+
     def test_a_compiled_model_has_no_parts_but_a_note(self):
         model = Model()
         model.layers[1].compile(backend="eager")

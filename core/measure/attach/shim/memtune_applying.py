@@ -94,9 +94,10 @@ class Applying:
     def explain(self):
         """If no hook saw the model, because its forward is compiled, apply() gives the reason."""
         try:
-            root, _ = memtune_parts.find_blocks(set())
-            if root is None or self.is_known(root):
+            models = memtune_parts.find_models(set())
+            if not models or self.is_known(models[0][0]):
                 return
+            root = models[0][0]
             plan = self.apply_to(root)
             if plan is not None:
                 plan.remove()

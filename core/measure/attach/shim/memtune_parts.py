@@ -55,6 +55,7 @@ class Parts:
         self.timeline, self.training = timeline, timeline.training
         self.over = False
         self.names, self.handles = [], []  # of blocks; of hooks
+        self.ran, self.ends = [], (None, None)  # blocks of this forward; the first and the last one of an earlier forward
         self.part = None  # the running one: kind, pass, block and its begin
         self.watch_blocks()
 
@@ -66,15 +67,18 @@ class Parts:
 
     @told
     def watch_blocks(self):
-        root, blocks = find_blocks(stepped_by(self.training.first()))
-        if not blocks:
-            return
-        if is_compiled(root):
+        models = find_models(stepped_by(self.training.first()))
+        if any(is_compiled(root) for root, _ in models):
             self.training.note("the model is compiled: its timeline has no parts of it, as hooks would compile it "
                                "again")
             return
+        blocks = named_blocks(models)
+        if not blocks:
+            self.training.note("the model has no list of repeated modules: its timeline has no parts of it")
+            return
         self.names = [name for name, _ in blocks]
-        self.handles.append(root.register_forward_pre_hook(Hook(self.enter_model)))
+        for root, _ in models:
+            self.handles.append(root.register_forward_pre_hook(Hook(self.enter_model)))
         for block, (_, module) in enumerate(blocks):
             self.handles.append(module.register_forward_pre_hook(Hook(self.enter, block), with_kwargs=True))
             # Also if it ends early: recomputation stops after the last activation that is needed.
@@ -92,27 +96,36 @@ class Parts:
             self.timeline.add(*self.part, at)
         self.part = part and (*part, at)
 
+    def end_forward(self):
+        if self.ran:
+            self.ends = self.ran[0], self.ran[-1]
+        self.ran = []
+
     @told
     def begin_backward(self, at):
+        self.end_forward()
         self.go_to(("head", "backward", -1) if self.names else None, at)
 
     @told
     def enter_model(self, module, arguments):
         if self.training.depth == 0:
+            self.end_forward()
             self.go_to(("before_blocks", "forward", -1))
 
     @told
     def enter(self, block, module, arguments, named):
         self.go_to(("block", "recompute" if self.training.depth > 0 else "forward", block))
-        if block == 0:
-            self.watch_tensor((arguments, tuple(named.values())), Hook(self.leave_blocks))
+        if self.training.depth == 0:
+            self.ran.append(block)
+        if block == self.ends[0]:
+            self.watch_tensor((arguments, tuple(named.values())), Hook(self.leave_blocks, block))
 
     @told
     def leave(self, block, module, arguments, result):
         """A block lasts until the next one begins, because each moment that is taken costs host time."""
         if self.training.depth > 0:
             self.go_to(("block", "backward", block))
-        elif block == len(self.names) - 1:
+        elif block == self.ends[1]:
             self.go_to(("head", "forward", -1))
         self.watch_tensor(result, Hook(self.enter_backward, block))
 
@@ -121,8 +134,8 @@ class Parts:
         self.go_to(("block", "backward", block))
 
     @told
-    def leave_blocks(self, gradient):
-        if self.part is not None and self.part[:3] == ("block", "backward", 0):
+    def leave_blocks(self, block, gradient):
+        if self.part is not None and self.part[:3] == ("block", "backward", block):
             self.go_to(("before_blocks", "backward", -1))
 
     def watch_tensor(self, values, tell):
@@ -168,23 +181,49 @@ def trains(module):
         return False
 
 
-def containers_of(module, path=()):
-    """The outermost containers that repeat a class, each with its path."""
+def is_list(module):
     import torch
 
-    kinds = (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict)
-    if isinstance(module, kinds) and repeats(module) > 1:
-        return [(path, module)] if trains(module) else []
-    return [found for name, child in children_of(module).items() for found in containers_of(child, path + (name,))]
+    return isinstance(module, (torch.nn.ModuleList, torch.nn.Sequential, torch.nn.ModuleDict))
 
 
-def classes_of(module):
-    return [type(child) for child in children_of(module).values()]
+def entries_of(module, path):
+    """The paths and modules of a list that are more than a single layer."""
+    return [(path + (name,), child) for name, child in children_of(module).items() if children_of(child)]
 
 
-def repeats(module):
-    classes = classes_of(module)
-    return max((classes.count(each) for each in set(classes)), default=0)
+def repeats(entries):
+    classes = [type(unwrapped(module)) for _, module in entries]
+    return max((classes.count(each) for each in classes), default=0)
+
+
+FEW = 5  # a list of so few modules may be one of stages, whose own lists have the blocks
+
+
+def blocks_of(module, seen, path=(), stages=True):
+    """The repeated modules of every list, each once, with their paths: those of the outermost lists, or of the lists in
+    them if these are stages. Experts of a layer are no blocks: each runs for a part of the tokens."""
+    if id(module) in seen or (path and path[-1].endswith("experts")):
+        return []
+    seen.add(id(module))
+    entries = entries_of(module, path)
+    if not is_list(module) or repeats(entries) < 2:
+        return [block for name, child in children_of(module).items()
+                for block in blocks_of(child, seen, path + (name,), stages)]
+    entries = [block for path, child in entries for block in unfolded(child, path)]
+    if not stages or len(entries) > FEW:
+        return entries
+    inner = [[block for block in blocks_of(child, seen, path, False) if not is_list(block[1])] for path, child in entries]
+    if sum(map(len, inner)) <= len(entries):
+        return entries
+    return [block for entry, blocks in zip(entries, inner) for block in blocks or [entry]]
+
+
+def unfolded(module, path):
+    """The blocks of a list in a list. A list of single layers is one itself."""
+    if not is_list(module) or not entries_of(module, path):
+        return [(path, module)]
+    return [block for path, child in entries_of(module, path) for block in unfolded(child, path)]
 
 
 def stepped_by(optimizer):
@@ -192,25 +231,24 @@ def stepped_by(optimizer):
     return {id(each) for group in getattr(optimizer, "param_groups", ()) for each in group["params"]}
 
 
-def find_blocks(stepped):
-    """The model, and its blocks with their names: the children of the containers that repeat the most frequent class.
-    A model whose parameters are updated comes before a copy of it, which may never run."""
-    best = None
-    for root in find_roots():
-        found = containers_of(root)
-        for _, container in found:
-            size = (any(id(each) in stepped for each in container.parameters()), repeats(container),
-                    sum(each.numel() for each in container.parameters()))
-            if best is None or size > best[0]:
-                best = (size, root, found, max(classes_of(container), key=classes_of(container).count))
-    if best is None:
-        return None, []
-    _, root, found, repeated = best
-    return root, [(name_of(root, path + (name,)), unwrapped(child)) for path, container in found
-                  if repeated in classes_of(container) for name, child in children_of(container).items()]
+def find_models(stepped):
+    """The models, each with the paths and modules of its blocks: those whose parameters are updated. If it is not known
+    which these are, the one with the most blocks, which a copy that never runs may have too."""
+    models = [(root, blocks_of(root, set())) for root in find_roots() if trains(root)]
+    trained = [model for model in models if any(id(each) in stepped for each in model[0].parameters())]
+    if trained:
+        return trained
+    return sorted(models, key=lambda model: (len(model[1]), sum(each.numel() for each in model[0].parameters())))[-1:]
 
 
-WRAPPED = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module")
+def named_blocks(models):
+    """Blocks with their names. With several models these begin with the model's class."""
+    models = [(root, blocks) for root, blocks in models if blocks]
+    return [((type(root).__name__ + "." if len(models) > 1 else "") + name_of(root, path), unwrapped(module))
+            for root, blocks in models for path, module in blocks]
+
+
+WRAPPED = ("_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module", "_forward_module", "_original_module")
 
 
 def unwrapped(module):

@@ -135,8 +135,10 @@ class Timeline:
         """The device must be idle."""
         self.parts.stop()
         rows = self.rows() if not self.over else []
+        ran = sorted({row[2] for row in rows if row[2] >= 0})  # a copy of the model may have blocks that never run
+        rows = [[kind, running, ran.index(block) if block >= 0 else block, *times] for kind, running, block, *times in rows]
         self.training.write(record="trace", file=self.end_tracer(), steps=steps, start_ns=self.start_ns,
-                            blocks=self.parts.names, regions=rows)
+                            blocks=[self.parts.names[block] for block in ran], regions=rows)
 
     def rows(self):
         rows, problem = [], None
