@@ -136,6 +136,7 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
        {std::pair("--try", !flags.tries.empty()), std::pair("--allow", !flags.allowed.empty()),
         std::pair("--like", !flags.like.empty())})
     if (given) throw UsageError(std::string(flag) + " is for training commands: it goes with -- and a command");
+  if (flags.text_only && flags.config.empty()) throw UsageError("--text-only goes with --trainer and --config");
   const std::vector<std::string> specs = strategies(flags);
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
   sweep::SweepLoopSettings loop;
