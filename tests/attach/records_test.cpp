@@ -46,7 +46,7 @@ TEST_CASE("rows and tokens of a step are read and an inconsistent line is skippe
       place.path / "7.jsonl",
       R"({"record": "process", "pid": 7, "rank": 0, "world": 1, "cuda": false, "device": "", "torch": "2.11", "python": "3.11", "data": 5})"
       "\n"
-      R"({"record": "step", "step": 1, "phase": "measured", "loss": [], "batches": 2, "rows": [4, 4], "tokens": [0, 80]})"
+      R"({"record": "step", "step": 1, "phase": "measured", "loss": [], "batches": 2, "rows": [4, 4], "tokens": [0, 80], "positions": [0, 90]})"
       "\n"
       R"({"record": "step", "step": 2, "phase": "measured", "loss": [], "rows": [4], "tokens": []})"
       "\n");
@@ -57,6 +57,7 @@ TEST_CASE("rows and tokens of a step are read and an inconsistent line is skippe
   REQUIRE(records.steps.size() == 1);
   CHECK(records.steps[0].batches == 2);
   CHECK(records.steps[0].tokens == std::vector<int64_t>{0, 80});
+  CHECK(records.steps[0].positions == std::vector<int64_t>{0, 90});
 }
 
 TEST_CASE("foreign lines and invalid numbers and other files are skipped") {

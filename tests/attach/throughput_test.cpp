@@ -25,7 +25,7 @@ TrainingProcessRecords rank(int64_t number, const std::vector<Step>& steps) {
     step.phase = StepPhase::measured;
     step.batches = each.batches;
     step.rows = each.rows;
-    for (const int64_t rows : each.rows) step.tokens.push_back(100 * rows);
+    for (const int64_t rows : each.rows) step.tokens.push_back(100 * rows), step.positions.push_back(100 * rows);
   }
   return records;
 }
@@ -85,6 +85,18 @@ TEST_CASE("samples of ranks are summed and unknown if a rank reports none or ran
         std::vector<std::string>{"ranks were fed the same batches: how many samples a step has is not known"});
   both[1] = rank(1, {{1, {}}});
   CHECK(told(both).samples == 0);
+}
+
+TEST_CASE("tokens are counted without padding and its share is noted") {
+  std::vector<TrainingProcessRecords> one = {rank(0, {{1, {4}}, {1, {4}}})};
+  CHECK(told(one).notes.empty());
+  for (StepRecord& step : one[0].steps) step.tokens = {300};
+  CHECK(told(one).tokens == 600);
+  CHECK(told(one).notes ==
+        std::vector<std::string>{"padding is 25 % of the positions that the model is given: tokens are "
+                                 "counted without it"});
+  for (StepRecord& step : one[0].steps) step.tokens = {399};
+  CHECK(told(one).notes.empty());
 }
 
 TEST_CASE("token counts need tokens in every batch and sample counts need rows") {

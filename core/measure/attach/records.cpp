@@ -61,7 +61,9 @@ StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   step.batches = whole_in(line, "batches");
   step.rows = wholes_in(line, "rows");
   step.tokens = wholes_in(line, "tokens");
-  if (step.rows.size() != step.tokens.size()) throw UsageError("each backward has both");
+  step.positions = wholes_in(line, "positions");
+  if (step.rows.size() != step.tokens.size() || step.rows.size() != step.positions.size())
+    throw UsageError("each backward has all of them");
   return step;
 }
 

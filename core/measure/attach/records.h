@@ -26,7 +26,8 @@ struct StepRecord {
   int64_t allocated_bytes = 0, reserved_bytes = 0, device_bytes = 0;  // highest so far; 0: unknown
   std::vector<double> losses;                                         // the values that backward started from
   int64_t batches = 0;                                                // that loaders returned during the step
-  std::vector<int64_t> rows, tokens;  // of the last batch before each backward; 0: unknown
+  // Of the batch of each backward; 0: unknown. Tokens are without padding; positions are those that the model is given.
+  std::vector<int64_t> rows, tokens, positions;
 };
 
 struct SaveRecord {

@@ -10,6 +10,8 @@
 namespace memtune::attach {
 namespace {
 
+constexpr double kLeastPadding = 0.005;  // less is no news
+
 // Rows and tokens of a rank in one step; 0: unknown.
 struct Fed {
   double rows = 0, tokens = 0;
@@ -46,6 +48,18 @@ Fed fed(const TrainingProcessRecords& rank) {
   return {batches * median_size(rank, &StepRecord::rows), batches * median_size(rank, &StepRecord::tokens)};
 }
 
+// Part of the positions that are padding, in all measured steps.
+double padding_share(const RankRecords& team) {
+  double tokens = 0, positions = 0;
+  for (const TrainingProcessRecords* rank : team.ranks)
+    for (const StepRecord& step : rank->steps) {
+      if (step.phase != StepPhase::measured) continue;
+      for (const int64_t count : step.tokens) tokens += static_cast<double>(count);
+      for (const int64_t count : step.positions) positions += static_cast<double>(count);
+    }
+  return positions > tokens ? 1 - tokens / positions : 0;
+}
+
 // True if two ranks got the same first batch, as tensor and pipeline parallel ranks do.
 bool fed_the_same(const RankRecords& team) {
   std::set<int64_t> seen;
@@ -70,7 +84,11 @@ void fill_throughput(const RankRecords& team, result::Measurement& to, std::vect
     return;
   }
   to.samples_per_s = 1000 * sum.rows / to.step_ms.median;
-  if (tokens) to.tokens_per_s = 1000 * sum.tokens / to.step_ms.median;
+  if (!tokens) return;
+  to.tokens_per_s = 1000 * sum.tokens / to.step_ms.median;
+  if (const double padding = padding_share(team); padding >= kLeastPadding)
+    notes.push_back("padding is " + std::to_string(std::lround(100 * padding)) +
+                    " % of the positions that the model is given: tokens are counted without it");
 }
 
 }  // namespace memtune::attach

@@ -1,6 +1,8 @@
 """Counts rows and tokens of the batches that the iterator of a DataLoader returns."""
 
 TOKENS = ("input_ids", "tokens", "input")  # keys whose integer tensors of shape (rows, length) are tokens
+IGNORED = -100  # label of a position without a loss
+MOST = 1000  # batches that wait for their backward
 
 
 class Batches:
@@ -15,15 +17,16 @@ class Batches:
             try:
                 self.left(batch)
             except Exception:  # a batch of an unknown kind has no size
-                self.last = (0, 0)
+                self.waiting.append((0, 0, 0))
             return batch
 
         iterator.__next__ = __next__
 
     def reset(self):
         self.data = None  # checksum of the first batch, to find ranks that get the same
-        self.last = (0, 0)  # rows and tokens of the last batch
-        self.sizes = []  # last batch before each backward of the step: an evaluation between steps counts once
+        self.waiting = []  # rows, tokens and positions of the batches that no backward has used yet
+        self.last = (0, 0, 0)  # the batch of the last backward
+        self.sizes = []  # the batch of each backward of the step: an evaluation between steps counts once
         self.count = 0  # batches of the step
 
     def left(self, batch):
@@ -31,21 +34,29 @@ class Batches:
 
         if not torch.is_grad_enabled():  # an evaluation
             return
-        tensor, tokens = size_of(batch)
-        self.last = (0 if tensor is None else tensor.shape[0], tokens)
+        tensor, tokens, positions = size_of(batch)
+        self.waiting.append((0 if tensor is None else tensor.shape[0], tokens, positions))
+        del self.waiting[:-MOST]
         self.count += 1
         if self.data is None and tensor is not None:
             self.data = checksum(tensor)
 
+    def begin_backward(self):
+        """Batches are used in the order in which they left: some loops fetch those of a whole step ahead."""
+        if self.waiting:
+            self.last = self.waiting.pop(0)
+        self.sizes.append(self.last)
+
     def of_step(self):
-        rows, tokens = [rows for rows, _ in self.sizes], [tokens for _, tokens in self.sizes]
-        told = {"batches": self.count, "rows": rows, "tokens": tokens}
+        told = {"batches": self.count}
+        told.update((name, [size[i] for size in self.sizes]) for i, name in enumerate(("rows", "tokens", "positions")))
         self.sizes, self.count = [], 0
         return told
 
 
 def size_of(batch):
-    """A tensor whose first dimension is the rows, and its number of tokens. None and 0: unknown."""
+    """A tensor whose first dimension is the rows, and its numbers of tokens without padding and of positions. None and 0:
+    unknown."""
     from collections.abc import Mapping
 
     import torch
@@ -54,12 +65,12 @@ def size_of(batch):
         return isinstance(value, torch.Tensor) and value.dim() > 0
 
     if is_tensor(batch):
-        return batch, 0
+        return batch, 0, 0
     if isinstance(batch, Mapping):
         for key in TOKENS:
             value = batch[key] if key in batch else None
             if is_tensor(value) and value.dim() == 2 and not value.is_floating_point():
-                return value, value.numel()
+                return value, tokens_of(batch, value), value.numel()
         parts = list(batch.values())
     else:
         parts = batch if isinstance(batch, (list, tuple)) else ()
@@ -67,7 +78,26 @@ def size_of(batch):
             return size_of(parts[0])
     tensors = [part for part in parts if is_tensor(part)]
     # The rows are the first dimension, if all tensors share it.
-    return (tensors[0] if len({tensor.shape[0] for tensor in tensors}) == 1 else None), 0
+    return (tensors[0] if len({tensor.shape[0] for tensor in tensors}) == 1 else None), 0, 0
+
+
+def tokens_of(batch, ids):
+    """How many of the positions are no padding: by the mask, or by the labels of a batch without a mask. Documents that
+    are packed into a row have their own positions and no padding. A batch on a device is not read, as that would wait
+    for it."""
+    import torch
+
+    def beside(key):
+        value = batch[key] if key in batch else None
+        fits = isinstance(value, torch.Tensor) and value.shape == ids.shape and value.device.type == "cpu"
+        return value if fits else None
+
+    mask, labels = beside("attention_mask"), beside("labels")
+    if mask is not None:
+        return int((mask != 0).sum())
+    if labels is None or any(key in batch for key in ("position_ids", "input_pos")):
+        return ids.numel()
+    return int((labels != IGNORED).sum()) or ids.numel()
 
 
 def checksum(tensor):

@@ -117,7 +117,7 @@ class Training:
             return
         self.backwards += 1
         if self.batches:
-            self.batches.sizes.append(self.batches.last)
+            self.batches.begin_backward()
         if self.timeline is not None:
             self.timeline.begin_backward()
         root = tensors if not isinstance(tensors, (list, tuple)) else tensors[0] if len(tensors) == 1 else None
