@@ -82,13 +82,6 @@ KeyRename read_rename(const json& json, const std::string& path) {
   return rename;
 }
 
-std::map<std::string, JsonText> read_values(JsonObjectReader& object, const char* key) {
-  std::map<std::string, JsonText> values;
-  if (const json* found = object.find(key))
-    for (const auto& [name, value] : found->items()) values[name] = print_json(value);
-  return values;
-}
-
 std::map<std::string, std::vector<std::string>> read_lists(JsonObjectReader& object, const char* key) {
   std::map<std::string, std::vector<std::string>> lists;
   if (const json* found = object.find(key))
@@ -103,7 +96,7 @@ ExclusionRule read_rule(const json& json, const std::string& path) {
   object.read("note", rule.note);
   if (const auto* range = object.find("range")) rule.range = read_range(*range, object.path("range"));
   object.require({"when", "reason"});
-  rule.when = read_values(object, "when");
+  rule.when = read_conditions(object, "when");
   object.finish();
   return rule;
 }
@@ -118,9 +111,9 @@ StrategyMapping read_expression(const json& json, const std::string& path) {
   object.read("stated", expression.stated);
   object.read("notes", expression.notes);
   object.require({"strategy", "set"});
-  expression.set = read_values(object, "set");
-  expression.also = read_values(object, "also");
-  expression.when = read_values(object, "when");
+  expression.set = read_conditions(object, "set");
+  expression.also = read_conditions(object, "also");
+  expression.when = read_conditions(object, "when");
   if (const auto* range = object.find("range")) expression.range = read_range(*range, object.path("range"));
   object.finish();
   return expression;
@@ -131,7 +124,7 @@ ShardingKeys read_sharding(const json& json, const std::string& path) {
   ShardingKeys sharding;
   object.read("notes", sharding.notes);
   object.require({"set"});
-  sharding.set = read_values(object, "set");
+  sharding.set = read_conditions(object, "set");
   object.finish();
   return sharding;
 }
@@ -152,6 +145,13 @@ std::vector<int> parts_of(const std::string& release) {
 }
 
 }  // namespace
+
+Conditions read_conditions(JsonObjectReader& object, const char* key) {
+  Conditions values;
+  if (const json* found = object.find(key))
+    for (const auto& [name, value] : found->items()) values[name] = print_json(value);
+  return values;
+}
 
 std::string unknown_trainer(const std::string& name, std::span<const std::string> known) {
   return unknown_name("trainer", name, known) + ". Others are measured by their command: memtune sweep -- COMMAND";

@@ -9,6 +9,10 @@
 #include <string>
 #include <vector>
 
+namespace memtune {
+class JsonObjectReader;
+}  // namespace memtune
+
 namespace memtune::trainer {
 
 using Path = std::vector<std::string>;  // keys from outer to inner
@@ -101,6 +105,9 @@ struct TrainerProfile {
   std::vector<ExclusionRule> rules;
   std::vector<ExclusionRule> undecided;  // why a config amounts to no strategy; "{key}" in a reason is its value
 };
+
+// The conditions or values in the object `key`; empty if it is missing.
+Conditions read_conditions(JsonObjectReader& object, const char* key);
 
 // The message for a trainer that is not among `known`: the nearest name, and what to do without a profile.
 std::string unknown_trainer(const std::string& name, std::span<const std::string> known);

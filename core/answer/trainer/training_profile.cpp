@@ -23,8 +23,7 @@ TrainingRow read_row(const json& json, const std::string& path) {
   object.read("refuse", row.refusal);
   object.read("images", row.images);
   object.read("any", row.any);
-  if (const auto* when = object.find("when"))
-    for (const auto& [key, wanted] : when->items()) row.when[key] = print_json(wanted);
+  row.when = read_conditions(object, "when");
   object.finish();
   if (int(!row.flag.empty()) + int(!row.note.empty()) + int(!row.refusal.empty()) != 1)
     throw UsageError(path + " is none of a flag, a note and a refusal, or several");
@@ -49,8 +48,7 @@ TrainingProfile read_training_profile(const std::string& trainer) {
   if (!known)
     throw UsageError("a config of " + trainer +
                      " does not say which model it trains: give --model and its flags without --trainer, or put the "
-                     "training command "
-                     "behind --");
+                     "training command behind --");
   const json text = parse_json_object(trainer, find_profile("training", trainer).json);
   JsonObjectReader object(text, trainer);
   TrainingProfile profile;

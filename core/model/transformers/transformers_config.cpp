@@ -94,7 +94,7 @@ class ConfigReader {
     config_.notes.push_back("its weights are stored in " + std::string(in_8_bits ? "8" : "4") +
                             " bits: measured with --load-in " + config_.quantization + " and random weights");
     std::vector<std::string> kept;
-    if (how.find("llm_int8_skip_modules")) how.read("llm_int8_skip_modules", kept);
+    how.read("llm_int8_skip_modules", kept);
     std::erase(kept, "lm_head");
     if (!kept.empty()) config_.notes.push_back("llm_int8_skip_modules: measured with all linear layers quantized");
   }
