@@ -137,6 +137,11 @@ RangeOf range_of(const Source& source, const OtherBatch* batch, const OtherMachi
   };
 }
 
+// Sums of the same times in another order differ in their last bits: the predicted time stays in its own range.
+StepRange around(double step_ms, const StepRange& range) {
+  return {std::min(range.from_ms, step_ms), std::max(range.to_ms, step_ms)};
+}
+
 std::string allocator_note(const planner::PredictedPlan& step) {
   const bool needed = step.predicted.short_bytes > 0;
   return step.plan.strategy + (needed ? ": needs " : ": may need ") + kAllocatorVariable + "=" + kExpandableSegments +
@@ -162,7 +167,7 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRa
   for (size_t i = 0; i < limits.size(); ++i) {
     BudgetPlan& rung = answer.budget_ladder.emplace_back(BudgetPlan{limits[i].budget_bytes, plans[i], {}, {}});
     if (rung.step && !from.budgets.empty()) rung.reasons = planner.reasons(*rung.step);
-    if (rung.step && range) rung.range = range(rung.step->plan);
+    if (rung.step && range) rung.range = around(rung.step->predicted.step_ms, range(rung.step->plan));
     if (rung.step && source.costs.grain_bytes > 1 && (!rung.step->safe || rung.step->predicted.short_bytes > 0))
       answer.notes.push_back(allocator_note(*rung.step));
   }
