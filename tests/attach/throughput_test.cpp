@@ -39,6 +39,7 @@ struct Told {
 Told told(const std::vector<TrainingProcessRecords>& ranks) {
   result::Measurement measurement;
   measurement.step_ms.median = 500;
+  measurement.step_ms.samples = {400, 500, 900};
   std::vector<std::string> notes;
   fill_throughput(rank_records_of(ranks), measurement, notes);
   return {measurement.samples_per_s, measurement.tokens_per_s, notes};
@@ -97,6 +98,14 @@ TEST_CASE("tokens are counted without padding and its share is noted") {
                                  "counted without it"});
   for (StepRecord& step : one[0].steps) step.tokens = {399};
   CHECK(told(one).notes.empty());
+}
+
+TEST_CASE("tokens that vary are divided by the time of their steps") {
+  std::vector<TrainingProcessRecords> one = {rank(0, {{1, {4}}, {1, {4}}, {1, {4}}})};
+  for (size_t i = 0; i < 3; ++i) one[0].steps[i].tokens = one[0].steps[i].positions = {std::vector{240, 300, 540}[i]};
+  CHECK(told(one).tokens == 600);
+  CHECK(told(one).notes == std::vector<std::string>{"rows have 60 to 135 positions, the longest in step 3: longer ones "
+                                                    "later may need more memory"});
 }
 
 TEST_CASE("token counts need tokens in every batch and sample counts need rows") {

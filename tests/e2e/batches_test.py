@@ -21,7 +21,12 @@ class BatchesTest(unittest.TestCase):
         ahead = list(loader)
         for _ in ahead:
             counted.begin_backward()
-        return counted.of_step()
+        return self.of_step(counted)
+
+    def of_step(self, counted):
+        step = counted.of_step()
+        self.assertGreaterEqual(step.pop("wait_ms"), 0)
+        return step
 
     def tokens(self, **batch):
         found = self.sizes(batch)
@@ -37,7 +42,7 @@ class BatchesTest(unittest.TestCase):
         counted.left(torch.ones(4, 3))
         for _ in range(3):
             counted.begin_backward()
-        self.assertEqual(counted.of_step(), {"batches": 1, "rows": [4] * 3, "tokens": [0] * 3, "positions": [0] * 3})
+        self.assertEqual(self.of_step(counted), {"batches": 1, "rows": [4] * 3, "tokens": [0] * 3, "positions": [0] * 3})
 
     def test_batches_that_no_backward_uses_are_bounded(self):
         counted = memtune_batches.Batches.__new__(memtune_batches.Batches)

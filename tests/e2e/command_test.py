@@ -48,13 +48,25 @@ class CommandTest(Measured):
         self.assertEqual((self.seen("ended"), self.seen("atexit")), ([True], [True]))
         self.assertIn("the end of the script", (self.folder / "memtune-profile/trials/1-command/log.txt").read_text())
         self.assertGreater(trial["peak_bytes"]["allocated"], 50 << 20)
-        self.assertEqual(self.fed(trial), (0, 0))  # there is no DataLoader
+        self.assertEqual(self.fed(trial), (8, 0))  # there is no DataLoader: what the model is given
         self.assertTrue(0 < trial["optimizer_ms"] < trial["step_ms"]["median"])
         self.assertTrue(trial["device"].startswith("CPU ("))
         measured = self.seen("loss")
         (self.folder / "seen").unlink()
         subprocess.run(command, cwd=self.folder, env=self.environment, check=True, capture_output=True)
         self.assertEqual(measured, self.seen("loss")[:STEPS], "memtune changed what is trained")
+
+    def test_the_time_of_steps_that_differ_is_the_mean_over_whole_periods(self):
+        answer = self.profile(*self.script(commands.GENERATING))
+        trial = answer["trials"][0]
+        self.assertEqual((trial["period"]["steps"], len(trial["step_ms"]["samples"])), (3, 2))
+        own = self.seen("ms")[2:5]  # the first period after two steps of warm-up; the last one includes memtune's work
+        self.assertLess(abs(trial["step_ms"]["samples"][0] / (sum(own) / 3) - 1), 0.1, (trial["step_ms"], own))
+        self.assertGreater(trial["period"]["longest_ms"], 3 * trial["period"]["median_ms"])
+        self.assertTrue(any(note.startswith("1 of 3 steps takes ") and "10 runs of the model without gradients" in note
+                            for note in answer["notes"]), answer["notes"])
+        for found, logged in zip(trial["loss_unscaled"], self.seen("loss")):
+            self.assertAlmostEqual(found, logged, 5)
 
     def test_accumulated_batches_are_one_step(self):
         trial = self.trial(*self.script(commands.ACCUMULATION))

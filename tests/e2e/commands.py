@@ -55,6 +55,26 @@ for step in range(40):
     tell(loss=total) if step < 9 else None
 """
 
+# Every third step generates its data with the model.
+GENERATING = PRELUDE + """
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(60):
+    began = time.perf_counter()
+    if step % 3 == 2:
+        with torch.no_grad():
+            for part in range(10):
+                model(batch())
+                time.sleep(0.02)
+    loss = model(batch()).square().mean()
+    time.sleep(0.01)
+    (loss / 4).backward()
+    tell(loss=loss.item())
+    optimizer.step()
+    optimizer.zero_grad()
+    tell(ms=(time.perf_counter() - began) * 1e3)
+"""
+
 # Reads settings from a config, like trainers, and from flags: python train.py SEEN CONFIG LR.
 CONFIGURED = PRELUDE + """
 from torch.utils.checkpoint import checkpoint

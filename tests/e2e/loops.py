@@ -1,5 +1,5 @@
 """Training loops of libraries and papers, without memtune. Each logs the losses of a step's gradient, and the moment
-after the optimizer that separates the steps."""
+after the optimizer that ends the step."""
 
 from commands import PRELUDE
 
@@ -65,18 +65,18 @@ logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
 class Module(pytorch_lightning.LightningModule):
     def __init__(self):
         super().__init__()
-        self.one, self.two, self.automatic_optimization, self.last = network(), network(), False, 0.0
+        self.one, self.two, self.automatic_optimization = network(), network(), False
 
     def training_step(self, data, index):
         work(index)
+        losses = 0.0
         for net, optimizer in zip((self.one, self.two), self.optimizers()):
             loss = net(data[0]).square().mean()
             optimizer.zero_grad()
             self.manual_backward(loss)
             optimizer.step()
-            if net is self.one:
-                stepped(self.last + loss.item())
-            self.last = loss.item()
+            losses += loss.item()
+        stepped(losses)
 
     def configure_optimizers(self):
         return [torch.optim.AdamW(self.one.parameters()), torch.optim.SGD(self.two.parameters(), lr=0.1)]
@@ -136,18 +136,19 @@ finally:
     tell(ended=True)
 """
 
-# Optimizers step when their gradients are ready. The first one separates the steps.
+# Optimizers step when their gradients are ready. The last one ends the step.
 IN_BACKWARD = PRELUDE + """
 model = network()
 optimizers = {parameter: torch.optim.AdamW([parameter]) for parameter in model.parameters()}
-first, loss = [], None
+updates, loss = 0, None
 
 
 def update(parameter):
+    global updates
     optimizers[parameter].step()
     optimizers[parameter].zero_grad()
-    first.append(parameter)
-    if first[0] is parameter:
+    updates += 1
+    if updates % len(optimizers) == 0:
         stepped(loss.item())
 
 
@@ -182,12 +183,11 @@ finally:
     tell(ended=True)
 """
 
-# The first of two optimizers separates the steps. The other one steps after it, in the next step.
+# The second of two optimizers, which steps after it, ends the step.
 GAN = PRELUDE + """
 maker, judge = torch.nn.Linear(4, 16), network()
 first, second = torch.optim.AdamW(judge.parameters()), torch.optim.AdamW(maker.parameters())
 entropy = torch.nn.functional.binary_cross_entropy_with_logits
-made_up = 0.0
 try:
     for step in range(40):
         work(step)
@@ -198,12 +198,11 @@ try:
         real.backward()
         fake.backward()
         first.step()
-        stepped(made_up + real.item() + fake.item())
         second.zero_grad()
         loss = entropy(judge(made), torch.ones(8, 1))
         loss.backward()
-        made_up = loss.item()
         second.step()
+        stepped(real.item() + fake.item() + loss.item())
 finally:
     tell(ended=True)
 """

@@ -228,13 +228,15 @@ class TimelineTest(unittest.TestCase):
         self.check(Model(), *FORWARD, *BACKWARD)
         self.assertFalse(any(module._forward_hooks for module in kept.modules()))
 
-    def test_measured_steps_have_no_hooks(self):
+    def test_measured_steps_have_the_hook_of_one_module(self):
         model = Model()
         optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        self.training.steps = 2
+        self.training.measured = 2
+        self.training.created(optimizer)
         self.step(optimizer, lambda: model(torch.ones(5, 4)))
         self.assertIsNone(self.training.timeline)
-        self.assertFalse(any(module._forward_hooks or module._forward_pre_hooks for module in model.modules()))
+        self.assertFalse(any(module._forward_hooks for module in model.modules()))
+        self.assertEqual([module for module in model.modules() if module._forward_pre_hooks], [model.embedding])
 
     def test_wrappers_are_not_in_names_and_frozen_modules_get_no_hooks(self):
         class Wrapper(torch.nn.Module):

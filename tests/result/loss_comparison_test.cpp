@@ -42,6 +42,18 @@ TEST_CASE("a first loss beyond rounding counts as changed if the base repeats it
   CHECK(why_changed(changed) == "its loss of step 1 is 4.00004, that of own 4 (± 4e-05 would be noise)");
 }
 
+TEST_CASE("a variant in which more tensors have no gradient has changed") {
+  Measurement base = kRepeats, less = with_losses("b", {{4, 3}});
+  base.tensors_without_gradient = 2;
+  CHECK_FALSE(compare_losses(less, base).changed);
+  less.tensors_without_gradient = 3;
+  const LossComparison changed = compare_losses(less, base);
+  CHECK(changed.changed);
+  CHECK(why_changed(changed) == "1 tensor that own trains has no gradient");
+  less.losses = changed;
+  CHECK_FALSE(is_eligible(less));
+}
+
 TEST_CASE("a lower precision on either side allows a larger difference of losses") {
   Measurement coarse = with_losses("b", {{4.015, 3}});
   CHECK(compare_losses(coarse, kRepeats).changed);

@@ -39,8 +39,13 @@ Measurement full() {
   m.engine_ms = 0.125;
   m.recomputed_ops = 7;
   m.loss = {10.5, 10.25};
+  m.loss_per_backward = {{10, 0.5}, {10.25}};
+  m.loss_unscaled = {5.25, 10.25};
+  m.trained_tensors = 20;
+  m.tensors_without_gradient = 16;
+  m.period = {4, 11.5, 420};
   m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
-  m.losses = {true, true, 2, 10.5, 10.25, 0.125, "own"};
+  m.losses = {true, true, 2, 10.5, 10.25, 0.125, "own", 3};
   m.dtype = "bfloat16";
   m.recomputed_bytes = 70;
   RoundMeasurement round;
@@ -83,10 +88,12 @@ TEST_CASE("the JSON of a measurement has the field names that scripts use") {
     "transfer": {"out_bytes": 10, "in_bytes": 20, "disk_write_bytes": 8, "disk_read_bytes": 9, "hidden": 0.75, "exposed_ms": 0.5, "out_gb_per_s": 40.0,
                  "in_gb_per_s": 41.0, "link_out_gb_per_s": 52.0, "link_in_gb_per_s": 53.0},
     "recomputed_ops": 7, "recompute_ms": 0.25, "engine_ms": 0.125, "loss": [10.5, 10.25],
+    "loss_per_backward": [[10.0, 0.5], [10.25]], "loss_unscaled": [5.25, 10.25], "trained_tensors": 20,
+    "tensors_without_gradient": 16, "period": {"steps": 4, "median_ms": 11.5, "longest_ms": 420.0},
     "gradients": {"compared": true, "equal": false, "max_abs_difference": 0.125, "worst": "layers.0.weight",
                   "against": "none"},
     "losses": {"compared": true, "changed": true, "step": 2, "loss": 10.5, "expected": 10.25, "allowed": 0.125,
-               "against": "own"}, "dtype": "bfloat16",
+               "against": "own", "without_gradient": 3}, "dtype": "bfloat16",
     "optimizer_ms": 0.75,
     "ranks": [{"rank": 1, "step_ms": {"median": 12.5, "low": 12.5, "high": 12.5, "samples": [12.5]},
                "peak_bytes": {"allocated": 1, "reserved": 2, "device": 3}, "optimizer_ms": 0.75, "loss": [10.5],

@@ -52,6 +52,10 @@ std::string text_of(double loss) {
 
 }  // namespace
 
+bool trains_more(const Measurement& m, const Measurement& other) {
+  return m.tensors_without_gradient < other.tensors_without_gradient;
+}
+
 bool has_other_samples(const Measurement& m, const Measurement& base) {
   constexpr double kSame = 0.02;  // counts are computed from times, so they vary
   const double samples = amount(m, WorkUnit::sample), expected = amount(base, WorkUnit::sample);
@@ -60,6 +64,12 @@ bool has_other_samples(const Measurement& m, const Measurement& base) {
 
 LossComparison compare_losses(const Measurement& m, const Measurement& base) {
   LossComparison found;
+  if (const int64_t more = m.tensors_without_gradient - base.tensors_without_gradient; more > 0) {
+    found.compared = found.changed = true;
+    found.without_gradient = more;
+    found.against = base.strategy;
+    return found;
+  }
   if (has_other_samples(m, base)) return found;
   const double unit = std::max(rounding(m.dtype), rounding(base.dtype));
   double nearest = -1;
@@ -73,8 +83,14 @@ LossComparison compare_losses(const Measurement& m, const Measurement& base) {
       const double share = allowed > 0 ? beyond / allowed : beyond > 0 ? std::numeric_limits<double>::infinity() : 0;
       if (share <= nearest) continue;
       nearest = share;
-      found = {true,    share > 1,    static_cast<int64_t>(step) + 1, round.loss[step], (range.low + range.high) / 2,
-               allowed, base.strategy};
+      found = {true,
+               share > 1,
+               static_cast<int64_t>(step) + 1,
+               round.loss[step],
+               (range.low + range.high) / 2,
+               allowed,
+               base.strategy,
+               0};
     }
   }
   return found;
@@ -82,6 +98,9 @@ LossComparison compare_losses(const Measurement& m, const Measurement& base) {
 
 std::string why_changed(const LossComparison& losses) {
   if (!losses.changed) return "";
+  if (losses.without_gradient > 0)
+    return std::to_string(losses.without_gradient) + (losses.without_gradient == 1 ? " tensor" : " tensors") +
+           " that " + losses.against + " trains " + (losses.without_gradient == 1 ? "has" : "have") + " no gradient";
   return "its loss of step " + std::to_string(losses.step) + " is " + text_of(losses.loss) + ", that of " +
          losses.against + " " + text_of(losses.expected) + " (± " + text_of(losses.allowed) + " would be noise)";
 }

@@ -69,7 +69,7 @@ class Judge {
     if (is_timeout() && measured_steps() == 0)
       return {Outcome::timeout, (ending_.stop == StopReason::no_step ? "no step within " : "no end within ") +
                                     seconds_text(ending_.limit) + ", " + where() + hint()};
-    if (is_timeout() || measured_steps() == settings_.steps.measured)  // it ended during the traced steps
+    if (is_timeout() || measured_steps() >= settings_.steps.measured)  // it ended during the traced steps
       return check_losses();
     if (ended_well() && measured_steps() > 0) return check_losses();
     if (const auto failure = by_exception()) return *failure;
@@ -85,7 +85,7 @@ class Judge {
                       std::to_string(measured) + " of " + std::to_string(settings_.steps.measured) + " measured steps");
     if (ending_.stop == StopReason::shutdown_timeout)
       notes.push_back("it did not exit after its steps and was stopped");
-    else if (measured_steps() == settings_.steps.measured && ending_.stop == StopReason::none && !ended_well())
+    else if (measured_steps() >= settings_.steps.measured && ending_.stop == StopReason::none && !ended_well())
       notes.push_back("after the measured steps it ended with " + status_text());
     if (team_.ignored > 0)
       notes.push_back(std::to_string(team_.ignored) + " more training processes of the command are not counted");
@@ -106,8 +106,8 @@ class Judge {
   std::string where() const {
     const int64_t step = steps_taken(records_);
     if (step == 0) return "before its first optimizer step";
-    return "after step " + std::to_string(step) + " of " +
-           std::to_string(settings_.steps.warmup + settings_.steps.measured);
+    const int64_t asked = settings_.steps.warmup + settings_.steps.measured;  // more are taken if steps differ
+    return "after step " + std::to_string(step) + (step <= asked ? " of " + std::to_string(asked) : "");
   }
 
   // Why no step may have been seen.
@@ -228,6 +228,7 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolderRea
   measurement.fragmented = failure.outcome == Outcome::device_oom && says_fragmented(failure.reason);
   judge.add_notes(made.notes);
   fill_measurement(team, measurement);
+  add_notes(team, made.notes);
   fill_throughput(team, measurement, made.notes);
   fill_traced(team, records.path(), settings.folder / "trace.mttrace",
               settings.files ? *settings.files : system_files(), measurement, made.notes);

@@ -4,23 +4,27 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "core/base/median.h"
+#include "core/base/text.h"
+#include "core/measure/attach/step_period.h"
 
 namespace memtune::attach {
 namespace {
 
 using result::Measurement;
 
-// Step times by step number. Steps that include a save count only if there are no others.
+// Step times by step number. Steps that include a save count only if there are no others; if steps have a period, they
+// count without the save.
 std::map<int64_t, double> times_of(const TrainingProcessRecords& rank, StepPhase phase) {
   std::map<int64_t, double> alone, all;
   for (const StepRecord& step : rank.steps) {
     if (step.phase != phase || !step.ms) continue;
-    all[step.number] = *step.ms;
+    all[step.number] = rank.period ? *step.ms - step.save_ms : *step.ms;
     if (step.save_ms == 0) alone[step.number] = *step.ms;
   }
-  return alone.empty() ? all : alone;
+  return alone.empty() || rank.period ? all : alone;
 }
 
 std::vector<double> values_of(const std::map<int64_t, double>& times) {
@@ -38,6 +42,11 @@ std::vector<double> slowest_times(const RankRecords& team, StepPhase phase) {
     for (auto& [number, ms] : slowest) ms = std::max(ms, times.at(number));
   }
   return values_of(slowest);
+}
+
+int64_t steps_of_a_sample(const RankRecords& team, size_t count) {
+  const std::optional<PeriodRecord>& period = team.ranks.front()->period;
+  return period ? steps_of_a_sample(*period, static_cast<int64_t>(count)) : 1;
 }
 
 double optimizer_ms(const TrainingProcessRecords& rank) {
@@ -72,9 +81,28 @@ std::vector<double> losses_of(const TrainingProcessRecords& rank) {
   return losses;
 }
 
-result::RankMeasurement share_of(const TrainingProcessRecords& rank) {
-  return {rank.rank, result::summarize(values_of(times_of(rank, StepPhase::measured))), peak_of(rank),
+result::RankMeasurement share_of(const TrainingProcessRecords& rank, int64_t steps) {
+  return {rank.rank, result::summarize(means_of(values_of(times_of(rank, StepPhase::measured)), steps)), peak_of(rank),
           optimizer_ms(rank), losses_of(rank)};
+}
+
+// Of each step the mean over its backwards.
+std::vector<double> unscaled_losses_of(const TrainingProcessRecords& rank) {
+  std::vector<double> losses;
+  for (const StepRecord& step : rank.steps) {
+    const std::vector<double>& parts = step.unscaled.empty() ? step.losses : step.unscaled;
+    if (!parts.empty()) losses.push_back(std::accumulate(parts.begin(), parts.end(), 0.0) / double(parts.size()));
+  }
+  const bool scaled = std::ranges::any_of(rank.steps, [](const StepRecord& step) { return !step.unscaled.empty(); });
+  return scaled ? losses : std::vector<double>();
+}
+
+void fill_losses(const TrainingProcessRecords& rank, Measurement& to) {
+  to.loss = losses_of(rank);
+  to.loss_unscaled = unscaled_losses_of(rank);
+  to.loss_per_backward.clear();
+  for (const StepRecord& step : rank.steps)
+    if (!step.losses.empty()) to.loss_per_backward.push_back(step.losses);
 }
 
 std::string processor() {
@@ -110,21 +138,39 @@ RankRecords rank_records_of(std::span<const TrainingProcessRecords> processes) {
 
 void fill_measurement(const RankRecords& team, Measurement& to) {
   if (team.ranks.empty()) return;
-  to.step_ms = result::summarize(slowest_times(team, StepPhase::measured));
+  const std::vector<double> times = slowest_times(team, StepPhase::measured);
+  const int64_t steps = steps_of_a_sample(team, times.size());
+  to.step_ms = result::summarize(means_of(times, steps));
+  if (steps > 1) to.period = {steps, median(times), std::ranges::max(times)};
   to.noisy = result::is_noisy(to.step_ms);
   for (const TrainingProcessRecords* rank : team.ranks) {
-    const result::RankMeasurement share = share_of(*rank);
+    const result::RankMeasurement share = share_of(*rank, steps);
     to.peak_bytes.allocated = std::max(to.peak_bytes.allocated, share.peak_bytes.allocated);
     to.peak_bytes.reserved = std::max(to.peak_bytes.reserved, share.peak_bytes.reserved);
     to.peak_bytes.device = std::max(to.peak_bytes.device, share.peak_bytes.device);
     to.optimizer_ms = std::max(to.optimizer_ms, share.optimizer_ms);
     if (team.ranks.size() > 1) to.ranks.push_back(share);
+    to.trained_tensors = std::max(to.trained_tensors, rank->gradients.trained);
+    to.tensors_without_gradient = std::max(to.tensors_without_gradient, rank->gradients.without);
   }
-  to.loss = losses_of(*team.ranks.front());
+  fill_losses(*team.ranks.front(), to);
   to.device = device_of(team);
   to.dtype = team.ranks.front()->dtype;
   const double traced_ms = median(slowest_times(team, StepPhase::traced));
-  if (traced_ms > 0 && to.step_ms.median > 0) to.profiler_overhead = traced_ms / to.step_ms.median - 1;
+  if (traced_ms > 0 && to.step_ms.median > 0 && steps == 1) to.profiler_overhead = traced_ms / median(times) - 1;
+}
+
+void add_notes(const RankRecords& team, std::vector<std::string>& notes) {
+  if (team.ranks.empty()) return;
+  const TrainingProcessRecords& rank = *team.ranks.front();
+  const size_t measured = times_of(rank, StepPhase::measured).size();
+  std::vector<std::string> texts = {waiting_text(rank), growth_text(rank)};
+  if (rank.period && measured > 0) texts.push_back(period_text(rank, steps_of_a_sample(team, measured)));
+  if (const GradientRecord& found = rank.gradients; found.without > 0)
+    texts.push_back(std::to_string(found.without) + " of " + std::to_string(found.trained) +
+                    " trained tensors have no gradient at their first update: " + join(found.names, ", ") +
+                    (found.without > static_cast<int64_t>(found.names.size()) ? ", ..." : ""));
+  std::ranges::copy_if(texts, std::back_inserter(notes), [](const std::string& text) { return !text.empty(); });
 }
 
 const TrainingProcessRecords& slowest_rank(const RankRecords& team) {

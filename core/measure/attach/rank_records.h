@@ -23,6 +23,9 @@ const TrainingProcessRecords& slowest_rank(const RankRecords& team);
 // Fills in everything but outcome, reason and what traces show.
 void fill_measurement(const RankRecords& team, result::Measurement& to);
 
+// What its user should know of the steps of rank 0: a period, waiting for data, memory that grows, missing gradients.
+void add_notes(const RankRecords& team, std::vector<std::string>& notes);
+
 // Figures of torch.save and safetensors' save_file, from rank 0. Empty if nothing was saved.
 std::vector<result::SaveMeasurement> save_figures(const RankRecords& team, const result::Measurement& measurement);
 

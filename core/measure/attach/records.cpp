@@ -37,6 +37,13 @@ std::vector<int64_t> wholes_in(const json& line, const char* key) {
   return values;
 }
 
+std::vector<double> losses_in(const json& line, const char* key) {
+  std::vector<double> values;
+  if (line.contains(key))
+    for (const json& value : line.at(key)) values.push_back(number_or_nan(value));
+  return values;
+}
+
 StepPhase parse_phase(const std::string& word) {
   if (word == "warmup") return StepPhase::warmup;
   if (word == "measured") return StepPhase::measured;
@@ -57,7 +64,11 @@ StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   step.allocated_bytes = whole_in(line, "allocated", kMaxBytes);
   step.reserved_bytes = whole_in(line, "reserved", kMaxBytes);
   step.device_bytes = whole_in(line, "device", kMaxBytes);
-  for (const json& loss : line.at("loss")) step.losses.push_back(number_or_nan(loss));
+  step.losses = losses_in(line, "loss");
+  step.unscaled = losses_in(line, "unscaled");
+  step.outside_ms = ms_in(line, "outside_ms").value_or(0);
+  step.wait_ms = ms_in(line, "wait_ms").value_or(0);
+  step.without_gradients = whole_in(line, "without_gradients");
   step.batches = whole_in(line, "batches");
   step.rows = wholes_in(line, "rows");
   step.tokens = wholes_in(line, "tokens");
@@ -77,6 +88,19 @@ void read_process(const json& line, TrainingProcessRecords& to) {
   to.python = line.at("python");
   to.dtype = line.value("dtype", "");
   if (line.contains("data") && !line.at("data").is_null()) to.data = any_whole(line.at("data"));
+}
+
+PeriodRecord read_period(const json& line, int64_t steps) {
+  PeriodRecord record{whole_in(line, "steps", steps), wholes_in(line, "differing")};
+  if (record.differing.empty() || std::ranges::max(record.differing) > steps) throw UsageError("no step differs");
+  return record;
+}
+
+GradientRecord read_gradients(const json& line) {
+  GradientRecord record{whole_at(line, "trained", 1), 0, {}};
+  record.without = whole_at(line, "without", 1, record.trained);
+  line.at("names").get_to(record.names);
+  return record;
 }
 
 template <typename Enum>
@@ -142,6 +166,8 @@ void read_record(const std::string& kind, const json& line, TrainingProcessRecor
     if (!to.planned) to.plan_error = line.at("reason");
   }
   if (kind == "trace") to.trace = read_trace_record(line);
+  if (kind == "period") to.period = read_period(line, static_cast<int64_t>(to.steps.size()));
+  if (kind == "gradients") to.gradients = read_gradients(line);
 }
 
 void read_line(const std::string& text, TrainingProcessRecords& to) try {

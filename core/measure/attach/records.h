@@ -25,7 +25,11 @@ struct StepRecord {
   bool skipped = false;                                               // by a gradient scaler after an overflow
   int64_t allocated_bytes = 0, reserved_bytes = 0, device_bytes = 0;  // highest so far; 0: unknown
   std::vector<double> losses;                                         // the values that backward started from
-  int64_t batches = 0;                                                // that loaders returned during the step
+  std::vector<double> unscaled;   // those without constant factors of the script; empty: it has none
+  double outside_ms = 0;          // part of `ms` outside of forward, backward and update
+  double wait_ms = 0;             // time until loaders returned their batches
+  int64_t without_gradients = 0;  // runs of the model without gradients, as in an evaluation or a generation
+  int64_t batches = 0;            // that loaders returned during the step
   // Of the batch of each backward; 0: unknown. Tokens are without padding; positions are those that the model is given.
   std::vector<int64_t> rows, tokens, positions;
 };
@@ -34,6 +38,18 @@ struct SaveRecord {
   int64_t step = 0;  // the step before it
   double ms = 0;
   int64_t bytes = 0;
+};
+
+// Steps that differ from the others.
+struct PeriodRecord {
+  int64_t steps = 0;               // after which they come again; 0: no period was seen
+  std::vector<int64_t> differing;  // numbers of the steps
+};
+
+// Parameters of the optimizers at their first update.
+struct GradientRecord {
+  int64_t trained = 0, without = 0;
+  std::vector<std::string> names;  // of some that had no gradient
 };
 
 // Times are since the start of the trace.
@@ -64,6 +80,8 @@ struct TrainingProcessRecords {
   std::string exception_type, exception_text;  // that ended it; "": none
   double exception_s = 0;                      // time by the system clock
   std::optional<TraceRecord> trace;
+  std::optional<PeriodRecord> period;
+  GradientRecord gradients;
   bool planned = false;    // the plan that it was given is in effect
   std::string plan_error;  // why it is not; "": unknown
   std::string refused;     // the first record with an impossible or missing value; "": none

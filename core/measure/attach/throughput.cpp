@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -17,12 +19,24 @@ struct Fed {
   double rows = 0, tokens = 0;
 };
 
-// 0 if one of them is unknown.
-double median_size(const TrainingProcessRecords& rank, std::vector<int64_t> StepRecord::*sizes) {
+// Of the batches of the measured steps. Empty if one of them is unknown.
+std::vector<double> sizes_of(const TrainingProcessRecords& rank, std::vector<int64_t> StepRecord::*sizes) {
   std::vector<double> all;
   for (const StepRecord& step : rank.steps)
     if (step.phase == StepPhase::measured) all.insert(all.end(), (step.*sizes).begin(), (step.*sizes).end());
-  return all.empty() || std::ranges::min(all) <= 0 ? 0 : median(std::move(all));
+  return all.empty() || std::ranges::min(all) <= 0 ? std::vector<double>() : all;
+}
+
+double mean(const std::vector<double>& values) {
+  return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// If tokens vary, a step with more of them takes longer.
+bool tokens_vary(const RankRecords& team) {
+  return std::ranges::any_of(team.ranks, [](const TrainingProcessRecords* rank) {
+    const std::vector<double> tokens = sizes_of(*rank, &StepRecord::tokens);
+    return !tokens.empty() && std::ranges::min(tokens) < std::ranges::max(tokens);
+  });
 }
 
 // Batches per step. One backward may use several batches, if median and mean of the returned ones agree; or several
@@ -45,7 +59,7 @@ double batches_a_step(const TrainingProcessRecords& rank) {
 
 Fed fed(const TrainingProcessRecords& rank) {
   const double batches = batches_a_step(rank);
-  return {batches * median_size(rank, &StepRecord::rows), batches * median_size(rank, &StepRecord::tokens)};
+  return {batches * median(sizes_of(rank, &StepRecord::rows)), batches * mean(sizes_of(rank, &StepRecord::tokens))};
 }
 
 // Part of the positions that are padding, in all measured steps.
@@ -58,6 +72,22 @@ double padding_share(const RankRecords& team) {
       for (const int64_t count : step.positions) positions += static_cast<double>(count);
     }
   return positions > tokens ? 1 - tokens / positions : 0;
+}
+
+// Lengths of the rows of all measured batches. Texts of one length and rows without tokens have none.
+std::string lengths_text(const RankRecords& team) {
+  int64_t shortest = std::numeric_limits<int64_t>::max(), longest = 0, at = 0;
+  for (const TrainingProcessRecords* rank : team.ranks)
+    for (const StepRecord& step : rank->steps)
+      for (size_t i = 0; step.phase == StepPhase::measured && i < step.rows.size(); ++i) {
+        if (step.rows[i] <= 0 || step.positions[i] <= 0) continue;
+        const int64_t length = step.positions[i] / step.rows[i];
+        shortest = std::min(shortest, length);
+        if (length > longest) longest = length, at = step.number;
+      }
+  if (longest <= shortest) return "";
+  return "rows have " + std::to_string(shortest) + " to " + std::to_string(longest) +
+         " positions, the longest in step " + std::to_string(at) + ": longer ones later may need more memory";
 }
 
 // True if two ranks got the same first batch, as tensor and pipeline parallel ranks do.
@@ -78,14 +108,20 @@ void fill_throughput(const RankRecords& team, result::Measurement& to, std::vect
     rows = rows && share.rows > 0, tokens = tokens && share.tokens > 0;
     sum.rows += share.rows, sum.tokens += share.tokens;
   }
-  if (!rows) return;
+  if (!rows) {
+    notes.push_back(
+        "how many samples a step has is not known: the script uses no DataLoader, and what its model is "
+        "given was not seen");
+    return;
+  }
   if (fed_the_same(team)) {
     notes.push_back("ranks were fed the same batches: how many samples a step has is not known");
     return;
   }
   to.samples_per_s = 1000 * sum.rows / to.step_ms.median;
   if (!tokens) return;
-  to.tokens_per_s = 1000 * sum.tokens / to.step_ms.median;
+  to.tokens_per_s = 1000 * sum.tokens / (tokens_vary(team) ? mean(to.step_ms.samples) : to.step_ms.median);
+  if (std::string lengths = lengths_text(team); !lengths.empty()) notes.push_back(std::move(lengths));
   if (const double padding = padding_share(team); padding >= kLeastPadding)
     notes.push_back("padding is " + std::to_string(std::lround(100 * padding)) +
                     " % of the positions that the model is given: tokens are counted without it");

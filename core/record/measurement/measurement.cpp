@@ -50,6 +50,13 @@ void fields(StepTime& time, Visit visit) {
 }
 
 template <typename Visit>
+void fields(StepPeriod& period, Visit visit) {
+  visit("steps", period.steps);
+  visit("median_ms", period.median_ms);
+  visit("longest_ms", period.longest_ms);
+}
+
+template <typename Visit>
 void fields(RoundMeasurement& round, Visit visit) {
   visit("step_ms", round.step_ms);
   visit("base", round.base);
@@ -115,6 +122,7 @@ void fields(LossComparison& losses, Visit visit) {
   visit("expected", losses.expected);
   visit("allowed", losses.allowed);
   visit("against", losses.against);
+  visit("without_gradient", losses.without_gradient);
 }
 
 template <typename Visit>
@@ -135,6 +143,7 @@ void fields(Measurement& measurement, Visit visit) {
   visit("equal_to", measurement.equal_to);
   visit("no_effect", measurement.no_effect);
   visit("step_ms", measurement.step_ms);
+  visit("period", measurement.period);
   visit("rounds", measurement.rounds);
   visit("noisy", measurement.noisy);
   visit("peak_bytes", measurement.peak_bytes);
@@ -156,6 +165,10 @@ void fields(Measurement& measurement, Visit visit) {
   visit("recompute_ms", measurement.recompute_ms);
   visit("engine_ms", measurement.engine_ms);
   visit("loss", measurement.loss);
+  visit("loss_per_backward", measurement.loss_per_backward);
+  visit("loss_unscaled", measurement.loss_unscaled);
+  visit("trained_tensors", measurement.trained_tensors);
+  visit("tensors_without_gradient", measurement.tensors_without_gradient);
   visit("gradients", measurement.gradients);
   visit("losses", measurement.losses);
   visit("optimizer_ms", measurement.optimizer_ms);
@@ -180,6 +193,12 @@ Json encode(std::optional<int64_t> value) { return value ? Json(*value) : Json(n
 Json encode(const std::vector<double>& values) {
   Json array = Json::array();
   for (const double value : values) array.push_back(encode(value));
+  return array;
+}
+
+Json encode(const std::vector<std::vector<double>>& lists) {
+  Json array = Json::array();
+  for (const std::vector<double>& list : lists) array.push_back(encode(list));
   return array;
 }
 
@@ -216,6 +235,11 @@ void decode(const Json& json, std::vector<double>& values) {
   for (const Json& element : json) decode(element, values.emplace_back());
 }
 
+void decode(const Json& json, std::vector<std::vector<double>>& lists) {
+  lists.clear();
+  for (const Json& list : json) decode(list, lists.emplace_back());
+}
+
 template <typename Part>
 requires std::is_aggregate_v<Part>
 void decode(const Json& json, std::vector<Part>& parts);
@@ -226,7 +250,8 @@ void decode(const Json& json, Object& object);
 
 // The model, not time, determines the size of losses and gradients, so these have no general bound.
 bool is_figure(std::string_view key) {
-  constexpr std::string_view kOfModel[] = {"loss", "expected", "allowed", "max_abs_difference"};
+  constexpr std::string_view kOfModel[] = {"loss",     "loss_per_backward", "loss_unscaled",
+                                           "expected", "allowed",           "max_abs_difference"};
   return std::ranges::find(kOfModel, key) == std::end(kOfModel);
 }
 

@@ -90,13 +90,22 @@ struct GradientComparison {
 // Losses of a training command's first steps, compared with those of the base variant
 // (core/answer/result/loss_comparison.h).
 struct LossComparison {
-  bool compared = false;  // false: the base variant itself, or nothing to compare with
-  bool changed = false;   // by more than the noise of the base's runs and rounding
-  int64_t step = 0;       // the first changed step, else the one closest to the limit
-  double loss = 0;        // at that step
-  double expected = 0;    // at that step, of the base
-  double allowed = 0;     // at that step, difference within noise
-  std::string against;    // name of the base variant
+  bool compared = false;         // false: the base variant itself, or nothing to compare with
+  bool changed = false;          // by more than the noise of the base's runs and rounding
+  int64_t step = 0;              // the first changed step, else the one closest to the limit
+  double loss = 0;               // at that step
+  double expected = 0;           // at that step, of the base
+  double allowed = 0;            // at that step, difference within noise
+  std::string against;           // name of the base variant
+  int64_t without_gradient = 0;  // more tensors than in the base have no gradient
+};
+
+// Steps of a command that differ from its others, as by an evaluation. Each sample of its step time is then the mean of
+// a whole period.
+struct StepPeriod {
+  int64_t steps = 0;     // of a period; 0: all are alike, or none was seen
+  double median_ms = 0;  // of single steps
+  double longest_ms = 0;
 };
 
 // Results of one of several ranks.
@@ -116,6 +125,7 @@ struct Measurement {
   std::string equal_to;   // strategy or variant that it equals, if not known from counters; see effect.h
   std::string no_effect;  // which part had no effect, and why: one line; "" if all had one
   StepTime step_ms;       // over all rounds
+  StepPeriod period;
   std::vector<RoundMeasurement> rounds;
   bool noisy = false;
   PeakMemory peak_bytes;
@@ -132,11 +142,14 @@ struct Measurement {
   TransferStats transfer;
   CommunicationStats communication;
   StallTimes stalls;
-  int64_t recomputed_ops = 0;               // per step
-  std::optional<int64_t> recomputed_bytes;  // size of their results, per step; nothing: not counted
-  double engine_ms = 0;                     // host time of the engines per step, without recomputed ops
-  double recompute_ms = 0;                  // device time per step, measured in traced steps
-  std::vector<double> loss;                 // [0]: of the untouched model; then one per measured step
+  int64_t recomputed_ops = 0;                          // per step
+  std::optional<int64_t> recomputed_bytes;             // size of their results, per step; nothing: not counted
+  double engine_ms = 0;                                // host time of the engines per step, without recomputed ops
+  double recompute_ms = 0;                             // device time per step, measured in traced steps
+  std::vector<double> loss;                            // [0]: of the untouched model; then one per measured step
+  std::vector<std::vector<double>> loss_per_backward;  // of a command, by step; `loss` has their sums
+  std::vector<double> loss_unscaled;  // of a command, by step: their mean without the script's factors; empty: none
+  int64_t trained_tensors = 0, tensors_without_gradient = 0;  // of a command; 0: each had a gradient
   GradientComparison gradients;
   LossComparison losses;
   double optimizer_ms = 0;             // of the updates of one step; 0: not measured

@@ -1,5 +1,7 @@
 """Counts rows and tokens of the batches that the iterator of a DataLoader returns."""
 
+import time
+
 TOKENS = ("input_ids", "tokens", "input")  # keys whose integer tensors of shape (rows, length) are tokens
 IGNORED = -100  # label of a position without a loss
 MOST = 1000  # batches that wait for their backward
@@ -13,9 +15,10 @@ class Batches:
         fetch = iterator.__next__
 
         def __next__(this):
+            began = time.perf_counter()
             batch = fetch(this)
             try:
-                self.left(batch)
+                self.left(batch, time.perf_counter() - began)
             except Exception:  # a batch of an unknown kind has no size
                 self.waiting.append((0, 0, 0))
             return batch
@@ -27,9 +30,9 @@ class Batches:
         self.waiting = []  # rows, tokens and positions of the batches that no backward has used yet
         self.last = (0, 0, 0)  # the batch of the last backward
         self.sizes = []  # the batch of each backward of the step: an evaluation between steps counts once
-        self.count = 0  # batches of the step
+        self.count, self.wait_s = 0, 0  # batches of the step, and the time until the loader returned them
 
-    def left(self, batch):
+    def left(self, batch, wait_s=0):
         import torch
 
         if not torch.is_grad_enabled():  # an evaluation
@@ -38,6 +41,7 @@ class Batches:
         self.waiting.append((0 if tensor is None else tensor.shape[0], tokens, positions))
         del self.waiting[:-MOST]
         self.count += 1
+        self.wait_s += wait_s
         if self.data is None and tensor is not None:
             self.data = checksum(tensor)
 
@@ -47,10 +51,14 @@ class Batches:
             self.last = self.waiting.pop(0)
         self.sizes.append(self.last)
 
-    def of_step(self):
-        told = {"batches": self.count}
-        told.update((name, [size[i] for size in self.sizes]) for i, name in enumerate(("rows", "tokens", "positions")))
-        self.sizes, self.count = [], 0
+    def of_step(self, backwards=None):
+        """Of the first backwards, without the count of batches; None: of all of the step."""
+        told, sizes = {"batches": 0}, self.sizes[:backwards]
+        told.update((name, [size[i] for size in sizes]) for i, name in enumerate(("rows", "tokens", "positions")))
+        del self.sizes[:len(sizes)]
+        if backwards is None:
+            told["batches"], self.count = self.count, 0
+            told["wait_ms"], self.wait_s = self.wait_s * 1e3, 0
         return told
 
 

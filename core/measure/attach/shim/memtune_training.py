@@ -3,6 +3,10 @@
 import os
 import sys
 
+import memtune_forwards
+import memtune_losses
+import memtune_parts
+import memtune_periods
 import memtune_process
 import memtune_timeline
 
@@ -17,14 +21,20 @@ class Training:
         self.raised = None  # the exception that ended the script, once recorded
         self.batches = self.device_memory = self.applying = None
         self.cap_again = None  # limits this process's memory on its device
+        self.forwards = memtune_forwards.Forwards(self)
         self.reset()
 
     def reset(self):
         """Also called in a forked process, because the steps of its parent are not its own."""
         self.pid = os.getpid()
         self.step = 0  # number of steps that have ended
-        self.first = None  # the optimizer whose steps separate the training steps
+        self.first = None  # the optimizer that steps first in a training step
+        self.ending = None  # the one that steps last; None until the first one steps again
+        self.latest = None  # until then: the optimizer that stepped last, and the moment and counts after it
         self.calls = 0  # number of step() calls, of any optimizer
+        self.measured = self.steps  # more if steps differ
+        self.periods = memtune_periods.Periods(self.steps)
+        self.trained, self.without_gradient = set(), set()  # id() of parameters, at the first step of their optimizer
         self.backwards = self.counted_backwards = self.depth = 0
         self.last = None  # moment at which the current step began
         self.losses, self.updates, self.update_began = [], [], None
@@ -34,6 +44,7 @@ class Training:
         self.pending = []  # steps that the device has not finished
         self.dtype = None
         self.timeline = None  # set while steps are traced
+        self.forwards.reset()
         if self.batches:
             self.batches.reset()
 
@@ -57,11 +68,17 @@ class Training:
         import time
 
         self.raised = value
+        self.flush_held()
         if not self.over and issubclass(kind, Exception):
             text = str(value).encode("utf-8", "replace").decode()
             if len(text) > 6000:  # the end of a traceback has the reason; an allocator's message may be long
                 text = text[:1500] + "\n" + text[-4500:]
             self.write(record="exception", time_s=time.time(), type=kind.__name__, text=text)
+
+    def flush_held(self):
+        """When the script ends by itself."""
+        if self.pending and self.pid == os.getpid():
+            self.flush(True, hold=False)
 
     def write_process(self):
         import torch
@@ -93,22 +110,9 @@ class Training:
             return (end[0] - begin[0]) * 1e3
         return begin[1].elapsed_time(end[1])
 
-    def reading(self, tensor):
-        """The current value of a scalar. Of a CUDA tensor it is a copy, valid once the stream reaches this point."""
-        import torch
-
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.numel() != 1 or tensor.is_complex():
-            return None
-        tensor = tensor.detach().reshape(())
-        if tensor.device.type == "cpu":
-            return float(tensor)
-        if tensor.device.type != "cuda":
-            return None
-        host = torch.empty((), dtype=tensor.dtype, pin_memory=True)
-        host.copy_(tensor, non_blocking=True)
-        return host
-
     # --- called by the hooks
+
+    reading = staticmethod(memtune_losses.reading)
 
     def begin_backward(self, tensors, grad_tensors):
         self.check_fork()
@@ -116,6 +120,7 @@ class Training:
         if self.depth > 1 or self.over:  # the backward of a checkpointed block
             return
         self.backwards += 1
+        self.forwards.begin_backward()
         if self.batches:
             self.batches.begin_backward()
         if self.timeline is not None:
@@ -127,18 +132,24 @@ class Training:
             return
         if self.dtype is None:
             self.dtype = memtune_process.least_precise(root)
-        loss = getattr(root, "_memtune_loss", None)
-        self.losses.append(loss if loss is not None else self.reading(root))
+        self.losses.append(memtune_losses.Loss(root, getattr(root, "_memtune_loss", None)))
 
     def end_backward(self):
         self.depth -= 1
+        if self.depth == 0 and not self.over:
+            self.forwards.end_backward()
         if self.timeline is not None and self.depth == 0:
             self.timeline.end_backward(self.update_began is not None)
         if self.update_began is not None and self.depth == 0:
             self.update_began = self.now()  # a closure: what came before is no update
 
+    def created(self, optimizer):
+        if self.step == 0:
+            self.forwards.watch(optimizer)
+
     def begin_update(self):
         self.check_fork()
+        self.forwards.begin_update()
         if self.applying is not None:
             self.applying.check()
         if self.timeline is not None:
@@ -149,6 +160,8 @@ class Training:
 
     def end_update(self, optimizer):
         self.calls += 1
+        if self.step < 2:
+            self.count_gradients(optimizer)
         if self.update_began is not None:
             self.updates.append((self.update_began, self.now()))
         self.update_began = self.losses_before_update = None
@@ -171,19 +184,60 @@ class Training:
         if self.pid != os.getpid():
             self.reset()
 
+    def count_gradients(self, optimizer):
+        """Which parameters have no gradient at their first update. Later it may be zero instead of none."""
+        for group in optimizer.param_groups:
+            for each in group["params"]:
+                if each.requires_grad and id(each) not in self.trained:
+                    self.trained.add(id(each))
+                    if each.grad is None:
+                        self.without_gradient.add(id(each))
+
+    def write_gradients(self):
+        if self.without_gradient:
+            named = (name for root in memtune_parts.find_roots() for name, each in root.named_parameters()
+                     if id(each) in self.without_gradient)
+            self.write(record="gradients", trained=len(self.trained), without=len(self.without_gradient),
+                       names=[name for name, _ in zip(named, range(3))])
+        self.trained = self.without_gradient = set()
+
     def ends_step(self, optimizer):
-        """True if the optimizer that stepped first steps again, after another backward (it may step group by group)."""
+        """True if this optimizer is the last of those that step in turn, after another backward (it may step group by
+        group). Until the first one steps again, the first step ends with it."""
         import weakref
 
         if self.over:
             raise SystemExit(0)
         first = self.first() if self.first is not None else None
-        if first is None:
-            self.first = weakref.ref(optimizer)
-        elif first is not optimizer or 0 < self.backwards == self.counted_backwards:
+        ending = self.ending() if self.ending is not None else None
+        if first is None or (self.ending is not None and ending is None):  # the script dropped it
+            self.first, self.ending, self.latest = weakref.ref(optimizer), None, None
+        elif self.ending is None and optimizer is not first:
+            self.latest = weakref.ref(optimizer), self.now(), len(self.losses), len(self.updates), self.backwards
+            return False
+        elif 0 < self.backwards == self.counted_backwards:
+            return False
+        elif self.ending is None:
+            self.ending = self.latest[0] if self.latest else self.first
+            if self.latest:
+                self.lengthen_step()
+                return False
+        elif optimizer is not ending:
             return False
         self.counted_backwards = self.backwards
         return True
+
+    def lengthen_step(self):
+        """The step before ended with the last optimizer, not with the first: its record waits for that."""
+        _, end, losses, updates, backwards = self.latest
+        if self.pending:
+            record, begin, _, its_losses, its_updates, outside = self.pending.pop()
+            for name, sizes in self.sizes(backwards - self.counted_backwards).items():
+                record[name] += sizes
+            self.pending.append((record, begin, end, its_losses + self.losses[:losses],
+                                 its_updates + self.updates[:updates], outside))
+        del self.losses[:losses], self.updates[:updates]
+        self.last, self.latest, self.counted_backwards = end, None, backwards
 
     def end_step(self, skipped):
         import torch
@@ -195,28 +249,55 @@ class Training:
             self.write_process()
         if self.cap_again is not None and self.step <= self.warmup and cuda:
             self.cap_again()
-        last = self.warmup + self.steps
+        last = self.warmup + self.measured
         record = dict(record="step", step=self.step, skipped=skipped, save_ms=self.saves_s * 1e3,
                       phase="warmup" if self.step <= self.warmup else "measured" if self.step <= last
                       else "between" if self.step == last + 1 else "traced")
         record.update(self.memory(cuda))
-        if self.batches:
-            record.update(self.batches.of_step())
-        self.pending.append((record, self.last, end, self.losses, self.updates))
+        record.update(self.sizes())
+        record["without_gradients"], outside = self.forwards.end_step()
+        self.pending.append((record, self.last, end, self.losses, self.updates, outside))
         self.losses, self.updates, self.saves_s = [], [], 0
+        if self.step == 2:
+            self.write_gradients()
         if self.timeline is not None:
             self.timeline.end_step(end)
             if self.step == last + 1:
                 self.timeline.forget()
-        elif self.step == last and self.traced:
-            self.flush(True)
-            self.timeline = memtune_timeline.Timeline(self, cuda)
+        elif self.step == last:
+            self.flush(True, hold=False)
+            self.measure_more()
+            last = self.warmup + self.measured
+            if self.step == last and self.traced:
+                self.timeline = memtune_timeline.Timeline(self, cuda)
         if self.step >= (last + 1 + self.traced if self.timeline is not None else last):
             self.finish()
         self.flush(not cuda)
         self.last = self.now()
+        self.forwards.begin_step(self.last)
         if self.timeline is not None:
             self.timeline.begin_step(self.last)
+
+    def measure_more(self):
+        """If steps differ, whole periods are measured. Ranks have to take as many steps as the others."""
+        if memtune_process.rank_and_world()[1] == 1:
+            self.measured += self.periods.missing()
+        if self.step == self.warmup + self.measured:
+            period = self.periods.of_steps()
+            if period:
+                self.write(record="period", **period)
+
+    def sizes(self, backwards=None):
+        """Of the batches of the first backwards, or of all: those of a loader, or what the model was given."""
+        names = ("rows", "tokens", "positions")
+        given = self.forwards.take_sizes(backwards)
+        told = self.batches.of_step(backwards) if self.batches else dict(batches=0, rows=[], tokens=[], positions=[])
+        rows = [size[0] for size in given]
+        if not any(told["rows"]):
+            told.update(batches=len(given), **{name: [size[i] for size in given] for i, name in enumerate(names)})
+        elif not any(told["tokens"]) and told["rows"] == rows:
+            told.update({name: [size[i] for size in given] for i, name in enumerate(names)})
+        return told
 
     def memory(self, cuda):
         import torch
@@ -263,23 +344,28 @@ class Training:
             used = total - free
         return max(0, used - reserved)
 
-    def flush(self, wait):
-        """Writes the steps that the device has finished; with `wait`, all steps."""
+    def flush(self, wait, hold=True):
+        """Writes the steps that the device has finished; with `wait`, all steps. With `hold`, the last one waits until it
+        is known which optimizer ends it."""
         import torch
 
         if wait and self.pending and self.pending[-1][2][1] is not None:
             torch.cuda.synchronize()
-        while self.pending:
-            record, begin, end, losses, updates = self.pending[0]
+        while len(self.pending) > (1 if hold and self.ending is None else 0):
+            record, begin, end, losses, updates, outside = self.pending[0]
             if not wait and end[1] is not None and not end[1].query():
                 return
             if begin is not None:
                 record["ms"] = self.ms_between(begin, end)
             if 0 < len(updates) < 8:
                 record["optimizer_ms"] = sum(self.ms_between(*update) for update in updates)
-            values = [float(loss) for loss in losses if loss is not None]
-            record["loss"] = [value if value - value == 0 else None for value in values]
+            record["outside_ms"] = sum(self.ms_between(*moments) for moments in outside)
+            values = [loss.values() for loss in losses if loss.value is not None]
+            record["loss"] = [finite(value) for value, _ in values]
+            if any(value != unscaled for value, unscaled in values):
+                record["unscaled"] = [finite(unscaled) for _, unscaled in values]
             self.write(**record)
+            self.periods.add(record, len(updates))
             self.pending.pop(0)
 
     def finish(self):
@@ -288,9 +374,13 @@ class Training:
         self.over = True
         atexit.register(memtune_process.leave_process_group)
         try:
-            self.flush(True)
+            self.flush(True, hold=False)
             if self.timeline is not None:
                 self.timeline.end(self.traced)
             self.write(record="done")
         finally:  # even if the record cannot be written
             raise SystemExit(0)
+
+
+def finite(value):
+    return value if value - value == 0 else None  # JSON has no other

@@ -47,6 +47,16 @@ def is_capturing():
 
 
 def watch_optimizers(module):
+    import functools
+
+    created = module.Optimizer.__init__
+
+    @functools.wraps(created)
+    def __init__(self, *arguments, **named):
+        created(self, *arguments, **named)
+        guarded(training.created)(self)
+
+    module.Optimizer.__init__ = __init__
     module.register_optimizer_step_pre_hook(lambda optimizer, *_: guarded(training.begin_update)())
     module.register_optimizer_step_post_hook(lambda optimizer, *_: guarded(training.end_update)(optimizer))
 
@@ -205,6 +215,7 @@ def watch_exceptions():
         value = getattr(sys, "last_value", None)
         if value is not None and value is not training.raised:
             guarded(training.exception)(type(value), value)
+        guarded(training.flush_held)()
 
     import atexit
 
@@ -252,7 +263,8 @@ class Watcher:
     def begin():
         global training
         if training is None:
-            for name in ("memtune_process", "memtune_parts", "memtune_timeline"):  # imported by the next one
+            for name in ("memtune_losses", "memtune_periods", "memtune_process", "memtune_parts", "memtune_forwards",
+                         "memtune_timeline"):  # imported by later ones
                 load(name)
             begun = load("memtune_training").Training()
             open(os.path.join(begun.folder, "torch"), "a").close()
