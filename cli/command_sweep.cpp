@@ -60,12 +60,10 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
 
 int sweep_command(CommandSweepFlags flags) {
   check_answer(flags.answer);
-  for (const std::string& what : flags.allowed) choice_flag("--allow", what, kMayChange);
   if (!flags.like.empty() && flags.trainer.empty())
     throw UsageError("--like goes with --trainer NAME, whose settings it is about");
   if (!flags.like.empty()) flags.settings.native = sweep::engine_results(flags.like);
-  sweep::add_variants({flags.command, flags.tries, flags.trainer, flags.config, !flags.allowed.empty()},
-                      flags.settings.sweep);
+  sweep::add_variants({flags.command, flags.tries, flags.trainer, flags.config, flags.allowed}, flags.settings.sweep);
   Progress progress(flags.answer.console, &flags.folder);
   std::optional<sweep::NativeSweeps> native;
   std::optional<sweep::PlannedVariants> planned;

@@ -11,13 +11,10 @@
 
 namespace memtune::cli {
 
-// Parts of training that a trainer's space never changes unless --allow names them.
-inline const std::vector<std::string> kMayChange = {"optimizer"};
-
 struct CommandSweepFlags {
   std::vector<std::string> command, tries;
   std::string trainer, config, like;           // "": not given
-  std::vector<std::string> allowed;            // some of kMayChange
+  std::vector<std::string> allowed;            // that may change the training
   sweep::CommandSweepSettings settings;        // without variants
   std::optional<sweep::SweepSettings> native;  // memtune's own trials, which choose variants; none: all run
   bool plan_asked = false;                     // --model was given

@@ -246,8 +246,11 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   command->add_flag("--text-only", flags->text_only, "measure the text alone of a config that trains images too");
   command->add_flag("--all-settings", flags->all_settings,
                     "with a command and --trainer: run every memory setting, without plans");
-  offer(add_list(*command, "--allow", flags->allowed, "what --trainer may change in the training: optimizer"),
-        kMayChange)
+  offer(
+      add_list(*command, "--allow", flags->allowed,
+               "what may change the training: optimizer (of --trainer), or a NAME of --try, whose losses are then not "
+               "compared"),
+      kMayChange)
       ->type_name("WHAT");
   command->add_option("--like", flags->like, "folder of a sweep of the same model; its figures order the settings")
       ->type_name("DIR");

@@ -10,6 +10,8 @@ namespace memtune {
 inline const std::vector<std::string> kLosses = {"next_token", "causal_lm", "cross_entropy", "mse", "returned"};
 inline const std::vector<std::string> kOptimizers = {"adamw",     "adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit",
                                                      "adafactor", "sgd"};
+// Parts of training that the settings of a trainer change only if --allow names them.
+inline const std::vector<std::string> kMayChange = {"optimizer"};
 // In the order of frontend::Attention.
 inline const std::vector<std::string> kAttentions = {"sdpa", "eager", "flash-varlen"};
 inline const std::vector<std::string> kParameterDtypes = {"float32", "float64", "float16", "bfloat16"};

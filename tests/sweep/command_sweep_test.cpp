@@ -37,6 +37,40 @@ TEST_CASE("variants of a command take turns from the first on and the fastest is
   CHECK(result.report.settings == "5 measured steps after 2 warm-up steps in each of 2 rounds");
 }
 
+TEST_CASE("a variant whose tensors have no gradient is never the baseline") {
+  const std::string ungraded =
+      R"([ $1 != 20 ] || echo '{"record": "gradients", "trained": 9, "without": 8, "names": ["a"]}' >>$MEMTUNE_ATTACH/$$.jsonl)";
+  CommandBench bench("train $$ $1 1 7; " + ungraded + "; finished $$");
+  bench.settings.rounds = 3;
+  const SweepResult result = bench.run();
+  CHECK(result.report.reference == "ms=10");
+  for (const char* name : {"ms=10", "ms=30"}) {
+    CHECK_FALSE(row(result, name).measurement.losses.changed);
+    for (size_t round = 1; round < 3; ++round) CHECK(row(result, name).measurement.rounds[round].base == "ms=10");
+  }
+  CHECK(row(result, "ms=20").measurement.losses.without_gradient == 8);
+  CHECK(row(result, "ms=20").base);  // what the user has now
+  CHECK(result.report.recommendation.strategy == "ms=10");
+}
+
+TEST_CASE("losses of values that may change the training are not compared") {
+  VariantAxis axis = parse_axis("ms=20;10");
+  const auto losses = [&](bool allowed) {
+    CommandBench bench(
+        R"(train $$ 1 1 7; [ $1 = 20 ] || sed -i 's/"loss": \[/"loss": [1/' $MEMTUNE_ATTACH/$$.jsonl; finished $$)");
+    axis.changes_training = allowed;
+    bench.settings.sweep.variants = expand({{"", {"sh", bench.file(), "{ms}"}, "", ""}}, {axis});
+    const SweepResult result = bench.run();
+    const bool noted = std::ranges::any_of(result.report.notes, [](const std::string& note) {
+      return note == "the losses of ms=10 are not compared with those of ms=20: --allow lets them train differently";
+    });
+    CHECK(noted == allowed);
+    return row(result, "ms=10").measurement.losses;
+  };
+  CHECK(losses(false).changed);
+  CHECK_FALSE(losses(true).compared);
+}
+
 TEST_CASE("a repeated sweep of a command starts nothing and gives the same report") {
   CommandBench bench(kTrains);
   const SweepResult first = bench.run();

@@ -33,6 +33,19 @@ TEST_CASE("every combination of values is a variant in the order of the values")
   CHECK(all[3].command == Words{"train", "--gc=False", "8x8"});
 }
 
+TEST_CASE("a variant knows its values that may change the training") {
+  VariantAxis length = parse_axis("seq=1;2");
+  length.changes_training = true;
+  const auto all = expand({{"", {"train", "{gc}", "{seq}"}, "", ""}}, {parse_axis("gc=0;1"), length});
+  CHECK(all[0].training == "seq=1");
+  CHECK(all[1].training == "seq=2");
+  CHECK(all[2].training == "seq=1");
+  CommandSweepRecord sweep, read;
+  sweep.variants = all;
+  from_json(sweep, read);
+  CHECK(read.variants[1].training == "seq=2");
+}
+
 TEST_CASE("the parts of a combination have the same values as the combination") {
   const auto all =
       expand({{"full", {"train", "{lr}"}, "", "", "own"}, {"full+x", {"train", "{lr}"}, "", "", "own", {"full", "x"}}},

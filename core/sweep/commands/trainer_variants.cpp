@@ -8,6 +8,8 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
+#include "core/base/text.h"
+#include "core/base/vocabulary.h"
 #include "core/plan/strategy/strategy.h"
 #include "core/sweep/directory/finished_run.h"
 
@@ -41,12 +43,13 @@ std::vector<std::string> with_arguments(const std::vector<std::string>& command,
 
 // All variants of the trainer, the user's own first. Without a trainer only the command itself.
 std::vector<CommandVariant> variants_of(const TrainerVariantOptions& options, CommandSweepRecord& sweep) {
-  if (options.trainer.empty() && options.config.empty() && !options.optimizer) return {{"", options.command, "", ""}};
+  const bool optimizer = std::ranges::find(options.allowed, kMayChange.front()) != options.allowed.end();
+  if (options.trainer.empty() && options.config.empty() && !optimizer) return {{"", options.command, "", ""}};
   check_places(options);
   const std::string text = options.config.empty() ? "" : read_file(options.config);
   const std::string name = std::filesystem::path(options.config).filename().string();
   trainer::ConfigSpaceOptions settings;
-  settings.optimizer = options.optimizer;
+  settings.optimizer = optimizer;
   settings.command = options.command;
   const trainer::ConfigSpace space = trainer::make_space(options.trainer, text, name, settings);
   for (const trainer::SkippedConfig& skipped : space.skipped) sweep.skipped.push_back({skipped.name, skipped.reason});
@@ -64,6 +67,14 @@ void add_variants(const TrainerVariantOptions& options, CommandSweepRecord& swee
     throw UsageError("no command behind --; memtune sweep --try 'batch=4;8' -- python train.py --batch {batch}");
   std::vector<VariantAxis> axes;
   for (const std::string& text : options.tries) axes.push_back(parse_axis(text));
+  for (const std::string& what : options.allowed) {
+    const auto axis = std::ranges::find(axes, what, &VariantAxis::name);
+    if (axis != axes.end()) axis->changes_training = true;
+    std::vector<std::string> known = kMayChange;
+    if (axis != axes.end() || std::ranges::find(known, what) != known.end()) continue;
+    for (const VariantAxis& each : axes) known.push_back(each.name);
+    throw UsageError("--allow: " + unknown_name("change", what, known));
+  }
   sweep.trainer = options.trainer;
   sweep.variants = expand(variants_of(options, sweep), axes);
 }

@@ -13,7 +13,8 @@ struct TrainerVariantOptions {
   std::vector<std::string> command;
   std::vector<std::string> tries;  // axes: "batch=4;8"
   std::string trainer, config;     // a name and a file; "": none
-  bool optimizer = false;          // settings may change the optimizer
+  // What may change the training: some of kMayChange (settings of the trainer), or names of axes.
+  std::vector<std::string> allowed = {};
 };
 
 // Sets the trainer, the variants and the skipped settings of `sweep`, the user's own variant first. Throws UsageError.

@@ -90,11 +90,15 @@ std::string replaced(const std::string& word, const Values& values) {
   return text + word.substr(from);
 }
 
-CommandVariant variant_of(const CommandVariant& of, const Values& values) {
+CommandVariant variant_of(const CommandVariant& of, const Values& values, const std::vector<VariantAxis>& axes) {
   CommandVariant variant = of;
-  std::vector<std::string> parts;
+  std::vector<std::string> parts, training;
   if (!of.name.empty()) parts.push_back(of.name);
-  for (const auto& [name, value] : values) parts.push_back(name + "=" + value);
+  for (size_t i = 0; i < values.size(); ++i) {  // in the order of the axes
+    parts.push_back(values[i].first + "=" + values[i].second);
+    if (axes[i].changes_training) training.push_back(parts.back());
+  }
+  variant.training = join(training, ", ");
   variant.name = parts.empty() ? "command" : join(parts, ", ");
   const std::string behind = variant.name.substr(std::min(of.name.size(), variant.name.size()));
   if (!of.own.empty()) variant.own += behind;
@@ -111,7 +115,7 @@ CommandVariant variant_of(const CommandVariant& of, const Values& values) {
 
 VariantAxis parse_axis(const std::string& text) {
   const size_t equals = text.find('=');
-  VariantAxis axis{trim(text.substr(0, equals)), {}};
+  VariantAxis axis{trim(text.substr(0, equals)), {}, false};
   if (equals == std::string::npos || !is_name(axis.name))
     throw UsageError("--try '" + text + "': write 'name=one;another', where the command has {name}");
   if (text.find_first_of("\n\r") != std::string::npos)
@@ -128,7 +132,7 @@ std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, 
   check(variants, axes);
   std::vector<CommandVariant> all;
   for (const CommandVariant& variant : variants)
-    for (const Values& values : combinations(axes)) all.push_back(variant_of(variant, values));
+    for (const Values& values : combinations(axes)) all.push_back(variant_of(variant, values, axes));
   std::set<std::string> names;  // they identify trials
   for (const CommandVariant& variant : all)
     if (!names.insert(variant.name).second)
@@ -158,8 +162,11 @@ std::vector<std::string> with_config(const CommandVariant& variant, const std::s
 void to_json(nlohmann::json& json, const CommandSweepRecord& sweep) {
   nlohmann::json variants = nlohmann::json::array(), skipped = nlohmann::json::array();
   for (const CommandVariant& each : sweep.variants)
-    variants.push_back(
-        {{"name", each.name}, {"command", each.command}, {"file_name", each.file_name}, {"planned", each.planned}});
+    variants.push_back({{"name", each.name},
+                        {"command", each.command},
+                        {"file_name", each.file_name},
+                        {"planned", each.planned},
+                        {"training", each.training}});
   for (const SkippedVariant& each : sweep.skipped) skipped.push_back({{"name", each.name}, {"reason", each.reason}});
   json = {{"command", sweep.command},
           {"trainer", sweep.trainer},
@@ -179,6 +186,7 @@ void from_json(const nlohmann::json& json, CommandSweepRecord& sweep) {
   for (const nlohmann::json& each : json.at("variants")) {
     sweep.variants.push_back({each.at("name"), each.at("command"), each.at("file_name"), ""});
     sweep.variants.back().planned = each.value("planned", false);
+    sweep.variants.back().training = each.value("training", "");
   }
   for (const nlohmann::json& each : json.at("skipped")) sweep.skipped.push_back({each.at("name"), each.at("reason")});
   sweep.warmup = whole_int_at(json, "warmup", 0, kMaxVariantSteps);

@@ -23,6 +23,7 @@ struct CommandVariant {
   std::string like = {};                // the most similar of memtune's own strategies; "": none is known
   bool planned = false;                 // it runs under a Python plan, kPlanFile in the trial's folder
   std::string plan_text = {};           // content of that file
+  std::string training = {};            // its values that may change the training: "seq=512"; "": none
 };
 
 struct SkippedVariant {
@@ -48,6 +49,7 @@ void from_json(const nlohmann::json& json, CommandSweepRecord& sweep);
 struct VariantAxis {
   std::string name;
   std::vector<std::string> values;
+  bool changes_training = false;  // --allow: losses of different values are not compared
 };
 VariantAxis parse_axis(const std::string& text);  // throws UsageError
 

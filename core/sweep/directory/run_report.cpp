@@ -89,10 +89,10 @@ std::string reference_of(const report::Report& report) {
   for (const result::TrialRow& row : report.rows) {
     if (!row.measurement.gradients.against.empty()) return row.measurement.gradients.against;
   }
-  for (const result::TrialRow& row : report.rows) {
-    if (usable(row.measurement)) return row.measurement.strategy;
-  }
-  return "none";
+  const result::TrialRow* found = nullptr;
+  for (const result::TrialRow& row : report.rows)
+    if (usable(row.measurement) && (!found || trains_more(row.measurement, found->measurement))) found = &row;
+  return found ? found->measurement.strategy : "none";
 }
 
 // Each note once. Notes that only some trials have are prefixed with the names of these.
@@ -139,8 +139,15 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
     if (!row.command.empty() && variant->planned) row.python = (directory / trial->folder / kPlanFile).string();
     row.base = variant == sweep.variants.begin();
     const result::TrialRow* base = report::reference_row(report, row);
-    if (base && base != &row && worked(row))
+    if (!base || base == &row || !worked(row)) continue;
+    const auto of_base = std::ranges::find(sweep.variants, base->measurement.strategy, &CommandVariant::name);
+    const bool same =
+        variant == sweep.variants.end() || of_base == sweep.variants.end() || variant->training == of_base->training;
+    if (same)
       row.measurement.losses = result::compare_losses(row.measurement, base->measurement);
+    else
+      report.notes.push_back("the losses of " + name + " are not compared with those of " + of_base->name +
+                             ": --allow lets them train differently");
   }
   find_effects(sweep, report);
   for (const SkippedVariant& skipped : sweep.skipped) {

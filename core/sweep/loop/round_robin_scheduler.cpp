@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/answer/result/loss_comparison.h"
 #include "core/base/file.h"
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/directory/adopted_trial.h"
@@ -80,12 +81,16 @@ bool RoundRobinScheduler::can_reuse(const JournalEntry& known, const TrialState&
   return measurement && may_reuse(measurement->outcome, settings_.reuse) && subject_.reuse(trial, *measurement);
 }
 
-// The baseline: the first trial of the setting that worked, or `trial` itself if it comes first.
+// The baseline: of the trials of the setting that worked, the first in which the fewest tensors have no gradient, or
+// `trial` itself if it comes first and has not run.
 const TrialState* RoundRobinScheduler::base_of(const TrialState& trial) const {
-  const auto found = std::ranges::find_if(trials_, [&](const TrialState& other) {
-    return other.setting == trial.setting && (&other == &trial || other.measurement.outcome == Outcome::ok);
-  });
-  return &*found;
+  const TrialState* base = nullptr;
+  for (const TrialState& other : trials_) {
+    const bool worked = other.measurement.outcome == Outcome::ok && !other.measurement.rounds.empty();
+    if (other.setting != trial.setting || !(worked || &other == &trial)) continue;
+    if (!base || (worked && result::trains_more(other.measurement, base->measurement))) base = &other;
+  }
+  return base;
 }
 
 // True if it was measured and compared with the baseline of its setting.
