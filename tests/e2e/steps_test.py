@@ -235,6 +235,24 @@ class TrainingTest(unittest.TestCase):
         self.assertEqual([each["phase"] for each in self.records()], ["warmup"] * 2 + ["measured"] * 8)
         self.assertEqual(self.records("period"), [dict(record="period", steps=4, differing=[4, 8])])
 
+    def test_a_save_is_no_other_work(self):
+        import time
+
+        self.begin("1+5+0")
+        model = torch.nn.Linear(4, 1)
+        optimizer = self.optimizer(model)
+
+        def step(number):
+            if number in (2, 4):
+                time.sleep(0.2)
+                self.training.saved(0.2, 10)
+            self.backward(model(torch.ones(2, 4)).sum())
+            self.update(optimizer)
+
+        self.train(step)
+        self.assertEqual(self.records("period"), [])
+        self.assertEqual([each["save_ms"] for each in self.records()], [0, 0, 200, 0, 200, 0])
+
     def test_parameters_without_a_gradient_are_named(self):
         self.begin()
         model = torch.nn.ModuleDict(dict(used=torch.nn.Linear(4, 1), unused=torch.nn.Linear(4, 1)))

@@ -26,7 +26,7 @@ struct StepRecord {
   int64_t allocated_bytes = 0, reserved_bytes = 0, device_bytes = 0;  // highest so far; 0: unknown
   std::vector<double> losses;                                         // the values that backward started from
   std::vector<double> unscaled;   // those without constant factors of the script; empty: it has none
-  double outside_ms = 0;          // part of `ms` outside of forward, backward and update
+  double outside_ms = 0;          // part of `ms` outside of forward, backward, update and saves
   double wait_ms = 0;             // time until loaders returned their batches
   int64_t without_gradients = 0;  // runs of the model without gradients, as in an evaluation or a generation
   int64_t batches = 0;            // that loaders returned during the step

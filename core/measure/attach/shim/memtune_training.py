@@ -359,7 +359,8 @@ class Training:
                 record["ms"] = self.ms_between(begin, end)
             if 0 < len(updates) < 8:
                 record["optimizer_ms"] = sum(self.ms_between(*update) for update in updates)
-            record["outside_ms"] = sum(self.ms_between(*moments) for moments in outside)
+            outside_ms = sum(self.ms_between(*moments) for moments in outside)
+            record["outside_ms"] = max(0, outside_ms - record["save_ms"])
             values = [loss.values() for loss in losses if loss.value is not None]
             record["loss"] = [finite(value) for value, _ in values]
             if any(value != unscaled for value, unscaled in values):
