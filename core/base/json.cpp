@@ -1,5 +1,7 @@
 #include "core/base/json.h"
 
+#include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -92,6 +94,22 @@ json parse_json(std::string_view text, DuplicateKeyPolicy keys) {
     json::sax_parse(text, &unique);
   }
   return json::parse(text);
+}
+
+std::string not_json_text(std::string_view text, size_t byte) {
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  size_t begin = std::min(byte, text.size());
+  begin -= begin > 0 ? 1 : 0;  // bytes are counted from 1
+  size_t end = begin;
+  while (begin > 0 && is_word(text[begin - 1])) --begin;
+  while (end < text.size() && is_word(text[end])) ++end;
+  const auto line = 1 + std::ranges::count(text.substr(0, begin), '\n');
+  const std::string_view word = text.substr(begin, std::max(begin, end) - begin);
+  const std::string place = " is not JSON: line " + std::to_string(line);
+  const bool placeholder = !word.empty() && std::isalpha(static_cast<unsigned char>(word[0])) != 0;
+  if (!placeholder) return place;
+  return place + ", '" + std::string(word.substr(0, 40)) +
+         "' is no value; a template's placeholders have to be replaced";
 }
 
 // nlohmann itself escapes only characters below U+0020. The other escaped characters occur only in strings, and readers

@@ -5,6 +5,7 @@
 // at() and get(): parse_error for invalid JSON; for other refusals, an exception with a plain message.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json_fwd.hpp>
@@ -22,6 +23,10 @@ enum class DuplicateKeyPolicy { last_counts, refused };
 
 // Throws nlohmann::json::exception, also for nesting deeper than kMaxNesting.
 nlohmann::json parse_json(std::string_view text, DuplicateKeyPolicy keys = DuplicateKeyPolicy::last_counts);
+
+// " is not JSON: line 3, 'BATCH_SIZE' is no value; a template's placeholders have to be replaced", or the line alone.
+// `byte` is parse_error's.
+std::string not_json_text(std::string_view text, size_t byte);
 
 // Prints for files and terminals. Invalid UTF-8 is replaced. Control characters, line separators and bidirectional
 // marks are escaped (utf8.h). YAML, TOML and Python read the strings as JSON does. `indent` -1 prints one line.

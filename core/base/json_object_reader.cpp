@@ -58,7 +58,7 @@ json parse_json_object(const std::string& name, std::string_view text) {
   try {
     parsed = parse_json(text, DuplicateKeyPolicy::refused);
   } catch (const json::parse_error& error) {
-    throw UsageError(name + " is not JSON: byte " + std::to_string(error.byte));
+    throw UsageError(name + not_json_text(text, error.byte));
   } catch (const json::exception& error) {
     throw UsageError(name + ": " + error.what());
   }

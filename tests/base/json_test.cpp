@@ -100,4 +100,22 @@ TEST_CASE("printed JSON escapes control characters and parses to the same text")
   CHECK(print_json(json("\xC2")) == "\"\xEF\xBF\xBD\"");
 }
 
+TEST_CASE("what is not JSON is refused with its line and a placeholder of a template by name") {
+  const auto refusal = [](const std::string& text) -> std::string {
+    try {
+      parse_json(text);
+    } catch (const nlohmann::json::parse_error& error) {
+      return not_json_text(text, error.byte);
+    }
+    return "";
+  };
+  const std::string placeholder = " is no value; a template's placeholders have to be replaced";
+  CHECK(refusal("{\n  \"a\": 1,\n  \"b\": MB_SIZE,\n}") == " is not JSON: line 3, 'MB_SIZE'" + placeholder);
+  CHECK(refusal("{\"a\": fals}") == " is not JSON: line 1, 'fals'" + placeholder);
+  CHECK(refusal("[1,\n2,\n]") == " is not JSON: line 3");
+  CHECK(refusal("{") == " is not JSON: line 1");
+  CHECK(refusal("") == " is not JSON: line 1");
+  CHECK(refusal("[\n\xff]") == " is not JSON: line 2");
+}
+
 }  // namespace memtune::base_json_test

@@ -94,7 +94,7 @@ TEST_CASE("an invalid machine profile is refused with the field's name") {
 TEST_CASE("text that is not one JSON document is refused as a machine profile") {
   std::string text = json(one()).dump();
   text.replace(text.find("7.0"), 3, "NaN");
-  CHECK_THROWS_WITH_AS(parse_machine_profile("mine", text), doctest::Contains("mine is not JSON: byte"), UsageError);
+  CHECK_THROWS_WITH_AS(parse_machine_profile("mine", text), doctest::Contains("mine is not JSON: line"), UsageError);
   text.replace(text.find("NaN"), 3, "1e999");
   CHECK_THROWS_AS(parse_machine_profile("mine", text), UsageError);
   CHECK_THROWS_AS(parse_machine_profile("mine", "[]"), UsageError);

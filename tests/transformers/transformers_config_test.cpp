@@ -339,7 +339,7 @@ TEST_CASE("an unknown model_type is refused with advice") {
 }
 
 TEST_CASE("text that is no JSON object is refused as a config") {
-  CHECK_THROWS_WITH_AS(parse_transformers_config("c", "{"), "c is not JSON: byte 2", UsageError);
+  CHECK_THROWS_WITH_AS(parse_transformers_config("c", "{"), "c is not JSON: line 1", UsageError);
   CHECK_THROWS_WITH_AS(parse_transformers_config("c", "[]"), "c must be an object", UsageError);
 }
 

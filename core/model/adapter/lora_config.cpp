@@ -243,10 +243,11 @@ json without_off(const json& given) {
 
 LoraConfig read_file_of(const fs::path& path) {
   json parsed;
+  const std::string text = read_file(path);
   try {
-    parsed = parse_json(read_file(path), DuplicateKeyPolicy::refused);
+    parsed = parse_json(text, DuplicateKeyPolicy::refused);
   } catch (const json::parse_error& error) {
-    throw UsageError(path.string() + " is not JSON: byte " + std::to_string(error.byte));
+    throw UsageError(path.string() + not_json_text(text, error.byte));
   } catch (const json::exception& error) {
     throw UsageError(path.string() + ": " + error.what());
   }

@@ -26,9 +26,7 @@ constexpr int kVersion = 1;
 json parse_text(const std::string& text) try {
   return parse_json(text, DuplicateKeyPolicy::refused);
 } catch (const json::parse_error& error) {
-  const size_t end = std::min(error.byte, text.size());
-  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(end), '\n');
-  throw UsageError("is not JSON: line " + std::to_string(line));
+  throw UsageError(not_json_text(text, error.byte).substr(1));
 } catch (const json::exception& error) {
   throw UsageError(error.what());
 }
