@@ -75,6 +75,7 @@ find_missing() {  # [view|test|ci]
   need doctest-dev "the header doctest/doctest.h" has_header doctest/doctest.h
   need libxxhash-dev "xxHash's header xxhash.h" has_header xxhash.h
   need liburing-dev "liburing's header liburing.h" has_header liburing.h
+  need libsodium-dev "libsodium's header sodium.h" has_header sodium.h
   need python3 "python3" has python3
   if [[ ${1:-} == view || ${1:-} == ci ]]; then
     need libxrandr-dev "the header X11/extensions/Xrandr.h" has_header X11/extensions/Xrandr.h

@@ -19,8 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kLongestMessage = size_t{64} << 20;
-
 constexpr const char* kEnded = "it has ended";
 
 // A reset also counts as a normal end: the peer may have closed with unread data.
@@ -69,12 +67,14 @@ void Connection::take() {
       start = end + 1;
     }
     buffer_.erase(0, start);
-    if (buffer_.size() > kLongestMessage) lost_ = "it sent a message without an end";
+    if (buffer_.size() > longest_) lost_ = "it sent a message without an end";
   }
 }
 
 bool Connection::next(nlohmann::json& message) {
   if (lines_.empty()) return false;
+  received_bytes_ = lines_.front().size();
+  if (received_bytes_ > longest_) throw PeerLostError("it sent a message that is too long");
   try {
     message = parse_json(lines_.front());
   } catch (const nlohmann::json::exception&) {

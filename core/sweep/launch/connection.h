@@ -1,7 +1,8 @@
-// Message connection between two processes of one launch: one JSON object per line, over TCP.
+// Message connection between two processes of one launch: one JSON object per line.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -29,6 +30,9 @@ class Connection {
   // Waits for a message up to `timeout`; otherwise as above.
   bool receive(nlohmann::json& message, std::chrono::milliseconds timeout);
 
+  void set_longest(size_t bytes) { longest_ = bytes; }       // a longer message is an error of the peer
+  size_t received_bytes() const { return received_bytes_; }  // of the last message
+
   bool is_writable() const;  // true if send() would not block now
   int socket() const { return socket_.get(); }
 
@@ -38,6 +42,7 @@ class Connection {
 
   FileDescriptor socket_;
   std::chrono::milliseconds timeout_;
+  size_t longest_ = size_t{64} << 20, received_bytes_ = 0;
   std::string buffer_;
   std::deque<std::string> lines_;
   std::string lost_;  // the reason; "" while connected

@@ -10,6 +10,7 @@
 #include "core/base/hash.h"
 #include "core/base/text.h"
 #include "core/sweep/launch/host_list.h"
+#include "core/sweep/launch/socket.h"
 
 namespace memtune::launch {
 namespace {
@@ -174,7 +175,10 @@ std::optional<LaunchInfo> read_launch(const Environment& environment) {
     rest = of_srun;
   }
   if (!launch || launch->size == 1) return {};
+  launch->secret = from.text("MEMTUNE_RANK_SECRET");
   return rest(from, *launch);
 }
+
+bool LaunchInfo::on_one_machine() const { return local_size == size || is_loopback(host); }
 
 }  // namespace memtune::launch

@@ -23,8 +23,9 @@ struct LaunchInfo {
   // Prefix of memtune's keys in the store that torchrun's agent runs at host:port; this process must not listen at that
   // port. If empty, there is no such store and rank 0 listens at host:port itself.
   std::string store_prefix;
+  std::string secret = {};  // $MEMTUNE_RANK_SECRET, which strangers do not know; "": none
 
-  bool on_one_machine() const { return local_size == size; }  // then rank 0 listens on loopback only
+  bool on_one_machine() const;  // all ranks: by their number, or because rank 0 is at a loopback address
 };
 
 // None if this is the only process, or if only one of rank and size is set. If launchers are nested, the inner one

@@ -5,11 +5,14 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstddef>
+#include <cstring>
 #include <memory>
 #include <thread>
 
@@ -75,7 +78,7 @@ std::string numeric(const sockaddr_storage& address, socklen_t size) {
 
 template <class Address>
 int listen_at(int family, Address& address) {
-  const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_TCP);
+  const int socket = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP);
   if (socket < 0) return -1;
   set(socket, SOL_SOCKET, SO_REUSEADDR, 1);
   if (family == AF_INET6) set(socket, IPPROTO_IPV6, IPV6_V6ONLY, 0);
@@ -85,6 +88,19 @@ int listen_at(int family, Address& address) {
   ::close(socket);
   errno = error;
   return -1;
+}
+
+// An abstract name begins with a zero byte and is no file.
+socklen_t abstract_address(const std::string& name, sockaddr_un& address) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  const size_t size = std::min(name.size(), sizeof address.sun_path - 1);
+  std::memcpy(address.sun_path + 1, name.data(), size);
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + size);
+}
+
+FileDescriptor unix_socket() {
+  return FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 }  // namespace
@@ -116,9 +132,42 @@ TcpListener::TcpListener(bool loopback_only, int port) {
 
 FileDescriptor TcpListener::accept(milliseconds timeout) const {
   if (!wait_until_ready(socket_.get(), POLLIN, timeout)) return FileDescriptor();
-  FileDescriptor socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (socket.get() >= 0) watch(socket.get());
+  return accept_now(socket_.get());
+}
+
+FileDescriptor accept_now(int listener) {
+  FileDescriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (socket.get() >= 0) watch(socket.get());  // fails for a Unix-domain socket, which needs none of it
   return socket;
+}
+
+FileDescriptor listen_here(const std::string& name) {
+  FileDescriptor socket = unix_socket();
+  sockaddr_un address;
+  const socklen_t size = abstract_address(name, address);
+  if (socket.get() < 0 || ::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::listen(socket.get(), SOMAXCONN) != 0)
+    throw system_error("cannot listen at the local socket @" + name, errno);
+  return socket;
+}
+
+FileDescriptor connect_here(const std::string& name, milliseconds timeout) {
+  sockaddr_un address;
+  const socklen_t size = abstract_address(name, address);
+  for (const auto end = Clock::now() + timeout;;) {
+    FileDescriptor socket = unix_socket();
+    if (socket.get() >= 0 && ::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+        is_of_this_user(socket.get()))
+      return socket;
+    if (Clock::now() >= end) return FileDescriptor();
+    std::this_thread::sleep_for(std::min(kAgain, left_until(end)));
+  }
+}
+
+bool is_of_this_user(int socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
 }
 
 FileDescriptor connect(const std::string& host, int port, milliseconds timeout) {

@@ -23,6 +23,18 @@ class TcpListener {
   int port_ = 0;
 };
 
+// Listens at a name among this machine's processes (an abstract Unix-domain socket). Throws IoError with the name.
+FileDescriptor listen_here(const std::string& name);
+
+// Retries until a process of this user listens at `name`. Returns a descriptor of -1 after `timeout`.
+FileDescriptor connect_here(const std::string& name, std::chrono::milliseconds timeout);
+
+// Returns a descriptor of -1 if there is no connection to accept, or it has already gone. Does not wait.
+FileDescriptor accept_now(int listener);
+
+// True if the other end of this Unix-domain socket is a process of the same user. The kernel vouches for it.
+bool is_of_this_user(int socket);
+
 // Retries until a process listens there. Returns a descriptor of -1 after `timeout`. Throws UsageError if the host
 // name cannot be resolved in that time.
 FileDescriptor connect(const std::string& host, int port, std::chrono::milliseconds timeout);
