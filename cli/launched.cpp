@@ -23,11 +23,13 @@ std::optional<launch::LaunchInfo> this_launch() { return launch::read_launch(lau
 
 }  // namespace
 
-int run_launched(sweep::SweepSettings settings, const std::function<int(const sweep::SweepSettings&)>& act) {
+int run_launched(sweep::SweepSettings settings, const ConsoleFlags& console,
+                 const std::function<int(const sweep::SweepSettings&)>& act) {
   const std::optional<launch::LaunchInfo> launch = this_launch();
   if (!launch || settings.request.training.ranks == 1) return act(settings);
   const std::chrono::milliseconds timeout(settings.request.training.rank_timeout_ms);
-  const sweep::RendezvousOptions rendezvous{sweep::command_line(), timeout};
+  const sweep::RendezvousOptions rendezvous{sweep::command_line(), timeout,
+                                            [&](const std::string& line) { say(console, line); }};
   if (launch->rank > 0) {
     const auto coordinator = sweep::join_coordinator(*launch, rendezvous);
     return sweep::run_worker(*launch, *coordinator, settings.request, timeout);

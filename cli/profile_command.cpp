@@ -88,7 +88,7 @@ int profile_strategy(ProfileFlags flags) {
   RunFolder folder(flags.model, settings.model, question_of(settings, files));
   folder.place(settings);
   flags.model.out = folder.path();
-  return run_launched(settings, [&](const sweep::SweepSettings& each) {
+  return run_launched(settings, flags.model.console, [&](const sweep::SweepSettings& each) {
     Progress progress(flags.model.console, &folder);
     const sweep::SweepResult result = sweep::run_sweep(each, progress);
     progress.clear();

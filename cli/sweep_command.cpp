@@ -209,7 +209,8 @@ int run_command(SweepFlags flags) {
   flags.model.out = folder.path();
   if (!settings.save_modes.empty())
     refuse_launched(settings.request.training, "--saves is only for ranks that memtune starts itself: use --ranks N");
-  return run_launched(settings, [&](const sweep::SweepSettings& each) { return sweep_model(flags, each, folder); });
+  return run_launched(settings, flags.model.console,
+                      [&](const sweep::SweepSettings& each) { return sweep_model(flags, each, folder); });
 }
 
 }  // namespace

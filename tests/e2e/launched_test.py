@@ -130,12 +130,13 @@ def check_profile(folder):
 
 
 def check_nodes(folder):
-    """Two agents of torchrun, as on two machines, and a sweep. The same sweep again has nothing left to measure."""
+    """Two agents of torchrun, as on two machines (0.0.0.0 is this one, but no name for its loopback device), and a sweep.
+    The same sweep again has nothing left to measure."""
     run = os.path.join(folder, "nodes")
     for _ in range(2):
         port = str(free_port())
         agents = [subprocess.Popen(
-            torchrun("--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1", "--master-addr", "127.0.0.1",
+            torchrun("--nnodes", "2", "--node-rank", str(node), "--nproc-per-node", "1", "--master-addr", "0.0.0.0",
                      "--master-port", port) + words("sweep", run, "--json", "-", *SWEEP),
             env=environment(folder, {}), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for node in (0, 1)]
         (code, answer, errors), (other_code, other_answer, other_errors) = ends(agents)
@@ -220,7 +221,8 @@ class Machines:
         return [subprocess.Popen(
             ["ip", "netns", "exec", self.names[rank // 2], *words("profile", run, "--json", "-", *more)],
             env=environment(folder, {"RANK": str(rank), "WORLD_SIZE": "4", "LOCAL_RANK": str(rank % 2),
-                                     "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29500"}),
+                                     "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29500",
+                                     "MEMTUNE_RANK_SECRET": "of this test"}),
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(4)]
 
 
@@ -281,13 +283,13 @@ def check_refusals(folder):
     refused("run starts its ranks itself", words("run", run))
     refused("memtune profile -- torchrun", [MEMTUNE, "profile", "--", "true"])
     refused("memtune sweep -- torchrun", [MEMTUNE, "sweep", "--", "true"])
-    told = refused("rank 1 on " + socket.gethostname() + " was started by another command: memtune profile",
-                   [words("profile", run), words("profile", run, "--seed", "3")])
+    told = refused("within 2 s; rank 1 on " + socket.gethostname() + " was started by another command: memtune profile",
+                   [words("profile", run, "--rank-timeout", "2s"), words("profile", run, "--seed", "3")], code=1)
     assert told[1][0] == 2 and "rank 0 refuses this one" in told[1][2], told
     told = refused("rank 1 did not connect to rank 0 within 2 s",
                    [words("profile", run, "--rank-timeout", "2s"), ["true"]], code=1)
     told = ends(start_all(folder, by_torchrun, 2, [["true"], words("profile", run, "--rank-timeout", "2s")]))
-    assert told[1][0] == 1 and "rank 0 cannot be reached: nothing listens at 127.0.0.1:" in told[1][2], told
+    assert told[1][0] == 1 and "rank 0 cannot be reached: nothing of this user listens at the local" in told[1][2], told
     assert not os.path.exists(run)
     # With --ranks 1, or with one of the variables alone, a process is no launched rank.
     for by, more in ((by_torchrun, ("--ranks", "1")), (lambda *_: {"WORLD_SIZE": "8"}, ())):

@@ -3,7 +3,9 @@
 #include "core/sweep/ranks/worker_group.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <future>
@@ -28,8 +30,9 @@ constexpr int kRanks = 3;
 
 // Runs rank 0 in this thread. Each other rank runs in its own thread with its own command.
 struct Launched {
-  explicit Launched(const std::string& rules = "", std::chrono::milliseconds timeout = 20s)
-      : behaviour("FAKE_TRIAL", rules) {
+  explicit Launched(const std::string& rules = "", bool one_machine = true) : behaviour("FAKE_TRIAL", rules) {
+    static constexpr std::chrono::milliseconds timeout = 20s;
+    if (!one_machine) launch.local_size = 1, launch.host = "0.0.0.0";
     // Keeps a copy of each request that a trial gets.
     const std::filesystem::path trial = folder.path / "trial";
     std::ofstream(trial) << "#!/bin/sh\ncp \"$2\" \"" << folder.path.string() << "/seen-$$\"\nexec "
@@ -38,7 +41,7 @@ struct Launched {
     variable.emplace("MEMTUNE_TRIAL", trial.string());
     { launch.port = launch::TcpListener(true, 0).port(); }
     for (int rank = 1; rank < kRanks; ++rank)
-      codes.push_back(std::async(std::launch::async, [this, rank, timeout] { return follow_as(rank, timeout); }));
+      codes.push_back(std::async(std::launch::async, [this, rank] { return follow_as(rank, timeout); }));
     workers = accept_workers(launch, {"profile --model tiny", timeout});
   }
 
@@ -93,14 +96,18 @@ TEST_CASE("ranks of a launch give one measurement and rank 0 has their logs and 
 }
 
 TEST_CASE("another rank runs the model of its own command and writes only in its own folder") {
-  Launched launched;
+  bool one_machine = true;
+  SUBCASE("on one machine") {}
+  SUBCASE("on several") { one_machine = false; }
+  Launched launched("", one_machine);
   launched.run();
   const std::vector<nlohmann::json> requests = launched.seen();
   REQUIRE(requests.size() == kRanks);
   std::vector<int> ranks;
   for (const nlohmann::json& request : requests) {
     ranks.push_back(request["rank"]);
-    CHECK(request["rendezvous"].get<std::string>().starts_with("tcp://127.0.0.1:"));
+    CHECK(request["rendezvous"] == requests.front()["rendezvous"]);
+    CHECK(request["rendezvous"].get<std::string>().starts_with("tcp://127.0.0.1:") == !one_machine);
     const bool first = request["rank"] == 0;
     CHECK(request["model"]["path"] == (first ? "/rank0/model.pt" : "/own/model.pt"));
     CHECK((request["trace"] == "") == !first);
@@ -139,7 +146,7 @@ TEST_CASE("a rank of another machine needs a network rendezvous and writes no fi
   request.training.ranks = 2;
   request.envelope.rendezvous = (folder.path / "meeting").string();
   coordinator.send({{"start", 1}, {"kind", "run"}, {"request", request}, {"limit_ms", 1000}, {"grace_ms", 0}});
-  const launch::LaunchInfo launch{"torchrun", 1, 2, 1, 2, "127.0.0.1", 0, ""};
+  const launch::LaunchInfo launch{"torchrun", 1, 2, 0, 1, "10.0.0.1", 0, ""};
   CHECK_THROWS_WITH_AS(run_worker(launch, own, {}, 5s), "rank 0 is lost: it sent no rendezvous address", Error);
   CHECK(std::filesystem::is_empty(folder.path));
 }
@@ -223,6 +230,50 @@ TEST_CASE("a rank that reads nothing does not block rank 0 for the others") {
   CHECK_FALSE(trial->poll_output(10ms));
 }
 
+int64_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  int64_t pages = 0;
+  file >> pages >> pages;
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+TEST_CASE("a rank that floods rank 0 is read only as far as rank 0 uses its messages") {
+  for (const size_t size : {size_t{1}, size_t{7} << 20}) {
+    CAPTURE(size);
+    Strange strange(2s);
+    const int64_t before = resident_bytes();
+    const nlohmann::json message = {{"of", 1}, {"x", std::string(size, 'x')}};
+    std::atomic<int> sent = 0;
+    auto flood = std::async(std::launch::async, [&] {
+      try {
+        while (true) strange.connection->send(message), ++sent;
+      } catch (const launch::PeerLostError&) {  // rank 0 reads no more, or has ended
+      }
+    });
+    std::this_thread::sleep_for(1s);
+    CHECK(resident_bytes() - before < int64_t{100} << 20);
+    CHECK(sent < 100'000);
+    const auto start = std::chrono::steady_clock::now();
+    strange.workers->check();  // a rank that is ahead is not lost
+    strange.workers.reset();
+    CHECK(std::chrono::steady_clock::now() - start < 2s);
+    flood.get();
+  }
+}
+
+TEST_CASE("a rank that answers another question does not block rank 0") {
+  Strange strange(1s);
+  auto flood = std::async(std::launch::async, [&] {
+    try {
+      while (true) strange.connection->send({{"of", 1}});
+    } catch (const launch::PeerLostError&) {
+    }
+  });
+  CHECK_THROWS_WITH_AS(strange.workers->all_have_reference("x"), "rank 1: its memtune does not answer", Error);
+  strange.workers.reset();
+  flood.get();
+}
+
 TEST_CASE("an invalid answer is a failure of its rank") {
   Strange strange;
   const auto trial = strange.workers->start(1, {{"kind", "run"}}, {"/nowhere/log", ""}, system_files());
@@ -244,15 +295,12 @@ TEST_CASE("the log and costs of a rank are not written through links in the run 
     const std::filesystem::path place = linked ? folder.path / "link" : folder.path;
     Strange strange;
     const auto trial = strange.workers->start(1, {{"kind", "run"}}, {place / "log", place / "costs"}, own);
-    strange.connection->send({{"done", true},
-                              {"of", strange.order()["start"]},
-                              {"answer", 1},
-                              {"others", false},
-                              {"log", "text"},
-                              {"costs", "text"}});
+    const nlohmann::json id = strange.order()["start"];
+    for (const char* part : {"te", "xt"}) strange.connection->send({{"costs", part}, {"of", id}});
+    strange.connection->send({{"done", true}, {"of", id}, {"answer", 1}, {"others", false}, {"log", "text"}});
     while (trial->poll_output(50ms)) {
     }
-    for (const char* name : {"log", "costs"}) CHECK(std::filesystem::exists(folder.path / name) == !linked);
+    for (const char* name : {"log", "costs"}) CHECK(test::slurp(folder.path / name) == (linked ? "" : "text"));
   }
   CHECK(std::filesystem::is_empty(elsewhere.path));
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -26,19 +27,35 @@ fs::path of_rank(const fs::path& path, int rank) {
   return path.parent_path() / (path.stem().string() + "-rank" + std::to_string(rank) + path.extension().string());
 }
 
-// Starts rank 0 here and the other ranks on the workers. They rendezvous at a store of rank 0, which listens on
-// `listener`.
+// Where the processes of a trial on several workers rendezvous: a file in a private folder if all of them see it, else
+// a store of rank 0, to which others can connect too.
+struct TrialRendezvous {
+  explicit TrialRendezvous(const WorkerGroup& workers) {
+    if (workers.shares_files()) {
+      place = (folder.emplace("ranks").path() / "store").string();
+    } else {
+      listener.emplace(launch::is_loopback(workers.address(0)), 0);
+      place = "tcp://" + workers.address(0) + ":" + std::to_string(listener->port());
+    }
+  }
+
+  std::optional<TemporaryFolder> folder;
+  std::optional<launch::TcpListener> listener;
+  std::string place;
+};
+
+// Starts rank 0 here and the other ranks on the workers.
 template <class Request>
 TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& path, const TrialProcessSettings& command,
                            FileSystem& files, WorkerGroup& workers, const Request& request_of) {
   workers.check();
-  const launch::TcpListener listener(launch::is_loopback(workers.address(0)), 0);
+  const TrialRendezvous rendezvous(workers);
   const bool fresh = !request.envelope.reference.empty() && !fs::exists(request.envelope.reference);
   std::vector<std::unique_ptr<RankProcess>> trials;
   for (int rank = 0; rank < workers.size(); ++rank) {
     plan::TrialRequest own = request;
     own.envelope.rank = rank;
-    own.envelope.rendezvous = "tcp://" + workers.address(0) + ":" + std::to_string(listener.port());
+    own.envelope.rendezvous = rendezvous.place;
     own.envelope.address = workers.address(rank);
     if (rank == 0) own.training.device = device_of_rank(request.training.device, 0);
     if (rank > 0) {
@@ -56,7 +73,7 @@ TrialAnswer run_on_workers(const plan::TrialRequest& request, const fs::path& pa
     write_file(own_path, request_of(own).dump(1, '\t') + "\n", files);
     TrialProcessSettings each = command;
     each.arguments.back() = own_path.string();
-    each.rendezvous = listener.descriptor();
+    if (rendezvous.listener) each.rendezvous = rendezvous.listener->descriptor();
     each.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / workers.on_this_machine());
     trials.push_back(std::make_unique<LocalRankProcess>(each));
   }

@@ -27,8 +27,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kWorkerTick{20};
 constexpr int kInterruptedCode = 130;
-constexpr int64_t kMaxLimitMs = int64_t{366} * 86'400'000;                     // a year
-constexpr size_t kLogBytes = size_t{1} << 20, kCostsBytes = size_t{32} << 20;  // most bytes that are sent to rank 0
+constexpr int64_t kMaxLimitMs = int64_t{366} * 86'400'000;  // a year
+constexpr size_t kLogBytes = size_t{1} << 20;               // most bytes that are sent to rank 0
+constexpr size_t kCostsPart = size_t{1} << 20;
 
 json frame_of(const TrialAnswer& answer) {
   if (const auto* measurement = std::get_if<result::Measurement>(&answer))
@@ -111,7 +112,8 @@ class WorkerSession {
   plan::TrialRequest request_of(const json& message) {
     auto request = message.at("request").get<plan::TrialRequest>();
     if (request.training.ranks != launch_.size) throw launch::PeerLostError("it asks for another number of ranks");
-    if (!request.envelope.rendezvous.starts_with("tcp://"))
+    // A file only from a rank 0 of the same user on this machine.
+    if (!launch_.on_one_machine() && !request.envelope.rendezvous.starts_with("tcp://"))
       throw launch::PeerLostError("it sent no rendezvous address");
     request.model = model_here(std::move(request.model.inputs));
     request.training.scratch = own_.training.scratch;
@@ -156,13 +158,15 @@ class WorkerSession {
       coordinator_.send({{"beat", true}, {"of", message.at("start")}, {"phase", frame_of(trial.phase())}});
       heartbeat = Clock::now() + heartbeat_interval(timeout_);
     }
+    const std::string costs = read_costs(request.envelope.costs);
+    for (size_t begin = 0; begin < costs.size(); begin += kCostsPart)
+      coordinator_.send({{"costs", costs.substr(begin, kCostsPart)}, {"of", message.at("start")}});
     coordinator_.send({{"done", true},
                        {"of", message.at("start")},
                        {"answer", frame_of(trial.answer())},
                        {"others", trial.stopped_by_other_rank()},
                        {"phase", frame_of(trial.phase())},
-                       {"log", end_of(command.log)},
-                       {"costs", read_costs(request.envelope.costs)}});
+                       {"log", end_of(command.log)}});
   }
 
   const launch::LaunchInfo& launch_;

@@ -11,6 +11,7 @@
 #include "core/base/file.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
+#include "core/measure/process/interrupt.h"
 #include "core/sweep/launch/socket.h"
 #include "core/sweep/trials/trial_frame_reader.h"
 
@@ -22,15 +23,18 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr milliseconds kWorkersTick{50};
+constexpr milliseconds kWorkersTick{50}, kEndTimeout{500};
 constexpr int kFailedCode = 1;
+constexpr int kMessagesPerTick = 256;
+constexpr size_t kQueuedMessages = 1024, kQueuedBytes = size_t{1} << 20;
 
 }  // namespace
 
 struct WorkerGroup::State {
-  std::mutex sending;  // held while a message is sent to this worker
-  std::deque<json> messages;
-  std::string lost;  // the reason; "" while it is connected
+  std::mutex sending;                            // held while a message is sent to this worker
+  std::deque<std::pair<json, size_t>> messages;  // with their bytes
+  size_t bytes = 0;                              // of all messages
+  std::string lost;                              // the reason; "" while it is connected
   Clock::time_point heard = Clock::now();
 };
 
@@ -48,7 +52,9 @@ class RemoteRankProcess final : public RankProcess {
     const auto index = static_cast<size_t>(rank_ - 1);
     if (!ended_ && workers_.receive(index, message, timeout)) take(message);
     if (!ended_) lost_ = workers_.why_lost(index);
-    ended_ |= !lost_.empty();
+    // The workers end with this process, so that their answers need not be waited for.
+    others_ |= !ended_ && process::interrupted();
+    ended_ |= !lost_.empty() || others_;
     return !ended_;
   }
 
@@ -69,14 +75,18 @@ class RemoteRankProcess final : public RankProcess {
   void take(const json& message) try {
     if (!message.contains("of") || message.at("of") != id_) return;  // of an earlier trial
     if (message.contains("phase")) reader_.add(print_json(message.at("phase")) + "\n");
+    if (message.contains("costs")) add_costs(message.at("costs").get<std::string>());
     if (!message.contains("done")) return;
     ended_ = true;
     reader_.add(print_json(message.at("answer")) + "\n");
     others_ = message.at("others");
     write_file(to_.log, message.at("log").get<std::string>(), files_);
-    if (const auto costs = message.at("costs").get<std::string>(); !to_.costs.empty() && !costs.empty())
-      write_file(to_.costs, costs, files_);
+    if (!to_.costs.empty() && !costs_.empty()) write_file(to_.costs, costs_, files_);
   } catch (const std::exception&) {  // an invalid answer counts as none; a file that cannot be written is missing
+  }
+
+  void add_costs(const std::string& part) {
+    if (costs_.size() + part.size() <= kCostsBytes) costs_ += part;
   }
 
   WorkerGroup& workers_;
@@ -85,15 +95,19 @@ class RemoteRankProcess final : public RankProcess {
   FileSystem& files_;
   TrialFrameReader reader_;
   bool ended_ = false, told_ = false, others_ = false;
-  std::string lost_;
+  std::string lost_, costs_;
 };
 
-WorkerGroup::WorkerGroup(std::vector<WorkerConnection> workers, std::string address, milliseconds timeout)
+WorkerGroup::WorkerGroup(std::vector<WorkerConnection> workers, std::string address, milliseconds timeout,
+                         bool shares_files)
     : workers_(std::move(workers)),
       states_(workers_.size()),
       address_(std::move(address)),
       timeout_(timeout),
-      listening_([this] { listen(); }) {}
+      shares_files_(shares_files) {
+  for (const WorkerConnection& worker : workers_) worker.connection->set_longest(kAnswerBytes);
+  listening_ = std::thread([this] { listen(); });
+}
 
 WorkerGroup::~WorkerGroup() {
   end(kFailedCode);
@@ -137,7 +151,8 @@ bool WorkerGroup::receive(size_t index, json& message, milliseconds timeout) {
   State& state = states_[index];
   message_received_.wait_for(lock, timeout, [&] { return !state.messages.empty() || !state.lost.empty(); });
   if (state.messages.empty()) return false;
-  message = std::move(state.messages.front());
+  message = std::move(state.messages.front().first);
+  state.bytes -= state.messages.front().second;
   state.messages.pop_front();
   return true;
 }
@@ -158,11 +173,14 @@ bool WorkerGroup::all_have_reference(const std::string& reference) {
   const std::string name = std::filesystem::path(reference).filename().string();
   for (size_t i = 0; i < workers_.size(); ++i) send(i, {{"have", name}});
   bool all = true;
+  const auto end = Clock::now() + timeout_;
   for (size_t i = 0; i < workers_.size(); ++i) {
     json message;
     while (!message.contains("have")) {  // messages of an earlier trial come first
       receive(i, message, kWorkersTick);
       check();
+      if (process::interrupted()) return false;
+      if (Clock::now() >= end) throw Error("rank " + std::to_string(i + 1) + ": its memtune does not answer");
     }
     all &= message.at("have") == true;
   }
@@ -177,7 +195,10 @@ std::unique_ptr<RankProcess> WorkerGroup::start(int rank, json trial, WorkerFile
 
 void WorkerGroup::end(int code) {
   if (std::exchange(ended_, true)) return;
-  for (size_t i = 0; i < workers_.size(); ++i) send(i, {{"end", code}});
+  for (size_t i = 0; i < workers_.size(); ++i) {
+    // A worker that reads nothing notices the end of the connection instead.
+    if (launch::wait_until_ready(workers_[i].connection->socket(), POLLOUT, kEndTimeout)) send(i, {{"end", code}});
+  }
 }
 
 void WorkerGroup::listen() {
@@ -188,11 +209,12 @@ void WorkerGroup::listen() {
       const std::scoped_lock lock(mutex_);
       if (closing_) return;
       for (size_t i = 0; i < workers_.size(); ++i)
-        sockets.push_back({states_[i].lost.empty() ? workers_[i].connection->socket() : -1, POLLIN, 0});
+        sockets.push_back({has_room(i) ? workers_[i].connection->socket() : -1, POLLIN, 0});
     }
     ::poll(sockets.data(), sockets.size(), static_cast<int>(kWorkersTick.count()));
-    const std::scoped_lock lock(mutex_);
     for (size_t i = 0; i < workers_.size(); ++i) receive_messages(i);
+    const std::scoped_lock lock(mutex_);
+    for (size_t i = 0; i < workers_.size(); ++i) note_silence(i);
     if (Clock::now() >= next) {
       heartbeat();
       next = Clock::now() + heartbeat_interval(timeout_);
@@ -201,19 +223,42 @@ void WorkerGroup::listen() {
   }
 }
 
+// To be called with mutex_ held. A worker is not read while it is ahead of rank 0, so that TCP slows it down.
+bool WorkerGroup::has_room(size_t index) const {
+  const State& state = states_[index];
+  return state.lost.empty() && state.messages.size() < kQueuedMessages && state.bytes < kQueuedBytes;
+}
+
+// Only the listening thread receives, so that it parses without the lock.
 void WorkerGroup::receive_messages(size_t index) {
   State& state = states_[index];
-  if (!state.lost.empty()) return;
-  try {
-    for (json message; workers_[index].connection->receive(message);) {
-      state.heard = Clock::now();
-      if (!message.contains("beat") || message.contains("phase")) state.messages.push_back(std::move(message));
+  for (int count = 0; count < kMessagesPerTick; ++count) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!has_room(index)) return;
     }
-    if (Clock::now() - state.heard > timeout_)
-      throw launch::PeerLostError("it has not responded for " + seconds_text(timeout_));
-  } catch (const launch::PeerLostError& error) {
-    state.lost = error.what();
+    json message;
+    std::string lost;
+    try {
+      if (!workers_[index].connection->receive(message)) return;
+    } catch (const launch::PeerLostError& error) {
+      lost = error.what();
+    }
+    const std::scoped_lock lock(mutex_);
+    state.heard = Clock::now();
+    if (!lost.empty()) state.lost = lost;
+    if (!lost.empty() || (message.contains("beat") && !message.contains("phase"))) continue;
+    state.bytes += workers_[index].connection->received_bytes();
+    state.messages.emplace_back(std::move(message), workers_[index].connection->received_bytes());
   }
+}
+
+// To be called with mutex_ held.
+void WorkerGroup::note_silence(size_t index) {
+  State& state = states_[index];
+  if (!state.lost.empty()) return;
+  if (!has_room(index)) state.heard = Clock::now();  // it is not read now
+  if (Clock::now() - state.heard > timeout_) state.lost = "it has not responded for " + seconds_text(timeout_);
 }
 
 void WorkerGroup::heartbeat() {

@@ -30,7 +30,8 @@ std::vector<std::string> trial_environment(int threads) {
   bool workspace_set = false, waiting_set = false, threads_set = false;
   for (char** variable = environ; *variable; ++variable) {
     const std::string_view text = *variable;
-    if (text.starts_with("KINETO_USE_DAEMON=")) continue;  // it would start a second user of CUPTI
+    if (text.starts_with("KINETO_USE_DAEMON=")) continue;    // it would start a second user of CUPTI
+    if (text.starts_with("MEMTUNE_RANK_SECRET=")) continue;  // the model could read it
     workspace_set |= text.starts_with("CUBLAS_WORKSPACE_CONFIG=");
     waiting_set |= text.starts_with("OMP_WAIT_POLICY=") || text.starts_with("GOMP_SPINCOUNT=");
     threads_set |= text.starts_with("OMP_NUM_THREADS=");
