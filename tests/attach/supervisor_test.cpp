@@ -84,6 +84,30 @@ TEST_CASE("a command that stops the supervisor is killed with its detached child
   CHECK(ends(left));
 }
 
+TEST_CASE("a command that kills the supervisor leaves no process behind and does not end this one") {
+  const test::ScratchFolder place;
+  const std::string script = "cd " + place.path.string() +
+                             "; setsid sh -c 'echo $$ >left; exec sleep 100' & "
+                             "while [ ! -e go ]; do sleep 0.01; done; kill -KILL $PPID; exec sleep 100";
+  const pid_t other = ::fork();  // of this process, and none of the command's
+  if (other == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  Supervisor supervisor({"sh", "-c", script}, {"PATH=/usr/bin:/bin"}, STDERR_FILENO, place.path / "private");
+  const pid_t left = number_in(place.path / "left");
+  REQUIRE(left > 0);
+  std::ofstream(place.path / "go").close();
+  for (int tries = 0; tries < 1000 && !supervisor.status(); ++tries) std::this_thread::sleep_for(5ms);
+  CHECK(supervisor.status() == SIGKILL);
+  supervisor.terminate();
+  supervisor.end();
+  CHECK(::kill(left, 0) != 0);
+  CHECK(::kill(other, 0) == 0);
+  ::kill(other, SIGKILL);
+  ::waitpid(other, nullptr, 0);
+}
+
 TEST_CASE("a command that stops the supervisor at once is still started and killed") {
   for (int i = 0; i < 30; ++i) {  // sometimes before the supervisor could report the start
     const test::ScratchFolder place;

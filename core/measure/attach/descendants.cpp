@@ -1,7 +1,11 @@
 #include "core/measure/attach/descendants.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -17,6 +21,7 @@ namespace {
 struct Entry {
   pid_t parent = 0;
   bool ended = false;
+  int64_t started = 0;  // clock ticks since boot
 };
 
 // Parses "123 (any name, even with ) and line ends in it) S 45 ...". Returns false if the process is gone.
@@ -27,6 +32,9 @@ bool read_entry(const std::filesystem::path& stat, Entry& entry) try {
   std::istringstream rest(text.substr(name_end + 1));
   char state = 0;
   if (!(rest >> state >> entry.parent)) return false;
+  std::string skipped;
+  for (int field = 5; field < 22; ++field) rest >> skipped;
+  rest >> entry.started;
   entry.ended = state == 'Z' || state == 'X';
   return true;
 } catch (const IoError&) {
@@ -45,29 +53,50 @@ std::map<pid_t, Entry> all_processes() {
   return processes;
 }
 
-}  // namespace
-
-std::vector<pid_t> descendants(pid_t of) {
+std::map<pid_t, Entry> running_descendants(pid_t of, std::span<const pid_t> except) {
   const std::map<pid_t, Entry> processes = all_processes();
-  std::vector<pid_t> found;
   const auto descends = [&](pid_t pid) {
     for (size_t steps = 0; steps < processes.size(); ++steps) {
       const auto entry = processes.find(pid);
-      if (entry == processes.end()) return false;
+      if (entry == processes.end() || std::ranges::find(except, pid) != except.end()) return false;
       if (entry->second.parent == of) return true;
       pid = entry->second.parent;
     }
     return false;
   };
-  for (const auto& [pid, entry] : processes)
-    if (!entry.ended && descends(pid)) found.push_back(pid);
+  std::map<pid_t, Entry> found;
+  for (const auto& each : processes)
+    if (!each.second.ended && descends(each.first)) found.insert(each);
   return found;
 }
 
-int signal_descendants(int signal, pid_t of) {
-  const std::vector<pid_t> all = descendants(of);
-  for (const pid_t pid : all) ::kill(pid, signal);
-  return static_cast<int>(all.size());
+// The descriptor holds on to the process, so that its number cannot go to another one between the look and the signal.
+void signal_same(pid_t pid, const Entry& seen, int signal) {
+  const FileDescriptor process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (process.get() < 0) {
+    if (errno == ENOSYS || errno == EPERM) ::kill(pid, signal);
+    return;
+  }
+  Entry now;
+  if (read_entry("/proc/" + std::to_string(pid) + "/stat", now) && now.started == seen.started)
+    ::syscall(SYS_pidfd_send_signal, process.get(), signal, nullptr, 0);
+}
+
+}  // namespace
+
+std::vector<pid_t> descendants(pid_t of, std::span<const pid_t> except) {
+  std::vector<pid_t> found;
+  for (const auto& [pid, entry] : running_descendants(of, except)) found.push_back(pid);
+  return found;
+}
+
+std::vector<pid_t> signal_descendants(int signal, pid_t of, std::span<const pid_t> except) {
+  std::vector<pid_t> signalled;
+  for (const auto& [pid, entry] : running_descendants(of, except)) {
+    signal_same(pid, entry, signal);
+    signalled.push_back(pid);
+  }
+  return signalled;
 }
 
 }  // namespace memtune::attach

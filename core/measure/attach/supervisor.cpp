@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "core/base/error.h"
 #include "core/measure/attach/descendants.h"
 #include "core/measure/process/child.h"
+#include "core/measure/process/interrupt.h"
 
 namespace memtune::attach {
 namespace {
@@ -68,13 +70,24 @@ int start(Child child, pid_t& pid) {
 }
 
 // Sends SIGKILL until no descendant is left. It looks twice each time: one look can miss a process whose parent ends
-// meanwhile.
+// meanwhile. `reap` gets those that were signalled.
 template <class Reap>
-void end_descendants(pid_t of, Reap reap) {
-  for (int tries = 0; tries < kTries && signal_descendants(SIGKILL, of) + signal_descendants(SIGKILL, of) > 0;
-       ++tries) {
+void end_descendants(pid_t of, std::span<const pid_t> except, Reap reap) {
+  for (int tries = 0; tries < kTries; ++tries) {
+    std::vector<pid_t> left = signal_descendants(SIGKILL, of, except);
+    for (const pid_t more : signal_descendants(SIGKILL, of, except)) left.push_back(more);
+    if (left.empty()) return;
     ::usleep(kBetweenTries_us);
-    reap();
+    reap(left);
+  }
+}
+
+// After SIGKILL. A process that hangs in the kernel is left behind.
+void wait_for_end(pid_t killed) {
+  for (int tries = 0; tries < kTries; ++tries) {
+    const pid_t ended = ::waitpid(killed, nullptr, WNOHANG);
+    if (ended == killed || (ended < 0 && errno != EINTR)) return;
+    ::usleep(kBetweenTries_us);
   }
 }
 
@@ -90,18 +103,19 @@ bool ends_by_itself(pid_t supervisor) {
 }
 
 // Receives the supervisor's first message. If the command stops the supervisor before that, SIGCONT resumes it. Returns
-// false if it ended without a message, or was stopped too often.
+// false if it ended without a message, was stopped too often, or a signal ends the wait for a slow start.
 bool hear_first(int told, pid_t supervisor, Word& word) {
-  constexpr int kMaxStops = 1000, kBetweenLooks_ms = 2;
-  for (int stops = 0; stops < kMaxStops;) {
+  constexpr int kMaxStops = 1000, kLooksAfterSignal = 1000, kBetweenLooks_ms = 2;
+  for (int stops = 0, looks = 0; stops < kMaxStops && looks < kLooksAfterSignal;) {
     pollfd waiting{told, POLLIN, 0};
     if (::poll(&waiting, 1, kBetweenLooks_ms) > 0) return receive(told, word);
+    looks += process::interrupted() ? 1 : 0;
     int status = 0;
     if (::waitpid(supervisor, &status, WNOHANG | WUNTRACED) != supervisor || !WIFSTOPPED(status)) continue;
     ::kill(supervisor, SIGCONT);
     ++stops;
   }
-  end_descendants(supervisor, [] {});
+  end_descendants(supervisor, {}, [](const auto&) {});
   ::kill(supervisor, SIGKILL);
   word.error = ECANCELED;
   return false;
@@ -138,7 +152,7 @@ class Subreaper {
       if (!receive(command_pipe_, order)) order = kEnd, alone_ = true;
       if (order == kAsk) signal_descendants(SIGTERM);
     }
-    end_descendants(::getpid(), [this] { reap(); });
+    end_descendants(::getpid(), {}, [this](const auto&) { reap(); });
   }
   bool alone() const { return alone_; }
 
@@ -157,28 +171,39 @@ class Subreaper {
 
 }  // namespace
 
+Supervisor::Adoption::Adoption() {
+  ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+}
+
+Supervisor::Adoption::~Adoption() { ::prctl(PR_SET_CHILD_SUBREAPER, before_); }
+
 Supervisor::Supervisor(const std::vector<std::string>& command, const std::vector<std::string>& environment, int log,
-                       const std::filesystem::path& folder) {
-  Pipe orders, told;
+                       const std::filesystem::path& folder)
+    : others_(descendants()) {
+  Pipe told;
+  int orders[2];  // sockets, because an order to a killed supervisor must not raise SIGPIPE
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, orders) != 0)
+    throw system_error("cannot make a socket pair", errno);
+  FileDescriptor giving(orders[1]), taking(orders[0]);
   const std::vector<char*> arguments = c_strings(command), variables = c_strings(environment);
   pid_ = ::fork();
   if (pid_ < 0) throw system_error("cannot run " + command.front(), errno);
   if (pid_ == 0) {
-    orders.write = FileDescriptor();
+    giving = FileDescriptor();
     told.read = FileDescriptor();
-    Subreaper between(orders.read.get(), told.write.get());
+    Subreaper between(taking.get(), told.write.get());
     between.watch({arguments.data(), variables.data(), log, -1});
     std::error_code ignored;
     if (between.alone()) std::filesystem::remove_all(folder, ignored);
     ::_exit(0);
   }
-  command_pipe_ = std::move(orders.write);
+  command_pipe_ = std::move(giving);
   status_pipe_ = std::move(told.read);
   told.write = FileDescriptor();
   Word word;
   if (hear_first(status_pipe_.get(), pid_, word) && word.error == 0) return;
-  ::waitpid(pid_, nullptr, 0);
-  pid_ = -1;
+  end();
   throw UsageError("cannot run '" + command.front() + "': " + std::strerror(word.error));
 }
 
@@ -197,17 +222,29 @@ void Supervisor::read_status() {
   status_pipe_ = FileDescriptor();
 }
 
-void Supervisor::terminate() { write_value(command_pipe_.get(), kAsk); }
+void Supervisor::terminate() { order(kAsk); }
+
+void Supervisor::order(char what) {
+  [[maybe_unused]] const ssize_t sent = ::send(command_pipe_.get(), &what, sizeof what, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+// Empty unless the supervisor was killed.
+void Supervisor::end_orphans() {
+  end_descendants(::getpid(), others_, [](const std::vector<pid_t>& killed) {
+    for (const pid_t each : killed) ::waitpid(each, nullptr, WNOHANG);
+  });
+}
 
 void Supervisor::end() {
   if (pid_ < 0) return;
-  write_value(command_pipe_.get(), kEnd);
+  order(kEnd);
   if (!ends_by_itself(pid_)) {
-    end_descendants(pid_, [] {});  // orphans belong to the supervisor while it lives
+    end_descendants(pid_, {}, [](const auto&) {});  // orphans belong to the supervisor while it lives
     ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
+    wait_for_end(pid_);
   }
   pid_ = -1;
+  end_orphans();
   if (!status_ && status_pipe_.get() >= 0) read_status();
 }
 

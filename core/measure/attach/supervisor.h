@@ -1,6 +1,7 @@
 // Runs a command so that none of its processes outlives this one. A supervisor process in between adopts what the
 // command leaves behind (as a subreaper), even processes in sessions of their own. It kills them all on request, or
-// when this process ends.
+// when this process ends. If the supervisor itself is killed, this process adopts and kills them: it is a subreaper
+// too while this object exists.
 //
 // The command runs as without memtune, with the privileges, limits and folder of this process. stdin is empty.
 #pragma once
@@ -34,8 +35,24 @@ class Supervisor {
   void end();        // SIGKILL to all its processes; none is left when this returns
 
  private:
+  void order(char what);
   void read_status();
+  void end_orphans();
 
+  // Makes this process a subreaper.
+  class Adoption {
+   public:
+    Adoption();
+    ~Adoption();
+    Adoption(const Adoption&) = delete;
+    Adoption& operator=(const Adoption&) = delete;
+
+   private:
+    int before_ = 0;
+  };
+
+  const Adoption adoption_;
+  std::vector<pid_t> others_;  // children of this process that are not the command's
   pid_t pid_ = -1;
   FileDescriptor command_pipe_, status_pipe_;
   std::optional<int> status_;
