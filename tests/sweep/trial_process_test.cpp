@@ -37,6 +37,8 @@ struct Stage {
   test::Variable trial{"MEMTUNE_TRIAL", test::fake_trial()};
   std::vector<std::string> phases;
 
+  std::function<int64_t()> available_memory = available_memory_bytes;
+
   TrialAnswer run(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
     const test::Variable rules("FAKE_TRIAL", "none=" + behaviour);
     plan::TrialRequest request;
@@ -44,10 +46,12 @@ struct Stage {
     request.envelope.reference = (folder.path / "reference").string();
     request.envelope.trace = (folder.path / "trace").string();
     write_file(folder.path / "request.json", nlohmann::json(request).dump());
-    return run_trial_process({{"run", (folder.path / "request.json").string()},
-                              folder.path / "log.txt",
-                              limit,
-                              [this](const TrialProgress& phase) { phases.push_back(phase.name); }});
+    TrialProcessSettings settings{{"run", (folder.path / "request.json").string()},
+                                  folder.path / "log.txt",
+                                  limit,
+                                  [this](const TrialProgress& phase) { phases.push_back(phase.name); }};
+    settings.available_memory = available_memory;
+    return run_trial_process(settings);
   }
 
   ProcessFailure failure(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
@@ -172,6 +176,16 @@ TEST_CASE("a child that keeps the pipe open does not keep the sweep waiting") {
   const auto start = std::chrono::steady_clock::now();
   CHECK(std::holds_alternative<result::Measurement>(Stage().run("leaves-child")));
   CHECK(std::chrono::steady_clock::now() - start < 5s);
+}
+
+TEST_CASE("a trial that takes the last of the machine's memory is ended as host_oom") {
+  Stage stage;
+  stage.available_memory = [left = int64_t{16} << 30]() mutable { return left -= int64_t{4} << 30; };
+  const auto start = std::chrono::steady_clock::now();
+  const ProcessFailure failure = stage.failure("sleep");
+  CHECK(std::chrono::steady_clock::now() - start < 5s);
+  CHECK(failure.outcome == Outcome::host_oom);
+  CHECK(failure.reason.find("because of host memory: less than 384 MiB are left of the 12 GiB") != std::string::npos);
 }
 
 TEST_CASE("a signal to this process ends the trial as interrupted") {

@@ -251,7 +251,7 @@ TEST_CASE("a rank that floods rank 0 is read only as far as rank 0 uses its mess
       }
     });
     std::this_thread::sleep_for(1s);
-    CHECK(resident_bytes() - before < int64_t{100} << 20);
+    CHECK(resident_bytes() - before < int64_t{150} << 20);  // the flooding end is in this process too
     CHECK(sent < 100'000);
     const auto start = std::chrono::steady_clock::now();
     strange.workers->check();  // a rank that is ahead is not lost

@@ -76,6 +76,7 @@ LocalRankProcess::LocalRankProcess(const TrialProcessSettings& command)
     : reader_(command.progress),
       log_(command.log, command.files ? *command.files : system_files()),
       kills_before_(process::count_memory_kills()),
+      memory_(command.available_memory),
       limit_(command.limit),
       deadline_(Clock::now() + command.limit),
       grace_(command.grace) {
@@ -124,6 +125,8 @@ bool LocalRankProcess::listen(milliseconds timeout) {
 void LocalRankProcess::look_for_stop() {
   if (process::interrupted()) {
     begin_stop(StopReason::interrupt, SIGTERM);
+  } else if (memory_.is_short()) {
+    begin_stop(StopReason::memory, SIGKILL);
   } else if (Clock::now() >= deadline_) {
     begin_stop(reader_.answer() ? StopReason::answered : StopReason::timeout, SIGTERM);
   } else if (reader_.answer()) {
@@ -152,6 +155,9 @@ TrialAnswer LocalRankProcess::answer() const {
     return ProcessFailure{result::Outcome::interrupted, "stopped with the other ranks " + where};
   if (stop_ == StopReason::timeout)
     return ProcessFailure{result::Outcome::timeout, "no end within " + seconds_text(limit_) + ", " + where};
+  if (stop_ == StopReason::memory)
+    return ProcessFailure{result::Outcome::host_oom,
+                          "ended " + where + ", because of host memory: " + memory_.reason()};
   std::string details = log_.log_tail();
   if (!reader_.damage().empty()) details = reader_.damage() + "; " + details;
   const std::optional<int64_t> now = process::count_memory_kills();

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/measure/process/child.h"
+#include "core/measure/process/host_memory_watch.h"
 #include "core/measure/process/log.h"
 #include "core/sweep/trials/rank_process.h"
 #include "core/sweep/trials/trial_frame_reader.h"
@@ -23,7 +24,7 @@ class LocalRankProcess final : public RankProcess {
   LocalRankProcess(const LocalRankProcess&) = delete;
   LocalRankProcess& operator=(const LocalRankProcess&) = delete;
 
-  // Also enforces the time limit, and stops it after a signal.
+  // Also enforces the time limit, ends it if host memory is short, and stops it after a signal.
   bool poll_output(std::chrono::milliseconds timeout) override;
   void end() override;
   bool stopped_by_other_rank() const override { return stop_ == StopReason::others && !reader_.answer(); }
@@ -34,7 +35,7 @@ class LocalRankProcess final : public RankProcess {
  private:
   using Clock = std::chrono::steady_clock;
   // Why this side ended the process.
-  enum class StopReason { none, timeout, interrupt, answered, others };
+  enum class StopReason { none, timeout, interrupt, answered, others, memory };
 
   bool ended();
   bool listen(std::chrono::milliseconds timeout);
@@ -46,6 +47,7 @@ class LocalRankProcess final : public RankProcess {
   process::ProcessLog log_;
   process::Pipe frames_, said_;
   std::optional<int64_t> kills_before_;
+  process::HostMemoryWatch memory_;
   pid_t pid_ = 0;
   std::optional<int> status_;
   StopReason stop_ = StopReason::none;

@@ -11,7 +11,7 @@
 namespace memtune::sweep {
 namespace {
 
-constexpr std::chrono::milliseconds kTick{100};  // how often limits are checked
+constexpr std::chrono::milliseconds kTick{50};  // how often limits are checked
 
 }  // namespace
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/file_system.h"
+#include "core/base/limits.h"
 #include "core/measure/process/end.h"
 #include "core/plan/facts/machine_profile.h"
 #include "core/plan/facts/program_facts.h"
@@ -69,6 +70,8 @@ struct TrialProcessSettings {
   std::function<void(const TrialProgress&)> progress;         // may be empty
   FileSystem* files = nullptr;                                // for the log; nullptr: the real one
   std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
+  // Host memory in bytes. A trial that leaves hardly any of it is ended.
+  std::function<int64_t()> available_memory = available_memory_bytes;
   int threads = 0;      // of OpenMP, unless OMP_NUM_THREADS is set; 0: its default
   int rendezvous = -1;  // a listening socket for plan::kRendezvousDescriptor; -1: none
 };
