@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/base/bounds.h"
+
 namespace memtune::rank_records_test {
 
 using namespace memtune;
@@ -53,6 +55,12 @@ TEST_CASE("a step with a save is no sample if there are others") {
   all[0].steps.pop_back();
   fill_measurement(rank_records_of(all), measurement);
   CHECK(measurement.step_ms.samples == std::vector<double>{50});
+}
+
+TEST_CASE("the bytes of many saves of one step are bounded") {
+  std::vector<TrainingProcessRecords> all = {rank(0, {step(3, StepPhase::measured, 10)})};
+  for (int i = 0; i < 9000; ++i) all[0].saves.push_back({3, 0, kMaxBytes});
+  CHECK(save_figures(rank_records_of(all), {}).front().bytes == kMaxBytes);
 }
 
 TEST_CASE("steps that some rank did not take are no samples") {

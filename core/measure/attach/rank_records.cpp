@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "core/base/bounds.h"
 #include "core/base/median.h"
 #include "core/base/text.h"
 #include "core/measure/attach/step_period.h"
@@ -185,7 +186,7 @@ std::vector<result::SaveMeasurement> save_figures(const RankRecords& team, const
   std::map<int64_t, SaveRecord> states;  // files of one step are one state
   for (const SaveRecord& save : team.ranks.front()->saves) {
     states[save.step].ms += save.ms;
-    states[save.step].bytes += save.bytes;
+    states[save.step].bytes = std::min(kMaxBytes, states[save.step].bytes + save.bytes);
   }
   result::SaveMeasurement figures;
   figures.mode = "own";
