@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -53,8 +54,9 @@ std::map<pid_t, Entry> all_processes() {
   return processes;
 }
 
-std::map<pid_t, Entry> running_descendants(pid_t of, std::span<const pid_t> except) {
+std::map<pid_t, Entry> running_descendants(std::span<const pid_t> except) {
   const std::map<pid_t, Entry> processes = all_processes();
+  const pid_t of = ::getpid();
   const auto descends = [&](pid_t pid) {
     for (size_t steps = 0; steps < processes.size(); ++steps) {
       const auto entry = processes.find(pid);
@@ -84,15 +86,15 @@ void signal_same(pid_t pid, const Entry& seen, int signal) {
 
 }  // namespace
 
-std::vector<pid_t> descendants(pid_t of, std::span<const pid_t> except) {
+std::vector<pid_t> descendants(std::span<const pid_t> except) {
   std::vector<pid_t> found;
-  for (const auto& [pid, entry] : running_descendants(of, except)) found.push_back(pid);
+  for (const auto& [pid, entry] : running_descendants(except)) found.push_back(pid);
   return found;
 }
 
-std::vector<pid_t> signal_descendants(int signal, pid_t of, std::span<const pid_t> except) {
+std::vector<pid_t> signal_descendants(int signal, std::span<const pid_t> except) {
   std::vector<pid_t> signalled;
-  for (const auto& [pid, entry] : running_descendants(of, except)) {
+  for (const auto& [pid, entry] : running_descendants(except)) {
     signal_same(pid, entry, signal);
     signalled.push_back(pid);
   }

@@ -11,6 +11,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/measure/attach/descendants.h"
@@ -27,7 +28,7 @@ using process::write_value;
 
 constexpr char kAsk = 't', kEnd = 'k';
 constexpr int kTries = 5000, kBetweenTries_us = 2000;  // a process in a system call may take seconds to die
-constexpr int kTriesOfGuardian = kTries + 1000;
+constexpr int kTriesOfSupervisor = kTries + 1000;
 
 // Message of the supervisor: why the command could not be started, or how it ended.
 struct Word {
@@ -72,34 +73,24 @@ int start(Child child, pid_t& pid) {
 // Sends SIGKILL until no descendant is left. It looks twice each time: one look can miss a process whose parent ends
 // meanwhile. `reap` gets those that were signalled.
 template <class Reap>
-void end_descendants(pid_t of, std::span<const pid_t> except, Reap reap) {
+void end_descendants(std::span<const pid_t> except, Reap reap) {
   for (int tries = 0; tries < kTries; ++tries) {
-    std::vector<pid_t> left = signal_descendants(SIGKILL, of, except);
-    for (const pid_t more : signal_descendants(SIGKILL, of, except)) left.push_back(more);
+    std::vector<pid_t> left = signal_descendants(SIGKILL, except);
+    for (const pid_t more : signal_descendants(SIGKILL, except)) left.push_back(more);
     if (left.empty()) return;
     ::usleep(kBetweenTries_us);
     reap(left);
   }
 }
 
-// After SIGKILL. A process that hangs in the kernel is left behind.
-void wait_for_end(pid_t killed) {
-  for (int tries = 0; tries < kTries; ++tries) {
-    const pid_t ended = ::waitpid(killed, nullptr, WNOHANG);
-    if (ended == killed || (ended < 0 && errno != EINTR)) return;
+// Returns when `child` has ended, at once if it is no child, and in any case after a while. `options`: WUNTRACED, to
+// return when it was stopped too.
+void wait_for(pid_t child, int tries, int options) {
+  for (; tries > 0; --tries) {
+    const pid_t changed = ::waitpid(child, nullptr, WNOHANG | options);
+    if (changed != 0 && !(changed < 0 && errno == EINTR)) return;
     ::usleep(kBetweenTries_us);
   }
-}
-
-// Returns false if the supervisor was stopped or does not end, because the command can signal it.
-bool ends_by_itself(pid_t supervisor) {
-  for (int tries = 0; tries < kTriesOfGuardian; ++tries) {
-    int status = 0;
-    const pid_t changed = ::waitpid(supervisor, &status, WNOHANG | WUNTRACED);
-    if (changed != 0 && !(changed < 0 && errno == EINTR)) return changed < 0 || !WIFSTOPPED(status);
-    ::usleep(kBetweenTries_us);
-  }
-  return false;
 }
 
 // Receives the supervisor's first message. If the command stops the supervisor before that, SIGCONT resumes it. Returns
@@ -115,8 +106,6 @@ bool hear_first(int told, pid_t supervisor, Word& word) {
     ::kill(supervisor, SIGCONT);
     ++stops;
   }
-  end_descendants(supervisor, {}, [](const auto&) {});
-  ::kill(supervisor, SIGKILL);
   word.error = ECANCELED;
   return false;
 }
@@ -152,7 +141,7 @@ class Subreaper {
       if (!receive(command_pipe_, order)) order = kEnd, alone_ = true;
       if (order == kAsk) signal_descendants(SIGTERM);
     }
-    end_descendants(::getpid(), {}, [this](const auto&) { reap(); });
+    end_descendants({}, [this](const auto&) { reap(); });
   }
   bool alone() const { return alone_; }
 
@@ -203,7 +192,7 @@ Supervisor::Supervisor(const std::vector<std::string>& command, const std::vecto
   told.write = FileDescriptor();
   Word word;
   if (hear_first(status_pipe_.get(), pid_, word) && word.error == 0) return;
-  end();
+  end_all();
   throw UsageError("cannot run '" + command.front() + "': " + std::strerror(word.error));
 }
 
@@ -228,23 +217,19 @@ void Supervisor::order(char what) {
   [[maybe_unused]] const ssize_t sent = ::send(command_pipe_.get(), &what, sizeof what, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-// Empty unless the supervisor was killed.
-void Supervisor::end_orphans() {
-  end_descendants(::getpid(), others_, [](const std::vector<pid_t>& killed) {
-    for (const pid_t each : killed) ::waitpid(each, nullptr, WNOHANG);
-  });
+// Nothing is left to do unless the supervisor was killed or stopped.
+void Supervisor::end_all() {
+  std::set<pid_t> killed = {pid_};
+  end_descendants(others_, [&](const std::vector<pid_t>& now) { killed.insert(now.begin(), now.end()); });
+  for (const pid_t each : killed) wait_for(each, kTries, 0);
+  pid_ = -1;
 }
 
 void Supervisor::end() {
   if (pid_ < 0) return;
   order(kEnd);
-  if (!ends_by_itself(pid_)) {
-    end_descendants(pid_, {}, [](const auto&) {});  // orphans belong to the supervisor while it lives
-    ::kill(pid_, SIGKILL);
-    wait_for_end(pid_);
-  }
-  pid_ = -1;
-  end_orphans();
+  wait_for(pid_, kTriesOfSupervisor, WUNTRACED);  // the command can stop it
+  end_all();
   if (!status_ && status_pipe_.get() >= 0) read_status();
 }
 

@@ -37,7 +37,7 @@ class Supervisor {
  private:
   void order(char what);
   void read_status();
-  void end_orphans();
+  void end_all();
 
   // Makes this process a subreaper.
   class Adoption {
