@@ -23,6 +23,7 @@ MEMTUNE = sys.argv[1]
 MOST_KIB = 200 << 10
 SECRET = "c0ffee" * 8
 NOTES = 9  # bound of the lines about closed connections
+STARTED = []
 
 
 def free_port():
@@ -40,8 +41,9 @@ def start(folder, run, port, rank, secret):
               "MASTER_ADDR": "0.0.0.0", "MASTER_PORT": str(port), "OMP_NUM_THREADS": "1", "TMPDIR": folder}
     if secret:
         launch["MEMTUNE_RANK_SECRET"] = secret
-    return subprocess.Popen(words(run), env={**os.environ, **launch}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                            text=True)
+    STARTED.append(subprocess.Popen(words(run), env={**os.environ, **launch}, stdout=subprocess.PIPE,
+                                    stderr=subprocess.PIPE, text=True))
+    return STARTED[-1]
 
 
 class Watch(threading.Thread):
@@ -170,5 +172,9 @@ def check_flooding_rank(folder):
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        check_strangers(place)
-        check_flooding_rank(place)
+        try:
+            check_strangers(place)
+            check_flooding_rank(place)
+        finally:
+            for process in STARTED:
+                process.kill()
