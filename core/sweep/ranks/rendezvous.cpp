@@ -173,7 +173,6 @@ class Gathering {
       Stranger& stranger = strangers_.emplace_back();
       stranger.until = Clock::now() + kHello;
       stranger.worker.address = tcp_ ? launch::peer_address(socket.get()) : kLoopback;
-      if (const std::string own = launch::local_address(socket.get()); tcp_ && !launch::is_loopback(own)) own_ = own;
       stranger.worker.connection = std::make_unique<launch::Connection>(std::move(socket), settings_.timeout);
       stranger.worker.connection->set_longest(kHelloBytes);
     }
@@ -232,6 +231,8 @@ class Gathering {
     const int64_t rank = whole_at(said, "rank");
     if (const std::string why = why_refused(said, rank, from.worker.host); !why.empty()) throw StrangerError(why);
     shares_files_ &= said.at("mounts") == mounts_;
+    const std::string own = launch::local_address(from.worker.connection->socket());
+    if (tcp_ && !launch::is_loopback(own)) own_ = own;
     send(from.worker, {{"welcome", true}});
     workers_[static_cast<size_t>(rank - 1)] = std::move(from.worker);
     --missing_;
