@@ -76,6 +76,8 @@ find_missing() {  # [view|test|ci]
   need libxxhash-dev "xxHash's header xxhash.h" has_header xxhash.h
   need liburing-dev "liburing's header liburing.h" has_header liburing.h
   need libsodium-dev "libsodium's header sodium.h" has_header sodium.h
+  need libfyaml-dev "libfyaml's header libfyaml.h" has_header libfyaml.h
+  need libtomlplusplus-dev "the header toml++/toml.h" has_header toml++/toml.h
   need python3 "python3" has python3
   if [[ ${1:-} == view || ${1:-} == ci ]]; then
     need libxrandr-dev "the header X11/extensions/Xrandr.h" has_header X11/extensions/Xrandr.h

@@ -35,7 +35,6 @@
 #include "core/answer/result/rounds.h"
 #include "core/answer/result/save_interval.h"
 #include "core/answer/trainer/config_check.h"
-#include "core/answer/trainer/flow_text.h"
 #include "core/answer/trainer/python_plan_data.h"
 #include "core/answer/trainer/toml_text.h"
 #include "core/answer/trainer/trainer.h"
@@ -442,18 +441,22 @@ void read_request(const std::string& input) {
 void read_yaml_text(const std::string& text) {
   const std::vector<std::string> path = {"a", "b"};
   const std::string put = trainer::put_in_yaml(text, path, json(7), "x");
-  if (trainer::read_yaml(put, path, "x") != json(7)) std::abort();
-  if (trainer::read_yaml(trainer::put_in_yaml(put, path, std::nullopt, "x"), path, "x")) std::abort();
+  if (trainer::read_whole_yaml(put, "x").at("a").at("b") != json(7)) std::abort();
+  trainer::lines_of_yaml(put, "x").line_of(path);
+  if (trainer::read_whole_yaml(trainer::put_in_yaml(put, path, std::nullopt, "x"), "x").at("a").contains("b"))
+    std::abort();
   if (!json::accept(text) || !parse_json(text, DuplicateKeyPolicy::refused).is_object()) return;
-  if (parse_json(trainer::put_in_flow(text, path, json(7), true)).at("a").at("b") != json(7)) std::abort();
+  if (parse_json(trainer::put_in_json(text, path, json(7), "x")).at("a").at("b") != json(7)) std::abort();
 }
 
 // The same for TOML.
 void read_toml_text(const std::string& text) {
   const std::vector<std::string> path = {"a", "b"};
   const std::string put = trainer::put_in_toml(text, path, json(7), "x");
-  if (trainer::read_toml(put, path, "x") != json(7)) std::abort();
-  if (trainer::read_toml(trainer::put_in_toml(put, path, std::nullopt, "x"), path, "x")) std::abort();
+  if (trainer::read_whole_toml(put, "x").at("a").at("b") != json(7)) std::abort();
+  trainer::lines_of_toml(put, "x").line_of(path);
+  if (trainer::read_whole_toml(trainer::put_in_toml(put, path, std::nullopt, "x"), "x").at("a").contains("b"))
+    std::abort();
 }
 
 // A file of a run folder. What is read must be written so that it reads the same again.

@@ -141,11 +141,13 @@ TEST_CASE("real configs with keys other than memory settings have no problems") 
   CHECK(read >= 9);
 }
 
-TEST_CASE("unreadable parts of a config are reported and never replaced by the trainer's defaults") {
-  CHECK_THROWS_WITH_AS(check("axolotl", "x: &b\n  gradient_checkpointing: true\n<<: *b\n"),
-                       "x.yaml: what '<<' merges in is not read: write it out", UsageError);
-  CHECK(check("axolotl", "x: &b true\ngradient_checkpointing: *b\n").notes ==
-        Lines{"gradient_checkpointing is '*b', which is not followed"});
+TEST_CASE("aliases and merges of a config are followed and references of OmegaConf are reported") {
+  CHECK(meaning(check("axolotl",
+                      "x: &b {every_n_layers: 2}\ngradient_checkpointing: true\n"
+                      "gradient_checkpointing_kwargs:\n  <<: *b\n")) == "checkpoint:every=2");
+  CHECK(meaning(check("axolotl", "x: &b true\ngradient_checkpointing: *b\n")) == "checkpoint:full");
+  CHECK(check("axolotl", "x: true\ngradient_checkpointing: ${x}\n").notes ==
+        Lines{"gradient_checkpointing is '${x}', which is not followed"});
   CHECK_THROWS_WITH_AS(check("torchtitan", "[activation_checkpoint]\nmode = 'full'\n", "x.toml"),
                        "x.toml: torchtitan 0.3.0 takes no .toml file; --trainer-version below 0.3 does", UsageError);
   CHECK(meaning(check("torchtitan", "activation_checkpoint = {mode = 'full'}\n", "x.toml", {{"", "0.2.2"}})) ==

@@ -76,7 +76,7 @@ const std::vector<Form>& forms() {
   const auto comments = [](int n) { return repeated(n, [](int i) { return "# memtune 1\n" + key(i) + ": 1\n"; }); };
   const auto typos = [](int n) {
     return repeated(n, [](int i) {
-      return "gradient_checkpointin" + std::string(1, char('a' + i % 26)) + "\xC4" + std::to_string(i) + ": 1\n";
+      return "gradient_checkpointin" + std::string(1, char('a' + i % 26)) + "\xC3\x84" + std::to_string(i) + ": 1\n";
     });
   };
   const auto unknown_members = [](int n) {

@@ -56,7 +56,7 @@ TEST_CASE("axolotl flags cover packed rows and an adapter over all linear layers
         "adamw_8bit --pack true --seq 2048");
   REQUIRE(native.notes.size() == 1);
   CHECK(native.notes.front().starts_with("axolotl computes adapters with kernels of its own"));
-  CHECK(native.unmeasured == std::vector<std::string>{"tokenizer: \"*base\""});
+  CHECK(native.unmeasured == std::vector<std::string>{"tokenizer: \"org/name\""});
   CHECK(native.strategy == "checkpoint:full");
 }
 
@@ -239,9 +239,10 @@ TEST_CASE("an incomplete adapter config is reported as missing keys") {
   CHECK(of("axolotl", "lora_r: 4\n").missing.empty());
 }
 
-TEST_CASE("a config with merge keys is refused because merged keys would be missing") {
-  CHECK(refusal("axolotl", "x: &b\n  adapter: lora\n<<: *b\n") ==
-        "x.yaml: what '<<' merges in is not read: write it out");
+TEST_CASE("merged keys of a config are followed") {
+  const std::string keys = "adapter: lora\nlora_target_linear: true\nlora_r: 4\nlora_alpha: 8\n";
+  CHECK(told(of("axolotl", "x: &b\n  micro_batch_size: 3\n<<: *b\n" + keys)) ==
+        told(of("axolotl", "micro_batch_size: 3\n" + keys)));
 }
 
 }  // namespace memtune::memtune_flags_test

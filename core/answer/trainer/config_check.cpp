@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/answer/trainer/key_lines.h"
 #include "core/answer/trainer/rules.h"
 #include "core/answer/trainer/trainers.h"
 #include "core/base/error.h"
@@ -18,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr size_t kMaxTypos = 2;       // a trainer's other keys differ more from memory keys
-constexpr size_t kMaxProblems = 100;  // per config; more problems mean that it is not such a config
+constexpr size_t kMaxProblems = 100;  // per config
 
 std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
@@ -63,7 +62,6 @@ class Checker {
         dialect_(known_.profile, own_, known_.releases, blocks) {}
 
   ConfigCheckResult check() {
-    own_.refuse_merges();
     check_names(own_.whole());
     check_mappings(own_.whole());
     for (const UserSettings::WrongKind& wrong : own_.wrong_kinds()) add(own_.path_of(wrong.key), wrong.text);
@@ -82,7 +80,7 @@ class Checker {
   }
 
  private:
-  // A limit, because each problem searches the config for its line.
+  // A limit, because more problems mean that it is not such a config.
   bool is_full() const { return result_.problems.size() >= kMaxProblems; }
 
   void add(const Path& path, const std::string& text) {
@@ -91,7 +89,7 @@ class Checker {
   }
 
   size_t line(const Path& path) const {
-    if (is_config_) return line_of(text_, path);
+    if (is_config_) return own_.line_of(path);
     std::string flag = join(path, ".");
     for (const char dash : {'_', '-'}) {
       std::ranges::replace(flag, dash == '-' ? '_' : '-', dash);

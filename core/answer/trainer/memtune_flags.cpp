@@ -190,7 +190,6 @@ MemtuneFlags native_flags(const std::string& trainer, const std::string& text, c
   const TrainingProfile training = read_training_profile(trainer);
   const UserSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
-  own.refuse_merges();
   const Filler filler(own, training.modules);
   const std::vector<Leaf> leaves = leaves_of(own, profile);
   MemtuneFlags found;

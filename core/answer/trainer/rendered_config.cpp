@@ -1,8 +1,12 @@
 #include "core/answer/trainer/rendered_config.h"
 
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "core/answer/trainer/key_lines.h"
+#include "core/answer/trainer/toml_text.h"
+#include "core/answer/trainer/yaml_text.h"
+#include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/text.h"
 
@@ -61,6 +65,24 @@ std::string text_of(const std::vector<std::string>& comments, const std::vector<
   return text;
 }
 
+// Puts the comments above the first of the changed settings.
+std::string commented(const std::string& text, const UserSettings& own, const Changes& changes,
+                      const std::vector<std::string>& comments) {
+  const bool yaml = own.form() == "yaml";
+  const auto read = yaml ? read_whole_yaml : read_whole_toml;
+  const KeyLines lines = yaml ? lines_of_yaml(text, own.name()) : lines_of_toml(text, own.name());
+  size_t first = 0;
+  for (const auto& [key, value] : changes) {
+    const Path path = own.path_of(key);
+    const size_t line = yaml || value ? lines.line_of(yaml ? std::span(path).first(1) : path) : 0;
+    if (line > 0 && (first == 0 || line < first)) first = line;
+  }
+  std::string written = with_comments(text, comments, first);
+  if (read(written, own.name()) != read(text, own.name()))  // a line of a text looks like a comment
+    throw UsageError(own.name() + ": comments cannot be put into it: a text has lines with '#' or a key in it");
+  return written;
+}
+
 }  // namespace
 
 RenderedConfig render_config(const ResolvedTrainer& trainer, const UserSettings& own, const Changes& changes,
@@ -70,13 +92,7 @@ RenderedConfig render_config(const ResolvedTrainer& trainer, const UserSettings&
   if (profile.forms.empty()) return {text_of(comments, flag_lines(own, changes))};
   if (own.has_config()) {
     const std::string text = own.with(changes);
-    std::vector<Path> paths;
-    for (const auto& change : changes)
-      if (own.form() == "yaml")
-        paths.push_back({own.path_of(change.first).front()});
-      else if (change.second)
-        paths.push_back(own.path_of(change.first));
-    return own.form() == "json" ? RenderedConfig{text, false} : RenderedConfig{with_comments(text, comments, paths)};
+    return own.form() == "json" ? RenderedConfig{text, false} : RenderedConfig{commented(text, own, changes, comments)};
   }
   const std::string& form = profile.forms.front();
   const UserSettings empty(profile, form == "json" ? "{}" : "", "keys." + form, {}, trainer.releases);

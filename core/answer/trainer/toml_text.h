@@ -1,4 +1,7 @@
-// Reads and edits settings in TOML text. Edits keep all other lines unchanged.
+// Reads TOML with toml++, and edits single settings in its text. Edits keep all other text unchanged.
+//
+// Every function throws UsageError with `name`, the file, and the line, for text that is no TOML and for nesting deeper
+// than kMaxNesting.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -6,20 +9,18 @@
 #include <span>
 #include <string>
 
+#include "core/answer/trainer/key_lines.h"
+
 namespace memtune::trainer {
 
-// Values that one line does not define (dates, multi-line text) are returned as text. Throws UsageError with `name`,
-// the file, for a line that is not TOML.
+// Dates, times, infinity and NaN are text, as written.
 nlohmann::json read_whole_toml(const std::string& text, const std::string& name);
-// nullptr if the setting is missing.
-const nlohmann::json* find_in_toml(const nlohmann::json& whole, std::span<const std::string> path,
-                                   const std::string& name);
-std::optional<nlohmann::json> read_toml(const std::string& text, std::span<const std::string> path,
-                                        const std::string& name);
+
+KeyLines lines_of_toml(const std::string& text, const std::string& name);
 
 // Sets `path` to `value`: in place, else after its table's last setting, else in a new table at the end. No value
-// removes the setting. Throws UsageError like read_whole_toml(). Also throws for a value that is no scalar or list of
-// scalars, and for a table in braces.
+// removes the setting. The result is read again: it differs from `text` in this setting only. Also throws UsageError if
+// such an edit is not possible, and for null and mappings as values.
 std::string put_in_toml(const std::string& text, std::span<const std::string> path,
                         const std::optional<nlohmann::json>& value, const std::string& name);
 

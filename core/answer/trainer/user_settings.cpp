@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "core/answer/trainer/flow_text.h"
 #include "core/answer/trainer/toml_text.h"
 #include "core/answer/trainer/yaml_text.h"
 #include "core/base/bytes.h"
@@ -107,8 +106,8 @@ void take_flags(std::vector<std::string>& words, const std::map<std::string, std
 }  // namespace
 
 struct UserSettings::Parsed {
-  std::optional<json> config, whole;  // of JSON and TOML; config and command
-  std::optional<YamlValues> yaml;
+  std::optional<json> config, whole;  // the config; config and command
+  std::optional<KeyLines> lines;
   std::map<std::string, json> command;
 };
 
@@ -158,30 +157,21 @@ Path UserSettings::path_of(const std::string& key) const {
 
 const json& UserSettings::whole_config() const {
   std::optional<json>& config = parsed_->config;
-  if (!config) config = form_ == "json" ? parse_json_object(name_, text_) : read_whole_toml(text_, name_);
+  if (!config)
+    config = form_ == "json"   ? parse_json_object(name_, text_)
+             : form_ == "toml" ? read_whole_toml(text_, name_)
+                               : read_whole_yaml(text_, name_);
   return *config;
 }
 
 const json& UserSettings::in_config(const std::string& key) const {
   if (name_.empty()) return kUnset;
-  const Path path = path_of(key);
-  if (form_ == "json") return member(whole_config(), path);
-  if (form_ == "toml") {
-    const json* const found = find_in_toml(whole_config(), path, name_);
-    return found ? *found : kUnset;
-  }
-  if (!parsed_->yaml) parsed_->yaml.emplace(text_, name_);
-  const json* const top = parsed_->yaml->find(path.front());
-  return top ? member(*top, std::span(path).subspan(1)) : kUnset;
+  return member(whole_config(), path_of(key));
 }
 
 const json& UserSettings::whole() const {
   if (parsed_->whole) return *parsed_->whole;
-  json all = form_ == "json" || form_ == "toml" ? whole_config() : json::object();
-  if (form_ == "yaml") {
-    if (!parsed_->yaml) parsed_->yaml.emplace(text_, name_);
-    for (const std::string& key : parsed_->yaml->keys()) all[key] = *parsed_->yaml->find(key);
-  }
+  json all = name_.empty() ? json::object() : whole_config();
   for (const auto& [key, value] : parsed_->command) all[key] = value;
   return parsed_->whole.emplace(std::move(all));
 }
@@ -218,17 +208,15 @@ bool UserSettings::is_in_command(const std::string& key) const {
   return command_.contains(path.front()) || command_.contains(join(path, "."));
 }
 
-// False for what YAML marks by its first letter (alias, anchor, tag, multi-line text, unmatched brackets) and for
-// "${key}", a reference.
 bool UserSettings::is_read(const std::string& key) const {
-  const json& value = own(key);
-  const std::string* const text = value.get_ptr<const std::string*>();
-  return !text || text->empty() || std::string_view("$&*!|>[{").find(text->front()) == std::string_view::npos;
+  const std::string* const text = own(key).get_ptr<const std::string*>();
+  return !text || !text->starts_with('$');
 }
 
-void UserSettings::refuse_merges() const {
-  if (form_ == "yaml" && whole().contains("<<"))
-    throw UsageError(name_ + ": what '<<' merges in is not read: write it out");
+size_t UserSettings::line_of(const Path& path) const {
+  std::optional<KeyLines>& lines = parsed_->lines;
+  if (!lines) lines = form_ == "toml" ? lines_of_toml(text_, name_) : lines_of_yaml(text_, name_);
+  return lines->line_of(path);
 }
 
 std::vector<UserSettings::WrongKind> UserSettings::wrong_kinds() const {
@@ -270,7 +258,7 @@ std::string UserSettings::with(const Changes& changes) const {
   for (const auto& [key, change] : changes) {
     const Path path = path_of(key);
     const std::optional<json> value = change ? std::optional(parse_json(*change)) : std::nullopt;
-    text = form_ == "json"   ? put_in_flow(text, path, value, true)
+    text = form_ == "json"   ? put_in_json(text, path, value, name_)
            : form_ == "toml" ? put_in_toml(text, path, value, name_)
                              : put_in_yaml(text, path, value, name_);
   }

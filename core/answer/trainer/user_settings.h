@@ -22,6 +22,7 @@ class UserSettings {
   ~UserSettings();
 
   bool has_config() const { return !name_.empty(); }
+  const std::string& name() const { return name_; }
   const std::string& form() const { return form_; }  // "yaml", "json", "toml"; "": no config
   Path path_of(const std::string& key) const;        // with the name that this release or the config uses
   // A key's value with `changes` applied; its default if it is not set.
@@ -36,13 +37,13 @@ class UserSettings {
   };
   std::vector<WrongKind> wrong_kinds() const;
   void check_kinds() const;
-  // Whether the key's value can be read from the text; false for example for an alias, which is not followed.
+  // False for "${key}", a reference of OmegaConf, which is not followed.
   bool is_read(const std::string& key) const;
-  // Throws UsageError if the config merges other keys ("<<"), because whole() and the other functions ignore them.
-  void refuse_merges() const;
+  // The line of the config in which the setting begins, like KeyLines::line_of().
+  size_t line_of(const Path& path) const;
   // Calls `see` with the path and the value of each setting that is no mapping, in config and command.
   void visit(const std::function<void(const Path&, const nlohmann::json&)>& see) const;
-  // All settings as one value. Values that cannot be read are text.
+  // All settings as one value.
   const nlohmann::json& whole() const;
   std::string with(const Changes& changes) const;
   std::vector<std::string> arguments(const Changes& changes) const;

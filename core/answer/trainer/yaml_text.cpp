@@ -1,15 +1,22 @@
 #include "core/answer/trainer/yaml_text.h"
 
-#include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
-#include <utility>
+#include <libfyaml.h>
 
-#include "core/answer/trainer/flow_text.h"
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/answer/trainer/yaml_scalar.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/base/utf8.h"
 
 namespace memtune::trainer {
 namespace {
@@ -17,181 +24,389 @@ namespace {
 using nlohmann::json;
 using KeySpan = std::span<const std::string>;
 
-Lines yaml_lines(const std::string& text) {
-  Lines lines;
-  for (size_t start = 0; start < text.size();) {
-    const size_t end = std::min(text.find('\n', start), text.size());
-    lines.push_back(text.substr(start, end - start));
-    start = end + 1;
+constexpr size_t kMaxNodes = 1'000'000;
+constexpr size_t kMaxExpanded = size_t{64} << 20;  // bytes that aliases expand to
+constexpr size_t kNodeBytes = 64;                  // of a value in JSON, without its text
+
+enum class Syntax { yaml, json };
+
+enum class Kind { scalar, alias, list, mapping };
+
+// A value with its place in the text. `begin` and `end` are without anchor and tag; of block text they are its lines.
+struct Node {
+  Kind kind = Kind::scalar;
+  fy_scalar_style style = FYSS_PLAIN;
+  bool flow = false, shared = false;     // in brackets; with an anchor
+  size_t begin = 0, end = 0, outer = 0;  // bytes; `outer` is the begin with anchor and tag
+  size_t line = 0, column = 0;           // of the begin; lines from 1
+  std::string tag, text;
+  std::vector<const Node*> items;  // of a mapping keys and values in turn
+  const Node* target = nullptr;    // of an alias
+
+  bool is_plain() const { return kind == Kind::scalar && style == FYSS_PLAIN && tag.empty(); }
+  bool is_null() const { return is_plain() && plain_scalar(text).is_null(); }
+};
+
+bool is_block_text(const Node& node) { return node.style == FYSS_LITERAL || node.style == FYSS_FOLDED; }
+
+size_t line_at(const std::string& text, size_t at) {
+  return size_t(std::count(text.begin(), text.begin() + ptrdiff_t(at), '\n')) + 1;
+}
+
+size_t skip_blanks(const std::string& text, size_t at, std::string_view blanks = " \t") {
+  return std::min(text.find_first_not_of(blanks, at), text.size());
+}
+
+// Position of the line feed, or of "\r\n", that ends the line.
+size_t line_end(const std::string& text, size_t at) {
+  const size_t end = std::min(text.find('\n', at), text.size());
+  return end > at && text[end - 1] == '\r' ? end - 1 : end;
+}
+
+size_t next_line(const std::string& text, size_t at) { return std::min(text.find('\n', at), text.size() - 1) + 1; }
+
+// Position after the colon of the key that ends at `at`; npos: it has none on its line.
+size_t after_colon(const std::string& text, size_t at) {
+  at = skip_blanks(text, at);
+  return at < text.size() && text[at] == ':' ? at + 1 : std::string::npos;
+}
+
+// The text of a folded block ("> "), of which `lines` are the lines in the file. libfyaml 0.7.12 folds too much where a
+// line is indented more than the others, so that only the begin and the end of its text count.
+std::string folded(const std::string& lines, std::string text) {
+  std::erase(text, '\0');
+  const size_t begin = text.find_first_not_of('\n'), last = text.find_last_not_of('\n');
+  if (begin == std::string::npos) return text;
+  std::string result = text.substr(0, begin);
+  std::optional<size_t> indent;
+  size_t blank = 0;  // lines since the last one with text
+  bool deeper = false;
+  for (std::string line : split(lines, '\n')) {
+    if (line.ends_with('\r')) line.pop_back();
+    const size_t first = line.find_first_not_of(' ');
+    if (!indent && first != std::string::npos) indent = first - (text.find_first_not_of(' ', begin) - begin);
+    if (!indent) continue;
+    if (line.size() <= *indent) {
+      ++blank;
+      continue;
+    }
+    const bool was_deeper = std::exchange(deeper, line[*indent] == ' ' || line[*indent] == '\t');
+    if (result.size() > begin)
+      result += was_deeper || deeper ? std::string(blank + 1, '\n') : blank > 0 ? std::string(blank, '\n') : " ";
+    result += line.substr(*indent);
+    blank = 0;
   }
+  return result + text.substr(last + 1);
+}
+
+class Parser {
+ public:
+  Parser(const std::string& text, std::string name, Syntax syntax) : text_(text), name_(std::move(name)) {
+    fy_diag_cfg diagnosis;
+    fy_diag_cfg_default(&diagnosis);
+    diagnosis.fp = nullptr;
+    errors_.reset(fy_diag_create(&diagnosis));
+    fy_diag_set_collect_errors(errors_.get(), true);
+    const unsigned version = syntax == Syntax::json ? FYPCF_DEFAULT_VERSION_1_2 : FYPCF_DEFAULT_VERSION_1_1;
+    fy_parse_cfg config{};
+    config.flags = fy_parse_cfg_flags(FYPCF_QUIET | version | FYPCF_JSON_NONE | FYPCF_SLOPPY_FLOW_INDENTATION |
+                                      FYPCF_DISABLE_DEPTH_LIMIT);
+    config.diag = errors_.get();
+    parser_.reset(fy_parser_create(&config));
+    if (!errors_ || !parser_ || fy_parser_set_string(parser_.get(), text.data(), text.size()) != 0)
+      throw std::bad_alloc();
+  }
+
+  // Returns the root, nullptr for an empty text. The nodes live as long as this.
+  const Node* parse() {
+    const Node* root = nullptr;
+    int documents = 0;
+    for (const auto end = [this](fy_event* event) { fy_parser_event_free(parser_.get(), event); };;) {
+      const std::unique_ptr<fy_event, decltype(end)> event(fy_parser_parse(parser_.get()), end);
+      if (!event) break;
+      if (event->type == FYET_DOCUMENT_START && ++documents > 1) {
+        const fy_mark* const mark = fy_event_start_mark(event.get());
+        refuse_line(name_, mark ? size_t(mark->line) + 1 : line_, "a second document begins, and a config has one");
+      }
+      if (const Node* const node = take(*event); node && open_.empty() && !root) root = node;
+    }
+    if (fy_parser_get_stream_error(parser_.get())) refuse_text();
+    return root;
+  }
+
+ private:
+  // Returns the node that the event completes or begins.
+  const Node* take(fy_event& event) {
+    switch (event.type) {
+      case FYET_SCALAR: return scalar(event.scalar);
+      case FYET_ALIAS: return alias(event.alias);
+      case FYET_SEQUENCE_START: {
+        const auto& start = event.sequence_start;
+        return begin(Kind::list, start.sequence_start, start.anchor, start.tag);
+      }
+      case FYET_MAPPING_START: {
+        const auto& start = event.mapping_start;
+        return begin(Kind::mapping, start.mapping_start, start.anchor, start.tag);
+      }
+      case FYET_SEQUENCE_END: return end(event.sequence_end.sequence_end);
+      case FYET_MAPPING_END: return end(event.mapping_end.mapping_end);
+      default: return nullptr;
+    }
+  }
+
+  Node& add(Kind kind, fy_token* token, fy_token* anchor, fy_token* tag) {
+    if (nodes_.size() >= kMaxNodes)
+      refuse_line(name_, line_, "it has more than 1000000 values: that is no config of a trainer");
+    Node& node = nodes_.emplace_back();
+    node.kind = kind;
+    const fy_mark* const start = token ? fy_token_start_mark(token) : nullptr;
+    if (start) {
+      node.begin = start->input_pos;
+      node.end = fy_token_end_mark(token)->input_pos;
+      node.line = line_ = size_t(start->line) + 1;
+      node.column = size_t(start->column);
+    } else {
+      node.begin = node.end = end_of_nothing();
+      node.line = line_;
+    }
+    node.outer = node.begin;
+    if (tag) {
+      node.tag = text_of(tag);
+      take_property(node, fy_token_start_mark(tag)->input_pos, fy_token_end_mark(tag)->input_pos, start);
+    }
+    if (anchor) {
+      node.shared = kind != Kind::alias;
+      const size_t sign = kind == Kind::alias ? 0 : 1;  // the letter before the anchor's name
+      take_property(node, fy_token_start_mark(anchor)->input_pos - sign, fy_token_end_mark(anchor)->input_pos, start);
+    }
+    if (!open_.empty()) open_.back()->items.push_back(&node);
+    return node;
+  }
+
+  static void take_property(Node& node, size_t begin, size_t end, bool has_text) {
+    node.outer = std::min(node.outer, begin);
+    if (!has_text) node.begin = node.end = std::max(node.end, end);
+  }
+
+  // Where an empty value is: after the colon of its key. Elsewhere unknown, 0.
+  size_t end_of_nothing() const {
+    if (open_.empty() || open_.back()->kind != Kind::mapping || open_.back()->items.size() % 2 == 0) return 0;
+    const size_t key = open_.back()->items.back()->end, colon = after_colon(text_, key);
+    return colon == std::string::npos ? key : colon;
+  }
+
+  static std::string text_of(fy_token* token) {
+    size_t length = 0;
+    const char* const text = token ? fy_token_get_text(token, &length) : nullptr;
+    return text ? std::string(text, length) : std::string();
+  }
+
+  const Node* scalar(const fy_event_scalar_data& scalar) {
+    Node& node = add(Kind::scalar, scalar.value, scalar.anchor, scalar.tag);
+    if (scalar.value) {
+      node.style = fy_scalar_token_get_style(scalar.value);
+      node.text = text_of(scalar.value);
+      if (node.style == FYSS_FOLDED) node.text = folded(text_.substr(node.begin, node.end - node.begin), node.text);
+      // libfyaml ends the last line of block text although the file does not.
+      if (is_block_text(node) && node.end == text_.size() && !text_.ends_with('\n') && node.text.ends_with('\n'))
+        node.text.pop_back();
+    }
+    if (node.style == FYSS_SINGLE_QUOTED || node.style == FYSS_DOUBLE_QUOTED) {
+      node.outer -= node.outer == node.begin ? 1 : 0;
+      --node.begin, ++node.end;
+    }
+    if (scalar.anchor) anchors_[text_of(scalar.anchor)] = &node;
+    return &node;
+  }
+
+  const Node* alias(const fy_event_alias_data& alias) {
+    Node& node = add(Kind::alias, alias.anchor, nullptr, nullptr);
+    node.outer = --node.begin;
+    const std::string anchor = text_of(alias.anchor);
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end() || std::ranges::count(open_, found->second) > 0)
+      refuse_line(name_, node.line,
+                  "*" + anchor + " is no value " + (found == anchors_.end() ? "above" : "that is complete"));
+    node.target = found->second;
+    return &node;
+  }
+
+  const Node* begin(Kind kind, fy_token* token, fy_token* anchor, fy_token* tag) {
+    if (open_.size() >= size_t(kMaxNesting)) refuse_line(name_, line_, "it is nested deeper than 64 levels");
+    Node& node = add(kind, token, anchor, tag);
+    node.flow = node.end > node.begin;
+    if (anchor) anchors_[text_of(anchor)] = &node;
+    open_.push_back(&node);
+    return nullptr;
+  }
+
+  const Node* end(fy_token* token) {
+    Node& node = *open_.back();
+    open_.pop_back();
+    const fy_mark* const mark = token ? fy_token_end_mark(token) : nullptr;
+    if (node.flow)
+      node.end = mark ? mark->input_pos : node.end;
+    else if (const Node* const last = node.items.empty() ? nullptr : node.items.back(); last && last->end > 0)
+      node.end = last->end;
+    else
+      node.end = content_end(mark ? mark->input_pos : text_.size());
+    return &node;
+  }
+
+  // The end of the last line before `at` that is neither blank nor a comment.
+  size_t content_end(size_t at) const {
+    while (at > 0) {
+      const size_t before = text_.rfind('\n', at - 1), start = before == std::string::npos ? 0 : before + 1;
+      const size_t first = skip_blanks(text_, start, " \t\r");
+      if (first < at && text_[first] != '#' && text_[first] != '\n') return line_end(text_, start);
+      at = start == 0 ? 0 : before;
+    }
+    return 0;
+  }
+
+  [[noreturn]] void refuse_text() {
+    void* from = nullptr;
+    const fy_diag_error* const error = fy_diag_errors_iterate(errors_.get(), &from);
+    refuse_line(name_, error ? size_t(std::max(error->line, 1)) : line_,
+                std::string("this is no YAML: ") + (error && error->msg ? error->msg : "it cannot be read"));
+  }
+
+  struct Free {
+    void operator()(fy_diag* diagnosis) const { fy_diag_destroy(diagnosis); }
+    void operator()(fy_parser* parser) const { fy_parser_destroy(parser); }
+  };
+
+  const std::string& text_;
+  const std::string name_;
+  std::unique_ptr<fy_diag, Free> errors_;
+  std::unique_ptr<fy_parser, Free> parser_;
+  std::deque<Node> nodes_;
+  std::vector<Node*> open_;  // collections that have begun
+  std::unordered_map<std::string, const Node*> anchors_;
+  size_t line_ = 1;
+};
+
+// Values of nodes as PyYAML's SafeLoader constructs them.
+class Values {
+ public:
+  explicit Values(std::string name) : name_(std::move(name)) {}
+
+  json of(const Node& node, int depth = 0) {
+    if (depth > kMaxNesting) refuse_line(name_, node.line, "it is nested deeper than 64 levels");
+    if (aliases_ > 0) expand(node);
+    switch (node.kind) {
+      case Kind::alias: {
+        ++aliases_;
+        json value = of(*node.target, depth);
+        --aliases_;
+        return value;
+      }
+      case Kind::list: {
+        check_tag(node, "seq");
+        json value = json::array();
+        for (const Node* const item : node.items) value.push_back(of(*item, depth + 1));
+        return value;
+      }
+      case Kind::mapping: return mapping(node, depth);
+      case Kind::scalar: return scalar(node);
+    }
+    return {};
+  }
+
+  std::string key(const Node& node) {
+    const Node& own = node.target ? *node.target : node;
+    if (own.kind != Kind::scalar) refuse_line(name_, node.line, "a key is a list or a mapping");
+    if (node.target) expand(own);
+    const json value = scalar(own);
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  }
+
+  static bool is_merge(const Node& key) { return key.is_plain() && key.text == "<<"; }
+
+ private:
+  static constexpr std::string_view kTag = "tag:yaml.org,2002:";
+
+  void expand(const Node& node) {
+    expanded_ += kNodeBytes + node.text.size();
+    if (expanded_ > kMaxExpanded) refuse_line(name_, node.line, "aliases expand to more than 64 MiB");
+  }
+
+  [[noreturn]] void refuse_tag(const Node& node) const {
+    refuse_line(name_, node.line,
+                "the tag " + shorten(node.tag, 60) + " is not one of plain YAML, or the value is not of it");
+  }
+
+  void check_tag(const Node& node, std::string_view kind) const {
+    if (!node.tag.empty() && node.tag != "!" && node.tag != std::string(kTag) + std::string(kind)) refuse_tag(node);
+  }
+
+  json mapping(const Node& node, int depth) {
+    if (node.tag != std::string(kTag) + "set") check_tag(node, "map");
+    json value = json::object();
+    for (size_t i = 0; i < node.items.size(); i += 2)
+      if (is_merge(*node.items[i])) merge(value, *node.items[i + 1], depth);
+    for (size_t i = 0; i < node.items.size(); i += 2)
+      if (!is_merge(*node.items[i])) value[key(*node.items[i])] = of(*node.items[i + 1], depth + 1);
+    return value;
+  }
+
+  // PyYAML up to 6.0.3 takes a key from the first mapping of a list that has it, and 6.0.4 from the last.
+  void merge(json& value, const Node& from, int depth) {
+    const json merged = of(from, depth + 1);
+    json all = json::object();
+    for (const json& one : merged.is_array() ? merged : json::array({merged})) {
+      if (!one.is_object()) refuse_line(name_, from.line, "'<<' merges something other than mappings");
+      for (const auto& [key, member] : one.items())
+        if (const auto [known, is_new] = all.emplace(key, member); !is_new && *known != member)
+          refuse_line(name_, from.line, "'<<' merges different values of " + shorten(key, 60) + ": write it out");
+    }
+    value.update(all);
+  }
+
+  json scalar(const Node& node) const {
+    if (node.tag.empty()) return node.style == FYSS_PLAIN ? plain_scalar(node.text) : json(node.text);
+    const std::string_view tag = node.tag.starts_with(kTag) ? std::string_view(node.tag).substr(kTag.size()) : node.tag;
+    if (tag == "!") return plain_scalar(node.text);
+    if (tag == "str" || tag == "binary" || tag == "timestamp") return node.text;
+    if (tag == "null") return nullptr;
+    const json value = plain_scalar(node.text);
+    if (tag == "float" && (node.text.ends_with("inf") || node.text.ends_with("nan"))) return node.text;
+    if (tag == "float")
+      for (const json& number : {plain_scalar(node.text + "."), value})
+        if (number.is_number()) return number.get<double>();
+    if ((tag == "int" && value.is_number_integer()) || (tag == "bool" && value.is_boolean())) return value;
+    refuse_tag(node);
+  }
+
+  const std::string name_;
+  size_t expanded_ = 0;
+  int aliases_ = 0;  // aliases around the value
+};
+
+json value_of(const Node* root, const std::string& name) {
+  if (!root || root->is_null()) return json::object();
+  json whole = Values(name).of(*root);
+  if (!whole.is_object()) refuse_line(name, root->line, "a config has keys with values, and this has none");
+  return whole;
+}
+
+KeyLines lines_of(const Node& node, Values& values) {
+  KeyLines lines{node.line, {}};
+  if (node.kind == Kind::mapping)
+    for (size_t i = 0; i < node.items.size(); i += 2) {
+      KeyLines& below = lines.below[values.key(*node.items[i])];
+      below = lines_of(*node.items[i + 1], values);
+      below.line = node.items[i]->line;
+    }
   return lines;
 }
 
-// Position of a line end that YAML readers accept but that is no line feed; npos: none.
-size_t other_line_end(const std::string& text) {
-  size_t first = text.find('\r');
-  while (first != std::string::npos && text.compare(first, 2, "\r\n") == 0) first = text.find('\r', first + 1);
-  for (const char* end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) first = std::min(first, text.find(end));
-  return first;
-}
-
-void append(std::string& text, const Lines& lines) {
-  for (const std::string& line : lines) text += line + "\n";
-}
-
-size_t indent_of(const std::string& line) { return std::min(line.find_first_not_of(' '), line.size()); }
-
-bool is_blank_in_line(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
-
-// Position of the colon after the key that a line begins with, which may be quoted; npos: no key.
-size_t colon_of(const std::string& line) {
-  const size_t first = line.find_first_not_of(" \t");
-  if (first == std::string::npos) return first;
-  const char quote = line[first] == '"' || line[first] == '\'' ? line[first] : '\0';
-  size_t at = first + (quote != 0 ? 1 : 0);
-  while (quote != 0 && at < line.size() && line[at] != quote) at += quote == '"' && line[at] == '\\' ? 2 : 1;
-  if (quote != 0) at = line.find_first_not_of(" \t", at + 1);
-  if (quote != 0 && (at == std::string::npos || line[at] != ':')) return std::string::npos;
-  for (at = line.find(':', at); at != std::string::npos; at = line.find(':', at + 1))
-    if (at + 1 == line.size() || is_blank_in_line(line[at + 1])) return at;
-  return at;
-}
-
-// None if the line does not begin with a key.
-std::optional<std::string> key_of(const std::string& line) {
-  const size_t colon = colon_of(line);
-  if (colon == 0 || colon == std::string::npos) return {};
-  const std::string key = trim(line.substr(0, colon));
-  if (key.empty()) return {};
-  if (key.front() == '"' || key.front() == '\'') {
-    const json text = read_value(key);
-    return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
-  }
-  const bool plain = std::string_view("[]{}#&*!|>%@`,").find(key.front()) == std::string_view::npos &&
-                     !key.starts_with("- ") && !key.starts_with("---") && !key.starts_with("? ") &&
-                     key.find(" #") == std::string::npos;
-  return plain ? std::optional(key) : std::nullopt;
-}
-
-bool is_comment_or_blank(const std::string& line) {
-  const size_t first = line.find_first_not_of(" \t\r");
-  return first == std::string::npos || line[first] == '#';
-}
-
-// Whether the line continues the value that began at `indent`: deeper, a list item, or a closing bracket.
-bool is_continuation(const std::string& line, size_t indent) {
-  if (indent_of(line) != indent) return indent_of(line) > indent;
-  const char first = line[indent];
-  return first == '\t' || first == ']' || first == '}' || line.substr(indent) == "-" ||
-         line.compare(indent, 2, "- ") == 0;
-}
-
-// "---", optionally followed by blanks, a line end or a comment.
-bool is_document_start(const std::string& line) {
-  const std::string rest = line.starts_with("---") ? trim(line.substr(3)) : "no";
-  return rest.empty() || (rest.starts_with("#") && line[3] != '#');
-}
-
-YamlDocument parse_at(const Lines& lines, size_t indent, const std::string& name) {
-  YamlDocument document;
-  Lines loose;
-  for (const std::string& line : lines) {
-    const bool open = !document.entries.empty() && !document.entries.back().key.empty();
-    if (is_comment_or_blank(line)) {
-      loose.push_back(line);
-    } else if (is_continuation(line, indent) && open) {
-      Lines& value = document.entries.back().lines;
-      value.insert(value.end(), loose.begin(), loose.end());  // inside the value, so they may be text
-      value.push_back(line);
-      loose.clear();
-    } else if (is_document_start(line) && document.entries.empty()) {
-      document.entries.push_back({std::exchange(loose, {}), "", {line}});
-    } else if (const auto key = indent_of(line) == indent ? key_of(line.substr(indent)) : std::nullopt) {
-      document.entries.push_back({std::exchange(loose, {}), *key, {line}});
-    } else {
-      throw UsageError(name + " cannot be merged into: '" + shorten(trim(line), 60) + "' is no key at the top of a " +
-                       (indent == 0 ? "document" : "mapping"));
-    }
-  }
-  document.below = std::move(loose);
-  return document;
-}
-
-// The first line of an entry: key, value on the same line, comment.
-struct FirstLine {
-  explicit FirstLine(const std::string& line) {
-    const size_t colon = colon_of(line);
-    head = line.substr(0, colon + 1);
-    size_t end = line.size();
-    for (size_t at = colon + 1, quote = 0; at < line.size(); ++at) {
-      if (quote != 0 ? size_t(line[at]) == quote : line[at] == '"' || line[at] == '\'')
-        quote = quote != 0 ? 0 : size_t(line[at]);
-      else if (quote == 0 && line[at] == '#' && (line[at - 1] == ' ' || line[at - 1] == '\t')) {
-        end = line.find_last_not_of(" \t", at - 1) + 1;
-        break;
-      }
-    }
-    value = trim(line.substr(colon + 1, end - colon - 1));
-    comment = line.substr(end);
-    if (trim(comment).empty()) comment.clear();
-  }
-  std::string head, value, comment;
-};
-
-// The lines after the first, without comments and blank lines.
-Lines content_of(const YamlEntry& entry) {
-  Lines content(entry.lines.begin() + 1, entry.lines.end());
-  std::erase_if(content, is_comment_or_blank);
-  return content;
-}
-
-bool is_item(const std::string& line) { return trim(line) == "-" || trim(line).starts_with("- "); }
-
-bool is_block(const YamlEntry& entry) {
-  const Lines content = content_of(entry);
-  if (!FirstLine(entry.lines.front()).value.empty() || content.empty() || is_item(content.front())) return false;
-  return content.front()[indent_of(content.front())] != '\t';
-}
-
-YamlDocument inside(const YamlEntry& entry, const std::string& name) {
-  return parse_at({entry.lines.begin() + 1, entry.lines.end()}, indent_of(content_of(entry).front()), name);
-}
-
-// The value on the key's line and on the following lines, as flow text.
-std::string flow_of(const YamlEntry& entry) {
-  std::string text = entry.lines.front().substr(colon_of(entry.lines.front()) + 1);
-  for (size_t i = 1; i < entry.lines.size(); ++i) text += "\n" + entry.lines[i];
-  return text;
-}
-
-json value_of(const YamlEntry& entry, const std::string& name, int depth = 0) {
-  if (depth > kMaxNesting) throw UsageError(name + ": " + entry.key + " is nested too deep");
-  const FirstLine first(entry.lines.front());
-  const Lines content = content_of(entry);
-  if (is_block(entry)) {
-    json value = json::object();
-    for (const YamlEntry& member : inside(entry, name).entries) value[member.key] = value_of(member, name, depth + 1);
-    return value;
-  }
-  if (first.value.starts_with('{') || first.value.starts_with('[')) return read_value(trim(flow_of(entry)));
-  if (content.empty()) return read_value(first.value);
-  if (!first.value.empty()) return trim(flow_of(entry));
-  json list = json::array();
-  for (const std::string& line : content) {
-    if (!is_item(line)) return trim(flow_of(entry));
-    list.push_back(read_value(FirstLine("item:" + trim(line).substr(1)).value));
-  }
-  return list;
-}
-
 // "key: value"; a mapping has its members on separate lines.
-Lines written(const std::string& head, const json& value, size_t indent) {
-  if (!value.is_object() || value.empty()) return {head + " " + write_value(value, false)};
-  Lines lines = {head};
-  for (const auto& [key, member] : value.items()) {
-    const Lines below = written(std::string(indent + 2, ' ') + write_value(key, false) + ":", member, indent + 2);
-    lines.insert(lines.end(), below.begin(), below.end());
-  }
+std::string written(const std::string& head, const json& value, size_t indent) {
+  if (!value.is_object() || value.empty()) return head + " " + write_value(value, false);
+  std::string lines = head;
+  for (const auto& [key, member] : value.items())
+    lines += "\n" + written(std::string(indent + 2, ' ') + write_value(key, false) + ":", member, indent + 2);
   return lines;
 }
 
@@ -200,152 +415,214 @@ json nested(KeySpan path, json value) {
   return value;
 }
 
-void put(YamlDocument& document, size_t indent, KeySpan path, const std::optional<json>& value,
-         const std::string& name);
+// An edit of a text whose nodes are known.
+class Editor {
+ public:
+  Editor(const std::string& text, Syntax syntax, KeySpan path, const std::string& name)
+      : text_(text), as_json_(syntax == Syntax::json), path_(path), name_(name), values_(name) {}
 
-// Puts the setting into the entry's mapping. An empty entry becomes a mapping.
-void put_inside(YamlEntry& entry, size_t indent, KeySpan path, const std::optional<json>& value,
-                const std::string& name) {
-  const FirstLine first(entry.lines.front());
-  if (is_block(entry)) {
-    YamlDocument below = inside(entry, name);
-    put(below, indent_of(content_of(entry).front()), path, value, name);
-    entry.lines.resize(1);
-    if (below.entries.empty()) entry.lines.front() = first.head + " {}" + first.comment;
-    for (const std::string& line : yaml_lines(below.text())) entry.lines.push_back(line);
-  } else if (first.value.starts_with('{')) {
-    const bool one_line = entry.lines.size() == 1;
-    const std::string flow = put_in_flow(one_line ? first.value : trim(flow_of(entry)), path, value, false);
-    entry.lines = yaml_lines(first.head + " " + flow + (one_line ? first.comment : ""));
-  } else if (value_of(entry, name).is_null()) {
-    if (value) entry.lines = written(first.head, nested(path, *value), indent);
-  } else {
-    throw UsageError(name + ": " + entry.key + " is '" + shorten(first.value, 60) + "', not a mapping with " +
-                     path.front());
+  std::string put(const Node* root, const std::optional<json>& value) {
+    if (!root || root->is_null()) return value ? append(text_, text_.size(), path_, *value, 0) : text_;
+    if (!as_json_ && root->items.empty() && value) {  // "{}"
+      const size_t end = root->end + (text_.substr(root->end, 1) == "\n" ? 1 : 0);
+      return append(std::string(text_).erase(root->begin, end - root->begin), root->begin, path_, *value, 0);
+    }
+    const Node* mapping = root;
+    const Node *outer_key = nullptr, *outer = nullptr;  // mapping and key that `mapping` is in
+    for (size_t depth = 0;; ++depth) {
+      shared_ |= mapping->shared;
+      if (mapping->kind != Kind::mapping) refuse_path(*mapping);
+      const size_t index = index_of(*mapping, path_[depth]);
+      const KeySpan below = path_.subspan(depth + 1);
+      if (index == mapping->items.size() && !value) return text_;
+      if (index == mapping->items.size())
+        return mapping->flow ? insert_in_flow(*mapping, path_.subspan(depth), *value)
+                             : append(text_, after(mapping->end), path_.subspan(depth), *value, mapping->column);
+      const Node &key = *mapping->items[index], &old = *mapping->items[index + 1];
+      if (below.empty() && !value) {
+        if (mapping->items.size() > 2 || mapping->flow) return remove(*mapping, index);
+        return outer ? replace(*outer, *outer_key, *mapping, json::object()) : remove(*mapping, index, "{}\n");
+      }
+      shared_ |= (below.empty() && old.shared);
+      if (below.empty() || old.is_null()) return value ? replace(*mapping, key, old, nested(below, *value)) : text_;
+      outer = mapping, outer_key = &key, mapping = &old;
+    }
   }
-}
 
-void replace(YamlEntry& entry, size_t indent, const json& value, const std::string& name) {
-  const FirstLine first(entry.lines.front());
-  if (first.value.starts_with('&'))
-    throw UsageError(name + ": " + entry.key + " has the anchor " + split(first.value, ' ').front() +
-                     ", so that others may have its value: write it out where it is used");
-  entry.lines = written(first.head, value, indent);
-  entry.lines.front() += first.comment;
-}
+  // Why the edited text would read otherwise than it should.
+  [[noreturn]] void refuse_result() const {
+    refuse_edit(name_, path_,
+                shared_ ? "is in a value with an anchor, which others may have: write it out where it is used"
+                        : "cannot be set where it stands: write it there by hand");
+  }
 
-// The comments above it stay.
-void take_out(YamlDocument& document, size_t index) {
-  const Lines above = std::move(document.entries[index].above);
-  document.entries.erase(document.entries.begin() + ptrdiff_t(index));
-  Lines& next = index < document.entries.size() ? document.entries[index].above : document.below;
-  next.insert(next.begin(), above.begin(), above.end());
-}
+ private:
+  [[noreturn]] void refuse_path(const Node& node) const {
+    refuse_edit(name_, path_,
+                "cannot be set in '" + shorten(text_.substr(node.begin, line_end(text_, node.begin) - node.begin), 60) +
+                    "' of line " + std::to_string(node.line) +
+                    (node.target ? ", the value of another key: write it out here" : ", which is not a mapping"));
+  }
 
-void put(YamlDocument& document, size_t indent, KeySpan path, const std::optional<json>& value,
-         const std::string& name) {
-  YamlEntry* const entry = find_entry(document, path.front(), name);
-  if (entry == nullptr) {
+  // Of a repeated key the last one, which counts; the number of items: there is none.
+  size_t index_of(const Node& mapping, const std::string& key) {
+    for (size_t i = mapping.items.size(); i > 0; i -= 2)
+      if (!Values::is_merge(*mapping.items[i - 2]) && values_.key(*mapping.items[i - 2]) == key) return i - 2;
+    return mapping.items.size();
+  }
+
+  // Adds a setting to a mapping in lines, on a new line after `at`.
+  static std::string append(std::string text, size_t at, KeySpan path, const json& value, size_t indent) {
     const std::string head = std::string(indent, ' ') + write_value(path.front(), false) + ":";
-    if (!value) return;
-    Lines above = std::exchange(document.below, {});
-    document.entries.push_back(
-        {std::move(above), path.front(), written(head, nested(path.subspan(1), *value), indent)});
-  } else if (path.size() > 1) {
-    put_inside(*entry, indent, path.subspan(1), value, name);
-  } else if (value) {
-    replace(*entry, indent, *value, name);
-  } else {
-    take_out(document, size_t(entry - document.entries.data()));
+    const bool ended = at == 0 || text[at - 1] == '\n' || text == kByteOrderMark;
+    return text.insert(at, (ended ? "" : "\n") + written(head, nested(path.subspan(1), value), indent) + "\n");
   }
+
+  // Begin of the line after a value, where the lines of block text end too.
+  size_t after(size_t end) const { return end > 0 && text_[end - 1] == '\n' ? end : next_line(text_, end); }
+
+  // Appends a member with the same blanks and line feeds that precede the last one.
+  std::string insert_in_flow(const Node& mapping, KeySpan path, const json& value) const {
+    std::string text = text_, member = write_value(nested(path, value), as_json_);
+    member = member.substr(1, member.size() - 2);
+    if (mapping.items.empty()) return text.replace(mapping.begin, mapping.end - mapping.begin, "{" + member + "}");
+    const size_t key = mapping.items[mapping.items.size() - 2]->outer;
+    const size_t before = text.find_last_not_of(" \t\r\n", key - 1) + 1;
+    const std::string blank = before == key || before == 0 ? " " : text.substr(before, key - before);
+    return text.insert(mapping.items.back()->end,
+                       "," + (mapping.items.size() == 2 && key == mapping.begin + 1 ? " " : blank) + member);
+  }
+
+  std::string replace(const Node& mapping, const Node& key, const Node& old, const json& value) const {
+    std::string text = text_;
+    const size_t colon = after_colon(text, key.end);
+    if (mapping.flow) {
+      const std::string flow = write_value(value, as_json_);
+      if (colon == std::string::npos && old.begin == old.end) return text.insert(key.end, ": " + flow);
+      const size_t begin = old.outer > key.end ? old.outer : old.end;
+      return text.replace(begin, old.end - begin, (text[begin - 1] == ':' ? " " : "") + flow);
+    }
+    if (colon == std::string::npos) refuse_result();
+    const size_t first = skip_blanks(text, colon), end = old.end == 0 ? colon : last_letter(old),
+                 eol = line_end(text, colon);
+    const bool on_line = old.outer <= eol || is_block_text(old);
+    if (value.is_object() && !value.empty()) {
+      const std::string lines = written("", value, mapping.column);
+      if (!on_line || end <= colon) return text.replace(eol, std::max(end, eol) - eol, lines);
+      const size_t last = line_end(text, end);
+      return text.insert(last, lines).erase(colon, std::max(end, colon) - colon);
+    }
+    const std::string flow = write_value(value, false);
+    if (end <= colon) return text.insert(colon, " " + flow);
+    if (on_line) return text.replace(first, end - first, flow);
+    return text.erase(eol, end - eol).insert(colon, " " + flow);
+  }
+
+  // The end of a value without the line feeds that follow block text.
+  size_t last_letter(const Node& node) const {
+    if (node.end == 0 || text_[node.end - 1] != '\n') return node.end;
+    const size_t last = text_.find_last_not_of(" \t\r\n", node.end - 1);
+    return last == std::string::npos ? 0 : last + 1;
+  }
+
+  // The comments above it stay.
+  std::string remove(const Node& mapping, size_t index, const char* instead = "") const {
+    std::string text = text_;
+    const Node &key = *mapping.items[index], &value = *mapping.items[index + 1];
+    const size_t end = std::max(value.end, key.end);
+    if (!mapping.flow) {
+      const size_t feed = key.outer == 0 ? std::string::npos : text.rfind('\n', key.outer - 1);
+      const size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+      const size_t begin = feed == std::string::npos ? mark : feed + 1;
+      return text.replace(begin, after(end) - begin, instead);
+    }
+    if (index + 2 < mapping.items.size()) return text.erase(key.outer, mapping.items[index + 2]->outer - key.outer);
+    if (index == 0) return text.replace(mapping.begin, mapping.end - mapping.begin, "{}");
+    return text.erase(mapping.items[index - 1]->end, end - mapping.items[index - 1]->end);
+  }
+
+  const std::string& text_;
+  const bool as_json_;
+  const KeySpan path_;
+  const std::string& name_;
+  Values values_;
+  bool shared_ = false;  // the path goes through an anchor
+};
+
+// libfyaml reads some invalid UTF-8. YAML readers end a line also where other tools do not.
+void check_letters(const std::string& text, const std::string& name) {
+  if (const std::string valid = valid_utf8(text); valid != text)
+    refuse_line(name, line_at(text, size_t(std::ranges::mismatch(text, valid).in1 - text.begin())), "this is no UTF-8");
+  size_t first = text.find('\r');
+  while (first != std::string::npos && text.compare(first, 2, "\r\n") == 0) first = text.find('\r', first + 1);
+  for (const char* end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) first = std::min(first, text.find(end));
+  if (first != std::string::npos)
+    refuse_line(name, line_at(text, first),
+                "YAML also ends a line at CR, U+0085, U+2028 and U+2029, one of which is here: write a line feed");
 }
 
 }  // namespace
 
-std::string YamlDocument::text() const {
-  std::string text = mark;
-  for (const YamlEntry& entry : entries) {
-    append(text, entry.above);
-    append(text, entry.lines);
-  }
-  append(text, below);
-  return text;
+json read_whole_yaml(const std::string& text, const std::string& name) {
+  check_letters(text, name);
+  Parser parser(text, name, Syntax::yaml);
+  return value_of(parser.parse(), name);
 }
 
-YamlDocument parse_yaml(const std::string& text, const std::string& name) {
-  if (const size_t at = other_line_end(text); at != std::string::npos)
-    throw UsageError(
-        name + ":" + std::to_string(std::count(text.begin(), text.begin() + ptrdiff_t(at), '\n') + 1) +
-        ": YAML also ends a line at CR, U+0085, U+2028 and U+2029, one of which is here: write a line feed");
-  const size_t mark = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
-  YamlDocument document = parse_at(yaml_lines(text.substr(mark)), 0, name);
-  document.mark = text.substr(0, mark);
-  return document;
-}
-
-YamlEntry* find_entry(YamlDocument& document, const std::string& key, const std::string& name) {
-  if (std::ranges::count(document.entries, key, &YamlEntry::key) > 1)
-    throw UsageError(name + " has the key " + key + " twice");
-  const auto found = std::ranges::find(document.entries, key, &YamlEntry::key);
-  return found == document.entries.end() ? nullptr : &*found;
-}
-
-struct YamlValues::State {
-  struct Known {
-    const YamlEntry* entry = nullptr;
-    bool twice = false;
-    std::optional<json> value;
-  };
-  std::string name;
-  YamlDocument document;
-  std::map<std::string, Known> known;
-};
-
-YamlValues::YamlValues(const std::string& text, std::string name)
-    : state_(std::make_unique<State>(State{std::move(name), {}, {}})) {
-  state_->document = parse_yaml(text, state_->name);
-  for (const YamlEntry& entry : state_->document.entries) {
-    if (entry.key.empty()) continue;
-    State::Known& known = state_->known[entry.key];
-    known.twice = known.entry != nullptr;
-    known.entry = &entry;
+json read_value(const std::string& text) {
+  const std::string trimmed = trim(text);
+  if (trimmed.empty() || std::string_view("[{\"'").find(trimmed.front()) == std::string_view::npos)
+    return plain_scalar(trimmed);
+  try {
+    Parser parser(trimmed, "", Syntax::yaml);
+    const Node* const root = parser.parse();
+    return root ? Values("").of(*root) : json();
+  } catch (const UsageError&) {
+    return trimmed;
   }
 }
 
-YamlValues::~YamlValues() = default;
-
-const json* YamlValues::find(const std::string& key) {
-  const auto found = state_->known.find(key);
-  if (found == state_->known.end()) return nullptr;
-  State::Known& known = found->second;
-  if (known.twice) throw UsageError(state_->name + " has the key " + key + " twice");
-  if (!known.value) known.value = value_of(*known.entry, state_->name);
-  return &*known.value;
-}
-
-std::vector<std::string> YamlValues::keys() const {
-  std::vector<std::string> keys;
-  for (const auto& [key, known] : state_->known) keys.push_back(key);
-  return keys;
-}
-
-std::optional<json> read_yaml(const std::string& text, KeySpan path, const std::string& name) {
-  YamlValues values(text, name);
-  const json* value = values.find(path.front());
-  for (const std::string& key : path.subspan(1)) {
-    if (value == nullptr || !value->is_object() || !value->contains(key)) return {};
-    value = &(*value)[key];
-  }
-  return value ? std::optional(*value) : std::nullopt;
+KeyLines lines_of_yaml(const std::string& text, const std::string& name) {
+  Parser parser(text, name, Syntax::yaml);
+  Values values(name);
+  const Node* const root = parser.parse();
+  KeyLines lines = root ? lines_of(*root, values) : KeyLines();
+  lines.line = 0;
+  return lines;
 }
 
 std::string put_in_yaml(const std::string& text, KeySpan path, const std::optional<json>& value,
                         const std::string& name) {
-  YamlDocument document = parse_yaml(text, name);
-  put(document, 0, path, value, name);
-  std::string written = document.text();
-  check_edit(read_yaml(written, path, name) == value, path, name);
+  check_letters(text, name);
+  Parser parser(text, name, Syntax::yaml);
+  const Node* const root = parser.parse();
+  json expected = value_of(root, name);
+  Editor editor(text, Syntax::yaml, path, name);
+  std::string written = editor.put(root, value);
+  try {
+    if (put_in_value(expected, path, value) && read_whole_yaml(written, name) == expected) return written;
+  } catch (const UsageError&) {  // the edit made the text unreadable
+  }
+  editor.refuse_result();
+}
+
+std::string put_in_json(const std::string& text, KeySpan path, const std::optional<json>& value,
+                        const std::string& name) {
+  json expected = parse_json(text, DuplicateKeyPolicy::refused);
+  Parser parser(text, name, Syntax::json);
+  Editor editor(text, Syntax::json, path, name);
+  std::string written = editor.put(parser.parse(), value);
+  if (!put_in_value(expected, path, value) || !json::accept(written) || parse_json(written) != expected)
+    editor.refuse_result();
   return written;
 }
 
 }  // namespace memtune::trainer
+
+#ifdef __has_feature
+#if __has_feature(address_sanitizer)
+// libfyaml 0.7.12 loses a kilobyte for a text of many pieces.
+extern "C" const char* __lsan_default_suppressions();  // NOLINT(bugprone-reserved-identifier)
+extern "C" const char* __lsan_default_suppressions() { return "leak:fy_atom_iter_grow_chunk"; }  // NOLINT
+#endif
+#endif

@@ -1,65 +1,36 @@
-// Reads and edits single settings in YAML text, at any depth. Comments, order, quotes and unknown syntax stay
-// unchanged.
+// Reads YAML with libfyaml, as PyYAML's safe_load reads it, and edits single settings in its text, at any depth. Edits
+// keep all other text: comments, order, quotes. JSON is edited as YAML in braces.
+//
+// Every function throws UsageError with `name`, the file, and the line: for text that is no YAML, a tag other than
+// those of scalars, several documents, an alias of a later or surrounding value, nesting deeper than kMaxNesting, more
+// than 1 000 000 values, or aliases that expand to more than 64 MiB.
 #pragma once
 
-#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
+
+#include "core/answer/trainer/key_lines.h"
 
 namespace memtune::trainer {
 
-using Lines = std::vector<std::string>;
+// The mapping that the text is; empty for an empty text. Aliases and merges ("<<") are resolved, of a repeated key the
+// last counts. Keys that are no text are written as in JSON: "1", "true".
+nlohmann::json read_whole_yaml(const std::string& text, const std::string& name);
 
-// A key with its value, and the comments and blank lines above it.
-struct YamlEntry {
-  Lines above;
-  std::string key;  // "": the document start, "---"
-  Lines lines;
-};
+// The text of a command's argument: a list, a mapping or a quoted text in YAML, otherwise a scalar.
+nlohmann::json read_value(const std::string& text);
 
-struct YamlDocument {
-  std::string mark;  // kByteOrderMark, or ""
-  std::vector<YamlEntry> entries;
-  Lines below;  // comments after the last entry
+// The keys as they are written: without those that come from an alias or a merge.
+KeyLines lines_of_yaml(const std::string& text, const std::string& name);
 
-  std::string text() const;
-};
-
-// Throws UsageError with `name`, the file, if the top level is not YAML with one key per line. Lines may end in "\n" or
-// "\r\n"; any other line end throws too.
-YamlDocument parse_yaml(const std::string& text, const std::string& name);
-
-// The entry of `key`, or nullptr. Throws UsageError if there are two.
-YamlEntry* find_entry(YamlDocument& document, const std::string& key, const std::string& name);
-
-// The top-level keys of a document. Each value is parsed when it is first read, because most are never used. Throws
-// UsageError like parse_yaml().
-class YamlValues {
- public:
-  YamlValues(const std::string& text, std::string name);
-  ~YamlValues();
-  YamlValues(const YamlValues&) = delete;
-  YamlValues& operator=(const YamlValues&) = delete;
-
-  // nullptr if the key is missing; UsageError if it occurs twice.
-  const nlohmann::json* find(const std::string& key);
-  std::vector<std::string> keys() const;  // each once
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
-};
-
-// None if the setting is missing. A value that needs more than its text (an alias, a tag) is returned as text.
-std::optional<nlohmann::json> read_yaml(const std::string& text, std::span<const std::string> path,
-                                        const std::string& name);
-
-// Like put_in_flow(), for mappings in lines and in braces. Also throws UsageError for a value with an anchor, because
-// other settings may refer to it.
+// Replaces the setting's value, or appends the setting to its mapping; no value removes it. `path` has the keys from
+// outer to inner. The result is read again: it differs from `text` in this setting only. Throws UsageError if such an
+// edit is not possible, for example in a value that aliases share.
 std::string put_in_yaml(const std::string& text, std::span<const std::string> path,
+                        const std::optional<nlohmann::json>& value, const std::string& name);
+std::string put_in_json(const std::string& text, std::span<const std::string> path,
                         const std::optional<nlohmann::json>& value, const std::string& name);
 
 }  // namespace memtune::trainer
