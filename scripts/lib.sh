@@ -77,6 +77,7 @@ find_missing() {  # [view|test|ci]
   need liburing-dev "liburing's header liburing.h" has_header liburing.h
   need libsodium-dev "libsodium's header sodium.h" has_header sodium.h
   need libfyaml-dev "libfyaml's header libfyaml.h" has_header libfyaml.h
+  need libpcre2-dev "PCRE2's header pcre2.h" has_header pcre2.h
   need libtomlplusplus-dev "the header toml++/toml.h" has_header toml++/toml.h
   need python3 "python3" has python3
   if [[ ${1:-} == view || ${1:-} == ci ]]; then

@@ -10,16 +10,14 @@ namespace {
 
 std::string refusal(const std::string& pattern) {
   try {
-    parse_python_pattern(pattern, "x");
+    PythonRegex(pattern, "x");
   } catch (const UsageError& error) {
     return error.what();
   }
   return "";
 }
 
-bool matches(const std::string& pattern, const std::string& text) {
-  return std::regex_match(text, parse_python_pattern(pattern, "x").regex());
-}
+bool matches(const std::string& pattern, const std::string& text) { return PythonRegex(pattern, "x").matches(text); }
 
 }  // namespace
 
@@ -59,7 +57,23 @@ TEST_CASE("a pattern matches whole texts as Python's re.fullmatch does") {
                                    {R"((x+)-\1)", "xx-xx", true},
                                    {R"((x+)-\1)", "xx-x", false},
                                    {R"((x)(b)(c)(d)(e)(f)(g)(h)(i)(j)\109)", "xbcdefghijj9", true},
-                                   {R"((x)(b)(c)(d)(e)(f)(g)(h)(i)(j)\1a)", "xbcdefghijxa", true}};
+                                   {R"((x)(b)(c)(d)(e)(f)(g)(h)(i)(j)\1a)", "xbcdefghijxa", true},
+                                   {R"(.*(?<=\.)q)", "a.q", true},
+                                   {R"(.*(?<!\.)q)", "a.q", false},
+                                   {R"((?>a+)a)", "aaa", false},
+                                   {R"(a++b)", "aab", true},
+                                   {R"((a)?(?(1)b|c))", "ab", true},
+                                   {R"((a)?(?(1)b|c))", "ac", false},
+                                   {R"((?i:A)b)", "ab", true},
+                                   {R"((?i:A)b)", "aB", false},
+                                   {R"(\v\x41\u0042\103)",
+                                    "\x0b"
+                                    "ABC",
+                                    true},
+                                   {R"([\0-\101]+)", "A", true},
+                                   {"[\xC3\xA9-\xC3\xAB]\\w", "\xC3\xAA\xC3\xA9", true},
+                                   {"a.c", "a\nc", false},
+                                   {"a\\Z", "a\n", false}};
   for (const auto& [pattern, text, expected] : cases) {
     const std::string where = std::string(pattern) + " on " + text;
     CAPTURE(where);
@@ -67,28 +81,43 @@ TEST_CASE("a pattern matches whole texts as Python's re.fullmatch does") {
   }
 }
 
-TEST_CASE("constructs that std::regex lacks are refused by name and invalid patterns as such") {
-  CHECK(refusal("(?<=a)b") == "x: '(?<=a)b' has a group that looks behind, which is not supported");
-  CHECK(refusal("(?<!a)b") == "x: '(?<!a)b' has a group that looks behind, which is not supported");
-  CHECK(refusal("(?>a)b") == "x: '(?>a)b' has a group that is atomic, which is not supported");
-  CHECK(refusal("(a)(?(1)b|c)") == "x: '(a)(?(1)b|c)' has a group that depends on another, which is not supported");
-  CHECK(refusal("(?i:a)") == "x: '(?i:a)' has a group with flags, (?i:, which is not supported");
-  CHECK(refusal("a++") == "x: 'a++' has a possessive repeat, ++, which is not supported");
-  CHECK(refusal("a**") == "x: 'a**' is no regular expression: a repeat is repeated");
-  CHECK(refusal("\\q") == "x: '\\q' has the escape, \\q, which is not supported");
-  CHECK(refusal("(a)\\2") == "x: '(a)\\2' is no regular expression: it has no group 2");
-  CHECK(refusal("(a)\\4444444444444444444") ==
-        "x: '(a)\\4444444444444444444' has an octal escape, \\444, which is not supported");
-  CHECK(refusal("(a)\\99999999999999999999").find("it has no group 99") != std::string::npos);
-  CHECK(refusal("(a\\1)").find("is no regular expression") != std::string::npos);
-  CHECK(refusal("(a") == "x: '(a' is no regular expression: a group has no end");
-  CHECK(refusal("a)") == "x: 'a)' is no regular expression: a group has no beginning");
-  CHECK(refusal("[a") == "x: '[a' is no regular expression: a class has no end");
-  CHECK(refusal("a\\") == "x: 'a\\' is no regular expression: it ends with a backslash");
-  CHECK(refusal("(?P=a)").find("no group is called 'a'") != std::string::npos);
-  CHECK(refusal("*").starts_with("x: '*' is no regular expression"));
+TEST_CASE("what is invalid in Python is refused although PCRE2 has it") {
+  for (const char* only_pcre2 :
+       {R"(\Qa\E)", R"(\h)",   R"(\R)",     R"(\K)",  R"(\p{L})",    R"(\z)",  "(?R)",  "(?|a)",
+        "(?<n>a)",  "(?'n'a)", "(*ACCEPT)", "(?&n)",  "(a)(?1)",     "a(?i)b", "(?x)a", R"(\N{DIGIT ONE})",
+        R"([\A])",  R"([\8])", R"(\400)",   R"(\x1)", "(?(DEFINE)a)"}) {
+    CAPTURE(only_pcre2);
+    CHECK(refusal(only_pcre2).find("is no regular expression of Python's, or not supported: ") != std::string::npos);
+  }
+  CHECK(refusal("\\q") == "x: '\\q' is no regular expression of Python's, or not supported: it has the escape \\q");
+  CHECK(refusal("a\\") == "x: 'a\\' is no regular expression of Python's, or not supported: it ends with a backslash");
+}
+
+TEST_CASE("an invalid expression is refused with the reason and the place") {
+  CHECK(refusal("(a") == "x: '(a' is no regular expression: missing closing parenthesis at character 2");
+  CHECK(refusal("a**") ==
+        "x: 'a**' is no regular expression: quantifier does not follow a repeatable item at character 2");
+  for (const char* invalid : {"a)", "[a", "(?P=a)", "*", "(a)\\2", "a)(b", "(?P<a>x)(?P<a>y)", "\xFF", "{,2}"}) {
+    CAPTURE(invalid);
+    CHECK(refusal(invalid).find("is no regular expression: ") != std::string::npos);
+  }
   CHECK(refusal(std::string(5000, 'a')).find("4096 characters") != std::string::npos);
-  CHECK(refusal(std::string(101, '(') + std::string(101, ')')).find("100 groups") != std::string::npos);
+  CHECK(refusal(std::string(101, '(') + std::string(101, ')')).find("nested") != std::string::npos);
+}
+
+TEST_CASE("an expression with text around it is a group of its own and gives its last group") {
+  const PythonRegex regex("a|b", "x", "(?:.*\\.)?(?:", ")\\.([0-9]+)");
+  CHECK(regex.last_group("m.b.12") == "12");
+  CHECK(regex.last_group("a.3") == "3");
+  CHECK_FALSE(regex.last_group("m.c.1"));
+  CHECK(PythonRegex("(a)?b", "x").last_group("b") == "");
+}
+
+TEST_CASE("a match that would take exponential time is refused") {
+  const PythonRegex regex("(a+)+b", "x");
+  CHECK_FALSE(regex.matches("aaaaac"));
+  CHECK_THROWS_WITH_AS(regex.matches(std::string(40, 'a') + "bc"),
+                       "x: '(a+)+b' takes too long to match 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaabc'", UsageError);
 }
 
 }  // namespace memtune::model::python_regex_test

@@ -31,6 +31,8 @@ std::string objection(const std::string& file, const std::string& included, bool
   if (from->path != "cli" && included.starts_with("CLI/")) return arrow + "only cli parses command lines";
   if (from->path != "core/answer/trainer" && (included == "libfyaml.h" || included.starts_with("toml++/")))
     return arrow + "only core/answer/trainer reads YAML and TOML";
+  if (from->path != "core/model/adapter" && included == "pcre2.h")
+    return arrow + "only core/model/adapter has patterns";
   if (from->path == "gui/model" && is_drawing(included)) return arrow + "models do not draw";
   if (file.ends_with(".h") && included == "nlohmann/json.hpp") return arrow + "headers take nlohmann/json_fwd.hpp";
   if (!quoted || included.ends_with(".inc")) return "";
@@ -154,6 +156,7 @@ TEST_CASE("libraries stay where they belong") {
   CHECK(objection("core/sweep/loop/sweep.cpp", "CLI/CLI.hpp", false) != "");
   CHECK(objection("core/sweep/loop/sweep.cpp", "libfyaml.h", false) != "");
   CHECK(objection("core/answer/trainer/yaml_text.cpp", "libfyaml.h", false) == "");
+  CHECK(objection("core/answer/trainer/yaml_text.cpp", "pcre2.h", false) != "");
 }
 
 TEST_CASE("the viewer's panes stand on its models, and what is of a platform on both") {

@@ -1,4 +1,4 @@
-"""Reads and edits random YAML and TOML as PyYAML and tomllib read it.
+"""Reads and edits random YAML and TOML as PyYAML and tomllib read it, and matches random patterns as re does.
 
     documents_test.py MEMTUNE_EDIT_DOCUMENTS [--count N] [--seed N] [--configs FOLDER]
 
@@ -14,8 +14,10 @@ import math
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
+import warnings
 
 try:
     import tomllib
@@ -222,6 +224,37 @@ class Toml:
         return text.replace("\n", "\r\n") if self.chance(0.1) else text
 
 
+class Pattern:
+    """Writes a random regular expression, and texts that it may match. Some are not valid; re decides that."""
+
+    ATOMS = ["a", "b", "q", ".", r"\.", r"\d", r"\w", r"\D", r"\s", "[ab]", "[^a.]", "[]a]", "[[:alpha:]]", r"[\w-]", "[a-q0-9]", "é", "[é-ê]", r"\x61",
+             r"\u0062", r"\141", r"\b", "^", "$", r"\Z", r"\A", r"\-", r"\_", "0", "1", "-", "_", r"\1", r"\2", "(?P=n)", "]", "}", "{", r"\v", "B"]
+    ODD = [r"\h", r"\K", r"\Q", "(?R)", "(?i)", "(", ")", "[", "*", "(?#x)", r"\N", r"\8", r"\z", "(*F)", "a++", "{,}"]
+
+    def __init__(self, draw):
+        self.draw = draw
+
+    def chance(self, share):
+        return self.draw.random() < share
+
+    def group(self, depth):
+        begin = self.draw.choice(["(", "(", "(?:", "(?:", "(?P<n>", "(?P<m>", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:", "(?-i:", "(?(1)"])
+        return begin + self.text(depth - 1) + ")"
+
+    def text(self, depth=3):
+        parts = []
+        for _ in range(self.draw.randint(1, 3)):
+            part = self.group(depth) if depth and self.chance(0.3) else self.draw.choice(self.ATOMS)
+            if self.chance(0.3) and not part.startswith(("(?=", "(?!", "(?<")):  # which PCRE2 does not repeat in a look-behind
+                part += self.draw.choice(["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{,2}", "{1,}", "{,2}?", "++"])
+            parts.append(part if self.chance(0.99) else self.draw.choice(self.ODD))
+        text = "".join(parts)
+        return text + "|" + self.text(depth - 1) if depth and self.chance(0.15) else text
+
+    def subject(self):
+        return "".join(self.draw.choice("aabbq.01-_éBA]{}\n") for _ in range(self.draw.randint(0, 4)))
+
+
 def load_yaml(text):
     return yaml.safe_load(text) or {}
 
@@ -375,6 +408,29 @@ class Comparison:
             self.fault(f"{refused} edits of {form} are refused", "")
 
 
+    def match(self, count):
+        """Patterns of Python match the same texts. PCRE2 may take some that Python refuses."""
+        writer = Pattern(self.draw)
+        questions, theirs = [], []
+        while len(questions) < count:
+            text = self.draw.choice(["", "", "", "(?i)", "(?s)", "(?m)(?i)", "(?u)"]) + writer.text()
+            subjects = [writer.subject() for _ in range(8)]
+            try:
+                results = [re.fullmatch(text, subject) is not None for subject in subjects]
+            except (re.error, OverflowError):
+                results = [None]
+            questions += [{"form": "pattern", "text": text, "subject": subject} for subject in subjects[:len(results)]]
+            theirs += results
+        taken = 0
+        for question, answer, result in zip(questions, answers(self.program, questions), theirs):
+            if result is None:
+                taken += "error" not in answer
+            elif answer.get("value") is not result:
+                self.fault(f"{answer} instead of {result} for {question['subject']!r}", question["text"])
+        invalid = theirs.count(None)
+        print(f"patterns: {len(theirs) - invalid} matches, {theirs.count(True)} of them true; of {invalid} invalid ones {taken} are taken")
+
+
 def as_read(value):
     """Comparable with agrees(): values of Python's own types as memtune's."""
     if isinstance(value, dict):
@@ -405,6 +461,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--configs", type=pathlib.Path)
     options = parser.parse_args()
+    warnings.simplefilter("ignore", FutureWarning)  # of re, for "[[": a later Python may read sets in sets
     draw = random.Random(options.seed)
     comparison = Comparison(options.program, draw)
     for form, writer in ("yaml", Yaml), ("toml", Toml):
@@ -415,6 +472,7 @@ def main():
             known += comparison.read(form, texts)
             assert tried < 10, f"few documents of {form} are valid"
         comparison.edit(form, known)
+    comparison.match(10 * options.count)
     if options.configs:
         paths = [path for path in sorted(options.configs.rglob("*")) if path.suffix in (".yaml", ".yml", ".json", ".toml")]
         for form in "yaml", "json", "toml":

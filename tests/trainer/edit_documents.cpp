@@ -1,7 +1,8 @@
-// memtune-edit-documents: reads and edits many configs, for tests against the readers of Python. Each line of stdin is
-// JSON: {"form": "yaml", "text": "a: 1", "path": ["a"], "value": 2}. Prints a line of JSON for each: without a path
-// {"value": the settings}, with a path {"text": the edited text}; without a value the setting is removed. {"error":
-// why} if it is refused.
+// memtune-edit-documents: reads and edits many configs, and matches patterns, for tests against Python's own readers.
+// Each line of stdin is JSON: {"form": "yaml", "text": "a: 1", "path": ["a"], "value": 2}. Prints a line of JSON for
+// each: without a path {"value": the settings}, with a path {"text": the edited text}; without a value the setting is
+// removed. For {"form": "pattern", "text": "a+", "subject": "aa"} prints {"value": whether it matches}. {"error": why}
+// if it is refused.
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "core/answer/trainer/yaml_text.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
+#include "core/model/adapter/python_regex.h"
 
 using namespace memtune;
 using nlohmann::json;
@@ -20,6 +22,7 @@ namespace {
 
 json answer(const json& asked) {
   const std::string text = asked.at("text");
+  if (asked.at("form") == "pattern") return {{"value", model::PythonRegex(text, "x").matches(asked.at("subject"))}};
   const bool toml = asked.at("form") == "toml", edit = asked.contains("path");
   if (!edit) return {{"value", toml ? trainer::read_whole_toml(text, "x") : trainer::read_whole_yaml(text, "x")}};
   const std::vector<std::string> path = asked.at("path");

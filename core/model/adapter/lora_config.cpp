@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -49,24 +48,21 @@ bool ends_with_part(const std::string& path, const std::string& name) {
 
 // Layer number in a path: the index in the first list of the path, or in the first of `lists` that matches.
 std::optional<int64_t> layer_of(const std::string& path, const std::vector<std::string>& lists) {
-  std::smatch match;
+  static const std::string kBelow = R"(\.([0-9]+)\..*)";
   if (lists.empty()) {
-    static const std::regex any(R"(.*?\.[^.]*\.(\d+)\..*)");
-    if (std::regex_match(path, match, any)) return parse_integer(match[1].str(), "layer");
+    static const PythonRegex any(".*?", "layers", "", R"(\.[^.]*)" + kBelow);
+    if (const auto layer = any.last_group(path)) return parse_integer(*layer, "layer");
   }
   for (const std::string& list : lists)
-    if (std::regex_match(path, match,
-                         parse_python_pattern(list, "layers_pattern").regex("(?:|.*?\\.)(?:", R"()\.(\d+)\..*)")))
-      return parse_integer(match[match.size() - 1].str(), "layer");
+    if (const auto layer = PythonRegex(list, "layers_pattern", "(?:|.*?\\.)(?:", ")" + kBelow).last_group(path))
+      return parse_integer(*layer, "layer");
   return std::nullopt;
 }
 
 template <class Number>
 Number of_path(const std::vector<std::pair<std::string, Number>>& patterns, const std::string& path, Number otherwise) {
   for (const auto& [pattern, number] : patterns)
-    if (std::regex_match(path,
-                         parse_python_pattern(pattern, "rank_pattern, alpha_pattern").regex("(?:.*\\.)?(?:", ")")))
-      return number;
+    if (PythonRegex(pattern, "rank_pattern, alpha_pattern", "(?:.*\\.)?(?:", ")").matches(path)) return number;
   return otherwise;
 }
 
@@ -78,7 +74,7 @@ void check(const LoraConfig& lora, const std::string& name) {
     throw UsageError(name + ": dropout must be at least 0 and below 1, not " + std::to_string(lora.dropout));
   if (!lora.all_linear && lora.targets.empty()) throw UsageError(name + ": no target modules");
   for (const auto& modules : {lora.targets, lora.excluded})
-    if (modules.pattern) parse_python_pattern(*modules.pattern, name);
+    if (modules.pattern) PythonRegex(*modules.pattern, name);
   lora.rank_of("");  // throws for invalid patterns
   lora.scale_of("");
   layer_of("", lora.layer_lists);
@@ -266,7 +262,7 @@ fs::path file_of(const std::string& text) {
 }  // namespace
 
 bool ModuleSelector::has(const std::string& path) const {
-  if (pattern) return std::regex_match(path, parse_python_pattern(*pattern, "module names").regex());
+  if (pattern) return PythonRegex(*pattern, "module names").matches(path);
   return std::ranges::any_of(names, [&](const std::string& name) { return ends_with_part(path, name); });
 }
 
