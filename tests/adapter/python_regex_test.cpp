@@ -73,7 +73,8 @@ TEST_CASE("a pattern matches whole texts as Python's re.fullmatch does") {
                                    {R"([\0-\101]+)", "A", true},
                                    {"[\xC3\xA9-\xC3\xAB]\\w", "\xC3\xAA\xC3\xA9", true},
                                    {"a.c", "a\nc", false},
-                                   {"a\\Z", "a\n", false}};
+                                   {"a\\Z", "a\n", false},
+                                   {"(?s)a\\Z.", "a\n", false}};
   for (const auto& [pattern, text, expected] : cases) {
     const std::string where = std::string(pattern) + " on " + text;
     CAPTURE(where);

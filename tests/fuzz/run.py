@@ -168,7 +168,8 @@ def seeds():
                "tensors": [{"name": "x", "dtype": "F32", "shape": [5], "whole": [2, 4], "begin": 0, "order": [1, 0], "file": 0, "xxh3": "11"},
                            {"name": "x", "dtype": "F32", "shape": [3], "whole": [2, 4], "begin": 5, "order": [1, 0], "file": 1, "xxh3": "12"}]}
     yaml = [b"x: 1  # why\n\na:\n  # c\n  b: 1\n  d:\n    e: 'f'\nl:\n- 1\nt: |\n  a: 1\n", b"a: {b: [1, 'x'], \"c\": {d: null}}  # y\n",
-            b'{\n  "a": {"b": 1.5, "c": [true, {}]},\n  "d": null\n}\n', b"---\na: &x {c: 1,\n  d: *y}\n<<: *z\n# end\n"]
+            b'{\n  "a": {"b": 1.5, "c": [true, {}]},\n  "d": null\n}\n', b"---\na: &x {c: 1,\n  d: *y}\n<<: *z\n# end\n",
+            b"%YAML 1.1\n---\nx: &x {b: 1}\na:\n  <<: [*x, {c: 2}]\n  ? k\n  : >-\n    d\n\n     e\nl:\n- - 1\n  - !!str 2\ny: *x\n...\n"]
     records = [{"record": "process", "pid": 7, "rank": 1, "world": 2, "cuda": False, "device": "", "torch": "2.11", "python": "3"},
                *({"record": "step", "step": i, "phase": phase, "skipped": i == 1, "ms": i, "optimizer_ms": 0.5, "save_ms": 0,
                   "loss": [1.5, None], "allocated": 9, "reserved": 9, "device": 9} for i, phase in

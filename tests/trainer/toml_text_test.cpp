@@ -55,6 +55,8 @@ TEST_CASE("a TOML setting changes in its place and keeps its comment") {
   CHECK(put(kToml, {"job", "name"}, "c") == changed("\"a # b\"", "\"c\""));
   CHECK(put(kToml, {"a", "b", "mode"}, 0.5) == changed("'x'", "0.5"));
   CHECK(put(kToml, {"job", "list"}, json::array({3})) == changed("[\n  1, # one\n  2,\n]", "[3]"));
+  CHECK(put("\"\xC3\xA9\xC3\xA9\" = '\xC3\xA9'  # why\n", {"\xC3\xA9\xC3\xA9"}, 1) ==
+        "\"\xC3\xA9\xC3\xA9\" = 1  # why\n");
   CHECK(put(kToml, {"top"}, std::nullopt) == changed("top = 1\n", ""));
 }
 

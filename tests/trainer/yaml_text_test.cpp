@@ -77,6 +77,8 @@ TEST_CASE("tags of scalars are followed and of a repeated key the last counts") 
   CHECK_THROWS_AS(read("a: !!python/object:os.system x\n"), UsageError);
   CHECK_THROWS_AS(read("a: !!int x\n"), UsageError);
   CHECK_THROWS_AS(read("[a]: 1\n"), UsageError);
+  CHECK_THROWS_WITH_AS(read("%YAML 1.1\n%TAG ! tag:x,2000:\n---\na: !b 1\n"),
+                       "x.yaml:2: tag directives are not supported", UsageError);
 }
 
 TEST_CASE("text that is no YAML is refused with its line and the reason") {
@@ -98,6 +100,9 @@ TEST_CASE("deep nesting and aliases that expand without end are refused") {
   CHECK(read(deep(63)).size() == 1);
   CHECK_THROWS_WITH_AS(read(deep(64)), "x.yaml:1: it is nested deeper than 64 levels", UsageError);
   CHECK_THROWS_AS(read(deep(1'000'000)), UsageError);
+  const auto spaced = [](size_t lines) { return "a: |\n  x\n" + std::string(lines, '\n') + "  y\n"; };
+  CHECK(read(spaced(256)).size() == 1);
+  CHECK_THROWS_WITH_AS(read(spaced(10'000'000)), "x.yaml:259: more than 256 blank lines follow each other", UsageError);
   std::string bomb = "a0: &a0 [x, x]\n", chain = "a0: &a0 x\n";
   for (int i = 1; i < 100; ++i) {
     const std::string name = "a" + std::to_string(i), before = "*a" + std::to_string(i - 1);

@@ -25,6 +25,8 @@ namespace memtune::trainer {
 #include <cctype>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
 #include <vector>
 
 #include "core/answer/trainer/yaml_scalar.h"
@@ -115,33 +117,33 @@ class Places {
   size_t behind(const toml::source_position& place) const {
     return place.line < starts_.size() ? starts_[place.line] : text_.size();
   }
-  std::string text(const toml::node& node) const {
-    const size_t begin = at(node.source().begin);
-    return text_.substr(begin, at(node.source().end) - begin);
-  }
 
  private:
   const std::string& text_;
   std::vector<size_t> starts_;  // of lines
 };
 
-json value_of(const toml::node& node, const Places& places, const std::string& name, int depth = 0) {
+json value_of(const toml::node& node, const std::string& name, int depth = 0) {
   if (depth > kMaxNesting) refuse_line(name, node.source().begin.line, "it is nested deeper than 64 levels");
+  json value;
   if (const toml::table* const table = node.as_table()) {
-    json value = json::object();
-    for (const auto& [key, member] : *table) value[std::string(key)] = value_of(member, places, name, depth + 1);
-    return value;
+    value = json::object();
+    for (const auto& [key, member] : *table) value[std::string(key)] = value_of(member, name, depth + 1);
+  } else if (const toml::array* const array = node.as_array()) {
+    value = json::array();
+    for (const toml::node& item : *array) value.push_back(value_of(item, name, depth + 1));
+  } else {
+    node.visit([&](const auto& leaf) {
+      if constexpr (toml::is_string<decltype(leaf)> || toml::is_integer<decltype(leaf)> ||
+                    toml::is_boolean<decltype(leaf)>)
+        value = leaf.get();
+      else if constexpr (toml::is_floating_point<decltype(leaf)>)
+        value = std::isfinite(leaf.get()) ? json(leaf.get()) : json(std::to_string(leaf.get()));
+      else if constexpr (toml::is_chronological<decltype(leaf)>)
+        value = (std::ostringstream() << leaf.get()).str();
+    });
   }
-  if (const toml::array* const array = node.as_array()) {
-    json value = json::array();
-    for (const toml::node& item : *array) value.push_back(value_of(item, places, name, depth + 1));
-    return value;
-  }
-  if (const auto text = node.value_exact<std::string>()) return *text;
-  if (const auto whole = node.value_exact<int64_t>()) return *whole;
-  if (const auto yes = node.value_exact<bool>()) return *yes;
-  if (const auto real = node.value_exact<double>(); real && std::isfinite(*real)) return *real;
-  return places.text(node);
+  return value;
 }
 
 KeyLines lines_of(const toml::table& table) {
@@ -195,9 +197,8 @@ class Edits {
 
  private:
   std::string replaced(const toml::node& node, const json& value) const {
-    std::string text = text_;
-    const size_t begin = places_.at(node.source().begin);
-    return text.replace(begin, places_.at(node.source().end) - begin, print_json(value));
+    const size_t begin = places_.at(node.source().begin), end = places_.at(node.source().end);
+    return std::string(text_).replace(begin, end - begin, print_json(value));
   }
 
   std::string removed(const toml::table& table, toml::table::const_iterator found) const {
@@ -217,27 +218,24 @@ class Edits {
 
   std::vector<std::string> inserted(const toml::table& table, const json& value) const {
     const std::string line = line_of(path_.back(), value);
-    const toml::key* last = nullptr;
-    const toml::node* last_value = nullptr;
-    for (const auto& [key, member] : table) {
-      if (has_header(member)) continue;
-      const toml::source_position& end = member.source().end;
-      if (last &&
-          std::pair(last_value->source().end.line, last_value->source().end.column) > std::pair(end.line, end.column))
-        continue;
-      last = &key, last_value = &member;
-    }
+    const auto end = [](const auto& member) {
+      return std::pair(member.second.source().end.line, member.second.source().end.column);
+    };
+    auto last = table.end();
+    for (auto member = table.begin(); member != table.end(); ++member)
+      if (!has_header(member->second) && (last == table.end() || end(*member) > end(*last))) last = member;
     std::string text = text_;
     if (table.is_inline()) {
-      if (last) return {text.insert(places_.at(last_value->source().end), ", " + line)};
+      if (last != table.end()) return {text.insert(places_.at(last->second.source().end), ", " + line)};
       const size_t begin = places_.at(table.source().begin);
       return {text.replace(begin, places_.at(table.source().end) - begin, "{" + line + "}")};
     }
     std::vector<std::string> edits;
-    if (last) {  // with the indentation and the dotted keys of the last setting
-      const size_t start = places_.line_start(last->source().begin);
-      const std::string before = text.substr(start, places_.at(last->source().begin) - start);
-      edits.push_back(with_line(places_.behind(last_value->source().end), before + line));
+    if (last != table.end()) {  // with the indentation and the dotted keys of the last setting
+      const toml::source_position& key = last->first.source().begin;
+      const size_t start = places_.line_start(key);
+      const std::string before = text.substr(start, places_.at(key) - start);
+      edits.push_back(with_line(places_.behind(last->second.source().end), before + line));
     } else if (path_.size() == 1) {
       edits.push_back(with_line(text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0, line));
     } else {
@@ -271,9 +269,7 @@ class Edits {
 
 }  // namespace
 
-json read_whole_toml(const std::string& text, const std::string& name) {
-  return value_of(parse(text, name), Places(text), name);
-}
+json read_whole_toml(const std::string& text, const std::string& name) { return value_of(parse(text, name), name); }
 
 KeyLines lines_of_toml(const std::string& text, const std::string& name) { return lines_of(parse(text, name)); }
 

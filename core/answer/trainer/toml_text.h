@@ -13,7 +13,7 @@
 
 namespace memtune::trainer {
 
-// Dates, times, infinity and NaN are text, as written.
+// Dates, times, infinity and NaN are text.
 nlohmann::json read_whole_toml(const std::string& text, const std::string& name);
 
 KeyLines lines_of_toml(const std::string& text, const std::string& name);

@@ -25,10 +25,9 @@ using nlohmann::json;
 using KeySpan = std::span<const std::string>;
 
 constexpr size_t kMaxNodes = 1'000'000;
+constexpr size_t kMaxBlankLines = 256;
 constexpr size_t kMaxExpanded = size_t{64} << 20;  // bytes that aliases expand to
 constexpr size_t kNodeBytes = 64;                  // of a value in JSON, without its text
-
-enum class Syntax { yaml, json };
 
 enum class Kind { scalar, alias, list, mapping };
 
@@ -53,8 +52,8 @@ size_t line_at(const std::string& text, size_t at) {
   return size_t(std::count(text.begin(), text.begin() + ptrdiff_t(at), '\n')) + 1;
 }
 
-size_t skip_blanks(const std::string& text, size_t at, std::string_view blanks = " \t") {
-  return std::min(text.find_first_not_of(blanks, at), text.size());
+size_t skip_blanks(const std::string& text, size_t at) {
+  return std::min(text.find_first_not_of(" \t", at), text.size());
 }
 
 // Position of the line feed, or of "\r\n", that ends the line.
@@ -64,6 +63,12 @@ size_t line_end(const std::string& text, size_t at) {
 }
 
 size_t next_line(const std::string& text, size_t at) { return std::min(text.find('\n', at), text.size() - 1) + 1; }
+
+// End of the text before `end` without blanks and line feeds.
+size_t last_letter(const std::string& text, size_t end) {
+  const size_t last = end == 0 ? std::string::npos : text.find_last_not_of(" \t\r\n", end - 1);
+  return last == std::string::npos ? 0 : last + 1;
+}
 
 // Position after the colon of the key that ends at `at`; npos: it has none on its line.
 size_t after_colon(const std::string& text, size_t at) {
@@ -101,16 +106,15 @@ std::string folded(const std::string& lines, std::string text) {
 
 class Parser {
  public:
-  Parser(const std::string& text, std::string name, Syntax syntax) : text_(text), name_(std::move(name)) {
+  Parser(const std::string& text, std::string name) : text_(text), name_(std::move(name)) {
     fy_diag_cfg diagnosis;
     fy_diag_cfg_default(&diagnosis);
     diagnosis.fp = nullptr;
     errors_.reset(fy_diag_create(&diagnosis));
     fy_diag_set_collect_errors(errors_.get(), true);
-    const unsigned version = syntax == Syntax::json ? FYPCF_DEFAULT_VERSION_1_2 : FYPCF_DEFAULT_VERSION_1_1;
     fy_parse_cfg config{};
-    config.flags = fy_parse_cfg_flags(FYPCF_QUIET | version | FYPCF_JSON_NONE | FYPCF_SLOPPY_FLOW_INDENTATION |
-                                      FYPCF_DISABLE_DEPTH_LIMIT);
+    config.flags = fy_parse_cfg_flags(FYPCF_QUIET | FYPCF_DEFAULT_VERSION_1_1 | FYPCF_JSON_NONE |
+                                      FYPCF_SLOPPY_FLOW_INDENTATION | FYPCF_DISABLE_DEPTH_LIMIT);
     config.diag = errors_.get();
     parser_.reset(fy_parser_create(&config));
     if (!errors_ || !parser_ || fy_parser_set_string(parser_.get(), text.data(), text.size()) != 0)
@@ -249,19 +253,8 @@ class Parser {
     else if (const Node* const last = node.items.empty() ? nullptr : node.items.back(); last && last->end > 0)
       node.end = last->end;
     else
-      node.end = content_end(mark ? mark->input_pos : text_.size());
+      node.end = last_letter(text_, mark ? mark->input_pos : text_.size());
     return &node;
-  }
-
-  // The end of the last line before `at` that is neither blank nor a comment.
-  size_t content_end(size_t at) const {
-    while (at > 0) {
-      const size_t before = text_.rfind('\n', at - 1), start = before == std::string::npos ? 0 : before + 1;
-      const size_t first = skip_blanks(text_, start, " \t\r");
-      if (first < at && text_[first] != '#' && text_[first] != '\n') return line_end(text_, start);
-      at = start == 0 ? 0 : before;
-    }
-    return 0;
   }
 
   [[noreturn]] void refuse_text() {
@@ -418,8 +411,8 @@ json nested(KeySpan path, json value) {
 // An edit of a text whose nodes are known.
 class Editor {
  public:
-  Editor(const std::string& text, Syntax syntax, KeySpan path, const std::string& name)
-      : text_(text), as_json_(syntax == Syntax::json), path_(path), name_(name), values_(name) {}
+  Editor(const std::string& text, bool as_json, KeySpan path, const std::string& name)
+      : text_(text), as_json_(as_json), path_(path), name_(name), values_(name) {}
 
   std::string put(const Node* root, const std::optional<json>& value) {
     if (!root || root->is_null()) return value ? append(text_, text_.size(), path_, *value, 0) : text_;
@@ -495,34 +488,21 @@ class Editor {
 
   std::string replace(const Node& mapping, const Node& key, const Node& old, const json& value) const {
     std::string text = text_;
-    const size_t colon = after_colon(text, key.end);
-    if (mapping.flow) {
-      const std::string flow = write_value(value, as_json_);
-      if (colon == std::string::npos && old.begin == old.end) return text.insert(key.end, ": " + flow);
-      const size_t begin = old.outer > key.end ? old.outer : old.end;
-      return text.replace(begin, old.end - begin, (text[begin - 1] == ':' ? " " : "") + flow);
-    }
-    if (colon == std::string::npos) refuse_result();
-    const size_t first = skip_blanks(text, colon), end = old.end == 0 ? colon : last_letter(old),
-                 eol = line_end(text, colon);
-    const bool on_line = old.outer <= eol || is_block_text(old);
-    if (value.is_object() && !value.empty()) {
-      const std::string lines = written("", value, mapping.column);
-      if (!on_line || end <= colon) return text.replace(eol, std::max(end, eol) - eol, lines);
-      const size_t last = line_end(text, end);
-      return text.insert(last, lines).erase(colon, std::max(end, colon) - colon);
-    }
-    const std::string flow = write_value(value, false);
-    if (end <= colon) return text.insert(colon, " " + flow);
-    if (on_line) return text.replace(first, end - first, flow);
-    return text.erase(eol, end - eol).insert(colon, " " + flow);
-  }
-
-  // The end of a value without the line feeds that follow block text.
-  size_t last_letter(const Node& node) const {
-    if (node.end == 0 || text_[node.end - 1] != '\n') return node.end;
-    const size_t last = text_.find_last_not_of(" \t\r\n", node.end - 1);
-    return last == std::string::npos ? 0 : last + 1;
+    const size_t at = after_colon(text, key.end);
+    if (at == std::string::npos && mapping.flow && old.begin == old.end)  // "{key}"
+      return text.insert(key.end, ": " + write_value(value, as_json_));
+    if (at == std::string::npos) refuse_result();
+    const size_t end = std::max(last_letter(text, old.end), at);
+    const bool on_line = mapping.flow || old.outer <= line_end(text, at) || is_block_text(old);
+    const bool in_lines = value.is_object() && !value.empty() && !mapping.flow;
+    const size_t first = !on_line             ? line_end(text, at)
+                         : in_lines           ? at
+                         : is_block_text(old) ? skip_blanks(text, at)
+                                              : std::clamp(old.outer, at, end);
+    text.erase(first, end - first);  // a comment between the key and a value below it stays
+    if (in_lines) return text.insert(line_end(text, at), written("", value, mapping.column));
+    const size_t place = on_line ? first : at;
+    return text.insert(place, (text[place - 1] == ':' ? " " : "") + write_value(value, as_json_));
   }
 
   // The comments above it stay.
@@ -549,10 +529,18 @@ class Editor {
   bool shared_ = false;  // the path goes through an anchor
 };
 
-// libfyaml reads some invalid UTF-8. YAML readers end a line also where other tools do not.
-void check_letters(const std::string& text, const std::string& name) {
+// libfyaml reads some invalid UTF-8, and takes quadratic time for tag directives and for blank lines in a text. YAML
+// readers end a line also where other tools do not.
+void check_text(const std::string& text, const std::string& name) {
   if (const std::string valid = valid_utf8(text); valid != text)
     refuse_line(name, line_at(text, size_t(std::ranges::mismatch(text, valid).in1 - text.begin())), "this is no UTF-8");
+  if (const size_t tag = text.starts_with("%TAG") ? 0 : text.find("\n%TAG"); tag != std::string::npos)
+    refuse_line(name, line_at(text, tag + 1), "tag directives are not supported");
+  for (size_t at = 0, line = 1, blank = 0; at < text.size(); at = next_line(text, at), ++line) {
+    const size_t first = text.find_first_not_of(" \t\r", at);
+    blank = first == std::string::npos || text[first] == '\n' ? blank + 1 : 0;
+    if (blank > kMaxBlankLines) refuse_line(name, line, "more than 256 blank lines follow each other");
+  }
   size_t first = text.find('\r');
   while (first != std::string::npos && text.compare(first, 2, "\r\n") == 0) first = text.find('\r', first + 1);
   for (const char* end : {"\xC2\x85", "\xE2\x80\xA8", "\xE2\x80\xA9"}) first = std::min(first, text.find(end));
@@ -564,8 +552,8 @@ void check_letters(const std::string& text, const std::string& name) {
 }  // namespace
 
 json read_whole_yaml(const std::string& text, const std::string& name) {
-  check_letters(text, name);
-  Parser parser(text, name, Syntax::yaml);
+  check_text(text, name);
+  Parser parser(text, name);
   return value_of(parser.parse(), name);
 }
 
@@ -574,7 +562,7 @@ json read_value(const std::string& text) {
   if (trimmed.empty() || std::string_view("[{\"'").find(trimmed.front()) == std::string_view::npos)
     return plain_scalar(trimmed);
   try {
-    Parser parser(trimmed, "", Syntax::yaml);
+    Parser parser(trimmed, "");
     const Node* const root = parser.parse();
     return root ? Values("").of(*root) : json();
   } catch (const UsageError&) {
@@ -583,7 +571,7 @@ json read_value(const std::string& text) {
 }
 
 KeyLines lines_of_yaml(const std::string& text, const std::string& name) {
-  Parser parser(text, name, Syntax::yaml);
+  Parser parser(text, name);
   Values values(name);
   const Node* const root = parser.parse();
   KeyLines lines = root ? lines_of(*root, values) : KeyLines();
@@ -593,11 +581,11 @@ KeyLines lines_of_yaml(const std::string& text, const std::string& name) {
 
 std::string put_in_yaml(const std::string& text, KeySpan path, const std::optional<json>& value,
                         const std::string& name) {
-  check_letters(text, name);
-  Parser parser(text, name, Syntax::yaml);
+  check_text(text, name);
+  Parser parser(text, name);
   const Node* const root = parser.parse();
   json expected = value_of(root, name);
-  Editor editor(text, Syntax::yaml, path, name);
+  Editor editor(text, false, path, name);
   std::string written = editor.put(root, value);
   try {
     if (put_in_value(expected, path, value) && read_whole_yaml(written, name) == expected) return written;
@@ -609,8 +597,8 @@ std::string put_in_yaml(const std::string& text, KeySpan path, const std::option
 std::string put_in_json(const std::string& text, KeySpan path, const std::optional<json>& value,
                         const std::string& name) {
   json expected = parse_json(text, DuplicateKeyPolicy::refused);
-  Parser parser(text, name, Syntax::json);
-  Editor editor(text, Syntax::json, path, name);
+  Parser parser(text, name);
+  Editor editor(text, true, path, name);
   std::string written = editor.put(parser.parse(), value);
   if (!put_in_value(expected, path, value) || !json::accept(written) || parse_json(written) != expected)
     editor.refuse_result();

@@ -2,8 +2,9 @@
 // keep all other text: comments, order, quotes. JSON is edited as YAML in braces.
 //
 // Every function throws UsageError with `name`, the file, and the line: for text that is no YAML, a tag other than
-// those of scalars, several documents, an alias of a later or surrounding value, nesting deeper than kMaxNesting, more
-// than 1 000 000 values, or aliases that expand to more than 64 MiB.
+// those of scalars, tag directives, several documents, an alias of a later or surrounding value, nesting deeper than
+// kMaxNesting, more than 1 000 000 values, 256 blank lines in turn, or aliases that expand to more than
+// 64 MiB.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
