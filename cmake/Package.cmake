@@ -45,7 +45,6 @@ function(memtune_install_package)
                                 INSTALL_DESTINATION ${MEMTUNE_PACKAGE_DIR} NO_SET_AND_CHECK_MACRO)
   write_basic_package_version_file("${CMAKE_CURRENT_BINARY_DIR}/memtuneConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/memtuneConfig.cmake" "${CMAKE_CURRENT_BINARY_DIR}/memtuneConfigVersion.cmake"
-                "${PROJECT_SOURCE_DIR}/cmake/LibTorch.cmake" "${PROJECT_SOURCE_DIR}/cmake/LibSodium.cmake"
-                "${PROJECT_SOURCE_DIR}/cmake/LibUring.cmake" "${PROJECT_SOURCE_DIR}/cmake/Formats.cmake"
+                "${PROJECT_SOURCE_DIR}/cmake/LibTorch.cmake" "${PROJECT_SOURCE_DIR}/cmake/Libraries.cmake"
           DESTINATION ${MEMTUNE_PACKAGE_DIR} COMPONENT development)
 endfunction()

@@ -72,7 +72,10 @@ TEST_CASE("one backward of several batches counts all of them") {
 
 TEST_CASE("the median of varying batch sizes counts and without a batch the throughput is unknown") {
   CHECK(told({rank(0, {{1, {4}}, {1, {4}}, {1, {1}}})}).samples == 8);
-  CHECK(told({rank(0, {{0, {4}}, {0, {4}}})}).samples == 0);
+  const Told unknown = told({rank(0, {{0, {4}}, {0, {4}}})});
+  CHECK(unknown.samples == 0);
+  REQUIRE(unknown.notes.size() == 1);
+  CHECK(unknown.notes[0].starts_with("how many samples a step has is not known"));
 }
 
 TEST_CASE("samples of ranks are summed and unknown if a rank reports none or ranks share the same batches") {

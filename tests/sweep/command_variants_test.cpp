@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/sweep/commands/trainer_variants.h"
 
 namespace memtune::command_variants_test {
 
@@ -44,6 +45,16 @@ TEST_CASE("a variant knows its values that may change the training") {
   sweep.variants = all;
   from_json(sweep, read);
   CHECK(read.variants[1].training == "seq=2");
+}
+
+TEST_CASE("--allow takes the names of --try") {
+  const auto allow = [](const std::string& name) {
+    CommandSweepRecord sweep;
+    add_variants({{"train", "{seq}"}, {"seq=1;2"}, "", "", {name}}, sweep);
+    return sweep.variants[1].training;
+  };
+  CHECK(allow("seq") == "seq=2");
+  CHECK_THROWS_WITH_AS(allow("sequ"), doctest::Contains("did you mean 'seq'?"), UsageError);
 }
 
 TEST_CASE("the parts of a combination have the same values as the combination") {

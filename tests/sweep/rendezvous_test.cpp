@@ -161,7 +161,7 @@ TEST_CASE("a program in the place of rank 0 learns no command line") {
   CHECK_THROWS_AS(rank.get(), Error);
 }
 
-TEST_CASE("a rank of another version or another command is told so") {
+TEST_CASE("a rank of another version or another command gets the reason") {
   const int port = free_port();
   Coordinator coordinator(launch_of(0, port, ""), 1s);
   CHECK_THROWS_AS(join_coordinator(launch_of(1, port, ""), {"profile --model other", 1s}), UsageError);

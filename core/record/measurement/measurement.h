@@ -97,7 +97,7 @@ struct LossComparison {
   double expected = 0;           // at that step, of the base
   double allowed = 0;            // at that step, difference within noise
   std::string against;           // name of the base variant
-  int64_t without_gradient = 0;  // more tensors than in the base have no gradient
+  int64_t without_gradient = 0;  // how many more tensors have none than in the base
 };
 
 // Steps of a command that differ from its others, as by an evaluation. Each sample of its step time is then the mean of

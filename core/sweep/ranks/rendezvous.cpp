@@ -127,8 +127,8 @@ class Gathering {
   std::unique_ptr<WorkerGroup> run() {
     if (uses_store(launch_)) leave_word();
     if (!launch_.on_one_machine() && secret_.empty())
-      settings_.note("warning: the ranks share no secret: whoever reaches port " + std::to_string(tcp_->port()) +
-                     " of this machine can speak for one; set " + kSecretVariable);
+      settings_.note("warning: the ranks share no secret: a process that reaches port " + std::to_string(tcp_->port()) +
+                     " of this machine can speak for a rank; set " + kSecretVariable);
     const auto end = Clock::now() + settings_.timeout;
     for (Clock::time_point beat = Clock::now(); missing_ > 0;) {
       if (Clock::now() >= end) throw Error(missing_text());

@@ -32,6 +32,8 @@ class Periods:
 
     def differing(self):
         """Numbers of the steps that differ, and whether any of them does other work."""
+        from statistics import median
+
         timed = [step for step in self.steps if step.ms is not None]
         if len(timed) < 3:
             return [], False
@@ -40,20 +42,23 @@ class Periods:
         usual_ms, outside_ms, runs = (median([getattr(step, name) for step in timed])
                                       for name in ("ms", "outside_ms", "runs"))
 
-        def does_more(step):
+        def runs_differ(step):
             return step.runs > 1.5 * runs + 0.5 or step.runs < runs / 1.5 - 0.5
+
+        def does_other_work(step):
+            return runs_differ(step) or step.form != form
 
         def differs(step):
             if step.skipped:  # by a gradient scaler
                 return False
             if step.ms is None:  # the first one, whose begin is not known
-                return does_more(step)
-            if does_more(step) or step.form != form:
+                return runs_differ(step)
+            if does_other_work(step):
                 return abs(step.ms - usual_ms) > 0.1 * usual_ms
             return not step.warmup and abs(step.outside_ms - outside_ms) > max(LEAST_MS, usual_ms / 2)
 
         found = [step for step in self.steps if differs(step)]
-        return [step.number for step in found], any(does_more(step) or step.form != form for step in found)
+        return [step.number for step in found], any(map(does_other_work, found))
 
     def period(self, numbers):
         """The least distance at which steps differ again, without exception; 0: none."""
@@ -87,9 +92,3 @@ class Periods:
         """None if all steps are alike."""
         numbers = self.differing()[0]
         return dict(steps=self.period(numbers), differing=numbers) if numbers else None
-
-
-def median(values):
-    values = sorted(values)
-    middle = len(values) // 2
-    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2

@@ -1,6 +1,6 @@
-# Libraries that read formats of others, static if an archive exists, so that the installed tool does not depend on them:
-# fyaml::fyaml (YAML) and pcre2::pcre2 (Python's regular expressions).
-function(memtune_find_format name header library package)
+# Small libraries, static if an archive exists, so that the installed tool does not depend on them: fyaml::fyaml (YAML),
+# pcre2::pcre2 (Python's regular expressions), sodium::sodium (proofs between ranks), uring::uring (the scratch file).
+function(memtune_find_library name header library package)
   string(TOUPPER ${name} prefix)
   find_path(${prefix}_INCLUDE_DIR ${header})
   find_library(${prefix}_LIBRARY NAMES lib${library}.a ${library})
@@ -13,5 +13,7 @@ function(memtune_find_format name header library package)
                           INTERFACE_INCLUDE_DIRECTORIES "${${prefix}_INCLUDE_DIR}")
   endif()
 endfunction()
-memtune_find_format(fyaml libfyaml.h fyaml libfyaml-dev)
-memtune_find_format(pcre2 pcre2.h pcre2-8 libpcre2-dev)
+memtune_find_library(fyaml libfyaml.h fyaml libfyaml-dev)
+memtune_find_library(pcre2 pcre2.h pcre2-8 libpcre2-dev)
+memtune_find_library(sodium sodium.h sodium libsodium-dev)
+memtune_find_library(uring liburing.h uring liburing-dev)
