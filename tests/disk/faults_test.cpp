@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "tests/disk/support.h"
+#include "tests/support/samples.h"
 
 using namespace memtune;
 using namespace memtune::disk;
@@ -160,10 +161,12 @@ int walk(IoBackend backend, const Case& fault, bool for_ever, bool named) {
 }  // namespace
 
 TEST_CASE("every call fails in every way once and permanently") {
+  int one = 0;
   for (const IoBackend backend : test::backends()) {
     for (const Case& fault : kCases) {
       for (const bool for_ever : {false, true}) {
         for (const bool named : {false, true}) {
+          if (!tests::is_sampled(one++)) continue;
           CAPTURE(test::name_of(backend));
           CAPTURE(std::string(fault.name));
           CAPTURE(for_ever);

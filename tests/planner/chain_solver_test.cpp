@@ -17,6 +17,7 @@
 #include "core/plan/planner/chain_lower_bound.h"
 #include "core/plan/planner/pruned_chain.h"
 #include "tests/planner/made_up_chains.h"
+#include "tests/support/samples.h"
 
 namespace memtune::chain_solver_test {
 
@@ -85,7 +86,7 @@ std::optional<ChainSolution> solve(const Chain& chain) {
 TEST_CASE("solve finds the best choice of a short chain and lower_bound_ms equals its time") {
   MadeUpChains random(1);
   int solved = 0;
-  for (int one = 0; one < 1300; ++one) {
+  for (int one = 0; one < tests::samples(1300); ++one) {
     const Chain chain = random_case(random, one % 20 == 0 ? 7 : 5);
     const double least = least_ms(chain);
     const std::optional<ChainSolution> plan = solve(chain);
@@ -99,13 +100,13 @@ TEST_CASE("solve finds the best choice of a short chain and lower_bound_ms equal
     CHECK(lower_bound_ms(chain) <= least * (1 + 1e-12));
     CHECK(lower_bound_ms(chain) >= least * (1 - 1e-9));
   }
-  CHECK(solved >= 1000);
+  CHECK(solved >= tests::samples(1000));
 }
 
 TEST_CASE("solve finds the best choice with a disk tier within all three budgets") {
   MadeUpChains random(21);
   int solved = 0, on_disk = 0, limited = 0;
-  for (int one = 0; one < 1600; ++one) {
+  for (int one = 0; one < tests::samples(1600); ++one) {
     Chain chain = random_case(random, one % 20 == 0 ? 7 : 5);
     random.add_disk(chain);
     if (!chain.host_budget_bytes && random.below(2)) chain.host_budget_bytes = MadeUpChains::moved_most(chain) / 4 + 1;
@@ -127,15 +128,15 @@ TEST_CASE("solve finds the best choice with a disk tier within all three budgets
     on_disk += disk > 0;
     limited += chain.disk_budget_bytes > 0;
   }
-  CHECK(solved >= 1000);
-  CHECK(on_disk >= 300);
-  CHECK(limited >= 200);
+  CHECK(solved >= tests::samples(1000));
+  CHECK(on_disk >= tests::samples(300));
+  CHECK(limited >= tests::samples(200));
 }
 
 TEST_CASE("the label search alone finds the best choice with a disk tier") {
   MadeUpChains random(33);
   int solved = 0;
-  for (int one = 0; one < 600; ++one) {
+  for (int one = 0; one < tests::samples(600); ++one) {
     Chain chain = random_case(random, 5);
     random.add_disk(chain);
     chain.budget_bytes += least_budget(chain).value_or(0);
@@ -152,7 +153,7 @@ TEST_CASE("the label search alone finds the best choice with a disk tier") {
     CHECK(found == doctest::Approx(least).epsilon(1e-9));
     ++solved;
   }
-  CHECK(solved > 400);
+  CHECK(solved > tests::samples(400));
 }
 
 TEST_CASE("compute waits for disk writes if host memory is full and for late disk reads") {
@@ -237,8 +238,10 @@ TEST_CASE("an empty chain takes no time and a chain that cannot fit has no choic
 }
 
 TEST_CASE("long decoder chains are solved in time and within 0.3 percent of the lower bound") {
+  int one = 0;
   for (const double jitter : {0.0, 0.3}) {
     for (const double share : {0.12, 0.3}) {
+      if (!tests::is_sampled(one++)) continue;
       CAPTURE(jitter);
       CAPTURE(share);
       Chain chain = MadeUpChains(7).decoder(96, 8, jitter);

@@ -47,7 +47,8 @@ def check_compiled():
     assert compiled(model, 0, 1 << 14)[1] < compiled(model, 0, 1 << 17)[1] < most
 
 
-@plans.with_kernels_at_night
+@plans.at_night
+@plans.with_kernels
 def check_two_budgets():
     """Some blocks save less than the others. Gradients equal those of the same blocks without offloading."""
     model = Decoder(p=0.0, n=4)
@@ -306,7 +307,8 @@ def check_compiled_at_other_lengths():
     assert near(moving, plain)
 
 
-@plans.with_kernels_at_night
+@plans.at_night
+@plans.with_kernels
 def check_compiled_for_long():
     """With dropout and evaluation in between, memory does not grow."""
     model = Decoder(p=0.1, n=3)
@@ -314,7 +316,7 @@ def check_compiled_for_long():
     torch._dynamo.reset()
     with applied(mp, model, plan) as run:
         first = step(model, lambda m: m(plans.tokens()))
-        for i in range(200 if plans.NIGHT else 60):
+        for i in range(200):
             if i % 50 == 0:
                 model.eval()
                 with torch.no_grad():

@@ -65,11 +65,6 @@ def with_kernels(check):
     return check
 
 
-def with_kernels_at_night(check):
-    """The same, only with MEMTUNE_NIGHT."""
-    return with_kernels(check) if NIGHT else check
-
-
 def at_night(check):
     """Marks a check that runs only with MEMTUNE_NIGHT, or if the command line names it."""
     check.at_night = True

@@ -6,6 +6,7 @@
 #include "core/base/file.h"
 #include "tests/state/memory_disk.h"
 #include "tests/state/support.h"
+#include "tests/support/samples.h"
 namespace memtune::state::state_crash_test {
 namespace {
 
@@ -78,12 +79,12 @@ std::string fault_of_going_on(test::MemoryDisk& left) {
   return names.size() == folder.steps().size() + 1 ? "" : "something was left behind";
 }
 
-int64_t states_to_try(int64_t usual) {
+int64_t states_to_try(int usual) {
   const char* asked = std::getenv("MEMTUNE_CRASH_STATES");
-  return asked ? std::strtoll(asked, nullptr, 10) : usual;
+  return asked ? std::strtoll(asked, nullptr, 10) : tests::samples(usual);
 }
 
-void check_power_losses(int ranks, int64_t usual) {
+void check_power_losses(int ranks, int usual) {
   const Life life(ranks);
   const size_t changes = life.disk.changes().size();
   std::mt19937_64 random(7);

@@ -4,6 +4,7 @@
 
 #include "tests/state/support.h"
 #include "tests/support/run_program.h"
+#include "tests/support/samples.h"
 namespace memtune::state::state_load_test {
 namespace {
 
@@ -44,6 +45,7 @@ TEST_CASE("any changed byte is detected and the last good state is named") {
   for (const fs::path& file : {run.data(4), run.manifest(4)}) {
     const std::string whole = test::slurp(file);
     for (size_t i = 0; i < whole.size(); ++i) {
+      if (!tests::is_sampled(static_cast<int64_t>(i))) continue;
       std::string flipped = whole;
       flipped[i] = static_cast<char>(flipped[i] ^ (1 << random() % 8));
       put(file, flipped);
@@ -64,6 +66,7 @@ TEST_CASE("a file that is truncated anywhere or too long is rejected") {
   for (const fs::path& file : {run.data(4), run.manifest(4)}) {
     const std::string whole = test::slurp(file);
     for (size_t cut = 0; cut + 1 < whole.size(); ++cut) {
+      if (!tests::is_sampled(static_cast<int64_t>(cut))) continue;
       put(file, whole.substr(0, cut));
       REQUIRE(contains(run.refusal(), "the newest that is whole is of step 2"));
     }

@@ -11,6 +11,7 @@
 #include "tests/support/faulty_disk.h"
 #include "tests/support/random.h"
 #include "tests/support/run_program.h"
+#include "tests/support/samples.h"
 namespace memtune::state::saver_stress_test {
 namespace {
 
@@ -115,7 +116,7 @@ TEST_CASE("each state saved during training is the state of one step") {
   for (const std::string& how : kSaveModes) {
     CAPTURE(how);
     Ended all;
-    for (uint64_t seed = 0; seed < 8; ++seed) {
+    for (uint64_t seed = 0; seed < static_cast<uint64_t>(tests::samples(8)); ++seed) {
       CAPTURE(seed);
       const Ended ended = train(how, seed);
       all.saves += ended.saves, all.failed += ended.failed;

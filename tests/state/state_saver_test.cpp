@@ -12,6 +12,7 @@
 #include "tests/support/faulty_disk.h"
 #include "tests/support/queue_device.h"
 #include "tests/support/run_program.h"
+#include "tests/support/samples.h"
 namespace memtune::state::state_saver_test {
 namespace {
 
@@ -142,12 +143,12 @@ SaveSettings settings(const std::string& how, int64_t keep_last = 0, bool activa
 }
 
 TEST_CASE("a save has the state of its step in any order of copies and updates and transfers") {
-  for (uint64_t seed = 0; seed < 60; ++seed)
+  for (int seed = 0; seed < tests::samples(60); ++seed)
     for (const std::string& how : kSaveModes) {
       CAPTURE(seed);
       CAPTURE(how);
-      tests::Random random(seed);
-      Run run(settings(how, 0, random.one_in(2)), seed);
+      tests::Random random(static_cast<uint64_t>(seed));
+      Run run(settings(how, 0, random.one_in(2)), static_cast<uint64_t>(seed));
       run.lateness = std::chrono::microseconds(random.of({0, 0, 300, 2000}));
       run.prepare(how == "sync" || random.one_in(2) ? INT64_MAX : int64_t{2} << 20);
       for (int i = 0; i < 6; ++i) {

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "tests/support/samples.h"
 #include "tests/sweep/sweep_bench.h"
 
 namespace memtune::run_folder_test {
@@ -221,7 +222,7 @@ TEST_CASE("after any failed write a sweep reports the error or works and the nex
   Bench bench;
   bool struck = true;
   int tried = 0;
-  for (int at = 1; struck; ++at, ++tried) {
+  for (int at = 1; struck; at += static_cast<int>(tests::sample_stride()), ++tried) {
     CAPTURE(at);
     Failing files;
     files.left = at;
@@ -241,7 +242,7 @@ TEST_CASE("after any failed write a sweep reports the error or works and the nex
     }
     fs::remove_all(bench.run_path);
   }
-  CHECK(tried > 60);
+  CHECK(tried > tests::samples(60));
 }
 
 TEST_CASE("a run folder that cannot be created is reported with the reason and leaves no folder") {

@@ -215,7 +215,7 @@ TEST_CASE("a rank that reads nothing does not block rank 0 for the others") {
   }
   WorkerGroup workers(std::move(each), "127.0.0.1", 3s);
   auto stuck = std::async(std::launch::async, [&] {
-    return workers.start(1, {{"kind", std::string(60 << 20, 'x')}}, {"/nowhere/log", ""}, system_files());
+    return workers.start(1, {{"kind", std::string(16 << 20, 'x')}}, {"/nowhere/log", ""}, system_files());
   });
   nlohmann::json message;
   const auto end = std::chrono::steady_clock::now() + 2s;

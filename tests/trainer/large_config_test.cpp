@@ -9,6 +9,7 @@
 #include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "tests/report/sample.h"
+#include "tests/support/samples.h"
 
 namespace memtune::large_config_test {
 
@@ -48,7 +49,8 @@ double seconds(const std::function<void()>& work) {
 // Linear time takes 4 times as long, quadratic time 16 times. On a busy machine the smallest of three counts.
 void check_growth(const Form& form, const std::function<void(const std::string&)>& work) {
   constexpr double kFloor = 0.02;
-  const std::string small = form.text(form.small), large = form.text(4 * form.small);
+  const int keys = tests::samples(form.small);
+  const std::string small = form.text(keys), large = form.text(4 * keys);
   double of_small = 1e9, of_large = 1e9;
   for (int run = 0; run == 0 || (run < 3 && of_large >= 8 * std::max(of_small, kFloor)); ++run) {
     of_small = std::min(of_small, seconds([&] { work(small); }));

@@ -11,6 +11,7 @@
 #include "core/answer/trainer/trainer.h"
 #include "core/base/error.h"
 #include "tests/report/sample.h"
+#include "tests/support/samples.h"
 
 namespace memtune::round_trip_test {
 
@@ -137,7 +138,7 @@ TEST_CASE("an export amounts to the best measured strategy that the trainer supp
     const trainer::ExportSettings settings{one.releases, one.own, one.own.empty() ? "" : one.file};
     Runs runs(7);
     int written = 0, refused = 0;
-    for (int run = 0; run < kRuns; ++run) {
+    for (int run = 0; run < tests::samples(kRuns); ++run) {
       const Report report = runs.next();
       const TrialRow& asked = report.rows[runs.any(report.rows.size())];
       CAPTURE(asked.measurement.strategy);
@@ -163,7 +164,7 @@ TEST_CASE("an export amounts to the best measured strategy that the trainer supp
       CHECK_FALSE(read.meaning->nearly);
       ++written;
     }
-    CHECK(written > kRuns / 4);
+    CHECK(written > tests::samples(kRuns) / 4);
     CHECK(refused > 0);
   }
 }
