@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "cli/command_words.h"
+#include "cli/foreign_flags.h"
 #include "cli/help.h"
 #include "cli/option_groups.h"
 #include "core/base/error.h"
@@ -49,12 +50,18 @@ void check_extras(const CLI::App& command) {
   if (extras.empty()) return;
   const std::string word = extras.front().substr(0, extras.front().find('='));
   const std::string help = "memtune " + command.get_name() + " --help lists what it takes";
-  if (!word.starts_with("-")) throw UsageError("unexpected argument '" + extras.front() + "'; " + help);
+  if (!word.starts_with("-")) {
+    const std::string script =
+        word.ends_with(".py") ? "a script is measured as it is: memtune profile -- python " + word : help;
+    throw UsageError("unexpected argument '" + extras.front() + "'; " + script);
+  }
   std::vector<std::string> flags;
   for (const CLI::Option* option : command.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
-  const std::string near = nearest(word, flags);
+  const std::string ours = flag_for(word);
+  const bool has_it = std::ranges::find(flags, ours.substr(0, ours.find(' '))) != flags.end();
+  const std::string near = has_it ? ours : nearest(word, flags);
   throw UsageError("unknown flag '" + word + "'" + (near.empty() ? "; " : "; did you mean '" + near + "'? ") + help);
 }
 

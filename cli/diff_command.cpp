@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "cli/app.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
@@ -34,12 +36,12 @@ report::Report open_report(const std::string& path) {
   return sweep::open_run(path).report;
 }
 
-// Different models, machines or settings can be compared, but the user should know.
+// Different commands, machines or settings can be compared, but the user should know.
 void say_differences(const ConsoleFlags& console, const report::Report& a, const report::Report& b) {
   const auto say_difference = [&](const char* what, const std::string& in_a, const std::string& in_b) {
     if (in_a != in_b) say(console, std::string(what) + " differ: A " + in_a + "; B " + in_b);
   };
-  say_difference("models", a.model, b.model);
+  say_difference("commands", a.model, b.model);
   say_difference("devices", a.device, b.device);
   say_difference("settings", a.settings, b.settings);
 }
@@ -65,6 +67,8 @@ int run_command(const DiffFlags& flags) {
   const report::Report a = open_report(flags.a), b = open_report(flags.b);
   say_differences(flags.console, a, b);
   const std::vector<result::DiffRow> rows = result::diff(a.rows, b.rows);
+  if (std::ranges::none_of(rows, &result::DiffRow::in_both) || (a.model != b.model && !is_of_commands(a)))
+    throw UsageError("nothing to compare: A is " + a.model + ", B is " + b.model + ", and no trial is the same");
   write_output(flags.output, flags.format == "json" ? report::diff_json(rows) : report::diff_table(rows));
   const std::vector<std::string> beyond = objections(limits, rows);
   for (const std::string& line : beyond) say(flags.console, line);

@@ -27,12 +27,13 @@ constexpr char kJoining[] =
 
 using Infos = std::vector<const plan::StrategyInfo*>;
 
-// All strategies, or the parts of `name`: "checkpoint:every", "checkpoint:every=2", "checkpoint:cheap+offload:stream".
+// All strategies, or those of `name`: a family ("checkpoint"), a strategy ("checkpoint:every", "checkpoint:every=2"),
+// or the parts of one ("checkpoint:cheap+offload:stream").
 Infos wanted(const std::string& name) {
   Infos infos;
   for (const plan::StrategyInfo& info : plan::strategies()) {
     const std::string_view kind = info.name.substr(0, info.name.find('='));
-    if (name.empty() || name == info.name || name == kind) infos.push_back(&info);
+    if (name.empty() || name == info.name || name == kind || info.name.starts_with(name + ":")) infos.push_back(&info);
   }
   if (!infos.empty()) return infos;
   const plan::Strategy strategy = plan::Strategy::parse(name);
@@ -59,9 +60,21 @@ std::string as_json(const Infos& infos) {
   return nlohmann::json{{"strategies", list}}.dump(2) + "\n";
 }
 
+std::string_view family_of(const plan::StrategyInfo& info) {
+  if (info.preset) return "Checkpointing and offloading of other engines";
+  if (info.name.starts_with("checkpoint:")) return "Activation checkpointing: recompute in backward";
+  if (info.name.starts_with("offload:"))
+    return "Activation offloading: copy to CPU memory or disk, and back in backward";
+  return "All activations on the device";
+}
+
 std::string as_text(const Infos& infos, int width) {
   std::string text;
+  std::string_view before;
   for (const plan::StrategyInfo* strategy : infos) {
+    const std::string_view family = family_of(*strategy);
+    if (infos.size() > 1 && family != before) text += (text.empty() ? "" : "\n") + std::string(family) + "\n\n";
+    before = family;
     text += std::string(strategy->name) + "\n" + hanging("    ", 4, std::string(strategy->help), width);
     for (const plan::StrategyParameterInfo& parameter : strategy->parameters) {
       const std::string values = std::string(parameter.name) + "=" + std::string(values_text(parameter));

@@ -276,6 +276,16 @@ TEST_CASE("diff compares two sweeps also as JSON and fails only beyond a limit")
   CHECK(json::parse(place.memtune("diff before after --format json").out).at("trials").size() == 3);
 }
 
+TEST_CASE("diff of different models fails") {
+  const Workspace place;
+  place.memtune("sweep -q --strategy none --out one");
+  place.memtune("sweep -q --model tiny --batch 3 --strategy none --out other");
+  const Ended ended = place.memtune("diff one other");
+  CHECK(ended.code == 2);
+  CHECK(ended.out == "");
+  CHECK(ended.err.find("nothing to compare: A is small (profile), B is tiny (profile)") != std::string::npos);
+}
+
 TEST_CASE("profile runs its strategy every time and prints the path of the trace") {
   const Workspace place;
   place.memtune("profile --strategy checkpoint:full");

@@ -137,6 +137,17 @@ TEST_CASE("strategies shows the named one by kind or as typed for a sweep") {
   CHECK(has(both, "offload:stream\n"));
 }
 
+TEST_CASE("strategies lists those of a family and all by family") {
+  const Workspace place;
+  const std::string all = place.memtune("strategies").out;
+  CHECK(has(all, "\n\nActivation checkpointing: recompute in backward\n\ncheckpoint:full\n"));
+  CHECK(has(all, "\n\nActivation offloading: copy to CPU memory or disk, and back in backward\n\noffload:sync\n"));
+  const std::string offloading = place.memtune("strategies offload").out;
+  CHECK(has(offloading, "offload:group\n"));
+  CHECK(has(offloading, "\n\nCheckpointing and offloading of other engines\n\noffload:torchtune\n"));
+  CHECK_FALSE(has(offloading, "checkpoint:full\n"));
+}
+
 TEST_CASE("doctor and strategies take --json as sweep does") {
   const Workspace place;
   const std::string checks = place.memtune("doctor -q --device cpu --json -").out;

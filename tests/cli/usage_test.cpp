@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/foreign_flags.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::usage_test {
@@ -23,6 +24,17 @@ TEST_CASE("bad flags and values are refused in one line before anything runs") {
   std::ofstream(place.folder.path / "bare.yaml") << "output_dir: out\noptimizer: {_component_: torch.optim.AdamW}\n";
   std::ofstream(place.folder.path / "odd.yaml") << "per_device_train_batch_size: two\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
+      {"sweep train.py",
+       "unexpected argument 'train.py'; a script is measured as it is: memtune profile -- python train.py"},
+      {"profile src/train.py", "memtune profile -- python src/train.py"},
+      {"sweep --gradient-checkpointing",
+       "unknown flag '--gradient-checkpointing'; did you mean '--strategy checkpoint:full'? memtune sweep --help"},
+      {"sweep --gradient_checkpointing=true", "did you mean '--strategy checkpoint:full'?"},
+      {"sweep --micro-batch-size 4", "did you mean '--batch'?"},
+      {"sweep --per_device_train_batch_size 4", "did you mean '--batch'?"},
+      {"report --micro-batch-size 4", "unknown flag '--micro-batch-size'; memtune report --help"},
+      {"sweep --strategy offload",
+       "'offload' is a family of strategies: offload:sync, offload:stream, offload:group, "},
       {"sweep --model nope.pt", "no such file or profile: 'nope.pt'"},
       {"sweep --model smal", "no such file or profile: 'smal'; did you mean 'small'? Profiles: "},
       {"sweep --model text.pt", "cannot use the model 'text.pt': it is no zip archive, so no TorchScript"},
@@ -213,6 +225,42 @@ TEST_CASE("memtune view without the viewer says how to build it") {
   const std::string said = memtune::test::slurp(place.folder.path / "err");
   CHECK_MESSAGE(said.starts_with("memtune: the viewer is not built: scripts/memtune view "), said);
   CHECK(count_lines(said) == 1);
+}
+
+TEST_CASE("flags of other tools lead to flags that sweep has") {
+  const Workspace place;
+  const std::string has = place.memtune("sweep --help-all").out;
+  for (const char* name : {"micro-batch-size",
+                           "train_micro_batch_size_per_gpu",
+                           "per-device-train-batch-size",
+                           "gradient_accumulation_steps",
+                           "max-seq-length",
+                           "cutoff-len",
+                           "block_size",
+                           "sequence-len",
+                           "learning_rate",
+                           "optim",
+                           "gradient-checkpointing",
+                           "use_gradient_checkpointing",
+                           "activation-checkpointing",
+                           "enable_activation_offloading",
+                           "recompute-activations",
+                           "attn-implementation",
+                           "torch-dtype",
+                           "bf16",
+                           "load_in_4bit",
+                           "lora-r",
+                           "clip-grad",
+                           "num-gpus",
+                           "model-name-or-path",
+                           "vram"}) {
+    CAPTURE(name);
+    const std::string flag = cli::flag_for("--" + std::string(name));
+    REQUIRE(flag != "");
+    CHECK(has.find(" " + flag.substr(0, flag.find(' ')) + " ") != std::string::npos);
+    CHECK(place.memtune("sweep --" + std::string(name)).err.find("did you mean '" + flag + "'?") != std::string::npos);
+  }
+  CHECK(cli::flag_for("--nothing-of-the-kind") == "");
 }
 
 }  // namespace memtune::usage_test

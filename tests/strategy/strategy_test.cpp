@@ -179,7 +179,9 @@ TEST_CASE("a strategy's name is made canonical and any other name stays unchange
 
 TEST_CASE("an unknown strategy is refused with the nearest and the known ones") {
   check_refused("", "unknown strategy ''. " + kKnown);
-  check_refused("checkpoint", "unknown strategy 'checkpoint'; did you mean 'checkpoint:op'? " + kKnown);
+  check_refused("offload",
+                "'offload' is a family of strategies: offload:sync, offload:stream, offload:group, "
+                "offload:torchtune, offload:trl, offload:swift");
   check_refused("checkpoint:ful", "unknown strategy 'checkpoint:ful'; did you mean 'checkpoint:full'? " + kKnown);
   check_refused("offload:strem", "unknown strategy 'offload:strem'; did you mean 'offload:stream'? " + kKnown);
   check_refused("None", "unknown strategy 'None'; did you mean 'none'? " + kKnown);

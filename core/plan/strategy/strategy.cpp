@@ -16,11 +16,13 @@ const StrategyInfo& find_strategy(StrategyKind kind) {
 }
 
 const StrategyInfo& find_strategy(const std::string& name) {
-  std::vector<std::string> known;
+  std::vector<std::string> known, members;
   for (const StrategyInfo& info : strategies()) {
     if (info.name == name) return info;
     known.emplace_back(info.name);
+    if (info.name.starts_with(name + ":")) members.emplace_back(info.name);
   }
+  if (!members.empty()) throw UsageError("'" + name + "' is a family of strategies: " + join(members, ", "));
   throw UsageError(unknown_name("strategy", name, known));
 }
 
