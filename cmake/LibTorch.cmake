@@ -53,7 +53,7 @@ endif()
 # libtorch_cpu needs both at run time, even without a GPU. CMake's own rpath handling would drop folders in the source
 # tree, where a Python environment may be. An empty path would mean the current folder.
 foreach(folder IN ITEMS "${torch}/lib" "${cuda_lib}")
-  if(folder)
+  if(folder AND NOT MEMTUNE_RUNPATH)
     target_link_options(torch::cpu INTERFACE "LINKER:-rpath,${folder}")
   endif()
 endforeach()

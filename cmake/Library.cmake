@@ -23,6 +23,17 @@ if(MEMTUNE_SANITIZE)
   target_link_options(memtune_options INTERFACE -fsanitize=${MEMTUNE_SANITIZE})
 endif()
 
+# Functions of newer systems than MEMTUNE_PORTABLE allows: --wrap replaces each call.
+if(MEMTUNE_PORTABLE)
+  file(GLOB sources "${PROJECT_SOURCE_DIR}/cmake/portable/*.cpp")
+  add_library(memtune_portable STATIC ${sources})
+  set_target_properties(memtune_portable PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  foreach(symbol IN ITEMS _ZNSt18condition_variable4waitERSt11unique_lockISt5mutexE hypotf arc4random)
+    target_link_options(memtune_options INTERFACE $<BUILD_INTERFACE:LINKER:--wrap=${symbol}>)
+  endforeach()
+  target_link_libraries(memtune_options INTERFACE $<BUILD_INTERFACE:memtune_portable>)
+endif()
+
 # Files below this folder, without those of folders that are libraries of their own, which may not be built here.
 function(memtune_files_here result pattern)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${pattern}")

@@ -24,6 +24,8 @@ std::filesystem::path find_trial_program() {
   for (const auto& path : {folder / "memtune-trial", folder / "../libexec/memtune/memtune-trial"}) {
     if (access(path.c_str(), X_OK) == 0) return path.lexically_normal();
   }
+  // Set by the console script of the wheel, which knows the PyTorch of its environment.
+  if (const char* why = std::getenv("MEMTUNE_NO_ENGINE"); why && *why) throw UsageError(why);
   throw UsageError("memtune-trial, which runs the trials, is neither in " + folder.string() + " nor in " +
                    (folder / "../libexec/memtune").lexically_normal().string() +
                    "; build with MEMTUNE_TORCH=ON or set MEMTUNE_TRIAL to its path");

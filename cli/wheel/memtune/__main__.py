@@ -1,0 +1,66 @@
+"""Starts memtune's program with the engine for the PyTorch of this environment. Nothing of PyTorch is imported."""
+import importlib.util
+import os
+import re
+import sys
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+
+
+def engines():
+    """The PyTorch releases that have an engine here, as (2, 11), oldest first."""
+    names = os.listdir(os.path.join(FOLDER, "engines"))
+    return sorted(tuple(map(int, name.split("."))) for name in names if re.fullmatch(r"\d+\.\d+", name))
+
+
+def name_of(release):
+    return ".".join(map(str, release))
+
+
+def torch_version():
+    """Folder, release and CUDA release of the environment's PyTorch, as (folder, (2, 11), "13.0"); None: there is none.
+    The CUDA release is "" in a build for the CPU."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = os.path.abspath(spec.submodule_search_locations[0])
+    try:
+        with open(os.path.join(folder, "version.py"), encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        return None
+    found = re.search(r"__version__ = ['\"](\d+)\.(\d+)", text)
+    cuda = re.search(r"^cuda(?:: [^=]*)? = ['\"]([\d.]+)", text, re.M)
+    return (folder, (int(found[1]), int(found[2])), cuda[1] if cuda else "") if found else None
+
+
+def choose_engine():
+    """The engine's program and ""; or "" and why there is none, with the way out."""
+    built = engines()
+    span = f"{name_of(built[0])} to {name_of(built[-1])}" if len(built) > 1 else name_of(built[0])
+    torch = torch_version()
+    if torch is None:
+        return "", f"there is no PyTorch in this environment: pip install 'memtune[engine]' (PyTorch {span})"
+    folder, release, cuda = torch
+    if release not in built:
+        return "", f"there is no engine for PyTorch {name_of(release)}, only for {span}: install one of these"
+    if cuda and not cuda.startswith("13."):
+        return "", (f"this PyTorch {name_of(release)} is built for CUDA {cuda}, and the engine for CUDA 13: "
+                    "install PyTorch from PyPI")
+    theirs, ours = os.path.dirname(folder), os.path.dirname(FOLDER)
+    if not os.path.samefile(theirs, ours):  # the engine finds its libraries relative to itself
+        return "", f"PyTorch is in {theirs} and memtune in {ours}: install memtune where PyTorch is"
+    return os.path.join(FOLDER, "engines", name_of(release), "memtune-trial"), ""
+
+
+def main():
+    environment = dict(os.environ)
+    if not environment.get("MEMTUNE_TRIAL"):
+        program, why = choose_engine()
+        environment["MEMTUNE_TRIAL" if program else "MEMTUNE_NO_ENGINE"] = program or why
+    program = os.path.join(FOLDER, "bin", "memtune")
+    os.execve(program, [program, *sys.argv[1:]], environment)
+
+
+if __name__ == "__main__":
+    main()
