@@ -7,11 +7,11 @@
 #include "cli/progress.h"
 #include "core/answer/report/alternatives.h"
 #include "core/answer/result/ranking.h"
+#include "core/answer/run/finished_run.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/sweep/commands/planned_variants.h"
 #include "core/sweep/commands/trainer_variants.h"
-#include "core/sweep/directory/finished_run.h"
 #include "core/sweep/loop/command_line.h"
 
 namespace memtune::cli {

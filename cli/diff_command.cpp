@@ -6,9 +6,9 @@
 #include "core/answer/report/text/diff_text.h"
 #include "core/answer/report/text/json.h"
 #include "core/answer/result/diff_limit.h"
+#include "core/answer/run/finished_run.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include "cli/app.h"
 #include "cli/model_flags.h"
 #include "cli/offer.h"
+#include "core/answer/run/finished_run.h"
 #include "core/answer/trainer/python_plan.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/answer/trainer/trainer_profile.h"
@@ -14,7 +15,6 @@
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/sweep/directory/finished_run.h"
 #include "core/sweep/export/export_check.h"
 #include "core/sweep/export/export_variant.h"
 

@@ -10,8 +10,8 @@
 #include "cli/progress.h"
 #include "cli/run_folder.h"
 #include "core/answer/report/text/json.h"
+#include "core/answer/run/finished_run.h"
 #include "core/base/error.h"
-#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::cli {
 namespace {

@@ -8,10 +8,10 @@
 #include "cli/flags.h"
 #include "cli/offer.h"
 #include "core/answer/report/report_format.h"
+#include "core/answer/run/finished_run.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/record/trace/file.h"
-#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::cli {
 namespace {

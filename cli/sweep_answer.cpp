@@ -4,8 +4,8 @@
 #include "core/answer/report/text/json.h"
 #include "core/answer/report/text/table.h"
 #include "core/answer/report/words.h"
+#include "core/answer/run/finished_run.h"
 #include "core/base/utf8.h"
-#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::cli {
 

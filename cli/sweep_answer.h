@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/console.h"
-#include "core/sweep/directory/run_directory.h"
+#include "core/answer/run/run_directory.h"
 
 namespace memtune::cli {
 

@@ -13,6 +13,7 @@
 #include "cli/sweep_answer.h"
 #include "cli/sweep_flags.h"
 #include "cli/trainer_config.h"
+#include "core/answer/run/finished_run.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -20,7 +21,6 @@
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/sweep/directory/finished_run.h"
 #include "core/sweep/loop/command_line.h"
 #include "core/sweep/loop/inspection.h"
 

@@ -1,6 +1,6 @@
 #include "gui/model/analysis.h"
 
-#include "core/sweep/directory/run_directory.h"
+#include "core/answer/run/run_directory.h"
 
 namespace memtune::gui {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "core/answer/report/words.h"
+#include "core/answer/run/run_directory.h"
 #include "core/base/error.h"
 #include "core/base/open_file.h"
 #include "core/base/text.h"
 #include "core/plan/strategy/strategy.h"
 #include "core/record/trace/file.h"
-#include "core/sweep/directory/run_directory.h"
 
 namespace memtune::gui {
 namespace {

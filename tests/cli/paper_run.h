@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/answer/run/run_directory.h"
 #include "core/base/file.h"
 #include "core/plan/planner/step_predictor.h"
-#include "core/sweep/directory/run_directory.h"
 #include "tests/planner/costs.h"
 #include "tests/support/run_program.h"
 

@@ -3,10 +3,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/answer/run/run_directory.h"
 #include "core/base/file.h"
 #include "core/plan/strategy/plan.h"
 #include "core/record/trace/file.h"
-#include "core/sweep/directory/run_directory.h"
 #include "tests/findings/made_up.h"
 
 namespace memtune::test {

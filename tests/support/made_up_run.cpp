@@ -3,9 +3,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "core/answer/run/run_directory.h"
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/file.h"
-#include "core/sweep/directory/run_directory.h"
 #include "tests/report/made_up_trace.h"
 
 namespace {

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/answer/run/command_variants.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 #include "core/plan/facts/machine_profile.h"
@@ -18,7 +19,6 @@
 #include "core/record/measurement/save_measurement.h"
 #include "core/record/measurement/training.h"
 #include "core/record/measurement/trial_prediction.h"
-#include "core/sweep/directory/command_variants.h"
 
 namespace memtune::bounds_test {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/answer/run/command_variants.h"
 #include "core/sweep/commands/command_variant_order.h"
-#include "core/sweep/directory/command_variants.h"
 #include "core/sweep/loop/sweep.h"
 
 namespace memtune::sweep {

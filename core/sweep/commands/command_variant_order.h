@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/answer/result/recommend.h"
-#include "core/sweep/directory/command_variants.h"
+#include "core/answer/run/command_variants.h"
 #include "core/sweep/loop/sweep_backend.h"
 
 namespace memtune::sweep {

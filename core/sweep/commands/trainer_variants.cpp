@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "core/answer/result/ranking.h"
+#include "core/answer/run/finished_run.h"
 #include "core/answer/trainer/config_space.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -11,7 +12,6 @@
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
 #include "core/plan/strategy/strategy.h"
-#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::sweep {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "core/answer/run/command_variants.h"
 #include "core/sweep/commands/command_variant_order.h"
-#include "core/sweep/directory/command_variants.h"
 
 namespace memtune::sweep {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "core/sweep/directory/run_directory.h"
+#include "core/answer/run/run_directory.h"
 
 namespace memtune::sweep {
 

@@ -2,11 +2,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/answer/run/run_directory.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/json.h"
-#include "core/sweep/directory/run_directory.h"
 
 namespace memtune::sweep {
 namespace {

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "core/answer/run/run_directory.h"
 #include "core/base/file.h"
-#include "core/sweep/directory/run_directory.h"
 
 namespace memtune::sweep {
 

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/answer/run/run_directory.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
 #include "core/base/text.h"
-#include "core/sweep/directory/run_directory.h"
 
 namespace memtune::sweep {
 namespace {

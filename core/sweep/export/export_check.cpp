@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/answer/run/finished_run.h"
 #include "core/answer/trainer/config_check.h"
 #include "core/answer/trainer/export_comments.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
-#include "core/sweep/directory/finished_run.h"
 
 namespace memtune::sweep {
 namespace {

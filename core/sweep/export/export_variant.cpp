@@ -4,6 +4,7 @@
 
 #include "core/answer/report/alternatives.h"
 #include "core/answer/result/ranking.h"
+#include "core/answer/run/run_directory.h"
 #include "core/answer/trainer/config_space.h"
 #include "core/answer/trainer/python_plan.h"
 #include "core/base/bytes.h"
@@ -11,7 +12,6 @@
 #include "core/base/file.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
-#include "core/sweep/directory/run_directory.h"
 #include "core/sweep/loop/command_line.h"
 
 namespace memtune::sweep {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "core/sweep/directory/finished_run.h"
+#include "core/answer/run/finished_run.h"
 
 namespace memtune::sweep {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <string>
 
+#include "core/answer/run/run_directory.h"
 #include "core/plan/request/trial_request.h"
-#include "core/sweep/directory/run_directory.h"
 #include "core/sweep/trials/trial_process.h"
 
 namespace memtune::sweep {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/answer/run/run_directory.h"
 #include "core/plan/rules/plan_file.h"
-#include "core/sweep/directory/run_directory.h"
 #include "core/sweep/proposals/trial_proposer.h"
 
 namespace memtune::sweep {

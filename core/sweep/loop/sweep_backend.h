@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/sweep/directory/run_directory.h"
+#include "core/answer/run/run_directory.h"
 
 namespace memtune::sweep {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "core/answer/run/run_directory.h"
 #include "core/plan/planner/extrapolated_costs.h"
 #include "core/plan/planner/planner.h"
-#include "core/sweep/directory/run_directory.h"
 #include "core/sweep/proposals/batch_predictor.h"
 
 namespace memtune::sweep {

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/answer/run/inspected_model.h"
 #include "core/base/file_system.h"
 #include "core/base/limits.h"
 #include "core/measure/process/end.h"
@@ -28,13 +29,6 @@ struct TrialProgress {
   std::string name;
   int step = 0, steps = 0;
   std::string note = {};  // for the user; "": none
-};
-
-struct InspectedModel {
-  plan::ProgramFacts program;
-  std::vector<std::string> inputs;  // as specs, with guessed shapes filled in
-  std::string loss;
-  trace::Provenance origin;  // versions and machine of the process that inspected the model
 };
 
 struct ReceivedDoctorCheck {

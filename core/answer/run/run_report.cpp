@@ -7,10 +7,10 @@
 
 #include "core/answer/result/effect.h"
 #include "core/answer/result/loss_comparison.h"
+#include "core/answer/run/command_notes.h"
+#include "core/answer/run/run_directory.h"
 #include "core/base/bytes.h"
 #include "core/base/text.h"
-#include "core/sweep/directory/command_notes.h"
-#include "core/sweep/directory/run_directory.h"
 
 namespace memtune::sweep {
 namespace {

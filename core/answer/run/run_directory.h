@@ -23,12 +23,12 @@
 
 #include "core/answer/report/report.h"
 #include "core/answer/result/recommend.h"
+#include "core/answer/run/command_variants.h"
+#include "core/answer/run/inspected_model.h"
 #include "core/base/confined_file_system.h"
 #include "core/base/error.h"
 #include "core/plan/request/trial_request.h"
 #include "core/record/measurement/trial_prediction.h"
-#include "core/sweep/directory/command_variants.h"
-#include "core/sweep/trials/trial_process.h"
 
 namespace memtune::sweep {
 

@@ -1,4 +1,4 @@
-#include "core/sweep/directory/run_directory.h"
+#include "core/answer/run/run_directory.h"
 
 #include <signal.h>
 #include <unistd.h>

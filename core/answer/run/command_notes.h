@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/answer/report/report.h"
-#include "core/sweep/directory/run_directory.h"
+#include "core/answer/run/run_directory.h"
 
 namespace memtune::sweep {
 

@@ -1,4 +1,4 @@
-#include "core/sweep/directory/finished_run.h"
+#include "core/answer/run/finished_run.h"
 
 #include <algorithm>
 #include <iterator>

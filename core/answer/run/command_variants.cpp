@@ -1,4 +1,4 @@
-#include "core/sweep/directory/command_variants.h"
+#include "core/answer/run/command_variants.h"
 
 #include <algorithm>
 #include <cctype>

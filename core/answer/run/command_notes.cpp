@@ -1,4 +1,4 @@
-#include "core/sweep/directory/command_notes.h"
+#include "core/answer/run/command_notes.h"
 
 #include <algorithm>
 #include <filesystem>
