@@ -45,7 +45,11 @@ function(memtune_files_here result pattern)
   set(${result} ${files} PARENT_SCOPE)
 endfunction()
 
+# The web build has only the groups of MEMTUNE_GROUPS.
 function(memtune_group name)
+  if(MEMTUNE_GROUPS AND NOT name IN_LIST MEMTUNE_GROUPS)
+    return()
+  endif()
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ON")
   set(MEMTUNE_GROUP ${name})
   set(MEMTUNE_GROUPS_BELOW ${name} ${arg_ON} "")

@@ -10,12 +10,14 @@ if(NOT EXISTS "${viewer_external}/imgui/imgui/imgui.cpp")
                       "scripts/memtune view fetches them; -DMEMTUNE_VIEWER=OFF builds without the viewer")
 endif()
 
-foreach(option IN ITEMS WAYLAND DOCS TESTS EXAMPLES)
-  set(GLFW_BUILD_${option} OFF CACHE BOOL "" FORCE)
-endforeach()
-set(GLFW_INSTALL OFF CACHE BOOL "" FORCE)
-set(GLFW_LIBRARY_TYPE STATIC CACHE STRING "" FORCE)
-add_subdirectory("${viewer_external}/glfw/glfw" "${PROJECT_BINARY_DIR}/glfw" EXCLUDE_FROM_ALL SYSTEM)
+if(NOT EMSCRIPTEN)  # a browser has windows of its own
+  foreach(option IN ITEMS WAYLAND DOCS TESTS EXAMPLES)
+    set(GLFW_BUILD_${option} OFF CACHE BOOL "" FORCE)
+  endforeach()
+  set(GLFW_INSTALL OFF CACHE BOOL "" FORCE)
+  set(GLFW_LIBRARY_TYPE STATIC CACHE STRING "" FORCE)
+  add_subdirectory("${viewer_external}/glfw/glfw" "${PROJECT_BINARY_DIR}/glfw" EXCLUDE_FROM_ALL SYSTEM)
+endif()
 
 function(viewer_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;INCLUDES;DEFINITIONS;LIBRARIES")
@@ -27,14 +29,22 @@ function(viewer_library name)
 endfunction()
 
 set(imgui "${viewer_external}/imgui/imgui")
+if(EMSCRIPTEN)
+  set(imgui_windows "")
+  set(imgui_windows_library "")
+  set(imgui_graphics IMGUI_IMPL_OPENGL_ES3)
+else()
+  set(imgui_windows ${imgui}/backends/imgui_impl_glfw.cpp)
+  set(imgui_windows_library glfw ${CMAKE_DL_LIBS})
+  set(imgui_graphics "")
+endif()
 viewer_library(memtune_imgui
                SOURCES ${imgui}/imgui.cpp ${imgui}/imgui_draw.cpp ${imgui}/imgui_tables.cpp ${imgui}/imgui_widgets.cpp
                        ${imgui}/imgui_stacklayout.cpp ${imgui}/misc/cpp/imgui_stdlib.cpp
-                       ${imgui}/backends/imgui_impl_glfw.cpp ${imgui}/backends/imgui_impl_opengl3.cpp
-                       ${imgui}/backends/imgui_impl_null.cpp
+                       ${imgui_windows} ${imgui}/backends/imgui_impl_opengl3.cpp ${imgui}/backends/imgui_impl_null.cpp
                INCLUDES ${imgui} ${imgui}/backends ${imgui}/misc/cpp "${viewer_external}/glfw/glfw/deps"
-               DEFINITIONS IMGUI_DISABLE_DEMO_WINDOWS IMGUI_DISABLE_OBSOLETE_FUNCTIONS
-               LIBRARIES glfw ${CMAKE_DL_LIBS})
+               DEFINITIONS IMGUI_DISABLE_DEMO_WINDOWS IMGUI_DISABLE_OBSOLETE_FUNCTIONS ${imgui_graphics}
+               LIBRARIES ${imgui_windows_library})
 
 # Plots only take doubles, because all number types would add a minute of compile time.
 set(implot "${viewer_external}/implot/implot")
@@ -44,3 +54,6 @@ target_compile_definitions(memtune_implot PRIVATE "IMPLOT_CUSTOM_NUMERIC_TYPES=(
 
 add_executable(memtune-embed EXCLUDE_FROM_ALL ${imgui}/misc/fonts/binary_to_compressed_c.cpp)
 target_compile_options(memtune-embed PRIVATE -w)
+if(EMSCRIPTEN)  # Node runs it; a file of its own would be fetched, which Node refuses
+  target_link_options(memtune-embed PRIVATE -sNODERAWFS=1 -sALLOW_MEMORY_GROWTH=1 -sSINGLE_FILE=1)
+endif()

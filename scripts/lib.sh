@@ -5,6 +5,7 @@
 #   MEMTUNE_TORCH_DIR     a LibTorch 2.11 folder          } downloaded into the cache
 #   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, timm, safetensors, numpy,
 #                         peft, bitsandbytes, highspy, mypy, trl
+#   EMSCRIPTEN            folder of Emscripten, for the viewer in browsers; default Debian's
 #   MEMTUNE_CACHE         folder of downloads; default $XDG_CACHE_HOME/memtune, shared by all clones
 # shellcheck shell=bash
 
@@ -32,6 +33,8 @@ site_packages="sphinx==9.0.4 myst-parser==5.2.0 furo==2025.12.19"  # in a venv o
 
 # Dear ImGui (docking), ImPlot, GLFW and Roboto, all from one source package.
 viewer_version=1.93.0
+emscripten=${EMSCRIPTEN:-/usr/share/emscripten}
+web_viewer=$root/build/web/bin/memtune-view.html
 viewer=$cache/viewer-$viewer_version
 viewer_package="imgui-bundle==$viewer_version --hash=sha256:10ad1dab8258a6787b4f07bb926b08d0efc648a7906242568c8dd778c5e719bf"
 
@@ -65,7 +68,7 @@ need() {
   "${@:3}" || { missing+=("$1"); missing_text+=("$(printf '  %-42s (Debian: %s)' "$2" "$1")"); }
 }
 
-find_missing() {  # [view|test|ci]
+find_missing() {  # [view|web|test|ci]
   missing=() missing_text=()
   need g++ "g++, a C++20 compiler" has "${CXX:-g++}"
   need cmake "cmake 3.25 or newer" has_cmake
@@ -80,6 +83,10 @@ find_missing() {  # [view|test|ci]
   need libpcre2-dev "PCRE2's header pcre2.h" has_header pcre2.h
   need libtomlplusplus-dev "the header toml++/toml.h" has_header toml++/toml.h
   need python3 "python3" has python3
+  if [[ ${1:-} == web ]]; then
+    need emscripten "Emscripten, or EMSCRIPTEN=FOLDER of one" test -e "$emscripten/cmake/Modules/Platform/Emscripten.cmake"
+    [[ -d $viewer ]] || ! has python3 || need python3-venv "python 3.10 or newer with venv and pip" has_venv
+  fi
   if [[ ${1:-} == view || ${1:-} == ci ]]; then
     need libxrandr-dev "the header X11/extensions/Xrandr.h" has_header X11/extensions/Xrandr.h
     need libxinerama-dev "the header X11/extensions/Xinerama.h" has_header X11/extensions/Xinerama.h
@@ -99,7 +106,7 @@ find_missing() {  # [view|test|ci]
   ((${#missing[@]} == 0))
 }
 
-install_system() {  # [view|test|ci]
+install_system() {  # [view|web|test|ci]
   find_missing "$@" && return
   local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq)
   if ((EUID != 0)); then
@@ -191,6 +198,16 @@ install_for_tests() {  # test|ci
 
 # --- the viewer's sources ---------------------------------------------------------------------------------------------
 
+# Debian freezes Emscripten's cache before the C++ library is in it: the first link compiles that into a cache of ours,
+# for some minutes. NODE_PATH has the modules that Debian packages.
+use_emscripten() {
+  [[ -z ${EM_CONFIG:-} ]] && grep -qs '^FROZEN_CACHE *= *True' "$emscripten/.emscripten" || return 0
+  mkdir -p "$cache/emscripten"
+  { grep -v '^FROZEN_CACHE' "$emscripten/.emscripten" && printf "\nCACHE = '%s'\n" "$cache/emscripten/cache"; } \
+    >"$cache/emscripten/config"
+  export EM_CONFIG=$cache/emscripten/config NODE_PATH=${NODE_PATH:-/usr/share/nodejs}
+}
+
 viewer_ready() { [[ -e $viewer/.memtune-viewer && $(<"$viewer/.memtune-viewer") == "$viewer_package" ]]; }
 
 # pip checks the hash before it opens the package.
@@ -235,6 +252,11 @@ settings() {  # PRESET
   local sources=
   ! viewer_ready || sources=$viewer
   printf -- '-D%s\n' "MEMTUNE_VIEWER_SOURCES=$sources"
+  if [[ $1 == web ]]; then
+    printf -- '-D%s\n' "CMAKE_TOOLCHAIN_FILE=$emscripten/cmake/Modules/Platform/Emscripten.cmake" \
+      CMAKE_CROSSCOMPILING_EMULATOR=node
+    return
+  fi
   [[ $1 != asan* && $1 != tsan && $1 != viewer ]] || return 0
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
@@ -250,6 +272,7 @@ up_to_date() {  # PRESET [PROGRAM]
 
 build() {  # PRESET TARGET...
   local build=$root/build/$1 arguments=()
+  [[ $1 != web ]] || use_emscripten
   readarray -t arguments < <(settings "$1")
   mkdir -p "$build"
   (

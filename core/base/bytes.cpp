@@ -45,7 +45,7 @@ int64_t parse_bytes(std::string_view text) {
   long double number = 0;
   const char* end = trimmed.data() + trimmed.size();
   const auto [rest, error] = std::from_chars(trimmed.data(), end, number, std::chars_format::fixed);
-  const auto unit = unit_size(trim(std::string_view(rest, end)));
+  const auto unit = unit_size(trim(std::string_view(rest, static_cast<size_t>(end - rest))));
   const bool part_of_a_byte = unit == 1 && number != std::floor(number);
   if (!unit || part_of_a_byte) refuse(text, "is not a byte count");
   if (error != std::errc{} || number * *unit > static_cast<long double>(kMaxBytes)) refuse(text, "is more than 1 PiB");

@@ -2,11 +2,13 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#endif
 
 #include <cerrno>
 #include <cstdio>
@@ -35,12 +37,15 @@ int walk_without_links(const std::filesystem::path& path, int flags, unsigned mo
 }
 
 int open_without_links(const std::filesystem::path& path, int flags, unsigned mode) {
+#ifdef SYS_openat2
   struct open_how how {};
   how.flags = static_cast<uint64_t>(flags);
   how.mode = (flags & O_CREAT) != 0 ? mode : 0;
   how.resolve = RESOLVE_NO_SYMLINKS;
   const int file = static_cast<int>(result_of(::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-  return file == -ENOSYS || file == -EPERM ? walk_without_links(path, flags, mode) : file;
+  if (file != -ENOSYS && file != -EPERM) return file;
+#endif
+  return walk_without_links(path, flags, mode);
 }
 
 }  // namespace
@@ -71,7 +76,11 @@ int FileSystem::sync(int file) { return result_of(::fsync(file)); }
 int FileSystem::resize(int file, int64_t bytes) { return result_of(::ftruncate(file, bytes)); }
 
 int FileSystem::allocate(int file, int64_t offset, int64_t bytes) {
+#ifdef __EMSCRIPTEN__  // it declares the call and lacks it
+  return (void)file, (void)offset, (void)bytes, -EOPNOTSUPP;
+#else
   return result_of(::fallocate(file, 0, offset, bytes));
+#endif
 }
 
 int FileSystem::status(int file, struct statfs& status) { return result_of(::fstatfs(file, &status)); }

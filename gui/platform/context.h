@@ -11,4 +11,7 @@ class Context {
   Context& operator=(const Context&) = delete;
 };
 
+// Whether the last frame had input, so that the next one is worth drawing at once.
+bool had_input();
+
 }  // namespace memtune::gui

@@ -124,15 +124,6 @@ class Window {
     glfwSwapBuffers(window_);
   }
 
-  static bool had_input() {
-    const ImGuiIO& io = ImGui::GetIO();
-    bool input = io.MouseDelta.x != 0 || io.MouseDelta.y != 0 || io.MouseWheel != 0 || io.WantTextInput;
-    for (const bool down : io.MouseDown) input |= down;
-    for (int key = ImGuiKey_NamedKey_BEGIN; key < ImGuiKey_NamedKey_END; ++key)
-      input |= ImGui::IsKeyDown(static_cast<ImGuiKey>(key));
-    return input;
-  }
-
   void restore() {
     const std::optional<WindowPlace> place = read_window_place();
     if (!place) return;
