@@ -7,9 +7,12 @@
 #include "cli/app.h"
 #include "cli/flags.h"
 #include "cli/offer.h"
+#include "core/answer/page/interactive_page.h"
 #include "core/answer/report/report_format.h"
 #include "core/answer/run/finished_run.h"
+#include "core/base/bytes.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/record/trace/file.h"
 
@@ -22,14 +25,17 @@ constexpr char kReportDescription[] =
 Examples:
   memtune report
   memtune report --html                                     one file for a colleague
+  memtune report --html --interactive                       the same with the viewer in it, for any browser
   memtune report ./memtune-run --format markdown
   memtune report --format pareto                            time against memory, in the terminal
   memtune report --format perfetto --trial offload:stream -o trace.json
   memtune report --format memory-snapshot                   for pytorch.org/memory_viz)";
 
+constexpr char kInteractiveFile[] = "view.html";
+
 struct ReportFlags {
   std::string run = "./memtune-run", format = "table", trial, output, page;
-  bool html = false, run_given = false;
+  bool html = false, interactive = false, run_given = false;
   ConsoleFlags console;
 };
 
@@ -105,6 +111,7 @@ void check(ReportFlags& flags) {
     flags.format = "html";
     if (!flags.page.empty()) flags.output = flags.page;
   }
+  if (flags.interactive && flags.format != "html") throw UsageError("--interactive goes with --html");
   choice_flag("--format", flags.format, report::format_names());
   const report::ReportFormat& format = report::find_format(flags.format);
   if (!flags.trial.empty() && !format.per_trial) {
@@ -131,11 +138,24 @@ std::string next_step(const ReportFlags& flags, const report::ReportFormat& form
   return "memtune export " + flags.run + " --trainer torchtune";
 }
 
+// The page with the viewer. It has all trials with their traces, so that nothing is chosen here.
+int write_interactive(ReportFlags flags) {
+  const std::string viewer = read_file(report::find_web_viewer());
+  const std::string page = report::interactive_page(viewer, sweep::RunDirectory(flags.run));
+  if (flags.output.empty()) flags.output = (std::filesystem::path(flags.run) / kInteractiveFile).string();
+  write_output(flags.output, page);
+  const std::string it = flags.output == "-" ? "it" : flags.output;
+  say(flags.console,
+      "next: open " + it + " in a browser (" + format_bytes(static_cast<int64_t>(page.size())) + ", with all traces)");
+  return kDone;
+}
+
 int run_command(ReportFlags flags) {
   // "--html ./memtune-run" means the sweep in that folder.
   if (!flags.run_given && std::filesystem::is_directory(flags.page)) flags.run = std::exchange(flags.page, "");
   check(flags);
   const report::ReportFormat& format = report::find_format(flags.format);
+  if (flags.interactive) return write_interactive(std::move(flags));
   sweep::FinishedRun run = sweep::open_run(flags.run);
   if (format.shows_findings) sweep::add_findings(run.directory, run.report);
   const result::Measurement* trial = format.per_trial ? &sweep::find_row(run.report, flags.trial).measurement : nullptr;
@@ -162,6 +182,8 @@ void add_report(CLI::App& app, Action& action) {
       command->add_option("--html", flags->page, "one offline page (default: report.html in the sweep's folder)")
           ->expected(0, 1)
           ->type_name("[FILE]");
+  command->add_flag("--interactive", flags->interactive,
+                    "with --html: a page with the viewer and all traces (default: view.html in the sweep's folder)");
   command->add_option("--trial", flags->trial, "trial for perfetto and memory-snapshot (default: the recommended one)")
       ->type_name("STRATEGY");
   command

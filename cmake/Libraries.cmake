@@ -1,5 +1,5 @@
 # Small libraries, static if an archive exists, so that the installed tool does not depend on them: fyaml::fyaml (YAML),
-# pcre2::pcre2 (Python's regular expressions), sodium::sodium (proofs between ranks), uring::uring (the scratch file).
+# pcre2::pcre2 (Python's regular expressions), sodium::sodium (proofs between ranks), uring::uring (the scratch file), zlib::zlib (runs in a page).
 function(memtune_find_library name header library package)
   string(TOUPPER ${name} prefix)
   find_path(${prefix}_INCLUDE_DIR ${header})
@@ -17,3 +17,4 @@ memtune_find_library(fyaml libfyaml.h fyaml libfyaml-dev)
 memtune_find_library(pcre2 pcre2.h pcre2-8 libpcre2-dev)
 memtune_find_library(sodium sodium.h sodium libsodium-dev)
 memtune_find_library(uring liburing.h uring liburing-dev)
+memtune_find_library(zlib zlib.h z zlib1g-dev)

@@ -81,6 +81,7 @@ find_missing() {  # [view|web|test|ci]
   need libsodium-dev "libsodium's header sodium.h" has_header sodium.h
   need libfyaml-dev "libfyaml's header libfyaml.h" has_header libfyaml.h
   need libpcre2-dev "PCRE2's header pcre2.h" has_header pcre2.h
+  need zlib1g-dev "zlib's header zlib.h" has_header zlib.h
   need libtomlplusplus-dev "the header toml++/toml.h" has_header toml++/toml.h
   need python3 "python3" has python3
   if [[ ${1:-} == web ]]; then
@@ -257,6 +258,7 @@ settings() {  # PRESET
       CMAKE_CROSSCOMPILING_EMULATOR=node
     return
   fi
+  [[ ! -e $web_viewer ]] || printf -- '-D%s\n' "MEMTUNE_WEB_VIEWER=$web_viewer"
   [[ $1 != asan* && $1 != tsan && $1 != viewer ]] || return 0
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }

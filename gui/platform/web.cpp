@@ -179,6 +179,7 @@ class PageView {
   }
 
   bool wheel(const EmscriptenWheelEvent& event) const {
+    move_to(event.mouse.clientX, event.mouse.clientY);
     const double steps = event.deltaMode == DOM_DELTA_PIXEL  ? 1 / kPixelsPerStep
                          : event.deltaMode == DOM_DELTA_LINE ? 1 / kLinesPerStep
                                                              : kStepsPerPage;
