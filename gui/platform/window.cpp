@@ -6,8 +6,10 @@
 #include <imgui_impl_opengl3.h>
 #define IMGL3W_IMPL_NONE
 #include <imgui_impl_opengl3_loader.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 
 #include "core/base/error.h"
@@ -26,16 +28,27 @@ std::string last_glfw_error() {
   return text ? text : "unknown";
 }
 
+// What to do on a machine without a display, with the first of the opened runs: a trace alone has no page.
+std::string without_display(const Options& options) {
+  namespace fs = std::filesystem;
+  const std::string given = options.paths.empty() ? "memtune-run" : options.paths.front();
+  const std::string picture = "memtune view " + given + " --screenshot out.png draws a picture";
+  if (!fs::is_directory(given)) return picture;
+  char host[256] = "HOST";
+  ::gethostname(host, sizeof host - 1);
+  const fs::path page = fs::absolute(given).lexically_normal() / "view.html";
+  return "memtune report " + given + " --html --interactive writes a page for any browser, which scp " + host + ":" +
+         page.string() + " . fetches; " + picture;
+}
+
 // Initializes and terminates GLFW.
 struct Glfw {
-  Glfw() {
+  explicit Glfw(const Options& options) {
     if (glfwInit()) return;
     const char* text = nullptr;
     const int code = glfwGetError(&text);
-    const std::string ways =
-        "memtune view RUN --screenshot out.png draws a picture without one, memtune report RUN "
-        "--html writes a page";
-    if (code == GLFW_PLATFORM_UNAVAILABLE) throw UsageError("there is no display here; " + ways);
+    const std::string ways = without_display(options);
+    if (code == GLFW_PLATFORM_UNAVAILABLE) throw UsageError("there is no display here: " + ways);
     throw DeviceError("the display cannot be used (" + std::string(text ? text : "unknown") + "); " + ways);
   }
   ~Glfw() { glfwTerminate(); }
@@ -150,7 +163,7 @@ class Window {
 }  // namespace
 
 void run_window(AppState& state, const Options& options) {
-  const Glfw glfw;
+  const Glfw glfw(options);
   const Context context;
   Window window(state, options);
   state.scale = options.scale.value_or(window.content_scale());

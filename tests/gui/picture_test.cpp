@@ -5,6 +5,7 @@
 #include "gui/pane/theme.h"
 #include "gui/platform/offscreen.h"
 #include "gui/platform/options.h"
+#include "tests/gui/made_up_run.h"
 #include "tests/gui/screen.h"
 #include "tests/support/skip.h"
 
@@ -99,17 +100,25 @@ TEST_CASE("memtune-view writes a PNG of the requested size") {
   CHECK(test::slurp(folder.path / "err") == "");
 }
 
-TEST_CASE("without a display the viewer reports it and names the alternatives") {
-  const test::ScratchFolder folder;
-  trace::write_trace(folder.path / "t.mttrace", test::small_trace());
+// What the viewer says of `path` without a display.
+std::string said_without_display(const test::ScratchFolder& folder, const std::string& path) {
   const std::string at = folder.path.string();
   // GLFW unloads X11's library, which leaks some memory.
   const std::string line = "env -u DISPLAY -u WAYLAND_DISPLAY ASAN_OPTIONS=detect_leaks=0 " +
-                           test::program("memtune-view") + " " + at + "/t.mttrace 2>" + at + "/err";
+                           test::program("memtune-view") + " " + at + "/" + path + " 2>" + at + "/err";
   CHECK(WEXITSTATUS(std::system(line.c_str())) == 2);
   const std::string said = test::slurp(folder.path / "err");
   CHECK(said.find("no display") != std::string::npos);
-  CHECK(said.find("--screenshot") != std::string::npos);
-  CHECK(said.find("--html") != std::string::npos);
   CHECK(test::count_lines(said) == 1);
+  return said;
+}
+
+TEST_CASE("without a display the viewer reports it and names the alternatives") {
+  const test::ScratchFolder folder;
+  trace::write_trace(folder.path / "t.mttrace", test::small_trace());
+  CHECK(said_without_display(folder, "t.mttrace").find("--screenshot") != std::string::npos);
+  test::write_run(folder.path / "run");
+  const std::string said = said_without_display(folder, "run"), run = (folder.path / "run").string();
+  CHECK(said.find("memtune report " + run + " --html --interactive") != std::string::npos);
+  CHECK(said.find(":" + run + "/view.html") != std::string::npos);
 }
