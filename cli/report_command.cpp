@@ -48,6 +48,7 @@ trace::Trace read_trace(const ReportFlags& flags, const sweep::FinishedRun& run,
   if (read.cut())
     say(flags.console,
         trial.trace + " cannot be read from byte " + std::to_string(read.cut_at) + " on; what comes before is shown");
+  if (read.trace.budget_bytes == 0) read.trace.budget_bytes = run.report.budget_bytes;
   return std::move(read.trace);
 }
 

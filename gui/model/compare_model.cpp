@@ -128,6 +128,20 @@ std::vector<size_t> compare_rows(const Run& run, const std::string& filter, Comp
   return rows;
 }
 
+namespace {
+
+void put_budgets(const Run& run, Scatter& scatter) {
+  if (scatter.points.empty()) return;
+  const double least = std::ranges::min(scatter.points, {}, &ParetoDot::peak).peak;
+  const double most = std::ranges::max(scatter.points, {}, &ParetoDot::peak).peak;
+  for (const report::Report& report : run.reports)
+    if (const double budget = static_cast<double>(report.budget_bytes) / scatter.unit.bytes;
+        result::budget_is_near(budget, least, most))
+      scatter.budgets.push_back(budget);
+}
+
+}  // namespace
+
 Scatter make_scatter(const Run& run) {
   const std::vector<const result::TrialRow*> rows = rows_that_worked(run);
   const result::Ranking ranking(rows);
@@ -162,6 +176,7 @@ Scatter make_scatter(const Run& run) {
   }
   double slowest = 0;
   for (const ParetoDot& dot : scatter.points) slowest = std::max(slowest, dot.time);
+  put_budgets(run, scatter);
   for (size_t i = 0; i < run.reports.size(); ++i) {
     for (const result::PredictedFrontier& frontier : run.reports[i].frontiers) {
       scatter.frontiers.push_back({i, {}});

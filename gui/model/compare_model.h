@@ -46,6 +46,7 @@ struct Scatter {
   std::vector<ParetoDot> points;  // of trials that worked
   std::vector<Front> fronts;      // one per report, batch and sequence
   std::vector<Front> frontiers;   // of simulated plans, with only peak and time
+  std::vector<double> budgets;    // of the runs, in `unit`, if near the peaks
   ByteUnit unit{"GiB", 1};        // of peaks
   std::string time_label = "step ms", time_unit = "ms";
   int time_digits = 1;

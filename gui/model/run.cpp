@@ -65,16 +65,19 @@ report::Report report_of(const trace::Trace& trace, const fs::path& path) {
 }  // namespace
 
 Trial::Trial(size_t run, std::string label, result::TrialRow row, fs::path trace_path, fs::path plan_path,
-             std::unique_ptr<LoadedTrace> loaded)
+             int64_t budget_bytes, std::unique_ptr<LoadedTrace> loaded)
     : run_(run),
       label_(std::move(label)),
       row_(std::move(row)),
       trace_path_(std::move(trace_path)),
       plan_path_(std::move(plan_path)),
+      budget_bytes_(budget_bytes),
       loaded_(std::move(loaded)) {}
 
 const LoadedTrace& Trial::load() const {
-  if (!loaded_) loaded_ = std::make_unique<LoadedTrace>(load_trace(trace_path_, row_));
+  if (loaded_) return *loaded_;
+  loaded_ = std::make_unique<LoadedTrace>(load_trace(trace_path_, row_));
+  if (loaded_->trace.budget_bytes == 0) loaded_->trace.budget_bytes = budget_bytes_;
   return *loaded_;
 }
 
@@ -90,13 +93,13 @@ void Run::add(const fs::path& path) {
     for (const plan::BlockFacts& block : record.facts.program.blocks) names.push_back(block.region);
     for (const result::TrialRow* row : ranked(reports.back().rows))
       trials.emplace_back(index, prefix + result::label(*row), *row, under(path, row->measurement.trace),
-                          under(path, row->measurement.plan));
+                          under(path, row->measurement.plan), record.budget_bytes);
   } else {
     require_file("memtune view", path);
     trace::TraceReadResult read = trace::read_trace(path);
     reports.push_back(report_of(read.trace, path));
     const result::TrialRow& row = reports.back().rows.front();
-    trials.emplace_back(index, prefix + result::label(row), row, path, fs::path(),
+    trials.emplace_back(index, prefix + result::label(row), row, path, fs::path(), 0,
                         std::make_unique<LoadedTrace>(prepared(std::move(read))));
   }
   blocks.push_back(std::move(names));

@@ -25,7 +25,7 @@ struct LoadedTrace {
 class Trial {
  public:
   Trial(size_t run, std::string label, result::TrialRow row, std::filesystem::path trace_path,
-        std::filesystem::path plan_path, std::unique_ptr<LoadedTrace> loaded = nullptr);
+        std::filesystem::path plan_path, int64_t budget_bytes, std::unique_ptr<LoadedTrace> loaded = nullptr);
 
   size_t run() const { return run_; }                   // index into Run::reports
   const std::string& label() const { return label_; }   // unique: "offload:stream", "none, batch 4", "B: none"
@@ -39,6 +39,7 @@ class Trial {
   std::string label_;
   result::TrialRow row_;
   std::filesystem::path trace_path_, plan_path_;
+  int64_t budget_bytes_;  // of the run, for traces that know none; 0: none
   mutable std::unique_ptr<LoadedTrace> loaded_;
 };
 

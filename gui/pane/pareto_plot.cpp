@@ -92,7 +92,25 @@ void set_up_axes(const Scatter& scatter) {
     ImPlot::SetupAxisFormat(ImAxis_Y1, "%g");
     ImPlot::SetupAxisTicks(ImAxis_Y1, ticks.data(), static_cast<int>(ticks.size()));
   }
-  ImPlot::SetupAxesLimits(least.peak - x, most.peak + x, low, high);
+  double left = least.peak, right = most.peak;
+  for (const double budget : scatter.budgets) left = std::min(left, budget), right = std::max(right, budget);
+  ImPlot::SetupAxesLimits(left - x, right + x, low, high);
+}
+
+void draw_budgets(const Scatter& scatter) {
+  ImDrawList& list = *ImPlot::GetPlotDrawList();
+  const ImVec2 corner = ImPlot::GetPlotPos(), extent = ImPlot::GetPlotSize();
+  const float dash = px(7), bottom = corner.y + extent.y;
+  ImPlot::PushPlotClipRect();
+  for (const double budget : scatter.budgets) {
+    const float x = std::round(ImPlot::PlotToPixels(budget, scatter.points.front().time).x);
+    for (float y = corner.y; y < bottom; y += 2 * dash)
+      list.AddLine({x, y}, {x, std::min(y + dash, bottom)}, palette().budget, px(1.5F));
+    const ImVec2 size = ImGui::CalcTextSize("budget");
+    const bool fits = x + px(5) + size.x < corner.x + extent.x;
+    list.AddText({fits ? x + px(5) : x - px(5) - size.x, bottom - size.y - px(4)}, palette().budget, "budget");
+  }
+  ImPlot::PopPlotClipRect();
 }
 
 // Hollow, with a line to the measured point.
@@ -206,6 +224,7 @@ void draw_pareto(AppState& state) {
   if (!ImPlot::BeginPlot(id.c_str(), {-1, -1}, ImPlotFlags_NoLegend | ImPlotFlags_NoMouseText | ImPlotFlags_NoTitle))
     return;
   set_up_axes(scatter);
+  draw_budgets(scatter);
   draw_frontiers(scatter);
   draw_fronts(scatter);
   state.compare.points.assign(state.run.trials.size(), {});

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/answer/findings/findings.h"
+#include "gui/model/compare_model.h"
 #include "gui/model/plan_model.h"
 #include "gui/model/value_lifetime.h"
 #include "gui/pane/memory_track.h"
@@ -47,6 +48,12 @@ TEST_CASE("a recorded sweep opens completely with its recommendation") {
     CHECK(std::ranges::count(loaded.trace.values, "attention made it: slow to make again",
                              &trace::TracedValue::reason) > 0);
   }
+}
+
+TEST_CASE("the budget of a recorded sweep is in its timeline and in its plot") {
+  const Recorded recorded("dear-13");
+  CHECK(recorded.loaded->trace.budget_bytes == 27LL << 30);
+  CHECK(gui::make_scatter(recorded.run).budgets == std::vector<double>{27});
 }
 
 TEST_CASE("every offloaded activation is copied out and then in and used after it was saved") {

@@ -35,6 +35,11 @@ struct ParetoPlot {
   double budget = 0;                                                    // in the plot's unit; 0: none
 };
 // `frontiers` are those of the rows' settings. Parts that are much slower than the trials are left out.
+// Whether a plot of these peaks has room for the budget's line: a budget far away would squeeze the points.
+inline bool budget_is_near(double budget, double least_peak, double most_peak) {
+  return budget >= 0.5 * least_peak && budget <= 1.5 * most_peak && budget > 0;
+}
+
 ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
                           std::span<const PredictedFrontier> frontiers = {});
 

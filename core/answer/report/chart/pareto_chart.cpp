@@ -21,6 +21,11 @@ class ParetoChart {
       : plot_(plot), svg_(kChartWidth, kHeight, "Time against peak memory of every trial") {
     frame_.bottom = kHeight - 48;
     x_ = {plot.least_peak, plot.most_peak, frame_.left, frame_.right};
+    if (result::budget_is_near(plot.budget, plot.least_peak, plot.most_peak)) {
+      const double room = 0.04 * (plot.most_peak - plot.least_peak);
+      x_.low = std::min(x_.low, plot.budget - room);
+      x_.high = std::max(x_.high, plot.budget + room);
+    }
     y_ = {plot.least_time, plot.most_time, frame_.bottom, frame_.top};
   }
 
@@ -60,7 +65,9 @@ class ParetoChart {
     const std::vector<Point> line = {{x_(plot_.budget), frame_.top}, {x_(plot_.budget), frame_.bottom}};
     svg_.path(line, "budget");
     lines_.push_back(line);
-    svg_.text({x_(plot_.budget) + 5, frame_.bottom - 6}, "budget", TextAnchor::start, "warn");
+    const bool fits = x_(plot_.budget) + 50 < frame_.right;
+    svg_.text({x_(plot_.budget) + (fits ? 5 : -5), frame_.bottom - 6}, "budget",
+              fits ? TextAnchor::start : TextAnchor::end, "warn");
   }
 
   // Drawn in steps: no trial is both faster and smaller than these points.
