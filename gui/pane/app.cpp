@@ -79,6 +79,7 @@ void select_trial(AppState& state, size_t trial) {
   if (trial >= state.run.trials.size()) return;
   state.trial = trial;
   state.held.reset();
+  state.kernels.reset();
   state.search.find(state.current().load().trace, state.search.text());
   const TimelineModel& timeline = state.current().load().timeline;
   const std::set<int32_t> ranks = ranks_of(timeline), folded = state.view.folded;

@@ -11,6 +11,7 @@
 #include "core/record/trace/time_interval.h"
 #include "gui/model/analysis.h"
 #include "gui/model/compare_model.h"
+#include "gui/model/kernel_table.h"
 #include "gui/model/plan_model.h"
 #include "gui/model/run.h"
 #include "gui/model/search.h"
@@ -47,8 +48,10 @@ struct AppState {
   Search search;            // in the current trial's trace
   bool search_open = false, search_focus = false;
 
-  LaneFrame lanes;                // position of the timeline's lanes in the last frame
-  std::optional<HeldState> held;  // of the moment whose memory is shown
+  LaneFrame lanes;                     // position of the timeline's lanes in the last frame
+  std::optional<HeldState> held;       // of the moment whose memory is shown
+  std::optional<KernelTable> kernels;  // between the marks, or of the whole trace
+  bool kernels_by_module = false;
   CompareState compare;
   PlanState plan;
   FindingsState findings;

@@ -136,6 +136,41 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   ImGui::EndTable();
 }
 
+void draw_kernel_sum(const KernelSum& sum, int64_t total_ns) {
+  ImGui::TableNextRow();
+  ImGui::TableNextColumn();
+  ImGui::TextUnformatted(sum.name.c_str());
+  if (ImGui::IsItemHovered()) ImGui::SetTooltip("%s", sum.name.c_str());  // the column may cut it
+  if (!sum.module.empty()) ImGui::TextDisabled("%s", sum.module.c_str());
+  ImGui::TableNextColumn();
+  right_text("×" + format_count(sum.count));
+  ImGui::TableNextColumn();
+  right_text(format_time(static_cast<double>(sum.ns)));
+  ImGui::TableNextColumn();
+  right_text(fixed(100.0 * static_cast<double>(sum.ns) / static_cast<double>(total_ns), 0) + " %");
+}
+
+// Those of a marked range are open at once. Those of the whole trace would take the room of the memory's table.
+void draw_kernels(AppState& state, bool marked) {
+  constexpr size_t kShown = 50;
+  if (!state.kernels || state.kernels->kernels.empty()) return;
+  const KernelTable& table = *state.kernels;
+  if (marked)
+    ImGui::SeparatorText("kernels");
+  else if (!ImGui::CollapsingHeader("kernels of the whole trace"))
+    return;
+  if (ImGui::RadioButton("by name", !state.kernels_by_module)) state.kernels_by_module = false;
+  ImGui::SameLine();
+  if (ImGui::RadioButton("by module", state.kernels_by_module)) state.kernels_by_module = true;
+  if (!ImGui::BeginTable("kernels", 4)) return;
+  ImGui::TableSetupColumn("name", ImGuiTableColumnFlags_WidthStretch);
+  for (const char* name : {"count", "time", "share"}) ImGui::TableSetupColumn(name, ImGuiTableColumnFlags_WidthFixed);
+  const std::vector<KernelSum>& sums = state.kernels_by_module ? table.modules : table.kernels;
+  for (size_t i = 0; i < std::min(sums.size(), kShown); ++i) draw_kernel_sum(sums[i], table.total_ns);
+  ImGui::EndTable();
+  if (sums.size() > kShown) faint("and " + format_count(sums.size() - kShown) + " shorter ones");
+}
+
 // Heights of the column's parts in the last frame. The legend stays next to its curve, always visible. Text below it
 // gives way to the selection.
 struct Heights {
@@ -152,7 +187,7 @@ struct Heights {
   static float& remembered(const char* name) { return *ImGui::GetStateStorage()->GetFloatRef(ImGui::GetID(name)); }
 };
 
-void draw_selection(const AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit) {
+void draw_selection(AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit) {
   const ViewState& view = state.view;
   if (view.value) {
     draw_value(loaded.trace.value(view.value));
@@ -162,12 +197,14 @@ void draw_selection(const AppState& state, const LoadedTrace& loaded, const Valu
   } else {
     draw_trial(state, loaded);
   }
-  if (view.marks.size() == 2 && view.marks[0] != view.marks[1]) draw_measure(loaded, view.marks);
+  const bool marked = view.marks.size() == 2 && view.marks[0] != view.marks[1];
+  if (marked) draw_measure(loaded, view.marks);
+  if (marked || (!view.value && !view.event)) draw_kernels(state, marked);
 }
 
 }  // namespace
 
-void draw_details(const AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit) {
+void draw_details(AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit) {
   const MemoryModel& memory = loaded.timeline.memory;
   Heights heights;
   ImGui::BeginChild("selection", {0, heights.selection_room(ImGui::GetContentRegionAvail().y, memory.empty())});

@@ -8,7 +8,7 @@
 namespace memtune::gui {
 
 // `state.held` defines the moment.
-void draw_details(const AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit);
+void draw_details(AppState& state, const LoadedTrace& loaded, const ValueLifetime& lit);
 void draw_tooltip(const LoadedTrace& loaded, const Hovered& hovered);
 
 }  // namespace memtune::gui

@@ -76,10 +76,18 @@ void handle_wheel(ViewState& view) {
   if (io.MouseWheelH != 0) view.pan(-0.1 * static_cast<double>(io.MouseWheelH));
 }
 
+// With Shift a drag marks a range, otherwise it moves the view.
 void handle_drag(ViewState& view, const TimeAxis& axis) {
+  const ImGuiIO& io = ImGui::GetIO();
+  if (const ImVec2 from = io.MouseClickedPos[ImGuiMouseButton_Left];
+      io.KeyShift && ImGui::IsMouseDragging(ImGuiMouseButton_Left) && from.x >= axis.left) {
+    const auto time = [&](float x) { return static_cast<int64_t>(axis.time(std::clamp(x, axis.left, axis.right))); };
+    view.marks = {time(from.x), time(io.MousePos.x)};
+    return;
+  }
   for (const ImGuiMouseButton button : {ImGuiMouseButton_Left, ImGuiMouseButton_Right}) {
     if (!ImGui::IsMouseDragging(button)) continue;
-    const ImVec2 by = ImGui::GetIO().MouseDelta;
+    const ImVec2 by = io.MouseDelta;
     view.pan(-static_cast<double>(by.x / (axis.right - axis.left)));
     view.scroll -= by.y;
   }
@@ -215,6 +223,17 @@ void tell_memory(AppState& state, const LoadedTrace& loaded) {
     state.held = held_at(loaded, state.trial, time_ns);
 }
 
+trace::TimeInterval kernel_range(const ViewState& view) {
+  if (view.marks.size() < 2 || view.marks[0] == view.marks[1]) return view.whole;
+  return {std::min(view.marks[0], view.marks[1]), std::max(view.marks[0], view.marks[1])};
+}
+
+void tell_kernels(AppState& state, const LoadedTrace& loaded) {
+  const trace::TimeInterval range = kernel_range(state.view);
+  if (!state.kernels || state.kernels->range.start != range.start || state.kernels->range.end != range.end)
+    state.kernels = kernels_between(loaded.trace, range);
+}
+
 }  // namespace
 
 void draw_timeline(AppState& state) {
@@ -232,6 +251,7 @@ void draw_timeline(AppState& state) {
   ImGui::SameLine(0, px(8));
   ImGui::BeginChild("details", {details, 0});
   tell_memory(state, loaded);
+  tell_kernels(state, loaded);
   draw_details(state, loaded, lit);
   ImGui::EndChild();
 }

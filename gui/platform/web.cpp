@@ -102,6 +102,16 @@ const char* cursor_name(ImGuiMouseCursor cursor) {
   }
 }
 
+// Events of the mouse carry them too: the page may have had no focus when the key went down.
+template <class Event>
+void take_modifiers(const Event& event) {
+  ImGuiIO& io = ImGui::GetIO();
+  io.AddKeyEvent(ImGuiMod_Ctrl, event.ctrlKey);
+  io.AddKeyEvent(ImGuiMod_Shift, event.shiftKey);
+  io.AddKeyEvent(ImGuiMod_Alt, event.altKey);
+  io.AddKeyEvent(ImGuiMod_Super, event.metaKey);
+}
+
 class PageView {
  public:
   PageView(AppState& state, const Options& options) : state_(state), given_scale_(options.scale) {
@@ -172,6 +182,7 @@ class PageView {
 
   bool mouse(int type, const EmscriptenMouseEvent& event) const {
     constexpr int kButtons[] = {0, 2, 1};  // the browser's left, middle, right
+    take_modifiers(event);
     move_to(event.clientX, event.clientY);
     if (type != EMSCRIPTEN_EVENT_MOUSEMOVE && event.button < std::size(kButtons))
       ImGui::GetIO().AddMouseButtonEvent(kButtons[event.button], type == EMSCRIPTEN_EVENT_MOUSEDOWN);
@@ -179,6 +190,7 @@ class PageView {
   }
 
   bool wheel(const EmscriptenWheelEvent& event) const {
+    take_modifiers(event.mouse);
     move_to(event.mouse.clientX, event.mouse.clientY);
     const double steps = event.deltaMode == DOM_DELTA_PIXEL  ? 1 / kPixelsPerStep
                          : event.deltaMode == DOM_DELTA_LINE ? 1 / kLinesPerStep
@@ -202,10 +214,7 @@ class PageView {
     ImGuiIO& io = ImGui::GetIO();
     const std::string name = event.key;
     if (name.empty()) return false;
-    io.AddKeyEvent(ImGuiMod_Ctrl, event.ctrlKey);
-    io.AddKeyEvent(ImGuiMod_Shift, event.shiftKey);
-    io.AddKeyEvent(ImGuiMod_Alt, event.altKey);
-    io.AddKeyEvent(ImGuiMod_Super, event.metaKey);
+    take_modifiers(event);
     const ImGuiKey key = key_of(name);
     if (key != ImGuiKey_None) io.AddKeyEvent(key, down);
     const bool command = event.ctrlKey || event.metaKey;

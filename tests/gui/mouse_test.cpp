@@ -41,6 +41,25 @@ TEST_CASE("dragging moves the trace with the mouse and selects nothing") {
   CHECK_FALSE(screen.state.view.event.has_value());
 }
 
+TEST_CASE("dragging with Shift marks a range and sums its kernels") {
+  test::Screen screen;
+  screen.open(test::small_trace());
+  const double start = screen.state.view.start_ns;
+  const ImVec2 at = screen.place_of(screen.find_event(EventKind::kernel));
+  screen.point(at.x, at.y);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, true);
+  screen.button(true);
+  screen.point(at.x + 200, at.y);
+  screen.button(false);
+  ImGui::GetIO().AddKeyEvent(ImGuiMod_Shift, false);
+  CHECK(screen.state.view.start_ns == start);
+  REQUIRE(screen.state.view.marks.size() == 2);
+  CHECK(screen.state.view.marks[0] < screen.state.view.marks[1]);
+  REQUIRE(screen.state.kernels.has_value());
+  CHECK(screen.state.kernels->range.start == screen.state.view.marks[0]);
+  CHECK(screen.state.kernels->total_ns > 0);
+}
+
 TEST_CASE("a click on any event of a tensor highlights its whole lifetime") {
   test::Screen screen;
   screen.open(test::small_trace());
