@@ -34,7 +34,7 @@ std::string bytes_or_nothing(int64_t bytes) { return bytes > 0 ? format_bytes(by
 void value_facts(const trace::TracedValue& value) {
   fact("region", value.region);
   fact("placement", value.placement);
-  fact("why", value.reason);
+  fact("recompute", value.reason);
 }
 
 // The region of the model and the step that a kernel ran in; "" if it spans several.

@@ -18,10 +18,10 @@ namespace {
 
 // Describes the cost of recomputing an activation.
 std::string cost(const plan::OpFacts& op) {
-  if (op.op_class == plan::OpClass::attention) return "attention made it: slow to make again";
-  if (plan::is_matmul(op.op_class)) return "a matmul made it: slow to make again";
-  if (op.random) return "made with random numbers, by a pass over memory";
-  return "made by a pass over memory: cheap to make again";
+  if (op.op_class == plan::OpClass::attention) return "slow: attention";
+  if (plan::is_matmul(op.op_class)) return "slow: a matmul";
+  if (op.random) return "a pass over memory, with random numbers";
+  return "cheap: a pass over memory";
 }
 
 TraceRegion part_of_model(int block, bool after_blocks, Pass pass) {

@@ -39,7 +39,7 @@ struct TracedValue {
   std::string name;       // "layers.3.mlp silu"
   std::string region;     // "layers.3"; outside of blocks: "before the blocks", "head"
   std::string placement;  // "keep", "recompute", "host", "disk"
-  std::string reason;     // why this placement, for people; may be empty
+  std::string reason;     // what recomputing it takes, for people; may be empty
   int64_t bytes = 0;
   int32_t block = kNoBlock;  // of the op that created it
 };
