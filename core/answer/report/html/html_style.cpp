@@ -18,9 +18,10 @@ h1 { font-size:25px; line-height:1.25; margin:0 0 2px; overflow-wrap:anywhere; }
 h2 { font-size:18px; margin:0 0 8px; }
 h3 { font-size:15px; margin:0 0 4px; overflow-wrap:anywhere; }
 p { margin:4px 0; max-width:95ch; }
+li, p, figcaption { overflow-wrap:anywhere; }
 .soft, caption, figcaption, footer { color:var(--soft); font-size:14px; }
 section { margin-top:30px; }
-section.advice { background:var(--card); border-left:4px solid var(--good); padding:14px 18px; border-radius:4px; }
+section.advice { background:var(--card); border-left:4px solid var(--good); padding:14px 18px; border-radius:4px; overflow-wrap:anywhere; }
 section.none { border-color:var(--bad); }
 section.advice p { font-size:17px; }
 .figures { display:flex; flex-wrap:wrap; gap:6px 34px; margin-top:8px; }
