@@ -24,6 +24,16 @@ EM_JS(void, set_page_cursor, (const char* name), {
 EM_JS(void, copy_to_clipboard, (const char* text), {
   if (navigator.clipboard) navigator.clipboard.writeText(UTF8ToString(text)).catch(() => {});
 });
+// ImGui reads the context's state before each frame and restores it afterwards. Each question waits until the GPU has
+// drawn what was sent, and nothing else draws here: the first answers stay true.
+EM_JS(void, remember_graphics_state, (), {
+  const known = new Map();
+  const ask = GLctx.getParameter.bind(GLctx);
+  GLctx.getParameter = (name) => {
+    if (!known.has(name)) known.set(name, ask(name));
+    return known.get(name);
+  };
+});
 // A program that drives the page, for example a test, waits for this mark.
 EM_JS(void, mark_first_frame, (), {
   const ms = Math.round(performance.now());
@@ -122,6 +132,7 @@ class PageView {
     const EMSCRIPTEN_WEBGL_CONTEXT_HANDLE context = emscripten_webgl_create_context(kCanvas, &attributes);
     if (context <= 0) throw DeviceError("this browser has no WebGL 2");
     emscripten_webgl_make_context_current(context);
+    remember_graphics_state();
     ImGuiIO& io = ImGui::GetIO();
     io.BackendPlatformName = "page";
     io.BackendFlags |= ImGuiBackendFlags_HasMouseCursors;
