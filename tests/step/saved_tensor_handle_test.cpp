@@ -3,6 +3,10 @@
 
 #include <ATen/ATen.h>
 #include <doctest/doctest.h>
+#include <torch/csrc/autograd/function_hook.h>
+
+#include <memory>
+
 namespace memtune::step::saved_tensor_handle_test {
 namespace {
 
@@ -18,6 +22,14 @@ struct Unpacker final : SavedTensorHandle::Unpacker {
   int ended_as_is = 0, ended_values = 0;
   c10::weak_intrusive_ptr<c10::StorageImpl> watched = at::Storage().getWeakStorageImpl();
   size_t left = 1;  // owners of the watched storage after the release
+};
+
+// Lives as long as the node that it is added to. Nodes have another kind of pointer since LibTorch 2.13.
+struct LifetimeHook final : torch::autograd::FunctionPreHook {
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& gradients) override {
+    return gradients;
+  }
+  std::shared_ptr<int> token = std::make_shared<int>();
 };
 
 autograd::SavedStoragePtr value_of(const at::Tensor& tensor) {
@@ -48,10 +60,12 @@ TEST_CASE("a saved tensor does not hold the autograd node that made it") {
   Unpacker unpacker;
   at::Tensor made = at::ones({4}).requires_grad_().mul(2);
   const SavedTensorHandle plain(unpacker, made, 0, 0);
-  const std::weak_ptr<torch::autograd::Node> history = made.grad_fn();
-  CHECK_FALSE(history.expired());
+  auto hook = std::make_unique<LifetimeHook>();
+  const std::weak_ptr<int> node = hook->token;
+  made.grad_fn()->add_pre_hook(std::move(hook));
+  CHECK_FALSE(node.expired());
   made.reset();
-  CHECK(history.expired());
+  CHECK(node.expired());
 }
 
 TEST_CASE("an attached saved tensor consumes its storage until it dies and unpacks to a view of it") {

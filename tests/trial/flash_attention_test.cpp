@@ -2,6 +2,7 @@
 // test the kernel's inputs, and how engines treat its saved tensors, without a GPU. tests/gpu tests the real kernel.
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/csrc/autograd/autograd.h>
 #include <torch/library.h>
@@ -45,8 +46,7 @@ std::pair<at::Tensor, at::Tensor> attend(const at::Tensor& q, const at::Tensor& 
 
 Five forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::optional<at::Tensor>& ends_q,
              const std::optional<at::Tensor>& ends_k, int64_t longest_q, int64_t longest_k, double dropout,
-             bool is_causal, bool, std::optional<double> scale, std::optional<int64_t> left, std::optional<int64_t>,
-             const std::optional<at::Tensor>&, const std::optional<at::Tensor>&) {
+             bool is_causal, std::optional<double> scale, std::optional<int64_t> left) {
   ++launches;
   CHECK((ends_q->scalar_type() == at::kInt));
   CHECK(at::equal(*ends_q, *ends_k));
@@ -57,6 +57,18 @@ Five forward(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, cons
   const auto [output, sums] = attend(q, k, v, *ends_q, scale.value(), left.value_or(-1));
   const auto state = q.options().dtype(at::kUInt64);
   return {output, sums, at::empty({2}, state), at::empty({}, state), at::empty({0}, q.options())};
+}
+
+// The number of arguments depends on the release of LibTorch: from 2.12 on there are block_table and num_splits. So
+// they are taken from the stack.
+void forward_of_stack(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+  const std::vector<c10::IValue> given = torch::jit::pop(*stack, op.schema().arguments().size());
+  const auto at = [&](size_t i) -> const c10::IValue& { return given.at(i); };
+  for (size_t unused = 12; unused < given.size(); ++unused) CHECK(at(unused).isNone());
+  Five results = forward(at(0).toTensor(), at(1).toTensor(), at(2).toTensor(), at(3).toOptional<at::Tensor>(),
+                         at(4).toOptional<at::Tensor>(), at(5).toInt(), at(6).toInt(), at(7).toDouble(), at(8).toBool(),
+                         at(10).toOptional<double>(), at(11).toOptional<int64_t>());
+  std::apply([&](auto&... each) { torch::jit::push(*stack, std::move(each)...); }, results);
 }
 
 Three backward(const at::Tensor& gradient, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
@@ -73,7 +85,7 @@ Three backward(const at::Tensor& gradient, const at::Tensor& q, const at::Tensor
 }
 
 TORCH_LIBRARY_IMPL(aten, CPU, library) {
-  library.impl("_flash_attention_forward", forward);
+  library.impl("_flash_attention_forward", torch::CppFunction::makeFromBoxedFunction<&forward_of_stack>());
   library.impl("_flash_attention_backward", backward);
 }
 
