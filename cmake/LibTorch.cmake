@@ -18,13 +18,14 @@ foreach(python IN ITEMS "${MEMTUNE_TORCH_PYTHON}" python3)
 endforeach()
 if(NOT EXISTS "${torch}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "LibTorch not found: scripts/memtune installs it; or pass -DMEMTUNE_TORCH_PYTHON=<python with "
-                      "torch 2.11> or -DMEMTUNE_TORCH_DIR=<folder with include/ and lib/>")
+                      "torch 2.11 to 2.15> or -DMEMTUNE_TORCH_DIR=<folder with include/ and lib/>")
 endif()
 file(GLOB version_file "${torch}/version.py" "${torch}/build-version")  # wheel | archive
 file(STRINGS "${version_file}" torch_version REGEX "[0-9]+\\.[0-9]+\\.[0-9]+" LIMIT_COUNT 1)
-if(NOT torch_version MATCHES "2\\.11\\.")
-  message(FATAL_ERROR "memtune needs LibTorch 2.11, found ${torch_version} in ${torch}")
+if(NOT torch_version MATCHES "(2\\.1[1-5])\\.")
+  message(FATAL_ERROR "memtune needs LibTorch 2.11 to 2.15, found ${torch_version} in ${torch}")
 endif()
+set(MEMTUNE_TORCH_MINOR ${CMAKE_MATCH_1})
 get_filename_component(nvidia "${torch}/../nvidia" ABSOLUTE)  # the wheels' CUDA libraries
 
 function(memtune_import target file)

@@ -10,7 +10,8 @@ failures=()  # output of each failed test
 
 # Counts the results that ctest printed to FILE. Skipped cases of a passing program are only in ctest's log.
 count_tests() {  # PRESET FILE
-  local name case total=0 lost=0 log=$root/build/$1/Testing/Temporary/LastTest.log
+  local name case total=0 lost=0 log
+  log=$(build_folder "$1")/Testing/Temporary/LastTest.log
   local -A whole=()
   read -r lost total < <(sed -n 's/.*tests passed, \([0-9]*\) tests failed out of \([0-9]*\)$/\1 \2/p' "$2" | tail -n 1) || :
   while IFS= read -r name; do
@@ -27,10 +28,11 @@ count_tests() {  # PRESET FILE
 }
 
 run_tests() {  # PRESET [CTEST ARGUMENTS...]
-  local logs=$root/build/$1/Testing/Temporary code=0
+  local folder logs code=0
+  folder=$(build_folder "$1") logs=$folder/Testing/Temporary
   mkdir -p "$logs"
   rm -f "$logs"/Last*.log
-  ctest --test-dir "$root/build/$1" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}" | tee "$logs/output" ||
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$(nproc)" "${@:2}" | tee "$logs/output" ||
     code=$?
   counted=1
   count_tests "$1" "$logs/output"

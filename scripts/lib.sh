@@ -1,8 +1,10 @@
 # Shared by the other scripts: install missing packages, configure, build. Prints to stderr, and only if it does
 # something. Settings from the environment:
 #
-#   MEMTUNE_TORCH_PYTHON  a python that has torch 2.11    } instead of the copy that is
-#   MEMTUNE_TORCH_DIR     a LibTorch 2.11 folder          } downloaded into the cache
+#   MEMTUNE_TORCH_VERSION 2.11 (default) to 2.15: the PyTorch minor to install, build for and test with. Another minor than
+#                         the default has builds of its own, build/PRESET-torch-MINOR
+#   MEMTUNE_TORCH_PYTHON  a python that has that torch    } instead of the copy that is
+#   MEMTUNE_TORCH_DIR     a LibTorch folder of that minor } downloaded into the cache
 #   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, timm, safetensors, numpy,
 #                         peft, bitsandbytes, highspy, mypy, trl
 #   EMSCRIPTEN            folder of Emscripten, for the viewer in browsers; default Debian's
@@ -13,21 +15,48 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 cache=${MEMTUNE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/memtune}
 [[ $cache == /* ]] || cache=$PWD/$cache
 
-torch_version=2.11.0
+# Packages of each PyTorch minor: those that its wheel requires, and those that go with it.
+torch_columns=(torch torchvision torchaudio triton nvidia-cuda-runtime nvidia-cuda-cupti nvidia-cublas nvidia-cudnn-cu13
+  nvidia-cufft nvidia-nccl-cu13 nvidia-cusparselt-cu13 nvidia-cusparse nvidia-nvshmem-cu13 nvidia-curand nvidia-nvjitlink
+  nvidia-cufile nvidia-cusolver nvidia-cuda-nvrtc)
+torch_pins='
+2.11.0 0.26.0 2.11.0 3.6.0 13.0.96 13.0.85 13.1.0.3 9.19.0.56 12.0.0.61 2.28.9 0.8.0 12.6.3.3 3.4.5 10.4.0.35 13.0.88 1.15.1.6 12.0.4.66 13.0.88
+2.12.1 0.27.1 2.11.1 3.7.1 13.0.96 13.0.85 13.1.1.3 9.20.0.48 12.0.0.61 2.29.7 0.8.1 12.6.3.3 3.4.5 10.4.0.35 13.0.88 1.15.1.6 12.0.4.66 13.0.88
+2.13.0 0.28.0 2.11.1 3.7.1 13.0.96 13.0.85 13.1.1.3 9.20.0.48 12.0.0.61 2.29.7 0.8.1 12.6.3.3 3.4.5 10.4.0.35 13.0.88 1.15.1.6 12.0.4.66 13.0.88
+2.14.1 0.29.2 2.11.1 3.8.0 13.0.96 13.0.85 13.1.1.3 9.24.0.43 12.0.0.61 2.30.7 0.8.1 12.6.3.3 3.4.5 10.4.0.35 13.0.88 1.15.1.6 12.0.4.66 13.0.88
+2.15.0 0.29.2 2.11.1 3.9.0 13.2.86 13.2.86 13.4.1.3 9.26.0.51 12.2.0.57 2.30.7 0.8.1 12.7.10.12 3.7.2 10.4.2.66 13.2.86 1.17.1.22 12.2.0.11 13.2.86'
+torch_default=2.11
+torch_minor=${MEMTUNE_TORCH_VERSION:-$torch_default}
+[[ ! $torch_minor =~ ^[0-9]+\.[0-9]+ ]] || torch_minor=${BASH_REMATCH[0]}  # 2.15 of 2.15.0
+
+torch_minors() { sed -n 's/^\([0-9]*\.[0-9]*\)\..*/\1/p' <<<"$torch_pins"; }  # 2.11 2.12 .., a line each
+
+# The pinned packages of a minor, from column FROM on, COUNT of them: "torch==2.15.0 torchvision==0.29.2".
+torch_packages() {  # FROM COUNT
+  local versions i packages=()
+  read -ra versions < <(grep "^${torch_minor//./\\.}\." <<<"$torch_pins") || return
+  for ((i = $1; i < $1 + $2; ++i)); do packages+=("${torch_columns[i]}==${versions[i]}"); done
+  echo "${packages[*]}"
+}
+torch_package=$(torch_packages 0 1) || {
+  echo "memtune: MEMTUNE_TORCH_VERSION is $torch_minor: known are $(torch_minors | paste -sd ' ')" >&2
+  exit 2
+}
+torch_version=${torch_package#*==}
 venv=$cache/python-$torch_version
 # shellcheck disable=SC2034  # read as ${!list}
-tool_packages="torch==$torch_version nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85"
+tool_packages="$torch_package $(torch_packages 4 2)"
 # shellcheck disable=SC2034
-cuda_packages="nvidia-cublas==13.1.0.3 nvidia-cudnn-cu13==9.19.0.56 nvidia-cufft==12.0.0.61 nvidia-nccl-cu13==2.28.9
-  nvidia-cusparselt-cu13==0.8.0 nvidia-cusparse==12.6.3.3 nvidia-nvshmem-cu13==3.4.5 nvidia-curand==10.4.0.35
-  nvidia-nvjitlink==13.0.88 nvidia-cufile==1.15.1.6 nvidia-cusolver==12.0.4.66 nvidia-cuda-nvrtc==13.0.88"
-# shellcheck disable=SC2034
-test_packages="torch==$torch_version torchvision==0.26.0 transformers==5.17.0 timm==1.0.31 safetensors numpy
+cuda_packages=$(torch_packages 6 12)
+# The tests' packages, in the default minor's venv. Other minors add their torch and take the others from there.
+test_packages="$(torch_packages 0 2) transformers==5.17.0 timm==1.0.31 safetensors numpy
   peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2 highspy==1.15.1 mypy==2.4.1"
+# shellcheck disable=SC2034
+[[ $torch_minor == "$torch_default" ]] || test_packages="$(torch_packages 0 2) $(torch_packages 3 15)"
 # shellcheck disable=SC2034
 peer_packages="trl==1.16.0"  # tests read one of its files, so its dependencies are not needed
 # shellcheck disable=SC2034
-zoo_packages="torchaudio==$torch_version"  # its dependencies are in the other sets
+zoo_packages=$(torch_packages 2 1)  # its dependencies are in the other sets
 # shellcheck disable=SC2034
 site_packages="sphinx==9.0.4 myst-parser==5.2.0 furo==2025.12.19"  # in a venv of their own: scripts/site
 
@@ -137,7 +166,8 @@ has_nvidia_driver() { [[ -e /proc/driver/nvidia/version || -e /dev/nvidia0 ]] ||
 python_sets() {  # [test]
   [[ $torch_python != "$venv"/* ]] || printf 'tool '
   [[ $torch_python != "$venv"/* ]] || ! has_nvidia_driver || printf 'cuda '
-  [[ ${1:-} != test || $test_python != "$venv"/* ]] || printf 'test peer'
+  [[ ${1:-} != test || $test_python != "$venv"/* ]] || printf 'test '
+  [[ ${1:-} != test || $test_python != "$venv"/* || $torch_minor != "$torch_default" ]] || printf 'peer'
 }
 
 python_ready() {  # SET...
@@ -167,7 +197,7 @@ install_python() {  # SET...
 install_set() {
   local list=$1_packages mark=$venv/.memtune-installing arguments=() packages
   read -ra packages -d '' <<<"${!list}" || true
-  [[ $1 == test || $1 == site ]] || arguments+=(--no-deps)
+  [[ $1 == test && $torch_minor == "$torch_default" || $1 == site ]] || arguments+=(--no-deps)
   [[ ! -e $mark ]] || arguments+=(--ignore-installed)
   say "installing into $venv: ${packages[*]}"
   : >"$mark"
@@ -175,9 +205,14 @@ install_set() {
     [[ $1 != site ]] || die "pip could not install them"
     die "pip could not install them; a LibTorch of your own is taken from MEMTUNE_TORCH_PYTHON or MEMTUNE_TORCH_DIR"
   }
+  [[ $torch_minor == "$torch_default" || $1 != test ]] ||
+    packages_of "$(default_python)" >"$(packages_of "$venv/bin/python")/below.pth" || die "$(default_python) does not run"
   printf '%s' "${!list}" >"$venv/.memtune-$1"
   rm "$mark"
 }
+
+packages_of() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }  # PYTHON
+default_python() { MEMTUNE_TORCH_VERSION='' bash -c 'source "$1"; echo "$venv/bin/python"' - "${BASH_SOURCE[0]}"; }
 
 # The user's own python may lack modules of the tests.
 check_test_python() {
@@ -192,6 +227,8 @@ install_for_tests() {  # test|ci
   local sets=()
   read -ra sets <<<"$(python_sets test)"
   install_system "$1"
+  [[ $torch_minor == "$torch_default" || $test_python != "$venv"/* ]] ||
+    MEMTUNE_TORCH_VERSION='' bash -c 'source "$1"; install_python tool test peer' - "${BASH_SOURCE[0]}" || exit
   install_python "${sets[@]}"
   [[ $1 != ci ]] || install_viewer
   [[ $test_python == "$venv"/* ]] || check_test_python
@@ -263,9 +300,17 @@ settings() {  # PRESET
   printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
 }
 
+# build/release, or build/release-torch-2.15. Presets without LibTorch have one build for all minors.
+build_folder() {  # PRESET
+  local minor=
+  [[ $torch_minor == "$torch_default" || ! $1 =~ ^(release|dev|ci|tsan-torch)$ ]] || minor=-torch-$torch_minor
+  echo "$root/build/$1$minor"
+}
+
 # True if no input of the tool is newer than the start of the last build (folders change when files come and go).
 up_to_date() {  # PRESET [PROGRAM]
-  local build=$root/build/$1
+  local build
+  build=$(build_folder "$1")
   [[ -x $build/bin/${2:-memtune} && -e $build/.memtune-built && $(<"$build/.memtune-built") == "$(settings "$1")" ]] || return 1
   cd "$root" || return
   [[ -z $(find core cli gui profiles cmake CMakeLists.txt CMakePresets.json \
@@ -273,7 +318,8 @@ up_to_date() {  # PRESET [PROGRAM]
 }
 
 build() {  # PRESET TARGET...
-  local build=$root/build/$1 arguments=()
+  local build arguments=()
+  build=$(build_folder "$1")
   [[ $1 != web ]] || use_emscripten
   readarray -t arguments < <(settings "$1")
   mkdir -p "$build"
@@ -281,11 +327,11 @@ build() {  # PRESET TARGET...
     flock -n 9 || { say "another memtune builds in $build: waiting"; flock 9; }
     settings "$1" >"$build/.memtune-building"
     if [[ ! -e $build/build.ninja ]] || ! cmp -s "$build/.memtune-building" "$build/.memtune-configured"; then
-      say "configuring build/$1"
-      cmake -S "$root" --preset "$1" --log-level=WARNING "${arguments[@]}" >&2 || exit
+      say "configuring ${build#"$root/"}"
+      cmake -S "$root" --preset "$1" -B "$build" --log-level=WARNING "${arguments[@]}" >&2 || exit
       cp "$build/.memtune-building" "$build/.memtune-configured"
     fi
-    say "building build/$1 (${*:2})"
+    say "building ${build#"$root/"} (${*:2})"
     cmake --build "$build" --target "${@:2}" -j "$(jobs)" >&2 || exit
     mv "$build/.memtune-building" "$build/.memtune-built"
   ) 9>"$build/.memtune-lock"

@@ -20,6 +20,7 @@ say() { printf 'memtune: %s\\n' "$*" >&2; }
 die() { say "$@"; exit 1; }
 has() { command -v "$1" >/dev/null; }
 build() { :; }
+build_folder() { echo "$root/build/$1"; }
 install_for_tests() { :; }
 """
 PASSES, SKIPPED = "exit 0", "exit 77"
