@@ -79,6 +79,13 @@ TEST_CASE("a signal is reported as a crash with its name and phase and the log t
         "rotten");
 }
 
+TEST_CASE("a LibTorch without the program's symbols is refused in words of the user") {
+  const TrialAnswer answer = Stage().run("no-symbols");
+  REQUIRE(std::holds_alternative<ReportedUsageError>(answer));
+  CHECK(std::get<ReportedUsageError>(answer).message.starts_with(
+      "memtune-trial is built for another minor release of PyTorch than the LibTorch that it found: "));
+}
+
 TEST_CASE("a trial that exceeds the file size limit is disk_full and not a crash") {
   const ProcessFailure failure = Stage().failure("file-limit");
   CHECK(failure.outcome == Outcome::disk_full);

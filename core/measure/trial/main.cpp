@@ -25,6 +25,7 @@
 #include "core/engine/shard/collectives.h"
 #include "core/measure/profiler/doctor.h"
 #include "core/measure/profiler/machine_probe.h"
+#include "core/measure/trial/loaded_torch.h"
 #include "core/measure/trial/sandbox.h"
 #include "core/measure/trial/save_trial.h"
 #include "core/measure/trial/training_run.h"
@@ -209,10 +210,11 @@ int run(int argc, char** argv, FrameWriter& frames) {
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit then fails with a reason
-  memtune::autograd::install_engine();
   FrameWriter frames;
   int status = 1;
   try {
+    memtune::trial::check_loaded_torch();
+    memtune::autograd::install_engine();
     status = run(argc, argv, frames);
   } catch (const memtune::UsageError& error) {
     frames.send({{"frame", "usage"}, {"message", error.what()}});

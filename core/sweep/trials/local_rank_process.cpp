@@ -45,6 +45,18 @@ std::vector<std::string> trial_environment(int threads) {
   return variables;
 }
 
+// memtune-trial holds for one minor release of PyTorch: the loader misses symbols of another one's LibTorch, and ends
+// the process before its main().
+bool lacks_symbols(int status, const TrialProgress& phase, const std::string& log) {
+  constexpr int kLoaderFailed = 127;
+  return WIFEXITED(status) && WEXITSTATUS(status) == kLoaderFailed && phase.name.empty() &&
+         log.find("symbol") != std::string::npos;
+}
+
+constexpr const char* kOtherTorch =
+    "memtune-trial is built for another minor release of PyTorch than the LibTorch that it found: build it again with "
+    "scripts/memtune, or unset LD_LIBRARY_PATH";
+
 std::vector<std::string> words_of(const TrialProcessSettings& command) {
   std::vector<std::string> words = command.arguments;
   words.insert(words.begin(), find_trial_program().string());
@@ -159,6 +171,7 @@ TrialAnswer LocalRankProcess::answer() const {
     return ProcessFailure{result::Outcome::host_oom,
                           "ended " + where + ", because of host memory: " + memory_.reason()};
   std::string details = log_.log_tail();
+  if (lacks_symbols(*status_, reader_.phase(), details)) return ReportedUsageError{kOtherTorch};
   if (!reader_.damage().empty()) details = reader_.damage() + "; " + details;
   const std::optional<int64_t> now = process::count_memory_kills();
   return process::classify_end(*status_, kills_before_ && now ? std::optional(*now - *kills_before_) : std::nullopt,
