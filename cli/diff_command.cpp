@@ -9,6 +9,7 @@
 #include "core/answer/run/finished_run.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/torch_version.h"
 
 namespace memtune::cli {
 namespace {
@@ -44,6 +45,8 @@ void say_differences(const ConsoleFlags& console, const report::Report& a, const
   say_difference("commands", a.model, b.model);
   say_difference("devices", a.device, b.device);
   say_difference("settings", a.settings, b.settings);
+  if (other_torch_minor(a.origin.torch, b.origin.torch))
+    say_difference("PyTorch releases", torch_minor(a.origin.torch), torch_minor(b.origin.torch));
 }
 
 // Violations of the limits, one line each.

@@ -286,6 +286,25 @@ TEST_CASE("diff of different models fails") {
   CHECK(ended.err.find("nothing to compare: A is small (profile), B is tiny (profile)") != std::string::npos);
 }
 
+TEST_CASE("a PyTorch release whose engines never ran on a GPU is named by answers on CUDA alone") {
+  const Workspace place;
+  const std::string note = "note: PyTorch 2.15: untested on GPU\n";
+  CHECK(place.memtune("sweep -q --sweep quick --device cuda").out.find("untested") == std::string::npos);
+  const test::Variable newer("FAKE_TORCH", "2.15.0");
+  CHECK(place.memtune("sweep -q --sweep quick --device cuda --out newer").out.find(note) != std::string::npos);
+  CHECK(place.memtune("report newer").out.find(note) != std::string::npos);
+  CHECK(place.memtune("sweep -q --sweep quick --device cpu --out cpu").out.find("untested") == std::string::npos);
+}
+
+TEST_CASE("diff names the PyTorch releases of two sweeps if the minor releases differ") {
+  const Workspace place;
+  place.memtune("sweep -q --sweep quick --out before");
+  const test::Variable newer("FAKE_TORCH", "2.15.0");
+  place.memtune("sweep -q --sweep quick --out after");
+  CHECK(place.memtune("diff before after").err.starts_with("PyTorch releases differ: A 2.11; B 2.15\n"));
+  CHECK(place.memtune("diff after after").err.starts_with("next: "));
+}
+
 TEST_CASE("profile runs its strategy every time and prints the path of the trace") {
   const Workspace place;
   place.memtune("profile --strategy checkpoint:full");

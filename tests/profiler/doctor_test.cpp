@@ -2,6 +2,7 @@
 #include "core/measure/profiler/doctor.h"
 
 #include <doctest/doctest.h>
+#include <torch/headeronly/version.h>
 
 #include <cstdlib>
 
@@ -32,8 +33,16 @@ TEST_CASE("the doctor finds everything that trials need on the CPU") {
     CHECK(check->status == DoctorStatus::ok);
     CHECK(check->fix.empty());
   }
-  CHECK(find(checks, "LibTorch")->detail.rfind("2.11.", 0) == 0);
+  CHECK(find(checks, "LibTorch")->detail == TORCH_VERSION);
   CHECK(find(checks, "links together") == nullptr);
+}
+
+TEST_CASE("the doctor of a CUDA device says whether the engines ran on a GPU with this PyTorch") {
+  const DoctorCheck untested = check_libtorch("2.15.0", /*on_cpu=*/false);
+  CHECK(untested.status == DoctorStatus::warn);
+  CHECK(untested.detail == "2.15.0, PyTorch 2.15: untested on GPU");
+  CHECK(check_libtorch("2.15.0", /*on_cpu=*/true).status == DoctorStatus::ok);
+  CHECK(check_libtorch("2.11.0", /*on_cpu=*/false).status == DoctorStatus::ok);
 }
 
 TEST_CASE("the doctor gives a fix for each warning and never fails on the CPU") {

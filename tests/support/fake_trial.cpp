@@ -260,6 +260,7 @@ void run(const plan::TrialRequest& request, const std::string& behaviour) {
 }
 
 void inspect(const plan::TrialRequest& request) {
+  const char* const torch = std::getenv("FAKE_TORCH");
   send_phase("load");
   std::vector<std::string> inputs;
   for (const plan::InputSpec& input : request.model.inputs) inputs.push_back(to_string(input));
@@ -267,7 +268,8 @@ void inspect(const plan::TrialRequest& request) {
         {"facts", facts(4, request.training.batch << 19)},
         {"inputs", inputs},
         {"loss", "next_token"},
-        {"origin", trace::Provenance{"", "", "", "0.1.0", "2.11.0", "", "a made-up machine"}}});
+        {"origin",
+         trace::Provenance{"", "", "", "0.1.0", torch && *torch ? torch : "2.11.0", "", "a made-up machine"}}});
 }
 
 // Each mode blocks less than the one before. All of them write a state to the requested folder.

@@ -11,6 +11,7 @@
 #include "core/answer/run/run_directory.h"
 #include "core/base/bytes.h"
 #include "core/base/text.h"
+#include "core/base/torch_version.h"
 
 namespace memtune::sweep {
 namespace {
@@ -158,6 +159,11 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
   }
 }
 
+// "" on a CPU, and for commands: they run no engine of memtune.
+std::string untested_engines(const SweepRecord& record) {
+  return record.command || record.request.training.device == "cpu" ? "" : untested_on_gpu(record.origin.torch);
+}
+
 // "" if all trials were reached.
 std::string not_reached(const SweepRecord& record, const report::Report& report) {
   const auto count = std::ranges::count_if(report.rows, [&](const result::TrialRow& row) {
@@ -188,6 +194,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.blocks = static_cast<int>(record.facts.program.blocks.size());
   if (record.request.training.ranks > 1) put_sharding(record.request.training, report);
   report.notes = record.facts.program.notes;
+  if (std::string untested = untested_engines(record); !untested.empty()) report.notes.push_back(std::move(untested));
   for (const TrialSpec& spec : record.trials) {
     if (auto measurement = directory.read_measurement(spec.folder)) {
       if (!measurement->device.empty()) report.device = measurement->device;

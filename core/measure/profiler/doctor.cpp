@@ -22,6 +22,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/scoped_timer.h"
+#include "core/base/torch_version.h"
 #include "core/measure/profiler/profiler.h"
 
 namespace memtune::profiler {
@@ -54,8 +55,6 @@ int driver_cuda_version() {
   int version = 0;
   return get_version != nullptr && get_version(&version) == 0 ? version : 0;
 }
-
-DoctorCheck check_libtorch() { return {"LibTorch", DoctorStatus::ok, TORCH_VERSION, ""}; }
 
 DoctorCheck check_driver(DoctorStatus lack) {
   const int version = driver_cuda_version();
@@ -199,6 +198,12 @@ std::string to_string(DoctorStatus status) {
   return status == DoctorStatus::ok ? "ok" : status == DoctorStatus::warn ? "warn" : "fail";
 }
 
+DoctorCheck check_libtorch(const std::string& version, bool on_cpu) {
+  const std::string untested = on_cpu ? "" : untested_on_gpu(version);
+  if (untested.empty()) return {"LibTorch", DoctorStatus::ok, version, ""};
+  return {"LibTorch", DoctorStatus::warn, version + ", " + untested, "build with MEMTUNE_TORCH_VERSION=2.11"};
+}
+
 DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span<const LinkBandwidth> together) {
   std::string rates;
   bool shared = false;
@@ -218,7 +223,7 @@ DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span
 std::vector<DoctorCheck> run_doctor(const std::string& name) {
   const bool on_cpu = name == "cpu";
   const DoctorStatus lack = on_cpu ? DoctorStatus::warn : DoctorStatus::fail;
-  std::vector<DoctorCheck> checks{check_libtorch(), check_driver(lack), check_module(lack)};
+  std::vector<DoctorCheck> checks{check_libtorch(TORCH_VERSION, on_cpu), check_driver(lack), check_module(lack)};
   std::unique_ptr<device::Device> device;
   checks.push_back(attempt("device", on_cpu ? "" : "see above, or use --device cpu", [&] {
     device = device::make_device(name);

@@ -22,6 +22,9 @@ struct DoctorCheck {
 // `device`: as for make_device. A lack is a failed check, not an exception. Throws UsageError for an unknown name.
 std::vector<DoctorCheck> run_doctor(const std::string& device);
 
+// Warns on a GPU if memtune's engines never ran on one with this release of PyTorch.
+DoctorCheck check_libtorch(const std::string& version, bool on_cpu);
+
 // Compares the copy rates of cuda:0, cuda:1 and so on, each alone and all together. Warns if a link then has less than
 // nine tenths of its rate.
 DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span<const LinkBandwidth> together);
