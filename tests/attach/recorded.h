@@ -20,7 +20,7 @@ inline void add_line(const std::filesystem::path& path, const std::string& text)
 inline constexpr const char* kTrain = R"(
 train() {
   file=$MEMTUNE_ATTACH/$1.jsonl
-  echo '{"record": "process", "pid": '$1', "rank": '$2', "world": '$3', "cuda": false, "device": "", "torch": "2.11", "python": "3.11"}' >$file
+  echo '{"record": "process", "pid": '$1', "rank": '$2', "world": '$3', "cuda": false, "device": "", "torch": "'${RECORDED_TORCH:-2.11}'", "python": "3.11"}' >$file
   step=1
   while [ $step -le $4 ]; do
     phase=warmup; [ $step -le 2 ] || phase=measured

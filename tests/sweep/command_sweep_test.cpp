@@ -83,6 +83,19 @@ TEST_CASE("a repeated sweep of a command starts nothing and gives the same repor
   CHECK(report::to_json_text(make_report(directory, directory.read_record())) == report::to_json_text(first.report));
 }
 
+TEST_CASE("trials of another PyTorch minor release are not added to those of a folder") {
+  CommandBench bench(kTrains, "ms=20");
+  bench.run();
+  bench.settings.rounds = 2;
+  // The file that the command names is the same, only the PyTorch that it runs differs.
+  const test::Variable newer("RECORDED_TORCH", "2.15.0");
+  CHECK_THROWS_WITH_AS(bench.run(),
+                       ("trials in " + bench.settings.directory.string() +
+                        " are of PyTorch 2.11, this one is of 2.15: sweep into another folder with --out")
+                           .c_str(),
+                       UsageError);
+}
+
 TEST_CASE("a change of a file that the command names starts new trials") {
   CommandBench bench(kTrains);
   bench.run();

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/base/file.h"
+#include "core/base/torch_version.h"
 
 namespace memtune::sweep {
 namespace {
@@ -34,11 +36,12 @@ std::optional<SweepRecord> record_with(const RunDirectory& run, const std::strin
 
 }  // namespace
 
-std::optional<TrialSpec> adopt_trial(const RunDirectory& to, std::span<const fs::path> runs, TrialSpec spec) try {
+std::optional<AdoptedTrial> adopt_trial(const RunDirectory& to, std::span<const fs::path> runs, TrialSpec spec,
+                                        const std::string& torch) try {
   for (const fs::path& root : runs) {
     const RunDirectory run(root);
     const std::optional<SweepRecord> record = record_with(run, spec.key);
-    if (!record) continue;
+    if (!record || other_torch_minor(record->origin.torch, torch)) continue;
     const auto found = std::ranges::find(record->trials, spec.key, &TrialSpec::key);
     if (found == record->trials.end() || found->folder.empty()) continue;
     const std::optional<result::Measurement> measured = run.read_measurement(found->folder);
@@ -51,7 +54,7 @@ std::optional<TrialSpec> adopt_trial(const RunDirectory& to, std::span<const fs:
                [](const std::string& name) { return name != "measurement.json"; });
     link_files(root, to.root(), [](const std::string& name) { return name.starts_with("reference-"); });
     to.write_measurement(spec.folder, *measured);
-    return spec;
+    return AdoptedTrial{std::move(spec), record->origin.torch};
   }
   return {};
 } catch (const std::exception&) {  // then the trial is measured here

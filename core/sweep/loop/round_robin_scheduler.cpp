@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "core/answer/result/loss_comparison.h"
+#include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/torch_version.h"
 #include "core/measure/process/interrupt.h"
 #include "core/sweep/directory/adopted_trial.h"
 
@@ -42,9 +44,10 @@ void RoundRobinScheduler::add(TrialState trial, const std::optional<result::Tria
 // Takes over the trial with all its rounds, if another run has measured it.
 void RoundRobinScheduler::adopt(TrialState& trial) {
   if (settings_.reuse == ReusePolicy::nothing || settings_.dry_run || settings_.other_runs.empty()) return;
-  std::optional<TrialSpec> spec = adopt_trial(directory_, settings_.other_runs, trial.spec);
-  if (!spec) return;
-  trial.spec = std::move(*spec);
+  std::optional<AdoptedTrial> adopted = adopt_trial(directory_, settings_.other_runs, trial.spec, record_.origin.torch);
+  if (!adopted) return;
+  trial.spec = std::move(adopted->spec);
+  if (record_.origin.torch.empty()) record_.origin.torch = adopted->torch;
   open_.keep();
   const size_t rounds = directory_.read_measurement(trial.spec.folder).value_or(Measurement{}).rounds.size();
   for (size_t round = 0; round < std::max<size_t>(1, rounds); ++round) {
@@ -196,10 +199,18 @@ MeasuredRound RoundRobinScheduler::measure(const TrialState& trial, bool first) 
   const auto began = std::chrono::steady_clock::now();
   MeasuredRound measured = subject_.measure(trial, first, time_.for_trial());
   took_[trial.spec.key] = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
+  refuse_other_torch(measured.torch);
   measured.measurement.strategy = trial.spec.strategy;
   const std::filesystem::path trace = std::filesystem::path(trial.spec.folder) / "trace.mttrace";
   measured.measurement.trace = std::filesystem::exists(directory_ / trace) ? trace.string() : "";
   return measured;
+}
+
+// Keys of a command's trials do not name its PyTorch, which only a run shows. The trial has no end in the journal.
+void RoundRobinScheduler::refuse_other_torch(const std::string& torch) const {
+  if (!other_torch_minor(record_.origin.torch, torch) || std::ranges::none_of(trials_, &TrialState::reused)) return;
+  throw UsageError("trials in " + directory_.root().string() + " are of PyTorch " + torch_minor(record_.origin.torch) +
+                   ", this one is of " + torch_minor(torch) + ": sweep into another folder with --out");
 }
 
 // Stores the saves, notes and versions of a trial in sweep.json.

@@ -59,6 +59,8 @@ class RoundRobinScheduler {
   void leave_out(TrialState& trial, size_t round);
   void add_round(const result::Measurement& measurement, result::RoundMeasurement beside, size_t round,
                  TrialState& trial);
+  // Throws UsageError if earlier trials, which are reused, are of another minor release of PyTorch.
+  void refuse_other_torch(const std::string& torch) const;
   void keep_what_else(const MeasuredRound& measured, size_t trial);
   void make_folder(size_t trial);
   size_t rounds() const;
