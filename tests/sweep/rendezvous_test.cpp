@@ -67,7 +67,7 @@ struct Peer {
 
   json introduce(json own, const std::string& secret) {
     json answer;
-    connection.send({{"hello", "memtune"}, {"version", MEMTUNE_VERSION}, {"nonce", "mine"}});
+    connection.send({{"hello", "memtune"}, {"version", MEMTUNE_BUILD}, {"nonce", "mine"}});
     REQUIRE(connection.receive(answer, 5s));
     const std::string nonces = answer.at("nonce").get<std::string>() + " mine";
     own["proof"] = launch::prove(secret, "another rank\n" + nonces + "\n" + own.dump());
@@ -156,7 +156,7 @@ TEST_CASE("a program in the place of rank 0 learns no command line") {
   CHECK(hello.dump().find(kWords) == std::string::npos);
   CHECK(hello.dump().find("secret") == std::string::npos);
   const std::string guess = launch::prove("guess", "rank 0\nmine " + hello.at("nonce").get<std::string>());
-  impostor.send({{"nonce", "mine"}, {"version", MEMTUNE_VERSION}, {"proof", guess}});
+  impostor.send({{"nonce", "mine"}, {"version", MEMTUNE_BUILD}, {"proof", guess}});
   CHECK_THROWS_AS(impostor.receive(more, 5s), launch::PeerLostError);
   CHECK_THROWS_AS(rank.get(), Error);
 }

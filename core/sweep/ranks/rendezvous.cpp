@@ -217,10 +217,10 @@ class Gathering {
     to.nonces = nonce + " " + hello.at("nonce").get<std::string>();
     to.worker.connection->send({{"nonce", nonce},
                                 {"proof", launch::prove(secret_, covered_by_coordinator(to.nonces))},
-                                {"version", MEMTUNE_VERSION}});
-    if (hello.at("version") != MEMTUNE_VERSION)
+                                {"version", MEMTUNE_BUILD}});
+    if (hello.at("version") != MEMTUNE_BUILD)
       throw StrangerError("a rank on " + to.worker.address + " is memtune " + hello.at("version").get<std::string>() +
-                          ", rank 0 is " MEMTUNE_VERSION);
+                          ", rank 0 is " MEMTUNE_BUILD);
   }
 
   void take_seat(Stranger& from, const json& said) {
@@ -335,13 +335,13 @@ class Joining {
     json answer;
     const std::string nonce = launch::make_nonce(), secret = launch_.secret + place_.token;
     to.set_longest(kHelloBytes);
-    to.send({{"hello", "memtune"}, {"version", MEMTUNE_VERSION}, {"nonce", nonce}});
+    to.send({{"hello", "memtune"}, {"version", MEMTUNE_BUILD}, {"nonce", nonce}});
     if (!to.receive(answer, std::min(kHello, left()))) return false;
     const std::string nonces = answer.at("nonce").get<std::string>() + " " + nonce;
     why_ = std::string("does not know the secret of this rank's launch (") + kSecretVariable + ")";
     if (!launch::is_proof(answer.at("proof").get<std::string>(), secret, covered_by_coordinator(nonces))) return false;
-    if (const auto version = answer.at("version").get<std::string>(); version != MEMTUNE_VERSION)
-      throw UsageError("rank 0 is memtune " + version + ", this one is " MEMTUNE_VERSION);
+    if (const auto version = answer.at("version").get<std::string>(); version != MEMTUNE_BUILD)
+      throw UsageError("rank 0 is memtune " + version + ", this one is " MEMTUNE_BUILD);
     to.send(introduction(secret, nonces));
     if (!to.receive(answer, std::min(kHello, left()))) return false;
     if (answer.contains("refused")) throw UsageError("rank 0 refuses this one: " + print_json(answer.at("refused")));
