@@ -16,8 +16,9 @@ OpClass class_of(const char* op) { return traits_of(op).op_class; }
 }  // namespace
 
 TEST_CASE("an op that multiplies matrices is not cheap") {
-  for (const char* op : {"aten::linear", "aten::mv", "aten::cdist", "aten::_grouped_mm", "aten::addmm_",
-                         "aten::conv_transpose2d", "aten::_convolution", "aten::lstm", "aten::linalg_inv"}) {
+  for (const char* op :
+       {"aten::linear", "aten::mv", "aten::cdist", "aten::_grouped_mm", "aten::addmm_", "aten::conv_transpose2d",
+        "aten::_convolution", "aten::lstm", "aten::linalg_inv", "aten::_scaled_addmm", "aten::linalg_polar"}) {
     CAPTURE(op);
     CHECK_FALSE(is_cheap(class_of(op)));
   }
@@ -31,7 +32,9 @@ TEST_CASE("every form of scaled dot product attention is attention") {
        {"aten::scaled_dot_product_attention", "aten::_scaled_dot_product_flash_attention",
         "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_scaled_dot_product_efficient_attention",
         "aten::_scaled_dot_product_cudnn_attention", "aten::_flash_attention_forward",
-        "aten::_efficient_attention_forward", "higher_order::flex_attention", "torch_attn::_varlen_attn"}) {
+        "aten::_efficient_attention_forward", "aten::_flash_attention_forward_no_dropout_inplace",
+        "aten::_cudnn_attention_forward_no_dropout_inplace", "higher_order::flex_attention",
+        "torch_attn::_varlen_attn"}) {
     CAPTURE(op);
     CHECK(class_of(op) == OpClass::attention);
   }

@@ -21,8 +21,8 @@ struct Group {
 const Group kGroups[] = {
     {OpClass::matmul,
      "linear mm matmul bmm addmm einsum baddbmm addbmm bilinear mv addmv inner tensordot chain_matmul linalg_matmul "
-     "linalg_multi_dot linalg_vecdot _trilinear _addmm_activation _int_mm _scaled_mm _scaled_mm_v2 _grouped_mm "
-     "_scaled_grouped_mm _scaled_grouped_mm_v2 _weight_int4pack_mm _weight_int4pack_mm_for_cpu "
+     "linalg_multi_dot linalg_vecdot _trilinear _addmm_activation _int_mm _scaled_mm _scaled_mm_v2 _scaled_addmm "
+     "_grouped_mm _scaled_grouped_mm _scaled_grouped_mm_v2 _weight_int4pack_mm _weight_int4pack_mm_for_cpu "
      "_weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm _dyn_quant_matmul_4bit _mixed_dtypes_linear "
      "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
      "fbgemm_linear_int8_weight_fp32_activation linear_cross_entropy mkldnn_linear smm sspaddmm hspmm _sparse_mm _sparse_addmm "
@@ -42,7 +42,8 @@ const Group kGroups[] = {
      "_scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu "
      "_scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention "
      "_scaled_dot_product_fused_attention_overrideable _flash_attention_forward "
-     "_efficient_attention_forward _cudnn_attention_forward _triton_scaled_dot_attention flex_attention "
+     "_flash_attention_forward_no_dropout_inplace _efficient_attention_forward _cudnn_attention_forward "
+     "_cudnn_attention_forward_no_dropout_inplace _triton_scaled_dot_attention flex_attention "
      "_native_multi_head_attention _triton_multi_head_attention _transformer_encoder_layer_fwd _varlen_attn"},
     {OpClass::recurrent,
      "lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _cudnn_rnn miopen_rnn mkldnn_rnn_layer "
@@ -54,11 +55,11 @@ const Group kGroups[] = {
      "linalg_cholesky linalg_cholesky_ex linalg_cond linalg_det linalg_eig linalg_eigh linalg_eigvals linalg_eigvalsh "
      "linalg_householder_product linalg_inv linalg_inv_ex linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve "
      "linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_matrix_exp linalg_matrix_norm "
-     "linalg_matrix_power linalg_matrix_rank linalg_norm linalg_pinv linalg_qr linalg_slogdet linalg_solve "
-     "linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals linalg_tensorinv linalg_tensorsolve "
-     "_linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex _linalg_svd fft_fft fft_fft2 fft_fftn "
-     "fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn fft_irfft fft_irfft2 "
-     "fft_irfftn fft_rfft fft_rfft2 fft_rfftn _fft_c2c _fft_c2r _fft_r2c stft istft"},
+     "linalg_matrix_power linalg_matrix_rank linalg_matrix_sqrth linalg_norm linalg_pinv linalg_polar linalg_qr "
+     "linalg_slogdet linalg_solve linalg_solve_ex linalg_solve_triangular linalg_svd linalg_svdvals linalg_tensorinv "
+     "linalg_tensorsolve _linalg_det _linalg_eigh _linalg_eigvals _linalg_slogdet _linalg_solve_ex _linalg_svd fft_fft "
+     "fft_fft2 fft_fftn fft_hfft fft_hfft2 fft_hfftn fft_ifft fft_ifft2 fft_ifftn fft_ihfft fft_ihfft2 fft_ihfftn "
+     "fft_irfft fft_irfft2 fft_irfftn fft_rfft fft_rfft2 fft_rfftn _fft_c2c _fft_c2r _fft_r2c stft istft"},
     {OpClass::embedding, "embedding embedding_bag _embedding_bag _embedding_bag_forward_only"},
     {OpClass::order,
      "sort argsort msort topk kthvalue median nanmedian mode quantile nanquantile unique_dim unique_consecutive "
@@ -107,8 +108,8 @@ const Group kGroups[] = {
      "__interpolate __upsample __upsample_bilinear __upsample_nearest max_pool1d max_pool1d_with_indices max_pool2d "
      "max_pool2d_with_indices max_pool3d max_pool3d_with_indices upsample_bicubic2d upsample_bilinear2d "
      "upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_trilinear3d "
-     "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d "
-     "_upsample_nearest_exact3d"},
+     "_upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_lanczos2d_aa _upsample_nearest_exact1d "
+     "_upsample_nearest_exact2d _upsample_nearest_exact3d"},
     {OpClass::copy,
      "arange argwhere as_strided_scatter as_tensor atleast_1d atleast_2d atleast_3d bartlett_window blackman_window "
      "block_diag broadcast_tensors cartesian_prod cat channel_shuffle _chunk_cat column_stack combinations concat "
@@ -143,8 +144,9 @@ const Group kGroups[] = {
 
 // Also random without a tag in PyTorch: dropout inside recurrent layers, and initialization inside a forward.
 const char* const kRandom =
-    "_cudnn_attention_forward _cudnn_init_dropout_state _cudnn_rnn _efficient_attention_forward "
-    "_fill_mem_eff_dropout_mask_ _flash_attention_forward _fused_dropout "
+    "_cudnn_attention_forward _cudnn_attention_forward_no_dropout_inplace _cudnn_init_dropout_state _cudnn_rnn "
+    "_efficient_attention_forward _fill_mem_eff_dropout_mask_ _flash_attention_forward "
+    "_flash_attention_forward_no_dropout_inplace _fused_dropout "
     "_fused_sdp_choice _lstm_mps _nested_tensor_softmax_with_shape _no_grad_normal_ _no_grad_uniform_ "
     "_sample_dirichlet _scaled_dot_product_attention_math _scaled_dot_product_attention_math_for_mps "
     "_scaled_dot_product_cudnn_attention _scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention "
