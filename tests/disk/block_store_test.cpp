@@ -238,8 +238,13 @@ TEST_CASE("closing a store waits for transfers in flight and fails the pending r
     const RequestPtr running = stage.store->write(first, data.data());
     const RequestPtr waiting = stage.store->write(second, data.data(), [] { FAIL_CHECK("called after the end"); });
     entered.pass();
-    std::thread closer([&] { stage.store.reset(); });
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    Gate closing;
+    std::thread closer([&] {
+      closing.open();
+      stage.store.reset();
+    });
+    closing.pass();
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
     CHECK_FALSE(running->done());
     gate.open();
     closer.join();
