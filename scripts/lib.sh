@@ -303,7 +303,7 @@ settings() {  # PRESET
 # build/release, or build/release-torch-2.15. Presets without LibTorch have one build for all minors.
 build_folder() {  # PRESET
   local minor=
-  [[ $torch_minor == "$torch_default" || ! $1 =~ ^(release|dev|ci|tsan-torch)$ ]] || minor=-torch-$torch_minor
+  [[ $torch_minor == "$torch_default" || ! $1 =~ ^(release|dev|ci|wheel|tsan-torch)$ ]] || minor=-torch-$torch_minor
   echo "$root/build/$1$minor"
 }
 
