@@ -29,8 +29,10 @@ LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "SLURM_
 
 
 def environment(folder, more):
-    """The environment of a process without a launcher, and `more`. memtune's temporary files go into the folder."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
+    """The environment of a process without a launcher, and `more`. memtune's temporary files go into the folder. Settings
+    of Open MPI stay: without ssh mpirun needs some."""
+    own = {name: value for name, value in os.environ.items()
+           if not name.startswith(LAUNCHERS) or name.startswith("OMPI_MCA_")}
     aside = os.path.join(folder, "aside")
     os.makedirs(aside, exist_ok=True)
     return {**own, "TMPDIR": aside, "OMP_NUM_THREADS": "1", **more}
