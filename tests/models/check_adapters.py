@@ -77,7 +77,7 @@ CASES = {
 }
 # One of each kind of weights and of adapted modules: linear layers with dropout, in 4 and in 8 bits with biases, fused,
 # transposed, and an embedding.
-FEW = ("all-linear", "4bit-biases", "8bit-biases", "fused", "conv1d", "embedding-autocast")
+FEW = ("all-linear", "4bit-biases", "8bit-biases", "fused")
 
 
 def plain(name: str) -> str:

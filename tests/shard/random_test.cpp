@@ -21,6 +21,7 @@
 #include "tests/shard/rank_processes.h"
 #include "tests/shard/written_programs.h"
 #include "tests/support/random_drive.h"
+#include "tests/support/samples.h"
 namespace memtune::tests::shard_random_test {
 namespace {
 
@@ -120,7 +121,7 @@ void train(shard::Collectives& group, const std::filesystem::path& progress) {
 }
 
 TEST_CASE("random programs on several ranks: gradients of one rank with all batches under every placement") {
-  for (const int size : {2, 3, 4})
+  for (const int size : at_night() ? std::vector{2, 3, 4} : std::vector{2, 4})
     on_rank_processes("random programs on several ranks: gradients of one rank with all batches under every placement",
                       size, train);
 }

@@ -14,6 +14,7 @@
 #include "tests/shard/joined_gradients.h"
 #include "tests/shard/rank_processes.h"
 #include "tests/support/rounding.h"
+#include "tests/support/samples.h"
 #include "tests/support/training.h"
 namespace memtune::tests::settings_test {
 namespace {
@@ -193,7 +194,7 @@ class WayOfRanks {
 };
 
 TEST_CASE("training settings give the same gradients on several ranks as on one") {
-  for (const int size : {2, 3})
+  for (const int size : tests::at_night() ? std::vector{2, 3} : std::vector{2})
     on_rank_processes("training settings give the same gradients on several ranks as on one", size,
                       [](shard::Collectives& group, const std::filesystem::path& progress) {
                         at::set_num_threads(1);

@@ -7,10 +7,14 @@
 
 namespace memtune::tests {
 
+inline bool at_night() {
+  static const bool night = std::getenv("MEMTUNE_NIGHT") != nullptr;
+  return night;
+}
+
 inline int64_t sample_stride() {
 #ifdef MEMTUNE_SANITIZED
-  static const bool all = std::getenv("MEMTUNE_NIGHT") != nullptr;
-  return all ? 1 : 7;  // a prime, so that nested loops over few values keep each value
+  return at_night() ? 1 : 7;  // a prime, so that nested loops over few values keep each value
 #else
   return 1;
 #endif
