@@ -70,6 +70,14 @@ void set_ranges(ParetoPlot& plot) {
   widen(plot.least_time, plot.most_time);
 }
 
+void set_budget(double budget, ParetoPlot& plot) {
+  if (!budget_is_near(budget, plot.least_peak, plot.most_peak)) return;
+  const double room = 0.04 * (plot.most_peak - plot.least_peak);
+  plot.budget = budget;
+  plot.least_peak = std::min(plot.least_peak, budget - room);
+  plot.most_peak = std::max(plot.most_peak, budget + room);
+}
+
 void set_fronts(ParetoPlot& plot) {
   std::vector<const TrialRow*> rows;
   std::map<const TrialRow*, ParetoPoint> points;
@@ -148,7 +156,7 @@ ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
   set_frontiers(frontiers, rows, ranking, plot);
   set_ranges(plot);
   set_fronts(plot);
-  plot.budget = static_cast<double>(budget_bytes) / plot.unit.bytes;
+  set_budget(static_cast<double>(budget_bytes) / plot.unit.bytes, plot);
   return plot;
 }
 

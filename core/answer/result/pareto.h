@@ -32,16 +32,17 @@ struct ParetoPlot {
   std::vector<std::vector<ParetoPoint>> fronts;     // one per batch and sequence, by peak
   std::vector<std::vector<ParetoPoint>> frontiers;  // the same for predicted plans, without rows
   double least_peak = 0, most_peak = 0, least_time = 0, most_time = 0;  // with a margin
-  double budget = 0;                                                    // in the plot's unit; 0: none
+  double budget = 0;  // in the plot's unit, within the range of peaks; 0: none, or too far away to be drawn
 };
+
 // `frontiers` are those of the rows' settings. Parts that are much slower than the trials are left out.
+ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
+                          std::span<const PredictedFrontier> frontiers = {});
+
 // Whether a plot of these peaks has room for the budget's line: a budget far away would squeeze the points.
 inline bool budget_is_near(double budget, double least_peak, double most_peak) {
   return budget >= 0.5 * least_peak && budget <= 1.5 * most_peak && budget > 0;
 }
-
-ParetoPlot pareto_plot_of(std::span<const TrialRow> rows, int64_t budget_bytes,
-                          std::span<const PredictedFrontier> frontiers = {});
 
 // Converts a frontier to the units of a plot of `rows`. Time for the same work depends on batch and sequence. Points
 // are sorted by peak; those much slower than `slowest`, a time of the plot, are left out.

@@ -32,6 +32,16 @@ TEST_CASE("the axes contain every point with a margin") {
   CHECK(plot.least_time < 250);
 }
 
+TEST_CASE("the axes contain a budget that is near and leave one out that is far away") {
+  const Report report = report::sample_report();
+  const ParetoPlot near = result::pareto_plot_of(report.rows, 10 * kGiB);
+  CHECK(near.budget == 10);
+  CHECK(near.least_peak < 10);
+  const ParetoPlot far = result::pareto_plot_of(report.rows, 200 * kGiB);
+  CHECK(far.budget == 0);
+  CHECK(far.most_peak < 40);
+}
+
 TEST_CASE("a trial that is far slower does not flatten the others unless it is recommended") {
   Report report = report::sample_report();
   report.rows[2].measurement.step_ms.median = 5000;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "core/base/layout.h"
 #include "core/base/text.h"
 #include "tests/report/sample.h"
@@ -42,6 +44,27 @@ TEST_CASE("the plot on a terminal of 60 columns") {
 
  * recommended; • no other is both faster and smaller
 )");
+}
+
+TEST_CASE("the budget is a line beside the trials that it hides none of") {
+  Report report = report::sample_report();
+  for (const int64_t gib : {10, 12, 28, 36}) {
+    CAPTURE(gib);
+    report.budget_bytes = gib * report::kGiB;
+    const std::vector<std::string> lines = split(pareto_plot(report, {false, 60}), '\n');
+    size_t drawn = 0;
+    for (const std::string& line : lines)
+      drawn += line.find("│") != std::string::npos && line.find("┆") != std::string::npos;
+    CHECK(drawn >= 14);
+    CHECK(std::ranges::count(lines, " ┆ the budget, " + fixed(static_cast<double>(gib), 2) + " GiB") == 1);
+    for (const char letter : {'a', 'b', 'c', 'd'})
+      CHECK(std::ranges::count_if(lines, [&](const std::string& line) {
+              const size_t bar = std::min(line.find("│"), line.find("┤"));
+              return bar != std::string::npos && line.find(letter, bar) != std::string::npos;
+            }) == 1);
+  }
+  report.budget_bytes = 0;
+  CHECK(pareto_plot(report, {false, 60}).find("┆") == std::string::npos);
 }
 
 TEST_CASE("no plot line is wider than the terminal down to 40 columns") {

@@ -21,11 +21,6 @@ class ParetoChart {
       : plot_(plot), svg_(kChartWidth, kHeight, "Time against peak memory of every trial") {
     frame_.bottom = kHeight - 48;
     x_ = {plot.least_peak, plot.most_peak, frame_.left, frame_.right};
-    if (result::budget_is_near(plot.budget, plot.least_peak, plot.most_peak)) {
-      const double room = 0.04 * (plot.most_peak - plot.least_peak);
-      x_.low = std::min(x_.low, plot.budget - room);
-      x_.high = std::max(x_.high, plot.budget + room);
-    }
     y_ = {plot.least_time, plot.most_time, frame_.bottom, frame_.top};
   }
 
@@ -61,7 +56,7 @@ class ParetoChart {
   }
 
   void put_budget() {
-    if (plot_.budget < x_.low || plot_.budget > x_.high) return;
+    if (plot_.budget == 0) return;
     const std::vector<Point> line = {{x_(plot_.budget), frame_.top}, {x_(plot_.budget), frame_.bottom}};
     svg_.path(line, "budget");
     lines_.push_back(line);

@@ -51,6 +51,11 @@ class Canvas {
     if (best >= 0) marks_[best] = std::move(cell);
   }
 
+  // Sets the mark where there is none.
+  void fill(int x, int y, TableCell cell) {
+    if (TableCell& here = marks_[y * width_ + x]; here.text.empty()) here = std::move(cell);
+  }
+
   std::string line(int row, bool color) const {
     std::string text;
     for (int i = row * width_; i < (row + 1) * width_; ++i) {
@@ -80,6 +85,7 @@ class Plot {
     for (const auto& frontier : plot_.frontiers) put_frontier(frontier);
     for (const auto& front : plot_.fronts) put_front(front);
     put_points();
+    put_budget();
     text_ = std::string(" ") + plot_.time_name + "\n";
     for (int row = 0; row < kRows; ++row) put_row(row);
     put_foot();
@@ -122,6 +128,13 @@ class Plot {
       canvas_.mark(static_cast<int>(std::lround(x_of(point.peak))), static_cast<int>(std::lround(y_of(point))),
                    {"◇", TextStyle::dim});
   }
+
+  void put_budget() {
+    if (plot_.budget == 0) return;
+    const int x = static_cast<int>(std::lround(x_of(plot_.budget)));
+    for (int row = 0; row < kRows; ++row) canvas_.fill(x, row, {"┆", TextStyle::bad});
+  }
+
   int dot_x(const ParetoPoint& point) const { return static_cast<int>(std::lround(2 * x_of(point.peak))); }
   int dot_y(const ParetoPoint& point) const { return static_cast<int>(std::lround(4 * y_of(point) + 1.5)); }
 
@@ -177,6 +190,9 @@ class Plot {
     }
     const auto beyond = [](const ParetoPoint& point) { return point.beyond; };
     if (std::any_of(plot_.points.begin(), plot_.points.end(), beyond)) text_ += " ↑ slower than the plot is high\n";
+    if (plot_.budget > 0)
+      text_ += " " + painted("┆", TextStyle::bad, style_.color) + " the budget, " + fixed(plot_.budget, 2) + " " +
+               plot_.unit.name + "\n";
     if (!plot_.frontiers.empty()) text_ += " ◇ the best plans for other budgets, predicted\n";
   }
 
