@@ -82,4 +82,11 @@ KernelTable kernels_between(const Trace& trace, trace::TimeInterval range) {
   return table;
 }
 
+std::optional<trace::TimeInterval> chosen_range(const ViewState& view, const Trace& trace) {
+  if (view.marks.size() == 2 && view.marks[0] != view.marks[1])
+    return trace::TimeInterval{std::min(view.marks[0], view.marks[1]), std::max(view.marks[0], view.marks[1])};
+  if (!view.event || trace.events[*view.event].kind != EventKind::region) return std::nullopt;
+  return trace::TimeInterval{trace.events[*view.event].start_ns, trace.events[*view.event].end_ns};
+}
+
 }  // namespace memtune::gui

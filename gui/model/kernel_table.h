@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/record/trace/time_interval.h"
 #include "core/record/trace/trace_event.h"
+#include "gui/model/view_state.h"
 
 namespace memtune::gui {
 
@@ -26,5 +28,8 @@ struct KernelTable {
 
 // Similar blocks are one module. Of several ranks, the kernels of the measured one.
 KernelTable kernels_between(const trace::Trace& trace, trace::TimeInterval range);
+
+// The stretch that the user chose: between two marks, or the selected step, phase or part of the model.
+std::optional<trace::TimeInterval> chosen_range(const ViewState& view, const trace::Trace& trace);
 
 }  // namespace memtune::gui

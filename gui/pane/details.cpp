@@ -129,7 +129,7 @@ void draw_trial(const AppState& state, const LoadedTrace& loaded) {
   fact("model", origin.model);
   fact("written", origin.written);
   fact("memtune", origin.memtune);
-  fact("LibTorch", origin.torch);
+  fact("PyTorch", origin.torch);
   fact("driver", origin.driver);
   fact("machine", origin.machine);
   fact("command", origin.command);
@@ -150,12 +150,12 @@ void draw_kernel_sum(const KernelSum& sum, int64_t total_ns) {
   right_text(fixed(100.0 * static_cast<double>(sum.ns) / static_cast<double>(total_ns), 0) + " %");
 }
 
-// Those of a marked range are open at once. Those of the whole trace would take the room of the memory's table.
-void draw_kernels(AppState& state, bool marked) {
+// Those of a chosen range are open at once. Those of the whole trace would take the room of the memory's table.
+void draw_kernels(AppState& state, bool chosen) {
   constexpr size_t kShown = 50;
   if (!state.kernels || state.kernels->kernels.empty()) return;
   const KernelTable& table = *state.kernels;
-  if (marked)
+  if (chosen)
     ImGui::SeparatorText("kernels");
   else if (!ImGui::CollapsingHeader("kernels of the whole trace"))
     return;
@@ -199,7 +199,8 @@ void draw_selection(AppState& state, const LoadedTrace& loaded, const ValueLifet
   }
   const bool marked = view.marks.size() == 2 && view.marks[0] != view.marks[1];
   if (marked) draw_measure(loaded, view.marks);
-  if (marked || (!view.value && !view.event)) draw_kernels(state, marked);
+  const bool chosen = chosen_range(view, loaded.trace).has_value();
+  if (chosen || (!view.value && !view.event)) draw_kernels(state, chosen);
 }
 
 }  // namespace

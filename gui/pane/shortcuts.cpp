@@ -92,6 +92,7 @@ const std::vector<KeyHelp>& key_help() {
                                              {"P", "jump to the memory's peak"},
                                              {"M", "mark the time under the mouse; two marks measure"},
                                              {"Shift drag", "mark a range: its kernels by time, count and module"},
+                                             {"click a step", "its kernels, the longest first"},
                                              {"R", "fold all ranks, or unfold them; a click on a name folds one"},
                                              {"Ctrl F", "search; Enter and Shift Enter go through the hits"},
                                              {"1 to 9", "choose a trial"},

@@ -223,13 +223,8 @@ void tell_memory(AppState& state, const LoadedTrace& loaded) {
     state.held = held_at(loaded, state.trial, time_ns);
 }
 
-trace::TimeInterval kernel_range(const ViewState& view) {
-  if (view.marks.size() < 2 || view.marks[0] == view.marks[1]) return view.whole;
-  return {std::min(view.marks[0], view.marks[1]), std::max(view.marks[0], view.marks[1])};
-}
-
 void tell_kernels(AppState& state, const LoadedTrace& loaded) {
-  const trace::TimeInterval range = kernel_range(state.view);
+  const trace::TimeInterval range = chosen_range(state.view, loaded.trace).value_or(state.view.whole);
   if (!state.kernels || state.kernels->range.start != range.start || state.kernels->range.end != range.end)
     state.kernels = kernels_between(loaded.trace, range);
 }

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "tests/gui/made_up_run.h"
 namespace memtune::tests::kernel_table_test {
 namespace {
@@ -52,6 +54,25 @@ TEST_CASE("only the part of a kernel within the range counts") {
   CHECK(table.kernels[0].ns == 2 * kMs);
   CHECK(table.kernels[1].ns == 1 * kMs);
   CHECK(gui::kernels_between(two_blocks(), {95 * kMs, 99 * kMs}).kernels.empty());
+}
+
+TEST_CASE("a selected step or block has its kernels summed and marks come first") {
+  const trace::Trace trace = two_blocks();
+  gui::ViewState view;
+  CHECK_FALSE(gui::chosen_range(view, trace).has_value());
+  const auto block = std::ranges::find(trace.events, 20 * kMs, &trace::TraceEvent::start_ns);
+  REQUIRE(block->kind == EventKind::region);
+  view.event = static_cast<size_t>(block - trace.events.begin());
+  REQUIRE(gui::chosen_range(view, trace).has_value());
+  CHECK(gui::chosen_range(view, trace)->start == 20 * kMs);
+  CHECK(gui::kernels_between(trace, *gui::chosen_range(view, trace)).total_ns == 10 * kMs);
+  view.marks = {9 * kMs, 3 * kMs};
+  CHECK(gui::chosen_range(view, trace)->start == 3 * kMs);
+  CHECK(gui::chosen_range(view, trace)->end == 9 * kMs);
+  const auto kernel = std::ranges::find(trace.events, EventKind::kernel, &trace::TraceEvent::kind);
+  view.marks.clear();
+  view.event = static_cast<size_t>(kernel - trace.events.begin());
+  CHECK_FALSE(gui::chosen_range(view, trace).has_value());
 }
 
 }  // namespace
