@@ -13,6 +13,7 @@ SCRIPT = os.path.abspath(sys.argv.pop(1))
 # Stands in for the program: prints what it was started with.
 PROGRAM = """#!/bin/sh
 echo "trial=$MEMTUNE_TRIAL"
+echo "engine=$MEMTUNE_ENGINE"
 echo "why=$MEMTUNE_NO_ENGINE"
 echo "arguments=$*"
 """
@@ -54,7 +55,7 @@ class ConsoleScript(unittest.TestCase):
             self.install_torch(release, cuda)
             started = self.start("sweep", "--model", "a b")
             self.assertEqual(started["trial"], f"{self.package}/engines/{release[:4]}/memtune-trial")
-            self.assertEqual(started["why"], "")
+            self.assertEqual((started["engine"], started["why"]), (release[:4], ""))
             self.assertEqual(started["arguments"], "sweep --model a b")
             shutil.rmtree(os.path.join(self.site, "torch"))
 

@@ -175,6 +175,31 @@ TEST_CASE("a rank of another version or another command gets the reason") {
   }
 }
 
+TEST_CASE("a rank whose engine is of another PyTorch release gets the reason") {
+  const int port = free_port();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("MEMTUNE_ENGINE", "2.99", 1);
+    try {
+      join_coordinator(launch_of(1, port, ""), {kWords, 10s});
+    } catch (const UsageError& error) {
+      ::_exit(std::string(error.what()).ends_with(" for PyTorch 2.99") ? 0 : 1);
+    } catch (...) {
+    }
+    ::_exit(2);
+  }
+  Coordinator coordinator(launch_of(0, port, ""), 1s);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK(WEXITSTATUS(status) == 0);
+  try {
+    coordinator.workers.get();
+    FAIL("a rank was missing");
+  } catch (const Error& error) {
+    CHECK(std::string(error.what()).find(" for PyTorch 2.99, rank 0 is ") != std::string::npos);
+  }
+}
+
 // Runs `act` as another user, in a process of its own, and returns what it returned.
 template <class Act>
 int as_other_user(const Act& act) {

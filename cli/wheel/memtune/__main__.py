@@ -35,7 +35,7 @@ def torch_version():
 
 
 def choose_engine():
-    """The engine's program and ""; or "" and why there is none, with the way out."""
+    """The engine's release and ""; or "" and why there is none, with the way out."""
     built = engines()
     span = f"{name_of(built[0])} to {name_of(built[-1])}" if len(built) > 1 else name_of(built[0])
     torch = torch_version()
@@ -50,14 +50,18 @@ def choose_engine():
     theirs, ours = os.path.dirname(folder), os.path.dirname(FOLDER)
     if not os.path.samefile(theirs, ours):  # the engine finds its libraries relative to itself
         return "", f"PyTorch is in {theirs} and memtune in {ours}: install memtune where PyTorch is"
-    return os.path.join(FOLDER, "engines", name_of(release), "memtune-trial"), ""
+    return name_of(release), ""
 
 
 def main():
     environment = dict(os.environ)
     if not environment.get("MEMTUNE_TRIAL"):
-        program, why = choose_engine()
-        environment["MEMTUNE_TRIAL" if program else "MEMTUNE_NO_ENGINE"] = program or why
+        release, why = choose_engine()
+        if release:
+            environment["MEMTUNE_TRIAL"] = os.path.join(FOLDER, "engines", release, "memtune-trial")
+            environment["MEMTUNE_ENGINE"] = release
+        else:
+            environment["MEMTUNE_NO_ENGINE"] = why
     program = os.path.join(FOLDER, "bin", "memtune")
     os.execve(program, [program, *sys.argv[1:]], environment)
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -39,6 +40,12 @@ constexpr size_t kMaxNotes = 8;
 constexpr size_t kMaxNoteBytes = 300;
 constexpr const char* kLoopback = "127.0.0.1";
 constexpr const char* kSecretVariable = "MEMTUNE_RANK_SECRET";
+
+// memtune's version and its engine's PyTorch release, which all ranks have to share.
+std::string own_build() {
+  const char* release = std::getenv("MEMTUNE_ENGINE");  // set by the wheel, where one program has an engine for each
+  return release && *release ? std::string(MEMTUNE_VERSION " for PyTorch ") + release : MEMTUNE_BUILD;
+}
 
 struct Place {
   std::string host;
@@ -217,10 +224,10 @@ class Gathering {
     to.nonces = nonce + " " + hello.at("nonce").get<std::string>();
     to.worker.connection->send({{"nonce", nonce},
                                 {"proof", launch::prove(secret_, covered_by_coordinator(to.nonces))},
-                                {"version", MEMTUNE_BUILD}});
-    if (hello.at("version") != MEMTUNE_BUILD)
+                                {"version", own_build()}});
+    if (hello.at("version") != own_build())
       throw StrangerError("a rank on " + to.worker.address + " is memtune " + hello.at("version").get<std::string>() +
-                          ", rank 0 is " MEMTUNE_BUILD);
+                          ", rank 0 is " + own_build());
   }
 
   void take_seat(Stranger& from, const json& said) {
@@ -335,13 +342,13 @@ class Joining {
     json answer;
     const std::string nonce = launch::make_nonce(), secret = launch_.secret + place_.token;
     to.set_longest(kHelloBytes);
-    to.send({{"hello", "memtune"}, {"version", MEMTUNE_BUILD}, {"nonce", nonce}});
+    to.send({{"hello", "memtune"}, {"version", own_build()}, {"nonce", nonce}});
     if (!to.receive(answer, std::min(kHello, left()))) return false;
     const std::string nonces = answer.at("nonce").get<std::string>() + " " + nonce;
     why_ = std::string("does not know the secret of this rank's launch (") + kSecretVariable + ")";
     if (!launch::is_proof(answer.at("proof").get<std::string>(), secret, covered_by_coordinator(nonces))) return false;
-    if (const auto version = answer.at("version").get<std::string>(); version != MEMTUNE_BUILD)
-      throw UsageError("rank 0 is memtune " + version + ", this one is " MEMTUNE_BUILD);
+    if (const auto version = answer.at("version").get<std::string>(); version != own_build())
+      throw UsageError("rank 0 is memtune " + version + ", this one is " + own_build());
     to.send(introduction(secret, nonces));
     if (!to.receive(answer, std::min(kHello, left()))) return false;
     if (answer.contains("refused")) throw UsageError("rank 0 refuses this one: " + print_json(answer.at("refused")));
