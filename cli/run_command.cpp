@@ -11,6 +11,7 @@
 #include "core/base/bounds.h"
 #include "core/base/error.h"
 #include "core/base/layout.h"
+#include "core/base/torch_version.h"
 #include "core/base/vocabulary.h"
 #include "core/sweep/loop/training.h"
 
@@ -119,7 +120,11 @@ int run_command(const RunFlags& flags) {
       1);
   const sweep::TrialAnswer answer = sweep::train(settings, progress);
   progress.clear();
-  if (const auto* training = std::get_if<result::TrainingResult>(&answer)) return tell(flags, *training);
+  if (const auto* training = std::get_if<result::TrainingResult>(&answer)) {
+    const bool untested = settings.sweep.request.training.device != "cpu" && !untested_on_gpu(training->torch).empty();
+    say(flags.model.console, "engine: PyTorch " + training->torch + (untested ? ", untested on GPU" : ""));
+    return tell(flags, *training);
+  }
   if (const auto* problem = std::get_if<sweep::ReportedUsageError>(&answer)) throw UsageError(problem->message);
   const auto* failure = std::get_if<sweep::ProcessFailure>(&answer);
   if (failure && failure->outcome == result::Outcome::interrupted) return kInterrupted;

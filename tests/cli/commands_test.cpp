@@ -293,6 +293,8 @@ TEST_CASE("a PyTorch release whose engines never ran on a GPU is named by answer
   const test::Variable newer("FAKE_TORCH", "2.15.0");
   CHECK(place.memtune("sweep -q --sweep quick --device cuda --out newer").out.find(note) != std::string::npos);
   CHECK(place.memtune("report newer").out.find(note) != std::string::npos);
+  CHECK(place.memtune("export newer --trainer torchtune").out.find("PyTorch 2.15: untested on GPU") !=
+        std::string::npos);
   CHECK(place.memtune("sweep -q --sweep quick --device cpu --out cpu").out.find("untested") == std::string::npos);
 }
 

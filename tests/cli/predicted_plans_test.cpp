@@ -51,6 +51,20 @@ TEST_CASE("a list of budgets gives a table with lower bounds and a plot with mea
   }
 }
 
+TEST_CASE("plans from engines that never ran on a GPU say so") {
+  const PaperRun place;
+  const sweep::RunDirectory run(place.folder.path / "memtune-run");
+  for (const bool untested : {false, true}) {
+    sweep::SweepRecord record = run.read_record();
+    record.request.training.device = "cuda:0";
+    record.origin.torch = untested ? "2.15.0" : "2.11.0";
+    run.write_record(record);
+    const Ended ended = place.memtune("plan --from memtune-run --budget 8GiB");
+    CHECK(ended.code == 0);
+    CHECK(has(ended.out, "\n PyTorch 2.15: untested on GPU\n") == untested);
+  }
+}
+
 TEST_CASE("a single budget explains the policy per block and what binds") {
   const PaperRun place;
   const Ended ended = place.memtune("plan --from memtune-run --budget 8GiB");

@@ -151,7 +151,7 @@ def seeds():
     frames = [{"frame": "phase", "name": "measure", "step": 1, "steps": 5},
               {"frame": "facts", "facts": facts, "inputs": ["x:float32[2]"], "loss": "mse", "origin": ORIGIN},
               {"frame": "result", "measurement": of_ranks}, {"frame": "usage", "message": "no"},
-              {"frame": "trained", "training": {"device": "d", "first_step": 1, "loss": [1.5, None], "times_ms": [2, 3], "step_ms": 2.5,
+              {"frame": "trained", "training": {"device": "d", "torch": "2.11.0", "first_step": 1, "loss": [1.5, None], "times_ms": [2, 3], "step_ms": 2.5,
                "saves": [{"step": 1, "blocked_ms": 1, "durable_ms": 2, "bytes": 9}], "save_host_bytes": 9, "save_prepare_ms": 1,
                "samples_per_s": 4, "tokens_per_s": 5, "deterministic": True, "stopped": False}},
               {"frame": "rank", "timed_out": True, "message": "rank 1 waited"},

@@ -75,7 +75,7 @@ std::vector<GlossaryTerm> circumstances(const trace::Provenance& origin) {
   };
   std::vector<std::string> versions;
   if (!origin.memtune.empty()) versions.push_back("memtune " + origin.memtune);
-  if (!origin.torch.empty()) versions.push_back("LibTorch " + origin.torch);
+  if (!origin.torch.empty()) versions.push_back("PyTorch " + origin.torch);
   if (!origin.driver.empty()) versions.push_back("driver " + origin.driver);
   add("Versions", join(versions, ", "));
   add("Machine", origin.machine);

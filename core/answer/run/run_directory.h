@@ -107,6 +107,9 @@ bool is_trial_folder(const std::string& folder);
 // Reads the plan of a trial. None if the file is missing or invalid.
 std::optional<plan::Plan> read_plan(const std::filesystem::path& path);
 
+// "PyTorch 2.15: untested on GPU" if the sweep's engine was; "" on a CPU, and for commands, which run no engine.
+std::string untested_engines(const SweepRecord& record);
+
 // Report of a sweep, finished or not, with its recommendation.
 report::Report make_report(const RunDirectory& directory, const SweepRecord& record);
 

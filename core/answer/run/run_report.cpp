@@ -159,11 +159,6 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
   }
 }
 
-// "" on a CPU, and for commands: they run no engine of memtune.
-std::string untested_engines(const SweepRecord& record) {
-  return record.command || record.request.training.device == "cpu" ? "" : untested_on_gpu(record.origin.torch);
-}
-
 // "" if all trials were reached.
 std::string not_reached(const SweepRecord& record, const report::Report& report) {
   const auto count = std::ranges::count_if(report.rows, [&](const result::TrialRow& row) {
@@ -176,6 +171,10 @@ std::string not_reached(const SweepRecord& record, const report::Report& report)
 }
 
 }  // namespace
+
+std::string untested_engines(const SweepRecord& record) {
+  return record.command || record.request.training.device == "cpu" ? "" : untested_on_gpu(record.origin.torch);
+}
 
 report::Report make_report(const RunDirectory& directory, const SweepRecord& record) {
   report::Report report;

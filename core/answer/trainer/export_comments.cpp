@@ -1,5 +1,6 @@
 #include "core/answer/trainer/export_comments.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -8,6 +9,7 @@
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/base/torch_version.h"
 #include "core/base/utf8.h"
 
 namespace memtune::trainer {
@@ -62,6 +64,8 @@ void ExportComments::put_circumstances(const Report& report) {
   put(is_of_commands(report) ? "command:   " : "model:     ", report.model);
   put("settings:  ", report.settings);
   put("device:    ", report.device + (report.emulated ? " (a CPU emulates a GPU: the times are no GPU's)" : ""));
+  const std::string untested = untested_on_gpu(report.origin.torch);
+  if (std::ranges::count(report.notes, untested) > 0) put("note:      ", untested);
 }
 
 std::string measured_text(const TrialRow& row, const Report& report) {

@@ -112,7 +112,8 @@ std::string file_of(const PythonPlanData& data) {
 
 std::string head(const std::vector<std::string>& notes, const result::TrialRow& row, const report::Report& report) {
   ExportComments comments;
-  comments.put("", "memtune " + report.version + ": " + row.measurement.strategy + " as Python, for torch 2.11");
+  comments.put("",
+               "memtune " + report.version + ": " + row.measurement.strategy + " as Python, for PyTorch 2.6 or newer");
   comments.put_circumstances(report);
   comments.put("measured:  ", measured_text(row, report) +
                                   (row.command.empty() ? "; by memtune's own engines, with the loss and optimizer above"

@@ -201,7 +201,8 @@ std::string to_string(DoctorStatus status) {
 DoctorCheck check_libtorch(const std::string& version, bool on_cpu) {
   const std::string untested = on_cpu ? "" : untested_on_gpu(version);
   if (untested.empty()) return {"LibTorch", DoctorStatus::ok, version, ""};
-  return {"LibTorch", DoctorStatus::warn, version + ", " + untested, "build with MEMTUNE_TORCH_VERSION=2.11"};
+  return {"LibTorch", DoctorStatus::warn, version + ", " + untested,
+          "for figures that were tested, use PyTorch 2.11; from sources MEMTUNE_TORCH_VERSION=2.11"};
 }
 
 DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span<const LinkBandwidth> together) {

@@ -1,6 +1,7 @@
 #include "core/measure/trial/training_run.h"
 
 #include <ATen/Context.h>
+#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <chrono>
@@ -59,6 +60,7 @@ class TrainingRun {
         lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
         saves_(request, runner, state_, folder_, [this](const result::SaveResult& save) { report_save(save); }) {
     result_.device = runner.device().name();
+    result_.torch = TORCH_VERSION;
     folder_.set_settings(plan::resume_settings(request.trial.model, training()));
   }
 

@@ -21,6 +21,7 @@ void from_json(const json& in, SaveResult& save) {
 
 void to_json(json& out, const TrainingResult& training) {
   out = {{"device", training.device},
+         {"torch", training.torch},
          {"first_step", training.first_step},
          {"loss", training.loss},
          {"saves", training.saves},
@@ -37,6 +38,7 @@ void to_json(json& out, const TrainingResult& training) {
 void from_json(const json& in, TrainingResult& training) {
   training = {};
   training.device = in.at("device");
+  training.torch = in.at("torch");
   training.first_step = whole_at(in, "first_step", 0);
   for (const json& loss : in.at("loss")) training.loss.push_back(number_or_nan(loss));
   training.saves = in.at("saves").get<std::vector<SaveResult>>();

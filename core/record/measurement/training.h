@@ -18,6 +18,7 @@ struct SaveResult {
 
 struct TrainingResult {
   std::string device;
+  std::string torch;              // version of LibTorch, "2.11.0"
   int64_t first_step = 0;         // first step of this process; earlier ones are from a saved state
   std::vector<double> loss;       // of all steps, also those before the saved state; null in JSON is NaN
   std::vector<SaveResult> saves;  // by this process

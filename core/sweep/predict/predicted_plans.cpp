@@ -156,6 +156,8 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRa
   const PlanLimits first = limits_of(from, 0, 0).front();
   const Planner planner(source.program, source.costs, planner::tiers(first, /*disk=*/true, source.costs));
   PlanAnswer answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
+  if (std::string untested = untested_engines(source.record); !untested.empty())
+    answer.notes.push_back(std::move(untested));
   if (first.host_budget_bytes > 0 && source.costs.disk_write_gb_per_s <= 0)
     answer.notes.push_back(
         "the disk's speed is not known, so plans do not use it: memtune sweep with --scratch measures it during steps, "

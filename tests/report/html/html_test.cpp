@@ -108,7 +108,7 @@ TEST_CASE("the page explains its columns and shows its origin") {
   const std::string page = html(report, {});
   CHECK(has(page, "<th title=\"step time over none&#39;s\">× none</th>"));
   CHECK(has(page, "<dt>exposed ms</dt><dd>copy time a step that did not overlap compute</dd>"));
-  CHECK(has(page, "<dt>Versions</dt><dd>memtune 0.1.0, LibTorch 2.11.0</dd>"));
+  CHECK(has(page, "<dt>Versions</dt><dd>memtune 0.1.0, PyTorch 2.11.0</dd>"));
   CHECK(has(page, "<dt>Date</dt><dd>2026-11-22 07:30 UTC</dd>"));
   CHECK(has(page, "<dt>Command</dt><dd><code>memtune sweep --input &#39;x&lt;3&#39;</code></dd>"));
 }

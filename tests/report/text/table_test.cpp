@@ -252,7 +252,7 @@ TEST_CASE("the table ends with command and versions and machine and date as far 
   report.origin = {"2026-11-22T07:30:00Z", "memtune sweep --model 'a b.pt'", "a b.pt", "0.1.0", "2.11.0", "580.65",
                    "AMD EPYC, 4 cores"};
   CHECK(
-      table(report).ends_with("\n memtune 0.1.0, LibTorch 2.11.0, driver 580.65 · AMD EPYC, 4 cores · "
+      table(report).ends_with("\n memtune 0.1.0, PyTorch 2.11.0, driver 580.65 · AMD EPYC, 4 cores · "
                               "2026-11-22 07:30 UTC\n $ memtune sweep --model 'a b.pt'\n"));
   report.origin = {"", "", "", "0.1.0", "", "", ""};
   CHECK(table(report).ends_with("\n memtune 0.1.0\n"));

@@ -271,7 +271,7 @@ def apply(model: nn.Module, *, check: bool = True) -> Plan:
     count = sum(p.numel() for name, p in model.named_parameters() if "lora_" not in name)  # without adapters
     packed = any(not p.is_floating_point() for p in model.parameters())  # quantized, several per element
     for wrong, why in (
-            (torch_is < (2, 6), f"the plan needs torch 2.6 or newer (made for 2.11), this is {torch.__version__}"),
+            (torch_is < (2, 6), f"the plan needs torch 2.6 or newer, this is {torch.__version__}"),
             (any(hasattr(m, "_fsdp_wrapped_module") for m in modules),
              "the model is wrapped by FullyShardedDataParallel: the plan works with fully_shard (FSDP2)"),
             (any(isinstance(f, Forward) for m in modules for f in m.__dict__.values()),
