@@ -4,7 +4,7 @@
 
 #include "cli/flags.h"
 #include "core/base/error.h"
-#include "core/sweep/loop/command_line.h"
+#include "core/base/shell_line.h"
 
 namespace memtune::cli {
 
@@ -18,7 +18,7 @@ void check_flags_of_command(const CLI::App& command, const std::vector<std::stri
 sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command) {
   constexpr int64_t kMaxSteps = 100000;
   sweep::CommandSweepSettings settings;
-  settings.model = sweep::shell_line(command);
+  settings.model = shell_line(command);
   settings.sweep.command = command;
   settings.sweep.steps = static_cast<int>(integer_flag("--steps", flags.steps, 1, kMaxSteps));
   if (flags.warmup == "0")

@@ -9,10 +9,10 @@
 #include "core/answer/result/ranking.h"
 #include "core/answer/run/finished_run.h"
 #include "core/base/error.h"
+#include "core/base/shell_line.h"
 #include "core/base/text.h"
 #include "core/sweep/commands/planned_variants.h"
 #include "core/sweep/commands/trainer_variants.h"
-#include "core/sweep/loop/command_line.h"
 
 namespace memtune::cli {
 namespace {
@@ -41,12 +41,12 @@ void say_next(const CommandSweepFlags& flags, const sweep::SweepResult& result) 
   if (result.interrupted) return say(console, "stopped; run the same command again to continue");
   const auto row = std::ranges::find_if(result.report.rows, &result::TrialRow::recommended);
   if (row == result.report.rows.end()) return say(console, "next: " + way_out(flags, result.report));
-  if (!result.report.planned) return say(console, "next: " + sweep::shell_line(row->command));
+  if (!result.report.planned) return say(console, "next: " + shell_line(row->command));
   const std::string run = "memtune export" + flags.folder.argument();
   std::vector<std::string> lines;
   for (const report::AnswerAlternative& alternative : report::alternatives(result.report)) {
     if (!alternative.fits) continue;
-    const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
+    const std::string into = flags.config.empty() ? "" : " --into " + shell_line({flags.config});
     if (alternative.by_plan)
       lines.push_back(run + " --trainer python -o memtune_plan.py writes " + alternative.text);
     else if (!flags.trainer.empty())

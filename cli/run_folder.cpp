@@ -5,8 +5,8 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/shell_line.h"
 #include "core/sweep/directory/run_folders.h"
-#include "core/sweep/loop/command_line.h"
 
 namespace memtune::cli {
 
@@ -23,7 +23,7 @@ void RunFolder::place(sweep::SweepLoopSettings& settings) const {
   if (!link_.empty()) settings.other_runs = sweep::runs_beside(path_);
 }
 
-std::string RunFolder::argument() const { return link_.empty() ? " " + sweep::shell_line({path_}) : ""; }
+std::string RunFolder::argument() const { return link_.empty() ? " " + shell_line({path_}) : ""; }
 
 void RunFolder::begin() const try {
   if (!link_.empty() && !fs::exists(fs::symlink_status(link_))) sweep::set_latest(link_, path_, false);

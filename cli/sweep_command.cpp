@@ -19,9 +19,9 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
+#include "core/base/shell_line.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
-#include "core/sweep/loop/command_line.h"
 #include "core/sweep/loop/inspection.h"
 
 namespace memtune::cli {
@@ -113,7 +113,7 @@ std::optional<NextExport> next_export(const SweepFlags& flags, const std::string
   if (!flags.config.empty()) settings = {{}, read_file(flags.config), flags.config};
   const trainer::ExportedConfig written =
       trainer::export_config(flags.trainer, sweep::find_row(report, ""), report, settings);
-  const std::string into = flags.config.empty() ? "" : " --into " + sweep::shell_line({flags.config});
+  const std::string into = flags.config.empty() ? "" : " --into " + shell_line({flags.config});
   std::vector<std::string> changed;
   for (const trainer::KeyChange& change : written.changed)
     changed.push_back(change.key + ": " + change.before + " -> " + change.after);

@@ -6,8 +6,8 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/open_file.h"
+#include "core/base/shell_line.h"
 #include "core/base/text.h"
-#include "core/sweep/loop/command_line.h"
 
 namespace memtune::cli {
 namespace {
@@ -23,7 +23,7 @@ std::string told(const trainer::MemtuneFlag& flag) {
 // `config` is a path. With words, the command is measured already.
 [[noreturn]] void refuse(const trainer::MemtuneFlags& native, const std::string& trainer, const std::string& config,
                          const std::string& name, const std::vector<std::string>& words) {
-  const std::string way = sweep::shell_line({"memtune", "sweep", "--trainer", trainer, "--config", config}) + " -- " +
+  const std::string way = shell_line({"memtune", "sweep", "--trainer", trainer, "--config", config}) + " -- " +
                           (native.command.empty() ? "COMMAND" : native.command);
   throw UsageError(name + ": " + join(native.refusals, "; ") +
                    (words.empty() ? ". Measure its own command instead: " + way : ""));

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/shell_line.h"
 #include "gui/platform/context.h"
 #include "gui/platform/window_place.h"
 
@@ -32,13 +33,14 @@ std::string last_glfw_error() {
 std::string without_display(const Options& options) {
   namespace fs = std::filesystem;
   const std::string given = options.paths.empty() ? "memtune-run" : options.paths.front();
-  const std::string picture = "memtune view " + given + " --screenshot out.png draws a picture";
+  const std::string picture = shell_line({"memtune", "view", given, "--screenshot", "out.png"}) + " draws a picture";
   if (!fs::is_directory(given)) return picture;
   char host[256] = "HOST";
   ::gethostname(host, sizeof host - 1);
   const fs::path page = fs::absolute(given).lexically_normal() / "view.html";
-  return "memtune report " + given + " --html --interactive writes a page for any browser, which scp " + host + ":" +
-         page.string() + " . fetches; " + picture;
+  return shell_line({"memtune", "report", given, "--html", "--interactive"}) +
+         " writes a page for any browser, which " + shell_line({"scp", host + (":" + page.string()), "."}) +
+         " fetches; " + picture;
 }
 
 // Initializes and terminates GLFW.

@@ -11,8 +11,8 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
+#include "core/base/shell_line.h"
 #include "core/base/text.h"
-#include "core/sweep/loop/command_line.h"
 
 namespace memtune::sweep {
 namespace {
