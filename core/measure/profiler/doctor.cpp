@@ -3,7 +3,6 @@
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
 #include <dlfcn.h>
-#include <torch/headeronly/version.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "core/base/file.h"
 #include "core/base/scoped_timer.h"
 #include "core/base/torch_version.h"
+#include "core/measure/profiler/loaded_torch.h"
 #include "core/measure/profiler/profiler.h"
 
 namespace memtune::profiler {
@@ -224,7 +224,7 @@ DoctorCheck check_links_together(std::span<const LinkBandwidth> alone, std::span
 std::vector<DoctorCheck> run_doctor(const std::string& name) {
   const bool on_cpu = name == "cpu";
   const DoctorStatus lack = on_cpu ? DoctorStatus::warn : DoctorStatus::fail;
-  std::vector<DoctorCheck> checks{check_libtorch(TORCH_VERSION, on_cpu), check_driver(lack), check_module(lack)};
+  std::vector<DoctorCheck> checks{check_libtorch(loaded_torch(), on_cpu), check_driver(lack), check_module(lack)};
   std::unique_ptr<device::Device> device;
   checks.push_back(attempt("device", on_cpu ? "" : "see above, or use --device cpu", [&] {
     device = device::make_device(name);

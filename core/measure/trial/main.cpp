@@ -24,8 +24,8 @@
 #include "core/engine/shard/agent_store_address.h"
 #include "core/engine/shard/collectives.h"
 #include "core/measure/profiler/doctor.h"
+#include "core/measure/profiler/loaded_torch.h"
 #include "core/measure/profiler/machine_probe.h"
-#include "core/measure/trial/loaded_torch.h"
 #include "core/measure/trial/sandbox.h"
 #include "core/measure/trial/save_trial.h"
 #include "core/measure/trial/training_run.h"
@@ -213,7 +213,7 @@ int main(int argc, char** argv) {
   FrameWriter frames;
   int status = 1;
   try {
-    memtune::trial::check_loaded_torch();
+    memtune::profiler::check_loaded_torch();
     memtune::autograd::install_engine();
     status = run(argc, argv, frames);
   } catch (const memtune::UsageError& error) {

@@ -1,13 +1,12 @@
 #include "core/measure/trial/provenance.h"
 
-#include <torch/headeronly/version.h>
-
 #include <filesystem>
 #include <fstream>
 #include <thread>
 
 #include "core/base/text.h"
 #include "core/measure/profiler/doctor.h"
+#include "core/measure/profiler/loaded_torch.h"
 
 namespace memtune::trial {
 namespace {
@@ -31,7 +30,7 @@ std::string model(const plan::ModelSource& source) {
 }  // namespace
 
 trace::Provenance find_provenance(const plan::ModelSource& source, const std::string& command) {
-  return {trace::utc_now(),           command,  model(source), MEMTUNE_VERSION, TORCH_VERSION,
+  return {trace::utc_now(),           command,  model(source), MEMTUNE_VERSION, profiler::loaded_torch(),
           profiler::driver_release(), machine()};
 }
 

@@ -1,7 +1,6 @@
 #include "core/measure/trial/training_run.h"
 
 #include <ATen/Context.h>
-#include <torch/headeronly/version.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +18,7 @@
 #include "core/base/median.h"
 #include "core/base/scoped_timer.h"
 #include "core/engine/state/state_folder.h"
+#include "core/measure/profiler/loaded_torch.h"
 #include "core/measure/trial/deterministic_scope.h"
 #include "core/measure/trial/training_saver.h"
 #include "core/measure/trial/training_state.h"
@@ -60,7 +60,7 @@ class TrainingRun {
         lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
         saves_(request, runner, state_, folder_, [this](const result::SaveResult& save) { report_save(save); }) {
     result_.device = runner.device().name();
-    result_.torch = TORCH_VERSION;
+    result_.torch = profiler::loaded_torch();
     folder_.set_settings(plan::resume_settings(request.trial.model, training()));
   }
 
