@@ -61,9 +61,10 @@ class ConsoleScript(unittest.TestCase):
 
     def test_without_an_engine_the_program_starts_and_knows_why(self):
         for release, cuda, why in (
-                ("", None, "there is no PyTorch in this environment: pip install 'memtune[engine]' (PyTorch 2.11 to 2.15)"),
-                ("2.4.1+cu121", "12.1", "there is no engine for PyTorch 2.4, only for 2.11 to 2.15: install one of these"),
-                ("2.16.0", "13.3", "there is no engine for PyTorch 2.16, only for 2.11 to 2.15: install one of these"),
+                ("", None, "there is no PyTorch in this environment: pip install 'memtune[engine]' (PyTorch 2.11, 2.15)"),
+                ("2.4.1+cu121", "12.1", "there is no engine for PyTorch 2.4.1+cu121, only for releases of 2.11, 2.15: install one "
+                                        "of these"),
+                ("2.16.0", "13.3", "there is no engine for PyTorch 2.16.0, only for releases of 2.11, 2.15: install one of these"),
                 ("2.11.0+cu128", "12.8", "this PyTorch 2.11 is built for CUDA 12.8, and the engine for CUDA 13: install "
                                          "PyTorch from PyPI")):
             if release:
@@ -78,7 +79,29 @@ class ConsoleScript(unittest.TestCase):
             started = self.start("doctor", path=[self.site, other])
             self.assertEqual(started["trial"], "")
             self.assertEqual(started["why"], f"PyTorch is in {os.path.realpath(other)} and memtune in {self.site}: install "
-                                             "memtune where PyTorch is")
+                                             "memtune where PyTorch is, without links")
+
+    def test_the_pytorch_beside_memtune_comes_first_and_a_folder_of_that_name_does_not_count(self):
+        self.install_torch("2.11.0", "13.0")
+        with tempfile.TemporaryDirectory() as other:
+            self.install_torch("2.15.0", "13.2", other)
+            self.assertEqual(self.start("doctor", path=[other, self.site])["engine"], "2.11")
+
+    def test_a_build_that_is_no_release_has_no_engine(self):
+        for version in ("2.15.0.dev20261101+cu130", "2.11.0a0+e0b0ad5.nv26.01", "2.15.0rc1"):
+            self.install_torch(version, "13.0")
+            self.assertIn(f"no engine for PyTorch {version}, only for releases of 2.11, 2.15", self.start("doctor")["why"])
+            shutil.rmtree(os.path.join(self.site, "torch"))
+
+    def test_a_package_of_links_is_refused(self):
+        self.install_torch("2.11.0", "13.0")
+        with tempfile.TemporaryDirectory() as cache:
+            aside = os.path.join(cache, "engines")
+            shutil.move(os.path.join(self.package, "engines"), aside)
+            os.makedirs(os.path.join(self.package, "engines"))
+            for release in os.listdir(aside):
+                os.symlink(os.path.join(aside, release), os.path.join(self.package, "engines", release))
+            self.assertIn("install memtune where PyTorch is, without links", self.start("doctor")["why"])
 
     def test_a_program_that_the_user_names_is_kept(self):
         self.assertEqual(self.start("doctor", MEMTUNE_TRIAL="/mine")["trial"], "/mine")

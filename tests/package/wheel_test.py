@@ -10,6 +10,7 @@ import sys
 import tempfile
 import unittest
 import venv
+import zipfile
 
 WHEEL, TORCH_PYTHON = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 DATA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "data", "h200")
@@ -63,6 +64,13 @@ class WheelTest(unittest.TestCase):
         for name in ("share/man/man1/memtune.1", "share/bash-completion/completions/memtune",
                      "share/zsh/site-functions/_memtune", "share/fish/vendor_completions.d/memtune.fish"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, name)), name)
+        with zipfile.ZipFile(WHEEL) as wheel:
+            metadata = {name.rsplit("/", 1)[-1]: wheel.read(name).decode() for name in wheel.namelist()
+                        if ".dist-info/" in name and not name.endswith("/")}
+        self.assertIn("Root-Is-Purelib: false", metadata["WHEEL"])
+        self.assertRegex(metadata["METADATA"], r"Requires-Dist: torch<2\.\d+,>=2\.\d+; extra == .engine.")
+        for licence in ("LICENSE", "NOTICE", "THIRD_PARTY.md"):
+            self.assertIn(licence, metadata)
 
     def test_without_pytorch(self):
         self.assertIn("Recommended", self.memtune("report", DATA).stdout)
@@ -74,7 +82,9 @@ class WheelTest(unittest.TestCase):
 
     def test_beside_pytorch(self):
         self.with_torch()
-        self.memtune("doctor", "--device", "cpu")
+        release = subprocess.run([TORCH_PYTHON, "-c", "import torch; print(torch.__version__)"], check=True,
+                                 capture_output=True, text=True).stdout.split("+")[0].strip()
+        self.assertIn(release, self.memtune("doctor", "--device", "cpu").stdout)
         run = os.path.join(self.folder.name, "run")
         answer = os.path.join(self.folder.name, "answer.json")
         self.memtune("sweep", "--model", "tiny", "--device", "cpu", "--rounds", "1", "--strategy", "none", "--strategy",
@@ -84,6 +94,10 @@ class WheelTest(unittest.TestCase):
         self.assertEqual([trial["outcome"] for trial in trials], ["ok", "ok"])
         self.assertTrue(trials[1]["gradients"]["equal"])
         self.memtune("plan", "--from", run)
+        self.assertIn(f"PyTorch {release}", self.memtune("report", run).stdout)
+        self.memtune("report", run, "--html", "--interactive")
+        with open(os.path.join(run, "view.html"), encoding="utf-8") as file:
+            self.assertIn("Permission is hereby granted", file.read())
 
     def test_a_command(self):
         self.with_torch()

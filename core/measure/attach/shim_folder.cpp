@@ -1,5 +1,7 @@
 #include "core/measure/attach/shim_folder.h"
 
+#include <cstdlib>
+
 #include "core/base/allocator_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -44,9 +46,11 @@ std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_
   std::string python_path = (path() / "shim").string();
   const std::string tracer = tracer_path();
   bool injects = false;
+  const bool of_wheel = std::getenv("MEMTUNE_ENGINE") != nullptr;  // set with MEMTUNE_TRIAL for this memtune alone
   for (char** variable = environ; *variable; ++variable) {
     const std::string text = *variable;
-    if (text.starts_with("MEMTUNE_ATTACH")) continue;
+    if (text.starts_with("MEMTUNE_ATTACH") || text.starts_with("MEMTUNE_NO_ENGINE=")) continue;
+    if (of_wheel && (text.starts_with("MEMTUNE_ENGINE=") || text.starts_with("MEMTUNE_TRIAL="))) continue;
     injects |= text.starts_with("CUDA_INJECTION64_PATH=");
     if (text.starts_with("PYTHONPATH="))
       python_path += text.size() > 11 ? ":" + text.substr(11) : "";

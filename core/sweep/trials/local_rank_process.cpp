@@ -54,8 +54,8 @@ bool lacks_symbols(int status, const TrialProgress& phase, const std::string& lo
 }
 
 constexpr const char* kOtherTorch =
-    "memtune-trial is built for another minor release of PyTorch than the LibTorch that it found: build it again with "
-    "scripts/memtune, or unset LD_LIBRARY_PATH";
+    "memtune-trial is built for another minor release of PyTorch than the LibTorch that it found: unset "
+    "LD_LIBRARY_PATH, or build memtune again with scripts/memtune";
 
 std::vector<std::string> words_of(const TrialProcessSettings& command) {
   std::vector<std::string> words = command.arguments;
