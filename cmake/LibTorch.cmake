@@ -6,6 +6,7 @@
 #   cuda::cudart, cuda::cupti
 
 set(MEMTUNE_TORCH_DIR "" CACHE PATH "torch package folder or unpacked libtorch (has include/ and lib/)")
+set(MEMTUNE_TORCH_EXPECTED "" CACHE STRING "minor release that has to be found, such as 2.15; empty: any")
 set(MEMTUNE_TORCH_PYTHON "" CACHE FILEPATH "python whose torch is taken when MEMTUNE_TORCH_DIR is empty")
 
 set(torch "${MEMTUNE_TORCH_DIR}")
@@ -26,6 +27,9 @@ if(NOT torch_version MATCHES "(2\\.1[1-5])\\.")
   message(FATAL_ERROR "memtune needs LibTorch 2.11 to 2.15, found ${torch_version} in ${torch}")
 endif()
 set(MEMTUNE_TORCH_MINOR ${CMAKE_MATCH_1})
+if(MEMTUNE_TORCH_EXPECTED AND NOT MEMTUNE_TORCH_EXPECTED STREQUAL MEMTUNE_TORCH_MINOR)
+  message(FATAL_ERROR "LibTorch ${MEMTUNE_TORCH_EXPECTED} was asked for, found ${MEMTUNE_TORCH_MINOR} in ${torch}")
+endif()
 get_filename_component(nvidia "${torch}/../nvidia" ABSOLUTE)  # the wheels' CUDA libraries
 
 function(memtune_import target file)

@@ -295,9 +295,12 @@ settings() {  # PRESET
       CMAKE_CROSSCOMPILING_EMULATOR=node
     return
   fi
-  [[ ! -e $web_viewer ]] || printf -- '-D%s\n' "MEMTUNE_WEB_VIEWER=$web_viewer"
+  local page=
+  [[ ! -e $web_viewer ]] || page=$web_viewer
+  printf -- '-D%s\n' "MEMTUNE_WEB_VIEWER=$page"
   [[ $1 != asan* && $1 != tsan && $1 != viewer ]] || return 0
-  printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python"
+  printf -- '-D%s\n' "MEMTUNE_TORCH_DIR=$torch_dir" "MEMTUNE_TORCH_PYTHON=$torch_python" "MEMTUNE_TEST_PYTHON=$test_python" \
+    "MEMTUNE_TORCH_EXPECTED=${MEMTUNE_TORCH_VERSION:+$torch_minor}"
 }
 
 # build/release, or build/release-torch-2.15. Presets without LibTorch have one build for all minors.
@@ -313,6 +316,7 @@ up_to_date() {  # PRESET [PROGRAM]
   build=$(build_folder "$1")
   [[ -x $build/bin/${2:-memtune} && -e $build/.memtune-built && $(<"$build/.memtune-built") == "$(settings "$1")" ]] || return 1
   cd "$root" || return
+  [[ ! $web_viewer -nt $build/.memtune-built ]] || return
   [[ -z $(find core cli gui profiles cmake CMakeLists.txt CMakePresets.json \
     -newer "$build/.memtune-built" -print -quit 2>/dev/null) ]]
 }
