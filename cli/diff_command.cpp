@@ -29,6 +29,7 @@ const std::vector<std::string> kFormats = {"table", "json"};
 struct DiffFlags {
   std::string a, b, format = "table", output = "-";
   std::vector<std::string> limits;
+  bool any_model = false;
   ConsoleFlags console;
 };
 
@@ -42,7 +43,7 @@ void say_differences(const ConsoleFlags& console, const report::Report& a, const
   const auto say_difference = [&](const char* what, const std::string& in_a, const std::string& in_b) {
     if (in_a != in_b) say(console, std::string(what) + " differ: A " + in_a + "; B " + in_b);
   };
-  say_difference("commands", a.model, b.model);
+  say_difference(is_of_commands(a) ? "commands" : "models", a.model, b.model);
   say_difference("devices", a.device, b.device);
   say_difference("settings", a.settings, b.settings);
   if (other_torch_minor(a.origin.torch, b.origin.torch))
@@ -68,10 +69,13 @@ int run_command(const DiffFlags& flags) {
   choice_flag("--format", flags.format, kFormats);
   const std::vector<result::DiffLimit> limits(flags.limits.begin(), flags.limits.end());
   const report::Report a = open_report(flags.a), b = open_report(flags.b);
-  say_differences(flags.console, a, b);
   const std::vector<result::DiffRow> rows = result::diff(a.rows, b.rows);
-  if (std::ranges::none_of(rows, &result::DiffRow::in_both) || (a.model != b.model && !is_of_commands(a)))
-    throw UsageError("nothing to compare: A is " + a.model + ", B is " + b.model + ", and no trial is the same");
+  const std::string models = "A is " + a.model + ", B is " + b.model;
+  if (std::ranges::none_of(rows, &result::DiffRow::in_both))
+    throw UsageError("nothing to compare: " + models + ", and no trial is the same");
+  if (a.model != b.model && !is_of_commands(a) && !flags.any_model)
+    throw UsageError("two models: " + models + "; --any-model compares them all the same");
+  say_differences(flags.console, a, b);
   write_output(flags.output, flags.format == "json" ? report::diff_json(rows) : report::diff_table(rows));
   const std::vector<std::string> beyond = objections(limits, rows);
   for (const std::string& line : beyond) say(flags.console, line);
@@ -89,6 +93,7 @@ void add_diff(CLI::App& app, Action& action) {
   offer(command->add_option("--format", flags->format, "table or json (default: table)"), kFormats)
       ->type_name("FORMAT");
   add_list(*command, "--fail-if", flags->limits, "exit code 1 if a trial of B does this; repeat")->type_name("LIMIT");
+  command->add_flag("--any-model", flags->any_model, "compare also if the models have other names");
   command->add_option("-o,--output", flags->output, "file to write (default: stdout)")->type_name("FILE|-");
   add_console_flags(*command, flags->console);
   command->callback([flags, &action] { action = [flags] { return run_command(*flags); }; });

@@ -58,7 +58,12 @@ bool cuda_driver_is_there() {
   return driver != nullptr;
 }
 
-bool cuda_is_built() { return fs::exists(sweep::find_trial_program().parent_path() / device::kCudaModule); }
+// True without an engine too: its command then says that there is none.
+bool cuda_is_built() try {
+  return fs::exists(sweep::find_trial_program().parent_path() / device::kCudaModule);
+} catch (const UsageError&) {
+  return true;
+}
 
 double parse_padding(const std::string& text) {
   const double part = parse_number(text, "--padding");

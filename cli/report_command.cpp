@@ -25,7 +25,7 @@ constexpr char kReportDescription[] =
 Examples:
   memtune report
   memtune report --html                                     one file for a colleague
-  memtune report --html --interactive                       the same with the viewer in it, for any browser
+  memtune report --html --interactive                       the viewer with all traces, for any browser
   memtune report ./memtune-run --format markdown
   memtune report --format pareto                            time against memory, in the terminal
   memtune report --format perfetto --trial offload:stream -o trace.json
@@ -139,15 +139,24 @@ std::string next_step(const ReportFlags& flags, const report::ReportFormat& form
   return "memtune export " + flags.run + " --trainer torchtune";
 }
 
+// `beside`: no path was given, and the run may be a stranger's. No link in its folder leads the answer elsewhere.
+void write_report(const sweep::RunDirectory& directory, bool beside, const std::string& path, const std::string& text) {
+  if (!beside || path == "-") return write_output(path, text);
+  write_file(path, text, directory.files());
+}
+
 // The page with the viewer. It has all trials with their traces, so that nothing is chosen here.
 int write_interactive(ReportFlags flags) {
+  const sweep::RunDirectory directory(flags.run);
   const std::string viewer = read_file(report::find_web_viewer());
-  const std::string page = report::interactive_page(viewer, sweep::RunDirectory(flags.run));
-  if (flags.output.empty()) flags.output = (std::filesystem::path(flags.run) / kInteractiveFile).string();
-  write_output(flags.output, page);
+  const report::InteractivePage page = report::interactive_page(viewer, directory);
+  for (const std::string& note : page.notes) say(flags.console, "note: " + note);
+  const bool beside = flags.output.empty();
+  if (beside) flags.output = (std::filesystem::path(flags.run) / kInteractiveFile).string();
+  write_report(directory, beside, flags.output, page.text);
   const std::string it = flags.output == "-" ? "it" : flags.output;
   say(flags.console,
-      "next: open " + it + " in a browser (" + format_bytes(static_cast<int64_t>(page.size())) + ", with all traces)");
+      "next: open " + it + " in a browser (" + format_bytes(static_cast<int64_t>(page.text.size())) + ")");
   return kDone;
 }
 
@@ -160,11 +169,12 @@ int run_command(ReportFlags flags) {
   sweep::FinishedRun run = sweep::open_run(flags.run);
   if (format.shows_findings) sweep::add_findings(run.directory, run.report);
   const result::Measurement* trial = format.per_trial ? &sweep::find_row(run.report, flags.trial).measurement : nullptr;
-  if (flags.output.empty()) flags.output = default_output(flags, format, trial);
+  const bool beside = flags.output.empty();
+  if (beside) flags.output = default_output(flags, format, trial);
   Sources sources(flags, run);
   if (format.shows_memory) sources.read_memory();
   if (trial) sources.read_trial(*trial);
-  write_output(flags.output, format.write(sources.shown()));
+  write_report(run.directory, beside, flags.output, format.write(sources.shown()));
   say(flags.console, "next: " + next_step(flags, format, is_of_commands(run.report)));
   return kDone;
 }

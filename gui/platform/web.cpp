@@ -228,12 +228,12 @@ class PageView {
     take_modifiers(event);
     const ImGuiKey key = key_of(name);
     if (key != ImGuiKey_None) io.AddKeyEvent(key, down);
-    const bool command = event.ctrlKey || event.metaKey;
+    const bool command = (event.ctrlKey || event.metaKey) && !event.altKey;  // both write characters, as AltGr does
     if (down && !command && is_character(name)) io.AddInputCharactersUTF8(name.c_str());
-    // Reloading, tabs, windows and the tools for developers stay the browser's.
-    const bool of_browser =
-        command && std::string("rtwnlijp").find(static_cast<char>(std::tolower(name[0]))) != std::string::npos;
-    return key != ImGuiKey_None && !of_browser;
+    // Of combinations, the browser keeps all that the viewer does not use.
+    constexpr std::string_view kOwn = "f+-=0acvxz";
+    const bool own = name.size() == 1 && kOwn.find(static_cast<char>(std::tolower(name[0]))) != kOwn.npos;
+    return key != ImGuiKey_None && (command ? own : !event.altKey);
   }
 
   void resize() {

@@ -276,6 +276,18 @@ TEST_CASE("diff compares two sweeps also as JSON and fails only beyond a limit")
   CHECK(json::parse(place.memtune("diff before after --format json").out).at("trials").size() == 3);
 }
 
+TEST_CASE("a page beside a run is written there alone whatever links a stranger has put there") {
+  const Workspace place;
+  place.memtune("sweep -q --strategy none --out run");
+  const auto mine = place.folder.path / "mine";
+  std::ofstream(mine) << "mine";
+  std::filesystem::create_symlink(mine, place.folder.path / "run/report.html");
+  const Ended ended = place.memtune("report run --html");
+  CHECK(slurp(mine) == "mine");
+  CHECK(ended.code == (std::filesystem::is_symlink(place.folder.path / "run/report.html") ? 1 : 0));
+  CHECK(place.memtune("report run --html own.html").code == 0);
+}
+
 TEST_CASE("diff of different models fails") {
   const Workspace place;
   place.memtune("sweep -q --strategy none --out one");
@@ -283,7 +295,11 @@ TEST_CASE("diff of different models fails") {
   const Ended ended = place.memtune("diff one other");
   CHECK(ended.code == 2);
   CHECK(ended.out == "");
-  CHECK(ended.err.find("nothing to compare: A is small (profile), B is tiny (profile)") != std::string::npos);
+  CHECK(ended.err.find("two models: A is small (profile), B is tiny (profile); --any-model compares") !=
+        std::string::npos);
+  const Ended asked = place.memtune("diff one other --any-model");
+  CHECK(asked.code == 0);
+  CHECK(asked.err.find("models differ: A small (profile); B tiny (profile)") != std::string::npos);
 }
 
 TEST_CASE("a PyTorch release whose engines never ran on a GPU is named by answers on CUDA alone") {

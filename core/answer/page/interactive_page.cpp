@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 
@@ -43,29 +44,38 @@ std::string base64(const std::string& bytes) {
 // Files of a run, one after the other, with their paths and sizes.
 class Archive {
  public:
-  explicit Archive(const sweep::RunDirectory& directory) : directory_(directory) {
+  Archive(const sweep::RunDirectory& directory, int64_t most_bytes) : directory_(directory), most_bytes_(most_bytes) {
     const fs::path whole = fs::absolute(directory.root()).lexically_normal();
     name_ = "run/" + (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   }
 
   void add(const std::string& path) {
-    bytes_ += read_file(directory_ / path, directory_.files());
-    index_.push_back({name_ + "/" + path, bytes_.size() - total_});
-    total_ = bytes_.size();
+    const std::string file = read_file(directory_ / path, directory_.files());
+    if (static_cast<int64_t>(bytes_.size() + file.size()) > most_bytes_)
+      throw UsageError("--interactive: the run's files are more than " + format_bytes(most_bytes_) +
+                       ", too much for a page; memtune view shows it");
+    bytes_ += file;
+    index_.push_back({name_ + "/" + path, file.size()});
   }
 
-  void add_if_there(const std::string& path) try { add(path); } catch (const IoError&) {
-    // The viewer shows a trial without it.
+  // The viewer shows a trial without it.
+  void add_if_there(const std::string& path) try {
+    if (fs::symlink_status(directory_ / path).type() != fs::file_type::not_found) add(path);
+  } catch (const IoError& error) {
+    notes_.push_back(path + " is left out: " + error.what());
   }
 
   std::string text() const {
     return index_.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace) + "\n" + bytes_;
   }
 
+  std::vector<std::string> notes() const { return notes_; }
+
  private:
   const sweep::RunDirectory& directory_;
+  int64_t most_bytes_;
   std::string name_, bytes_;
-  size_t total_ = 0;
+  std::vector<std::string> notes_;
   nlohmann::json index_ = nlohmann::json::array();
 };
 
@@ -80,18 +90,20 @@ fs::path find_web_viewer() {
       "emscripten)");
 }
 
-std::string interactive_page(const std::string& viewer, const sweep::RunDirectory& directory) {
+InteractivePage interactive_page(const std::string& viewer, const sweep::RunDirectory& directory, int64_t most_bytes) {
   const size_t mark = viewer.find(kMark);
   if (mark == std::string::npos) throw UsageError("the viewer for browsers is damaged; scripts/web builds it again");
-  Archive archive(directory);
+  const sweep::SweepRecord record = directory.read_record();
+  Archive archive(directory, most_bytes);
   archive.add("sweep.json");
-  for (const sweep::TrialSpec& trial : directory.read_record().trials) {
+  for (const sweep::TrialSpec& trial : record.trials) {
     if (trial.folder.empty()) continue;
     for (const char* name : {"measurement.json", "plan.json", "request.json", "trace.mttrace"})
       archive.add_if_there(trial.folder + "/" + name);
   }
-  return viewer.substr(0, mark) + "<script type=\"application/zlib;base64\" id=\"run\">" +
-         base64(compressed(archive.text())) + "</script>" + viewer.substr(mark + sizeof kMark - 1);
+  return {viewer.substr(0, mark) + "<script type=\"application/zlib;base64\" id=\"run\">" +
+              base64(compressed(archive.text())) + "</script>" + viewer.substr(mark + sizeof kMark - 1),
+          archive.notes()};
 }
 
 }  // namespace memtune::report

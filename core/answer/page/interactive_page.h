@@ -5,8 +5,10 @@
 //   [["run/NAME/sweep.json", 1234], ...], a newline, then these files one after the other
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "core/answer/run/run_directory.h"
 
@@ -15,8 +17,15 @@ namespace memtune::report {
 // The page of the web build, beside this program or in ../libexec/memtune. Throws UsageError with how to build it.
 std::filesystem::path find_web_viewer();
 
+struct InteractivePage {
+  std::string text;
+  std::vector<std::string> notes;  // files of the run that could not be read, with the reason
+};
+
 // `viewer` is that page's text. Includes what the viewer reads of each trial: figures, plan, request, trace; missing
-// files are left out. Throws UsageError if `viewer` has no mark or the run has no record, IoError.
-std::string interactive_page(const std::string& viewer, const sweep::RunDirectory& directory);
+// files are left out. Throws UsageError if `viewer` has no mark, the run has no record, or its files are more than
+// `most_bytes`.
+InteractivePage interactive_page(const std::string& viewer, const sweep::RunDirectory& directory,
+                                 int64_t most_bytes = int64_t{1} << 30);
 
 }  // namespace memtune::report
