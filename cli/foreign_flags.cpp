@@ -4,11 +4,8 @@
 #include <map>
 
 namespace memtune::cli {
-namespace {
 
-// Names of transformers' TrainingArguments, TRL, axolotl, torchtune, LLaMA-Factory, ms-swift, Lightning, DeepSpeed,
-// Megatron, torchtitan and nanoGPT.
-const std::map<std::string, std::string>& flags() {
+const std::map<std::string, std::string>& foreign_flags() {
   static const std::map<std::string, std::string> all = {
       {"accumulate-grad-batches", "--accumulate"},
       {"accumulation-steps", "--accumulate"},
@@ -64,7 +61,7 @@ const std::map<std::string, std::string>& flags() {
       {"per-device-batch-size", "--batch"},
       {"per-device-train-batch-size", "--batch"},
       {"per-gpu-train-batch-size", "--batch"},
-      {"precision", "--dtype"},
+      {"precision", "--autocast"},
       {"pretrained-model-name-or-path", "--model"},
       {"recompute", "--strategy checkpoint:full"},
       {"recompute-activations", "--strategy checkpoint:op"},
@@ -74,7 +71,7 @@ const std::map<std::string, std::string>& flags() {
       {"seq-len", "--seq"},
       {"seq-length", "--seq"},
       {"torch-dtype", "--dtype"},
-      {"train-batch-size", "--batch"},
+      {"train-batch-size", "--global-batch"},
       {"train-micro-batch-size-per-gpu", "--batch"},
       {"use-gradient-checkpointing", "--strategy checkpoint:full"},
       {"vram", "--budget"},
@@ -82,13 +79,11 @@ const std::map<std::string, std::string>& flags() {
   return all;
 }
 
-}  // namespace
-
 std::string flag_for(const std::string& foreign) {
   std::string name = foreign.substr(std::min(foreign.find_first_not_of('-'), foreign.size()));
   std::ranges::replace(name, '_', '-');
-  const auto known = flags().find(name);
-  return known == flags().end() ? "" : known->second;
+  const auto known = foreign_flags().find(name);
+  return known == foreign_flags().end() ? "" : known->second;
 }
 
 }  // namespace memtune::cli
