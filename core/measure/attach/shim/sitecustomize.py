@@ -194,6 +194,13 @@ def watch_batches(module):
     training.batches = load("memtune_batches").Batches(module)
 
 
+def watch_policies(module):
+    import torch.version
+
+    release = ".".join(torch.version.__version__.split(".")[:2])
+    load("memtune_policies").watch(module, release, guarded(training.note))
+
+
 def watch_modules(module):
     plan = os.environ.get("MEMTUNE_ATTACH_PLAN")
     if plan:
@@ -231,6 +238,7 @@ class Watcher:
         "torch.optim.optimizer": watch_optimizers,
         "torch.autograd": watch_backward,
         "torch.amp.grad_scaler": watch_scaler,
+        "torch.utils.checkpoint": watch_policies,
         "torch.utils.data.dataloader": watch_batches,
         "torch.serialization": watch_saves("save"),
         "safetensors.torch": watch_saves("save_file"),
