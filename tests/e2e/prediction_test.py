@@ -347,7 +347,8 @@ class Prediction(unittest.TestCase):
         self.assertEqual([(trial["strategy"], trial["batch"]) for trial in found["trials"]][:2],
                          [("none", 2), ("none", 8)])
         planned = [trial for trial in found["trials"] if "predicted" in trial]
-        self.assertTrue([trial for trial in planned if trial["strategy"].startswith("plan:")])
+        with timed():  # plans are proposed where they are predicted to be fast
+            self.assertTrue([trial for trial in planned if trial["strategy"].startswith("plan:")])
         for trial in planned:
             self.assertEqual(trial["outcome"], "ok")
             self.assertIn(trial["batch"], (1, 2, 4, 8, 16, 32))
