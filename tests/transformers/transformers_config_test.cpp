@@ -207,6 +207,21 @@ TEST_CASE("scaled rotary embeddings give their length and the scale of cosine an
                        UsageError);
 }
 
+TEST_CASE("a family's own rotary fields are read") {
+  const json hunyuan = with(example("hunyuan_v1_dense"), {{"max_position_embeddings", 4096},
+                                                          {"rope_scaling", {{"type", "dynamic"}, {"alpha", 16.0}}}});
+  const TransformersConfig widened = read(hunyuan);
+  CHECK(widened.rotary[0].kind == RotaryKind::plain);
+  CHECK(widened.rotary[0].theta == doctest::Approx(500000.0 * std::pow(16.0, 16.0 / 14.0)));
+  CHECK(widened.longest == 4096);
+  const TransformersConfig olmo3 = read(with(example("olmo3"), {{"sliding_window", 8}, {"num_hidden_layers", 4}}));
+  CHECK(olmo3.turned_by == std::vector<int>{1, 1, 1, 0});
+  CHECK(olmo3.rotary[1].theta == 500000.0);
+  const json exaone = with(example("exaone4"), {{"num_hidden_layers", 4}});
+  CHECK(read(with(exaone, {{"sliding_window", 8}})).turned_by == std::vector<int>{0, 0, 0, -1});
+  CHECK(read(exaone).turned_by == std::vector<int>{0, 0, 0, 0});
+}
+
 TEST_CASE("experts are in the layers that the config selects") {
   const TransformersConfig config = read(with(mixture(), {{"decoder_sparse_step", 2}, {"mlp_only_layers", {3}}}));
   REQUIRE(config.experts.has_value());
@@ -273,7 +288,7 @@ TEST_CASE("a setting of a config that is not supported is refused by name") {
       with(example(), {{"rope_scaling", {{"type", "spun"}, {"factor", 4.0}}}}),
       ".rope_scaling.rope_type: 'spun' is not supported; default, linear, llama3, dynamic, yarn and longrope are");
   check_refused(with(example(), {{"hidden_act", "x"}}),
-                ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu");
+                ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2");
   check_refused(with(example(), {{"attn_implementation", "flash_attention_2"}}),
                 ".attn_implementation: 'flash_attention_2' is not supported, sdpa and eager are");
   check_refused(with(example(), {{"partial_rotary_factor", 0.5}}),
@@ -284,6 +299,10 @@ TEST_CASE("a setting of a config that is not supported is refused by name") {
                 ".experts_implementation: 'eager' is not supported, grouped_mm is");
   check_refused(with(gpt2(), {{"scale_attn_by_inverse_layer_idx", true}}),
                 ".scale_attn_by_inverse_layer_idx: attention whose scale follows the layer is not supported");
+  check_refused(with(example("olmoe"), {{"num_experts", 6}, {"num_experts_per_tok", 2}, {"clip_qkv", 8.0}}),
+                ".clip_qkv: clipped queries, keys and values are not supported");
+  check_refused(with(example("hunyuan_v1_dense"), {{"rope_scaling", {{"type", "dynamic"}, {"alpha", -1.0}}}}),
+                ".rope_scaling.alpha must be more than 0");
   check_refused(with(gpt2(), {{"add_cross_attention", true}}),
                 ".add_cross_attention: attention to an encoder is not supported");
 }

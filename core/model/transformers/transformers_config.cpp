@@ -52,6 +52,7 @@ class ConfigReader {
     refuse_other_classes();
     if (fields_.has("quantization_config")) read_quantization();
     refuse_choice("use_bidirectional_attention", "attention to later tokens");
+    if (fields_.has("clip_qkv")) fields_.refuse("clip_qkv", "clipped queries, keys and values are not supported");
     if (!family_.transposed_weights) return;
     refuse_choice("scale_attn_by_inverse_layer_idx", "attention whose scale follows the layer");
     refuse_choice("add_cross_attention", "attention to an encoder");
@@ -140,13 +141,13 @@ class ConfigReader {
     const char* const field = family_.fields.activation;
     object_.require({field});
     object_.read(field, config_.activation);
-    const std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu"};
+    const std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu", "relu2"};
     if (config_.activation == "swish") config_.activation = "silu";
     if (std::ranges::find(built, config_.activation) == built.end())
       fields_.refuse(field, unknown_name("activation", config_.activation, built));
     config_.parallel = fields_.chosen(family_.parallel);
     config_.query_norm = family_.query_norm != QueryKeyNorm::none &&
-                         (family_.query_norm != QueryKeyNorm::each_head || fields_.chosen(family_.each_head_normed));
+                         (!*family_.query_normed.field || fields_.chosen(family_.query_normed));
   }
 
   void read_biases() {
@@ -243,7 +244,8 @@ class ConfigReader {
     for (int64_t i = 0; i < config_.layers; ++i) {
       config_.windows.push_back(window && (windowed[i] || all_windowed) ? *window : 0);
       if (family_.skips_rotary && rotary[i] == 0) config_.turned_by[i] = -1;
-      if (family_.turns_in_windows_only && !(windowed[i] && window)) config_.turned_by[i] = -1;
+      const bool all_turned = !family_.turns_in_windows_only || (family_.turns_without_windows && !window);
+      if (!all_turned && !(windowed[i] && window)) config_.turned_by[i] = -1;
       if (family_.rotary_by_layer_type) config_.turned_by[i] = windowed[i] ? 1 : 0;
     }
   }
@@ -260,7 +262,7 @@ class ConfigReader {
     std::vector<std::string> kinds;
     object_.read("layer_types", kinds);
     int64_t pattern = family_.window_pattern;
-    object_.read("sliding_window_pattern", pattern, 1, kMaxPositions);
+    object_.read("sliding_window_pattern", pattern, 0, kMaxPositions);
     if (!fields_.has("layer_types"))
       for (int64_t i = 0; i < config_.layers; ++i)
         kinds.emplace_back(pattern > 0 && (i + 1) % pattern != 0 ? "sliding_attention" : "full_attention");

@@ -31,7 +31,7 @@ struct TransformersConfig {
   bool query_bias = false, output_bias = false, mlp_bias = false;
   bool query_norm = false, parallel = false;
   double epsilon = 0;
-  std::string activation;  // silu | gelu | gelu_pytorch_tanh | gelu_new | relu
+  std::string activation;  // silu | gelu | gelu_pytorch_tanh | gelu_new | relu | relu2
   double weight_deviation = 0;
   std::string attention = "sdpa";  // sdpa or eager
   double attention_dropout = 0, embedding_dropout = 0, attention_output_dropout = 0, mlp_output_dropout = 0;

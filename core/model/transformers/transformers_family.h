@@ -16,17 +16,27 @@ enum class NormKind {
   rms_weight_in_float,  // cast(weight · x / rms)
   layer,                // layer_norm
   layer_in_float,       // cast(weight · (x - mean) / deviation), without bias
+  layer_plus_one,       // layer_norm with 1 + weight
 };
-// Norm of queries and keys before the rotary embedding.
-enum class QueryKeyNorm { none, per_head, per_transposed_head, each_head, whole };
+// Norm of queries and keys: before the rotary embedding, but for per_turned_head.
+enum class QueryKeyNorm {
+  none,
+  per_head,
+  per_transposed_head,
+  per_turned_head,
+  per_head_weights,  // NormKind::layer_in_float with weights of each head
+  each_head,         // a layer norm for each head
+  whole,
+};
 enum class QkvLayout {
   apart,           // q_proj, k_proj, v_proj
   joined,          // one layer: all queries, then keys, then values
   joined_by_head,  // one layer: query, key, value of the first head, then of the next
 };
 enum class MlpKind { gated, gated_joined, plain };
-// Pairs of head elements that the rotary embedding rotates together: half a head apart, or adjacent.
-enum class RotaryLayout { halves, halves_in_float, neighbours, neighbours_in_float };
+// Pairs of head elements that the rotary embedding rotates together: half a head apart, or adjacent. In float:
+// rotated in float32; by float tables: each factor of the rotation is cast.
+enum class RotaryLayout { halves, halves_in_float, neighbours, neighbours_in_float, neighbours_by_float_tables };
 
 // Module names in transformers; "" if the family has no such module.
 struct FamilyModuleNames {
@@ -50,6 +60,7 @@ struct ConfigFieldNames {
   const char* activation = "hidden_act";
   const char* positions = "";  // length of a position embedding, used instead of rotary embeddings
   const char* rope_theta = "rope_theta";
+  const char* rope_theta_in_windows = "rope_local_base_freq";
   const char* rotary_part = "partial_rotary_factor";
   const char* attention_dropout = "attention_dropout";
   const char* embedding_dropout = "";
@@ -79,13 +90,15 @@ struct TransformersFamily {
   ConfigFieldNames fields = {};
   NormKind norm = NormKind::rms;
   QueryKeyNorm query_norm = QueryKeyNorm::none;
-  ConfigFlag each_head_normed = {};  // whether QueryKeyNorm::each_head is active
+  ConfigFlag query_normed = {};  // whether query_norm is active; without a field it is
   QkvLayout projections = QkvLayout::apart;
   MlpKind mlp = MlpKind::gated;
   ExpertModuleNames experts = {};
   ConfigFlag query_bias = {}, output_bias = {}, mlp_bias = {};
   ConfigFlag parallel = {};         // attention and MLP read the same input
   bool shared_norm = false;         // if parallel: one norm for both
+  bool residual_last = true;        // if parallel: added to the sum of both
+  bool head_bias = false;           // of the output layer
   bool transposed_weights = false;  // Conv1D instead of Linear
   bool softmax_in_float = true;     // of eager attention
   bool scaled_embedding = false;    // by sqrt(hidden_size)
@@ -95,7 +108,9 @@ struct TransformersFamily {
   bool partial_rotary = false;         // the rest of a head is not rotated
   bool skips_rotary = false;           // no_rope_layers
   bool turns_in_windows_only = false;  // only layers with a window are rotated (layer_types)
+  bool turns_without_windows = false;  // but all, if there is no window at all
   bool rotary_by_layer_type = false;   // two tables
+  bool rotary_alpha = false;           // a factor of theta, "alpha"
   bool windowed = false;               // sliding_window alone turns windows on
   bool window_needs_flag = false;      // use_sliding_window turns windows on
   int64_t window_pattern = 0;          // every n-th layer has no window, without layer_types
@@ -105,7 +120,7 @@ struct TransformersFamily {
   int64_t head_width = 0;  // 0: hidden / heads
   int64_t kv_heads = 0;    // 0: equal to heads
   std::optional<int64_t> padding = std::nullopt;
-  double rope_theta = 10000.0;
+  double rope_theta = 10000.0, rope_theta_in_windows = 10000.0;
   double rotary_part = 1;
   double dropout = 0;
   std::string_view defaults = {};  // JSON of other fields that the class fills in

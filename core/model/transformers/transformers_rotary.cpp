@@ -83,8 +83,21 @@ class RotaryReader {
 
   // Beyond max_position_embeddings, frequencies depend on the sequence length, which is not supported.
   void read_dynamic() {
+    if (fields_.family().rotary_alpha && read_alpha()) return;
     read_factor(RotaryKind::dynamic);
     rotary_.longest = fields_.size("max_position_embeddings", int64_t{1} << 40);
+  }
+
+  // Returns false without one. It widens theta, whatever the length.
+  bool read_alpha() {
+    double alpha = 0;
+    scaling_.read("alpha", alpha);
+    if (alpha == 0) return false;
+    if (!(alpha > 0) || rotary_.width < 4) throw UsageError(scaling_.path("alpha") + " must be more than 0");
+    const auto width = static_cast<double>(rotary_.width);
+    rotary_.theta *= std::pow(alpha, width / (width - 2));
+    rotary_.longest = fields_.size("max_position_embeddings", int64_t{1} << 40);
+    return true;
   }
 
   void read_yarn() {
@@ -158,7 +171,6 @@ const json& object_or_none(const json& objects, const char* field) {
 std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, int64_t head_width) {
   constexpr const char* kWindows = "sliding_attention";
   constexpr const char* kFull = "full_attention";
-  constexpr double kThetaInWindows = 10000.0;
   const bool now = fields.has("rope_parameters");
   const json none = json::object();
   const json& tables = now ? fields["rope_parameters"] : none;
@@ -169,7 +181,7 @@ std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, i
   result.push_back(RotaryReader(fields, now ? object_or_none(tables, kFull) : old, in_full, head_width)
                        .read(fields.family().fields.rope_theta, fields.family().rope_theta));
   result.push_back(RotaryReader(fields, object_or_none(tables, kWindows), whole.path(kWindows), head_width)
-                       .read("rope_local_base_freq", kThetaInWindows));
+                       .read(fields.family().fields.rope_theta_in_windows, fields.family().rope_theta_in_windows));
   result[0].name = kFull;
   result[1].name = kWindows;
   return result;

@@ -26,6 +26,10 @@ class AttentionWriter {
       const std::pair<Value, Value> by = {unsqueezed(turn->first), unsqueezed(turn->second)};
       std::tie(q, k) = apply_rotary(parts_, q, k, by);
     }
+    if (config_.query_norm && family_.query_norm == QueryKeyNorm::per_turned_head) {
+      q = parts_.norm(q, in(family_.modules.query_norm), config_.head_width);
+      k = parts_.norm(k, in(family_.modules.key_norm), config_.head_width);
+    }
     const Value joined = parts_.reshaped(attended(q, k, v, seen), parts_.shape({-1}));
     const Value out = parts_.linear(joined, in(family_.modules.output), config_.heads * config_.head_width,
                                     config_.hidden, config_.output_bias);
@@ -114,12 +118,18 @@ class AttentionWriter {
   std::array<Value, 3> normed_one_by_one(Value x) {
     const auto one = [&](const char* name, std::string_view norm, int64_t count) {
       Value y = viewed(projection(x, name, count));
-      if (config_.query_norm && !norm.empty()) y = parts_.norm(y, in(norm), config_.head_width);
+      if (config_.query_norm && !norm.empty()) y = normed_before_transpose(y, in(norm), count);
       return transposed(y);
     };
     const Value q = one("q_proj", family_.modules.query_norm, config_.heads);
     const Value k = one("k_proj", family_.modules.key_norm, config_.kv_heads);
     return {q, k, one("v_proj", "", config_.kv_heads)};
+  }
+
+  Value normed_before_transpose(Value x, const std::string& path, int64_t count) {
+    if (family_.query_norm == QueryKeyNorm::per_head_weights)
+      return parts_.layer_norm_in_float(x, path, {count, config_.head_width});
+    return family_.query_norm == QueryKeyNorm::per_head ? parts_.norm(x, path, config_.head_width) : x;
   }
 
   std::array<Value, 3> projected_then_normed(Value x) {

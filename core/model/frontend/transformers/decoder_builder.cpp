@@ -52,7 +52,8 @@ Value DecoderBuilder::transposed_linear(Value x, const std::string& path, int64_
 
 Value DecoderBuilder::norm(Value x, const std::string& path, int64_t width) {
   if (family().norm == NormKind::layer) return layer_norm(x, path, width, /*bias=*/true);
-  return family().norm == NormKind::layer_in_float ? layer_norm_in_float(x, path, width) : rms_norm(x, path, width);
+  if (family().norm == NormKind::layer_plus_one) return layer_norm_plus_one(x, path, width);
+  return family().norm == NormKind::layer_in_float ? layer_norm_in_float(x, path, {width}) : rms_norm(x, path, width);
 }
 
 Value DecoderBuilder::layer_norm(Value x, const std::string& path, int64_t width, bool bias) {
@@ -63,9 +64,25 @@ Value DecoderBuilder::layer_norm(Value x, const std::string& path, int64_t width
   return emit_.op("aten::layer_norm", "", {x, std::vector<int64_t>{width}, weight, added, config_.epsilon, true});
 }
 
-Value DecoderBuilder::layer_norm_in_float(Value x, const std::string& path, int64_t width) {
-  const Emitter::InRegion region(emit_, path, type("LayerNorm"));
+// Under autocast its arguments are cast, not its result.
+Value DecoderBuilder::layer_norm_plus_one(Value x, const std::string& path, int64_t width) {
+  const Emitter::InRegion region(emit_, path, type("LayerNorm1P"));
   const Value weight = parameter(path + ".weight", {width}, WeightInit::ones);
+  const Value bias = parameter(path + ".bias", {width}, WeightInit::zeros);
+  const Value plus_one = emit_.op("aten::add", "Scalar", {weight, 1.0});
+  const auto given = [&](Value of) { return setting_.autocast ? cast(of, *setting_.autocast) : of; };
+  const Value in = given(x), scale = given(plus_one), shift = given(bias);
+  emit_.enter_autocast(emit_.constant(c10::DeviceTypeName(device_.is_cuda() ? c10::kCUDA : c10::kCPU, true)),
+                       emit_.constant(false), emit_.constant(at::kBFloat16), emit_.constant(true));
+  const Value y =
+      emit_.op("aten::layer_norm", "", {in, std::vector<int64_t>{width}, scale, shift, config_.epsilon, true});
+  emit_.leave();
+  return y;
+}
+
+Value DecoderBuilder::layer_norm_in_float(Value x, const std::string& path, at::IntArrayRef shape) {
+  const Emitter::InRegion region(emit_, path, type("LayerNorm"));
+  const Value weight = parameter(path + ".weight", shape, WeightInit::ones);
   const Value in_float = cast(x, at::kFloat);
   const auto mean = [&](Value of) { return emit_.op("aten::mean", "dim", {of, std::vector<int64_t>{-1}, true}); };
   const auto less = [&](Value of, Value by) { return emit_.op("aten::sub", "Tensor", {of, by}); };
@@ -96,6 +113,7 @@ Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width) 
 Value DecoderBuilder::activated(Value x) {
   if (config_.activation == "silu") return emit_.op("aten::silu", "", {x});
   if (config_.activation == "relu") return emit_.op("aten::relu", "", {x});
+  if (config_.activation == "relu2") return emit_.op("aten::square", "", {emit_.op("aten::relu", "", {x})});
   if (config_.activation == "gelu_new") return gelu_new(x);
   return emit_.op("aten::gelu", "", {x, std::string(config_.activation == "gelu" ? "none" : "tanh")});
 }

@@ -59,6 +59,7 @@ class DecoderBuilder {
   Value linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias);
   Value norm(Value x, const std::string& path, int64_t width);
   Value layer_norm(Value x, const std::string& path, int64_t width, bool bias);
+  Value layer_norm_in_float(Value x, const std::string& path, at::IntArrayRef shape);  // over the last of the sizes
   Value activated(Value x);
   Value dropped(Value x, double part);  // returns x if `part` is 0
 
@@ -73,7 +74,7 @@ class DecoderBuilder {
  private:
   Value transposed_linear(Value x, const std::string& path, int64_t in, int64_t out);
   Value rms_norm(Value x, const std::string& path, int64_t width);
-  Value layer_norm_in_float(Value x, const std::string& path, int64_t width);
+  Value layer_norm_plus_one(Value x, const std::string& path, int64_t width);
   Value gelu_new(Value x);
 
   Emitter emit_;

@@ -89,7 +89,9 @@ class DecoderWriter {
   Value head(Value x) {
     const Emitter::InRegion region(emit_, "lm_head", "Linear");
     const Value weight = parts_.parameter("lm_head.weight", {config_.vocabulary, config_.hidden}, WeightInit::noise);
-    return emit_.op("aten::linear", "", {x, weight});
+    if (!family_.head_bias) return emit_.op("aten::linear", "", {x, weight});
+    const Value bias = parts_.parameter("lm_head.bias", {config_.vocabulary}, WeightInit::zeros);
+    return emit_.op("aten::linear", "", {x, weight, bias});
   }
 
   Value layer(Value x, int64_t index) {
@@ -105,7 +107,7 @@ class DecoderWriter {
 
   Value in_parallel(Value x, Value normed, Value attended, const std::string& path, int64_t index) {
     const Value y = mlp(family_.shared_norm ? normed : norm(x, path, family_.modules.before_mlp), path, index);
-    return family_.shared_norm ? parts_.plus(parts_.plus(x, attended), y) : parts_.plus(parts_.plus(y, attended), x);
+    return family_.residual_last ? parts_.plus(parts_.plus(y, attended), x) : parts_.plus(parts_.plus(x, attended), y);
   }
 
   Value norm(Value x, const std::string& path, std::string_view name) {

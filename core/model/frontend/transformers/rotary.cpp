@@ -23,21 +23,23 @@ Value slice(Emitter& emit, Value x, int64_t begin, int64_t end, int64_t step = 1
 Value doubled(Emitter& emit, Value x) { return emit.op("aten::repeat_interleave", "self_int", {x, 2, -1}); }
 
 bool of_neighbours(RotaryLayout turning) {
-  return turning == RotaryLayout::neighbours || turning == RotaryLayout::neighbours_in_float;
+  return turning != RotaryLayout::halves && turning != RotaryLayout::halves_in_float;
 }
 
 class Turner {
  public:
   Turner(DecoderBuilder& parts, std::pair<Value, Value> turn) : parts_(parts), emit_(parts.emit()), turn_(turn) {
-    if (parts_.family().turning != RotaryLayout::neighbours) return;
+    if (!of_neighbours(parts_.family().turning) || parts_.family().turning == RotaryLayout::neighbours_in_float) return;
     const int64_t width = parts_.config().rotary[0].width;
     turn_.first = doubled(emit_, slice(emit_, turn.first, 0, width / 2));
     turn_.second = doubled(emit_, slice(emit_, turn.second, 0, width / 2));
   }
 
   Value turned(Value x) {
-    const Value straight = parts_.multiply(x, turn_.first);
-    const Value crossed = parts_.multiply(swapped(x), turn_.second);
+    const bool casts = parts_.family().turning == RotaryLayout::neighbours_by_float_tables;
+    const auto factor = [&](Value y) { return casts ? parts_.cast(y, at::kFloat) : y; };
+    const Value straight = parts_.multiply(factor(x), turn_.first);
+    const Value crossed = parts_.multiply(factor(swapped(x)), turn_.second);
     return parts_.plus(straight, crossed);
   }
 
@@ -92,7 +94,8 @@ std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryC
   Value cosine = parts.times(emit.op("aten::cos", "", {angle}), rotary.scale);
   Value sine = parts.times(emit.op("aten::sin", "", {angle}), rotary.scale);
   emit.leave();
-  if (parts.family().turning != RotaryLayout::halves_in_float) {
+  const RotaryLayout turning = parts.family().turning;
+  if (turning != RotaryLayout::halves_in_float && turning != RotaryLayout::neighbours_by_float_tables) {
     cosine = parts.cast(cosine, parts.dtype());
     sine = parts.cast(sine, parts.dtype());
   }
