@@ -299,10 +299,10 @@ def check_compiled_at_other_lengths():
     counters = torch._dynamo.utils.counters
     counters.clear()
     with applied(mp, model, plan) as run:
-        for length in (16, 24, 32, 40, 48):
+        for length in (16, 24, 32, 40, 48, 56, 64, 72, 48):
             moving = step(model, lambda m: m(plans.tokens(length=length)))
         assert run.streams.moved_bytes > 0
-    assert 1 < counters["stats"]["unique_graphs"] <= 3, counters
+    assert 1 < counters["stats"]["unique_graphs"] <= 4, counters  # PyTorch 2.15 compiles one more
     plain = step(model, lambda m: m(plans.tokens(length=48)))
     assert near(moving, plain)
 
