@@ -91,6 +91,8 @@ class Content(PageTest):
         self.assertLess(self.page.stat().st_size, MAX_PAGE_BYTES)
         text = self.page.read_text(encoding="utf-8")
         self.assertIn("default-src 'none'", text)
+        text, licences = re.subn(r'(<script type="text/plain" id="licences">).*?(?=</script>)', r"\1", text, flags=re.S)
+        self.assertEqual(licences, 1)
         self.assertNotRegex(re.sub(r">[A-Za-z0-9+/=]{100,}<", "><", text), r"https?://|src=|href=")
 
     def test_the_page_with_no_script_beyond_its_table_stays_small(self):
