@@ -1,5 +1,5 @@
 # Small libraries, static if an archive exists, so that the installed tool does not depend on them: fyaml::fyaml (YAML),
-# pcre2::pcre2 (Python's regular expressions), sodium::sodium (proofs between ranks), uring::uring (the scratch file), zlib::zlib (runs in a page).
+# pcre2::pcre2 (Python's regular expressions), sodium::sodium (proofs between ranks, base64), uring::uring (the scratch file), zlib::zlib (runs in a page).
 function(memtune_find_library name header library package)
   string(TOUPPER ${name} prefix)
   find_path(${prefix}_INCLUDE_DIR ${header})

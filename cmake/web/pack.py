@@ -16,7 +16,8 @@ if "</" in licence or "<!--" in licence:
     sys.exit("a licence would end the element that holds it")
 program = pathlib.Path(program)
 text = pathlib.Path(shell).read_text(encoding="utf-8")
-for mark, value in (("@version@", version), ("@licences@", licence), ("@js@", packed(program)), ("@wasm@", packed(program.with_suffix(".wasm")))):
+for mark, value in (("@version@", version), ("@licences@", licence), ("@js@", packed(program)),
+                    ("@wasm@", packed(program.with_suffix(".wasm")))):
     if mark not in text:
         sys.exit(f"{shell} has no {mark}")
     text = text.replace(mark, value)

@@ -15,12 +15,14 @@ import os
 import pickle
 import pickletools
 import pty
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
+from chromium import find_chromium  # noqa: E402  pylint: disable=wrong-import-position
 
 # All opcodes that memory_viz's own reader knows.
 OPCODES = set("PROTO FRAME STOP MARK MEMOIZE BINPUT LONG_BINPUT BINGET LONG_BINGET EMPTY_DICT DICT SETITEM SETITEMS "
@@ -261,8 +263,7 @@ class Page(PageTest):
 
 class Browser(PageTest):
     def setUp(self):
-        names = ("chromium", "chromium-browser", "google-chrome")
-        self.browser = next((path for path in map(shutil.which, names) if path), None)
+        self.browser = find_chromium()
         if not self.browser:
             self.skipTest("no chromium to open the page in")
 
