@@ -1,7 +1,6 @@
 #include "cli/foreign_flags.h"
 
 #include <algorithm>
-#include <map>
 
 namespace memtune::cli {
 

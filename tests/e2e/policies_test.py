@@ -1,4 +1,4 @@
-"""Tests what the shim tells of settings that PyTorch does not follow.
+"""Tests the shim's notes about settings that PyTorch ignores.
 
     policies_test.py SHIM_FOLDER [unittest arguments]
 """

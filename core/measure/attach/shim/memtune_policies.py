@@ -1,4 +1,4 @@
-"""Tells of settings that a release of PyTorch accepts and does not follow."""
+"""Reports settings that a release of PyTorch accepts and ignores."""
 
 import functools
 import types
