@@ -154,6 +154,7 @@ CASES = {
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
+AUTOCAST = {"qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
 SHAPES = ((4, 32), (3, 47))
 DTYPES = (torch.float32, torch.bfloat16)
 NIGHT = "MEMTUNE_NIGHT" in os.environ
@@ -203,6 +204,15 @@ def held_by(profiler):
     changes = [event for event in events if event.name() == "[memory]"]
     sums = list(itertools.accumulate(event.nbytes() for event in changes))
     return max((event.start_ns(), held) for event, held in zip(changes, sums) if event.start_ns() < began)[1], max(sums)
+
+
+def autocast_in_python(folder: str, batch):
+    """Returns the loss and the gradients of a step under autocast."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = model(**batch, use_cache=False).loss
+    loss.backward()
+    return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
 
 
 def train_in_python(folder: str, batch):
@@ -318,6 +328,11 @@ def check(options, name: str, dtype: torch.dtype, shapes):
                 run = os.path.join(place, f"run-{shape[0]}")
                 answer = train_by_memtune(options, folder, inputs, run)
                 told = compare(answer, read_reference(run), python)
+                if name in AUTOCAST and dtype == torch.float32:
+                    with ONE_AT_A_TIME:
+                        python_under = autocast_in_python(folder, batch)
+                    under = train_by_memtune(options, folder, inputs, run + "-autocast", more=("--autocast", "bf16"))
+                    told += ", under autocast " + compare(under, read_reference(run + "-autocast"), python_under)
                 yield True, f"ok   {said}  {told}, {compare_memory(answer, live_by_memtune(options, run), python[2])}"
             except (Failure, subprocess.TimeoutExpired) as failure:
                 yield False, f"FAIL {said}  {failure}"

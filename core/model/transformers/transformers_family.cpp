@@ -46,7 +46,7 @@ const std::vector<TransformersFamily>& transformers_families() {
       {.model_type = "hunyuan_v1_dense",
        .class_prefix = "HunYuanDenseV1",
        .modules = {.query_norm = "query_layernorm", .key_norm = "key_layernorm"},
-       .query_norm = QueryKeyNorm::per_turned_head,
+       .query_norm = QueryKeyNorm::per_head_after_rotary,
        .query_bias = kAttentionBias,
        .output_bias = kAttentionBias,
        .rotary_alpha = true,

@@ -18,12 +18,12 @@ enum class NormKind {
   layer_in_float,       // cast(weight · (x - mean) / deviation), without bias
   layer_plus_one,       // layer_norm with 1 + weight
 };
-// Norm of queries and keys: before the rotary embedding, but for per_turned_head.
+// Norm of queries and keys: before the rotary embedding, but for per_head_after_rotary.
 enum class QueryKeyNorm {
   none,
   per_head,
   per_transposed_head,
-  per_turned_head,
+  per_head_after_rotary,
   per_head_weights,  // NormKind::layer_in_float with weights of each head
   each_head,         // a layer norm for each head
   whole,

@@ -26,7 +26,7 @@ class AttentionWriter {
       const std::pair<Value, Value> by = {unsqueezed(turn->first), unsqueezed(turn->second)};
       std::tie(q, k) = apply_rotary(parts_, q, k, by);
     }
-    if (config_.query_norm && family_.query_norm == QueryKeyNorm::per_turned_head) {
+    if (config_.query_norm && family_.query_norm == QueryKeyNorm::per_head_after_rotary) {
       q = parts_.norm(q, in(family_.modules.query_norm), config_.head_width);
       k = parts_.norm(k, in(family_.modules.key_norm), config_.head_width);
     }

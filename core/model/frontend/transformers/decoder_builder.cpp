@@ -64,16 +64,16 @@ Value DecoderBuilder::layer_norm(Value x, const std::string& path, int64_t width
   return emit_.op("aten::layer_norm", "", {x, std::vector<int64_t>{width}, weight, added, config_.epsilon, true});
 }
 
-// Under autocast its arguments are cast, not its result.
+// Under autocast of CUDA its arguments are cast, not its result.
 Value DecoderBuilder::layer_norm_plus_one(Value x, const std::string& path, int64_t width) {
   const Emitter::InRegion region(emit_, path, type("LayerNorm1P"));
   const Value weight = parameter(path + ".weight", {width}, WeightInit::ones);
   const Value bias = parameter(path + ".bias", {width}, WeightInit::zeros);
   const Value plus_one = emit_.op("aten::add", "Scalar", {weight, 1.0});
-  const auto given = [&](Value of) { return setting_.autocast ? cast(of, *setting_.autocast) : of; };
+  const bool casts = setting_.autocast && device_.is_cuda();
+  const auto given = [&](Value of) { return casts ? cast(of, *setting_.autocast) : of; };
   const Value in = given(x), scale = given(plus_one), shift = given(bias);
-  emit_.enter_autocast(emit_.constant(c10::DeviceTypeName(device_.is_cuda() ? c10::kCUDA : c10::kCPU, true)),
-                       emit_.constant(false), emit_.constant(at::kBFloat16), emit_.constant(true));
+  leave_autocast();
   const Value y =
       emit_.op("aten::layer_norm", "", {in, std::vector<int64_t>{width}, scale, shift, config_.epsilon, true});
   emit_.leave();
@@ -91,7 +91,7 @@ Value DecoderBuilder::layer_norm_in_float(Value x, const std::string& path, at::
   const Value centred = less(in_float, middle);
   const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {variance, config_.epsilon})});
   const Value normed = multiply(centred, root);
-  return cast(multiply(cast(weight, at::kFloat), normed), dtype_);
+  return like(multiply(cast(weight, at::kFloat), normed), x);
 }
 
 Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width) {
@@ -104,10 +104,10 @@ Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width) 
   const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
   const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, config_.epsilon})});
   const Value normed = multiply(in_float, root);
-  if (kind == NormKind::rms) return multiply(weight, cast(normed, dtype_));
-  if (!plus_one) return cast(multiply(weight, normed), dtype_);
+  if (kind == NormKind::rms) return multiply(weight, like(normed, x));
+  if (!plus_one) return like(multiply(weight, normed), x);
   const Value scale = emit_.op("aten::add", "Scalar", {cast(weight, at::kFloat), 1.0});
-  return emit_.op("aten::type_as", "", {multiply(normed, scale), x});
+  return like(multiply(normed, scale), x);
 }
 
 Value DecoderBuilder::activated(Value x) {
@@ -123,6 +123,12 @@ Value DecoderBuilder::gelu_new(Value x) {
   const Value cube = times(emit_.op("aten::pow", "Tensor_Scalar", {x, 3.0}), 0.044715);
   const Value inner = times(plus(x, cube), std::sqrt(2 * std::numbers::inv_pi));
   return multiply(half, emit_.op("aten::add", "Scalar", {emit_.op("aten::tanh", "", {inner}), 1.0}));
+}
+
+void DecoderBuilder::leave_autocast() {
+  const c10::DeviceType type = device_.is_cuda() ? c10::kCUDA : c10::kCPU;  // meta has no autocast
+  emit_.enter_autocast(emit_.constant(c10::DeviceTypeName(type, true)), emit_.constant(false),
+                       emit_.constant(at::kBFloat16), emit_.constant(true));
 }
 
 Value DecoderBuilder::dropped(Value x, double part) {

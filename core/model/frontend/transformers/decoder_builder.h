@@ -61,9 +61,11 @@ class DecoderBuilder {
   Value layer_norm(Value x, const std::string& path, int64_t width, bool bias);
   Value layer_norm_in_float(Value x, const std::string& path, at::IntArrayRef shape);  // over the last of the sizes
   Value activated(Value x);
+  void leave_autocast();                // until emit().leave()
   Value dropped(Value x, double part);  // returns x if `part` is 0
 
   Value cast(Value x, at::ScalarType type) { return emit_.op("aten::to", "dtype", {x, type}); }
+  Value like(Value x, Value other) { return emit_.op("aten::type_as", "", {x, other}); }  // under autocast not dtype()
   Value plus(Value x, Value y) { return emit_.op("aten::add", "Tensor", {x, y}); }
   Value multiply(Value x, Value y) { return emit_.op("aten::mul", "Tensor", {x, y}); }
   Value times(Value x, double factor) { return emit_.op("aten::mul", "Scalar", {x, factor}); }

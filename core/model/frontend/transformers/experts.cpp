@@ -51,7 +51,7 @@ class ExpertsWriter {
       const Value sum = emit_.op("aten::sum", "dim_IntList", {best[0], std::vector<int64_t>{-1}, true});
       emit_.op("aten::div_", "Tensor", {best[0], sum});
     }
-    return {in_float ? best[0] : parts_.cast(best[0], parts_.dtype()), best[1]};
+    return {in_float ? best[0] : parts_.like(best[0], logits), best[1]};
   }
 
   Value mixed(Value rows, Value weights, Value chosen) {

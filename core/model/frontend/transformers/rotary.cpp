@@ -86,10 +86,7 @@ std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryC
   const std::string path = std::string(parts.family().modules.base) + ".rotary_emb";
   const Emitter::InRegion region(emit, path, parts.type("RotaryEmbedding"));
   emit.enter_grad_mode(emit.constant(false));
-  // meta has no autocast
-  const c10::DeviceType type = parts.device().is_cuda() ? c10::kCUDA : c10::kCPU;
-  emit.enter_autocast(emit.constant(c10::DeviceTypeName(type, true)), emit.constant(false),
-                      emit.constant(at::kBFloat16), emit.constant(true));
+  parts.leave_autocast();
   const Value angle = angles(parts, rotary, positions);
   Value cosine = parts.times(emit.op("aten::cos", "", {angle}), rotary.scale);
   Value sine = parts.times(emit.op("aten::sin", "", {angle}), rotary.scale);
