@@ -34,12 +34,6 @@ std::string without_comments(std::string text) {
   return text;
 }
 
-std::string read_cmake(const std::string& folder) {
-  const fs::path path = kRoot / folder / "CMakeLists.txt";
-  if (!fs::exists(path)) throw std::runtime_error("there is no " + path.string());
-  return std::regex_replace(read(path), std::regex("#[^\n]*"), "");
-}
-
 std::vector<std::smatch> matches(const std::string& text, const std::regex& regex) {
   return {std::sregex_iterator(text.begin(), text.end(), regex), std::sregex_iterator()};
 }
@@ -64,6 +58,21 @@ void read_library(const std::string& cmake, Folder& folder) {
 }
 
 }  // namespace
+
+std::string read_cmake(const std::string& folder) {
+  const fs::path path = kRoot / folder / "CMakeLists.txt";
+  if (!fs::exists(path)) throw std::runtime_error("there is no " + path.string());
+  return std::regex_replace(read(path), std::regex("#[^\n]*"), "");
+}
+
+std::vector<std::string> folders_below(const std::string& folder) {
+  std::vector<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(kRoot / folder)) {
+    if (fs::exists(entry.path() / "CMakeLists.txt")) folders.push_back(folder + "/" + entry.path().filename().string());
+  }
+  std::ranges::sort(folders);
+  return folders;
+}
 
 std::vector<Source> read_sources(const std::vector<std::string>& folders, const std::vector<std::string>& endings) {
   std::vector<Source> sources;

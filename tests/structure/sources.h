@@ -13,6 +13,11 @@ struct Source {
   std::string text;
 };
 
+// The text of a folder's CMakeLists.txt without comments; throws std::runtime_error when there is none.
+std::string read_cmake(const std::string& folder);
+// The folders right below this one that have such a file, sorted: "tests/base".
+std::vector<std::string> folders_below(const std::string& folder);
+
 // Every file with one of these endings below the folders, sorted; comments are blanked out, lines stay where they are.
 std::vector<Source> read_sources(const std::vector<std::string>& folders, const std::vector<std::string>& endings);
 
