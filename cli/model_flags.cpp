@@ -134,6 +134,7 @@ void use_decoder(const model::TransformersConfig& model, const plan::InputSpec& 
   if (request.model.inputs.empty() && request.model.inputs_file.empty()) request.model.inputs = {tokens};
   if (request.training.loss.empty()) request.training.loss = "causal_lm";
   if (request.training.attention.empty()) request.training.attention = model.attention;
+  model::check_attention(model, request.training.attention);
   if (request.training.dtype.empty()) request.training.dtype = model.dtype;
 }
 
@@ -151,7 +152,7 @@ void use_config(const fs::path& path, const std::string& name, SweepSettings& se
   plan::TrialRequest& request = settings.request;
   if (const auto& numbers = request.model.arguments; !numbers.empty())
     throw UsageError("--input " + numbers.front() + ": a model of a config.json takes tokens alone");
-  const model::TransformersConfig model = model::read_transformers_config(path);
+  const model::TransformersConfig model = model::read_transformers_config(path, request.model.text_only);
   settings.model = name + " (" + std::string(model.family.model_type) + ")";
   for (const std::string& note : model.notes) settings.notes.push_back(name + ": " + note);
   std::string& load_in = request.training.load_in;
@@ -180,6 +181,11 @@ void check_attention(const ModelFlags& flags, const SweepSettings& settings) {
       throw UsageError(std::string(flag) + " is for models built from their config.json; this model is fixed");
 }
 
+void check_text_only(const ModelFlags& flags, const SweepSettings& settings) {
+  if (flags.text_only && !settings.request.model.path.ends_with(".json"))
+    throw UsageError("--text-only is for models with a config.json; this one is fixed");
+}
+
 void choose_model(const ModelFlags& flags, SweepSettings& settings) {
   if (flags.model.empty()) {
     settings.notes.push_back(std::string("no --model: using the built-in profile '") + kDefaultModel +
@@ -199,6 +205,7 @@ void choose_model(const ModelFlags& flags, SweepSettings& settings) {
     settings.model = path.filename().string();
     settings.request.model.path = path.string();
     settings.request.model.trusted = flags.trust_model;
+    settings.request.model.text_only = flags.text_only;
     add_libraries(flags.libraries, settings.request.model);
     if (of_config) {
       const fs::path folder = path.lexically_normal().parent_path();
@@ -261,6 +268,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   add_list(command, "--library", libraries, "shared object with custom operators of the model; repeat")
       ->type_name("FILE");
   command.add_flag("--trust-model", trust_model, "the model may reach files, processes and the network");
+  command.add_flag("--text-only", text_only, "the text alone of a config or model that has images or sound too");
   offer(command.add_option(
             "--attention", attention,
             "attention of a config.json: sdpa, eager, or with --pack flash-varlen (default: the config's, or sdpa)"),
@@ -295,7 +303,7 @@ void ModelFlags::add_to(CLI::App& command, const std::string& default_out) {
   add_console_flags(command, console);
   put_under(kModelOptions, command,
             {"--model", "--input", "--inputs", "--loss", "--loss-impl", "--attention", "--pack", "--padding",
-             "--target", "--output", "--library", "--trust-model", "--blocks"});
+             "--target", "--output", "--library", "--trust-model", "--text-only", "--blocks"});
   put_under(kMeasuring, command, {"--steps", "--warmup", "--device", "--memory-cap", "--timeout"});
   put_under(kTiers, command, {"--scratch", "--host-budget", "--disk-budget", "--scratch-in-memory"});
 }
@@ -310,6 +318,7 @@ SweepSettings ModelFlags::settings(const sweep::SweepLoopSettings& loop) const {
   read_inputs(*this, settings.request);
   choose_model(*this, settings);
   check_attention(*this, settings);
+  check_text_only(*this, settings);
   if (settings.request.training.attention.empty()) settings.request.training.attention = kAttentions.front();
   settings.request.training.device = choose_device(device, settings.notes);
   check_device_of_ranks(settings.request.training);

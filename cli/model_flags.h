@@ -19,6 +19,7 @@ struct ModelFlags {
   std::string scratch, host_budget, disk_budget;
   bool scratch_in_memory = false;
   bool trust_model = false;
+  bool text_only = false;
   bool pack = false;
   std::vector<std::string> inputs, libraries, batches, sequences;
   TrainingFlags training;

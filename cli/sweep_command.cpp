@@ -244,7 +244,6 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
       ->add_option("--config", flags->config,
                    "your config of that trainer: model, batch and training; {config} in a command is a variant of it")
       ->type_name("FILE");
-  command->add_flag("--text-only", flags->text_only, "measure the text alone of a config that trains images too");
   command->add_flag("--all-settings", flags->all_settings,
                     "with a command and --trainer: run every memory setting, without plans");
   offer(
@@ -282,8 +281,8 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
   put_under(kModelOptions, *command, {"--batch", "--global-batch", "--seq"});
   put_under(kTrials, *command,
-            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--text-only", "--all-settings",
-             "--allow", "--like", "--retry", "--dry-run"});
+            {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--all-settings", "--allow", "--like",
+             "--retry", "--dry-run"});
   put_under(kMeasuring, *command, {"--rounds", "--time-limit", "--saves"});
   put_under(kAnswer, *command, {"--budget", "--goal", "--mtbf", "--keep-last", "--json", "--csv"});
   command->footer("-- COMMAND...");
@@ -298,7 +297,7 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
     else
       action = [flags, command] {
         if (!flags->trainer.empty() || !flags->config.empty())
-          flags->own = take_trainer_config(*command, flags->trainer, flags->config, flags->text_only);
+          flags->own = take_trainer_config(*command, flags->trainer, flags->config, flags->model.text_only);
         return run_command(*flags);
       };
   });

@@ -136,7 +136,6 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
        {std::pair("--try", !flags.tries.empty()), std::pair("--allow", !flags.allowed.empty()),
         std::pair("--like", !flags.like.empty())})
     if (given) throw UsageError(std::string(flag) + " is for training commands: it goes with -- and a command");
-  if (flags.text_only && flags.config.empty()) throw UsageError("--text-only goes with --trainer and --config");
   const std::vector<std::string> specs = strategies(flags);
   const std::vector<plan::PlanFile> plans(flags.plans.begin(), flags.plans.end());
   sweep::SweepLoopSettings loop;
@@ -177,7 +176,7 @@ std::optional<sweep::SweepSettings> native_settings(SweepFlags& flags, const std
   const bool asked = !flags.model.model.empty();
   try {
     if (!flags.trainer.empty())
-      flags.own = take_trainer_config(app, flags.trainer, flags.config, flags.text_only, command);
+      flags.own = take_trainer_config(app, flags.trainer, flags.config, flags.model.text_only, command);
     if (flags.model.batches.size() > 1 || flags.model.sequences.size() > 1 || finds_batch(flags))
       throw UsageError("--batch and --seq of a command have one value: what it trains");
     sweep::SweepSettings settings = sweep_settings(flags);

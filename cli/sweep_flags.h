@@ -17,7 +17,7 @@ struct SweepFlags {
   std::vector<std::string> strategies, plans, tries, allowed;
   std::string sweep, global_batch, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
   std::string time_limit, trainer, config, like;
-  bool retry = false, dry_run = false, measure_saves = false, all_settings = false, text_only = false;
+  bool retry = false, dry_run = false, measure_saves = false, all_settings = false;
   TrainerConfig own;  // of --config
 };
 

@@ -66,7 +66,7 @@ TEST_CASE("bad flags and values are refused in one line before anything runs") {
        "--trainer goes with --config FILE, which says how it trains, or with its command behind --"},
       {"sweep --config bad.json", "--config goes with --trainer NAME, whose config it is"},
       {"sweep --trainer trl --config none.yaml", "--config: no such file: none.yaml"},
-      {"sweep --model tiny --text-only", "--text-only goes with --trainer and --config"},
+      {"sweep --model tiny --text-only", "--text-only is for models with a config.json"},
       {"sweep --trainer trl --config 'reward it.yaml'",
        "num_generations: of GRPO, not of SFT. Measure its own command instead: memtune sweep --trainer trl --config "
        "'reward it.yaml' -- COMMAND"},

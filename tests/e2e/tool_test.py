@@ -171,7 +171,7 @@ class HuggingFace(ToolTest):
         model("3 of 2 experts cannot be chosen", num_experts_per_tok=3, **experts)
         model("MixtralForSequenceClassification is no language model", num_experts_per_tok=1,
               architectures=["MixtralForSequenceClassification"], **experts)
-        model("Its text_config, as a config.json of its own", model_type="gemma3",
+        model("--text-only measures its text model, gemma3_text", model_type="gemma3",
               text_config={"model_type": "gemma3_text"})
         (self.folder / "config.json").write_text("{")
         self.refuses("config.json is not JSON", "sweep", "--device", "cpu", "--model", ".")

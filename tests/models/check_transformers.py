@@ -43,6 +43,10 @@ EXPERTS = {"num_experts": 6, "num_experts_per_tok": 3, "moe_intermediate_size": 
 GPT2 = {"n_positions": 64, "n_inner": None, "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
 
 # Name: model_type, and changes to TINY.
+LATENT = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 12, "v_head_dim": 10,
+          "num_key_value_heads": 4}
+GROUPED_EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "n_shared_experts": 2,
+                   "n_group": 4, "topk_group": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 1.5}
 CASES = {
     "llama": ("llama", {}),
     "llama-ungrouped": ("llama", {"num_key_value_heads": 4, **PADLESS}),
@@ -149,12 +153,80 @@ CASES = {
     "olmoe": ("olmoe", {"num_experts": 6, "num_experts_per_tok": 2, "intermediate_size": 24}),
     "olmoe-normed": ("olmoe", {"num_experts": 6, "num_experts_per_tok": 3, "intermediate_size": 24,
                                "norm_topk_prob": True, "attention_bias": True}),
+    "ministral3": ("ministral3", {"head_dim": 16, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 1000000.0, "factor": 4.0, "original_max_position_embeddings": 16,
+        "beta_fast": 32.0, "beta_slow": 1.0, "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta": 0.3}}),
+    "ministral3-windowed": ("ministral3", {"head_dim": 8, "sliding_window": 64, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0, "original_max_position_embeddings": 7,
+        "llama_4_scaling_beta": 0.1}}),
+    "apertus": ("apertus", {}),
+    "apertus-biased": ("apertus", {"attention_bias": True, "hidden_act": "silu", "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0}}),
+    "helium": ("helium", {"head_dim": 8}),
+    "helium-biased": ("helium", {"head_dim": 8, "attention_bias": True, "mlp_bias": True,
+                                 "num_key_value_heads": 4}),
+    "olmo": ("olmo", {}),
+    "olmo-biased": ("olmo", {"attention_bias": True, "tie_word_embeddings": True}),
+    "vaultgemma": ("vaultgemma", {"head_dim": 16, "query_pre_attn_scalar": 16, "sliding_window": 64,
+                                  "attn_logit_softcapping": None}),
+    "vaultgemma-capped": ("vaultgemma", {"head_dim": 16, "query_pre_attn_scalar": 24, "sliding_window": 40,
+                                         "attn_implementation": "eager"}),
+    "flex-olmo": ("flex_olmo", {"num_experts": 6, "num_experts_per_tok": 2, "intermediate_size": 24}),
+    "flex-olmo-normed": ("flex_olmo", {"num_experts": 6, "num_experts_per_tok": 3, "intermediate_size": 24,
+                                       "norm_topk_prob": True}),
+    "gpt-oss": ("gpt_oss", {"head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 2, "intermediate_size": 24,
+                            "sliding_window": 20}),
+    "gpt-oss-plain": ("gpt_oss", {"head_dim": 8, "num_local_experts": 6, "num_experts_per_tok": 1,
+                                  "intermediate_size": 24, "attention_bias": False, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0}}),
+    "granite-moe": ("granitemoe", {"num_local_experts": 6, "num_experts_per_tok": 2, "intermediate_size": 24,
+                                   "embedding_multiplier": 3.0, "logits_scaling": 2.0, "residual_multiplier": 0.5,
+                                   "attention_multiplier": 0.2}),
+    "granite-moe-tied": ("granitemoe", {"num_local_experts": 4, "num_experts_per_tok": 1, "intermediate_size": 24,
+                                        "tie_word_embeddings": True, "attention_bias": True}),
+    "granite-moe-shared": ("granitemoeshared", {"num_local_experts": 6, "num_experts_per_tok": 2,
+                                                "intermediate_size": 24, "shared_intermediate_size": 40,
+                                                "residual_multiplier": 0.5}),
+    "granite-moe-unshared": ("granitemoeshared", {"num_local_experts": 6, "num_experts_per_tok": 2,
+                                                  "intermediate_size": 24, "shared_intermediate_size": 0}),
+    "glm4-moe": ("glm4_moe", {"head_dim": 16, **GROUPED_EXPERTS}),
+    "glm4-moe-normed": ("glm4_moe", {"head_dim": 8, **GROUPED_EXPERTS, "use_qk_norm": True, "attention_bias": True,
+                                     "norm_topk_prob": False, "first_k_dense_replace": 0, "n_group": 1,
+                                     "topk_group": 1}),
+    "deepseek-v3": ("deepseek_v3", {**LATENT, **GROUPED_EXPERTS, "norm_topk_prob": True}),
+    "deepseek-v3-direct": ("deepseek_v3", {**LATENT, **GROUPED_EXPERTS, "q_lora_rank": None, "attention_bias": True,
+                                           "rope_interleave": False, "norm_topk_prob": False}),
+    "deepseek-v3-yarn": ("deepseek_v3", {**LATENT, **GROUPED_EXPERTS, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 32,
+        "mscale": 0.7, "mscale_all_dim": 1.3}}),
+    "dots1": ("dots1", {"head_dim": 16, **GROUPED_EXPERTS}),
+    "dots1-windowed": ("dots1", {"head_dim": 8, **GROUPED_EXPERTS, "sliding_window": 64, "max_window_layers": 1,
+                                 "norm_topk_prob": True}),
+    "minimax-m2": ("minimax_m2", {"head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 2,
+                                  "intermediate_size": 24}),
+    "minimax-m2-partial": ("minimax_m2", {"head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 3,
+                                          "intermediate_size": 24, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 0.5}}),
+    "ernie-moe": ("ernie4_5_moe", {"head_dim": 16, "moe_num_experts": 6, "moe_k": 2, "moe_intermediate_size": 24,
+                                   "moe_num_shared_experts": 2, "moe_layer_start_index": 1}),
+    "ernie-moe-unshared": ("ernie4_5_moe", {"head_dim": 8, "moe_num_experts": 6, "moe_k": 3, "use_bias": True,
+                                            "moe_intermediate_size": 24, "moe_num_shared_experts": 0,
+                                            "moe_layer_start_index": 0, "moe_layer_end_index": 0}),
+    "hunyuan-moe": ("hunyuan_v1_moe", {"head_dim": 8, "num_experts": 6, "moe_topk": 2, "intermediate_size": 24}),
+    "hunyuan-moe-biased": ("hunyuan_v1_moe", {"head_dim": 16, "num_experts": 4, "moe_topk": 1,
+                                              "intermediate_size": 24, "attention_bias": True}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
+# Models of images and text, of which the text is trained; the family is that of the text model.
+VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)
+WHOLE = {"gemma3-whole": ("gemma3_text", "gemma3", {**GEMMA, "query_pre_attn_scalar": 16, "sliding_window": 64}),
+         "mistral3-whole": ("mistral", "mistral3", {"head_dim": 8, "sliding_window": None}),
+         "llava-whole": ("llama", "llava", {})}
+CASES.update({name: (family, changes) for name, (family, _, changes) in WHOLE.items()})
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
-AUTOCAST = {"qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
+AUTOCAST = {"gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
 SHAPES = ((4, 32), (3, 47))
 DTYPES = (torch.float32, torch.bfloat16)
 NIGHT = "MEMTUNE_NIGHT" in os.environ
@@ -184,6 +256,20 @@ def write_model(folder: str, name: str, dtype: torch.dtype, sizes=None):
         json.dump(fields, file)
 
 
+def write_whole(folder: str, name: str):
+    """Puts the folder's text model into one of images and text."""
+    family, kind, _ = WHOLE[name]
+    text = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    config = transformers.AutoConfig.for_model(kind, text_config=text.config, vision_config=VISION,
+                                               tie_word_embeddings=text.config.tie_word_embeddings)
+    model = transformers.AutoModelForImageTextToText.from_config(config).to(text.dtype)
+    model.model.language_model.load_state_dict(text.model.state_dict())
+    model.lm_head.load_state_dict(text.lm_head.state_dict())
+    whole = os.path.join(folder, "whole")
+    model.save_pretrained(whole)
+    return whole
+
+
 def write_batch(path: str, shape):
     generator = torch.Generator().manual_seed(sum(shape))
     ids = torch.randint(0, TINY["vocab_size"], shape, generator=generator)
@@ -206,18 +292,31 @@ def held_by(profiler):
     return max((event.start_ns(), held) for event, held in zip(changes, sums) if event.start_ns() < began)[1], max(sums)
 
 
+def load_in_python(folder: str):
+    """With weights as aligned as memtune's: the products of MKL follow the alignment, which a mapped file has not."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    for parameter in model.parameters():
+        parameter.data = parameter.data.clone()
+    return model
+
+
+def gradients_of(model):
+    """Without parameters that only choose experts."""
+    return {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+
+
 def autocast_in_python(folder: str, batch):
     """Returns the loss and the gradients of a step under autocast."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    model = load_in_python(folder)
     with torch.autocast("cpu", torch.bfloat16):
         loss = model(**batch, use_cache=False).loss
     loss.backward()
-    return loss.item(), {name: parameter.grad for name, parameter in model.named_parameters()}
+    return loss.item(), gradients_of(model)
 
 
 def train_in_python(folder: str, batch):
     """Returns the loss, the gradients, and the bytes of all tensors at the start of backward and at the peak."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    model = load_in_python(folder)
     with torch.no_grad():
         model(**batch, use_cache=False)  # a rotary embedding may free its initial frequencies
     gc.collect()  # garbage collected later would count for this step
@@ -231,8 +330,7 @@ def train_in_python(folder: str, batch):
     # transformers keeps the frequencies of the rotary embedding twice.
     buffers = [buffer for name, buffer in model.named_buffers() if "original" not in name]
     before = size(model.parameters()) + size(buffers) + size(batch.values())
-    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
-    return loss.item(), gradients, [held + before for held in held_by(profiler)]
+    return loss.item(), gradients_of(model), [held + before for held in held_by(profiler)]
 
 
 def train_by_memtune(options, model: str, inputs: str, run: str, strategies=("none", "checkpoint:full"), more=()):
@@ -325,8 +423,9 @@ def check(options, name: str, dtype: torch.dtype, shapes):
                 with ONE_AT_A_TIME:
                     write_model(folder, name, dtype)
                     python = train_in_python(folder, batch)
+                    model, more = (write_whole(folder, name), ("--text-only",)) if name in WHOLE else (folder, ())
                 run = os.path.join(place, f"run-{shape[0]}")
-                answer = train_by_memtune(options, folder, inputs, run)
+                answer = train_by_memtune(options, model, inputs, run, more=more)
                 told = compare(answer, read_reference(run), python)
                 if name in AUTOCAST and dtype == torch.float32:
                     with ONE_AT_A_TIME:

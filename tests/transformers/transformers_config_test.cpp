@@ -37,6 +37,10 @@ json gpt2() {
           {"activation_function", "gelu_new"}};
 }
 
+TransformersConfig read_text(const json& config) {
+  return parse_transformers_config("config.json", config.dump(), /*text_only=*/true);
+}
+
 TransformersConfig read(const json& config) { return parse_transformers_config("config.json", config.dump()); }
 
 // A null stays a null, unlike in merge_patch.
@@ -133,6 +137,30 @@ TEST_CASE("a text_config has what its class fills in") {
               {"num_hidden_layers", 1},
               {"vocab_size", 99}})
             .vocabulary == 99);
+}
+
+TEST_CASE("the text model of several modalities has what its own class fills in, and the whole model's dtype") {
+  const json llava = {{"model_type", "llava"},
+                      {"torch_dtype", "float16"},
+                      {"pad_token_id", 7},
+                      {"text_config", {{"model_type", "llama"}, {"vocab_size", 99}}}};
+  const TransformersConfig config = read_text(llava);
+  CHECK(config.hidden == 4096);
+  CHECK(config.kv_heads == 32);
+  CHECK(config.vocabulary == 99);
+  CHECK(config.dtype == "float16");
+  CHECK(config.padding == 7);
+  CHECK(config.notes == std::vector<std::string>{"measured as text: llama without the other modalities"});
+  const auto of_mistral = [&](const json& changes) {
+    return read_text({{"model_type", "mistral3"}, {"text_config", with({{"model_type", "mistral"}}, changes)}}).windows;
+  };
+  CHECK(of_mistral(json::object()).at(0) == 4096);
+  CHECK(of_mistral({{"sliding_window", nullptr}}).at(0) == 0);
+  CHECK(read_text(example()).notes.empty());
+  CHECK_THROWS_WITH_AS(read({{"model_type", "llama"}, {"vocab_size", 99}}), doctest::Contains("is missing"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(read_text({{"model_type", "clip"}, {"text_config", {{"model_type", "clip_text_model"}}}}),
+                       doctest::Contains("config.json.text_config: unknown model_type 'clip_text_model'"), UsageError);
 }
 
 TEST_CASE("the rotary embedding has the same meaning in old and in new files") {
@@ -276,6 +304,81 @@ TEST_CASE("an error in a contradictory config names the field") {
   check_refused(with(example(), {{"hidden_size", 1.5}}), ".hidden_size must be an integer from 1 to 16777216, not 1.5");
 }
 
+json grouped() {
+  return with(example("deepseek_v3"), {{"n_routed_experts", 8},
+                                       {"num_experts_per_tok", 3},
+                                       {"moe_intermediate_size", 24},
+                                       {"n_shared_experts", 2},
+                                       {"n_group", 4},
+                                       {"topk_group", 2},
+                                       {"first_k_dense_replace", 1},
+                                       {"num_key_value_heads", 4},
+                                       {"q_lora_rank", nullptr},
+                                       {"kv_lora_rank", 16},
+                                       {"qk_nope_head_dim", 12},
+                                       {"qk_rope_head_dim", 8},
+                                       {"v_head_dim", 10}});
+}
+
+TEST_CASE("latent attention and groups of experts have their own sizes") {
+  const TransformersConfig config = read(grouped());
+  REQUIRE(config.latent.has_value());
+  CHECK(config.latent->query_rank == 0);
+  CHECK(read(with(grouped(), {{"q_lora_rank", 24}})).latent->query_rank == 24);
+  CHECK(config.head_width == 20);
+  CHECK(config.value_width() == 10);
+  CHECK(config.rotary.at(0).width == 8);
+  CHECK(config.experts->shared_width == 48);
+  CHECK(config.experts->layers == std::vector<bool>{false, true});
+  CHECK(config.experts->scale == 2.5);
+  const json yarn = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"mscale_all_dim", 1.0}, {"original_max_position_embeddings", 32}};
+  const double grown = 0.1 * std::log(4.0) + 1;
+  CHECK(read(with(grouped(), {{"rope_parameters", yarn}})).attention_scale ==
+        doctest::Approx(std::pow(20.0, -0.5) * grown * grown));
+  check_refused(with(grouped(), {{"n_group", 3}}), ".n_group: 3 groups of at least 2 of 8 experts cannot be made");
+  check_refused(with(grouped(), {{"n_group", 8}}), ".n_group: 8 groups of at least 2 of 8 experts cannot be made");
+  check_refused(with(grouped(), {{"topk_group", 1}}), ".topk_group: its groups have fewer experts than 3");
+  check_refused(with(grouped(), {{"num_key_value_heads", 2}}), ".num_key_value_heads: must be num_attention_heads, 4");
+}
+
+TEST_CASE("layers of experts are a range in ernie, and windows begin late in dots") {
+  const json ernie = with(example("ernie4_5_moe"), {{"moe_num_experts", 6},
+                                                    {"moe_k", 2},
+                                                    {"moe_intermediate_size", 24},
+                                                    {"moe_num_shared_experts", 0},
+                                                    {"num_hidden_layers", 4}});
+  CHECK(read(ernie).experts->layers == std::vector<bool>{false, true, true, true});
+  CHECK(read(ernie).experts->shared_width == 0);
+  CHECK(read(with(ernie, {{"moe_layer_end_index", 2}, {"moe_layer_start_index", 2}})).experts->layers ==
+        std::vector<bool>{false, false, true, false});
+  const json dots = with(grouped(), {{"model_type", "dots1"}, {"num_hidden_layers", 3}, {"sliding_window", 64}});
+  CHECK(read(dots).windows == std::vector<int64_t>{0, 0, 0});
+  CHECK(read(with(dots, {{"max_window_layers", 1}})).windows == std::vector<int64_t>{0, 64, 64});
+}
+
+TEST_CASE("queries of ministral3 grow by fields of its rotary embedding") {
+  const json scaling = {
+      {"rope_type", "default"}, {"llama_4_scaling_beta", 0.1}, {"original_max_position_embeddings", 64}};
+  const json ministral = without(example("ministral3"), "rope_theta");
+  CHECK(read(with(ministral, {{"rope_parameters", scaling}})).query_growth == 0.1);
+  CHECK(read(with(ministral, {{"rope_parameters", scaling}})).query_period == 64);
+  CHECK(read(with(ministral, {{"max_position_embeddings", 262144}})).query_period == 16384);  // the class's
+  check_refused(with(ministral, {{"rope_parameters", without(scaling, "llama_4_scaling_beta")}}),
+                ".rope_parameters.llama_4_scaling_beta is missing");
+}
+
+TEST_CASE("a model with attention sinks is measured with eager attention alone") {
+  const json sinks = with(example("gpt_oss"), {{"num_local_experts", 4}, {"num_experts_per_tok", 2}});
+  CHECK(read(sinks).attention == "eager");
+  CHECK(read(sinks).windows == std::vector<int64_t>{0, 0});
+  CHECK(read(with(sinks, {{"sliding_window", 64}})).windows == std::vector<int64_t>{64, 0});
+  const char* const why = "--attention sdpa: gpt_oss has attention sinks, which only eager attention computes";
+  CHECK_THROWS_WITH_AS(check_attention(read(sinks), "sdpa"), why, UsageError);
+  CHECK_THROWS_WITH_AS(read(with(sinks, {{"attn_implementation", "sdpa"}})), why, UsageError);
+  CHECK_NOTHROW(check_attention(read(example()), "sdpa"));
+}
+
 TEST_CASE("contradictory settings of experts and heads and dropout are refused") {
   check_refused(with(mixture(), {{"num_experts_per_tok", 7}}), ".num_experts_per_tok: 7 of 6 experts cannot be chosen");
   check_refused(with(gpt2(), {{"n_head", 3}}), ".n_head: 3 does not divide n_embd, 64, and there is no head_dim");
@@ -287,8 +390,9 @@ TEST_CASE("a setting of a config that is not supported is refused by name") {
   check_refused(
       with(example(), {{"rope_scaling", {{"type", "spun"}, {"factor", 4.0}}}}),
       ".rope_scaling.rope_type: 'spun' is not supported; default, linear, llama3, dynamic, yarn and longrope are");
-  check_refused(with(example(), {{"hidden_act", "x"}}),
-                ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2");
+  check_refused(
+      with(example(), {{"hidden_act", "x"}}),
+      ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2, xielu");
   check_refused(with(example(), {{"attn_implementation", "flash_attention_2"}}),
                 ".attn_implementation: 'flash_attention_2' is not supported, sdpa and eager are");
   check_refused(with(example(), {{"partial_rotary_factor", 0.5}}),
@@ -353,7 +457,7 @@ TEST_CASE("an unknown model_type is refused with advice") {
                        doctest::Contains("unknown model_type 'mamba'. Known: llama, mistral, "), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}), doctest::Contains("docs/how-to/export-a-model.md"), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "gemma3"}, {"text_config", {{"model_type", "gemma3_text"}}}}),
-                       doctest::Contains("Its text_config, as a config.json of its own, is known"), UsageError);
+                       doctest::Contains("--text-only measures its text model, gemma3_text"), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "lama"}}), doctest::Contains("did you mean 'llama'?"), UsageError);
 }
 

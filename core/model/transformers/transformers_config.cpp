@@ -18,8 +18,8 @@ constexpr int64_t kMaxPositions = int64_t{1} << 40;
 
 class ConfigReader {
  public:
-  ConfigReader(std::string name, const nlohmann::json& given)
-      : fields_(std::move(name), given), object_(fields_.object()), family_(fields_.family()) {
+  ConfigReader(std::string name, const nlohmann::json& given, bool is_text_config)
+      : fields_(std::move(name), given, is_text_config), object_(fields_.object()), family_(fields_.family()) {
     config_.family = family_;
   }
 
@@ -44,11 +44,13 @@ class ConfigReader {
 
  private:
   void refuse_what_is_not_built() {
+    if (family_.sinks) config_.attention = "eager";
     for (const char* field : {"attn_implementation", "_attn_implementation"}) {
       object_.read(field, config_.attention);
       if (config_.attention != "sdpa" && config_.attention != "eager")
         fields_.refuse(field, "'" + config_.attention + "' is not supported, sdpa and eager are");
     }
+    check_attention(config_, config_.attention);
     refuse_other_classes();
     if (fields_.has("quantization_config")) read_quantization();
     refuse_choice("use_bidirectional_attention", "attention to later tokens");
@@ -118,6 +120,7 @@ class ConfigReader {
     config_.heads = fields_.size(field);
     config_.kv_heads = family_.kv_heads > 0 ? family_.kv_heads : config_.heads;
     config_.head_width = family_.head_width;
+    if (family_.latent) return read_latent_heads();
     if (family_.projections != QkvLayout::joined_by_head && !family_.transposed_weights) {
       object_.read("num_key_value_heads", config_.kv_heads, 1, kMaxSize);
       object_.read("head_dim", config_.head_width, 1, kMaxSize);
@@ -135,13 +138,32 @@ class ConfigReader {
       fields_.refuse("head_dim", "grouped heads wider than 256 are not supported");
   }
 
+  void read_latent_heads() {
+    LatentConfig& latent = config_.latent.emplace();
+    if (fields_.has("q_lora_rank") && !fields_.was_null("q_lora_rank")) latent.query_rank = fields_.size("q_lora_rank");
+    latent.rank = fields_.size("kv_lora_rank");
+    latent.plain = fields_.size("qk_nope_head_dim");
+    latent.rotated = fields_.size("qk_rope_head_dim");
+    latent.value = fields_.size("v_head_dim");
+    latent.bias = fields_.chosen({"attention_bias", false});
+    latent.interleaved = fields_.chosen({"rope_interleave", true});
+    config_.head_width = latent.plain + latent.rotated;
+    int64_t kv_heads = config_.heads;
+    object_.read("num_key_value_heads", kv_heads, 1, kMaxSize);
+    if (kv_heads != config_.heads)
+      fields_.refuse("num_key_value_heads", "must be num_attention_heads, " + std::to_string(config_.heads));
+  }
+
   void read_layer() {
-    object_.require({family_.fields.epsilon});
-    object_.read(family_.fields.epsilon, config_.epsilon);
+    config_.epsilon = 1e-5;
+    if (const char* const epsilon = family_.fields.epsilon; *epsilon) {
+      object_.require({epsilon});
+      object_.read(epsilon, config_.epsilon);
+    }
     const char* const field = family_.fields.activation;
     object_.require({field});
     object_.read(field, config_.activation);
-    const std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu", "relu2"};
+    const std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu", "relu2", "xielu"};
     if (config_.activation == "swish") config_.activation = "silu";
     if (std::ranges::find(built, config_.activation) == built.end())
       fields_.refuse(field, unknown_name("activation", config_.activation, built));
@@ -154,6 +176,7 @@ class ConfigReader {
     config_.query_bias = fields_.chosen(family_.query_bias);
     config_.output_bias = fields_.chosen(family_.output_bias);
     config_.mlp_bias = fields_.chosen(family_.mlp_bias);
+    config_.head_bias = fields_.chosen(family_.head_bias);
     config_.tied = fields_.chosen({"tie_word_embeddings", family_.tied});
     config_.weight_deviation = 0.02;
     object_.read("initializer_range", config_.weight_deviation);
@@ -220,10 +243,24 @@ class ConfigReader {
       config_.positions = fields_.size(field);
       limit(config_.positions);
     } else {
-      config_.rotary = read_rotary(fields_, config_.head_width);
+      config_.rotary = read_rotary(fields_, config_.latent ? config_.latent->rotated : config_.head_width);
+      if (config_.latent) {
+        const double scale = config_.rotary.front().score_scale;
+        config_.attention_scale = config_.attention_scale * scale * scale;  // in this order, as in Python
+      }
+      if (family_.grown_queries) read_query_growth();
       for (const RotaryConfig& rotary : config_.rotary) limit(rotary.longest);
     }
     config_.turned_by.assign(config_.layers, config_.rotary.empty() ? -1 : 0);
+  }
+
+  void read_query_growth() {
+    const char* const field = "rope_parameters";
+    if (!fields_.has(field)) fields_.refuse(field, "is missing");
+    JsonObjectReader scaling(fields_[field], fields_.name() + "." + field);
+    scaling.require({"llama_4_scaling_beta", "original_max_position_embeddings"});
+    scaling.read("llama_4_scaling_beta", config_.query_growth);
+    scaling.read("original_max_position_embeddings", config_.query_period, 1, kMaxPositions);
   }
 
   void limit(int64_t longest) {
@@ -263,9 +300,12 @@ class ConfigReader {
     object_.read("layer_types", kinds);
     int64_t pattern = family_.window_pattern;
     object_.read("sliding_window_pattern", pattern, 0, kMaxPositions);
+    int64_t first = config_.layers;  // with a window, where the pattern gives none
+    if (family_.window_pattern == 1) object_.read("max_window_layers", first, 0, kMaxPositions);
     if (!fields_.has("layer_types"))
       for (int64_t i = 0; i < config_.layers; ++i)
-        kinds.emplace_back(pattern > 0 && (i + 1) % pattern != 0 ? "sliding_attention" : "full_attention");
+        kinds.emplace_back((pattern > 0 && (i + 1) % pattern != 0) || i >= first ? "sliding_attention"
+                                                                                 : "full_attention");
     if (kinds.size() != static_cast<size_t>(config_.layers))
       fields_.refuse("layer_types", "must have num_hidden_layers names, " + std::to_string(config_.layers));
     std::vector<bool> windowed;
@@ -294,15 +334,35 @@ class ConfigReader {
   TransformersConfig config_;
 };
 
-}  // namespace
-
-TransformersConfig parse_transformers_config(const std::string& name, std::string_view text) {
-  const nlohmann::json given = parse_json_object(name, text);
-  return ConfigReader(name, given).read();
+// With what is common to all parts of the model.
+nlohmann::json text_config_of(const nlohmann::json& whole) {
+  nlohmann::json text = whole["text_config"];
+  for (const char* field : {"dtype", "torch_dtype", "quantization_config", "tie_word_embeddings", "pad_token_id"})
+    if (!text.contains(field) && whole.contains(field)) text[field] = whole[field];
+  return text;
 }
 
-TransformersConfig read_transformers_config(const std::filesystem::path& path) {
-  return parse_transformers_config(path.filename().string(), read_file(path));
+}  // namespace
+
+void check_attention(const TransformersConfig& config, const std::string& attention) {
+  if (config.family.sinks && attention != "eager")
+    throw UsageError("--attention " + attention + ": " + std::string(config.family.model_type) +
+                     " has attention sinks, which only eager attention computes");
+}
+
+TransformersConfig parse_transformers_config(const std::string& name, std::string_view text, bool text_only) {
+  const nlohmann::json given = parse_json_object(name, text);
+  if (!text_only || !given.contains("text_config") || !given["text_config"].is_object())
+    return ConfigReader(name, given, /*is_text_config=*/false).read();
+  const nlohmann::json inner = text_config_of(given);
+  TransformersConfig config = ConfigReader(name + ".text_config", inner, /*is_text_config=*/true).read();
+  config.notes.push_back("measured as text: " + std::string(config.family.model_type) +
+                         " without the other modalities");
+  return config;
+}
+
+TransformersConfig read_transformers_config(const std::filesystem::path& path, bool text_only) {
+  return parse_transformers_config(path.filename().string(), read_file(path), text_only);
 }
 
 }  // namespace memtune::model

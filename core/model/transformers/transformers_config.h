@@ -15,28 +15,45 @@
 namespace memtune::model {
 
 struct MoeConfig {
-  int64_t count = 0, chosen = 0;  // number of experts; experts per token
+  int64_t count = 0, chosen = 0;          // number of experts; experts per token
+  int64_t groups = 1, chosen_groups = 1;  // of RouterKind::sigmoid_in_groups
+  double least_sum = 0;                   // of RouterKind::biased_softmax: the weights are divided by at least this
+  double scale = 1;                       // of the router's weights
   int64_t width = 0, shared_width = 0;
   bool normed = false;       // router weights of the chosen experts sum to one
   std::vector<bool> layers;  // layers with experts instead of an MLP
+};
+
+// Multi-head latent attention: a vector of `rank` per token gives the keys' plain part and the values of all heads; a
+// rotated part of keys is common to all heads.
+struct LatentConfig {
+  int64_t query_rank = 0;  // 0: queries come from the input directly
+  int64_t rank = 0;
+  int64_t plain = 0, rotated = 0, value = 0;  // widths per head
+  bool bias = false;                          // of the layers that give the narrow vectors
+  bool interleaved = true;                    // adjacent elements of the rotated part are pairs
 };
 
 struct TransformersConfig {
   TransformersFamily family;
   int64_t vocabulary = 0, hidden = 0, layers = 0, mlp = 0;
   int64_t heads = 0, kv_heads = 0, head_width = 0;
+  std::optional<LatentConfig> latent;
+  int64_t value_width() const { return latent ? latent->value : head_width; }
   int64_t positions = 0;           // rows of the position embedding; 0: none
   std::optional<int64_t> padding;  // token whose embedding is not trained
   bool tied = false;               // lm_head shares the embedding's weight
-  bool query_bias = false, output_bias = false, mlp_bias = false;
+  bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
   bool query_norm = false, parallel = false;
   double epsilon = 0;
-  std::string activation;  // silu | gelu | gelu_pytorch_tanh | gelu_new | relu | relu2
+  std::string activation;  // silu | gelu | gelu_pytorch_tanh | gelu_new | relu | relu2 | xielu
   double weight_deviation = 0;
   std::string attention = "sdpa";  // sdpa or eager
   double attention_dropout = 0, embedding_dropout = 0, attention_output_dropout = 0, mlp_output_dropout = 0;
   double attention_scale = 0;
   std::vector<RotaryConfig> rotary;
+  double query_growth = 0;  // grown_queries: by log(1 + floor(position / query_period))
+  int64_t query_period = 0;
   std::vector<int> turned_by;  // by layer: index into `rotary`; -1: none
   std::optional<MoeConfig> experts;
   std::optional<double> logit_cap, logit_scale;
@@ -49,9 +66,13 @@ struct TransformersConfig {
   std::vector<std::string> notes;   // differences between the config and what is built
 };
 
+// Throws UsageError if the model has no such attention; `attention` is a word of --attention.
+void check_attention(const TransformersConfig& config, const std::string& attention);
+
 // Throws UsageError with one line that begins with `name`: a field that is missing, out of range, contradictory or not
 // supported. For an unknown model_type the message gives an alternative.
-TransformersConfig parse_transformers_config(const std::string& name, std::string_view json);
-TransformersConfig read_transformers_config(const std::filesystem::path& path);
+// `text_only`: of a model of several modalities, takes the text model that its text_config describes.
+TransformersConfig parse_transformers_config(const std::string& name, std::string_view json, bool text_only = false);
+TransformersConfig read_transformers_config(const std::filesystem::path& path, bool text_only);
 
 }  // namespace memtune::model

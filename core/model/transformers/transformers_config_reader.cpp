@@ -20,12 +20,17 @@ json without_nulls(const json& object) {
 }
 
 // Adds what the class fills in. A config inside of a multimodal one has only the fields that differ from it.
-json with_defaults(json fields) {
+json with_defaults(json fields, const json& given, bool is_text_config) {
   const auto type = fields.find("model_type");
   const TransformersFamily* const family =
       type != fields.end() && type->is_string() ? find_transformers_family(type->get<std::string>()) : nullptr;
-  if (!family || family->defaults.empty()) return fields;
-  json whole = parse_json(std::string(family->defaults));
+  if (!family) return fields;
+  json whole = json::object();
+  if (!family->defaults.empty()) whole = parse_json(std::string(family->defaults));
+  if (is_text_config && !family->text_defaults.empty()) whole.update(parse_json(std::string(family->text_defaults)));
+  for (const auto& [key, value] : given.items())
+    if (value.is_null()) whole.erase(key);
+  if (fields.contains("rope_scaling") || fields.contains("rope_theta")) whole.erase("rope_parameters");
   whole.update(fields);
   return whole;
 }
@@ -35,7 +40,7 @@ std::string way_out(const json& known) {
   if (known.contains("text_config") && known["text_config"].is_object())
     if (const json& text = known["text_config"]; text.contains("model_type") && text["model_type"].is_string())
       if (find_transformers_family(text["model_type"].get<std::string>()))
-        return ". Its text_config, as a config.json of its own, is known";
+        return ". --text-only measures its text model, " + text["model_type"].get<std::string>();
   return ". Others are exported: docs/how-to/export-a-model.md shows how";
 }
 
@@ -51,10 +56,10 @@ const TransformersFamily* family_of(const std::string& name, JsonObjectReader& o
 
 }  // namespace
 
-TransformersConfigReader::TransformersConfigReader(std::string name, const json& given)
+TransformersConfigReader::TransformersConfigReader(std::string name, const json& given, bool is_text_config)
     : name_(std::move(name)),
       given_(given),
-      known_(std::make_unique<const json>(with_defaults(without_nulls(given)))),
+      known_(std::make_unique<const json>(with_defaults(without_nulls(given), given, is_text_config))),
       object_(*known_, name_),
       family_(family_of(name_, object_, *known_)) {}
 

@@ -14,8 +14,9 @@ constexpr int64_t kMaxSize = int64_t{1} << 24;  // keeps products of two sizes f
 
 class TransformersConfigReader {
  public:
-  // `name` starts every message. `given` must outlive this. Throws UsageError if the model_type is unknown.
-  TransformersConfigReader(std::string name, const nlohmann::json& given);
+  // `name` starts every message. `given` must outlive this; a text_config may leave out more than a whole file. Throws
+  // UsageError if the model_type is unknown.
+  TransformersConfigReader(std::string name, const nlohmann::json& given, bool is_text_config);
   ~TransformersConfigReader();
   TransformersConfigReader(const TransformersConfigReader&) = delete;
   TransformersConfigReader& operator=(const TransformersConfigReader&) = delete;

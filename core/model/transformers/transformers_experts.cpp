@@ -5,15 +5,20 @@
 namespace memtune::model {
 namespace {
 
-// Every `step`-th layer has experts instead of an MLP, except those in mlp_only_layers.
+// Every `step`-th layer of a range has experts instead of an MLP, except those in mlp_only_layers.
 std::vector<bool> layers_with_experts(TransformersConfigReader& fields, int64_t layers) {
-  int64_t step = 1;
+  int64_t step = 1, first = 0, last = -1;
   std::vector<int64_t> without;
   fields.object().read("decoder_sparse_step", step, 1);
   fields.object().read("mlp_only_layers", without, 0);
+  fields.object().read("first_k_dense_replace", first, 0);
+  fields.object().read("moe_layer_interval", step, 1);
+  fields.object().read("moe_layer_start_index", first, 0);
+  fields.object().read("moe_layer_end_index", last, -1);
+  if (last < 0) last = layers - 1;
   std::vector<bool> result(layers);
   for (int64_t i = 0; i < layers; ++i)
-    result[i] = (i + 1) % step == 0 && std::ranges::find(without, i) == without.end();
+    result[i] = i >= first && i <= last && (i + 1) % step == 0 && std::ranges::find(without, i) == without.end();
   return result;
 }
 
@@ -28,19 +33,42 @@ void refuse_what_is_not_built(TransformersConfigReader& fields) {
   }
 }
 
+void read_groups(TransformersConfigReader& fields, MoeConfig& experts) {
+  fields.object().read("n_group", experts.groups, 1, experts.count);
+  fields.object().read("topk_group", experts.chosen_groups, 1, experts.groups);
+  fields.object().read("routed_scaling_factor", experts.scale);
+  if (experts.count % experts.groups != 0 || experts.count / experts.groups < 2)
+    fields.refuse("n_group", std::to_string(experts.groups) + " groups of at least 2 of " +
+                                 std::to_string(experts.count) + " experts cannot be made");
+  if (experts.chosen > experts.chosen_groups * (experts.count / experts.groups))
+    fields.refuse("topk_group", "its groups have fewer experts than " + std::to_string(experts.chosen));
+}
+
 }  // namespace
 
 MoeConfig read_experts(TransformersConfigReader& fields, int64_t layers) {
-  const ExpertModuleNames& names = fields.family().experts;
+  const ExpertsOfFamily& names = fields.family().experts;
   refuse_what_is_not_built(fields);
   MoeConfig experts;
-  experts.count = fields.size(fields.has("num_local_experts") ? "num_local_experts" : "num_experts", 100000);
-  experts.chosen = fields.size("num_experts_per_tok");
+  const char* const local = fields.has("num_local_experts") ? "num_local_experts" : "num_experts";
+  experts.count = fields.size(*names.count ? names.count : local, 100000);
+  experts.chosen = fields.size(names.chosen);
   if (experts.chosen > experts.count)
-    fields.refuse("num_experts_per_tok", std::to_string(experts.chosen) + " of " + std::to_string(experts.count) +
-                                             " experts cannot be chosen");
+    fields.refuse(names.chosen, std::to_string(experts.chosen) + " of " + std::to_string(experts.count) +
+                                    " experts cannot be chosen");
   experts.width = fields.size(names.width);
-  if (names.shared) experts.shared_width = fields.size("shared_expert_intermediate_size");
+  if (*names.shared_width) {
+    fields.object().require({names.shared_width});
+    fields.object().read(names.shared_width, experts.shared_width, 0, kMaxSize);
+  }
+  if (*names.shared_count) {
+    int64_t count = 0;
+    fields.object().require({names.shared_count});
+    fields.object().read(names.shared_count, count, 0, 1000);
+    experts.shared_width *= count;
+  }
+  fields.object().read("moe_norm_min", experts.least_sum);
+  if (names.routing == RouterKind::sigmoid_in_groups) read_groups(fields, experts);
   experts.normed = names.always_normed || fields.chosen({"norm_topk_prob", false});
   experts.layers = layers_with_experts(fields, layers);
   return experts;

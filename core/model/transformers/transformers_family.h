@@ -16,7 +16,9 @@ enum class NormKind {
   rms_weight_in_float,  // cast(weight · x / rms)
   layer,                // layer_norm
   layer_in_float,       // cast(weight · (x - mean) / deviation), without bias
+  rms_float_weight,     // the same, but the weight is cast to float32 before
   layer_plus_one,       // layer_norm with 1 + weight
+  layer_unweighted,     // layer_norm of float32, without weights
 };
 // Norm of queries and keys: before the rotary embedding, but for per_head_after_rotary.
 enum class QueryKeyNorm {
@@ -34,9 +36,40 @@ enum class QkvLayout {
   joined_by_head,  // one layer: query, key, value of the first head, then of the next
 };
 enum class MlpKind { gated, gated_joined, plain };
+// How a router weighs and chooses experts.
+enum class RouterKind {
+  softmax,            // softmax of all logits in float32, then the best
+  softmax_of_float,   // of logits that are cast to float32; the weights stay in float32
+  softmax_of_best,    // the best logits in float32, then softmax
+  biased_of_best,     // the best logits of a layer with bias, then softmax
+  float_softmax,      // softmax of the logits of float32 weights
+  biased_softmax,     // the same, and a bias moves the choice, not the weights
+  sigmoid,            // sigmoid of logits, which are cast to float32; a bias moves the choice, not the weights
+  sigmoid_in_groups,  // sigmoid of float32 logits; the same bias; of the best groups of experts only
+};
+enum class ExpertLayout {
+  gated,
+  clamped,  // gate and up in turns, both clamped; layers have biases, and weights [experts, in, out]
+};
+enum class SharedExpert {
+  none,
+  gated,   // times sigmoid of a layer's output; computed first
+  before,  // computed before the routed experts
+  first,   // the same, from all tokens as one list
+  after,
+  beside,  // after them, as a module of the layer
+};
 // Pairs of head elements that the rotary embedding rotates together: half a head apart, or adjacent. In float:
-// rotated in float32; by float tables: each factor of the rotation is cast.
-enum class RotaryLayout { halves, halves_in_float, neighbours, neighbours_in_float, neighbours_by_float_tables };
+// rotated in float32; by float tables: each factor of the rotation is cast; of half tables: cosine and sine once per
+// pair.
+enum class RotaryLayout {
+  halves,
+  halves_in_float,
+  halves_of_half_tables,
+  neighbours,
+  neighbours_in_float,
+  neighbours_by_float_tables
+};
 
 // Module names in transformers; "" if the family has no such module.
 struct FamilyModuleNames {
@@ -46,7 +79,7 @@ struct FamilyModuleNames {
                    after_mlp = "";
   std::string_view attention = "self_attn", joined = "qkv_proj", output = "o_proj", query_norm = "q_norm",
                    key_norm = "k_norm";
-  std::string_view up = "up_proj", down = "down_proj";
+  std::string_view up = "up_proj", gate_and_up = "gate_up_proj", down = "down_proj";
   std::string_view stored_head = "lm_head";  // in weight files
 };
 
@@ -75,12 +108,29 @@ struct ConfigFlag {
   bool otherwise = false;
 };
 
-struct ExpertModuleNames {
-  const char* width = "";                                                   // name of the field; "": no experts
-  std::string_view stored = "mlp";                                          // module name in weight files
+struct ExpertsOfFamily {
+  // Fields of config.json.
+  const char* width = "";  // "": no experts
+  const char* count = "";  // "": num_local_experts or num_experts
+  const char* chosen = "num_experts_per_tok";
+  const char* shared_width = "";
+  const char* shared_count = "";  // "": one
+  // Modules.
+  std::string_view block = "mlp", block_class = "SparseMoeBlock";
+  std::string_view router = "gate", router_class = "TopKRouter", router_weight = "weight";
+  std::string_view shared = "shared_expert";
+  std::string_view stored = "mlp";                                          // of the block in weight files
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";  // names there, per expert
-  bool always_normed = false;  // router weights of the chosen experts sum to one, in float32
-  bool shared = false;         // a shared expert that processes all tokens
+  RouterKind routing = RouterKind::softmax;
+  ExpertLayout layout = ExpertLayout::gated;
+  SharedExpert sharing = SharedExpert::none;
+  bool always_normed = false;  // router weights of the chosen experts sum to one
+  bool bias_in_block = false;  // the bias of the choice is a buffer of the block, else of the router
+};
+
+// A part of module names, and its replacement in weight files.
+struct StoredName {
+  std::string_view name, stored;
 };
 
 struct TransformersFamily {
@@ -93,12 +143,13 @@ struct TransformersFamily {
   ConfigFlag query_normed = {};  // whether query_norm is active; without a field it is
   QkvLayout projections = QkvLayout::apart;
   MlpKind mlp = MlpKind::gated;
-  ExpertModuleNames experts = {};
+  ExpertsOfFamily experts = {};
+  std::vector<StoredName> stored_names = {};
   ConfigFlag query_bias = {}, output_bias = {}, mlp_bias = {};
+  ConfigFlag head_bias = {};        // of the layer that gives logits
   ConfigFlag parallel = {};         // attention and MLP read the same input
   bool shared_norm = false;         // if parallel: one norm for both
   bool residual_last = true;        // if parallel: added to the sum of both
-  bool head_bias = false;           // of the output layer
   bool transposed_weights = false;  // Conv1D instead of Linear
   bool softmax_in_float = true;     // of eager attention
   bool scaled_embedding = false;    // by sqrt(hidden_size)
@@ -111,6 +162,9 @@ struct TransformersFamily {
   bool turns_without_windows = false;  // but all, if there is no window at all
   bool rotary_by_layer_type = false;   // two tables
   bool rotary_alpha = false;           // a factor of theta, "alpha"
+  bool sinks = false;                  // a learned score per head in each softmax: eager attention only
+  bool latent = false;                 // keys and values from a narrow vector: multi-head latent attention
+  bool grown_queries = false;          // rotated queries grow with the position, "llama_4_scaling_beta"
   bool windowed = false;               // sliding_window alone turns windows on
   bool window_needs_flag = false;      // use_sliding_window turns windows on
   int64_t window_pattern = 0;          // every n-th layer has no window, without layer_types
@@ -123,7 +177,8 @@ struct TransformersFamily {
   double rope_theta = 10000.0, rope_theta_in_windows = 10000.0;
   double rotary_part = 1;
   double dropout = 0;
-  std::string_view defaults = {};  // JSON of other fields that the class fills in
+  std::string_view defaults = {};       // JSON of other fields that the class fills in
+  std::string_view text_defaults = {};  // the same for a text_config, of fields that other files must have
 };
 
 const std::vector<TransformersFamily>& transformers_families();

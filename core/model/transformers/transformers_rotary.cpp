@@ -110,6 +110,7 @@ class RotaryReader {
     scaling_.read("mscale", whole);
     scaling_.read("mscale_all_dim", all);
     const auto grown = [&](double by) { return rotary_.factor <= 1 ? 1.0 : 0.1 * by * std::log(rotary_.factor) + 1.0; };
+    if (all != 0) rotary_.score_scale = grown(all);
     read_scale(whole != 0 && all != 0 ? grown(whole) / grown(all) : grown(1));
     if (!(rotary_.fast > 0 && rotary_.slow > 0)) throw UsageError(scaling_.path("beta_fast") + " must be more than 0");
     if (!(rotary_.theta > 1)) throw UsageError(scaling_.path("rope_theta") + " must be more than 1");

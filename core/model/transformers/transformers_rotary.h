@@ -23,6 +23,7 @@ struct RotaryConfig {
   bool whole_numbers = true;                     // yarn: rounds the bounds of its ramp
   std::vector<double> factors;                   // longrope: one per rotated pair
   double scale = 1;                              // factor of cosine and sine
+  double score_scale = 1;                        // yarn: latent attention multiplies its scores by the square
   int64_t width = 0;                             // rotated part of a head
   int64_t longest = 0;                           // longest valid sequence; 0: unlimited
 };

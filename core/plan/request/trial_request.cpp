@@ -69,11 +69,8 @@ void check_attention(const TrainingSettings& training) {
 }
 
 json model_json(const ModelSource& model) {
-  return {{"path", model.path},
-          {"profile", model.profile},
-          {"arguments", model.arguments},
-          {"libraries", model.libraries},
-          {"trusted", model.trusted}};
+  return {{"path", model.path},           {"profile", model.profile},     {"arguments", model.arguments},
+          {"libraries", model.libraries}, {"text_only", model.text_only}, {"trusted", model.trusted}};
 }
 
 // Refuses flags that are not supported with several ranks.
@@ -110,6 +107,7 @@ ModelSource read_model(const json& json, const std::string& path) {
   object.read("profile", model.profile);
   object.read("arguments", model.arguments);
   object.read("libraries", model.libraries);
+  object.read("text_only", model.text_only);
   object.read("trusted", model.trusted);
   return model;
 }

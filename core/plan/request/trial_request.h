@@ -34,6 +34,7 @@ struct ModelSource {
   std::string profile = "";                 // JSON text of a built-in model (profiles/models)
   std::vector<std::string> arguments = {};  // arguments of forward that are no tensors: "steps=3"
   std::vector<std::string> libraries = {};  // shared libraries with operators of the model
+  bool text_only = false;                   // of a config.json of several modalities, its text model
   bool trusted = false;                     // may access files, processes and the network
   std::vector<InputSpec> inputs = {};
   std::string inputs_file = "";  // safetensors; "": synthetic inputs

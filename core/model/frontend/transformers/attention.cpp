@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "core/model/frontend/transformers/latent_projections.h"
 #include "core/model/frontend/transformers/rotary.h"
 
 namespace memtune::frontend {
@@ -19,24 +20,34 @@ class AttentionWriter {
   AttentionWriter(DecoderBuilder& parts, std::string path)
       : parts_(parts), emit_(parts.emit()), config_(parts.config()), family_(parts.family()), path_(std::move(path)) {}
 
-  Value write(Value x, const std::optional<std::pair<Value, Value>>& turn, const AttentionVisibility& seen) {
+  Value write(Value x, const AttentionPositions& at, const AttentionVisibility& seen) {
     const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
+    if (config_.latent) {
+      const auto [q, k, v] =
+          write_latent_projections(parts_, x, path_, unsqueezed(at.turn->first), unsqueezed(at.turn->second));
+      return out(attended(q, k, v, seen));
+    }
     auto [q, k, v] = projected(x);
-    if (turn) {
-      const std::pair<Value, Value> by = {unsqueezed(turn->first), unsqueezed(turn->second)};
+    if (at.turn) {
+      const std::pair<Value, Value> by = {unsqueezed(at.turn->first), unsqueezed(at.turn->second)};
       std::tie(q, k) = apply_rotary(parts_, q, k, by);
     }
     if (config_.query_norm && family_.query_norm == QueryKeyNorm::per_head_after_rotary) {
       q = parts_.norm(q, in(family_.modules.query_norm), config_.head_width);
       k = parts_.norm(k, in(family_.modules.key_norm), config_.head_width);
     }
-    const Value joined = parts_.reshaped(attended(q, k, v, seen), parts_.shape({-1}));
-    const Value out = parts_.linear(joined, in(family_.modules.output), config_.heads * config_.head_width,
-                                    config_.hidden, config_.output_bias);
-    return parts_.dropped(out, config_.attention_output_dropout);
+    if (family_.grown_queries) q = parts_.multiply(q, growth(at.positions, q));
+    return out(attended(q, k, v, seen));
   }
 
  private:
+  Value out(Value attended) {
+    const Value joined = parts_.reshaped(attended, parts_.shape({-1}));
+    const Value y = parts_.linear(joined, in(family_.modules.output), config_.heads * config_.value_width(),
+                                  config_.hidden, config_.output_bias);
+    return parts_.dropped(y, config_.attention_output_dropout);
+  }
+
   Value attended(Value q, Value k, Value v, const AttentionVisibility& seen) {
     const AttentionImplementation how = parts_.setting().attention;
     if (how == AttentionImplementation::flash_varlen) return flash(q, k, v, seen);
@@ -78,9 +89,26 @@ class AttentionWriter {
       scores = emit_.op("aten::tanh", "", {emit_.op("aten::div", "Scalar", {scores, *config_.score_cap})});
       scores = parts_.times(scores, *config_.score_cap);
     }
+    if (family_.sinks) return with_sinks(parts_.plus(scores, mask), q, v);
     const IValue type = family_.softmax_in_float ? IValue(at::kFloat) : IValue();
     const Value part = emit_.op("aten::softmax", "int", {parts_.plus(scores, mask), -1, type});
     const Value weights = parts_.dropped(parts_.cast(part, parts_.dtype()), config_.attention_dropout);
+    return emit_.op("aten::matmul", "", {weights, v});
+  }
+  // A score of each head takes part in the softmax and is dropped after it.
+  Value with_sinks(Value scores, Value q, Value v) {
+    const Value sinks = parts_.parameter(in("sinks"), {config_.heads}, WeightInit::noise);
+    const Value shaped = emit_.op("aten::reshape", "", {sinks, std::vector<int64_t>{1, -1, 1, 1}});
+    const Value sizes =
+        emit_.list(c10::ListType::ofInts(), {emit_.op("aten::size", "int", {q, 0}), emit_.constant(-1),
+                                             emit_.op("aten::size", "int", {q, -2}), emit_.constant(-1)});
+    const Value wide = emit_.op("aten::expand", "", {shaped, sizes});
+    const Value all = emit_.op("aten::cat", "", {emit_.list(c10::ListType::ofTensors(), {scores, wide}), -1});
+    const Value most = emit_.op("aten::max", "dim", {all, -1, true}, 2)[0];
+    const Value part =
+        emit_.op("aten::softmax", "int", {emit_.op("aten::sub", "Tensor", {all, most}), -1, parts_.dtype()});
+    const Value kept = emit_.op("aten::slice", "Tensor", {part, 3, 0, -1, 1});
+    const Value weights = parts_.like(parts_.dropped(kept, config_.attention_dropout), v);
     return emit_.op("aten::matmul", "", {weights, v});
   }
   // Repeats keys or values of each group for all heads of the group.
@@ -96,6 +124,16 @@ class AttentionWriter {
     const Value each = emit_.op("aten::unsqueeze", "", {x, 2});
     const Value wide = emit_.op("aten::expand", "", {each, shaped({config_.kv_heads, times})});
     return parts_.reshaped(wide, shaped({config_.heads}));
+  }
+
+  // [1 or batch, 1, length, 1]
+  Value growth(Value positions, Value queries) {
+    const Value periods = emit_.op("aten::div", "Scalar", {positions, config_.query_period});
+    const Value whole = emit_.op("aten::floor", "", {periods});
+    const Value grown = emit_.op("aten::log", "", {emit_.op("aten::add", "Scalar", {whole, 1})});
+    const Value scale = emit_.op("aten::add", "Scalar", {parts_.times(grown, config_.query_growth), 1});
+    const Value row = emit_.op("aten::unsqueeze", "", {emit_.op("aten::unsqueeze", "", {scale, 1}), 3});
+    return parts_.like(row, queries);
   }
 
   std::string in(std::string_view name) const { return path_ + "." + std::string(name); }
@@ -201,9 +239,9 @@ class AttentionWriter {
 
 }  // namespace
 
-Value write_attention(DecoderBuilder& parts, Value x, const std::string& path,
-                      const std::optional<std::pair<Value, Value>>& turn, const AttentionVisibility& seen) {
-  return AttentionWriter(parts, path).write(x, turn, seen);
+Value write_attention(DecoderBuilder& parts, Value x, const std::string& path, const AttentionPositions& at,
+                      const AttentionVisibility& seen) {
+  return AttentionWriter(parts, path).write(x, at, seen);
 }
 
 }  // namespace memtune::frontend

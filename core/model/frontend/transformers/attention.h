@@ -17,8 +17,13 @@ struct AttentionVisibility {
   int64_t window = 0;         // flash-varlen: window size; 0: none
 };
 
-// `turn`: cosine and sine; nullopt for layers without rotary embedding.
-Value write_attention(DecoderBuilder& parts, Value x, const std::string& path,
-                      const std::optional<std::pair<Value, Value>>& turn, const AttentionVisibility& seen);
+// Where the tokens stand.
+struct AttentionPositions {
+  Value positions;                              // [1 or batch, length]
+  std::optional<std::pair<Value, Value>> turn;  // cosine and sine; nullopt for layers without rotary embedding
+};
+
+Value write_attention(DecoderBuilder& parts, Value x, const std::string& path, const AttentionPositions& at,
+                      const AttentionVisibility& seen);
 
 }  // namespace memtune::frontend

@@ -27,12 +27,20 @@ Value DecoderBuilder::parameter(const std::string& path, at::IntArrayRef shape, 
   return emit_.parameter(path, weights_.make(path, shape, filling));
 }
 
+Value DecoderBuilder::parameter_in_float(const std::string& path, at::IntArrayRef shape, WeightInit filling) {
+  return emit_.parameter(path, weights_.make_in_float(path, shape, filling));
+}
+
 Value DecoderBuilder::expert_weights(const std::string& path, std::string_view name, at::IntArrayRef shape) {
-  const model::ExpertModuleNames& names = family().experts;
+  const model::ExpertsOfFamily& names = family().experts;
   const std::vector<std::string_view> stored =
       name == "down_proj" ? std::vector{names.down} : std::vector{names.gate, names.up};
   const std::string whole = path + "." + std::string(name);
   return emit_.parameter(whole, weights_.make_stacked(whole, shape, stored));
+}
+
+Value DecoderBuilder::stored_buffer(const std::string& path, at::IntArrayRef shape) {
+  return emit_.buffer(path, weights_.make_buffer(path, shape, at::kFloat));
 }
 
 Value DecoderBuilder::linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias) {
@@ -52,8 +60,10 @@ Value DecoderBuilder::transposed_linear(Value x, const std::string& path, int64_
 
 Value DecoderBuilder::norm(Value x, const std::string& path, int64_t width) {
   if (family().norm == NormKind::layer) return layer_norm(x, path, width, /*bias=*/true);
+  if (family().norm == NormKind::layer_unweighted) return layer_norm_unweighted(x, path, width);
   if (family().norm == NormKind::layer_plus_one) return layer_norm_plus_one(x, path, width);
-  return family().norm == NormKind::layer_in_float ? layer_norm_in_float(x, path, {width}) : rms_norm(x, path, width);
+  return family().norm == NormKind::layer_in_float ? layer_norm_in_float(x, path, {width})
+                                                   : rms_norm(x, path, width, config_.epsilon);
 }
 
 Value DecoderBuilder::layer_norm(Value x, const std::string& path, int64_t width, bool bias) {
@@ -62,6 +72,14 @@ Value DecoderBuilder::layer_norm(Value x, const std::string& path, int64_t width
   const OpArgument added =
       bias ? OpArgument(parameter(path + ".bias", {width}, WeightInit::zeros)) : OpArgument(IValue());
   return emit_.op("aten::layer_norm", "", {x, std::vector<int64_t>{width}, weight, added, config_.epsilon, true});
+}
+
+Value DecoderBuilder::layer_norm_unweighted(Value x, const std::string& path, int64_t width) {
+  const Emitter::InRegion region(emit_, path, type("LayerNorm"));
+  const OpArgument none = IValue();
+  const Value in_float = cast(x, at::kFloat);
+  return like(
+      emit_.op("aten::layer_norm", "", {in_float, std::vector<int64_t>{width}, none, none, config_.epsilon, true}), x);
 }
 
 // Under autocast of CUDA its arguments are cast, not its result.
@@ -94,7 +112,7 @@ Value DecoderBuilder::layer_norm_in_float(Value x, const std::string& path, at::
   return like(multiply(cast(weight, at::kFloat), normed), x);
 }
 
-Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width) {
+Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width, double epsilon) {
   const Emitter::InRegion region(emit_, path, type("RMSNorm"));
   const NormKind kind = family().norm;
   const bool plus_one = kind == NormKind::rms_plus_one;
@@ -102,15 +120,17 @@ Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width) 
   const Value in_float = cast(x, at::kFloat);
   const Value square = emit_.op("aten::pow", "Tensor_Scalar", {in_float, 2});
   const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
-  const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, config_.epsilon})});
+  const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, epsilon})});
   const Value normed = multiply(in_float, root);
   if (kind == NormKind::rms) return multiply(weight, like(normed, x));
+  if (kind == NormKind::rms_float_weight) return like(multiply(cast(weight, at::kFloat), normed), x);
   if (!plus_one) return like(multiply(weight, normed), x);
   const Value scale = emit_.op("aten::add", "Scalar", {cast(weight, at::kFloat), 1.0});
   return like(multiply(normed, scale), x);
 }
 
-Value DecoderBuilder::activated(Value x) {
+Value DecoderBuilder::activated(Value x, const std::string& path) {
+  if (config_.activation == "xielu") return xielu(x, path);
   if (config_.activation == "silu") return emit_.op("aten::silu", "", {x});
   if (config_.activation == "relu") return emit_.op("aten::relu", "", {x});
   if (config_.activation == "relu2") return emit_.op("aten::square", "", {emit_.op("aten::relu", "", {x})});
@@ -123,6 +143,25 @@ Value DecoderBuilder::gelu_new(Value x) {
   const Value cube = times(emit_.op("aten::pow", "Tensor_Scalar", {x, 3.0}), 0.044715);
   const Value inner = times(plus(x, cube), std::sqrt(2 * std::numbers::inv_pi));
   return multiply(half, emit_.op("aten::add", "Scalar", {emit_.op("aten::tanh", "", {inner}), 1.0}));
+}
+
+// transformers' XIELUActivation without its CUDA kernel.
+Value DecoderBuilder::xielu(Value x, const std::string& path) {
+  const Emitter::InRegion region(emit_, path, "XIELUActivation");
+  const Value of_positive = parameter(path + ".alpha_p", {1}, WeightInit::zeros);
+  const Value of_negative = parameter(path + ".alpha_n", {1}, WeightInit::zeros);
+  const Value beta = emit_.buffer(path + ".beta", weights_.make_buffer(path + ".beta", {}, dtype_, 0.5));
+  const Value eps = emit_.buffer(path + ".eps", weights_.make_buffer(path + ".eps", {}, dtype_, -1e-6));
+  const auto softplus = [&](Value of) { return emit_.op("aten::softplus", "", {of}); };
+  const Value alpha_p = softplus(of_positive), alpha_n = plus(beta, softplus(of_negative));
+  const Value positive = emit_.op("aten::gt", "Scalar", {x, 0});
+  const Value square = multiply(multiply(alpha_p, x), x);
+  const Value above = plus(square, multiply(beta, x));
+  const Value least = emit_.op("aten::min", "other", {x, eps});
+  const Value curve = emit_.op("aten::sub", "Tensor", {emit_.op("aten::expm1", "", {least}), x});
+  const Value scaled = multiply(curve, alpha_n);
+  const Value below = plus(scaled, multiply(beta, x));
+  return emit_.op("aten::where", "self", {positive, above, below});
 }
 
 void DecoderBuilder::leave_autocast() {

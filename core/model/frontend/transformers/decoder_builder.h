@@ -54,13 +54,17 @@ class DecoderBuilder {
   Value shape(const std::vector<int64_t>& rest);
 
   Value parameter(const std::string& path, at::IntArrayRef shape, WeightInit filling);
+  Value parameter_in_float(const std::string& path, at::IntArrayRef shape, WeightInit filling);
   // [experts, out, in]; by its name, or stacked from the files' tensors of each expert.
   Value expert_weights(const std::string& path, std::string_view name, at::IntArrayRef shape);
+  Value stored_buffer(const std::string& path, at::IntArrayRef shape);  // float32, whatever the model's dtype
   Value linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias);
   Value norm(Value x, const std::string& path, int64_t width);
+  Value rms_norm(Value x, const std::string& path, int64_t width, double epsilon);
   Value layer_norm(Value x, const std::string& path, int64_t width, bool bias);
   Value layer_norm_in_float(Value x, const std::string& path, at::IntArrayRef shape);  // over the last of the sizes
-  Value activated(Value x);
+  // `path`: of the activation's module, for those with parameters.
+  Value activated(Value x, const std::string& path = "");
   void leave_autocast();                // until emit().leave()
   Value dropped(Value x, double part);  // returns x if `part` is 0
 
@@ -75,9 +79,10 @@ class DecoderBuilder {
 
  private:
   Value transposed_linear(Value x, const std::string& path, int64_t in, int64_t out);
-  Value rms_norm(Value x, const std::string& path, int64_t width);
   Value layer_norm_plus_one(Value x, const std::string& path, int64_t width);
+  Value layer_norm_unweighted(Value x, const std::string& path, int64_t width);
   Value gelu_new(Value x);
+  Value xielu(Value x, const std::string& path);
 
   Emitter emit_;
   const model::TransformersConfig& config_;

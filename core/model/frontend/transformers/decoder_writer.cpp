@@ -45,11 +45,11 @@ class DecoderWriter {
     const Emitter::InRegion region(emit_, std::string(family_.modules.base), parts_.type("Model"));
     Value x = embedding(ids, emit_.parameter(embedding_path() + ".weight", table));
     if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
-    const Value position = documents_ ? *documents_ : write_positions(parts_);
+    positions_ = documents_ ? *documents_ : write_positions(parts_);
     masks_.emplace(parts_, documents_, padding_);
-    if (config_.positions > 0) x = parts_.plus(x, embedded_positions(position));
+    if (config_.positions > 0) x = parts_.plus(x, embedded_positions(positions_));
     x = parts_.dropped(x, config_.embedding_dropout);
-    for (const model::RotaryConfig& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, position));
+    for (const model::RotaryConfig& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, positions_));
     for (int64_t i = 0; i < config_.layers; ++i) x = layer(x, i);
     return parts_.norm(x, base(family_.modules.last_norm), config_.hidden);
   }
@@ -73,7 +73,7 @@ class DecoderWriter {
   }
 
   Value logits(Value x, const at::Tensor& table) {
-    Value y = config_.tied ? tied(x, table) : head(x);
+    Value y = head(x, table);
     if (family_.multipliers) y = emit_.op("aten::div", "Scalar", {y, config_.logits_divisor});
     if (config_.logit_scale) y = parts_.times(y, *config_.logit_scale);
     if (!config_.logit_cap) return y;
@@ -81,15 +81,12 @@ class DecoderWriter {
     return parts_.times(y, *config_.logit_cap);
   }
 
-  Value tied(Value x, const at::Tensor& table) {
+  Value head(Value x, const at::Tensor& table) {
     const Emitter::InRegion region(emit_, "lm_head", "Linear");
-    return emit_.op("aten::linear", "", {x, emit_.parameter("lm_head.weight", table)});
-  }
-
-  Value head(Value x) {
-    const Emitter::InRegion region(emit_, "lm_head", "Linear");
-    const Value weight = parts_.parameter("lm_head.weight", {config_.vocabulary, config_.hidden}, WeightInit::noise);
-    if (!family_.head_bias) return emit_.op("aten::linear", "", {x, weight});
+    const std::string name = "lm_head.weight";
+    const Value weight = config_.tied ? emit_.parameter(name, table)
+                                      : parts_.parameter(name, {config_.vocabulary, config_.hidden}, WeightInit::noise);
+    if (!config_.head_bias) return emit_.op("aten::linear", "", {x, weight});
     const Value bias = parts_.parameter("lm_head.bias", {config_.vocabulary}, WeightInit::zeros);
     return emit_.op("aten::linear", "", {x, weight, bias});
   }
@@ -117,7 +114,7 @@ class DecoderWriter {
   Value attention(Value x, const std::string& path, int64_t index) {
     const int table = config_.turned_by[index];
     return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
-                           table < 0 ? std::nullopt : std::optional(turns_[table]), seen(window(index)));
+                           {positions_, table < 0 ? std::nullopt : std::optional(turns_[table])}, seen(window(index)));
   }
 
   bool is_flash() const { return parts_.setting().attention == AttentionImplementation::flash_varlen; }
@@ -134,7 +131,7 @@ class DecoderWriter {
 
   Value mlp(Value x, const std::string& path, int64_t index) {
     const bool experts = config_.experts && config_.experts->layers[index];
-    return experts ? write_experts(parts_, x, path + ".mlp") : write_mlp(parts_, x, path + ".mlp", config_.mlp);
+    return experts ? write_experts(parts_, x, path) : write_mlp(parts_, x, path + ".mlp", config_.mlp);
   }
 
   Value residual(Value x, Value y) {
@@ -148,6 +145,7 @@ class DecoderWriter {
   TransformersWeights& weights_;
   std::optional<Value> documents_, ends_;  // of a packed row: positions; starts and end of documents
   std::optional<Value> padding_;
+  Value positions_;
   std::optional<AttentionMasks> masks_;
   std::vector<std::pair<Value, Value>> turns_;  // cosine and sine of each table
 };

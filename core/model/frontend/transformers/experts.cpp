@@ -1,57 +1,63 @@
 #include <ATen/ATen.h>
 
+#include <limits>
+#include <optional>
+
 #include "core/model/frontend/transformers/mlp.h"
 
 namespace memtune::frontend {
 namespace {
 
 using c10::IValue;
+using model::SharedExpert;
 
 // Sorts tokens by expert and computes two grouped products over all experts: transformers' "grouped_mm".
 class ExpertsWriter {
  public:
-  ExpertsWriter(DecoderBuilder& parts, std::string path)
+  ExpertsWriter(DecoderBuilder& parts, std::string layer)
       : parts_(parts),
         emit_(parts.emit()),
         config_(parts.config()),
         experts_(*parts.config().experts),
-        path_(std::move(path)) {}
+        names_(parts.family().experts),
+        layer_(std::move(layer)),
+        path_(layer_ + "." + std::string(names_.block)) {}
 
   Value write(Value x) {
-    const Emitter::InRegion region(emit_, path_, parts_.type("SparseMoeBlock"));
-    const Value rows = parts_.rows(x, config_.hidden);
-    Value shared;
-    if (experts_.shared_width > 0) shared = write_mlp(parts_, rows, path_ + ".shared_expert", experts_.shared_width);
-    const auto [weights, chosen] = routed(rows);
-    Value y = mixed(rows, weights, chosen);
-    if (experts_.shared_width > 0) y = parts_.plus(y, parts_.multiply(shared_part(rows), shared));
-    return parts_.reshaped(y, parts_.shape({config_.hidden}));
+    const Value y = block(x);
+    if (!shares(SharedExpert::beside)) return y;
+    return parts_.plus(y, write_mlp(parts_, x, layer_ + "." + std::string(names_.shared), experts_.shared_width));
   }
 
  private:
-  struct Routed {
-    Value weights, chosen;
-  };
+  bool shares(SharedExpert how) const { return experts_.shared_width > 0 && names_.sharing == how; }
+
+  Value block(Value x) {
+    const Emitter::InRegion region(emit_, path_, parts_.type(names_.block_class));
+    Value before;
+    if (shares(SharedExpert::before)) before = shared(x);
+    // The router of families with groups views the input by itself, which gives another sum of gradients.
+    const bool apart = names_.routing == model::RouterKind::sigmoid_in_groups;
+    ChosenExperts routed;
+    if (apart) routed = write_router(parts_, parts_.rows(x, config_.hidden), path_);
+    const Value rows = parts_.rows(x, config_.hidden);
+    if (shares(SharedExpert::gated) || shares(SharedExpert::first)) before = shared(rows);
+    if (!apart) routed = write_router(parts_, rows, path_);
+    Value y = mixed(rows, routed.weights, routed.experts);
+    if (shares(SharedExpert::gated)) y = parts_.plus(y, parts_.multiply(shared_part(rows), before));
+    if (shares(SharedExpert::first)) y = parts_.plus(y, before);
+    y = parts_.reshaped(y, parts_.shape({config_.hidden}));
+    if (shares(SharedExpert::before)) return parts_.plus(y, before);
+    return shares(SharedExpert::after) ? parts_.plus(y, shared(x)) : y;
+  }
+
+  Value shared(Value x) {
+    return write_mlp(parts_, x, path_ + "." + std::string(names_.shared), experts_.shared_width);
+  }
 
   Value shared_part(Value rows) {
     return emit_.op("aten::sigmoid", "",
                     {parts_.linear(rows, path_ + ".shared_expert_gate", config_.hidden, 1, /*bias=*/false)});
-  }
-
-  Routed routed(Value rows) {
-    const std::string path = path_ + ".gate";
-    const Emitter::InRegion region(emit_, path, parts_.type("TopKRouter"));
-    const Value weight = parts_.parameter(path + ".weight", {experts_.count, config_.hidden}, WeightInit::noise);
-    const Value logits = emit_.op("aten::linear", "", {rows, weight});
-    const bool in_float = parts_.family().experts.always_normed;
-    const Value odds = in_float ? emit_.op("aten::softmax", "int", {parts_.cast(logits, at::kFloat), -1})
-                                : emit_.op("aten::softmax", "int", {logits, -1, at::kFloat});
-    const Values best = emit_.op("aten::topk", "", {odds, experts_.chosen, -1}, 2);
-    if (experts_.normed) {
-      const Value sum = emit_.op("aten::sum", "dim_IntList", {best[0], std::vector<int64_t>{-1}, true});
-      emit_.op("aten::div_", "Tensor", {best[0], sum});
-    }
-    return {in_float ? best[0] : parts_.like(best[0], logits), best[1]};
   }
 
   Value mixed(Value rows, Value weights, Value chosen) {
@@ -67,19 +73,56 @@ class ExpertsWriter {
     const Value none =
         emit_.op("aten::unsqueeze", "", {emit_.op("aten::ge", "Scalar", {sorted[0], experts_.count}), -1});
     emit_.op("aten::clamp_", "", {sorted[0], IValue(), experts_.count - 1});
+    const Product up = product_of(path, "gate_up_proj", config_.hidden, 2 * experts_.width, sorted[0]);
     emit_.op("aten::masked_fill_", "Scalar", {taken, none, 0.0});
-    const auto product = [&](Value y, const char* name, int64_t in, int64_t out, int64_t parts) {
-      const Value weight = parts_.expert_weights(path, name, {experts_.count, parts * out, in});
-      const Value turned = emit_.op("aten::transpose", "int", {weight, -2, -1});
-      y = emit_.op("aten::_grouped_mm", "", {parts_.cast(y, parts_.dtype()), turned, ends});
-      return emit_.op("aten::masked_fill", "Scalar", {y, none, 0.0});
-    };
-    const Value both = product(taken, "gate_up_proj", config_.hidden, experts_.width, 2);
-    const Values two = emit_.unpack_list(emit_.op("aten::chunk", "", {both, 2, -1}), 2);
-    const Value inner = parts_.multiply(parts_.activated(two[0]), two[1]);
-    const Value out = product(inner, "down_proj", experts_.width, config_.hidden, 1);
+    const Value both = applied(up, taken, ends, none);
+    const Value inner = clamps() ? clamped_gate(both) : gated(both);
+    const Product down = product_of(path, "down_proj", experts_.width, config_.hidden, sorted[0]);
+    const Value out = applied(down, inner, ends, none);
     const Value weighted = parts_.multiply(out, emit_.op("aten::unsqueeze", "", {weights, -1}));
     return summed(picked(weighted, inverse(order)));
+  }
+
+  // Of each expert: weight [experts, in, out]; bias by token.
+  struct Product {
+    Value weight;
+    std::optional<Value> bias;
+  };
+
+  bool clamps() const { return names_.layout == model::ExpertLayout::clamped; }
+
+  Product product_of(const std::string& path, const std::string& name, int64_t in, int64_t out, Value experts) {
+    if (!clamps()) {
+      const Value weight = parts_.expert_weights(path, name, {experts_.count, out, in});
+      return {emit_.op("aten::transpose", "int", {weight, -2, -1}), {}};
+    }
+    const Value weight = parts_.parameter(path + "." + name, {experts_.count, in, out}, WeightInit::noise);
+    const Value bias = parts_.parameter(path + "." + name + "_bias", {experts_.count, out}, WeightInit::zeros);
+    return {weight, picked(bias, experts)};
+  }
+
+  Value applied(const Product& product, Value x, Value ends, Value none) {
+    const Value y = emit_.op("aten::_grouped_mm", "", {parts_.cast(x, parts_.dtype()), product.weight, ends});
+    if (product.bias) emit_.op("aten::add_", "Tensor", {y, *product.bias});
+    return emit_.op("aten::masked_fill", "Scalar", {y, none, 0.0});
+  }
+
+  Value gated(Value both) {
+    const Values two = emit_.unpack_list(emit_.op("aten::chunk", "", {both, 2, -1}), 2);
+    return parts_.multiply(parts_.activated(two[0]), two[1]);
+  }
+
+  // https://huggingface.co/openai/gpt-oss-20b: GptOssExperts in transformers.
+  Value clamped_gate(Value both) {
+    constexpr double kAlpha = 1.702, kLimit = 7.0;
+    const auto every_other = [&](int64_t from) {
+      return emit_.op("aten::slice", "Tensor", {both, 1, from, std::numeric_limits<int64_t>::max(), 2});
+    };
+    const Value gates = every_other(0), ups = every_other(1);
+    const Value gate = emit_.op("aten::clamp", "", {gates, IValue(), kLimit});
+    const Value up = emit_.op("aten::clamp", "", {ups, -kLimit, kLimit});
+    const Value open = parts_.multiply(gate, emit_.op("aten::sigmoid", "", {parts_.times(gate, kAlpha)}));
+    return parts_.multiply(emit_.op("aten::add", "Scalar", {up, 1}), open);
   }
 
   Value flat(Value x) { return emit_.op("aten::reshape", "", {x, std::vector<int64_t>{-1}}); }
@@ -113,13 +156,14 @@ class ExpertsWriter {
   Emitter& emit_;
   const model::TransformersConfig& config_;
   const model::MoeConfig& experts_;
-  std::string path_;
+  const model::ExpertsOfFamily& names_;
+  std::string layer_, path_;
 };
 
 }  // namespace
 
-Value write_experts(DecoderBuilder& parts, Value x, const std::string& path) {
-  return ExpertsWriter(parts, path).write(x);
+Value write_experts(DecoderBuilder& parts, Value x, const std::string& layer) {
+  return ExpertsWriter(parts, layer).write(x);
 }
 
 }  // namespace memtune::frontend

@@ -16,9 +16,12 @@ Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t
     const std::string name = path + "." + std::string(family.modules.down);
     return parts.dropped(parts.linear(y, name, width, config.hidden, config.mlp_bias), config.mlp_output_dropout);
   };
-  if (family.mlp == MlpKind::plain) return down(parts.activated(up(std::string(family.modules.up), width)));
+  if (family.mlp == MlpKind::plain) {
+    const Value wide = up(std::string(family.modules.up), width);
+    return down(parts.activated(wide, path + ".act_fn"));
+  }
   if (family.mlp == MlpKind::gated_joined) {
-    const Value both = up("gate_up_proj", 2 * width);
+    const Value both = up(std::string(family.modules.gate_and_up), 2 * width);
     const Values two = emit.unpack_list(emit.op("aten::chunk", "", {both, 2, -1}), 2);
     return down(parts.multiply(two[1], parts.activated(two[0])));
   }

@@ -9,7 +9,14 @@ namespace memtune::frontend {
 
 Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t width);
 
-// A router, the experts that it chooses for each token, and the shared expert if the family has one.
-Value write_experts(DecoderBuilder& parts, Value x, const std::string& path);
+// A router, the experts that it chooses for each token, and the shared expert if the family has one. `layer`: path of
+// the layer's module.
+Value write_experts(DecoderBuilder& parts, Value x, const std::string& layer);
+
+struct ChosenExperts {
+  Value weights, experts;  // [tokens, experts per token]
+};
+// `rows`: [tokens, width]; `block`: path of the module that holds the router.
+ChosenExperts write_router(DecoderBuilder& parts, Value rows, const std::string& block);
 
 }  // namespace memtune::frontend

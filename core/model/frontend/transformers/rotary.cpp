@@ -23,7 +23,8 @@ Value slice(Emitter& emit, Value x, int64_t begin, int64_t end, int64_t step = 1
 Value doubled(Emitter& emit, Value x) { return emit.op("aten::repeat_interleave", "self_int", {x, 2, -1}); }
 
 bool of_neighbours(RotaryLayout turning) {
-  return turning != RotaryLayout::halves && turning != RotaryLayout::halves_in_float;
+  return turning != RotaryLayout::halves && turning != RotaryLayout::halves_in_float &&
+         turning != RotaryLayout::halves_of_half_tables;
 }
 
 class Turner {
@@ -36,6 +37,7 @@ class Turner {
   }
 
   Value turned(Value x) {
+    if (parts_.family().turning == RotaryLayout::halves_of_half_tables) return turned_by_half_tables(x);
     const bool casts = parts_.family().turning == RotaryLayout::neighbours_by_float_tables;
     const auto factor = [&](Value y) { return casts ? parts_.cast(y, at::kFloat) : y; };
     const Value straight = parts_.multiply(factor(x), turn_.first);
@@ -44,6 +46,15 @@ class Turner {
   }
 
  private:
+  Value turned_by_half_tables(Value x) {
+    const auto [cosine, sine] = turn_;
+    const Values half = emit_.unpack_list(emit_.op("aten::chunk", "", {x, 2, -1}), 2);
+    const Value a_cosine = parts_.multiply(half[0], cosine), b_sine = parts_.multiply(half[1], sine);
+    const Value first = emit_.op("aten::sub", "Tensor", {a_cosine, b_sine});
+    const Value b_cosine = parts_.multiply(half[1], cosine), a_sine = parts_.multiply(half[0], sine);
+    return cat(emit_, first, parts_.plus(b_cosine, a_sine));
+  }
+
   Value swapped(Value x) {
     if (!of_neighbours(parts_.family().turning)) {
       const int64_t width = parts_.config().rotary[0].width;
@@ -69,6 +80,7 @@ Value angles(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value pos
   const Value wide = emit.op("aten::expand", "", {row, std::vector<int64_t>{1, -1, 1}});
   const Value at = parts.cast(emit.op("aten::unsqueeze", "", {positions, 1}), at::kFloat);
   const Value angle = emit.op("aten::transpose", "int", {emit.op("aten::matmul", "", {wide, at}), 1, 2});
+  if (parts.family().turning == RotaryLayout::halves_of_half_tables) return angle;
   const bool interleaved = parts.family().turning == RotaryLayout::neighbours_in_float;
   return interleaved ? doubled(emit, angle) : cat(emit, angle, angle);
 }
@@ -110,7 +122,7 @@ std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value
   Turner turner(parts, turn);
   if (!parts.family().partial_rotary) {
     const Value q = turner.turned(queries), k = turner.turned(keys);
-    if (turning == RotaryLayout::halves) return {q, k};
+    if (turning == RotaryLayout::halves || turning == RotaryLayout::halves_of_half_tables) return {q, k};
     const Value cast_q = parts.cast(q, parts.dtype());
     return {cast_q, parts.cast(k, parts.dtype())};
   }

@@ -37,7 +37,7 @@ struct DescribedModel {
 DescribedModel describe_model(const plan::ModelSource& model) {
   if (!model.profile.empty()) return {model::parse_model_profile("model profile", model.profile).model, {}};
   const std::filesystem::path path = probe(model).file.config;
-  model::TransformersConfig config = model::read_transformers_config(path);
+  model::TransformersConfig config = model::read_transformers_config(path, model.text_only);
   const bool quantized = !config.quantization.empty();  // packed weights are not read
   return {std::move(config), quantized ? std::vector<std::filesystem::path>() : model::weight_files(path)};
 }
@@ -58,6 +58,7 @@ void check_flash(const model::TransformersConfig& config, const DecoderOptions& 
   if (type != at::kBFloat16 && type != at::kHalf)
     throw UsageError(flag + "takes bfloat16 or float16, not " + name_of(type) + ": say --dtype bf16");
   if (config.score_cap) throw UsageError(flag + "knows no cap of scores, which this model has: say --attention eager");
+  if (config.latent) throw UsageError(flag + "takes no latent attention, which this model has: say --attention sdpa");
   if (config.head_width > kWidestHead || config.head_width % 8 != 0)
     throw UsageError(flag + "takes heads of 8, 16 and so on to " + std::to_string(kWidestHead) + " numbers, not of " +
                      std::to_string(config.head_width));
@@ -89,6 +90,7 @@ program::Program TransformersFrontEnd::lower(const LoweringOptions& source) cons
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
   const DecoderOptions setting = setting_of(source);
+  if (!source.attention.empty()) model::check_attention(config, source.attention);
   if (setting.attention == AttentionImplementation::flash_varlen)
     check_flash(config, setting, c10::typeMetaToScalarType(options.dtype()));
   program.longest = longest(config, setting);

@@ -27,10 +27,24 @@ TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path
   renamed_ = {{std::string(family.modules.base) + ".", ""},  // saved without the head
               {"lm_head.", std::string(family.modules.stored_head) + "."},
               {".mlp.", c10::str(".", family.experts.stored, ".")}};
+  const std::string base = std::string(family.modules.base) + ".", text = "language_model.";
+  renamed_.insert(renamed_.end(), {{base, base + text}, {base, text + base}, {"lm_head.", text + "lm_head."}});
+  for (const model::StoredName& other : family.stored_names) renamed_.emplace_back(other.name, other.stored);
 }
 
 at::Tensor TransformersWeights::make(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
-  return (files_.empty() ? synthetic(shape, filling) : read(name, shape)).requires_grad_();
+  return (files_.empty() ? synthetic(shape, filling) : read(name, shape, options_)).requires_grad_();
+}
+
+at::Tensor TransformersWeights::make_in_float(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
+  const at::TensorOptions options = options_.dtype(at::kFloat);
+  return (files_.empty() ? synthetic(shape, filling).to(options) : read(name, shape, options)).requires_grad_();
+}
+
+at::Tensor TransformersWeights::make_buffer(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype,
+                                            double value) {
+  const at::TensorOptions options = options_.dtype(dtype);
+  return files_.empty() ? at::full(shape, value, options) : read(name, shape, options);
 }
 
 at::Tensor TransformersWeights::make_stacked(const std::string& name, at::IntArrayRef shape,
@@ -42,7 +56,7 @@ at::Tensor TransformersWeights::make_stacked(const std::string& name, at::IntArr
   for (int64_t expert = 0; expert < shape[0]; ++expert)
     for (size_t i = 0; i < parts.size(); ++i) {
       const std::string one = path + "." + std::to_string(expert) + "." + std::string(parts[i]) + ".weight";
-      all[expert].narrow(0, static_cast<int64_t>(i) * rows, rows).copy_(read(one, {rows, shape[2]}));
+      all[expert].narrow(0, static_cast<int64_t>(i) * rows, rows).copy_(read(one, {rows, shape[2]}, options_));
     }
   return all.requires_grad_();
 }
@@ -63,16 +77,17 @@ const TransformersWeights::Place& TransformersWeights::place_of(const std::strin
   throw UsageError("the model's safetensors files have no tensor '" + name + "'");
 }
 
-at::Tensor TransformersWeights::read(const Place& place, const std::string& name, at::IntArrayRef shape) {
+at::Tensor TransformersWeights::read(const std::string& name, at::IntArrayRef shape, at::TensorOptions options) {
+  const Place& place = place_of(name);
   const safetensors::TensorEntry& entry = *place.entry;
   if (at::IntArrayRef(entry.shape) != shape)
     throw UsageError("'" + name + "' of the model's safetensors files is " + c10::str(at::IntArrayRef(entry.shape)) +
                      ", by its config " + c10::str(shape));
   asked_for_.insert(entry.name);
-  if (options_.device().is_meta()) return at::empty(shape, options_);
+  if (options.device().is_meta()) return at::empty(shape, options);
   at::Tensor tensor = at::empty(entry.shape, at::TensorOptions(scalar_type(entry.dtype)));
   place.file->read(entry, static_cast<char*>(tensor.data_ptr()));
-  return tensor.to(options_);
+  return tensor.to(options);
 }
 
 at::Tensor TransformersWeights::synthetic(at::IntArrayRef shape, WeightInit filling) {

@@ -30,6 +30,11 @@ class TransformersWeights {
 
   // Returns a parameter. Throws UsageError if there are files and they lack it or have another shape.
   at::Tensor make(const std::string& name, at::IntArrayRef shape, WeightInit filling);
+  // The same in float32, whatever the model's dtype.
+  at::Tensor make_in_float(const std::string& name, at::IntArrayRef shape, WeightInit filling);
+
+  // Returns a tensor that is not trained, of a dtype of its own; without files it holds `value`.
+  at::Tensor make_buffer(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype, double value = 0);
 
   // The same for the matrices of all experts, [experts, out, in]. If the files store each expert on its own, as
   // "<path>.<expert>.<part>.weight", they are stacked. `parts` are concatenated along `out`.
@@ -46,8 +51,7 @@ class TransformersWeights {
 
   const Place* find(const std::string& name);
   const Place& place_of(const std::string& name);
-  at::Tensor read(const Place& place, const std::string& name, at::IntArrayRef shape);
-  at::Tensor read(const std::string& name, at::IntArrayRef shape) { return read(place_of(name), name, shape); }
+  at::Tensor read(const std::string& name, at::IntArrayRef shape, at::TensorOptions options);
   at::Tensor synthetic(at::IntArrayRef shape, WeightInit filling);
 
   std::vector<std::unique_ptr<safetensors::Reader>> files_;

@@ -1,0 +1,160 @@
+#include <ATen/ATen.h>
+
+#include <limits>
+
+#include "core/model/frontend/transformers/mlp.h"
+
+namespace memtune::frontend {
+namespace {
+
+using c10::IValue;
+using model::RouterKind;
+
+class RouterWriter {
+ public:
+  RouterWriter(DecoderBuilder& parts, std::string block)
+      : parts_(parts),
+        emit_(parts.emit()),
+        config_(parts.config()),
+        experts_(*parts.config().experts),
+        names_(parts.family().experts),
+        block_(std::move(block)),
+        path_(block_ + "." + std::string(names_.router)) {}
+
+  ChosenExperts write(Value rows) {
+    Value bias;  // made first, so that it is no part of the router if it is the block's
+    if (names_.bias_in_block) bias = bias_of_choice(block_);
+    const Emitter::InRegion region(emit_, path_, parts_.type(names_.router_class));
+    const Value weight = weights();
+    switch (names_.routing) {
+      case RouterKind::biased_of_best: return biased_of_best(rows, weight);
+      case RouterKind::softmax_of_best: return softmax_of_best(rows, weight);
+      case RouterKind::float_softmax: return float_softmax(rows, weight);
+      case RouterKind::biased_softmax: return biased_softmax(rows, weight);
+      case RouterKind::sigmoid: return sigmoid(rows, weight, bias);
+      case RouterKind::sigmoid_in_groups: return sigmoid_in_groups(rows, weight);
+      default: return softmax(rows, weight);
+    }
+  }
+
+ private:
+  Value weights() {
+    const std::string path = path_ + "." + std::string(names_.router_weight);
+    const std::vector<int64_t> shape = {experts_.count, config_.hidden};
+    const bool in_float = names_.routing == RouterKind::float_softmax || names_.routing == RouterKind::biased_softmax;
+    return in_float ? parts_.parameter_in_float(path, shape, WeightInit::noise)
+                    : parts_.parameter(path, shape, WeightInit::noise);
+  }
+
+  ChosenExperts softmax(Value rows, Value weight) {
+    const Value logits = emit_.op("aten::linear", "", {rows, weight});
+    const bool in_float = names_.routing == RouterKind::softmax_of_float;
+    const Value odds = in_float ? emit_.op("aten::softmax", "int", {parts_.cast(logits, at::kFloat), -1})
+                                : emit_.op("aten::softmax", "int", {logits, -1, at::kFloat});
+    const Values best = emit_.op("aten::topk", "", {odds, experts_.chosen, -1}, 2);
+    if (experts_.normed) divide_by_sum(best[0]);
+    return {in_float ? best[0] : parts_.like(best[0], logits), best[1]};
+  }
+
+  ChosenExperts biased_of_best(Value rows, Value weight) {
+    const Value bias = parts_.parameter(path_ + ".bias", {experts_.count}, WeightInit::zeros);
+    const Value logits = emit_.op("aten::linear", "", {rows, weight, bias});
+    const Values best = emit_.op("aten::topk", "", {logits, experts_.chosen, -1}, 2);
+    return {emit_.op("aten::softmax", "int", {best[0], 1, IValue()}), best[1]};
+  }
+
+  ChosenExperts softmax_of_best(Value rows, Value weight) {
+    const Value logits = parts_.cast(emit_.op("aten::linear", "", {rows, weight}), at::kFloat);
+    const Values best = emit_.op("aten::topk", "", {logits, experts_.chosen, -1}, 2);
+    const Value odds = emit_.op("aten::softmax", "int", {best[0], -1});
+    return {parts_.like(odds, rows), best[1]};
+  }
+
+  ChosenExperts float_softmax(Value rows, Value weight) {
+    const Value logits = emit_.op("aten::linear", "", {parts_.cast(rows, at::kFloat), weight});
+    const Value odds = emit_.op("aten::softmax", "int", {logits, 1, at::kFloat});
+    const Values best = emit_.op("aten::topk", "", {odds, experts_.chosen, -1}, 2);
+    divide_by_sum(best[0]);
+    return {parts_.like(best[0], logits), best[1]};
+  }
+
+  ChosenExperts biased_softmax(Value rows, Value weight) {
+    parts_.leave_autocast();
+    const Value logits = emit_.op("aten::linear", "", {parts_.cast(rows, at::kFloat), weight});
+    const Value odds = emit_.op("aten::softmax", "int", {logits, 1, at::kFloat});
+    const Value bias = parts_.stored_buffer(path_ + ".moe_statics.e_score_correction_bias", {1, experts_.count});
+    const Value wanted = parts_.plus(odds, emit_.op("aten::squeeze", "", {bias}));
+    const Value chosen = emit_.op("aten::topk", "", {wanted, experts_.chosen, -1}, 2)[1];
+    const Value weights = emit_.op("aten::gather", "", {odds, -1, chosen});
+    const Value sum = emit_.op("aten::clamp", "", {sum_of(weights), experts_.least_sum, IValue()});
+    const Value normed = emit_.op("aten::div", "Tensor", {weights, sum});
+    emit_.leave();
+    return {parts_.like(normed, rows), chosen};
+  }
+
+  ChosenExperts sigmoid(Value rows, Value weight, Value bias) {
+    const Value logits = parts_.cast(emit_.op("aten::linear", "", {rows, weight}), at::kFloat);
+    const Value scores = emit_.op("aten::sigmoid", "", {logits});
+    const Value chosen = best(parts_.plus(scores, bias), experts_.chosen);
+    const Value weights = gathered(scores, chosen);
+    divide_by_sum(weights);
+    return {weights, chosen};
+  }
+
+  ChosenExperts sigmoid_in_groups(Value rows, Value weight) {
+    const Value in_float = parts_.cast(rows, at::kFloat);
+    const Value logits = emit_.op("aten::linear", "", {in_float, parts_.cast(weight, at::kFloat)});
+    const Value scores = emit_.op("aten::sigmoid", "", {logits});
+    const Value wanted = of_best_groups(parts_.plus(scores, bias_of_choice(path_)));
+    const Value chosen = best(wanted, experts_.chosen);
+    const Value weights = gathered(scores, chosen);
+    if (experts_.normed) {
+      const Value sum = emit_.op("aten::add", "Scalar", {sum_of(weights), 1e-20});
+      emit_.op("aten::div_", "Tensor", {weights, sum});
+    }
+    return {parts_.times(weights, experts_.scale), chosen};
+  }
+
+  // Scores of experts in other groups become -inf. A group's score is the sum of its two best.
+  Value of_best_groups(Value scores) {
+    const int64_t size = experts_.count / experts_.groups;
+    const Value by_group = emit_.op("aten::view", "", {scores, std::vector<int64_t>{-1, experts_.groups, size}});
+    const Value two = emit_.op("aten::topk", "", {by_group, 2, -1}, 2)[0];
+    const Value sums = emit_.op("aten::sum", "dim_IntList", {two, std::vector<int64_t>{-1}});
+    const Value mask = emit_.op("aten::zeros_like", "", {sums});
+    emit_.op("aten::scatter_", "value", {mask, 1, best(sums, experts_.chosen_groups), 1});
+    const Value wide =
+        emit_.op("aten::expand", "",
+                 {emit_.op("aten::unsqueeze", "", {mask, -1}), std::vector<int64_t>{-1, experts_.groups, size}});
+    const Value flat = emit_.op("aten::reshape", "", {wide, std::vector<int64_t>{-1, experts_.count}});
+    const Value others = emit_.op("aten::bitwise_not", "", {parts_.cast(flat, at::kBool)});
+    return emit_.op("aten::masked_fill", "Scalar", {scores, others, -std::numeric_limits<double>::infinity()});
+  }
+
+  Value bias_of_choice(const std::string& module) {
+    return parts_.stored_buffer(module + ".e_score_correction_bias", {experts_.count});
+  }
+
+  // Indices, in any order.
+  Value best(Value scores, int64_t count) { return emit_.op("aten::topk", "", {scores, count, -1, true, false}, 2)[1]; }
+  Value gathered(Value scores, Value chosen) { return emit_.op("aten::gather", "", {scores, 1, chosen}); }
+  Value sum_of(Value weights) {
+    return emit_.op("aten::sum", "dim_IntList", {weights, std::vector<int64_t>{-1}, true});
+  }
+  void divide_by_sum(Value weights) { emit_.op("aten::div_", "Tensor", {weights, sum_of(weights)}); }
+
+  DecoderBuilder& parts_;
+  Emitter& emit_;
+  const model::TransformersConfig& config_;
+  const model::MoeConfig& experts_;
+  const model::ExpertsOfFamily& names_;
+  std::string block_, path_;
+};
+
+}  // namespace
+
+ChosenExperts write_router(DecoderBuilder& parts, Value rows, const std::string& block) {
+  return RouterWriter(parts, block).write(rows);
+}
+
+}  // namespace memtune::frontend
