@@ -221,7 +221,7 @@ CASES = {
 VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)
 WHOLE = {"gemma3-whole": ("gemma3_text", "gemma3", {**GEMMA, "query_pre_attn_scalar": 16, "sliding_window": 64}),
          "mistral3-whole": ("mistral", "mistral3", {"head_dim": 8, "sliding_window": None}),
-         "llava-whole": ("llama", "llava", {})}
+         "llava-whole": ("llama", "llava", {}), "smolvlm-whole": ("llama", "smolvlm", {})}
 CASES.update({name: (family, changes) for name, (family, _, changes) in WHOLE.items()})
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
@@ -263,7 +263,8 @@ def write_whole(folder: str, name: str):
     config = transformers.AutoConfig.for_model(kind, text_config=text.config, vision_config=VISION,
                                                tie_word_embeddings=text.config.tie_word_embeddings)
     model = transformers.AutoModelForImageTextToText.from_config(config).to(text.dtype)
-    model.model.language_model.load_state_dict(text.model.state_dict())
+    inner = next(part for name, part in model.model.named_children() if name in ("language_model", "text_model"))
+    inner.load_state_dict(text.model.state_dict())
     model.lm_head.load_state_dict(text.lm_head.state_dict())
     whole = os.path.join(folder, "whole")
     model.save_pretrained(whole)

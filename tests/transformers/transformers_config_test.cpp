@@ -368,6 +368,12 @@ TEST_CASE("queries of ministral3 grow by fields of its rotary embedding") {
                 ".rope_parameters.llama_4_scaling_beta is missing");
 }
 
+TEST_CASE("an activation with parameters is for its own family") {
+  CHECK(read(with(example("apertus"), {{"hidden_act", "xielu"}})).activation == "xielu");
+  check_refused(with(example("nemotron"), {{"norm_eps", 1e-5}, {"hidden_act", "xielu"}}),
+                ".hidden_act: unknown activation 'xielu'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2");
+}
+
 TEST_CASE("a model with attention sinks is measured with eager attention alone") {
   const json sinks = with(example("gpt_oss"), {{"num_local_experts", 4}, {"num_experts_per_tok", 2}});
   CHECK(read(sinks).attention == "eager");
@@ -392,7 +398,7 @@ TEST_CASE("a setting of a config that is not supported is refused by name") {
       ".rope_scaling.rope_type: 'spun' is not supported; default, linear, llama3, dynamic, yarn and longrope are");
   check_refused(
       with(example(), {{"hidden_act", "x"}}),
-      ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2, xielu");
+      ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2");
   check_refused(with(example(), {{"attn_implementation", "flash_attention_2"}}),
                 ".attn_implementation: 'flash_attention_2' is not supported, sdpa and eager are");
   check_refused(with(example(), {{"partial_rotary_factor", 0.5}}),

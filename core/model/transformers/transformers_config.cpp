@@ -163,7 +163,8 @@ class ConfigReader {
     const char* const field = family_.fields.activation;
     object_.require({field});
     object_.read(field, config_.activation);
-    const std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu", "relu2", "xielu"};
+    std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu", "relu2"};
+    if (family_.xielu) built.emplace_back("xielu");
     if (config_.activation == "swish") config_.activation = "silu";
     if (std::ranges::find(built, config_.activation) == built.end())
       fields_.refuse(field, unknown_name("activation", config_.activation, built));

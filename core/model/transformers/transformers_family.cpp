@@ -72,6 +72,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .mlp = MlpKind::plain,
        .query_bias = kAttentionBias,
        .output_bias = kAttentionBias,
+       .xielu = true,
        .padding = 3,
        .rope_theta = 12000000.0,
        .defaults = R"({"hidden_act": "xielu",

@@ -162,6 +162,7 @@ struct TransformersFamily {
   bool turns_without_windows = false;  // but all, if there is no window at all
   bool rotary_by_layer_type = false;   // two tables
   bool rotary_alpha = false;           // a factor of theta, "alpha"
+  bool xielu = false;                  // may have the activation xIELU, which has parameters
   bool sinks = false;                  // a learned score per head in each softmax: eager attention only
   bool latent = false;                 // keys and values from a narrow vector: multi-head latent attention
   bool grown_queries = false;          // rotated queries grow with the position, "llama_4_scaling_beta"

@@ -27,8 +27,9 @@ TransformersWeights::TransformersWeights(const std::vector<std::filesystem::path
   renamed_ = {{std::string(family.modules.base) + ".", ""},  // saved without the head
               {"lm_head.", std::string(family.modules.stored_head) + "."},
               {".mlp.", c10::str(".", family.experts.stored, ".")}};
-  const std::string base = std::string(family.modules.base) + ".", text = "language_model.";
-  renamed_.insert(renamed_.end(), {{base, base + text}, {base, text + base}, {"lm_head.", text + "lm_head."}});
+  const std::string base = std::string(family.modules.base) + ".";
+  for (const std::string text : {"language_model.", "text_model."})
+    renamed_.insert(renamed_.end(), {{base, base + text}, {base, text + base}, {"lm_head.", text + "lm_head."}});
   for (const model::StoredName& other : family.stored_names) renamed_.emplace_back(other.name, other.stored);
 }
 
