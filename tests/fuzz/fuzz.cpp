@@ -250,7 +250,9 @@ void read_machine(const std::string& input) {
   if (json(machine).get<plan::MachineProfile>() != machine) std::abort();
 }
 
-void read_transformers(const std::string& input) { model::parse_transformers_config("config.json", input, /*text_only=*/true); }
+void read_transformers(const std::string& input) {
+  model::parse_transformers_config("config.json", input, /*text_only=*/true);
+}
 
 void read_adapter(const std::string& input) {
   const model::LoraConfig lora = model::parse_lora(folder().file("adapter_config.json", input).string());

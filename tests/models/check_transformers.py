@@ -174,6 +174,20 @@ CASES = {
     "flex-olmo": ("flex_olmo", {"num_experts": 6, "num_experts_per_tok": 2, "intermediate_size": 24}),
     "flex-olmo-normed": ("flex_olmo", {"num_experts": 6, "num_experts_per_tok": 3, "intermediate_size": 24,
                                        "norm_topk_prob": True}),
+    "llama4": ("llama4_text", {"num_hidden_layers": 4, "head_dim": 16, "intermediate_size_mlp": 40, "floor_scale": 7,
+                               "num_local_experts": 4, "num_experts_per_tok": 1, "interleave_moe_layer_step": 2}),
+    "llama4-two": ("llama4_text", {"head_dim": 8, "intermediate_size_mlp": 40, "num_local_experts": 6,
+                                   "num_experts_per_tok": 2, "moe_layers": [0], "no_rope_layers": [1, 0],
+                                   "use_qk_norm": False, "attention_bias": True, "attn_temperature_tuning": False}),
+    "persimmon": ("persimmon", {}),
+    "persimmon-plain": ("persimmon", {"qk_layernorm": False, "hidden_dropout": 0.1, "rope_parameters": {
+        "rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0}}),
+    "lfm2": ("lfm2", {"layer_types": ["conv", "full_attention"], "block_multiple_of": 8}),
+    "lfm2-biased": ("lfm2", {"layer_types": ["full_attention", "conv"], "block_auto_adjust_ff_dim": False,
+                             "conv_bias": True, "conv_L_cache": 4, "tie_word_embeddings": False}),
+    "opt": ("opt", {"ffn_dim": 48, "dropout": 0.0, "max_position_embeddings": 64}),
+    "opt-unbiased": ("opt", {"ffn_dim": 40, "dropout": 0.0, "max_position_embeddings": 64, "enable_bias": False,
+                             "activation_function": "gelu", "tie_word_embeddings": False}),
     "gpt-oss": ("gpt_oss", {"head_dim": 16, "num_local_experts": 6, "num_experts_per_tok": 2, "intermediate_size": 24,
                             "sliding_window": 20}),
     "gpt-oss-plain": ("gpt_oss", {"head_dim": 8, "num_local_experts": 6, "num_experts_per_tok": 1,
@@ -199,6 +213,12 @@ CASES = {
     "deepseek-v3-yarn": ("deepseek_v3", {**LATENT, **GROUPED_EXPERTS, "rope_parameters": {
         "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 32,
         "mscale": 0.7, "mscale_all_dim": 1.3}}),
+    "deepseek-v2": ("deepseek_v2", {**LATENT, **GROUPED_EXPERTS, "topk_method": "group_limited_greedy"}),
+    "deepseek-v2-greedy": ("deepseek_v2", {**LATENT, **GROUPED_EXPERTS, "topk_method": "greedy", "q_lora_rank": None,
+                                           "n_group": None, "topk_group": None, "mlp_bias": True,
+                                           "attention_bias": True, "rope_parameters": {
+        "rope_type": "yarn", "rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": 32,
+        "mscale": 0.7, "mscale_all_dim": 1.3}}),
     "dots1": ("dots1", {"head_dim": 16, **GROUPED_EXPERTS}),
     "dots1-windowed": ("dots1", {"head_dim": 8, **GROUPED_EXPERTS, "sliding_window": 64, "max_window_layers": 1,
                                  "norm_topk_prob": True}),
@@ -221,7 +241,8 @@ CASES = {
 VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_attention_heads=2, image_size=28, patch_size=14)
 WHOLE = {"gemma3-whole": ("gemma3_text", "gemma3", {**GEMMA, "query_pre_attn_scalar": 16, "sliding_window": 64}),
          "mistral3-whole": ("mistral", "mistral3", {"head_dim": 8, "sliding_window": None}),
-         "llava-whole": ("llama", "llava", {}), "smolvlm-whole": ("llama", "smolvlm", {})}
+         "llava-whole": ("llama", "llava", {}), "smolvlm-whole": ("llama", "smolvlm", {}),
+         "llama4-whole": ("llama4_text", "llama4", {"head_dim": 8, "intermediate_size_mlp": 40, "num_local_experts": 4})}
 CASES.update({name: (family, changes) for name, (family, _, changes) in WHOLE.items()})
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
@@ -263,9 +284,13 @@ def write_whole(folder: str, name: str):
     config = transformers.AutoConfig.for_model(kind, text_config=text.config, vision_config=VISION,
                                                tie_word_embeddings=text.config.tie_word_embeddings)
     model = transformers.AutoModelForImageTextToText.from_config(config).to(text.dtype)
-    inner = next(part for name, part in model.model.named_children() if name in ("language_model", "text_model"))
-    inner.load_state_dict(text.model.state_dict())
-    model.lm_head.load_state_dict(text.lm_head.state_dict())
+    outer = getattr(model, "model", model)
+    inner = next(part for name, part in outer.named_children() if name in ("language_model", "text_model"))
+    if outer is model:  # it holds a whole language model
+        inner.load_state_dict(text.state_dict())
+    else:
+        inner.load_state_dict(text.model.state_dict())
+        model.lm_head.load_state_dict(text.lm_head.state_dict())
     whole = os.path.join(folder, "whole")
     model.save_pretrained(whole)
     return whole

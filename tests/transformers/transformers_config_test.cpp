@@ -368,10 +368,71 @@ TEST_CASE("queries of ministral3 grow by fields of its rotary embedding") {
                 ".rope_parameters.llama_4_scaling_beta is missing");
 }
 
+TEST_CASE("llama4 has experts, rotary embeddings and chunks in some layers") {
+  const json llama4 = with(example("llama4_text"),
+                           {{"num_hidden_layers", 4}, {"intermediate_size_mlp", 80}, {"interleave_moe_layer_step", 2}});
+  const TransformersConfig config = read(llama4);
+  CHECK(config.mlp == 80);
+  CHECK(config.experts->width == 96);
+  CHECK(config.experts->layers == std::vector<bool>{false, true, false, true});
+  CHECK(config.turned_by == std::vector<int>{0, 0, 0, -1});
+  CHECK(config.longest == 0);
+  CHECK(config.query_temperature == 0.1);
+  CHECK_FALSE(read(with(llama4, {{"attn_temperature_tuning", false}})).query_temperature.has_value());
+  CHECK(read(with(llama4, {{"moe_layers", {0}}})).experts->layers == std::vector<bool>{true, false, false, false});
+  const json kinds = {"chunked_attention", "chunked_attention", "chunked_attention", "full_attention"};
+  const json chunked = with(llama4, {{"layer_types", kinds}, {"no_rope_layers", {1, 1, 0, 1}}});
+  CHECK(read(chunked).longest == 8191);
+  CHECK(read(with(chunked, {{"attention_chunk_size", 64}})).longest == 63);
+  CHECK(read(chunked).turned_by == std::vector<int>{0, 0, -1, 0});
+  check_refused(with(example(), {{"layer_types", {"chunked_attention", "full_attention"}}}),
+                ".layer_types: 'chunked_attention' is not supported");
+}
+
+TEST_CASE("lfm2 has convolutions and derives the width of its MLP") {
+  const json lfm2 = with(example("lfm2"), {{"norm_eps", 1e-5}, {"layer_types", {"conv", "full_attention"}}});
+  CHECK(read(lfm2).convolution->layers == std::vector<bool>{true, false});
+  CHECK(read(lfm2).convolution->width == 3);
+  CHECK(read(lfm2).mlp == 256);
+  CHECK(read(with(lfm2, {{"block_multiple_of", 30}})).mlp == 90);
+  CHECK(read(with(lfm2, {{"block_multiple_of", 30}, {"block_ffn_dim_multiplier", 1.5}})).mlp == 120);
+  CHECK(read(with(lfm2, {{"block_ffn_dim_multiplier", nullptr}})).mlp == 64);
+  CHECK(read(with(lfm2, {{"block_auto_adjust_ff_dim", false}, {"block_ff_dim", 70}})).mlp == 70);
+  CHECK(read(with(without(lfm2, "layer_types"), {{"full_attn_idxs", {0}}})).convolution->layers ==
+        std::vector<bool>{false, true});
+  CHECK(read(lfm2).tied);
+  CHECK_FALSE(read(with(lfm2, {{"tie_embedding", false}})).tied);
+}
+
+TEST_CASE("the forms of OPT that are not built are refused") {
+  const json opt =
+      with(example("opt"), {{"ffn_dim", 96}, {"activation_function", "relu"}, {"max_position_embeddings", 64}});
+  CHECK(read(opt).positions == 64);
+  CHECK(read(opt).longest == 64);
+  check_refused(with(opt, {{"layerdrop", 0.1}}), ".layerdrop: layers that are left out at random are not supported");
+  check_refused(with(opt, {{"do_layer_norm_before", false}}),
+                ".do_layer_norm_before: norms after the blocks are not supported");
+  check_refused(with(opt, {{"layer_norm_elementwise_affine", false}}),
+                ".layer_norm_elementwise_affine: norms without weights are not supported");
+  check_refused(with(opt, {{"word_embed_proj_dim", 32}}),
+                ".word_embed_proj_dim: embeddings of another width than hidden_size are not supported");
+  check_refused(with(opt, {{"_remove_final_layer_norm", true}}),
+                "._remove_final_layer_norm: a model without a last norm is not supported");
+}
+
+TEST_CASE("groups of experts in deepseek_v2 are for one method alone") {
+  const json v2 = with(grouped(), {{"model_type", "deepseek_v2"}});
+  CHECK(read(v2).experts->groups == 1);
+  CHECK(read(with(v2, {{"topk_method", "group_limited_greedy"}})).experts->groups == 4);
+  check_refused(with(v2, {{"topk_method", "noaux_tc"}}),
+                ".topk_method: 'noaux_tc' is not supported, greedy and group_limited_greedy are");
+}
+
 TEST_CASE("an activation with parameters is for its own family") {
   CHECK(read(with(example("apertus"), {{"hidden_act", "xielu"}})).activation == "xielu");
   check_refused(with(example("nemotron"), {{"norm_eps", 1e-5}, {"hidden_act", "xielu"}}),
-                ".hidden_act: unknown activation 'xielu'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2");
+                ".hidden_act: unknown activation 'xielu'; did you mean 'silu'? Known: silu, gelu, gelu_pytorch_tanh, "
+                "gelu_new, relu, relu2");
 }
 
 TEST_CASE("a model with attention sinks is measured with eager attention alone") {
@@ -396,9 +457,8 @@ TEST_CASE("a setting of a config that is not supported is refused by name") {
   check_refused(
       with(example(), {{"rope_scaling", {{"type", "spun"}, {"factor", 4.0}}}}),
       ".rope_scaling.rope_type: 'spun' is not supported; default, linear, llama3, dynamic, yarn and longrope are");
-  check_refused(
-      with(example(), {{"hidden_act", "x"}}),
-      ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2");
+  check_refused(with(example(), {{"hidden_act", "x"}}),
+                ".hidden_act: unknown activation 'x'. Known: silu, gelu, gelu_pytorch_tanh, gelu_new, relu, relu2");
   check_refused(with(example(), {{"attn_implementation", "flash_attention_2"}}),
                 ".attn_implementation: 'flash_attention_2' is not supported, sdpa and eager are");
   check_refused(with(example(), {{"partial_rotary_factor", 0.5}}),

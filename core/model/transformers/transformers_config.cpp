@@ -55,9 +55,25 @@ class ConfigReader {
     if (fields_.has("quantization_config")) read_quantization();
     refuse_choice("use_bidirectional_attention", "attention to later tokens");
     if (fields_.has("clip_qkv")) fields_.refuse("clip_qkv", "clipped queries, keys and values are not supported");
+    if (family_.position_offset > 0) refuse_other_opt();
     if (!family_.transposed_weights) return;
     refuse_choice("scale_attn_by_inverse_layer_idx", "attention whose scale follows the layer");
     refuse_choice("add_cross_attention", "attention to an encoder");
+  }
+
+  void refuse_other_opt() {
+    double part = 0;
+    object_.read("layerdrop", part);
+    if (part != 0) fields_.refuse("layerdrop", "layers that are left out at random are not supported");
+    if (!fields_.chosen({"do_layer_norm_before", true}))
+      fields_.refuse("do_layer_norm_before", "norms after the blocks are not supported");
+    if (!fields_.chosen({"layer_norm_elementwise_affine", true}))
+      fields_.refuse("layer_norm_elementwise_affine", "norms without weights are not supported");
+    refuse_choice("_remove_final_layer_norm", "a model without a last norm");
+    int64_t width = fields_.size(family_.fields.hidden);
+    object_.read("word_embed_proj_dim", width, 1, kMaxSize);
+    if (width != fields_.size(family_.fields.hidden))
+      fields_.refuse("word_embed_proj_dim", "embeddings of another width than hidden_size are not supported");
   }
 
   // Names of older and newer classes end alike: LlamaForCausalLM, GPT2LMHeadModel, Gemma3ForConditionalGeneration.
@@ -113,6 +129,39 @@ class ConfigReader {
     config_.layers = fields_.size(names.layers, 10000);
     const bool implied = family_.transposed_weights && !fields_.has(names.mlp);
     config_.mlp = implied ? 4 * config_.hidden : fields_.size(names.mlp);
+    if (family_.convolutions) read_convolution();
+  }
+
+  // With the width of the MLP, which these models derive from their field.
+  void read_convolution() {
+    ConvolutionConfig& convolution = config_.convolution.emplace();
+    convolution.width = fields_.size("conv_L_cache", 1000);
+    convolution.bias = fields_.chosen({"conv_bias", false});
+    std::vector<std::string> kinds;
+    object_.read("layer_types", kinds);
+    if (!fields_.has("layer_types")) kinds = kinds_by_index();
+    for (const std::string& kind : kinds) convolution.layers.push_back(kind == "conv");
+    object_.read("block_ff_dim", config_.mlp, 1, kMaxSize);
+    if (!fields_.chosen({"block_auto_adjust_ff_dim", true})) return;
+    double multiplier = 1;
+    object_.read("block_ffn_dim_multiplier", multiplier);
+    const int64_t multiple = fields_.size("block_multiple_of");
+    config_.mlp = static_cast<int64_t>(2 * static_cast<double>(config_.mlp) / 3);
+    if (!fields_.was_null("block_ffn_dim_multiplier")) {
+      config_.mlp = static_cast<int64_t>(multiplier * static_cast<double>(config_.mlp));
+      config_.mlp = (config_.mlp + multiple - 1) / multiple * multiple;
+    }
+    if (config_.mlp < 1) fields_.refuse("block_ffn_dim_multiplier", "leaves no MLP");
+  }
+
+  std::vector<std::string> kinds_by_index() {
+    std::vector<int64_t> full;
+    object_.read("full_attn_idxs", full, 0);
+    std::vector<std::string> kinds;
+    for (int64_t i = 0; i < config_.layers; ++i)
+      kinds.emplace_back(!fields_.has("full_attn_idxs") || std::ranges::find(full, i) != full.end() ? "full_attention"
+                                                                                                    : "conv");
+    return kinds;
   }
 
   void read_heads() {
@@ -121,7 +170,10 @@ class ConfigReader {
     config_.kv_heads = family_.kv_heads > 0 ? family_.kv_heads : config_.heads;
     config_.head_width = family_.head_width;
     if (family_.latent) return read_latent_heads();
-    if (family_.projections != QkvLayout::joined_by_head && !family_.transposed_weights) {
+    const bool of_queries = family_.projections == QkvLayout::joined_by_head ||
+                            family_.projections == QkvLayout::joined_by_head_and_normed || family_.transposed_weights ||
+                            family_.scaled_queries;
+    if (!of_queries) {
       object_.read("num_key_value_heads", config_.kv_heads, 1, kMaxSize);
       object_.read("head_dim", config_.head_width, 1, kMaxSize);
     }
@@ -161,8 +213,11 @@ class ConfigReader {
       object_.read(epsilon, config_.epsilon);
     }
     const char* const field = family_.fields.activation;
-    object_.require({field});
-    object_.read(field, config_.activation);
+    config_.activation = "silu";
+    if (*field) {
+      object_.require({field});
+      object_.read(field, config_.activation);
+    }
     std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu", "relu2"};
     if (family_.xielu) built.emplace_back("xielu");
     if (config_.activation == "swish") config_.activation = "silu";
@@ -179,9 +234,10 @@ class ConfigReader {
     config_.mlp_bias = fields_.chosen(family_.mlp_bias);
     config_.head_bias = fields_.chosen(family_.head_bias);
     config_.tied = fields_.chosen({"tie_word_embeddings", family_.tied});
+    if (family_.convolutions) object_.read("tie_embedding", config_.tied);
     config_.weight_deviation = 0.02;
-    object_.read("initializer_range", config_.weight_deviation);
-    if (!(config_.weight_deviation >= 0)) fields_.refuse("initializer_range", "must not be negative");
+    object_.read(family_.fields.deviation, config_.weight_deviation);
+    if (!(config_.weight_deviation >= 0)) fields_.refuse(family_.fields.deviation, "must not be negative");
   }
 
   void read_dropouts() {
@@ -250,6 +306,10 @@ class ConfigReader {
         config_.attention_scale = config_.attention_scale * scale * scale;  // in this order, as in Python
       }
       if (family_.grown_queries) read_query_growth();
+      if (family_.tempered_queries && fields_.chosen({"attn_temperature_tuning", true})) {
+        object_.read("floor_scale", config_.query_period, 1, kMaxPositions);
+        object_.read("attn_scale", config_.query_temperature.emplace());
+      }
       for (const RotaryConfig& rotary : config_.rotary) limit(rotary.longest);
     }
     config_.turned_by.assign(config_.layers, config_.rotary.empty() ? -1 : 0);
@@ -277,6 +337,10 @@ class ConfigReader {
       limit(std::max<int64_t>(*window - 1, 1));  // fields that are not read choose the layers
     std::vector<int64_t> rotary;
     object_.read("no_rope_layers", rotary, 0);
+    int64_t interval = 4;
+    object_.read("no_rope_layer_interval", interval, 1, kMaxPositions);
+    if (rotary.empty())
+      for (int64_t i = 0; i < config_.layers; ++i) rotary.push_back((i + 1) % interval != 0 ? 1 : 0);
     if (family_.skips_rotary && rotary.size() != static_cast<size_t>(config_.layers))
       fields_.refuse("no_rope_layers", "must have num_hidden_layers numbers, " + std::to_string(config_.layers));
     for (int64_t i = 0; i < config_.layers; ++i) {
@@ -311,11 +375,20 @@ class ConfigReader {
       fields_.refuse("layer_types", "must have num_hidden_layers names, " + std::to_string(config_.layers));
     std::vector<bool> windowed;
     for (const std::string& kind : kinds) {
-      if (kind != "full_attention" && kind != "sliding_attention")
+      if (family_.chunked && kind == "chunked_attention")
+        limit_to_chunk();
+      else if (kind != "full_attention" && !(family_.convolutions && kind == "conv") && kind != "sliding_attention")
         fields_.refuse("layer_types", "'" + kind + "' is not supported");
       windowed.push_back(kind == "sliding_attention");
     }
     return windowed;
+  }
+
+  // A sequence that fills a chunk has a mask.
+  void limit_to_chunk() {
+    int64_t chunk = 0;
+    object_.read("attention_chunk_size", chunk, 2, kMaxPositions);
+    if (chunk > 0) limit(chunk - 1);
   }
 
   void read_dtype() {

@@ -16,7 +16,7 @@ namespace memtune::model {
 
 struct MoeConfig {
   int64_t count = 0, chosen = 0;          // number of experts; experts per token
-  int64_t groups = 1, chosen_groups = 1;  // of RouterKind::sigmoid_in_groups
+  int64_t groups = 1, chosen_groups = 1;  // of routers in groups
   double least_sum = 0;                   // of RouterKind::biased_softmax: the weights are divided by at least this
   double scale = 1;                       // of the router's weights
   int64_t width = 0, shared_width = 0;
@@ -32,6 +32,13 @@ struct LatentConfig {
   int64_t plain = 0, rotated = 0, value = 0;  // widths per head
   bool bias = false;                          // of the layers that give the narrow vectors
   bool interleaved = true;                    // adjacent elements of the rotated part are pairs
+};
+
+// Causal, over each channel by itself.
+struct ConvolutionConfig {
+  int64_t width = 0;  // of the kernel, in tokens
+  bool bias = false;
+  std::vector<bool> layers;  // that have it instead of attention
 };
 
 struct TransformersConfig {
@@ -52,10 +59,12 @@ struct TransformersConfig {
   double attention_dropout = 0, embedding_dropout = 0, attention_output_dropout = 0, mlp_output_dropout = 0;
   double attention_scale = 0;
   std::vector<RotaryConfig> rotary;
-  double query_growth = 0;  // grown_queries: by log(1 + floor(position / query_period))
+  std::optional<double> query_temperature;  // tempered_queries: times log1p of whole periods
+  double query_growth = 0;                  // grown_queries: by log(1 + floor(position / query_period))
   int64_t query_period = 0;
   std::vector<int> turned_by;  // by layer: index into `rotary`; -1: none
   std::optional<MoeConfig> experts;
+  std::optional<ConvolutionConfig> convolution;
   std::optional<double> logit_cap, logit_scale;
   double embedding_multiplier = 1, residual_multiplier = 1, logits_divisor = 1;
   std::vector<int64_t> windows;     // by layer: most keys a query attends to; 0: unlimited

@@ -16,9 +16,14 @@ std::vector<bool> layers_with_experts(TransformersConfigReader& fields, int64_t 
   fields.object().read("moe_layer_start_index", first, 0);
   fields.object().read("moe_layer_end_index", last, -1);
   if (last < 0) last = layers - 1;
+  fields.object().read("interleave_moe_layer_step", step, 1);
+  std::vector<int64_t> with;
+  fields.object().read("moe_layers", with, 0);
   std::vector<bool> result(layers);
   for (int64_t i = 0; i < layers; ++i)
     result[i] = i >= first && i <= last && (i + 1) % step == 0 && std::ranges::find(without, i) == without.end();
+  if (fields.has("moe_layers"))
+    for (int64_t i = 0; i < layers; ++i) result[i] = std::ranges::find(with, i) != with.end();
   return result;
 }
 
@@ -34,9 +39,14 @@ void refuse_what_is_not_built(TransformersConfigReader& fields) {
 }
 
 void read_groups(TransformersConfigReader& fields, MoeConfig& experts) {
+  fields.object().read("routed_scaling_factor", experts.scale);
+  std::string method = "group_limited_greedy";
+  if (fields.family().experts.routing == RouterKind::softmax_in_groups) fields.object().read("topk_method", method);
+  if (method == "greedy") return;
+  if (method != "group_limited_greedy")
+    fields.refuse("topk_method", "'" + method + "' is not supported, greedy and group_limited_greedy are");
   fields.object().read("n_group", experts.groups, 1, experts.count);
   fields.object().read("topk_group", experts.chosen_groups, 1, experts.groups);
-  fields.object().read("routed_scaling_factor", experts.scale);
   if (experts.count % experts.groups != 0 || experts.count / experts.groups < 2)
     fields.refuse("n_group", std::to_string(experts.groups) + " groups of at least 2 of " +
                                  std::to_string(experts.count) + " experts cannot be made");
@@ -68,7 +78,8 @@ MoeConfig read_experts(TransformersConfigReader& fields, int64_t layers) {
     experts.shared_width *= count;
   }
   fields.object().read("moe_norm_min", experts.least_sum);
-  if (names.routing == RouterKind::sigmoid_in_groups) read_groups(fields, experts);
+  if (names.routing == RouterKind::sigmoid_in_groups || names.routing == RouterKind::softmax_in_groups)
+    read_groups(fields, experts);
   experts.normed = names.always_normed || fields.chosen({"norm_topk_prob", false});
   experts.layers = layers_with_experts(fields, layers);
   return experts;

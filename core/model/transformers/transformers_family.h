@@ -26,30 +26,35 @@ enum class QueryKeyNorm {
   per_head,
   per_transposed_head,
   per_head_after_rotary,
+  length,            // after the rotary embedding and only where there is one: x / rms, without weights
   per_head_weights,  // NormKind::layer_in_float with weights of each head
   each_head,         // a layer norm for each head
   whole,
 };
 enum class QkvLayout {
-  apart,           // q_proj, k_proj, v_proj
-  joined,          // one layer: all queries, then keys, then values
-  joined_by_head,  // one layer: query, key, value of the first head, then of the next
+  apart,                      // q_proj, k_proj, v_proj
+  joined,                     // one layer: all queries, then keys, then values
+  joined_by_head,             // one layer: query, key, value of the first head, then of the next
+  joined_by_head_and_normed,  // the same, normed before heads come first
 };
 enum class MlpKind { gated, gated_joined, plain };
 // How a router weighs and chooses experts.
 enum class RouterKind {
   softmax,            // softmax of all logits in float32, then the best
   softmax_of_float,   // of logits that are cast to float32; the weights stay in float32
+  sigmoid_of_best,    // sigmoid of the best logits, 0 for all others
   softmax_of_best,    // the best logits in float32, then softmax
   biased_of_best,     // the best logits of a layer with bias, then softmax
   float_softmax,      // softmax of the logits of float32 weights
   biased_softmax,     // the same, and a bias moves the choice, not the weights
   sigmoid,            // sigmoid of logits, which are cast to float32; a bias moves the choice, not the weights
+  softmax_in_groups,  // softmax of float32 logits; of the best groups of experts only, by topk_method
   sigmoid_in_groups,  // sigmoid of float32 logits; the same bias; of the best groups of experts only
 };
 enum class ExpertLayout {
   gated,
-  clamped,  // gate and up in turns, both clamped; layers have biases, and weights [experts, in, out]
+  of_all_tokens,  // each expert computes each token, times its router weight; weights [experts, in, out]
+  clamped,        // gate and up in turns, both clamped; layers have biases, and weights [experts, in, out]
 };
 enum class SharedExpert {
   none,
@@ -66,6 +71,7 @@ enum class RotaryLayout {
   halves,
   halves_in_float,
   halves_of_half_tables,
+  complex,  // pairs of neighbours as complex numbers, by one complex table
   neighbours,
   neighbours_in_float,
   neighbours_by_float_tables
@@ -75,11 +81,13 @@ enum class RotaryLayout {
 struct FamilyModuleNames {
   std::string_view model_class = "ForCausalLM", layer_class = "DecoderLayer";
   std::string_view base = "model", embedding = "embed_tokens", layers = "layers", last_norm = "norm";
+  std::string_view positions = "wpe";
   std::string_view before_attention = "input_layernorm", after_attention = "", before_mlp = "post_attention_layernorm",
                    after_mlp = "";
   std::string_view attention = "self_attn", joined = "qkv_proj", output = "o_proj", query_norm = "q_norm",
                    key_norm = "k_norm";
-  std::string_view up = "up_proj", gate_and_up = "gate_up_proj", down = "down_proj";
+  std::string_view mlp = "mlp";  // "": its layers are the layer's own
+  std::string_view gate = "gate_proj", up = "up_proj", gate_and_up = "gate_up_proj", down = "down_proj";
   std::string_view stored_head = "lm_head";  // in weight files
 };
 
@@ -90,8 +98,9 @@ struct ConfigFieldNames {
   const char* heads = "num_attention_heads";
   const char* mlp = "intermediate_size";
   const char* epsilon = "rms_norm_eps";
-  const char* activation = "hidden_act";
-  const char* positions = "";  // length of a position embedding, used instead of rotary embeddings
+  const char* activation = "hidden_act";  // "": silu
+  const char* positions = "";             // length of a position embedding, used instead of rotary embeddings
+  const char* deviation = "initializer_range";
   const char* rope_theta = "rope_theta";
   const char* rope_theta_in_windows = "rope_local_base_freq";
   const char* rotary_part = "partial_rotary_factor";
@@ -165,6 +174,12 @@ struct TransformersFamily {
   bool xielu = false;                  // may have the activation xIELU, which has parameters
   bool sinks = false;                  // a learned score per head in each softmax: eager attention only
   bool latent = false;                 // keys and values from a narrow vector: multi-head latent attention
+  bool tempered_queries = false;       // queries without rotary embedding grow with the position, "floor_scale"
+  int64_t position_offset = 0;         // of the position embedding, whose positions the padding mask counts; 0: not so
+  bool scaled_queries = false;         // queries are scaled by the attention scale, not the scores
+  bool mlp_of_rows = false;            // all tokens as one list
+  bool convolutions = false;           // layers "conv" have a short convolution instead of attention
+  bool chunked = false;                // layers of chunked attention: sequences shorter than a chunk only
   bool grown_queries = false;          // rotated queries grow with the position, "llama_4_scaling_beta"
   bool windowed = false;               // sliding_window alone turns windows on
   bool window_needs_flag = false;      // use_sliding_window turns windows on

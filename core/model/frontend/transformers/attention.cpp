@@ -12,6 +12,7 @@ namespace {
 using c10::IValue;
 using model::QkvLayout;
 using model::QueryKeyNorm;
+using model::RotaryLayout;
 
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
@@ -25,6 +26,10 @@ class AttentionWriter {
     if (config_.latent) {
       const auto [q, k, v] =
           write_latent_projections(parts_, x, path_, unsqueezed(at.turn->first), unsqueezed(at.turn->second));
+      return out(attended(q, k, v, seen));
+    }
+    if (family_.turning == RotaryLayout::complex && !config_.latent) {
+      const auto [q, k, v] = turned_as_complex(x, at);
       return out(attended(q, k, v, seen));
     }
     auto [q, k, v] = projected(x);
@@ -70,21 +75,21 @@ class AttentionWriter {
     const Value values = in_rows(v, config_.kv_heads);
     return emit_.op("aten::_flash_attention_forward", "",
                     {queries, keys, values, *seen.ends, *seen.ends, longest, longest, config_.attention_dropout,
-                     /*is_causal=*/true, /*return_debug_mask=*/false, config_.attention_scale, window, IValue()},
+                     /*is_causal=*/true, /*return_debug_mask=*/false, scale(), window, IValue()},
                     5)[0];
   }
   Value causal(Value q, Value k, Value v) {
     const bool grouped = config_.kv_heads < config_.heads;
     return emit_.op("aten::scaled_dot_product_attention", "",
-                    {q, k, v, IValue(), config_.attention_dropout, true, config_.attention_scale, grouped});
+                    {q, k, v, IValue(), config_.attention_dropout, true, scale(), grouped});
   }
   Value masked(Value q, Value k, Value v, Value mask) {
     return emit_.op("aten::scaled_dot_product_attention", "",
-                    {q, k, v, mask, config_.attention_dropout, false, config_.attention_scale, false});
+                    {q, k, v, mask, config_.attention_dropout, false, scale(), false});
   }
   Value eager(Value q, Value k, Value v, Value mask) {
     const Value products = emit_.op("aten::matmul", "", {q, emit_.op("aten::transpose", "int", {k, 2, 3})});
-    Value scores = parts_.times(products, config_.attention_scale);
+    Value scores = parts_.times(products, scale());
     if (config_.score_cap) {
       scores = emit_.op("aten::tanh", "", {emit_.op("aten::div", "Scalar", {scores, *config_.score_cap})});
       scores = parts_.times(scores, *config_.score_cap);
@@ -126,6 +131,43 @@ class AttentionWriter {
     return parts_.reshaped(wide, shaped({config_.heads}));
   }
 
+  // Rotates before heads come first.
+  std::array<Value, 3> turned_as_complex(Value x, const AttentionPositions& at) {
+    Value q = viewed(projection(x, "q_proj", config_.heads));
+    Value k = viewed(projection(x, "k_proj", config_.kv_heads));
+    const Value v = heads(projection(x, "v_proj", config_.kv_heads));
+    if (at.turn) std::tie(q, k) = apply_complex_rotary(parts_, q, k, at.turn->first);
+    if (at.turn && config_.query_norm) {
+      q = of_unit_length(q);
+      k = of_unit_length(k);
+    }
+    if (!at.turn && config_.query_temperature) q = parts_.like(parts_.multiply(q, temperature()), q);
+    const Value by_head = transposed(q);
+    return {by_head, transposed(k), v};
+  }
+
+  Value of_unit_length(Value x) {
+    const Emitter::InRegion region(emit_, in("qk_norm"), parts_.type("L2Norm"));
+    const Value in_float = parts_.cast(x, at::kFloat);
+    const Value square = emit_.op("aten::pow", "Tensor_Scalar", {in_float, 2});
+    const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
+    const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, config_.epsilon})});
+    return parts_.like(parts_.multiply(in_float, root), x);
+  }
+
+  // [batch, length, 1, 1]
+  Value temperature() {
+    const Value counted = emit_.op("aten::arange", "", {parts_.length(), IValue(), IValue(), parts_.device(), false});
+    const Value from_one = emit_.op("aten::add", "Scalar", {parts_.cast(counted, at::kFloat), 1.0});
+    const Value periods = emit_.op("aten::div", "Scalar", {from_one, config_.query_period});
+    const Value grown = emit_.op("aten::log1p", "", {emit_.op("aten::floor", "", {periods})});
+    const Value scales = emit_.op("aten::add", "Scalar", {parts_.times(grown, *config_.query_temperature), 1.0});
+    const Value one = emit_.constant(int64_t{1});
+    const Value row =
+        emit_.op("aten::view", "", {scales, emit_.list(c10::ListType::ofInts(), {one, parts_.length(), one, one})});
+    return emit_.op("aten::expand", "", {row, parts_.shape({1, 1})});
+  }
+
   // [1 or batch, 1, length, 1]
   Value growth(Value positions, Value queries) {
     const Value periods = emit_.op("aten::div", "Scalar", {positions, config_.query_period});
@@ -143,23 +185,29 @@ class AttentionWriter {
   std::array<Value, 3> projected(Value x) {
     if (family_.projections == QkvLayout::joined) return joined(x);
     if (family_.projections == QkvLayout::joined_by_head) return joined_by_head(x);
+    if (family_.projections == QkvLayout::joined_by_head_and_normed) return joined_by_head_and_normed(x);
     const bool late = family_.query_norm == QueryKeyNorm::whole ||
                       family_.query_norm == QueryKeyNorm::per_transposed_head ||
                       family_.query_norm == QueryKeyNorm::each_head;
     return late ? projected_then_normed(x) : normed_one_by_one(x);
   }
 
+  // What multiplies scores.
+  double scale() const { return family_.scaled_queries ? 1 : config_.attention_scale; }
+
   Value projection(Value x, const char* name, int64_t heads) {
     return parts_.linear(x, in(name), config_.hidden, heads * config_.head_width, config_.query_bias);
   }
 
   std::array<Value, 3> normed_one_by_one(Value x) {
-    const auto one = [&](const char* name, std::string_view norm, int64_t count) {
-      Value y = viewed(projection(x, name, count));
+    const auto one = [&](const char* name, std::string_view norm, int64_t count, bool scaled = false) {
+      Value y = projection(x, name, count);
+      if (scaled) y = parts_.times(y, config_.attention_scale);
+      y = viewed(y);
       if (config_.query_norm && !norm.empty()) y = normed_before_transpose(y, in(norm), count);
       return transposed(y);
     };
-    const Value q = one("q_proj", family_.modules.query_norm, config_.heads);
+    const Value q = one("q_proj", family_.modules.query_norm, config_.heads, family_.scaled_queries);
     const Value k = one("k_proj", family_.modules.key_norm, config_.kv_heads);
     return {q, k, one("v_proj", "", config_.kv_heads)};
   }
@@ -225,6 +273,20 @@ class AttentionWriter {
     const Value each = transposed(emit_.op("aten::view", "", {all, parts_.shape({-1, width})}));
     const Values three = emit_.unpack_list(emit_.op("aten::chunk", "", {each, 3, -1}), 3);
     return {three[0], three[1], three[2]};
+  }
+
+  std::array<Value, 3> joined_by_head_and_normed(Value x) {
+    const Value all = all_projected(x, 3 * config_.heads * config_.head_width);
+    const Value each = emit_.op("aten::view", "", {all, parts_.shape({config_.heads, 3, config_.head_width})});
+    const auto part = [&](int64_t index) { return emit_.op("aten::select", "int", {each, 3, index}); };
+    Value q = part(0), k = part(1);
+    const Value v = part(2);
+    if (config_.query_norm) {
+      q = normed_before_transpose(q, in(family_.modules.query_norm), config_.heads);
+      k = normed_before_transpose(k, in(family_.modules.key_norm), config_.heads);
+    }
+    const Value by_head = transposed(q), values = transposed(v);
+    return {by_head, transposed(k), values};
   }
 
   Value viewed(Value x) { return emit_.op("aten::view", "", {x, parts_.shape({-1, config_.head_width})}); }

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <limits>
 #include <optional>
 
 #include "core/model/frontend/transformers/attention.h"
@@ -10,6 +11,7 @@
 #include "core/model/frontend/transformers/decoder_builder.h"
 #include "core/model/frontend/transformers/mlp.h"
 #include "core/model/frontend/transformers/rotary.h"
+#include "core/model/frontend/transformers/short_convolution.h"
 
 namespace memtune::frontend {
 namespace {
@@ -47,7 +49,7 @@ class DecoderWriter {
     if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
     positions_ = documents_ ? *documents_ : write_positions(parts_);
     masks_.emplace(parts_, documents_, padding_);
-    if (config_.positions > 0) x = parts_.plus(x, embedded_positions(positions_));
+    if (config_.positions > 0) x = parts_.plus(x, embedded_positions());
     x = parts_.dropped(x, config_.embedding_dropout);
     for (const model::RotaryConfig& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, positions_));
     for (int64_t i = 0; i < config_.layers; ++i) x = layer(x, i);
@@ -65,11 +67,29 @@ class DecoderWriter {
     return parts_.multiply(x, parts_.cast(scale, parts_.dtype()));
   }
 
-  Value embedded_positions(Value position) {
-    const Emitter::InRegion region(emit_, base("wpe"), "Embedding");
+  Value embedded_positions() {
+    const std::string path = base(family_.modules.positions);
+    const int64_t offset = family_.position_offset;
+    const Value ids = offset > 0 && !documents_ ? counted_positions() : positions_;
+    const Emitter::InRegion region(emit_, path, "Embedding");
     const Value table =
-        parts_.parameter(base("wpe") + ".weight", {config_.positions, config_.hidden}, WeightInit::noise);
-    return emit_.op("aten::embedding", "", {table, position, -1, false, false});
+        parts_.parameter(path + ".weight", {config_.positions + offset, config_.hidden}, WeightInit::noise);
+    const Value at = offset > 0 ? emit_.op("aten::add", "Scalar", {ids, offset}) : ids;
+    return emit_.op("aten::embedding", "", {table, at, -1, false, false});
+  }
+
+  // Of the tokens that are no padding, [batch, length].
+  Value counted_positions() {
+    const Value mask = padding_ ? *padding_ : mask_of_ones();
+    const Value counted = emit_.op("aten::cumsum", "", {mask, 1, c10::IValue()});
+    const Value from_zero = emit_.op("aten::sub", "Scalar", {parts_.multiply(counted, mask), 1});
+    const Value ids = parts_.cast(from_zero, at::kLong);
+    return emit_.op("aten::slice", "Tensor", {ids, 1, 0, std::numeric_limits<int64_t>::max(), 1});
+  }
+
+  Value mask_of_ones() {
+    const Value sizes = emit_.list(c10::ListType::ofInts(), {parts_.batch(), parts_.length()});
+    return emit_.op("aten::ones", "", {sizes, c10::IValue(), c10::IValue(), parts_.device(), false});
   }
 
   Value logits(Value x, const at::Tensor& table) {
@@ -98,8 +118,15 @@ class DecoderWriter {
     const Value y = norm(attention(normed, path, index), path, family_.modules.after_attention);
     if (config_.parallel) return in_parallel(x, normed, y, path, index);
     x = residual(x, y);
+    if (family_.mlp_of_rows) return with_mlp_of_rows(x, path, index);
     return residual(x,
                     norm(mlp(norm(x, path, family_.modules.before_mlp), path, index), path, family_.modules.after_mlp));
+  }
+
+  Value with_mlp_of_rows(Value x, const std::string& path, int64_t index) {
+    const Value rows = emit_.op("aten::reshape", "", {x, std::vector<int64_t>{-1, config_.hidden}});
+    const Value y = mlp(norm(rows, path, family_.modules.before_mlp), path, index);
+    return emit_.op("aten::view", "", {parts_.plus(rows, y), parts_.shape({config_.hidden})});
   }
 
   Value in_parallel(Value x, Value normed, Value attended, const std::string& path, int64_t index) {
@@ -112,6 +139,7 @@ class DecoderWriter {
   }
 
   Value attention(Value x, const std::string& path, int64_t index) {
+    if (config_.convolution && config_.convolution->layers[index]) return write_short_convolution(parts_, x, path);
     const int table = config_.turned_by[index];
     return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
                            {positions_, table < 0 ? std::nullopt : std::optional(turns_[table])}, seen(window(index)));
@@ -131,7 +159,11 @@ class DecoderWriter {
 
   Value mlp(Value x, const std::string& path, int64_t index) {
     const bool experts = config_.experts && config_.experts->layers[index];
-    return experts ? write_experts(parts_, x, path) : write_mlp(parts_, x, path + ".mlp", config_.mlp);
+    return experts ? write_experts(parts_, x, path) : write_mlp(parts_, x, mlp_path(path), config_.mlp);
+  }
+
+  std::string mlp_path(const std::string& layer) const {
+    return family_.modules.mlp.empty() ? layer : layer + "." + std::string(family_.modules.mlp);
   }
 
   Value residual(Value x, Value y) {

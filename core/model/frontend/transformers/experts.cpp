@@ -24,6 +24,7 @@ class ExpertsWriter {
         path_(layer_ + "." + std::string(names_.block)) {}
 
   Value write(Value x) {
+    if (names_.layout == model::ExpertLayout::of_all_tokens) return block_of_all_tokens(x);
     const Value y = block(x);
     if (!shares(SharedExpert::beside)) return y;
     return parts_.plus(y, write_mlp(parts_, x, layer_ + "." + std::string(names_.shared), experts_.shared_width));
@@ -37,7 +38,8 @@ class ExpertsWriter {
     Value before;
     if (shares(SharedExpert::before)) before = shared(x);
     // The router of families with groups views the input by itself, which gives another sum of gradients.
-    const bool apart = names_.routing == model::RouterKind::sigmoid_in_groups;
+    const bool apart = names_.routing == model::RouterKind::sigmoid_in_groups ||
+                       names_.routing == model::RouterKind::softmax_in_groups;
     ChosenExperts routed;
     if (apart) routed = write_router(parts_, parts_.rows(x, config_.hidden), path_);
     const Value rows = parts_.rows(x, config_.hidden);
@@ -49,6 +51,36 @@ class ExpertsWriter {
     y = parts_.reshaped(y, parts_.shape({config_.hidden}));
     if (shares(SharedExpert::before)) return parts_.plus(y, before);
     return shares(SharedExpert::after) ? parts_.plus(y, shared(x)) : y;
+  }
+
+  Value block_of_all_tokens(Value x) {
+    const Emitter::InRegion region(emit_, path_, parts_.type(names_.block_class));
+    const Value rows = emit_.op("aten::reshape", "", {x, std::vector<int64_t>{-1, config_.hidden}});
+    const Value weights = write_router(parts_, rows, path_).weights;
+    const Value repeated = emit_.op("aten::repeat", "", {rows, std::vector<int64_t>{experts_.count, 1}});
+    const Value by_expert = emit_.op("aten::transpose", "int", {weights, 0, 1});
+    const Value factors = emit_.op("aten::reshape", "", {by_expert, std::vector<int64_t>{-1, 1}});
+    const Value routed = of_all_tokens(parts_.multiply(repeated, factors));
+    const Value y = shared(rows);
+    const Value parted =
+        emit_.op("aten::reshape", "", {routed, std::vector<int64_t>{experts_.count, -1, config_.hidden}});
+    emit_.op("aten::add_", "Tensor", {y, emit_.op("aten::sum", "dim_IntList", {parted, std::vector<int64_t>{0}})});
+    return emit_.op("aten::view", "", {y, parts_.shape({config_.hidden})});
+  }
+
+  // [experts * tokens, hidden]
+  Value of_all_tokens(Value x) {
+    const std::string path = path_ + ".experts";
+    const Emitter::InRegion region(emit_, path, parts_.type("Experts"));
+    const auto weight = [&](const std::string& name, int64_t in, int64_t out) {
+      return parts_.parameter(path + "." + name, {experts_.count, in, out}, WeightInit::noise);
+    };
+    const Value parted = emit_.op("aten::view", "", {x, std::vector<int64_t>{experts_.count, -1, config_.hidden}});
+    const Value both = emit_.op("aten::bmm", "", {parted, weight("gate_up_proj", config_.hidden, 2 * experts_.width)});
+    const Values two = emit_.unpack_list(emit_.op("aten::chunk", "", {both, 2, -1}), 2);
+    const Value inner = parts_.multiply(two[1], parts_.activated(two[0]));
+    const Value y = emit_.op("aten::bmm", "", {inner, weight("down_proj", experts_.width, config_.hidden)});
+    return emit_.op("aten::view", "", {y, std::vector<int64_t>{-1, config_.hidden}});
   }
 
   Value shared(Value x) {

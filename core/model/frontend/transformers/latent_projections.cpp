@@ -9,8 +9,6 @@
 namespace memtune::frontend {
 namespace {
 
-using c10::IValue;
-
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 constexpr double kEpsilon = 1e-6;  // of these norms, whatever the config says
 
@@ -48,12 +46,28 @@ class LatentProjections {
   }
 
   std::pair<Value, Value> turned(Value q, Value k, Value cosine, Value sine) {
+    if (parts_.family().turning == model::RotaryLayout::complex) return turned_as_complex(q, k, cosine);
     if (!latent_.interleaved) return apply_rotary(parts_, q, k, {cosine, sine});
     const int64_t half = latent_.rotated / 2;
     cosine = slice(cosine, 0, half);
     sine = slice(sine, 0, half);
     const Value turned_q = turned_pairs(q, cosine, sine);
     return {turned_q, turned_pairs(k, cosine, sine)};
+  }
+
+  std::pair<Value, Value> turned_as_complex(Value q, Value k, Value table) {
+    const auto as_complex = [&](Value x, int64_t count) {
+      const Value shape = emit_.list(c10::ListType::ofInts(), {parts_.batch(), emit_.constant(count), parts_.length(),
+                                                               emit_.constant(-1), emit_.constant(2)});
+      return emit_.op("aten::view_as_complex", "", {parts_.reshaped(parts_.cast(x, at::kFloat), shape)});
+    };
+    const auto turned = [&](Value x, Value like) {
+      const Value y = emit_.op("aten::view_as_real", "", {parts_.multiply(x, table)});
+      return parts_.like(emit_.op("aten::flatten", "using_ints", {y, 3}), like);
+    };
+    const Value complex_q = as_complex(q, config_.heads), complex_k = as_complex(k, 1);
+    const Value turned_q = turned(complex_q, q);
+    return {turned_q, turned(complex_k, k)};
   }
 
   // Pairs are adjacent elements before and half a head apart afterwards.

@@ -1,5 +1,7 @@
 #include "core/model/frontend/transformers/mlp.h"
 
+#include <optional>
+
 namespace memtune::frontend {
 
 using model::MlpKind;
@@ -8,7 +10,8 @@ Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t
   const model::TransformersConfig& config = parts.config();
   const model::TransformersFamily& family = parts.family();
   Emitter& emit = parts.emit();
-  const Emitter::InRegion region(emit, path, parts.type("MLP"));
+  std::optional<Emitter::InRegion> region;
+  if (!family.modules.mlp.empty()) region.emplace(emit, path, parts.type("MLP"));
   const auto up = [&](const std::string& name, int64_t out) {
     return parts.linear(x, path + "." + name, config.hidden, out, config.mlp_bias);
   };
@@ -25,7 +28,7 @@ Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t
     const Values two = emit.unpack_list(emit.op("aten::chunk", "", {both, 2, -1}), 2);
     return down(parts.multiply(two[1], parts.activated(two[0])));
   }
-  const Value gate = parts.activated(up("gate_proj", width));
+  const Value gate = parts.activated(up(std::string(family.modules.gate), width));
   return down(parts.multiply(gate, up(std::string(family.modules.up), width)));
 }
 

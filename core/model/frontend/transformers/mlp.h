@@ -14,7 +14,7 @@ Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t
 Value write_experts(DecoderBuilder& parts, Value x, const std::string& layer);
 
 struct ChosenExperts {
-  Value weights, experts;  // [tokens, experts per token]
+  Value weights, experts;  // [tokens, experts per token]; RouterKind::sigmoid_of_best: weights [tokens, experts] alone
 };
 // `rows`: [tokens, width]; `block`: path of the module that holds the router.
 ChosenExperts write_router(DecoderBuilder& parts, Value rows, const std::string& block);

@@ -80,8 +80,9 @@ Value angles(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value pos
   const Value wide = emit.op("aten::expand", "", {row, std::vector<int64_t>{1, -1, 1}});
   const Value at = parts.cast(emit.op("aten::unsqueeze", "", {positions, 1}), at::kFloat);
   const Value angle = emit.op("aten::transpose", "int", {emit.op("aten::matmul", "", {wide, at}), 1, 2});
-  if (parts.family().turning == RotaryLayout::halves_of_half_tables) return angle;
-  const bool interleaved = parts.family().turning == RotaryLayout::neighbours_in_float;
+  const RotaryLayout turning = parts.family().turning;
+  if (turning == RotaryLayout::halves_of_half_tables || turning == RotaryLayout::complex) return angle;
+  const bool interleaved = turning == RotaryLayout::neighbours_in_float;
   return interleaved ? doubled(emit, angle) : cat(emit, angle, angle);
 }
 
@@ -100,6 +101,13 @@ std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryC
   emit.enter_grad_mode(emit.constant(false));
   parts.leave_autocast();
   const Value angle = angles(parts, rotary, positions);
+  if (parts.family().turning == RotaryLayout::complex) {
+    const Value unit = emit.op("aten::polar", "", {emit.op("aten::ones_like", "", {angle}), angle});
+    const Value table = parts.times(unit, rotary.scale);
+    emit.leave();
+    emit.leave();
+    return {table, table};
+  }
   Value cosine = parts.times(emit.op("aten::cos", "", {angle}), rotary.scale);
   Value sine = parts.times(emit.op("aten::sin", "", {angle}), rotary.scale);
   emit.leave();
@@ -110,6 +118,23 @@ std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryC
   }
   emit.leave();
   return {cosine, sine};
+}
+
+std::pair<Value, Value> apply_complex_rotary(DecoderBuilder& parts, Value queries, Value keys, Value turn) {
+  Emitter& emit = parts.emit();
+  const Value table = emit.op("aten::unsqueeze", "", {turn, 2});
+  const auto as_complex = [&](Value x, int64_t heads) {
+    const Value pairs = parts.reshaped(parts.cast(x, at::kFloat), parts.shape({heads, -1, 2}));
+    return emit.op("aten::view_as_complex", "", {pairs});
+  };
+  const auto turned = [&](Value x) {
+    const Value y = emit.op("aten::view_as_real", "", {parts.multiply(x, table)});
+    return emit.op("aten::flatten", "using_ints", {y, 3});
+  };
+  const Value q = as_complex(queries, parts.config().heads), k = as_complex(keys, parts.config().kv_heads);
+  const Value turned_q = turned(q), turned_k = turned(k);
+  const Value cast_q = parts.like(turned_q, queries);
+  return {cast_q, parts.like(turned_k, keys)};
 }
 
 std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value keys, std::pair<Value, Value> turn) {

@@ -28,10 +28,12 @@ class RouterWriter {
     const Value weight = weights();
     switch (names_.routing) {
       case RouterKind::biased_of_best: return biased_of_best(rows, weight);
+      case RouterKind::sigmoid_of_best: return {sigmoid_of_best(rows, weight), {}};
       case RouterKind::softmax_of_best: return softmax_of_best(rows, weight);
       case RouterKind::float_softmax: return float_softmax(rows, weight);
       case RouterKind::biased_softmax: return biased_softmax(rows, weight);
       case RouterKind::sigmoid: return sigmoid(rows, weight, bias);
+      case RouterKind::softmax_in_groups: return softmax_in_groups(rows, weight);
       case RouterKind::sigmoid_in_groups: return sigmoid_in_groups(rows, weight);
       default: return softmax(rows, weight);
     }
@@ -61,6 +63,15 @@ class RouterWriter {
     const Value logits = emit_.op("aten::linear", "", {rows, weight, bias});
     const Values best = emit_.op("aten::topk", "", {logits, experts_.chosen, -1}, 2);
     return {emit_.op("aten::softmax", "int", {best[0], 1, IValue()}), best[1]};
+  }
+
+  // [tokens, experts]
+  Value sigmoid_of_best(Value rows, Value weight) {
+    const Value logits = emit_.op("aten::linear", "", {rows, weight});
+    const Values best = emit_.op("aten::topk", "", {logits, experts_.chosen, 1}, 2);
+    const Value none = emit_.op("aten::full_like", "", {logits, -std::numeric_limits<double>::infinity()});
+    const Value scores = emit_.op("aten::scatter_", "src", {none, 1, best[1], best[0]});
+    return parts_.like(emit_.op("aten::sigmoid", "", {parts_.cast(scores, at::kFloat)}), scores);
   }
 
   ChosenExperts softmax_of_best(Value rows, Value weight) {
@@ -115,21 +126,42 @@ class RouterWriter {
     return {parts_.times(weights, experts_.scale), chosen};
   }
 
-  // Scores of experts in other groups become -inf. A group's score is the sum of its two best.
+  ChosenExperts softmax_in_groups(Value rows, Value weight) {
+    const Value in_float = parts_.cast(rows, at::kFloat);
+    const Value logits = emit_.op("aten::linear", "", {in_float, parts_.cast(weight, at::kFloat)});
+    Value odds = emit_.op("aten::softmax", "int", {logits, -1, at::kFloat});
+    if (experts_.groups > 1) {
+      const Value most = emit_.op("aten::max", "dim", {by_group(odds), -1, false}, 2)[0];
+      odds = in_best_groups(odds, most, 0.0);
+    }
+    const Values best = emit_.op("aten::topk", "", {odds, experts_.chosen, -1, true, false}, 2);
+    return {parts_.times(best[0], experts_.scale), best[1]};
+  }
+
+  // A group's score is the sum of its two best.
   Value of_best_groups(Value scores) {
-    const int64_t size = experts_.count / experts_.groups;
-    const Value by_group = emit_.op("aten::view", "", {scores, std::vector<int64_t>{-1, experts_.groups, size}});
-    const Value two = emit_.op("aten::topk", "", {by_group, 2, -1}, 2)[0];
+    const Value two = emit_.op("aten::topk", "", {by_group(scores), 2, -1}, 2)[0];
     const Value sums = emit_.op("aten::sum", "dim_IntList", {two, std::vector<int64_t>{-1}});
-    const Value mask = emit_.op("aten::zeros_like", "", {sums});
-    emit_.op("aten::scatter_", "value", {mask, 1, best(sums, experts_.chosen_groups), 1});
-    const Value wide =
-        emit_.op("aten::expand", "",
-                 {emit_.op("aten::unsqueeze", "", {mask, -1}), std::vector<int64_t>{-1, experts_.groups, size}});
+    return in_best_groups(scores, sums, -std::numeric_limits<double>::infinity());
+  }
+
+  Value by_group(Value scores) {
+    return emit_.op("aten::view", "", {scores, std::vector<int64_t>{-1, experts_.groups, group_size()}});
+  }
+
+  // Scores of experts in other groups become `other`.
+  Value in_best_groups(Value scores, Value of_groups, double other) {
+    const Value chosen = best(of_groups, experts_.chosen_groups);
+    const Value mask = emit_.op("aten::zeros_like", "", {of_groups});
+    emit_.op("aten::scatter_", "value", {mask, 1, chosen, 1});
+    const Value each = emit_.op("aten::unsqueeze", "", {mask, -1});
+    const Value wide = emit_.op("aten::expand", "", {each, std::vector<int64_t>{-1, experts_.groups, group_size()}});
     const Value flat = emit_.op("aten::reshape", "", {wide, std::vector<int64_t>{-1, experts_.count}});
     const Value others = emit_.op("aten::bitwise_not", "", {parts_.cast(flat, at::kBool)});
-    return emit_.op("aten::masked_fill", "Scalar", {scores, others, -std::numeric_limits<double>::infinity()});
+    return emit_.op("aten::masked_fill", "Scalar", {scores, others, other});
   }
+
+  int64_t group_size() const { return experts_.count / experts_.groups; }
 
   Value bias_of_choice(const std::string& module) {
     return parts_.stored_buffer(module + ".e_score_correction_bias", {experts_.count});

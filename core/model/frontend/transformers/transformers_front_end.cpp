@@ -90,6 +90,9 @@ program::Program TransformersFrontEnd::lower(const LoweringOptions& source) cons
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
   const DecoderOptions setting = setting_of(source);
+  if (config.convolution && (setting.packed || setting.padded))
+    throw UsageError(std::string(config.family.model_type) + " has convolutions, which would reach over the ends of " +
+                     (setting.packed ? "documents: --pack" : "rows: --padding") + " is not supported");
   if (!source.attention.empty()) model::check_attention(config, source.attention);
   if (setting.attention == AttentionImplementation::flash_varlen)
     check_flash(config, setting, c10::typeMetaToScalarType(options.dtype()));
