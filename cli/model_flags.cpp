@@ -134,7 +134,8 @@ void use_decoder(const model::TransformersConfig& model, const plan::InputSpec& 
   if (request.model.inputs.empty() && request.model.inputs_file.empty()) request.model.inputs = {tokens};
   if (request.training.loss.empty()) request.training.loss = "causal_lm";
   if (request.training.attention.empty()) request.training.attention = model.attention;
-  model::check_attention(model, request.training.attention);
+  const plan::TrainingSettings& training = request.training;
+  model::check_attention(model, training.attention, training.pack, training.padding > 0);
   if (request.training.dtype.empty()) request.training.dtype = model.dtype;
 }
 

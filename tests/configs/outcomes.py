@@ -128,6 +128,10 @@ def shrunk(cls, text=None):
     whole = cls()
     values = whole.to_dict()
     small = {name: size for name, size in SMALL.items() if isinstance(values.get(name), int)}
+    if "kv_lora_rank" in small:  # all heads have keys of their own
+        small["num_key_value_heads"] = small["num_attention_heads"]
+    if values.get("num_experts_per_tok", 2) is None:  # its class has no default
+        small["num_experts_per_tok"] = SMALL["num_experts_per_tok"]
     tokens = [name for name, value in values.items() if re.search("_token_(id|index)$", name) and
               isinstance(value, int) and value >= SMALL["vocab_size"]]
     small.update((name, SMALL["vocab_size"] - 1 - number) for number, name in enumerate(sorted(tokens)))

@@ -402,6 +402,11 @@ TEST_CASE("lfm2 has convolutions and derives the width of its MLP") {
         std::vector<bool>{false, true});
   CHECK(read(lfm2).tied);
   CHECK_FALSE(read(with(lfm2, {{"tie_embedding", false}})).tied);
+  CHECK_THROWS_WITH_AS(check_attention(read(lfm2), "sdpa", true, false),
+                       "--pack: lfm2 has convolutions, which would reach over the ends of documents", UsageError);
+  CHECK_THROWS_WITH_AS(check_attention(read(lfm2), "sdpa", false, true),
+                       "--padding: lfm2 has convolutions, which would reach over the ends of rows", UsageError);
+  CHECK_NOTHROW(check_attention(read(lfm2), "sdpa", false, false));
 }
 
 TEST_CASE("the forms of OPT that are not built are refused") {
@@ -441,9 +446,9 @@ TEST_CASE("a model with attention sinks is measured with eager attention alone")
   CHECK(read(sinks).windows == std::vector<int64_t>{0, 0});
   CHECK(read(with(sinks, {{"sliding_window", 64}})).windows == std::vector<int64_t>{64, 0});
   const char* const why = "--attention sdpa: gpt_oss has attention sinks, which only eager attention computes";
-  CHECK_THROWS_WITH_AS(check_attention(read(sinks), "sdpa"), why, UsageError);
+  CHECK_THROWS_WITH_AS(check_attention(read(sinks), "sdpa", false, false), why, UsageError);
   CHECK_THROWS_WITH_AS(read(with(sinks, {{"attn_implementation", "sdpa"}})), why, UsageError);
-  CHECK_NOTHROW(check_attention(read(example()), "sdpa"));
+  CHECK_NOTHROW(check_attention(read(example()), "sdpa", true, true));
 }
 
 TEST_CASE("contradictory settings of experts and heads and dropout are refused") {

@@ -50,7 +50,7 @@ class ConfigReader {
       if (config_.attention != "sdpa" && config_.attention != "eager")
         fields_.refuse(field, "'" + config_.attention + "' is not supported, sdpa and eager are");
     }
-    check_attention(config_, config_.attention);
+    check_attention(config_, config_.attention, /*packed=*/false, /*padded=*/false);
     refuse_other_classes();
     if (fields_.has("quantization_config")) read_quantization();
     refuse_choice("use_bidirectional_attention", "attention to later tokens");
@@ -418,10 +418,13 @@ nlohmann::json text_config_of(const nlohmann::json& whole) {
 
 }  // namespace
 
-void check_attention(const TransformersConfig& config, const std::string& attention) {
+void check_attention(const TransformersConfig& config, const std::string& attention, bool packed, bool padded) {
   if (config.family.sinks && attention != "eager")
     throw UsageError("--attention " + attention + ": " + std::string(config.family.model_type) +
                      " has attention sinks, which only eager attention computes");
+  if (config.convolution && (packed || padded))
+    throw UsageError(std::string(packed ? "--pack" : "--padding") + ": " + std::string(config.family.model_type) +
+                     " has convolutions, which would reach over the ends of " + (packed ? "documents" : "rows"));
 }
 
 TransformersConfig parse_transformers_config(const std::string& name, std::string_view text, bool text_only) {

@@ -75,8 +75,8 @@ struct TransformersConfig {
   std::vector<std::string> notes;   // differences between the config and what is built
 };
 
-// Throws UsageError if the model has no such attention; `attention` is a word of --attention.
-void check_attention(const TransformersConfig& config, const std::string& attention);
+// Throws UsageError if the model has no such attention, a word of --attention, or takes no packed or padded rows.
+void check_attention(const TransformersConfig& config, const std::string& attention, bool packed, bool padded);
 
 // Throws UsageError with one line that begins with `name`: a field that is missing, out of range, contradictory or not
 // supported. For an unknown model_type the message gives an alternative.

@@ -90,10 +90,8 @@ program::Program TransformersFrontEnd::lower(const LoweringOptions& source) cons
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
   const DecoderOptions setting = setting_of(source);
-  if (config.convolution && (setting.packed || setting.padded))
-    throw UsageError(std::string(config.family.model_type) + " has convolutions, which would reach over the ends of " +
-                     (setting.packed ? "documents: --pack" : "rows: --padding") + " is not supported");
-  if (!source.attention.empty()) model::check_attention(config, source.attention);
+  const std::string& attention = source.attention.empty() ? config.attention : source.attention;
+  model::check_attention(config, attention, setting.packed, setting.padded);
   if (setting.attention == AttentionImplementation::flash_varlen)
     check_flash(config, setting, c10::typeMetaToScalarType(options.dtype()));
   program.longest = longest(config, setting);
