@@ -55,13 +55,14 @@ class ConfigReader {
     if (fields_.has("quantization_config")) read_quantization();
     refuse_choice("use_bidirectional_attention", "attention to later tokens");
     if (fields_.has("clip_qkv")) fields_.refuse("clip_qkv", "clipped queries, keys and values are not supported");
-    if (family_.position_offset > 0) refuse_other_opt();
+    refuse_other_layers();
     if (!family_.transposed_weights) return;
     refuse_choice("scale_attn_by_inverse_layer_idx", "attention whose scale follows the layer");
     refuse_choice("add_cross_attention", "attention to an encoder");
   }
 
-  void refuse_other_opt() {
+  // Fields of OPT.
+  void refuse_other_layers() {
     double part = 0;
     object_.read("layerdrop", part);
     if (part != 0) fields_.refuse("layerdrop", "layers that are left out at random are not supported");
@@ -70,9 +71,8 @@ class ConfigReader {
     if (!fields_.chosen({"layer_norm_elementwise_affine", true}))
       fields_.refuse("layer_norm_elementwise_affine", "norms without weights are not supported");
     refuse_choice("_remove_final_layer_norm", "a model without a last norm");
-    int64_t width = fields_.size(family_.fields.hidden);
-    object_.read("word_embed_proj_dim", width, 1, kMaxSize);
-    if (width != fields_.size(family_.fields.hidden))
+    if (fields_.has("word_embed_proj_dim") &&
+        fields_.size("word_embed_proj_dim") != fields_.size(family_.fields.hidden))
       fields_.refuse("word_embed_proj_dim", "embeddings of another width than hidden_size are not supported");
   }
 
@@ -170,10 +170,10 @@ class ConfigReader {
     config_.kv_heads = family_.kv_heads > 0 ? family_.kv_heads : config_.heads;
     config_.head_width = family_.head_width;
     if (family_.latent) return read_latent_heads();
-    const bool of_queries = family_.projections == QkvLayout::joined_by_head ||
-                            family_.projections == QkvLayout::joined_by_head_and_normed || family_.transposed_weights ||
-                            family_.scaled_queries;
-    if (!of_queries) {
+    const bool one_key_per_query = family_.projections == QkvLayout::joined_by_head ||
+                                   family_.projections == QkvLayout::joined_by_head_and_normed ||
+                                   family_.transposed_weights || family_.scaled_queries;
+    if (!one_key_per_query) {
       object_.read("num_key_value_heads", config_.kv_heads, 1, kMaxSize);
       object_.read("head_dim", config_.head_width, 1, kMaxSize);
     }

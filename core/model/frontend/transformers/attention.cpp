@@ -28,7 +28,7 @@ class AttentionWriter {
           write_latent_projections(parts_, x, path_, unsqueezed(at.turn->first), unsqueezed(at.turn->second));
       return out(attended(q, k, v, seen));
     }
-    if (family_.turning == RotaryLayout::complex && !config_.latent) {
+    if (family_.turning == RotaryLayout::complex) {
       const auto [q, k, v] = turned_as_complex(x, at);
       return out(attended(q, k, v, seen));
     }
@@ -136,7 +136,11 @@ class AttentionWriter {
     Value q = viewed(projection(x, "q_proj", config_.heads));
     Value k = viewed(projection(x, "k_proj", config_.kv_heads));
     const Value v = heads(projection(x, "v_proj", config_.kv_heads));
-    if (at.turn) std::tie(q, k) = apply_complex_rotary(parts_, q, k, at.turn->first);
+    if (at.turn) {
+      const Value table = emit_.op("aten::unsqueeze", "", {at.turn->first, 2});
+      q = rotate_as_complex(parts_, q, table, parts_.shape({config_.heads, -1, 2}));
+      k = rotate_as_complex(parts_, k, table, parts_.shape({config_.kv_heads, -1, 2}));
+    }
     if (at.turn && config_.query_norm) {
       q = of_unit_length(q);
       k = of_unit_length(k);
@@ -148,11 +152,7 @@ class AttentionWriter {
 
   Value of_unit_length(Value x) {
     const Emitter::InRegion region(emit_, in("qk_norm"), parts_.type("L2Norm"));
-    const Value in_float = parts_.cast(x, at::kFloat);
-    const Value square = emit_.op("aten::pow", "Tensor_Scalar", {in_float, 2});
-    const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
-    const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, config_.epsilon})});
-    return parts_.like(parts_.multiply(in_float, root), x);
+    return parts_.like(parts_.of_unit_mean_square(parts_.cast(x, at::kFloat), config_.epsilon), x);
   }
 
   // [batch, length, 1, 1]

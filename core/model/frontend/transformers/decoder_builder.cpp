@@ -112,16 +112,19 @@ Value DecoderBuilder::layer_norm_in_float(Value x, const std::string& path, at::
   return like(multiply(cast(weight, at::kFloat), normed), x);
 }
 
+Value DecoderBuilder::of_unit_mean_square(Value in_float, double epsilon) {
+  const Value square = emit_.op("aten::pow", "Tensor_Scalar", {in_float, 2});
+  const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
+  return multiply(in_float, emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, epsilon})}));
+}
+
 Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width, double epsilon) {
   const Emitter::InRegion region(emit_, path, type("RMSNorm"));
   const NormKind kind = family().norm;
   const bool plus_one = kind == NormKind::rms_plus_one;
   const Value weight = parameter(path + ".weight", {width}, plus_one ? WeightInit::zeros : WeightInit::ones);
   const Value in_float = cast(x, at::kFloat);
-  const Value square = emit_.op("aten::pow", "Tensor_Scalar", {in_float, 2});
-  const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
-  const Value root = emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, epsilon})});
-  const Value normed = multiply(in_float, root);
+  const Value normed = of_unit_mean_square(in_float, epsilon);
   if (kind == NormKind::rms) return multiply(weight, like(normed, x));
   if (kind == NormKind::rms_float_weight) return like(multiply(cast(weight, at::kFloat), normed), x);
   if (!plus_one) return like(multiply(weight, normed), x);

@@ -61,6 +61,7 @@ class DecoderBuilder {
   Value linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias);
   Value norm(Value x, const std::string& path, int64_t width);
   Value rms_norm(Value x, const std::string& path, int64_t width, double epsilon);
+  Value of_unit_mean_square(Value in_float, double epsilon);
   Value layer_norm(Value x, const std::string& path, int64_t width, bool bias);
   Value layer_norm_in_float(Value x, const std::string& path, at::IntArrayRef shape);  // over the last of the sizes
   // `path`: of the activation's module, for those with parameters.

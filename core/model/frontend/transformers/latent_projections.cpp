@@ -46,7 +46,10 @@ class LatentProjections {
   }
 
   std::pair<Value, Value> turned(Value q, Value k, Value cosine, Value sine) {
-    if (parts_.family().turning == model::RotaryLayout::complex) return turned_as_complex(q, k, cosine);
+    if (parts_.family().turning == model::RotaryLayout::complex) {
+      const Value turned_q = rotate_as_complex(parts_, q, cosine, pairs(config_.heads));
+      return {turned_q, rotate_as_complex(parts_, k, cosine, pairs(1))};
+    }
     if (!latent_.interleaved) return apply_rotary(parts_, q, k, {cosine, sine});
     const int64_t half = latent_.rotated / 2;
     cosine = slice(cosine, 0, half);
@@ -55,28 +58,15 @@ class LatentProjections {
     return {turned_q, turned_pairs(k, cosine, sine)};
   }
 
-  std::pair<Value, Value> turned_as_complex(Value q, Value k, Value table) {
-    const auto as_complex = [&](Value x, int64_t count) {
-      const Value shape = emit_.list(c10::ListType::ofInts(), {parts_.batch(), emit_.constant(count), parts_.length(),
-                                                               emit_.constant(-1), emit_.constant(2)});
-      return emit_.op("aten::view_as_complex", "", {parts_.reshaped(parts_.cast(x, at::kFloat), shape)});
-    };
-    const auto turned = [&](Value x, Value like) {
-      const Value y = emit_.op("aten::view_as_real", "", {parts_.multiply(x, table)});
-      return parts_.like(emit_.op("aten::flatten", "using_ints", {y, 3}), like);
-    };
-    const Value complex_q = as_complex(q, config_.heads), complex_k = as_complex(k, 1);
-    const Value turned_q = turned(complex_q, q);
-    return {turned_q, turned(complex_k, k)};
+  Value pairs(int64_t heads) {
+    return emit_.list(c10::ListType::ofInts(),
+                      {parts_.batch(), emit_.constant(heads), parts_.length(), emit_.constant(-1), emit_.constant(2)});
   }
 
   // Pairs are adjacent elements before and half a head apart afterwards.
   Value turned_pairs(Value x, Value cosine, Value sine) {
-    const Value a = slice(x, 0, kEnd, 2), b = slice(x, 1, kEnd, 2);
-    const Value a_cosine = parts_.multiply(a, cosine), b_sine = parts_.multiply(b, sine);
-    const Value first = emit_.op("aten::sub", "Tensor", {a_cosine, b_sine});
-    const Value b_cosine = parts_.multiply(b, cosine), a_sine = parts_.multiply(a, sine);
-    return cat(first, parts_.plus(b_cosine, a_sine));
+    const Value first = slice(x, 0, kEnd, 2), second = slice(x, 1, kEnd, 2);
+    return rotate_pairs(parts_, first, second, cosine, sine);
   }
 
   // Keys and values of all heads.

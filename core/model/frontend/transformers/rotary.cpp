@@ -47,12 +47,8 @@ class Turner {
 
  private:
   Value turned_by_half_tables(Value x) {
-    const auto [cosine, sine] = turn_;
     const Values half = emit_.unpack_list(emit_.op("aten::chunk", "", {x, 2, -1}), 2);
-    const Value a_cosine = parts_.multiply(half[0], cosine), b_sine = parts_.multiply(half[1], sine);
-    const Value first = emit_.op("aten::sub", "Tensor", {a_cosine, b_sine});
-    const Value b_cosine = parts_.multiply(half[1], cosine), a_sine = parts_.multiply(half[0], sine);
-    return cat(emit_, first, parts_.plus(b_cosine, a_sine));
+    return rotate_pairs(parts_, half[0], half[1], turn_.first, turn_.second);
   }
 
   Value swapped(Value x) {
@@ -120,21 +116,19 @@ std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryC
   return {cosine, sine};
 }
 
-std::pair<Value, Value> apply_complex_rotary(DecoderBuilder& parts, Value queries, Value keys, Value turn) {
+Value rotate_as_complex(DecoderBuilder& parts, Value x, Value table, Value pairs) {
   Emitter& emit = parts.emit();
-  const Value table = emit.op("aten::unsqueeze", "", {turn, 2});
-  const auto as_complex = [&](Value x, int64_t heads) {
-    const Value pairs = parts.reshaped(parts.cast(x, at::kFloat), parts.shape({heads, -1, 2}));
-    return emit.op("aten::view_as_complex", "", {pairs});
-  };
-  const auto turned = [&](Value x) {
-    const Value y = emit.op("aten::view_as_real", "", {parts.multiply(x, table)});
-    return emit.op("aten::flatten", "using_ints", {y, 3});
-  };
-  const Value q = as_complex(queries, parts.config().heads), k = as_complex(keys, parts.config().kv_heads);
-  const Value turned_q = turned(q), turned_k = turned(k);
-  const Value cast_q = parts.like(turned_q, queries);
-  return {cast_q, parts.like(turned_k, keys)};
+  const Value numbers = emit.op("aten::view_as_complex", "", {parts.reshaped(parts.cast(x, at::kFloat), pairs)});
+  const Value rotated = emit.op("aten::view_as_real", "", {parts.multiply(numbers, table)});
+  return parts.like(emit.op("aten::flatten", "using_ints", {rotated, 3}), x);
+}
+
+Value rotate_pairs(DecoderBuilder& parts, Value first, Value second, Value cosine, Value sine) {
+  Emitter& emit = parts.emit();
+  const Value first_cosine = parts.multiply(first, cosine), second_sine = parts.multiply(second, sine);
+  const Value front = emit.op("aten::sub", "Tensor", {first_cosine, second_sine});
+  const Value second_cosine = parts.multiply(second, cosine), first_sine = parts.multiply(first, sine);
+  return cat(emit, front, parts.plus(second_cosine, first_sine));
 }
 
 std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value keys, std::pair<Value, Value> turn) {

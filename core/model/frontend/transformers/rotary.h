@@ -22,8 +22,10 @@ std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryC
 // length, width].
 std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value keys, std::pair<Value, Value> turn);
 
-// The same for RotaryLayout::complex. Queries and keys are [batch, length, heads, width of a head]; `turn` is complex,
-// [1, length, width / 2].
-std::pair<Value, Value> apply_complex_rotary(DecoderBuilder& parts, Value queries, Value keys, Value turn);
+// Rotates x by a complex table that broadcasts to it. `pairs`: sizes of x with its last one as [width / 2, 2].
+Value rotate_as_complex(DecoderBuilder& parts, Value x, Value table, Value pairs);
+
+// [first · cosine - second · sine, second · cosine + first · sine], joined along the last dimension.
+Value rotate_pairs(DecoderBuilder& parts, Value first, Value second, Value cosine, Value sine);
 
 }  // namespace memtune::frontend
