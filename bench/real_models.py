@@ -51,10 +51,10 @@ def llama(tiny: bool) -> nn.Module:
     return causal_lm("llama", max_position_embeddings=131072, tie_word_embeddings=True, **size)
 
 
-def lora(model: nn.Module) -> nn.Module:
-    """Adds LoRA to all projections. Its factors stay in float32, as in peft."""
+def lora(model: nn.Module, targets=("q", "k", "v", "o", "gate", "up", "down")) -> nn.Module:
+    """Adds LoRA to these projections. Its factors stay in float32, as in peft."""
     import peft
-    projections = [f"{name}_proj" for name in ("q", "k", "v", "o", "gate", "up", "down")]
+    projections = [f"{name}_proj" for name in targets]
     config = peft.LoraConfig(r=16, lora_alpha=32, lora_dropout=0.0, target_modules=projections, task_type="CAUSAL_LM")
     model = peft.get_peft_model(model, config)
     for name, parameter in model.named_parameters():
@@ -86,6 +86,44 @@ def qwen3_moe(tiny: bool) -> nn.Module:
                      tie_word_embeddings=True, **size)
 
 
+def gemma3(tiny: bool) -> nn.Module:
+    size = dict(vocab_size=1000, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+                num_key_value_heads=2, head_dim=16)
+    if not tiny:  # the text of Gemma 3 4B
+        size = dict(vocab_size=262208, hidden_size=2560, intermediate_size=10240, num_hidden_layers=34,
+                    num_attention_heads=8, num_key_value_heads=4, head_dim=256, sliding_window=1024)
+    return causal_lm("gemma3_text", **size)
+
+
+def gpt_oss(tiny: bool) -> nn.Module:
+    size = dict(vocab_size=1000, hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+                num_key_value_heads=2, head_dim=16, num_local_experts=8)
+    if not tiny:  # gpt-oss 20B, 8 of its 24 layers
+        size = dict(num_hidden_layers=8, num_local_experts=32)
+    return causal_lm("gpt_oss", num_experts_per_tok=4, **size)
+
+
+def attention_lora(model: nn.Module) -> nn.Module:
+    return lora(model, "qkvo")
+
+
+def llama4(tiny: bool) -> nn.Module:
+    size = dict(vocab_size=1000, hidden_size=64, intermediate_size=64, intermediate_size_mlp=128, num_hidden_layers=2,
+                num_attention_heads=4, num_key_value_heads=2, head_dim=16, num_local_experts=4)
+    if not tiny:  # Llama 4 Scout, 3 of its 48 layers
+        size = dict(num_hidden_layers=3, num_local_experts=16)
+    return causal_lm("llama4_text", **size)
+
+
+def deepseek_v3(tiny: bool) -> nn.Module:
+    size = dict(vocab_size=1000, hidden_size=64, intermediate_size=128, moe_intermediate_size=32, num_hidden_layers=2,
+                num_attention_heads=4, num_key_value_heads=4, n_routed_experts=8, q_lora_rank=32, kv_lora_rank=16,
+                qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16, n_group=2, topk_group=1)
+    if not tiny:  # DeepSeek V3, 3 of its 61 layers with 32 of 256 experts
+        size = dict(num_hidden_layers=3, n_routed_experts=32)
+    return causal_lm("deepseek_v3", num_experts_per_tok=4, first_k_dense_replace=1, **size)
+
+
 def torchvision_model(name: str) -> nn.Module:
     import torchvision.models
     return getattr(torchvision.models, name)()
@@ -112,6 +150,10 @@ CASES = {
     "qwen2": Case(qwen2, 2, tokens=(2048, 151936)),
     "gpt2_medium": Case(gpt2, 8, tokens=(1024, 50257)),
     "qwen3_moe": Case(qwen3_moe, 4, tokens=(2048, 32000), dtype="bf16", autocast=False),
+    "gemma3_4b": Case(gemma3, 2, tokens=(2048, 262208), dtype="bf16", autocast=False),
+    "gpt_oss_lora": Case(gpt_oss, 2, tokens=(2048, 201088), dtype="bf16", adapter=attention_lora),
+    "llama4": Case(llama4, 2, tokens=(2048, 202048), dtype="bf16", autocast=False),
+    "deepseek_v3": Case(deepseek_v3, 2, tokens=(2048, 129280), dtype="bf16", autocast=False),
     "vit_l": Case(lambda tiny: torchvision_model("vit_b_16" if tiny else "vit_l_16"), 64, "layers"),
     "resnet101": Case(lambda tiny: torchvision_model("resnet18" if tiny else "resnet101"), 128,
                       "layer1 layer2 layer3 layer4"),

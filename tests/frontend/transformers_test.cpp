@@ -205,6 +205,27 @@ TEST_CASE("configurations that flash-varlen has no kernel for are refused") {
   check(flash(place), "--attention flash-varlen takes heads of 8, 16 and so on to 256 numbers, not of 12");
 }
 
+// On CUDA, autocast computes a softmax without a dtype in float32; on a CPU it does not, so that no bits differ here.
+TEST_CASE("a softmax that keeps its dtype in transformers names that dtype under autocast") {
+  const Place place;
+  std::ofstream(place.path / "config.json")
+      << R"({"model_type": "gpt_oss", "vocab_size": 50, "hidden_size": 16, "intermediate_size": 24, "head_dim": 8,
+            "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 1, "rms_norm_eps": 1e-5,
+            "num_local_experts": 4, "num_experts_per_tok": 2, "layer_types": ["full_attention"],
+            "max_position_embeddings": 64, "rope_theta": 10000.0, "hidden_act": "silu"})";
+  LoweringOptions source = place.source();
+  source.dtype = source.autocast = "bfloat16";
+  source.attention = "eager";
+  const program::Program program = lower(source);
+  std::vector<at::ScalarType> dtypes;
+  for (const program::Op& op : program.body.ops) {
+    if (op.name != "aten::softmax") continue;
+    const c10::IValue& dtype = program.constants[op.inputs[2]];
+    dtypes.push_back(dtype.isInt() ? dtype.toScalarType() : at::ScalarType::Undefined);
+  }
+  CHECK((dtypes == std::vector<at::ScalarType>{at::kBFloat16, at::kBFloat16}));  // attention, router
+}
+
 TEST_CASE("padded rows have a mask and labels that are ignored at padding") {
   const Place place;
   LoweringOptions source = place.source();

@@ -62,7 +62,9 @@ class RouterWriter {
     const Value bias = parts_.parameter(path_ + ".bias", {experts_.count}, WeightInit::zeros);
     const Value logits = emit_.op("aten::linear", "", {rows, weight, bias});
     const Values best = emit_.op("aten::topk", "", {logits, experts_.chosen, -1}, 2);
-    return {emit_.op("aten::softmax", "int", {best[0], 1, IValue()}), best[1]};
+    // Without its dtype, CUDA's autocast would compute it in float32.
+    const at::ScalarType dtype = parts_.setting().autocast.value_or(parts_.dtype());
+    return {emit_.op("aten::softmax", "int", {best[0], 1, dtype}), best[1]};
   }
 
   // [tokens, experts]
