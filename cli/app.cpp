@@ -153,6 +153,7 @@ std::unique_ptr<CLI::App> make_app(Action& action, const CommandWordsBehind& beh
   add_plan(app, action);
   add_report(app, action);
   add_view(app, action);
+  add_convert(app, action);
   add_export(app, action);
   add_diff(app, action);
   add_doctor(app, action, behind);

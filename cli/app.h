@@ -24,6 +24,7 @@ void add_run(CLI::App& app, Action& action);
 void add_strategies(CLI::App& app, Action& action);
 void add_plan(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
 void add_view(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
 void add_diff(CLI::App& app, Action& action);

@@ -15,6 +15,7 @@ PROGRAM = """#!/bin/sh
 echo "trial=$MEMTUNE_TRIAL"
 echo "engine=$MEMTUNE_ENGINE"
 echo "why=$MEMTUNE_NO_ENGINE"
+echo "python=$MEMTUNE_PYTHON"
 echo "arguments=$*"
 """
 
@@ -56,7 +57,7 @@ class ConsoleScript(unittest.TestCase):
             started = self.start("sweep", "--model", "a b")
             self.assertEqual(started["trial"], f"{self.package}/engines/{release[:4]}/memtune-trial")
             self.assertEqual((started["engine"], started["why"]), (release[:4], ""))
-            self.assertEqual(started["arguments"], "sweep --model a b")
+            self.assertEqual((started["arguments"], started["python"]), ("sweep --model a b", sys.executable))
             shutil.rmtree(os.path.join(self.site, "torch"))
 
     def test_without_an_engine_the_program_starts_and_knows_why(self):

@@ -5,6 +5,7 @@
 A command of `memtune --help` without a test here fails. Needs only the standard library.
 """
 
+import importlib.util
 import json
 import re
 import subprocess
@@ -87,6 +88,20 @@ class Commands(unittest.TestCase):
         checks = json.loads(self.memtune("doctor", "--json", "-"))["checks"]
         self.assertEqual({check["status"] for check in checks if check["name"] in ("memtune", "memtune-trial", "LibTorch")},
                          {"ok"})
+
+    def test_convert(self):
+        config = {"model_type": "bert", "architectures": ["BertForMaskedLM"], "hidden_size": 32, "vocab_size": 97,
+                  "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 48}
+        (self.folder / "config.json").write_text(json.dumps(config))
+        done = subprocess.run([MEMTUNE, "convert", ".", "--python", sys.executable], cwd=self.folder, capture_output=True,
+                              text=True)
+        missing = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
+        if missing:
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"has no {missing[0]}", done.stderr)
+        else:
+            self.assertIn("--loss returned", done.stdout)
+            self.assertTrue((self.folder / "model.pt2").exists())
 
     def test_completion(self):
         for shell in ("bash", "zsh", "fish"):

@@ -486,8 +486,8 @@ TEST_CASE("a class that is no language model is refused with what to do") {
   for (const std::string name : {"LlamaForSequenceClassification", "LlamaForTokenClassification", "LlamaModel"})
     check_refused(with(example(), {{"architectures", {name}}}),
                   ".architectures: " + name +
-                      " is no language model. Export it (docs/how-to/export-a-model.md), or measure its training "
-                      "command: memtune sweep -- COMMAND");
+                      " is no language model. memtune convert makes a model.pt2 of it, with its loss; or measure its "
+                      "training command: memtune sweep -- COMMAND");
   for (const char* name : {"LlamaForCausalLM", "GPT2LMHeadModel", "Gemma3ForConditionalGeneration", "OwnForCausalLM"})
     CHECK_NOTHROW(read(with(example(), {{"architectures", {name}}})));
   for (const json& none : {json::array(), json()}) CHECK_NOTHROW(read(with(example(), {{"architectures", none}})));
@@ -526,7 +526,7 @@ TEST_CASE("the router's auxiliary loss is left out with a note") {
 TEST_CASE("an unknown model_type is refused with advice") {
   CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}),
                        doctest::Contains("unknown model_type 'mamba'. Known: llama, mistral, "), UsageError);
-  CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}), doctest::Contains("docs/how-to/export-a-model.md"), UsageError);
+  CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}), doctest::Contains("memtune convert makes"), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "gemma3"}, {"text_config", {{"model_type", "gemma3_text"}}}}),
                        doctest::Contains("--text-only measures its text model, gemma3_text"), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "lama"}}), doctest::Contains("did you mean 'llama'?"), UsageError);

@@ -60,7 +60,7 @@ def choose_engine():
 
 
 def main():
-    environment = dict(os.environ)
+    environment = dict(os.environ, MEMTUNE_PYTHON=sys.executable)  # that memtune convert runs
     for name in ("MEMTUNE_ENGINE", "MEMTUNE_NO_ENGINE"):  # of another memtune that started this one
         environment.pop(name, None)
     if not environment.get("MEMTUNE_TRIAL"):

@@ -85,9 +85,10 @@ class ConfigReader {
              name.ends_with("ForConditionalGeneration");
     };
     if (!classes.empty() && std::ranges::none_of(classes, generates))
-      fields_.refuse("architectures", classes.front() + " is no language model. Export it " +
-                                          "(docs/how-to/export-a-model.md), or measure its training command: memtune "
-                                          "sweep -- COMMAND");
+      fields_.refuse("architectures",
+                     classes.front() +
+                         " is no language model. memtune convert makes a model.pt2 of it, with its loss; or " +
+                         "measure its training command: memtune sweep -- COMMAND");
   }
 
   // https://huggingface.co/docs/transformers/main_classes/quantization#transformers.BitsAndBytesConfig

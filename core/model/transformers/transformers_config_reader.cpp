@@ -41,7 +41,7 @@ std::string way_out(const json& known) {
     if (const json& text = known["text_config"]; text.contains("model_type") && text["model_type"].is_string())
       if (find_transformers_family(text["model_type"].get<std::string>()))
         return ". --text-only measures its text model, " + text["model_type"].get<std::string>();
-  return ". Others are exported: docs/how-to/export-a-model.md shows how";
+  return ". memtune convert makes a model.pt2 of any other";
 }
 
 const TransformersFamily* family_of(const std::string& name, JsonObjectReader& object, const json& fields) {
