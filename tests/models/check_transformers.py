@@ -47,6 +47,8 @@ LATENT = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope
           "num_key_value_heads": 4}
 GROUPED_EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "n_shared_experts": 2,
                    "n_group": 4, "topk_group": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 1.5}
+DELTA_NET = {"head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
+             "linear_value_head_dim": 12, "linear_conv_kernel_dim": 4}
 CASES = {
     "llama": ("llama", {}),
     "llama-ungrouped": ("llama", {"num_key_value_heads": 4, **PADLESS}),
@@ -235,6 +237,14 @@ CASES = {
     "hunyuan-moe": ("hunyuan_v1_moe", {"head_dim": 8, "num_experts": 6, "moe_topk": 2, "intermediate_size": 24}),
     "hunyuan-moe-biased": ("hunyuan_v1_moe", {"head_dim": 16, "num_experts": 4, "moe_topk": 1,
                                               "intermediate_size": 24, "attention_bias": True}),
+    "qwen3.5": ("qwen3_5_text", {**DELTA_NET, "layer_types": ["linear_attention", "full_attention"]}),
+    "qwen3.5-biased": ("qwen3_5_text", {**DELTA_NET, "linear_num_value_heads": 2, "attention_bias": True,
+                                        "num_hidden_layers": 4, "tie_word_embeddings": True, "head_dim": 8}),
+    "qwen3.5-moe": ("qwen3_5_moe_text", {**DELTA_NET, **EXPERTS,
+                                         "layer_types": ["linear_attention", "full_attention"]}),
+    "qwen3-next": ("qwen3_next", {**DELTA_NET, **EXPERTS, "layer_types": ["linear_attention", "full_attention"]}),
+    "qwen3-next-some": ("qwen3_next", {**DELTA_NET, **EXPERTS, "num_hidden_layers": 4, "mlp_only_layers": [2],
+                                       "norm_topk_prob": False, "linear_num_value_heads": 2}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
 # Models of images and text, of which the text is trained; the family is that of the text model.
@@ -242,13 +252,15 @@ VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_att
 WHOLE = {"gemma3-whole": ("gemma3_text", "gemma3", {**GEMMA, "query_pre_attn_scalar": 16, "sliding_window": 64}),
          "mistral3-whole": ("mistral", "mistral3", {"head_dim": 8, "sliding_window": None}),
          "llava-whole": ("llama", "llava", {}), "smolvlm-whole": ("llama", "smolvlm", {}),
+         "qwen3.5-whole": ("qwen3_5_text", "qwen3_5", {**DELTA_NET, "num_hidden_layers": 4}),
          "llama4-whole": ("llama4_text", "llama4", {"head_dim": 8, "intermediate_size_mlp": 40, "num_local_experts": 4})}
 CASES.update({name: (family, changes) for name, (family, _, changes) in WHOLE.items()})
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
-AUTOCAST = {"gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
+AUTOCAST = {"qwen3.5", "qwen3-next", "gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
 SHAPES = ((4, 32), (3, 47))
+LONG = {"qwen3.5": ((2, 150),), "qwen3-next": ((1, 128),)}  # more shapes, of several chunks
 DTYPES = (torch.float32, torch.bfloat16)
 NIGHT = "MEMTUNE_NIGHT" in os.environ
 ONE_AT_A_TIME = threading.Lock()  # from_pretrained sets the default dtype of the whole process
@@ -434,7 +446,7 @@ def runs_of(options):
     """Returns (case, dtype, shapes): all shapes for the first case of a family, one for its other cases."""
     if not (NIGHT or options.only):
         return [(name, dtype, SHAPES[1:]) for name, dtype in in_one_dtype(first_cases())]
-    return [(name, dtype, SHAPES if name in first_cases() else SHAPES[1:])
+    return [(name, dtype, (SHAPES if name in first_cases() else SHAPES[1:]) + LONG.get(name, ()))
             for name in CASES if options.only in name for dtype in DTYPES]
 
 

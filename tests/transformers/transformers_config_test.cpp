@@ -409,6 +409,37 @@ TEST_CASE("lfm2 has convolutions and derives the width of its MLP") {
   CHECK_NOTHROW(check_attention(read(lfm2), "sdpa", false, false));
 }
 
+TEST_CASE("gated delta nets have their own heads and replace attention in some layers") {
+  const json hybrid = with(example("qwen3_5_text"), {{"num_hidden_layers", 8}});
+  const DeltaNetConfig net = read(hybrid).delta_net.value();
+  CHECK(net.layers == std::vector<bool>{true, true, true, false, true, true, true, false});
+  CHECK(net.key_heads == 16);
+  CHECK(net.value_heads == 32);
+  CHECK(net.key_width == 128);
+  CHECK(net.kernel == 4);
+  CHECK_FALSE(net.joined);
+  CHECK(read(hybrid).head_width == 256);
+  CHECK(read(hybrid).rotary.front().width == 64);
+  CHECK(read(hybrid).notes.size() == 1);
+  CHECK(read(with(hybrid, {{"full_attention_interval", 2}})).delta_net->layers.at(1) == false);
+  const json kinds = {"full_attention", "linear_attention"};
+  const json two = with(hybrid, {{"num_hidden_layers", 2}, {"layer_types", kinds}});
+  CHECK(read(two).delta_net->layers == std::vector<bool>{false, true});
+  check_refused(with(two, {{"layer_types", {"mamba", "full_attention"}}}), ".layer_types: 'mamba' is not supported");
+  check_refused(with(example(), {{"layer_types", kinds}}), ".layer_types: 'linear_attention' is not supported");
+  check_refused(with(two, {{"linear_num_key_heads", 5}}),
+                ".linear_num_key_heads: 5 does not divide linear_num_value_heads, 32");
+  CHECK_THROWS_WITH_AS(check_attention(read(two), "sdpa", true, false),
+                       doctest::Contains("--pack: qwen3_5_text has convolutions"), UsageError);
+  const json next = with(mixture(), {{"model_type", "qwen3_next"}});
+  CHECK(read(next).delta_net->joined);
+  CHECK(read(next).experts->normed);
+  const TransformersConfig text =
+      read_text({{"model_type", "qwen3_5_moe"}, {"text_config", {{"model_type", "qwen3_5_moe_text"}}}});
+  CHECK(text.experts->count == 256);
+  CHECK(text.delta_net->layers.size() == 40);
+}
+
 TEST_CASE("the forms of OPT that are not built are refused") {
   const json opt =
       with(example("opt"), {{"ffn_dim", 96}, {"activation_function", "relu"}, {"max_position_embeddings", 64}});

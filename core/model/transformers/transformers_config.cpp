@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/text.h"
+#include "core/model/transformers/transformers_delta_net.h"
 #include "core/model/transformers/transformers_experts.h"
 #include "core/plan/request/trial_request.h"
 
@@ -35,6 +36,11 @@ class ConfigReader {
     read_multipliers();
     read_positions();
     read_layer_types();
+    if (family_.delta_net != DeltaNetKind::none) {
+      config_.delta_net = read_delta_net(fields_, config_.layers);
+      config_.notes.emplace_back(
+          "linear attention: measured with PyTorch's operators; the kernels of fla and causal_conv1d are not measured");
+    }
     if (*family_.experts.width) config_.experts = read_experts(fields_, config_.layers);
     if (config_.experts && fields_.chosen({"output_router_logits", false}))
       config_.notes.emplace_back("output_router_logits: the router's auxiliary loss is not measured");
@@ -378,11 +384,16 @@ class ConfigReader {
     for (const std::string& kind : kinds) {
       if (family_.chunked && kind == "chunked_attention")
         limit_to_chunk();
-      else if (kind != "full_attention" && !(family_.convolutions && kind == "conv") && kind != "sliding_attention")
+      else if (kind != "full_attention" && kind != "sliding_attention" && !replaces_attention(kind))
         fields_.refuse("layer_types", "'" + kind + "' is not supported");
       windowed.push_back(kind == "sliding_attention");
     }
     return windowed;
+  }
+
+  bool replaces_attention(const std::string& kind) const {
+    return (family_.convolutions && kind == "conv") ||
+           (family_.delta_net != DeltaNetKind::none && kind == "linear_attention");
   }
 
   // A sequence that fills a chunk has a mask.
@@ -423,7 +434,7 @@ void check_attention(const TransformersConfig& config, const std::string& attent
   if (config.family.sinks && attention != "eager")
     throw UsageError("--attention " + attention + ": " + std::string(config.family.model_type) +
                      " has attention sinks, which only eager attention computes");
-  if (config.convolution && (packed || padded))
+  if ((config.convolution || config.delta_net) && (packed || padded))
     throw UsageError(std::string(packed ? "--pack" : "--padding") + ": " + std::string(config.family.model_type) +
                      " has convolutions, which would reach over the ends of " + (packed ? "documents" : "rows"));
 }

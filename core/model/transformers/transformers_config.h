@@ -41,6 +41,14 @@ struct ConvolutionConfig {
   std::vector<bool> layers;  // that have it instead of attention
 };
 
+struct DeltaNetConfig {
+  int64_t key_heads = 0, value_heads = 0;
+  int64_t key_width = 0, value_width = 0;  // per head
+  int64_t kernel = 0;                      // of the convolution, in tokens
+  bool joined = false;                     // DeltaNetKind::joined
+  std::vector<bool> layers;                // that have it instead of attention
+};
+
 struct TransformersConfig {
   TransformersFamily family;
   int64_t vocabulary = 0, hidden = 0, layers = 0, mlp = 0;
@@ -65,6 +73,7 @@ struct TransformersConfig {
   std::vector<int> turned_by;  // by layer: index into `rotary`; -1: none
   std::optional<MoeConfig> experts;
   std::optional<ConvolutionConfig> convolution;
+  std::optional<DeltaNetConfig> delta_net;
   std::optional<double> logit_cap, logit_scale;
   double embedding_multiplier = 1, residual_multiplier = 1, logits_divisor = 1;
   std::vector<int64_t> windows;     // by layer: most keys a query attends to; 0: unlimited

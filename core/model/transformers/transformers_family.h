@@ -37,6 +37,9 @@ enum class QkvLayout {
   joined_by_head,             // one layer: query, key, value of the first head, then of the next
   joined_by_head_and_normed,  // the same, normed before heads come first
 };
+// Layers "linear_attention" have a gated delta net instead of attention: one projection each, or two joined by key
+// head.
+enum class DeltaNetKind { none, apart, joined };
 enum class MlpKind { gated, gated_joined, plain };
 // How a router weighs and chooses experts.
 enum class RouterKind {
@@ -151,6 +154,7 @@ struct TransformersFamily {
   QueryKeyNorm query_norm = QueryKeyNorm::none;
   ConfigFlag query_normed = {};  // whether query_norm is active; without a field it is
   QkvLayout projections = QkvLayout::apart;
+  DeltaNetKind delta_net = DeltaNetKind::none;
   MlpKind mlp = MlpKind::gated;
   ExpertsOfFamily experts = {};
   std::vector<StoredName> stored_names = {};
@@ -179,6 +183,8 @@ struct TransformersFamily {
   bool scaled_queries = false;         // queries are scaled by the attention scale, not the scores
   bool mlp_of_rows = false;            // all tokens as one list
   bool convolutions = false;           // layers "conv" have a short convolution instead of attention
+  bool gated_attention = false;        // q_proj gives gates of the output too
+  bool positions_per_row = false;      // each row of a batch has its own rotary table
   bool chunked = false;                // layers of chunked attention: sequences shorter than a chunk only
   bool grown_queries = false;          // rotated queries grow with the position, "llama_4_scaling_beta"
   bool windowed = false;               // sliding_window alone turns windows on

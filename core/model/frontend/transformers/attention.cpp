@@ -47,7 +47,11 @@ class AttentionWriter {
 
  private:
   Value out(Value attended) {
-    const Value joined = parts_.reshaped(attended, parts_.shape({-1}));
+    Value joined = parts_.reshaped(attended, parts_.shape({-1}));
+    if (gate_) {
+      joined = emit_.op("aten::contiguous", "", {joined});
+      joined = parts_.multiply(joined, emit_.op("aten::sigmoid", "", {*gate_}));
+    }
     const Value y = parts_.linear(joined, in(family_.modules.output), config_.heads * config_.value_width(),
                                   config_.hidden, config_.output_bias);
     return parts_.dropped(y, config_.attention_output_dropout);
@@ -201,7 +205,7 @@ class AttentionWriter {
 
   std::array<Value, 3> normed_one_by_one(Value x) {
     const auto one = [&](const char* name, std::string_view norm, int64_t count, bool scaled = false) {
-      Value y = projection(x, name, count);
+      Value y = family_.gated_attention && name[0] == 'q' ? gated_queries(x) : projection(x, name, count);
       if (scaled) y = parts_.times(y, config_.attention_scale);
       y = viewed(y);
       if (config_.query_norm && !norm.empty()) y = normed_before_transpose(y, in(norm), count);
@@ -210,6 +214,15 @@ class AttentionWriter {
     const Value q = one("q_proj", family_.modules.query_norm, config_.heads, family_.scaled_queries);
     const Value k = one("k_proj", family_.modules.key_norm, config_.kv_heads);
     return {q, k, one("v_proj", "", config_.kv_heads)};
+  }
+
+  // Each head's queries and then its gates.
+  Value gated_queries(Value x) {
+    const Value both = projection(x, "q_proj", 2 * config_.heads);
+    const Value by_head = emit_.op("aten::view", "", {both, parts_.shape({-1, 2 * config_.head_width})});
+    const Values two = emit_.unpack_list(emit_.op("aten::chunk", "", {by_head, 2, -1}), 2);
+    gate_ = parts_.reshaped(two[1], parts_.shape({-1}));
+    return two[0];
   }
 
   Value normed_before_transpose(Value x, const std::string& path, int64_t count) {
@@ -297,6 +310,7 @@ class AttentionWriter {
   const model::TransformersConfig& config_;
   const model::TransformersFamily& family_;
   std::string path_;
+  std::optional<Value> gate_;  // of the output, [batch, length, heads * width]
 };
 
 }  // namespace

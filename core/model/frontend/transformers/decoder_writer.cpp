@@ -9,6 +9,7 @@
 #include "core/model/frontend/transformers/attention.h"
 #include "core/model/frontend/transformers/attention_mask.h"
 #include "core/model/frontend/transformers/decoder_builder.h"
+#include "core/model/frontend/transformers/gated_delta_net.h"
 #include "core/model/frontend/transformers/mlp.h"
 #include "core/model/frontend/transformers/rotary.h"
 #include "core/model/frontend/transformers/short_convolution.h"
@@ -48,6 +49,7 @@ class DecoderWriter {
     Value x = embedding(ids, emit_.parameter(embedding_path() + ".weight", table));
     if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
     positions_ = documents_ ? *documents_ : write_positions(parts_);
+    if (family_.positions_per_row) positions_ = emit_.op("aten::expand", "", {positions_, parts_.shape({})});
     masks_.emplace(parts_, documents_, padding_);
     if (config_.positions > 0) x = parts_.plus(x, embedded_positions());
     x = parts_.dropped(x, config_.embedding_dropout);
@@ -140,6 +142,7 @@ class DecoderWriter {
 
   Value attention(Value x, const std::string& path, int64_t index) {
     if (config_.convolution && config_.convolution->layers[index]) return write_short_convolution(parts_, x, path);
+    if (config_.delta_net && config_.delta_net->layers[index]) return write_gated_delta_net(parts_, x, path);
     const int table = config_.turned_by[index];
     return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
                            {positions_, table < 0 ? std::nullopt : std::optional(turns_[table])}, seen(window(index)));

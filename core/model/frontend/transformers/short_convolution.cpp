@@ -1,8 +1,8 @@
 #include "core/model/frontend/transformers/short_convolution.h"
 
-namespace memtune::frontend {
+#include "core/model/frontend/transformers/causal_convolution.h"
 
-using c10::IValue;
+namespace memtune::frontend {
 
 Value write_short_convolution(DecoderBuilder& parts, Value x, const std::string& layer) {
   Emitter& emit = parts.emit();
@@ -14,14 +14,9 @@ Value write_short_convolution(DecoderBuilder& parts, Value x, const std::string&
   const Value wide = turned(parts.linear(x, path + ".in_proj", width, 3 * width, config.bias));
   const Values three = emit.unpack_list(emit.op("aten::chunk", "", {wide, 3, -2}), 3);
   const Value gated = parts.multiply(three[0], three[2]);
-  const Value weight = parts.parameter(path + ".conv.weight", {width, 1, config.width}, WeightInit::noise);
-  const OpArgument bias =
-      config.bias ? OpArgument(parts.parameter(path + ".conv.bias", {width}, WeightInit::zeros)) : OpArgument(IValue());
-  const Value flat = emit.op("aten::unsqueeze", "", {emit.op("aten::squeeze", "dim", {weight, 1}), 1});
-  const std::vector<int64_t> one = {1}, before = {config.width - 1};
-  const Value all = emit.op("aten::conv1d", "", {parts.like(gated, flat), flat, bias, one, before, one, width});
-  const Value causal = emit.op("aten::slice", "Tensor", {all, 2, 0, parts.length(), 1});
-  const Value y = parts.multiply(three[1], parts.like(causal, gated));
+  const Value causal =
+      write_causal_convolution(parts, gated, {path + ".conv", width, config.width, config.bias, /*activated=*/false});
+  const Value y = parts.multiply(three[1], causal);
   return parts.linear(emit.op("aten::contiguous", "", {turned(y)}), path + ".out_proj", width, width, config.bias);
 }
 
