@@ -160,7 +160,7 @@ void use_config(const fs::path& path, const std::string& name, SweepSettings& se
   if (load_in.empty()) load_in = model.quantization;
   if (!model.quantization.empty() && load_in != model.quantization)
     throw UsageError("--load-in " + load_in + ": the weights of " + name + " are stored in " + model.quantization);
-  use_decoder(model, {"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.vocabulary}, request);
+  use_decoder(model, {"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.tokens()}, request);
 }
 
 // Finds a damaged archive without LibTorch, and whether the model returns a loss.

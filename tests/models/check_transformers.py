@@ -49,6 +49,8 @@ GROUPED_EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 3, "moe_interme
                    "n_group": 4, "topk_group": 2, "first_k_dense_replace": 1, "routed_scaling_factor": 1.5}
 DELTA_NET = {"head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8,
              "linear_value_head_dim": 12, "linear_conv_kernel_dim": 4}
+GEMMA4 = {"head_dim": 8, "global_head_dim": 16, "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 97,
+          "sliding_window": 64}
 CASES = {
     "llama": ("llama", {}),
     "llama-ungrouped": ("llama", {"num_key_value_heads": 4, **PADLESS}),
@@ -245,6 +247,16 @@ CASES = {
     "qwen3-next": ("qwen3_next", {**DELTA_NET, **EXPERTS, "layer_types": ["linear_attention", "full_attention"]}),
     "qwen3-next-some": ("qwen3_next", {**DELTA_NET, **EXPERTS, "num_hidden_layers": 4, "mlp_only_layers": [2],
                                        "norm_topk_prob": False, "linear_num_value_heads": 2}),
+    "gemma4": ("gemma4_text", {**GEMMA4, "num_kv_shared_layers": 2, "num_hidden_layers": 4, "layer_types": [
+        "sliding_attention", "full_attention"] * 2}),
+    "gemma4-wide": ("gemma4_text", {**GEMMA4, "num_kv_shared_layers": 2, "num_hidden_layers": 4, "layer_types": [
+        "sliding_attention", "full_attention"] * 2, "use_double_wide_mlp": True, "attention_k_eq_v": True,
+                                    "num_global_key_value_heads": 1, "final_logit_softcapping": 20.0,
+                                    "attn_implementation": "eager"}),
+    "gemma4-moe": ("gemma4_text", {**GEMMA4, "hidden_size_per_layer_input": 0, "enable_moe_block": True,
+                                   "num_experts": 6, "top_k_experts": 2, "moe_intermediate_size": 24}),
+    "gemma4-plain": ("gemma4_text", {**GEMMA4, "hidden_size_per_layer_input": 0, "global_head_dim": 320,
+                                     "sliding_window": 40, "attention_bias": True}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
 # Models of images and text, of which the text is trained; the family is that of the text model.
@@ -252,13 +264,14 @@ VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_att
 WHOLE = {"gemma3-whole": ("gemma3_text", "gemma3", {**GEMMA, "query_pre_attn_scalar": 16, "sliding_window": 64}),
          "mistral3-whole": ("mistral", "mistral3", {"head_dim": 8, "sliding_window": None}),
          "llava-whole": ("llama", "llava", {}), "smolvlm-whole": ("llama", "smolvlm", {}),
+         "gemma4-whole": ("gemma4_text", "gemma4", GEMMA4),
          "qwen3.5-whole": ("qwen3_5_text", "qwen3_5", {**DELTA_NET, "num_hidden_layers": 4}),
          "llama4-whole": ("llama4_text", "llama4", {"head_dim": 8, "intermediate_size_mlp": 40, "num_local_experts": 4})}
 CASES.update({name: (family, changes) for name, (family, _, changes) in WHOLE.items()})
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
-AUTOCAST = {"qwen3.5", "qwen3-next", "gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
+AUTOCAST = {"gemma4", "gemma4-moe", "qwen3.5", "qwen3-next", "gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
 SHAPES = ((4, 32), (3, 47))
 LONG = {"qwen3.5": ((2, 150),), "qwen3-next": ((1, 128),)}  # more shapes, of several chunks
 DTYPES = (torch.float32, torch.bfloat16)

@@ -440,6 +440,63 @@ TEST_CASE("gated delta nets have their own heads and replace attention in some l
   CHECK(text.delta_net->layers.size() == 40);
 }
 
+TEST_CASE("gemma4 has wide heads, shared keys and an input of its own in some layers") {
+  const json gemma =
+      with(example("gemma4_text"),
+           {{"num_hidden_layers", 4},
+            {"head_dim", 8},
+            {"hidden_activation", "gelu_pytorch_tanh"},
+            {"sliding_window", 32},
+            {"layer_types", {"sliding_attention", "full_attention", "sliding_attention", "sliding_attention"}},
+            {"num_kv_shared_layers", 2},
+            {"use_double_wide_mlp", true},
+            {"rope_theta", nullptr}});
+  const TransformersConfig config = read(gemma);
+  CHECK(config.windows == std::vector<int64_t>{32, 0, 32, 0});  // the last layer never has a window
+  REQUIRE(config.layer_configs.size() == 4);
+  const LayerConfig &windowed = config.layer_configs[0], &full = config.layer_configs[3];
+  CHECK(windowed.head_width == 8);
+  CHECK(windowed.mlp == 96);
+  CHECK_FALSE(windowed.reuses_keys);
+  CHECK(full.head_width == 512);
+  CHECK(full.kv_heads == 2);
+  CHECK(full.mlp == 192);
+  CHECK(full.reuses_keys);
+  CHECK(config.layer_inputs->width == 256);
+  CHECK(config.tokens() == 100);
+  CHECK(config.attention_scale == 1);
+  CHECK(config.rotary.at(0).kind == RotaryKind::proportional);
+  CHECK(config.rotary.at(0).width == 512);
+  CHECK(config.rotary.at(0).turned_pairs == 64);
+  CHECK(config.rotary.at(1).width == 8);
+  CHECK_FALSE(config.experts.has_value());
+  CHECK(read(with(gemma, {{"vocab_size_per_layer_input", 60}})).tokens() == 60);
+  CHECK_FALSE(read(with(gemma, {{"hidden_size_per_layer_input", 0}})).layer_inputs.has_value());
+  const LayerConfig one =
+      read(with(gemma, {{"attention_k_eq_v", true}, {"num_global_key_value_heads", 1}})).layer_configs[1];
+  CHECK(one.values_are_keys);
+  CHECK(one.kv_heads == 1);
+  const auto by_layer = [&](const json& layers) { return with(gemma, {{"per_layer_config", layers}}); };
+  const json wide = {{"1", {{"head_dim", 16}}}, {"3", {{"head_dim", 16}}}};
+  CHECK(read(by_layer(wide)).layer_configs[3].head_width == 16);
+  CHECK(read(by_layer({{"full_attention", {{"num_key_value_heads", 4}}}})).layer_configs[1].kv_heads == 4);
+  check_refused(by_layer({{"1", {{"head_dim", 16}}}}),
+                ".per_layer_config: must give layers of 'full_attention' equal heads");
+  check_refused(by_layer({{"1", {{"hidden_size", 16}}}}),
+                ".per_layer_config.1.hidden_size: is not supported, head_dim and num_key_value_heads are");
+  check_refused(by_layer({{"7", json::object()}}), ".per_layer_config.7: is no layer");
+  check_refused(with(gemma, {{"num_kv_shared_layers", 3}}),
+                ".num_kv_shared_layers: no layer before them computes the keys of 'full_attention'");
+  check_refused(with(gemma, {{"num_kv_shared_layers", 4}}),
+                ".num_kv_shared_layers: must be less than num_hidden_layers, 4");
+  CHECK_NOTHROW(read(with(gemma, {{"use_bidirectional_attention", "vision"}})));
+  CHECK_THROWS_AS(read(with(gemma, {{"use_bidirectional_attention", "all"}})), UsageError);
+  CHECK_THROWS_AS(read(with(example("gemma3_text"), {{"use_bidirectional_attention", "vision"}})), UsageError);
+  const json mixed = with(
+      gemma, {{"enable_moe_block", true}, {"num_experts", 8}, {"top_k_experts", 2}, {"moe_intermediate_size", 24}});
+  CHECK(read(mixed).experts->chosen == 2);
+}
+
 TEST_CASE("the forms of OPT that are not built are refused") {
   const json opt =
       with(example("opt"), {{"ffn_dim", 96}, {"activation_function", "relu"}, {"max_position_embeddings", 64}});

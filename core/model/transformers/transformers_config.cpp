@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/model/transformers/transformers_delta_net.h"
 #include "core/model/transformers/transformers_experts.h"
+#include "core/model/transformers/transformers_layers.h"
 #include "core/plan/request/trial_request.h"
 
 namespace memtune::model {
@@ -28,6 +29,7 @@ class ConfigReader {
     refuse_what_is_not_built();
     read_sizes();
     read_heads();
+    if (family_.shared_keys) read_layers_apart();
     read_layer();
     read_biases();
     read_dropouts();
@@ -41,7 +43,8 @@ class ConfigReader {
       config_.notes.emplace_back(
           "linear attention: measured with PyTorch's operators; the kernels of fla and causal_conv1d are not measured");
     }
-    if (*family_.experts.width) config_.experts = read_experts(fields_, config_.layers);
+    if (*family_.experts.width && fields_.chosen(family_.experts.enabled))
+      config_.experts = read_experts(fields_, config_.layers);
     if (config_.experts && fields_.chosen({"output_router_logits", false}))
       config_.notes.emplace_back("output_router_logits: the router's auxiliary loss is not measured");
     read_dtype();
@@ -59,12 +62,18 @@ class ConfigReader {
     check_attention(config_, config_.attention, /*packed=*/false, /*padded=*/false);
     refuse_other_classes();
     if (fields_.has("quantization_config")) read_quantization();
-    refuse_choice("use_bidirectional_attention", "attention to later tokens");
+    if (!sees_only_images_ahead()) refuse_choice("use_bidirectional_attention", "attention to later tokens");
     if (fields_.has("clip_qkv")) fields_.refuse("clip_qkv", "clipped queries, keys and values are not supported");
     refuse_other_layers();
     if (!family_.transposed_weights) return;
     refuse_choice("scale_attn_by_inverse_layer_idx", "attention whose scale follows the layer");
     refuse_choice("add_cross_attention", "attention to an encoder");
+  }
+
+  // Text has a causal mask all the same.
+  bool sees_only_images_ahead() {
+    const char* const field = "use_bidirectional_attention";
+    return family_.global_heads && fields_.has(field) && fields_[field] == "vision";
   }
 
   // Fields of OPT.
@@ -193,8 +202,15 @@ class ConfigReader {
     if (config_.heads % config_.kv_heads != 0)
       fields_.refuse("num_key_value_heads", std::to_string(config_.kv_heads) + " does not divide " + field + ", " +
                                                 std::to_string(config_.heads));
-    if (config_.kv_heads < config_.heads && config_.head_width > 256)
-      fields_.refuse("head_dim", "grouped heads wider than 256 are not supported");
+  }
+
+  void read_layers_apart() {
+    config_.layer_configs = read_layer_configs(fields_, config_, read_windowed_layers());
+    LayerInputConfig inputs;
+    object_.read("hidden_size_per_layer_input", inputs.width, 0, kMaxSize);
+    if (inputs.width == 0) return;
+    inputs.vocabulary = fields_.size("vocab_size_per_layer_input");
+    config_.layer_inputs = inputs;
   }
 
   void read_latent_heads() {
@@ -270,6 +286,7 @@ class ConfigReader {
 
   void read_scales() {
     auto scalar = static_cast<double>(config_.head_width);
+    if (family_.shared_keys) config_.logit_cap = optional_scale("final_logit_softcapping");
     if (family_.capped_logits) {
       object_.require({"query_pre_attn_scalar"});
       object_.read("query_pre_attn_scalar", scalar);
@@ -278,6 +295,7 @@ class ConfigReader {
     }
     config_.attention_scale = std::pow(scalar, -0.5);
     if (!(scalar > 0)) fields_.refuse("query_pre_attn_scalar", "must be more than 0");
+    if (family_.shared_keys) config_.attention_scale = 1;
     if (family_.transposed_weights && !fields_.chosen({"scale_attn_weights", true})) config_.attention_scale = 1;
   }
 
@@ -307,7 +325,9 @@ class ConfigReader {
       config_.positions = fields_.size(field);
       limit(config_.positions);
     } else {
-      config_.rotary = read_rotary(fields_, config_.latent ? config_.latent->rotated : config_.head_width);
+      int64_t width = config_.latent ? config_.latent->rotated : config_.head_width, full = width;
+      for (const LayerConfig& layer : config_.layer_configs) (layer.windowed ? width : full) = layer.head_width;
+      config_.rotary = read_rotary(fields_, width, full);
       if (config_.latent) {
         const double scale = config_.rotary.front().score_scale;
         config_.attention_scale = config_.attention_scale * scale * scale;  // in this order, as in Python
@@ -378,6 +398,7 @@ class ConfigReader {
       for (int64_t i = 0; i < config_.layers; ++i)
         kinds.emplace_back((pattern > 0 && (i + 1) % pattern != 0) || i >= first ? "sliding_attention"
                                                                                  : "full_attention");
+    if (family_.global_heads && !kinds.empty()) kinds.back() = "full_attention";
     if (kinds.size() != static_cast<size_t>(config_.layers))
       fields_.refuse("layer_types", "must have num_hidden_layers names, " + std::to_string(config_.layers));
     std::vector<bool> windowed;

@@ -2,6 +2,7 @@
 // missing.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -49,12 +50,29 @@ struct DeltaNetConfig {
   std::vector<bool> layers;                // that have it instead of attention
 };
 
+// What differs between layers. Layers of one type, with a window or without, have equal heads.
+struct LayerConfig {
+  int64_t head_width = 0, kv_heads = 0, mlp = 0;
+  bool windowed = false;
+  bool reuses_keys = false;      // keys and values of the last layer of its type that computes them
+  bool values_are_keys = false;  // one projection gives both
+};
+
+// A second embedding gives each layer a vector per token.
+struct LayerInputConfig {
+  int64_t vocabulary = 0, width = 0;
+};
+
 struct TransformersConfig {
   TransformersFamily family;
   int64_t vocabulary = 0, hidden = 0, layers = 0, mlp = 0;
   int64_t heads = 0, kv_heads = 0, head_width = 0;
   std::optional<LatentConfig> latent;
   int64_t value_width() const { return latent ? latent->value : head_width; }
+  std::vector<LayerConfig> layer_configs;  // empty: all layers are alike
+  std::optional<LayerInputConfig> layer_inputs;
+  // Tokens that all embeddings have.
+  int64_t tokens() const { return layer_inputs ? std::min(vocabulary, layer_inputs->vocabulary) : vocabulary; }
   int64_t positions = 0;           // rows of the position embedding; 0: none
   std::optional<int64_t> padding;  // token whose embedding is not trained
   bool tied = false;               // lm_head shares the embedding's weight

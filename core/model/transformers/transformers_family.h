@@ -19,6 +19,7 @@ enum class NormKind {
   rms_float_weight,     // the same, but the weight is cast to float32 before
   layer_plus_one,       // layer_norm with 1 + weight
   layer_unweighted,     // layer_norm of float32, without weights
+  rms_by_power,         // cast(x · (mean square)^-0.5 · weight)
 };
 // Norm of queries and keys: before the rotary embedding, but for per_head_after_rotary.
 enum class QueryKeyNorm {
@@ -52,6 +53,7 @@ enum class RouterKind {
   biased_softmax,     // the same, and a bias moves the choice, not the weights
   sigmoid,            // sigmoid of logits, which are cast to float32; a bias moves the choice, not the weights
   softmax_in_groups,  // softmax of float32 logits; of the best groups of experts only, by topk_method
+  normed_softmax,     // softmax of float32, of a normed and scaled input; another factor for each expert
   sigmoid_in_groups,  // sigmoid of float32 logits; the same bias; of the best groups of experts only
 };
 enum class ExpertLayout {
@@ -122,6 +124,7 @@ struct ConfigFlag {
 
 struct ExpertsOfFamily {
   // Fields of config.json.
+  ConfigFlag enabled = {"", true};
   const char* width = "";  // "": no experts
   const char* count = "";  // "": num_local_experts or num_experts
   const char* chosen = "num_experts_per_tok";
@@ -136,6 +139,7 @@ struct ExpertsOfFamily {
   RouterKind routing = RouterKind::softmax;
   ExpertLayout layout = ExpertLayout::gated;
   SharedExpert sharing = SharedExpert::none;
+  bool beside_mlp = false;     // of the layer, which reads the input of the MLP too
   bool always_normed = false;  // router weights of the chosen experts sum to one
   bool bias_in_block = false;  // the bias of the choice is a buffer of the block, else of the router
 };
@@ -183,6 +187,9 @@ struct TransformersFamily {
   bool scaled_queries = false;         // queries are scaled by the attention scale, not the scores
   bool mlp_of_rows = false;            // all tokens as one list
   bool convolutions = false;           // layers "conv" have a short convolution instead of attention
+  bool shared_keys = false;            // the last layers reuse keys and values; per-layer embeddings
+  bool global_heads = false;           // layers without a window have other heads
+  bool scaled_layers = false;          // the output of each layer is multiplied by a stored number
   bool gated_attention = false;        // q_proj gives gates of the output too
   bool positions_per_row = false;      // each row of a batch has its own rotary table
   bool chunked = false;                // layers of chunked attention: sequences shorter than a chunk only

@@ -20,7 +20,10 @@ class RotaryReader {
     scaling_.read("type", kind);
     scaling_.read("rope_type", kind);
     read_theta(theta_field, theta);
-    read_turned_part();
+    if (kind == "proportional" && fields_.family().global_heads)
+      read_proportional();
+    else
+      read_turned_part();
     read_kind(kind == "su" ? "longrope" : kind);
     return std::move(rotary_);
   }
@@ -34,6 +37,19 @@ class RotaryReader {
     if (fields_.has(field) && rotary_.theta != outside)
       fields_.refuse(field, "contradicts " + scaling_.path("rope_theta"));
     if (!(rotary_.theta > 0)) fields_.refuse(field, "must be more than 0");
+  }
+
+  void read_proportional() {
+    double part = 1;
+    scaling_.read("partial_rotary_factor", part);
+    if (!(part > 0 && part <= 1))
+      throw UsageError(scaling_.path("partial_rotary_factor") + " must be more than 0, up to 1");
+    rotary_.kind = RotaryKind::proportional;
+    rotary_.width = head_width_;
+    if (rotary_.width % 2 != 0) fields_.refuse("head_dim", "must be even, not " + std::to_string(rotary_.width));
+    rotary_.turned_pairs = static_cast<int64_t>(part * static_cast<double>(head_width_) / 2);
+    scaling_.read("factor", rotary_.factor);
+    if (!(rotary_.factor > 0)) throw UsageError(scaling_.path("factor") + " must be more than 0");
   }
 
   void read_turned_part() {
@@ -52,7 +68,7 @@ class RotaryReader {
   }
 
   void read_kind(const std::string& kind) {
-    if (kind == "default") return;
+    if (kind == "default" || rotary_.kind == RotaryKind::proportional) return;
     if (kind == "linear") return read_linear();
     if (kind == "llama3") return read_llama3();
     if (kind == "dynamic") return read_dynamic();
@@ -169,7 +185,7 @@ const json& object_or_none(const json& objects, const char* field) {
 
 // Older configs have one field for layers with windows (rope_local_base_freq). For the other layers they have the
 // fields of all families.
-std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, int64_t head_width) {
+std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, int64_t head_width, int64_t full_width) {
   constexpr const char* kWindows = "sliding_attention";
   constexpr const char* kFull = "full_attention";
   const bool now = fields.has("rope_parameters");
@@ -179,7 +195,7 @@ std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, i
   const json& old = fields.has("rope_scaling") ? fields["rope_scaling"] : none;
   const std::string in_full = now ? whole.path(kFull) : fields.name() + ".rope_scaling";
   std::vector<RotaryConfig> result;
-  result.push_back(RotaryReader(fields, now ? object_or_none(tables, kFull) : old, in_full, head_width)
+  result.push_back(RotaryReader(fields, now ? object_or_none(tables, kFull) : old, in_full, full_width)
                        .read(fields.family().fields.rope_theta, fields.family().rope_theta));
   result.push_back(RotaryReader(fields, object_or_none(tables, kWindows), whole.path(kWindows), head_width)
                        .read(fields.family().fields.rope_theta_in_windows, fields.family().rope_theta_in_windows));
@@ -190,8 +206,8 @@ std::vector<RotaryConfig> read_by_layer_type(TransformersConfigReader& fields, i
 
 }  // namespace
 
-std::vector<RotaryConfig> read_rotary(TransformersConfigReader& fields, int64_t head_width) {
-  if (fields.family().rotary_by_layer_type) return read_by_layer_type(fields, head_width);
+std::vector<RotaryConfig> read_rotary(TransformersConfigReader& fields, int64_t head_width, int64_t full_width) {
+  if (fields.family().rotary_by_layer_type) return read_by_layer_type(fields, head_width, full_width);
   const char* const field = fields.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
   const json none = json::object();
   const json& scaling = fields.has(field) ? fields[field] : none;

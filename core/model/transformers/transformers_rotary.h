@@ -10,7 +10,7 @@
 
 namespace memtune::model {
 
-enum class RotaryKind { plain, linear, llama3, dynamic, yarn, longrope };
+enum class RotaryKind { plain, linear, llama3, dynamic, yarn, longrope, proportional };
 
 struct RotaryConfig {
   std::string name;  // layer type, if a model has two tables
@@ -25,10 +25,12 @@ struct RotaryConfig {
   double scale = 1;                              // factor of cosine and sine
   double score_scale = 1;                        // yarn: latent attention multiplies its scores by the square
   int64_t width = 0;                             // rotated part of a head
+  int64_t turned_pairs = 0;                      // proportional: the others have a frequency of 0
   int64_t longest = 0;                           // longest valid sequence; 0: unlimited
 };
 
 // One table, or one per layer type. Throws UsageError like parse_transformers_config().
-std::vector<RotaryConfig> read_rotary(TransformersConfigReader& fields, int64_t head_width);
+// `full_width`: of heads in layers without a window.
+std::vector<RotaryConfig> read_rotary(TransformersConfigReader& fields, int64_t head_width, int64_t full_width);
 
 }  // namespace memtune::model

@@ -14,6 +14,7 @@ using model::QkvLayout;
 using model::QueryKeyNorm;
 using model::RotaryLayout;
 
+constexpr int64_t kWidestGroupedHead = 256;  // that transformers gives sdpa without repeating its keys
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 class AttentionWriter {
@@ -43,6 +44,25 @@ class AttentionWriter {
     }
     if (family_.grown_queries) q = parts_.multiply(q, growth(at.positions, q));
     return out(attended(q, k, v, seen));
+  }
+
+  // Of a layer that shares keys and values. Rotates before heads come first.
+  Value write(Value x, const AttentionPositions& at, const AttentionVisibility& seen, const model::LayerConfig& layer,
+              KeysAndValues& shared) {
+    const Emitter::InRegion region(emit_, path_, parts_.type("Attention"));
+    const auto turned = [&](Value y) {
+      const auto wide = [&](Value table) { return emit_.op("aten::unsqueeze", "", {table, 2}); };
+      return transposed(apply_rotary(parts_, y, {wide(at.turn->first), wide(at.turn->second)}));
+    };
+    const auto normed = [&](Value y, std::string_view norm) { return parts_.norm(y, in(norm), config_.head_width); };
+    const Value q = turned(normed(viewed(projection(x, "q_proj", config_.heads)), family_.modules.query_norm));
+    if (!layer.reuses_keys) {
+      const Value keys = viewed(projection(x, "k_proj", config_.kv_heads));
+      const Value values = layer.values_are_keys ? keys : viewed(projection(x, "v_proj", config_.kv_heads));
+      const Value k = turned(normed(keys, family_.modules.key_norm));
+      shared = {k, transposed(parts_.unweighted_norm(values, in("v_norm")))};
+    }
+    return out(attended(q, shared->first, shared->second, seen));
   }
 
  private:
@@ -83,7 +103,11 @@ class AttentionWriter {
                     5)[0];
   }
   Value causal(Value q, Value k, Value v) {
-    const bool grouped = config_.kv_heads < config_.heads;
+    if (config_.head_width > kWidestGroupedHead) {
+      k = repeated(k);
+      v = repeated(v);
+    }
+    const bool grouped = config_.kv_heads < config_.heads && config_.head_width <= kWidestGroupedHead;
     return emit_.op("aten::scaled_dot_product_attention", "",
                     {q, k, v, IValue(), config_.attention_dropout, true, scale(), grouped});
   }
@@ -316,7 +340,8 @@ class AttentionWriter {
 }  // namespace
 
 Value write_attention(DecoderBuilder& parts, Value x, const std::string& path, const AttentionPositions& at,
-                      const AttentionVisibility& seen) {
+                      const AttentionVisibility& seen, const model::LayerConfig* layer, KeysAndValues* shared) {
+  if (layer) return AttentionWriter(parts, path).write(x, at, seen, *layer, *shared);
   return AttentionWriter(parts, path).write(x, at, seen);
 }
 

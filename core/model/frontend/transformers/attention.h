@@ -23,7 +23,12 @@ struct AttentionPositions {
   std::optional<std::pair<Value, Value>> turn;  // cosine and sine; nullopt for layers without rotary embedding
 };
 
+// Of families with `shared_keys`: keys and values of the last layer that computed them, [batch, heads, length, width].
+using KeysAndValues = std::optional<std::pair<Value, Value>>;
+
+// `shared`: read by layers that reuse keys, set by the others; null for other families.
 Value write_attention(DecoderBuilder& parts, Value x, const std::string& path, const AttentionPositions& at,
-                      const AttentionVisibility& seen);
+                      const AttentionVisibility& seen, const model::LayerConfig* layer = nullptr,
+                      KeysAndValues* shared = nullptr);
 
 }  // namespace memtune::frontend

@@ -43,6 +43,10 @@ Value DecoderBuilder::stored_buffer(const std::string& path, at::IntArrayRef sha
   return emit_.buffer(path, weights_.make_buffer(path, shape, at::kFloat));
 }
 
+Value DecoderBuilder::stored_factor(const std::string& path) {
+  return emit_.buffer(path, weights_.make_buffer(path, {1}, dtype_, 1));
+}
+
 Value DecoderBuilder::linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias) {
   if (family().transposed_weights) return transposed_linear(x, path, in, out);
   const Emitter::InRegion region(emit_, path, "Linear");
@@ -115,7 +119,15 @@ Value DecoderBuilder::layer_norm_in_float(Value x, const std::string& path, at::
 Value DecoderBuilder::of_unit_mean_square(Value in_float, double epsilon) {
   const Value square = emit_.op("aten::pow", "Tensor_Scalar", {in_float, 2});
   const Value mean = emit_.op("aten::mean", "dim", {square, std::vector<int64_t>{-1}, true});
-  return multiply(in_float, emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {mean, epsilon})}));
+  const Value above = emit_.op("aten::add", "Scalar", {mean, epsilon});
+  if (family().norm == NormKind::rms_by_power)
+    return multiply(in_float, emit_.op("aten::pow", "Tensor_Scalar", {above, -0.5}));
+  return multiply(in_float, emit_.op("aten::rsqrt", "", {above}));
+}
+
+Value DecoderBuilder::unweighted_norm(Value x, const std::string& path) {
+  const Emitter::InRegion region(emit_, path, type("RMSNorm"));
+  return like(of_unit_mean_square(cast(x, at::kFloat), config_.epsilon), x);
 }
 
 Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width, double epsilon) {
@@ -126,6 +138,7 @@ Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width, 
   const Value in_float = cast(x, at::kFloat);
   const Value normed = of_unit_mean_square(in_float, epsilon);
   if (kind == NormKind::rms) return multiply(weight, like(normed, x));
+  if (kind == NormKind::rms_by_power) return like(multiply(normed, cast(weight, at::kFloat)), x);
   if (kind == NormKind::rms_float_weight) return like(multiply(cast(weight, at::kFloat), normed), x);
   if (!plus_one) return like(multiply(weight, normed), x);
   const Value scale = emit_.op("aten::add", "Scalar", {cast(weight, at::kFloat), 1.0});

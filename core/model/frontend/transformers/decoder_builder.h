@@ -36,7 +36,9 @@ class DecoderBuilder {
                  at::TensorOptions options, const DecoderOptions& setting);
 
   Emitter& emit() { return emit_; }
-  const model::TransformersConfig& config() const { return config_; }
+  const model::TransformersConfig& config() const { return layer_ ? *layer_ : config_; }
+  // What config() returns from now on; null: the model's config again. The caller keeps it alive.
+  void set_layer(const model::TransformersConfig* layer) { layer_ = layer; }
   const model::TransformersFamily& family() const { return config_.family; }
   const DecoderOptions& setting() const { return setting_; }
   at::ScalarType dtype() const { return dtype_; }
@@ -58,10 +60,12 @@ class DecoderBuilder {
   // [experts, out, in]; by its name, or stacked from the files' tensors of each expert.
   Value expert_weights(const std::string& path, std::string_view name, at::IntArrayRef shape);
   Value stored_buffer(const std::string& path, at::IntArrayRef shape);  // float32, whatever the model's dtype
+  Value stored_factor(const std::string& path);                         // one number, of the model's dtype
   Value linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias);
   Value norm(Value x, const std::string& path, int64_t width);
   Value rms_norm(Value x, const std::string& path, int64_t width, double epsilon);
   Value of_unit_mean_square(Value in_float, double epsilon);
+  Value unweighted_norm(Value x, const std::string& path);
   Value layer_norm(Value x, const std::string& path, int64_t width, bool bias);
   Value layer_norm_in_float(Value x, const std::string& path, at::IntArrayRef shape);  // over the last of the sizes
   // `path`: of the activation's module, for those with parameters.
@@ -87,6 +91,7 @@ class DecoderBuilder {
 
   Emitter emit_;
   const model::TransformersConfig& config_;
+  const model::TransformersConfig* layer_ = nullptr;
   TransformersWeights& weights_;
   DecoderOptions setting_;
   at::ScalarType dtype_;

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "core/model/frontend/transformers/attention_mask.h"
 #include "core/model/frontend/transformers/decoder_builder.h"
 #include "core/model/frontend/transformers/gated_delta_net.h"
+#include "core/model/frontend/transformers/layer_inputs.h"
 #include "core/model/frontend/transformers/mlp.h"
 #include "core/model/frontend/transformers/rotary.h"
 #include "core/model/frontend/transformers/short_convolution.h"
@@ -46,7 +48,9 @@ class DecoderWriter {
 
   Value body(Value ids, const at::Tensor& table) {
     const Emitter::InRegion region(emit_, std::string(family_.modules.base), parts_.type("Model"));
-    Value x = embedding(ids, emit_.parameter(embedding_path() + ".weight", table));
+    const std::string path = embedding_path();
+    Value x = embedding(ids, emit_.parameter(path + ".weight", table), path, config_.hidden);
+    if (config_.layer_inputs) layer_inputs_ = write_layer_inputs(parts_, x, embedded_by_layer(ids));
     if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
     positions_ = documents_ ? *documents_ : write_positions(parts_);
     if (family_.positions_per_row) positions_ = emit_.op("aten::expand", "", {positions_, parts_.shape({})});
@@ -58,13 +62,20 @@ class DecoderWriter {
     return parts_.norm(x, base(family_.modules.last_norm), config_.hidden);
   }
 
-  Value embedding(Value ids, Value table) {
-    const std::string path = embedding_path();
+  Value embedded_by_layer(Value ids) {
+    const std::string path = base("embed_tokens_per_layer");
+    const int64_t width = config_.layer_inputs->width;
+    const std::vector<int64_t> sizes = {config_.layer_inputs->vocabulary, config_.layers * width};
+    return embedding(ids, parts_.parameter(path + ".weight", sizes, WeightInit::noise), path, width);
+  }
+
+  // `scaled_as`: width whose root scales the embedding.
+  Value embedding(Value ids, Value table, const std::string& path, int64_t scaled_as) {
     const Emitter::InRegion region(emit_, path,
                                    family_.scaled_embedding ? parts_.type("TextScaledWordEmbedding") : "Embedding");
     const Value x = emit_.op("aten::embedding", "", {table, ids, config_.padding.value_or(-1), false, false});
     if (!family_.scaled_embedding) return x;
-    const at::Tensor root = at::scalar_tensor(std::sqrt(static_cast<double>(config_.hidden)), at::kFloat);
+    const at::Tensor root = at::scalar_tensor(std::sqrt(static_cast<double>(scaled_as)), at::kFloat);
     const Value scale = emit_.buffer(path + ".embed_scale", root.to(parts_.device()));
     return parts_.multiply(x, parts_.cast(scale, parts_.dtype()));
   }
@@ -114,6 +125,7 @@ class DecoderWriter {
   }
 
   Value layer(Value x, int64_t index) {
+    if (!config_.layer_configs.empty()) use_layer(index);
     const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
     const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
     const Value normed = norm(x, path, family_.modules.before_attention);
@@ -121,9 +133,15 @@ class DecoderWriter {
     if (config_.parallel) return in_parallel(x, normed, y, path, index);
     x = residual(x, y);
     if (family_.mlp_of_rows) return with_mlp_of_rows(x, path, index);
-    return residual(x,
-                    norm(mlp(norm(x, path, family_.modules.before_mlp), path, index), path, family_.modules.after_mlp));
+    Value z = mlp(norm(x, path, family_.modules.before_mlp), path, index);
+    if (config_.experts && family_.experts.beside_mlp) z = write_experts_beside_mlp(parts_, x, z, path);
+    x = residual(x, norm(z, path, family_.modules.after_mlp));
+    if (layer_inputs_) x = residual(x, write_layer_input(parts_, x, layer_input(index), path));
+    if (family_.scaled_layers) emit_.op("aten::mul_", "Tensor", {x, parts_.stored_factor(path + ".layer_scalar")});
+    return x;
   }
+
+  Value layer_input(int64_t index) { return emit_.op("aten::select", "int", {*layer_inputs_, 2, index}); }
 
   Value with_mlp_of_rows(Value x, const std::string& path, int64_t index) {
     const Value rows = emit_.op("aten::reshape", "", {x, std::vector<int64_t>{-1, config_.hidden}});
@@ -140,12 +158,25 @@ class DecoderWriter {
     return name.empty() ? x : parts_.norm(x, path + "." + std::string(name), config_.hidden);
   }
 
+  // The parts of the layer see its own sizes.
+  void use_layer(int64_t index) {
+    const model::LayerConfig& layer = config_.layer_configs[index];
+    model::TransformersConfig& own = own_config_.emplace(config_);
+    own.head_width = layer.head_width;
+    own.kv_heads = layer.kv_heads;
+    own.mlp = layer.mlp;
+    own.rotary = {config_.rotary[config_.turned_by[index]]};
+    parts_.set_layer(&own);
+  }
+
   Value attention(Value x, const std::string& path, int64_t index) {
     if (config_.convolution && config_.convolution->layers[index]) return write_short_convolution(parts_, x, path);
     if (config_.delta_net && config_.delta_net->layers[index]) return write_gated_delta_net(parts_, x, path);
     const int table = config_.turned_by[index];
+    const model::LayerConfig* const layer = own_config_ ? &config_.layer_configs[index] : nullptr;
     return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
-                           {positions_, table < 0 ? std::nullopt : std::optional(turns_[table])}, seen(window(index)));
+                           {positions_, table < 0 ? std::nullopt : std::optional(turns_[table])}, seen(window(index)),
+                           layer, layer ? &keys_[layer->windowed ? 1 : 0] : nullptr);
   }
 
   bool is_flash() const { return parts_.setting().attention == AttentionImplementation::flash_varlen; }
@@ -161,8 +192,8 @@ class DecoderWriter {
   }
 
   Value mlp(Value x, const std::string& path, int64_t index) {
-    const bool experts = config_.experts && config_.experts->layers[index];
-    return experts ? write_experts(parts_, x, path) : write_mlp(parts_, x, mlp_path(path), config_.mlp);
+    const bool experts = config_.experts && config_.experts->layers[index] && !family_.experts.beside_mlp;
+    return experts ? write_experts(parts_, x, path) : write_mlp(parts_, x, mlp_path(path), parts_.config().mlp);
   }
 
   std::string mlp_path(const std::string& layer) const {
@@ -181,6 +212,9 @@ class DecoderWriter {
   std::optional<Value> documents_, ends_;  // of a packed row: positions; starts and end of documents
   std::optional<Value> padding_;
   Value positions_;
+  std::optional<Value> layer_inputs_;                    // of all layers
+  std::optional<model::TransformersConfig> own_config_;  // of the layer that is being written
+  std::array<KeysAndValues, 2> keys_;                    // of layers without and with a window
   std::optional<AttentionMasks> masks_;
   std::vector<std::pair<Value, Value>> turns_;  // cosine and sine of each table
 };

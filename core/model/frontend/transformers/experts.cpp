@@ -21,13 +21,25 @@ class ExpertsWriter {
         experts_(*parts.config().experts),
         names_(parts.family().experts),
         layer_(std::move(layer)),
-        path_(layer_ + "." + std::string(names_.block)) {}
+        path_(names_.beside_mlp ? layer_ : layer_ + "." + std::string(names_.block)) {}
 
   Value write(Value x) {
     if (names_.layout == model::ExpertLayout::of_all_tokens) return block_of_all_tokens(x);
     const Value y = block(x);
     if (!shares(SharedExpert::beside)) return y;
     return parts_.plus(y, write_mlp(parts_, x, layer_ + "." + std::string(names_.shared), experts_.shared_width));
+  }
+
+  Value write_beside_mlp(Value x, Value y) {
+    const auto normed = [&](Value of, const char* name) {
+      return parts_.norm(of, layer_ + "." + name, config_.hidden);
+    };
+    const Value first = normed(y, "post_feedforward_layernorm_1");
+    const Value rows = emit_.op("aten::reshape", "", {x, std::vector<int64_t>{-1, config_.hidden}});
+    const ChosenExperts routed = write_router(parts_, rows, layer_);
+    const Value second = mixed(normed(rows, "pre_feedforward_layernorm_2"), routed.weights, routed.experts);
+    const Value shaped = parts_.reshaped(second, parts_.shape({config_.hidden}));
+    return parts_.plus(first, normed(shaped, "post_feedforward_layernorm_2"));
   }
 
  private:
@@ -196,6 +208,10 @@ class ExpertsWriter {
 
 Value write_experts(DecoderBuilder& parts, Value x, const std::string& layer) {
   return ExpertsWriter(parts, layer).write(x);
+}
+
+Value write_experts_beside_mlp(DecoderBuilder& parts, Value x, Value y, const std::string& layer) {
+  return ExpertsWriter(parts, layer).write_beside_mlp(x, y);
 }
 
 }  // namespace memtune::frontend

@@ -13,6 +13,9 @@ Value write_mlp(DecoderBuilder& parts, Value x, const std::string& path, int64_t
 // the layer's module.
 Value write_experts(DecoderBuilder& parts, Value x, const std::string& layer);
 
+// The same beside the layer's MLP: `x` is the residual stream before it, `y` its output.
+Value write_experts_beside_mlp(DecoderBuilder& parts, Value x, Value y, const std::string& layer);
+
 struct ChosenExperts {
   Value weights, experts;  // [tokens, experts per token]; RouterKind::sigmoid_of_best: weights [tokens, experts] alone
 };

@@ -131,6 +131,10 @@ Value rotate_pairs(DecoderBuilder& parts, Value first, Value second, Value cosin
   return cat(emit, front, parts.plus(second_cosine, first_sine));
 }
 
+Value apply_rotary(DecoderBuilder& parts, Value x, std::pair<Value, Value> turn) {
+  return Turner(parts, turn).turned(x);
+}
+
 std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value keys, std::pair<Value, Value> turn) {
   Emitter& emit = parts.emit();
   const RotaryLayout turning = parts.family().turning;

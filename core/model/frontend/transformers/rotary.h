@@ -22,6 +22,9 @@ std::pair<Value, Value> write_rotary(DecoderBuilder& parts, const model::RotaryC
 // length, width].
 std::pair<Value, Value> apply_rotary(DecoderBuilder& parts, Value queries, Value keys, std::pair<Value, Value> turn);
 
+// Rotates x, whose sizes the cosine and sine broadcast to.
+Value apply_rotary(DecoderBuilder& parts, Value x, std::pair<Value, Value> turn);
+
 // Rotates x by a complex table that broadcasts to it. `pairs`: sizes of x with its last one as [width / 2, 2].
 Value rotate_as_complex(DecoderBuilder& parts, Value x, Value table, Value pairs);
 

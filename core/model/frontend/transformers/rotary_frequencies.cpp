@@ -48,10 +48,17 @@ at::Tensor longrope(const RotaryConfig& rotary) {
   return (factors * at::pow(rotary.theta, exponents(rotary))).reciprocal();
 }
 
+at::Tensor proportional(const RotaryConfig& rotary) {
+  const at::Tensor turned = at::arange(0, 2 * rotary.turned_pairs, 2, at::kLong).to(at::kFloat) / rotary.width;
+  const at::Tensor none = at::zeros({rotary.width / 2 - rotary.turned_pairs}, at::kFloat);
+  return at::cat({at::pow(rotary.theta, turned).reciprocal(), none}) / rotary.factor;
+}
+
 }  // namespace
 
 at::Tensor rotary_frequencies(const RotaryConfig& rotary) {
   if (rotary.kind == RotaryKind::yarn) return yarn(rotary);
+  if (rotary.kind == RotaryKind::proportional) return proportional(rotary);
   if (rotary.kind == RotaryKind::longrope) return longrope(rotary);
   const at::Tensor plain = at::pow(rotary.theta, exponents(rotary)).reciprocal();
   if (rotary.kind == RotaryKind::linear) return plain / rotary.factor;

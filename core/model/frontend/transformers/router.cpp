@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <limits>
 
 #include "core/model/frontend/transformers/mlp.h"
@@ -32,6 +33,7 @@ class RouterWriter {
       case RouterKind::softmax_of_best: return softmax_of_best(rows, weight);
       case RouterKind::float_softmax: return float_softmax(rows, weight);
       case RouterKind::biased_softmax: return biased_softmax(rows, weight);
+      case RouterKind::normed_softmax: return normed_softmax(rows, weight);
       case RouterKind::sigmoid: return sigmoid(rows, weight, bias);
       case RouterKind::softmax_in_groups: return softmax_in_groups(rows, weight);
       case RouterKind::sigmoid_in_groups: return sigmoid_in_groups(rows, weight);
@@ -103,6 +105,19 @@ class RouterWriter {
     const Value normed = emit_.op("aten::div", "Tensor", {weights, sum});
     emit_.leave();
     return {parts_.like(normed, rows), chosen};
+  }
+
+  ChosenExperts normed_softmax(Value rows, Value weight) {
+    const Value scale = parts_.parameter(path_ + ".scale", {config_.hidden}, WeightInit::ones);
+    const Value factors = parts_.parameter(path_ + ".per_expert_scale", {experts_.count}, WeightInit::ones);
+    const Value scaled = parts_.multiply(parts_.unweighted_norm(rows, path_ + ".norm"), scale);
+    const double root = std::pow(static_cast<double>(config_.hidden), -0.5);
+    const Value logits = emit_.op("aten::linear", "", {parts_.times(scaled, root), weight});
+    const Value odds = emit_.op("aten::softmax", "int", {logits, -1, at::kFloat});
+    const Values best = emit_.op("aten::topk", "", {odds, experts_.chosen, -1}, 2);
+    divide_by_sum(best[0]);
+    const Value chosen = emit_.list(c10::ListType::create(c10::OptionalType::ofTensor()), {best[1]});
+    return {parts_.multiply(best[0], emit_.op("aten::index", "Tensor", {factors, chosen})), best[1]};
   }
 
   ChosenExperts sigmoid(Value rows, Value weight, Value bias) {

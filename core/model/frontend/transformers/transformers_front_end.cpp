@@ -59,9 +59,12 @@ void check_flash(const model::TransformersConfig& config, const DecoderOptions& 
     throw UsageError(flag + "takes bfloat16 or float16, not " + name_of(type) + ": say --dtype bf16");
   if (config.score_cap) throw UsageError(flag + "knows no cap of scores, which this model has: say --attention eager");
   if (config.latent) throw UsageError(flag + "takes no latent attention, which this model has: say --attention sdpa");
-  if (config.head_width > kWidestHead || config.head_width % 8 != 0)
-    throw UsageError(flag + "takes heads of 8, 16 and so on to " + std::to_string(kWidestHead) + " numbers, not of " +
-                     std::to_string(config.head_width));
+  std::vector<int64_t> widths = {config.head_width};
+  for (const model::LayerConfig& layer : config.layer_configs) widths.push_back(layer.head_width);
+  for (const int64_t width : widths)
+    if (width > kWidestHead || width % 8 != 0)
+      throw UsageError(flag + "takes heads of 8, 16 and so on to " + std::to_string(kWidestHead) + " numbers, not of " +
+                       std::to_string(width));
 }
 
 // The dtype if the config names none, as in transformers: that of the first floating tensor, by name, in the first

@@ -1,0 +1,112 @@
+#include "core/model/transformers/transformers_layers.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace memtune::model {
+namespace {
+
+const char* type_of(const LayerConfig& layer) { return layer.windowed ? "sliding_attention" : "full_attention"; }
+
+class LayerReader {
+ public:
+  LayerReader(TransformersConfigReader& fields, const TransformersConfig& config, const std::vector<bool>& windowed)
+      : fields_(fields), object_(fields.object()), config_(config), layers_(windowed.size()) {
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      layers_[i].head_width = config.head_width;
+      layers_[i].kv_heads = config.kv_heads;
+      layers_[i].mlp = config.mlp;
+      layers_[i].windowed = windowed[i];
+    }
+  }
+
+  std::vector<LayerConfig> read() {
+    read_shared_keys();
+    if (fields_.family().global_heads) read_global_heads();
+    check_heads();
+    return std::move(layers_);
+  }
+
+ private:
+  // The last layers have the keys and values of the last layer of their type before them.
+  void read_shared_keys() {
+    int64_t shared = 0;
+    object_.read("num_kv_shared_layers", shared, 0, kMaxSize);
+    const auto count = static_cast<int64_t>(layers_.size());
+    if (shared >= count)
+      fields_.refuse("num_kv_shared_layers", "must be less than num_hidden_layers, " + std::to_string(count));
+    const auto first = layers_.begin() + (count - shared);
+    const bool doubled = fields_.chosen({"use_double_wide_mlp", false});
+    for (auto layer = first; layer != layers_.end(); ++layer) {
+      layer->reuses_keys = true;
+      if (doubled) layer->mlp *= 2;
+      if (std::none_of(layers_.begin(), first, [&](const auto& other) { return other.windowed == layer->windowed; }))
+        fields_.refuse("num_kv_shared_layers",
+                       "no layer before them computes the keys of '" + std::string(type_of(*layer)) + "'");
+    }
+  }
+
+  // Heads of layers without a window: by fields of their own, or by layer as newer files have them.
+  void read_global_heads() {
+    const bool one_projection = fields_.chosen({"attention_k_eq_v", false});
+    for (LayerConfig& layer : layers_) layer.values_are_keys = one_projection && !layer.windowed;
+    if (fields_.has("per_layer_config")) return read_by_layer();
+    int64_t width = 512, kv_heads = config_.kv_heads;
+    object_.read("global_head_dim", width, 1, kMaxSize);
+    if (one_projection) object_.read("num_global_key_value_heads", kv_heads, 1, kMaxSize);
+    for (LayerConfig& layer : layers_) {
+      if (layer.windowed) continue;
+      layer.head_width = width;
+      layer.kv_heads = kv_heads;
+    }
+  }
+
+  void read_by_layer() {
+    const std::string field = "per_layer_config";
+    const JsonObjectReader all(fields_["per_layer_config"], fields_.name() + "." + field);
+    for (const auto& [key, changes] : fields_["per_layer_config"].items()) {
+      JsonObjectReader layer(changes, all.path(key));
+      for (const auto& [name, value] : changes.items())
+        if (name != "head_dim" && name != "num_key_value_heads")
+          fields_.refuse(field + "." + key + "." + name, "is not supported, head_dim and num_key_value_heads are");
+      bool known = false;
+      for (size_t i = 0; i < layers_.size(); ++i) {
+        if (key != std::to_string(i) && key != type_of(layers_[i])) continue;
+        layer.read("head_dim", layers_[i].head_width, 1, kMaxSize);
+        layer.read("num_key_value_heads", layers_[i].kv_heads, 1, kMaxSize);
+        known = true;
+      }
+      if (!known) fields_.refuse(field + "." + key, "is no layer");
+    }
+  }
+
+  // Layers of one type share a rotary table, and may share keys.
+  void check_heads() {
+    for (const LayerConfig& layer : layers_) {
+      if (config_.heads % layer.kv_heads != 0)
+        fields_.refuse(
+            "num_global_key_value_heads",
+            std::to_string(layer.kv_heads) + " does not divide num_attention_heads, " + std::to_string(config_.heads));
+      for (const LayerConfig& other : layers_)
+        if (other.windowed == layer.windowed &&
+            (other.head_width != layer.head_width || other.kv_heads != layer.kv_heads))
+          fields_.refuse("per_layer_config", "must give layers of '" + std::string(type_of(layer)) + "' equal heads");
+    }
+  }
+
+  TransformersConfigReader& fields_;
+  JsonObjectReader& object_;
+  const TransformersConfig& config_;
+  std::vector<LayerConfig> layers_;
+};
+
+}  // namespace
+
+std::vector<LayerConfig> read_layer_configs(TransformersConfigReader& fields, const TransformersConfig& config,
+                                            const std::vector<bool>& windowed) {
+  return LayerReader(fields, config, windowed).read();
+}
+
+}  // namespace memtune::model

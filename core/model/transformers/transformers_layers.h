@@ -1,0 +1,15 @@
+// Reads what differs between the layers of Gemma 3n and Gemma 4 from a config.json of transformers.
+#pragma once
+
+#include <vector>
+
+#include "core/model/transformers/transformers_config.h"
+#include "core/model/transformers/transformers_config_reader.h"
+
+namespace memtune::model {
+
+// `windowed`: by layer. The config must have its sizes and heads. Throws UsageError like parse_transformers_config().
+std::vector<LayerConfig> read_layer_configs(TransformersConfigReader& fields, const TransformersConfig& config,
+                                            const std::vector<bool>& windowed);
+
+}  // namespace memtune::model
