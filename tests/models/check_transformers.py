@@ -51,6 +51,8 @@ DELTA_NET = {"head_dim": 16, "linear_num_key_heads": 2, "linear_num_value_heads"
              "linear_value_head_dim": 12, "linear_conv_kernel_dim": 4}
 GEMMA4 = {"head_dim": 8, "global_head_dim": 16, "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 97,
           "sliding_window": 64}
+GEMMA3N = {"head_dim": 8, "hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 97, "laurel_rank": 6,
+           "sliding_window": 64}
 CASES = {
     "llama": ("llama", {}),
     "llama-ungrouped": ("llama", {"num_key_value_heads": 4, **PADLESS}),
@@ -257,6 +259,12 @@ CASES = {
                                    "num_experts": 6, "top_k_experts": 2, "moe_intermediate_size": 24}),
     "gemma4-plain": ("gemma4_text", {**GEMMA4, "hidden_size_per_layer_input": 0, "global_head_dim": 320,
                                      "sliding_window": 40, "attention_bias": True}),
+    "gemma3n": ("gemma3n_text", {**GEMMA3N, "num_hidden_layers": 4, "num_kv_shared_layers": 2, "layer_types": [
+        "sliding_attention", "full_attention"] * 2, "activation_sparsity_pattern": [0.9, 0.0, 0.0, 0.0]}),
+    "gemma3n-second": ("gemma3n_text", {**GEMMA3N, "num_kv_shared_layers": 0, "intermediate_size": [40, 48],
+                                        "altup_active_idx": 1, "altup_coef_clip": 0.1,
+                                        "altup_num_inputs": 3, "attention_bias": True, "layer_types": [
+        "full_attention", "sliding_attention"], "tie_word_embeddings": False}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
 # Models of images and text, of which the text is trained; the family is that of the text model.
@@ -264,6 +272,7 @@ VISION = dict(hidden_size=16, intermediate_size=24, num_hidden_layers=1, num_att
 WHOLE = {"gemma3-whole": ("gemma3_text", "gemma3", {**GEMMA, "query_pre_attn_scalar": 16, "sliding_window": 64}),
          "mistral3-whole": ("mistral", "mistral3", {"head_dim": 8, "sliding_window": None}),
          "llava-whole": ("llama", "llava", {}), "smolvlm-whole": ("llama", "smolvlm", {}),
+         "gemma3n-whole": ("gemma3n_text", "gemma3n", {**GEMMA3N, "num_kv_shared_layers": 0}),
          "gemma4-whole": ("gemma4_text", "gemma4", GEMMA4),
          "qwen3.5-whole": ("qwen3_5_text", "qwen3_5", {**DELTA_NET, "num_hidden_layers": 4}),
          "llama4-whole": ("llama4_text", "llama4", {"head_dim": 8, "intermediate_size_mlp": 40, "num_local_experts": 4})}
@@ -271,7 +280,7 @@ CASES.update({name: (family, changes) for name, (family, _, changes) in WHOLE.it
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
-AUTOCAST = {"gemma4", "gemma4-moe", "qwen3.5", "qwen3-next", "gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
+AUTOCAST = {"gemma3n", "gemma4", "gemma4-moe", "qwen3.5", "qwen3-next", "gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
 SHAPES = ((4, 32), (3, 47))
 LONG = {"qwen3.5": ((2, 150),), "qwen3-next": ((1, 128),)}  # more shapes, of several chunks
 DTYPES = (torch.float32, torch.bfloat16)

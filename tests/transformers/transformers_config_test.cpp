@@ -497,6 +497,42 @@ TEST_CASE("gemma4 has wide heads, shared keys and an input of its own in some la
   CHECK(read(mixed).experts->chosen == 2);
 }
 
+TEST_CASE("gemma3n has several residual streams and MLPs of different widths") {
+  const json gemma = with(example("gemma3n_text"), {{"num_hidden_layers", 3},
+                                                    {"head_dim", 8},
+                                                    {"hidden_activation", "gelu_pytorch_tanh"},
+                                                    {"intermediate_size", {96, 80, 64}},
+                                                    {"num_kv_shared_layers", 1},
+                                                    {"activation_sparsity_pattern", {0.95, 0.0, 0.0}}});
+  const TransformersConfig config = read(gemma);
+  REQUIRE(config.layer_configs.size() == 3);
+  CHECK(config.layer_configs[1].mlp == 80);
+  CHECK(config.layer_configs[0].sparsity == 0.95);
+  CHECK(config.layer_configs[2].reuses_keys);
+  CHECK(config.layer_configs[2].head_width == 8);
+  CHECK(config.altup->streams == 4);
+  CHECK(config.altup->clip == 120.0);
+  CHECK(config.altup->laurel_rank == 64);
+  CHECK(config.logit_cap == 30.0);
+  CHECK_FALSE(read(with(gemma, {{"altup_coef_clip", nullptr}})).altup->clip.has_value());
+  const json deep = with(without(gemma, "activation_sparsity_pattern"),
+                         {{"num_hidden_layers", 12}, {"intermediate_size", 96}, {"num_kv_shared_layers", 2}});
+  CHECK(read(deep).layer_configs[9].sparsity == 0.95);
+  CHECK(read(deep).layer_configs[10].sparsity == 0);
+  check_refused(with(gemma, {{"intermediate_size", {96, 80}}}),
+                ".intermediate_size: must have num_hidden_layers numbers, 3");
+  check_refused(with(gemma, {{"activation_sparsity_pattern", {0.5}}}),
+                ".activation_sparsity_pattern: must have num_hidden_layers numbers, 3");
+  check_refused(with(gemma, {{"activation_sparsity_pattern", {0.5, 1.0, 0.0}}}),
+                ".activation_sparsity_pattern: is out of range in layer 1");
+  check_refused(with(gemma, {{"altup_correct_scale", false}}),
+                ".altup_correct_scale: outputs without a scale are not supported");
+  check_refused(with(gemma, {{"altup_coef_clip", 0.0}}), ".altup_coef_clip: must be more than 0");
+  check_refused(with(gemma, {{"hidden_size_per_layer_input", 0}}), ".hidden_size_per_layer_input: must be at least 1");
+  CHECK_THROWS_WITH_AS(read(with(gemma, {{"num_kv_shared_layers", 3}})), doctest::Contains("num_kv_shared_layers"),
+                       UsageError);
+}
+
 TEST_CASE("the forms of OPT that are not built are refused") {
   const json opt =
       with(example("opt"), {{"ffn_dim", 96}, {"activation_function", "relu"}, {"max_position_embeddings", 64}});

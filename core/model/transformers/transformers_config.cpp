@@ -144,7 +144,8 @@ class ConfigReader {
     config_.hidden = fields_.size(names.hidden);
     config_.layers = fields_.size(names.layers, 10000);
     const bool implied = family_.transposed_weights && !fields_.has(names.mlp);
-    config_.mlp = implied ? 4 * config_.hidden : fields_.size(names.mlp);
+    const bool by_layer = family_.altup && fields_.has(names.mlp) && fields_[names.mlp].is_array();
+    if (!by_layer) config_.mlp = implied ? 4 * config_.hidden : fields_.size(names.mlp);
     if (family_.convolutions) read_convolution();
   }
 
@@ -206,8 +207,10 @@ class ConfigReader {
 
   void read_layers_apart() {
     config_.layer_configs = read_layer_configs(fields_, config_, read_windowed_layers());
+    if (family_.altup) config_.altup = read_altup(fields_);
     LayerInputConfig inputs;
     object_.read("hidden_size_per_layer_input", inputs.width, 0, kMaxSize);
+    if (inputs.width == 0 && family_.altup) fields_.refuse("hidden_size_per_layer_input", "must be at least 1");
     if (inputs.width == 0) return;
     inputs.vocabulary = fields_.size("vocab_size_per_layer_input");
     config_.layer_inputs = inputs;

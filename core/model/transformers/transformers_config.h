@@ -56,6 +56,14 @@ struct LayerConfig {
   bool windowed = false;
   bool reuses_keys = false;      // keys and values of the last layer of its type that computes them
   bool values_are_keys = false;  // one projection gives both
+  double sparsity = 0;           // part of the MLP's gates that are cut off
+};
+
+// Alternating updates: several residual streams, of which a layer computes one.
+struct AltupConfig {
+  int64_t streams = 0, active = 0;
+  std::optional<double> clip;  // most that a coefficient is
+  int64_t laurel_rank = 0;
 };
 
 // A second embedding gives each layer a vector per token.
@@ -71,6 +79,8 @@ struct TransformersConfig {
   int64_t value_width() const { return latent ? latent->value : head_width; }
   std::vector<LayerConfig> layer_configs;  // empty: all layers are alike
   std::optional<LayerInputConfig> layer_inputs;
+  std::optional<AltupConfig> altup;
+  double sparsity = 0;  // of LayerConfig, while a layer is written
   // Tokens that all embeddings have.
   int64_t tokens() const { return layer_inputs ? std::min(vocabulary, layer_inputs->vocabulary) : vocabulary; }
   int64_t positions = 0;           // rows of the position embedding; 0: none

@@ -189,6 +189,7 @@ struct TransformersFamily {
   bool convolutions = false;           // layers "conv" have a short convolution instead of attention
   bool shared_keys = false;            // the last layers reuse keys and values; per-layer embeddings
   bool global_heads = false;           // layers without a window have other heads
+  bool altup = false;                  // several residual streams, and sparse gates of the MLP
   bool scaled_layers = false;          // the output of each layer is multiplied by a stored number
   bool gated_attention = false;        // q_proj gives gates of the output too
   bool positions_per_row = false;      // each row of a batch has its own rotary table

@@ -8,7 +8,7 @@
 namespace memtune::model {
 namespace {
 
-const char* type_of(const LayerConfig& layer) { return layer.windowed ? "sliding_attention" : "full_attention"; }
+const char* layer_type_of(const LayerConfig& layer) { return layer.windowed ? "sliding_attention" : "full_attention"; }
 
 class LayerReader {
  public:
@@ -26,6 +26,7 @@ class LayerReader {
     read_shared_keys();
     if (fields_.family().global_heads) read_global_heads();
     check_heads();
+    if (fields_.family().altup) read_mlps();
     return std::move(layers_);
   }
 
@@ -44,7 +45,7 @@ class LayerReader {
       if (doubled) layer->mlp *= 2;
       if (std::none_of(layers_.begin(), first, [&](const auto& other) { return other.windowed == layer->windowed; }))
         fields_.refuse("num_kv_shared_layers",
-                       "no layer before them computes the keys of '" + std::string(type_of(*layer)) + "'");
+                       "no layer before them computes the keys of '" + std::string(layer_type_of(*layer)) + "'");
     }
   }
 
@@ -73,12 +74,33 @@ class LayerReader {
           fields_.refuse(field + "." + key + "." + name, "is not supported, head_dim and num_key_value_heads are");
       bool known = false;
       for (size_t i = 0; i < layers_.size(); ++i) {
-        if (key != std::to_string(i) && key != type_of(layers_[i])) continue;
+        if (key != std::to_string(i) && key != layer_type_of(layers_[i])) continue;
         layer.read("head_dim", layers_[i].head_width, 1, kMaxSize);
         layer.read("num_key_value_heads", layers_[i].kv_heads, 1, kMaxSize);
         known = true;
       }
       if (!known) fields_.refuse(field + "." + key, "is no layer");
+    }
+  }
+
+  void read_mlps() {
+    const char* const field = fields_.family().fields.mlp;
+    const char* const sparsity = "activation_sparsity_pattern";
+    std::vector<int64_t> widths(layers_.size(), config_.mlp);
+    if (fields_[field].is_array()) object_.read(field, widths, 1);
+    const nlohmann::json& parts = object_.array(sparsity);
+    if (widths.size() != layers_.size() || (fields_.has(sparsity) && parts.size() != layers_.size()))
+      fields_.refuse(widths.size() != layers_.size() ? field : sparsity,
+                     "must have num_hidden_layers numbers, " + std::to_string(layers_.size()));
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      LayerConfig& layer = layers_[i];
+      layer.mlp = widths[i];
+      if (!fields_.has(sparsity))
+        layer.sparsity = layers_.size() > 10 && i < 10 ? 0.95 : 0;
+      else if (parts[i].is_number())
+        layer.sparsity = parts[i].get<double>();
+      if (!(layer.sparsity >= 0 && layer.sparsity < 1) || layer.mlp > kMaxSize)
+        fields_.refuse(layer.mlp > kMaxSize ? field : sparsity, "is out of range in layer " + std::to_string(i));
     }
   }
 
@@ -92,7 +114,8 @@ class LayerReader {
       for (const LayerConfig& other : layers_)
         if (other.windowed == layer.windowed &&
             (other.head_width != layer.head_width || other.kv_heads != layer.kv_heads))
-          fields_.refuse("per_layer_config", "must give layers of '" + std::string(type_of(layer)) + "' equal heads");
+          fields_.refuse("per_layer_config",
+                         "must give layers of '" + std::string(layer_type_of(layer)) + "' equal heads");
     }
   }
 
@@ -103,6 +126,20 @@ class LayerReader {
 };
 
 }  // namespace
+
+AltupConfig read_altup(TransformersConfigReader& fields) {
+  AltupConfig altup;
+  altup.streams = fields.size("altup_num_inputs", 100);
+  fields.object().read("altup_active_idx", altup.active, 0, altup.streams - 1);
+  if (fields.has("altup_coef_clip")) {
+    fields.object().read("altup_coef_clip", altup.clip.emplace());
+    if (!(*altup.clip > 0)) fields.refuse("altup_coef_clip", "must be more than 0");
+  }
+  if (!fields.chosen({"altup_correct_scale", true}))
+    fields.refuse("altup_correct_scale", "outputs without a scale are not supported");
+  altup.laurel_rank = fields.size("laurel_rank");
+  return altup;
+}
 
 std::vector<LayerConfig> read_layer_configs(TransformersConfigReader& fields, const TransformersConfig& config,
                                             const std::vector<bool>& windowed) {

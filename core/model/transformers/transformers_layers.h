@@ -12,4 +12,6 @@ namespace memtune::model {
 std::vector<LayerConfig> read_layer_configs(TransformersConfigReader& fields, const TransformersConfig& config,
                                             const std::vector<bool>& windowed);
 
+AltupConfig read_altup(TransformersConfigReader& fields);
+
 }  // namespace memtune::model

@@ -24,7 +24,9 @@ Value DecoderBuilder::shape(const std::vector<int64_t>& rest) {
 }
 
 Value DecoderBuilder::parameter(const std::string& path, at::IntArrayRef shape, WeightInit filling) {
-  return emit_.parameter(path, weights_.make(path, shape, filling));
+  const auto [found, first] = parameters_.try_emplace(path);
+  if (first) found->second = emit_.parameter(path, weights_.make(path, shape, filling));
+  return found->second;
 }
 
 Value DecoderBuilder::parameter_in_float(const std::string& path, at::IntArrayRef shape, WeightInit filling) {

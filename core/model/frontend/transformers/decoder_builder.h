@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -97,6 +98,7 @@ class DecoderBuilder {
   at::ScalarType dtype_;
   c10::Device device_;
   Value batch_, length_;
+  std::map<std::string, Value> parameters_;  // by path, because a module may be called twice
 };
 
 }  // namespace memtune::frontend

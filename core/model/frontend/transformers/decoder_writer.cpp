@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 
+#include "core/model/frontend/transformers/altup.h"
 #include "core/model/frontend/transformers/attention.h"
 #include "core/model/frontend/transformers/attention_mask.h"
 #include "core/model/frontend/transformers/decoder_builder.h"
@@ -58,7 +59,9 @@ class DecoderWriter {
     if (config_.positions > 0) x = parts_.plus(x, embedded_positions());
     x = parts_.dropped(x, config_.embedding_dropout);
     for (const model::RotaryConfig& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, positions_));
+    if (config_.altup) x = write_altup_streams(parts_, x);
     for (int64_t i = 0; i < config_.layers; ++i) x = layer(x, i);
+    if (config_.altup) x = write_altup_mean(parts_, x);
     return parts_.norm(x, base(family_.modules.last_norm), config_.hidden);
   }
 
@@ -128,6 +131,7 @@ class DecoderWriter {
     if (!config_.layer_configs.empty()) use_layer(index);
     const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
     const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
+    if (config_.altup) return layer_of_streams(x, path, index);
     const Value normed = norm(x, path, family_.modules.before_attention);
     const Value y = norm(attention(normed, path, index), path, family_.modules.after_attention);
     if (config_.parallel) return in_parallel(x, normed, y, path, index);
@@ -139,6 +143,21 @@ class DecoderWriter {
     if (layer_inputs_) x = residual(x, write_layer_input(parts_, x, layer_input(index), path));
     if (family_.scaled_layers) emit_.op("aten::mul_", "Tensor", {x, parts_.stored_factor(path + ".layer_scalar")});
     return x;
+  }
+
+  Value layer_of_streams(Value streams, const std::string& path, int64_t index) {
+    const Value predictions = write_altup_prediction(parts_, streams, path);
+    const Value x = active_stream(parts_, predictions);
+    const Value normed = norm(x, path, family_.modules.before_attention);
+    const Value laurel = write_laurel(parts_, normed, path);
+    const Value attended = norm(attention(normed, path, index), path, family_.modules.after_attention);
+    const Value sum = parts_.plus(parts_.plus(x, attended), laurel);
+    const Value y = emit_.op("aten::div", "Scalar", {sum, std::sqrt(2.0)});
+    const Value z = mlp(norm(y, path, family_.modules.before_mlp), path, index);
+    const Value activated = parts_.plus(y, norm(z, path, family_.modules.after_mlp));
+    const Value corrected = write_altup_correction(parts_, predictions, activated, path);
+    add_layer_input(parts_, corrected, layer_input(index), path);
+    return corrected;
   }
 
   Value layer_input(int64_t index) { return emit_.op("aten::select", "int", {*layer_inputs_, 2, index}); }
@@ -165,6 +184,7 @@ class DecoderWriter {
     own.head_width = layer.head_width;
     own.kv_heads = layer.kv_heads;
     own.mlp = layer.mlp;
+    own.sparsity = layer.sparsity;
     own.rotary = {config_.rotary[config_.turned_by[index]]};
     parts_.set_layer(&own);
   }

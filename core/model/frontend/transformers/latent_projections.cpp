@@ -9,7 +9,7 @@
 namespace memtune::frontend {
 namespace {
 
-constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+constexpr int64_t kEndOfHead = std::numeric_limits<int64_t>::max();
 constexpr double kEpsilon = 1e-6;  // of these norms, whatever the config says
 
 class LatentProjections {
@@ -65,7 +65,7 @@ class LatentProjections {
 
   // Pairs are adjacent elements before and half a head apart afterwards.
   Value turned_pairs(Value x, Value cosine, Value sine) {
-    const Value first = slice(x, 0, kEnd, 2), second = slice(x, 1, kEnd, 2);
+    const Value first = slice(x, 0, kEndOfHead, 2), second = slice(x, 1, kEndOfHead, 2);
     return rotate_pairs(parts_, first, second, cosine, sine);
   }
 
@@ -78,7 +78,7 @@ class LatentProjections {
     const Value common = emit_.op("aten::expand", "", {turned, std::vector<int64_t>{-1, config_.heads, -1, -1}});
     const Value keys = emit_.op("aten::new_empty", "", {by_head, shape(config_.heads, config_.head_width)});
     emit_.op("aten::copy_", "", {slice(keys, 0, latent_.plain), two[0]});
-    emit_.op("aten::copy_", "", {slice(keys, latent_.plain, kEnd), common});
+    emit_.op("aten::copy_", "", {slice(keys, latent_.plain, kEndOfHead), common});
     return {keys, two[1]};
   }
 

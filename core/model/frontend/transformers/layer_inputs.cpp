@@ -1,5 +1,7 @@
 #include "core/model/frontend/transformers/layer_inputs.h"
 
+#include <ATen/ATen.h>
+
 #include <cmath>
 
 namespace memtune::frontend {
@@ -12,9 +14,17 @@ Value write_layer_inputs(DecoderBuilder& parts, Value x, Value embedded) {
   const Value of_tokens = by_layer(embedded);
   const double scale = std::pow(static_cast<double>(hidden), -0.5), half = std::pow(2.0, -0.5);
   Value y = parts.linear(x, base + "per_layer_model_projection", hidden, config.layers * width, /*bias=*/false);
-  y = by_layer(parts.times(y, scale));
-  y = parts.norm(y, base + "per_layer_projection_norm", width);
-  return parts.times(parts.plus(y, of_tokens), half);
+  // Gemma 3n has its factors as tensors.
+  const auto factor = [&](const char* name, double value) {
+    return parts.emit().buffer(base + name, at::scalar_tensor(value, parts.dtype()).to(parts.device()));
+  };
+  if (config.altup)
+    parts.emit().op("aten::mul_", "Tensor", {y, factor("per_layer_projection_scale", scale)});
+  else
+    y = parts.times(y, scale);
+  y = parts.norm(by_layer(y), base + "per_layer_projection_norm", width);
+  const Value sum = parts.plus(y, of_tokens);
+  return config.altup ? parts.multiply(sum, factor("per_layer_input_scale", half)) : parts.times(sum, half);
 }
 
 Value write_layer_input(DecoderBuilder& parts, Value x, Value input, const std::string& layer) {
