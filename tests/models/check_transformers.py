@@ -265,6 +265,10 @@ CASES = {
                                         "altup_active_idx": 1, "altup_coef_clip": 0.1,
                                         "altup_num_inputs": 3, "attention_bias": True, "layer_types": [
         "full_attention", "sliding_attention"], "tie_word_embeddings": False}),
+    "mamba2": ("mamba2", {"num_heads": 8, "head_dim": 8, "state_size": 6, "n_groups": 2, "chunk_size": 16}),
+    "mamba2-biased": ("mamba2", {"num_heads": 4, "head_dim": 24, "state_size": 8, "n_groups": 4, "chunk_size": 64,
+                                 "expand": 3, "use_bias": True, "use_conv_bias": False, "residual_in_fp32": False,
+                                 "tie_word_embeddings": True, "time_step_limit": (0.1, 0.6)}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
 # Models of images and text, of which the text is trained; the family is that of the text model.
@@ -280,7 +284,7 @@ CASES.update({name: (family, changes) for name, (family, _, changes) in WHOLE.it
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
 SHARDED = {"llama", "gemma2"}  # weights in several files
-AUTOCAST = {"gemma3n", "gemma4", "gemma4-moe", "qwen3.5", "qwen3-next", "gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
+AUTOCAST = {"mamba2", "gemma3n", "gemma4", "gemma4-moe", "qwen3.5", "qwen3-next", "gpt-oss", "granite-moe", "deepseek-v3", "ernie-moe", "hunyuan-moe", "helium", "olmo", "qwen3", "olmo2", "nemotron", "cohere-normed", "gemma3", "cohere2"}  # run under autocast too, in bfloat16
 SHAPES = ((4, 32), (3, 47))
 LONG = {"qwen3.5": ((2, 150),), "qwen3-next": ((1, 128),)}  # more shapes, of several chunks
 DTYPES = (torch.float32, torch.bfloat16)

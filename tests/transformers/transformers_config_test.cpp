@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -533,6 +534,33 @@ TEST_CASE("gemma3n has several residual streams and MLPs of different widths") {
                        UsageError);
 }
 
+TEST_CASE("mamba2 has a state space with heads of its own, and no MLP") {
+  const json mamba = {{"model_type", "mamba2"}, {"vocab_size", 100}, {"hidden_size", 64},
+                      {"num_hidden_layers", 2}, {"num_heads", 16},   {"head_dim", 8}};
+  const TransformersConfig config = read(mamba);
+  CHECK(config.heads == 16);
+  CHECK(config.kv_heads == 16);
+  CHECK(config.rotary.empty());
+  CHECK(config.turned_by == std::vector<int>{-1, -1});
+  CHECK(config.state_space->state == 128);
+  CHECK(config.state_space->chunk == 256);
+  CHECK(config.state_space->most_step == std::numeric_limits<double>::infinity());
+  CHECK(config.notes.size() == 1);
+  const json endless = {{"__float__", "Infinity"}};
+  CHECK(read(with(mamba, {{"time_step_limit", {0.5, endless}}})).state_space->least_step == 0.5);
+  CHECK(read(with(mamba, {{"time_step_limit", {0.0, 0.25}}})).state_space->most_step == 0.25);
+  const std::string bare = R"({"time_step_limit": [0.0, Infinity], "note": "\"Infinity\\", )";
+  CHECK(parse_transformers_config("c", bare + mamba.dump().substr(1)).state_space->most_step ==
+        std::numeric_limits<double>::infinity());
+  check_refused(with(mamba, {{"time_step_limit", {0.0, "x"}}}),
+                ".time_step_limit: must be two numbers, of which the second may be Infinity");
+  check_refused(with(mamba, {{"time_step_limit", {0.0}}}), ".time_step_limit: must be two numbers");
+  check_refused(with(mamba, {{"n_groups", 5}}), ".n_groups: 5 does not divide num_heads, 16");
+  check_refused(with(mamba, {{"expand", 3}}), ".expand: times hidden_size must be num_heads times head_dim, 128");
+  CHECK_THROWS_WITH_AS(check_attention(config, "sdpa", false, true), doctest::Contains("--padding: mamba2"),
+                       UsageError);
+}
+
 TEST_CASE("the forms of OPT that are not built are refused") {
   const json opt =
       with(example("opt"), {{"ffn_dim", 96}, {"activation_function", "relu"}, {"max_position_embeddings", 64}});
@@ -648,9 +676,9 @@ TEST_CASE("the router's auxiliary loss is left out with a note") {
 }
 
 TEST_CASE("an unknown model_type is refused with advice") {
-  CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}),
-                       doctest::Contains("unknown model_type 'mamba'. Known: llama, mistral, "), UsageError);
-  CHECK_THROWS_WITH_AS(read({{"model_type", "mamba"}}), doctest::Contains("memtune convert makes"), UsageError);
+  CHECK_THROWS_WITH_AS(read({{"model_type", "rwkv"}}),
+                       doctest::Contains("unknown model_type 'rwkv'. Known: llama, mistral, "), UsageError);
+  CHECK_THROWS_WITH_AS(read({{"model_type", "rwkv"}}), doctest::Contains("memtune convert makes"), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "gemma3"}, {"text_config", {{"model_type", "gemma3_text"}}}}),
                        doctest::Contains("--text-only measures its text model, gemma3_text"), UsageError);
   CHECK_THROWS_WITH_AS(read({{"model_type", "lama"}}), doctest::Contains("did you mean 'llama'?"), UsageError);

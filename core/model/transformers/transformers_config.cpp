@@ -11,6 +11,7 @@
 #include "core/model/transformers/transformers_delta_net.h"
 #include "core/model/transformers/transformers_experts.h"
 #include "core/model/transformers/transformers_layers.h"
+#include "core/model/transformers/transformers_state_space.h"
 #include "core/plan/request/trial_request.h"
 
 namespace memtune::model {
@@ -38,6 +39,12 @@ class ConfigReader {
     read_multipliers();
     read_positions();
     read_layer_types();
+    if (family_.state_space) {
+      config_.state_space = read_state_space(fields_, config_);
+      config_.notes.emplace_back(
+          "state space: measured with PyTorch's operators; the kernels of mamba-ssm and causal_conv1d are not "
+          "measured");
+    }
     if (family_.delta_net != DeltaNetKind::none) {
       config_.delta_net = read_delta_net(fields_, config_.layers);
       config_.notes.emplace_back(
@@ -145,7 +152,7 @@ class ConfigReader {
     config_.layers = fields_.size(names.layers, 10000);
     const bool implied = family_.transposed_weights && !fields_.has(names.mlp);
     const bool by_layer = family_.altup && fields_.has(names.mlp) && fields_[names.mlp].is_array();
-    if (!by_layer) config_.mlp = implied ? 4 * config_.hidden : fields_.size(names.mlp);
+    if (!by_layer && *names.mlp) config_.mlp = implied ? 4 * config_.hidden : fields_.size(names.mlp);
     if (family_.convolutions) read_convolution();
   }
 
@@ -327,7 +334,7 @@ class ConfigReader {
     if (const char* const field = family_.fields.positions; *field) {
       config_.positions = fields_.size(field);
       limit(config_.positions);
-    } else {
+    } else if (!family_.state_space) {
       int64_t width = config_.latent ? config_.latent->rotated : config_.head_width, full = width;
       for (const LayerConfig& layer : config_.layer_configs) (layer.windowed ? width : full) = layer.head_width;
       config_.rotary = read_rotary(fields_, width, full);
@@ -416,7 +423,7 @@ class ConfigReader {
   }
 
   bool replaces_attention(const std::string& kind) const {
-    return (family_.convolutions && kind == "conv") ||
+    return (family_.convolutions && kind == "conv") || (family_.state_space && kind == "linear_attention") ||
            (family_.delta_net != DeltaNetKind::none && kind == "linear_attention");
   }
 
@@ -458,13 +465,13 @@ void check_attention(const TransformersConfig& config, const std::string& attent
   if (config.family.sinks && attention != "eager")
     throw UsageError("--attention " + attention + ": " + std::string(config.family.model_type) +
                      " has attention sinks, which only eager attention computes");
-  if ((config.convolution || config.delta_net) && (packed || padded))
+  if ((config.convolution || config.delta_net || config.state_space) && (packed || padded))
     throw UsageError(std::string(packed ? "--pack" : "--padding") + ": " + std::string(config.family.model_type) +
                      " has convolutions, which would reach over the ends of " + (packed ? "documents" : "rows"));
 }
 
 TransformersConfig parse_transformers_config(const std::string& name, std::string_view text, bool text_only) {
-  const nlohmann::json given = parse_json_object(name, text);
+  const nlohmann::json given = parse_json_object(name, with_infinity_as_object(text));
   if (!text_only || !given.contains("text_config") || !given["text_config"].is_object())
     return ConfigReader(name, given, /*is_text_config=*/false).read();
   const nlohmann::json inner = text_config_of(given);

@@ -50,6 +50,15 @@ struct DeltaNetConfig {
   std::vector<bool> layers;                // that have it instead of attention
 };
 
+// A selective state space with the heads of the config.
+struct StateSpaceConfig {
+  int64_t state = 0, groups = 0;  // state: numbers per element of a head; groups of heads have one projection
+  int64_t chunk = 0, kernel = 0;  // in tokens
+  bool convolution_bias = true;
+  bool residual_in_float = true;
+  double least_step = 0, most_step = 0;
+};
+
 // What differs between layers. Layers of one type, with a window or without, have equal heads.
 struct LayerConfig {
   int64_t head_width = 0, kv_heads = 0, mlp = 0;
@@ -102,6 +111,7 @@ struct TransformersConfig {
   std::optional<MoeConfig> experts;
   std::optional<ConvolutionConfig> convolution;
   std::optional<DeltaNetConfig> delta_net;
+  std::optional<StateSpaceConfig> state_space;
   std::optional<double> logit_cap, logit_scale;
   double embedding_multiplier = 1, residual_multiplier = 1, logits_divisor = 1;
   std::vector<int64_t> windows;     // by layer: most keys a query attends to; 0: unlimited

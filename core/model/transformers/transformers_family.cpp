@@ -848,6 +848,21 @@ const std::vector<TransformersFamily>& transformers_families() {
        .text_defaults = R"({"vocab_size": 262400, "hidden_size": 2048, "intermediate_size": 16384,
                             "num_hidden_layers": 35, "num_attention_heads": 8, "rms_norm_eps": 1e-06,
                             "hidden_activation": "gelu_pytorch_tanh", "max_position_embeddings": 32768})"},
+      {.model_type = "mamba2",
+       .class_prefix = "Mamba2",
+       .modules = {.layer_class = "Block",
+                   .base = "backbone",
+                   .embedding = "embeddings",
+                   .last_norm = "norm_f",
+                   .before_attention = "norm"},
+       .fields = {.heads = "num_heads", .mlp = "", .epsilon = "layer_norm_epsilon", .attention_dropout = ""},
+       .stored_names = {{"backbone.embeddings.", "backbone.embedding."}},
+       .query_bias = kUseBias,
+       .state_space = true,
+       .padded = false,
+       .head_width = 64,
+       .defaults = R"({"state_size": 128, "n_groups": 8, "chunk_size": 256, "conv_kernel": 4, "hidden_act": "silu",
+                       "layer_norm_epsilon": 1e-05, "initializer_range": 0.1})"},
   };
   return families;
 }

@@ -187,6 +187,7 @@ struct TransformersFamily {
   bool scaled_queries = false;         // queries are scaled by the attention scale, not the scores
   bool mlp_of_rows = false;            // all tokens as one list
   bool convolutions = false;           // layers "conv" have a short convolution instead of attention
+  bool state_space = false;            // layers are mixers of Mamba-2 alone
   bool shared_keys = false;            // the last layers reuse keys and values; per-layer embeddings
   bool global_heads = false;           // layers without a window have other heads
   bool altup = false;                  // several residual streams, and sparse gates of the MLP

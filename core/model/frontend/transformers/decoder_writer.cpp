@@ -16,6 +16,7 @@
 #include "core/model/frontend/transformers/mlp.h"
 #include "core/model/frontend/transformers/rotary.h"
 #include "core/model/frontend/transformers/short_convolution.h"
+#include "core/model/frontend/transformers/state_space.h"
 
 namespace memtune::frontend {
 namespace {
@@ -109,6 +110,7 @@ class DecoderWriter {
   }
 
   Value logits(Value x, const at::Tensor& table) {
+    if (config_.state_space) return parts_.cast(head(parts_.cast(x, parts_.dtype()), table), at::kFloat);
     Value y = head(x, table);
     if (family_.multipliers) y = emit_.op("aten::div", "Scalar", {y, config_.logits_divisor});
     if (config_.logit_scale) y = parts_.times(y, *config_.logit_scale);
@@ -129,6 +131,7 @@ class DecoderWriter {
 
   Value layer(Value x, int64_t index) {
     if (!config_.layer_configs.empty()) use_layer(index);
+    if (config_.state_space) return state_space_layer(x, index);
     const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
     const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
     if (config_.altup) return layer_of_streams(x, path, index);
@@ -175,6 +178,14 @@ class DecoderWriter {
 
   Value norm(Value x, const std::string& path, std::string_view name) {
     return name.empty() ? x : parts_.norm(x, path + "." + std::string(name), config_.hidden);
+  }
+
+  Value state_space_layer(Value x, int64_t index) {
+    const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
+    const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
+    const Value normed = norm(parts_.cast(x, parts_.dtype()), path, family_.modules.before_attention);
+    if (config_.state_space->residual_in_float) x = parts_.cast(x, at::kFloat);
+    return parts_.plus(x, write_state_space_mixer(parts_, normed, path + ".mixer"));
   }
 
   // The parts of the layer see its own sizes.

@@ -5,8 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/error.h"
-#include "core/model/frontend/pt2/host_functions.h"
+#include "core/model/frontend/transformers/chunks.h"
 
 namespace memtune::frontend {
 namespace {
@@ -25,9 +24,9 @@ class DeltaRuleWriter {
     in.query = of_unit_length(in.query);
     in.key = of_unit_length(in.key);
     in.query = parts_.times(in.query, std::pow(static_cast<double>(sizes_.key_width), -0.5));
-    const Value missing = missing_tokens();
-    for (Value* x : {&in.query, &in.key, &in.value}) *x = padded(*x, {zero(), zero(), zero(), missing});
-    for (Value* x : {&in.beta, &in.decay}) *x = padded(*x, {zero(), missing});
+    const Value missing = write_missing_tokens(parts_, kChunk);
+    for (Value* x : {&in.query, &in.key, &in.value}) *x = write_padding(parts_, *x, {zero(), zero(), zero(), missing});
+    for (Value* x : {&in.beta, &in.decay}) *x = write_padding(parts_, *x, {zero(), missing});
     const Value value_beta = parts_.multiply(in.value, unsqueezed(in.beta, -1));
     const Value key_beta = parts_.multiply(in.key, unsqueezed(in.beta, -1));
     const Value query = by_chunk(in.query, {sizes_.key_width}), key = by_chunk(in.key, {sizes_.key_width});
@@ -94,22 +93,6 @@ class DeltaRuleWriter {
   Value of_unit_length(Value x) {
     const Value sum = emit_.op("aten::sum", "dim_IntList", {parts_.multiply(x, x), std::vector<int64_t>{-1}, true});
     return parts_.multiply(x, emit_.op("aten::rsqrt", "", {emit_.op("aten::add", "Scalar", {sum, 1e-6})}));
-  }
-
-  // To the next multiple of a chunk.
-  Value missing_tokens() {
-    return computed("_operator.mod", {computed("_operator.neg", {parts_.length()}), emit_.constant(kChunk)});
-  }
-
-  Value computed(const char* function, const Values& numbers) {
-    const HostFunction* const known = find_host_function(function);
-    if (!known) throw Error(std::string(function) + " is not known");
-    return emit_.call({function, nullptr, *known}, numbers, 1)[0];
-  }
-
-  Value padded(Value x, const Values& sizes) {
-    return emit_.op("aten::pad", "",
-                    {x, emit_.list(c10::ListType::ofInts(), sizes), std::string("constant"), IValue()});
   }
 
   Value later_tokens() {
