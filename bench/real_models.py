@@ -1,6 +1,6 @@
 """Compares the training step of popular models (torchvision, timm, transformers, peft; full size, random weights) in
-eager Python, with and without checkpointing, with memtune's. memtune reads models of transformers from the folder that
-save_pretrained wrote, with peft's adapter. The others are traced.
+eager Python, with and without checkpointing, with memtune's. memtune reads decoders of transformers from the folder that
+save_pretrained wrote, with peft's adapter, and its other models as `memtune convert` writes them. The others are traced.
 
     python bench/real_models.py FOLDER                     # all of them
     python bench/real_models.py FOLDER llama llama_lora --rounds 3
@@ -98,8 +98,8 @@ def gemma3(tiny: bool) -> nn.Module:
 def gpt_oss(tiny: bool) -> nn.Module:
     size = dict(vocab_size=1000, hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
                 num_key_value_heads=2, head_dim=16, num_local_experts=8)
-    if not tiny:  # gpt-oss 20B, 8 of its 24 layers
-        size = dict(num_hidden_layers=8, num_local_experts=32)
+    if not tiny:  # gpt-oss 20B, 4 of its 24 layers
+        size = dict(num_hidden_layers=4, num_local_experts=32)
     return causal_lm("gpt_oss", num_experts_per_tok=4, **size)
 
 
@@ -110,8 +110,8 @@ def attention_lora(model: nn.Module) -> nn.Module:
 def llama4(tiny: bool) -> nn.Module:
     size = dict(vocab_size=1000, hidden_size=64, intermediate_size=64, intermediate_size_mlp=128, num_hidden_layers=2,
                 num_attention_heads=4, num_key_value_heads=2, head_dim=16, num_local_experts=4)
-    if not tiny:  # Llama 4 Scout, 3 of its 48 layers
-        size = dict(num_hidden_layers=3, num_local_experts=16)
+    if not tiny:  # Llama 4 Scout, 2 of its 48 layers
+        size = dict(num_hidden_layers=2, num_local_experts=16)
     return causal_lm("llama4_text", **size)
 
 
@@ -119,9 +119,45 @@ def deepseek_v3(tiny: bool) -> nn.Module:
     size = dict(vocab_size=1000, hidden_size=64, intermediate_size=128, moe_intermediate_size=32, num_hidden_layers=2,
                 num_attention_heads=4, num_key_value_heads=4, n_routed_experts=8, q_lora_rank=32, kv_lora_rank=16,
                 qk_nope_head_dim=16, qk_rope_head_dim=8, v_head_dim=16, n_group=2, topk_group=1)
-    if not tiny:  # DeepSeek V3, 3 of its 61 layers with 32 of 256 experts
-        size = dict(num_hidden_layers=3, n_routed_experts=32)
+    if not tiny:  # DeepSeek V3, 3 of its 61 layers with 16 of 256 experts
+        size = dict(num_hidden_layers=3, n_routed_experts=16)
     return causal_lm("deepseek_v3", num_experts_per_tok=4, first_k_dense_replace=1, **size)
+
+
+def qwen3_next(tiny: bool) -> nn.Module:
+    size = dict(vocab_size=1000, hidden_size=64, intermediate_size=128, moe_intermediate_size=32,
+                shared_expert_intermediate_size=32, num_attention_heads=4, head_dim=16, num_experts=8,
+                linear_key_head_dim=8, linear_value_head_dim=8, linear_num_key_heads=2, linear_num_value_heads=4)
+    if not tiny:  # Qwen3-Next 80B, 4 of its 48 layers with 64 of 512 experts
+        size = dict(num_experts=64)
+    return causal_lm("qwen3_next", num_hidden_layers=4, num_experts_per_tok=4, num_key_value_heads=2, **size)
+
+
+def modernbert(tiny: bool) -> nn.Module:
+    import transformers
+    size = dict(vocab_size=1000, hidden_size=64, intermediate_size=96, num_hidden_layers=4, num_attention_heads=4)
+    if not tiny:  # ModernBERT large
+        size = dict(hidden_size=1024, intermediate_size=2624, num_hidden_layers=28, num_attention_heads=16)
+    return transformers.ModernBertForMaskedLM(transformers.ModernBertConfig(pad_token_id=0, **size))
+
+
+def whisper(tiny: bool) -> nn.Module:
+    import transformers
+    size = dict(vocab_size=1000, d_model=64, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+                decoder_attention_heads=4, encoder_ffn_dim=96, decoder_ffn_dim=96, pad_token_id=0,
+                decoder_start_token_id=1, bos_token_id=1, eos_token_id=2)
+    if not tiny:  # Whisper medium
+        size = dict(d_model=1024, encoder_layers=24, decoder_layers=24, encoder_attention_heads=16,
+                    decoder_attention_heads=16, encoder_ffn_dim=4096, decoder_ffn_dim=4096)
+    return transformers.WhisperForConditionalGeneration(transformers.WhisperConfig(**size))
+
+
+def vit(tiny: bool) -> nn.Module:
+    import transformers
+    size = dict(hidden_size=64, intermediate_size=96, num_hidden_layers=2, num_attention_heads=4)
+    if not tiny:  # ViT-L/16
+        size = dict(hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16)
+    return transformers.ViTForImageClassification(transformers.ViTConfig(num_labels=1000, **size))
 
 
 def torchvision_model(name: str) -> nn.Module:
@@ -142,6 +178,7 @@ class Case(NamedTuple):
     dtype: str = ""  # of the parameters; else float32
     autocast: bool = True  # to bf16
     adapter: Optional[Callable[[nn.Module], nn.Module]] = None
+    data: str = ""  # of models that `memtune convert` writes: the input beside labels
 
 
 CASES = {
@@ -154,6 +191,10 @@ CASES = {
     "gpt_oss_lora": Case(gpt_oss, 2, tokens=(2048, 201088), dtype="bf16", adapter=attention_lora),
     "llama4": Case(llama4, 2, tokens=(2048, 202048), dtype="bf16", autocast=False),
     "deepseek_v3": Case(deepseek_v3, 2, tokens=(2048, 129280), dtype="bf16", autocast=False),
+    "qwen3_next": Case(qwen3_next, 2, tokens=(2048, 151936), dtype="bf16", autocast=False),
+    "modernbert": Case(modernbert, 16, tokens=(1024, 50368), dtype="bf16", autocast=False, data="input_ids"),
+    "whisper": Case(whisper, 8, tokens=(256, 51865), dtype="bf16", autocast=False, data="input_features"),
+    "hf_vit_l": Case(vit, 64, dtype="bf16", autocast=False, data="pixel_values"),
     "vit_l": Case(lambda tiny: torchvision_model("vit_b_16" if tiny else "vit_l_16"), 64, "layers"),
     "resnet101": Case(lambda tiny: torchvision_model("resnet18" if tiny else "resnet101"), 128,
                       "layer1 layer2 layer3 layer4"),
@@ -165,6 +206,12 @@ def batch_of(case: Case, options) -> Dict[str, Tensor]:
     """Inputs, named as forward's arguments, and the target."""
     generator = torch.Generator().manual_seed(1)
     count = 2 if options.tiny else case.batch
+    if case.data in ("input_features", "pixel_values"):
+        shape = (80, 3000) if case.data == "input_features" else (3, 224, 224)
+        data = torch.randn(count, *shape, generator=generator).bfloat16()
+        length, vocabulary = (64, 1000) if options.tiny else case.tokens
+        size = (count, length) if case.tokens[0] else (count,)
+        return {case.data: data, "labels": torch.randint(0, vocabulary or 1000, size, generator=generator)}
     if not case.tokens[0]:
         images = torch.randn(count, 3, 224, 224, generator=generator)
         return {"x": images, "target": torch.randint(0, 1000, (count,), generator=generator)}
@@ -187,9 +234,8 @@ def checkpoint_blocks(model: nn.Module, blocks: str):
 def as_loaded(model: nn.Module, folder: Path, dtype: str) -> nn.Module:
     """Writes the model and reads it, as in fine-tuning. A cast of the built model would also round rotary
     frequencies."""
-    import transformers
     (model.bfloat16() if dtype else model).save_pretrained(folder)
-    return transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
+    return type(model).from_pretrained(folder, dtype="auto")
 
 
 def plain(name: str) -> str:
@@ -203,28 +249,30 @@ class Eager:
 
     def __init__(self, name: str, folder: Path, options):
         self.case, self.options, self.folder = CASES[name], options, folder
+        self.of_transformers = bool(self.case.tokens[0] or self.case.data)
         torch.manual_seed(0)
         with torch.device(options.device):
             self.model = self.case.build(options.tiny).train()
-        if self.case.tokens[0]:
+        if self.of_transformers:
             self.model = as_loaded(self.model, folder / "model", self.case.dtype).to(options.device).train()
+            self.model.config.use_cache = False
         if self.case.adapter:
             self.model = self.case.adapter(self.model).train()
             self.model.save_pretrained(folder / "adapter")
         self.batch = batch_of(self.case, options)
         self.on_device = {key: value.to(options.device) for key, value in self.batch.items()}
         save_safetensors(self.batch, str(folder / "inputs.safetensors"))
-        if not self.case.tokens[0]:
+        if not self.of_transformers:
             torch.jit.trace(self.model, self.on_device["x"][:1], check_trace=False).save(folder / "model.pt")
 
     def loss(self) -> Tensor:
         with torch.autocast(self.options.device, torch.bfloat16, enabled=self.case.autocast):
-            if self.case.tokens[0]:
-                return self.model(**self.on_device, use_cache=False).loss
+            if self.of_transformers:
+                return self.model(**self.on_device).loss
             return loss_fn(self.model(self.on_device["x"]), self.on_device["target"])
 
     def checkpoint(self):
-        if self.case.tokens[0]:
+        if self.of_transformers:
             self.model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
         else:
             checkpoint_blocks(self.model, self.case.blocks)
@@ -272,7 +320,12 @@ def run_eager(name: str, folder: Path, options):
 def run_memtune(name: str, folder: Path, options):
     case = CASES[name]
     model = ["--model", folder / "model.pt", "--loss", "cross_entropy"]
-    if case.tokens[0]:
+    if case.data:
+        subprocess.run([options.memtune, "convert", folder / "model", "--python", sys.executable, "--output",
+                        folder / "model.pt2", "--seq", "64"], check=True)
+        model[-1] = "returned"
+        model[1] = folder / "model.pt2"
+    elif case.tokens[0]:
         model = ["--model", folder / "model"]
     if case.adapter:
         model += ["--lora", folder / "adapter"]
