@@ -160,6 +160,7 @@ void use_config(const fs::path& path, const std::string& name, SweepSettings& se
   if (load_in.empty()) load_in = model.quantization;
   if (!model.quantization.empty() && load_in != model.quantization)
     throw UsageError("--load-in " + load_in + ": the weights of " + name + " are stored in " + model.quantization);
+  model::check_load_in(model, load_in);
   use_decoder(model, {"input_ids", "int64", {kConfigBatch, kConfigSequence}, model.tokens()}, request);
 }
 

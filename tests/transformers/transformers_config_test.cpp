@@ -530,6 +530,12 @@ TEST_CASE("gemma3n has several residual streams and MLPs of different widths") {
                 ".altup_correct_scale: outputs without a scale are not supported");
   check_refused(with(gemma, {{"altup_coef_clip", 0.0}}), ".altup_coef_clip: must be more than 0");
   check_refused(with(gemma, {{"hidden_size_per_layer_input", 0}}), ".hidden_size_per_layer_input: must be at least 1");
+  CHECK_THROWS_WITH_AS(check_load_in(config, "4bit"),
+                       "--load-in 4bit: gemma3n_text clamps weights of linear layers in each step, which packed "
+                       "weights do not allow",
+                       UsageError);
+  CHECK_NOTHROW(check_load_in(config, ""));
+  CHECK_NOTHROW(check_load_in(read(example()), "4bit"));
   CHECK_THROWS_WITH_AS(read(with(gemma, {{"num_kv_shared_layers", 3}})), doctest::Contains("num_kv_shared_layers"),
                        UsageError);
 }

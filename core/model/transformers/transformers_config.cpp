@@ -470,6 +470,12 @@ void check_attention(const TransformersConfig& config, const std::string& attent
                      " has convolutions, which would reach over the ends of " + (packed ? "documents" : "rows"));
 }
 
+void check_load_in(const TransformersConfig& config, const std::string& load_in) {
+  if (config.altup && !load_in.empty())
+    throw UsageError("--load-in " + load_in + ": " + std::string(config.family.model_type) +
+                     " clamps weights of linear layers in each step, which packed weights do not allow");
+}
+
 TransformersConfig parse_transformers_config(const std::string& name, std::string_view text, bool text_only) {
   const nlohmann::json given = parse_json_object(name, with_infinity_as_object(text));
   if (!text_only || !given.contains("text_config") || !given["text_config"].is_object())

@@ -125,6 +125,9 @@ struct TransformersConfig {
 // Throws UsageError if the model has no such attention, a word of --attention, or takes no packed or padded rows.
 void check_attention(const TransformersConfig& config, const std::string& attention, bool packed, bool padded);
 
+// Throws UsageError if the weights cannot be packed. `load_in`: a word of --load-in; "": they are as stored.
+void check_load_in(const TransformersConfig& config, const std::string& load_in);
+
 // Throws UsageError with one line that begins with `name`: a field that is missing, out of range, contradictory or not
 // supported. For an unknown model_type the message gives an alternative.
 // `text_only`: of a model of several modalities, takes the text model that its text_config describes.

@@ -95,6 +95,7 @@ program::Program TransformersFrontEnd::lower(const LoweringOptions& source) cons
   const DecoderOptions setting = setting_of(source);
   const std::string& attention = source.attention.empty() ? config.attention : source.attention;
   model::check_attention(config, attention, setting.packed, setting.padded);
+  model::check_load_in(config, source.load_in);
   if (setting.attention == AttentionImplementation::flash_varlen)
     check_flash(config, setting, c10::typeMetaToScalarType(options.dtype()));
   program.longest = longest(config, setting);
