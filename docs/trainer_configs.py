@@ -12,7 +12,7 @@ import textwrap
 
 HEAD = """# Trainer configs
 
-`memtune sweep --trainer NAME --config FILE` reads the config of five trainers. This page says what becomes of each key.
+`memtune sweep --trainer NAME --config FILE` reads the config of six trainers. This page says what becomes of each key.
 It is written from `profiles/training` by `docs/trainer_configs.py`.
 
 1. A key may make the config one of other training. Then the sweep is refused, and `memtune sweep -- COMMAND` measures

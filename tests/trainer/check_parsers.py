@@ -178,6 +178,17 @@ def ms_swift(path, arguments):
     return lambda key: plain(at(parsed.training_args, key) if at(parsed, key) is None else at(parsed, key))
 
 
+def llamafactory(path, arguments):
+    """Its checks, without those of the machine. Overrides are read as behind `llamafactory-cli train config.yaml`."""
+    from llamafactory.hparams import parser
+    from transformers import HfArgumentParser
+
+    sys.argv = ["train", str(path), *(arguments or [])]
+    classes = HfArgumentParser(parser._TRAIN_ARGS).parse_dict(parser.read_args())
+    parser._verify_model_args(classes[0], classes[1], classes[3])
+    return lambda key: next((plain(at(one, key)) for one in classes if hasattr(one, key.split(".")[0])), None)
+
+
 def torchtitan(path, arguments):
     from torchtitan.config import ConfigManager
 
@@ -297,6 +308,7 @@ NATIVE = {
     "axolotl": {"batch": "micro_batch_size", "accumulate": "gradient_accumulation_steps", "seq": "sequence_len",
                 "model": "base_model", "lr": "learning_rate"},
     "ms-swift": HUGGING_FACE | {"seq": "max_length"},
+    "llamafactory": HUGGING_FACE | {"model": "model_name_or_path", "seq": "cutoff_len"},
 }
 # Flags that depend on more than one key, with their expected values. None: the flag must be missing.
 DERIVED = {
@@ -315,7 +327,14 @@ DERIVED = {
                 + (f",dropout={ask('lora_dropout')}" if ask("lora_dropout") else ""),
     },
 }
-SAYS_NOTHING = {"trl": "output_dir: out\nuse_cpu: true\nuse_peft: true\n",
+DERIVED["llamafactory"] = {
+    "dtype": lambda ask: "fp32" if ask("finetuning_type") == "full" and not ask("pure_bf16") else None,
+    "autocast": lambda ask: "bf16" if ask("bf16") else "fp16" if ask("fp16") else None,
+    "lora": lambda ask: f"r={ask('lora_rank')},dropout={ask('lora_dropout'):g}"
+            + ("" if ask("lora_target") == ["all"] else ",targets=" + "+".join(ask("lora_target"))),
+}
+SAYS_NOTHING = {"llamafactory": "model_name_or_path: m\noutput_dir: out\nuse_cpu: true\n",
+                "trl": "output_dir: out\nuse_cpu: true\nuse_peft: true\n",
                 "transformers": "output_dir: out\nuse_cpu: true\n"}
 
 

@@ -73,6 +73,22 @@ TEST_CASE("conflicting settings and settings without effect are reported") {
   CHECK(problems(check("trl", "gradient_checkpointing: true\n")).empty());
 }
 
+TEST_CASE("LLaMA-Factory checkpoints by default and by each of its other switches") {
+  const auto of = [](const std::string& text) { return check("llamafactory", text); };
+  CHECK(meaning(of("stage: sft\n")) == "checkpoint:full");
+  CHECK(meaning(of("disable_gradient_checkpointing: true\n")) == "none");
+  CHECK(meaning(of("disable_gradient_checkpointing: true\ngradient_checkpointing: true\n")) == "checkpoint:full");
+  CHECK(meaning(of("disable_gradient_checkpointing: true\nfsdp_config: {activation_checkpointing: true}\n")) ==
+        "checkpoint:full");
+  CHECK(meaning(of("use_unsloth_gc: true\n")) == "checkpoint:full,inputs=host");
+  CHECK(meaning(of("use_unsloth: true\n")) == "nearly checkpoint:full,inputs=host");
+  CHECK(problems(of("use_unsloth_gc: true\ndisable_gradient_checkpointing: true\n")) ==
+        Lines{"2: use_unsloth_gc is about checkpoints: with disable_gradient_checkpointing it does nothing"});
+  const ConfigCheckResult other = of("model: m\nkernel_config: {name: auto}\n");
+  CHECK(meaning(other) == "");
+  CHECK(problems(other) == Lines{"1: a config of LLaMA-Factory v1 (USE_V1=1), which has other keys"});
+}
+
 TEST_CASE("E7 and E8: the check derives the strategy from all keys of a config") {
   const ConfigCheckResult fsdp =
       check("axolotl", "gradient_checkpointing: false\nfsdp_config:\n  activation_checkpointing: true\n");

@@ -97,6 +97,52 @@ TEST_CASE("ms-swift by default trains an adapter over all linear layers and join
         std::vector<std::string>{"tuner_type: longlora is none of memtune's, which are lora and full"});
 }
 
+TEST_CASE("LLaMA-Factory by default trains an adapter over all linear layers and reads targets with commas") {
+  const MemtuneFlags native = of("llamafactory", "model_name_or_path: m\nbf16: true\n");
+  CHECK(told(native) ==
+        "--accumulate 1 --autocast bf16 --batch 8 --lora r=8,dropout=0 --max-grad-norm 1 --model m --optimizer adamw "
+        "--seq 2048");
+  CHECK(native.strategy == "checkpoint:full");
+  CHECK(native.notes.empty());
+  CHECK(told(of("llamafactory", "model_name_or_path: m\nlora_target: q_proj, v_proj\nlora_rank: 4\nlora_alpha: 9\n"))
+            .find("--lora r=4,alpha=9,dropout=0,targets=q_proj+v_proj ") != std::string::npos);
+  CHECK(told(of("llamafactory", "model_name_or_path: a,b\n")).find("--model a,b ") != std::string::npos);
+  CHECK(told(of("llamafactory", "model_name_or_path: m\nadapter_name_or_path: out/lora\n"))
+            .find("--lora out/lora/adapter_config.json ") != std::string::npos);
+}
+
+TEST_CASE("LLaMA-Factory trains in float32 unless pure_bf16 is set and quantizes with double quantization") {
+  const std::string full = "model_name_or_path: m\nfinetuning_type: full\n";
+  CHECK(told(of("llamafactory", full + "bf16: true\n")).find("--autocast bf16 --batch 8 --dtype fp32 ") !=
+        std::string::npos);
+  CHECK(told(of("llamafactory", full + "pure_bf16: true\n")).find("--dtype") == std::string::npos);
+  const auto quantized = [&](const std::string& more) {
+    return told(of("llamafactory", "model_name_or_path: m\nquantization_bit: 4\n" + more));
+  };
+  CHECK(quantized("").find("--load-in 4bit ") != std::string::npos);
+  CHECK(quantized("double_quantization: false\n").find("--load-in 4bit-single ") != std::string::npos);
+  CHECK(of("llamafactory", "model_name_or_path: m\nquantization_bit: 4\nquantization_method: hqq\n").refusals ==
+        std::vector<std::string>{"quantization_method: hqq is a form that memtune does not have"});
+}
+
+TEST_CASE("LLaMA-Factory's other tasks and other trained parameters are refused by name") {
+  const auto refusals = [&](const std::string& more) {
+    return join(of("llamafactory", "model_name_or_path: m\n" + more).refusals, "; ");
+  };
+  for (const char* stage : {"rm", "ppo", "dpo", "kto"})
+    CHECK(refusals("stage: " + std::string(stage) + "\n") ==
+          "stage: " + std::string(stage) +
+              " is of preference tuning or reinforcement learning, not of language modeling");
+  for (const char* stage : {"pt", "sft"}) CHECK(refusals("stage: " + std::string(stage) + "\n") == "");
+  CHECK(refusals("additional_target: embed_tokens\nuse_dora: true\n") ==
+        "additional_target, use_dora: other parameters are trained than those of memtune's --lora");
+  CHECK(refusals("finetuning_type: full\nresize_vocab: true\n") == "");
+  CHECK(refusals("finetuning_type: freeze\n") ==
+        "finetuning_type: freeze trains other parameters than memtune, which has lora and full");
+  CHECK(refusals("finetuning_type: full\nuse_badam: true\n") ==
+        "use_badam: other parameters are trained than those of the model");
+}
+
 TEST_CASE("torchtune flags come from components and interpolated names and torchtune's adapter targets") {
   const std::string text =
       "output_dir: /data\nmodel:\n  _component_: torchtune.models.llama3_2.qlora_llama3_2_1b\n"

@@ -148,6 +148,17 @@ TEST_CASE("ms-swift only switches checkpointing on and off because it ignores ev
     CHECK_MESSAGE(keys("ms-swift", other) == "-", other);
 }
 
+TEST_CASE("LLaMA-Factory checkpoints unless switched off and moves inputs by use_unsloth_gc") {
+  CHECK(keys("llamafactory", "none") == "disable_gradient_checkpointing=true use_reentrant_gc use_unsloth_gc");
+  CHECK(keys("llamafactory", "checkpoint:full") ==
+        "disable_gradient_checkpointing=false use_reentrant_gc=false use_unsloth_gc=false");
+  CHECK(keys("llamafactory", "checkpoint:full,inputs=host") ==
+        "disable_gradient_checkpointing=false use_reentrant_gc use_unsloth_gc=true");
+  CHECK(has(notes("llamafactory", "checkpoint:full,inputs=host"), "copies run on the stream of compute"));
+  for (const char* other : {"checkpoint:every=2", "checkpoint:op", "checkpoint:full,inputs=disk", "offload:stream"})
+    CHECK_MESSAGE(keys("llamafactory", other) == "-", other);
+}
+
 TEST_CASE("torchtitan: selective equals memtune's op and only 0.2 has every n-th block as text") {
   CHECK(keys("torchtitan", "none") == "activation_checkpoint=\"none\"");
   CHECK(keys("torchtitan", "checkpoint:op") == "activation_checkpoint=\"selective\"");

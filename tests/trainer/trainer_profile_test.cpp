@@ -53,7 +53,7 @@ TEST_CASE("options set described keys and combinations use known options and ran
     for (const std::string& key : {profile.micro_batch, profile.accumulation})
       CHECK((key.empty() || profile.settings.contains(key)));
   }
-  CHECK(trainers == 10);
+  CHECK(trainers == 11);
 }
 
 TEST_CASE("releases are compared number by number") {

@@ -141,12 +141,12 @@ TEST_CASE("a model name cannot leave its comment or send an escape sequence to a
 }
 
 TEST_CASE("an unknown trainer is refused with the known trainers") {
-  CHECK_THROWS_WITH_AS(
-      exported("torchtun", "none", Report{}),
-      "unknown trainer 'torchtun'; did you mean 'torchtune'? Known: torchtune, axolotl, torchtitan, "
-      "transformers, trl, ms-swift, megatron, deepspeed, accelerate. Others are measured by their command: "
-      "memtune sweep -- COMMAND",
-      UsageError);
+  CHECK_THROWS_WITH_AS(exported("torchtun", "none", Report{}),
+                       "unknown trainer 'torchtun'; did you mean 'torchtune'? Known: torchtune, axolotl, torchtitan, "
+                       "transformers, trl, ms-swift, llamafactory, megatron, deepspeed, accelerate. Others are "
+                       "measured by their command: "
+                       "memtune sweep -- COMMAND",
+                       UsageError);
 }
 
 TEST_CASE("a failed trial is not exported") {

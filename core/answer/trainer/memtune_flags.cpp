@@ -22,7 +22,7 @@ constexpr int kMaxNames = 16;  // limit of "${key}" references in a value, neste
 
 class Filler {
  public:
-  Filler(const UserSettings& own, const std::map<std::string, std::string>& modules) : own_(own), modules_(modules) {}
+  Filler(const UserSettings& own, const TrainingProfile& profile) : own_(own), profile_(profile) {}
 
   // Replaces "{key}" and "{key|default}" with values; "[...]" is omitted if a key in it has none. None if any other key
   // has no value. Appends the keys that have a value to `keys`, and those that have none to `missing`.
@@ -57,7 +57,10 @@ class Filler {
     const json value = own_.value(key);
     if (value.is_null()) return bar == name.npos ? std::nullopt : std::optional(std::string(name.substr(bar + 1)));
     if (own_.is_user_set(key)) keys.push_back(join(own_.path_of(key), "."));
-    return text_of(value);
+    if (!value.is_string() || std::ranges::count(profile_.lists, key) == 0) return text_of(value);
+    json parts = json::array();
+    for (const std::string& part : split(value.get<std::string>(), ',')) parts.push_back(trim(part));
+    return text_of(parts);
   }
 
   std::string text_of(const json& value) const {
@@ -66,8 +69,8 @@ class Filler {
     std::vector<std::string> parts;
     for (const json& part : value) {
       const std::string text = text_of(part);
-      const auto module = modules_.find(text);
-      parts.push_back(module == modules_.end() ? text : module->second);
+      const auto module = profile_.modules.find(text);
+      parts.push_back(module == profile_.modules.end() ? text : module->second);
     }
     return join(parts, "+");
   }
@@ -86,7 +89,7 @@ class Filler {
   }
 
   const UserSettings& own_;
-  const std::map<std::string, std::string>& modules_;
+  const TrainingProfile& profile_;
 };
 
 // A setting of the config or the command, whose value is no mapping.
@@ -190,7 +193,7 @@ MemtuneFlags native_flags(const std::string& trainer, const std::string& text, c
   const TrainingProfile training = read_training_profile(trainer);
   const UserSettings own(profile, text, name, command, profile.releases);
   own.check_kinds();
-  const Filler filler(own, training.modules);
+  const Filler filler(own, training);
   const std::vector<Leaf> leaves = leaves_of(own, profile);
   MemtuneFlags found;
   found.command = training.command;

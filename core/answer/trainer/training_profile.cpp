@@ -56,6 +56,7 @@ TrainingProfile read_training_profile(const std::string& trainer) {
   object.read("description", description);
   object.read("command", profile.command);
   object.read("like", like);
+  object.read("lists", profile.lists);
   if (const json* modules = object.find("modules")) modules->get_to(profile.modules);
   for (const json& row : object.array("rows"))
     profile.rows.push_back(read_row(row, object.path("rows", profile.rows.size())));

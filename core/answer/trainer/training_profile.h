@@ -24,6 +24,7 @@ struct TrainingProfile {
   std::string command;                         // that trains with the config: "axolotl train {config}"; "": unknown
   std::vector<TrainingRow> rows;               // the first of a flag counts
   std::map<std::string, std::string> modules;  // the trainer's name of a module -> transformers'
+  std::vector<std::string> lists;              // keys whose text is a list with commas
   std::vector<std::string> no_effect;  // patterns of keys that change neither memory, nor time, nor what is trained
   std::map<std::string, std::vector<JsonText>> harmless;  // values for which that is true of other keys
 };
