@@ -89,6 +89,18 @@ TEST_CASE("LLaMA-Factory checkpoints by default and by each of its other switche
   CHECK(problems(other) == Lines{"1: a config of LLaMA-Factory v1 (USE_V1=1), which has other keys"});
 }
 
+TEST_CASE("a script of Unsloth has the value that it sets and none if that is not in the text") {
+  const auto of = [](const std::string& value) {
+    return check("unsloth",
+                 "model = FastLanguageModel.get_peft_model(model, use_gradient_checkpointing = " + value + ")\n",
+                 "train.py");
+  };
+  CHECK(meaning(of("True")) == "checkpoint:full");
+  CHECK(meaning(of("False")) == "none");
+  CHECK(meaning(of("\"unsloth\"")) == "checkpoint:full,inputs=host");
+  CHECK(meaning(of("gc")) == "");
+}
+
 TEST_CASE("E7 and E8: the check derives the strategy from all keys of a config") {
   const ConfigCheckResult fsdp =
       check("axolotl", "gradient_checkpointing: false\nfsdp_config:\n  activation_checkpointing: true\n");

@@ -112,6 +112,24 @@ TEST_CASE("batch sizes change at constant samples per step if they divide evenly
         "auto_find_batch_size chooses the batch itself");
 }
 
+TEST_CASE("LLaMA-Factory's variants keep to what acts on its checkpoints") {
+  const ConfigSpace space = of("llamafactory", "stage: sft\n");
+  CHECK(space.variants.front().like == "checkpoint:full");
+  CHECK(config(space, "inputs-on-host") == "stage: sft\nuse_unsloth_gc: true\n");
+  CHECK(find(space, "checkpoint-off")->arguments == std::vector<std::string>{"disable_gradient_checkpointing=True"});
+  CHECK(why_not(space, "checkpoint-full") == "the same as own");
+  CHECK(why_not(of("llamafactory", "disable_gradient_checkpointing: true\n"), "inputs-on-host") ==
+        "use_unsloth_gc is about checkpoints: with disable_gradient_checkpointing it does nothing");
+  CHECK(why_not(of("llamafactory", "model: m\n"), "liger") ==
+        "a config of LLaMA-Factory v1 (USE_V1=1), which has other keys");
+}
+
+TEST_CASE("a trainer whose settings are in a script has no variants") {
+  CHECK_THROWS_WITH_AS(require_variants("unsloth"), doctest::Contains("-- python train.py {gc}"), UsageError);
+  CHECK_THROWS_WITH_AS(require_variants("verl"), doctest::Contains("-m verl.trainer.sft_trainer"), UsageError);
+  require_variants("trl");
+}
+
 TEST_CASE("optimizers are tried only if allowed") {
   CHECK(why_not(of("trl", kTrl), "adafactor") == "it changes training: --allow optimizer tries it");
   const ConfigSpace space = of("trl", kTrl, {.optimizer = true});

@@ -80,6 +80,7 @@ std::vector<Case> cases() {
           {"llamafactory", "x.yaml", {}, kPlain, "fsdp_config: {activation_checkpointing: true}\n"},
           {"torchtitan", "x.py", {}, with(kPlain, {"checkpoint:op"})},
           {"torchtitan", "x.toml", {{"", "0.2.2"}}, with(with(kPlain, dividing), {"checkpoint:op"})},
+          {"unsloth", "x.py", {}, with(kPlain, host)},
           {"megatron", "x.sh", {}, with(kPlain, {"checkpoint:full,blocks=0-3"})},
           {"deepspeed", "x.json", {}, {"checkpoint:full", "checkpoint:full,inputs=host"}},
           {"accelerate", "x.yaml", {}, kPlain, "distributed_type: FSDP\n"}};

@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include "core/answer/trainer/command_trainers.h"
+#include "core/answer/trainer/trainer_profile.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 #include "core/base/text.h"
 #include "core/base/utf8.h"
 #include "tests/report/sample.h"
@@ -141,12 +144,31 @@ TEST_CASE("a model name cannot leave its comment or send an escape sequence to a
 }
 
 TEST_CASE("an unknown trainer is refused with the known trainers") {
-  CHECK_THROWS_WITH_AS(exported("torchtun", "none", Report{}),
-                       "unknown trainer 'torchtun'; did you mean 'torchtune'? Known: torchtune, axolotl, torchtitan, "
-                       "transformers, trl, ms-swift, llamafactory, megatron, deepspeed, accelerate. Others are "
-                       "measured by their command: "
-                       "memtune sweep -- COMMAND",
-                       UsageError);
+  CHECK_THROWS_WITH_AS(
+      exported("torchtun", "none", Report{}),
+      "unknown trainer 'torchtun'; did you mean 'torchtune'? Known: torchtune, axolotl, torchtitan, "
+      "transformers, trl, ms-swift, llamafactory, unsloth, megatron, deepspeed, accelerate. Others are "
+      "measured by their command: "
+      "memtune sweep -- COMMAND",
+      UsageError);
+}
+
+TEST_CASE("a trainer that is known by its command is refused with that command") {
+  const auto refusal = [](const std::string& name) { return trainer::unknown_trainer(name, {}); };
+  CHECK(refusal("nanotron") ==
+        "nanotron has no description in memtune, so its command is measured: memtune sweep --try "
+        "'file=plain.yaml;recompute.yaml' -- torchrun --nproc-per-node 2 run_train.py --config-file {file}");
+  for (const char* name : {"verl", "OpenRLHF", "openrlhf", "nemo_automodel", "NeMo-RL", "diffusers", "kohya",
+                           "ai-toolkit", "sentence-transformers", "pytorch-lightning", "litgpt", "prime_rl"})
+    CHECK_MESSAGE(has(refusal(name), "memtune sweep --try '"), name);
+  CHECK_THROWS_WITH_AS(exported("LLaMA-Factory", "none", Report{}),
+                       "unknown trainer 'LLaMA-Factory'; did you mean 'llamafactory'?", UsageError);
+}
+
+TEST_CASE("the guide of training scripts has the command of each trainer without a description") {
+  const std::string guide = read_file(MEMTUNE_SOURCE_DIR "/docs/how-to/measure-a-training-script.md");
+  for (const trainer::CommandTrainer& one : trainer::command_trainers())
+    CHECK_MESSAGE(has(guide, "`" + std::string(one.command) + "` |"), one.name);
 }
 
 TEST_CASE("a failed trial is not exported") {
@@ -299,7 +321,8 @@ TEST_CASE("E2: a plan without keys becomes the best strategy with keys and the c
   CHECK(trainer::export_config("axolotl", report.rows[4], report).said.empty());
 }
 
-TEST_CASE("configs are Python lines for torchtitan and TOML for 0.2 and flags for Megatron and JSON for DeepSpeed") {
+TEST_CASE(
+    "configs are Python for torchtitan and Unsloth and TOML for 0.2 and flags for Megatron and JSON for DeepSpeed") {
   const Report report = measured_report();
   const auto ends = [&](const std::string& trainer, const std::map<std::string, std::string>& releases,
                         const std::string& keys) {
@@ -310,6 +333,11 @@ TEST_CASE("configs are Python lines for torchtitan and TOML for 0.2 and flags fo
   ends("torchtitan", {},
        "from torchtitan.distributed.activation_checkpoint import FullAC\nconfig.activation_checkpoint = "
        "FullAC.Config()\n");
+  ends("unsloth", {},
+       "from_pretrained = dict(use_gradient_checkpointing=True)  # FastLanguageModel.from_pretrained(..., "
+       "**from_pretrained)\n"
+       "get_peft_model = dict(use_gradient_checkpointing=True)  # FastLanguageModel.get_peft_model(..., "
+       "**get_peft_model)\n");
   ends("torchtitan", {{"", "0.2.2"}}, "[activation_checkpoint]\nmode = \"full\"\n");
   ends("megatron", {}, "--recompute-granularity full\n--recompute-method uniform\n--recompute-num-layers 1\n");
   ends("deepspeed", {},

@@ -144,8 +144,16 @@ class SpaceMaker {
 
 }  // namespace
 
+void require_variants(const std::string& trainer) {
+  if (!read_space_profile(trainer).calls.empty())
+    throw UsageError("the settings of " + trainer +
+                     " are in your script, so give it an argument for them: memtune sweep --try "
+                     "'gc=unsloth;True;False' -- python train.py {gc}");
+}
+
 ConfigSpace make_space(const std::string& trainer, const std::string& own_text, const std::string& own_name,
                        const ConfigSpaceOptions& settings) {
+  require_variants(trainer);
   const TrainerProfile profile = read_space_profile(trainer);
   std::map<std::string, std::string> releases = profile.releases;
   for (const auto& [package, release] : settings.releases) releases[package] = release;

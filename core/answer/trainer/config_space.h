@@ -34,6 +34,9 @@ struct ConfigSpaceOptions {
   std::map<std::string, std::string> releases = {};
 };
 
+// Throws a one-line UsageError for an unknown trainer, and for one whose settings are in the script alone.
+void require_variants(const std::string& trainer);
+
 // `own_text` is the config and `own_name` its file name (.yaml, .yml or .json). If both are "", settings become
 // arguments. Throws a one-line UsageError for an unknown trainer (with the nearest), an unreadable config, or a key of
 // the wrong kind.

@@ -1,5 +1,6 @@
 #include "core/answer/trainer/rendered_config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -27,6 +28,29 @@ Changes stated(const Changes& changes, const UserSettings& own) {
 std::string in_python(const json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
   return value.is_null() ? "None" : print_json(value);
+}
+
+// A line for each call: name = dict(key=value)  # of(..., **name)
+std::vector<std::string> call_lines(const TrainerProfile& profile, const Changes& changes) {
+  const auto is_of = [](const ProgramCall& call, const std::string& key) {
+    return std::ranges::count(call.keys, key) > 0;
+  };
+  std::vector<std::string> lines;
+  for (const ProgramCall& call : profile.calls) {
+    std::vector<std::string> arguments;
+    for (const auto& [key, value] : changes) {
+      const bool elsewhere =
+          std::ranges::any_of(profile.calls, [&](const ProgramCall& other) { return is_of(other, key); });
+      if (!value || !(is_of(call, key) || (call.keys.empty() && !elsewhere))) continue;
+      const json wanted = parse_json(*value);
+      const auto known = wanted.is_string() ? profile.program.find(wanted.get<std::string>()) : profile.program.end();
+      arguments.push_back(key + "=" + (known == profile.program.end() ? in_python(wanted) : known->second));
+    }
+    if (!arguments.empty())
+      lines.push_back(call.name + " = dict(" + join(arguments, ", ") + ")  # " + call.of + "(..., **" + call.name +
+                      ")");
+  }
+  return lines;
 }
 
 std::vector<std::string> program_lines(const TrainerProfile& profile, const Changes& changes) {
@@ -88,6 +112,7 @@ std::string commented(const std::string& text, const UserSettings& own, const Ch
 RenderedConfig render_config(const ResolvedTrainer& trainer, const UserSettings& own, const Changes& changes,
                              const std::vector<std::string>& comments) {
   const TrainerProfile& profile = trainer.profile;
+  if (!profile.calls.empty()) return {text_of(comments, call_lines(profile, changes))};
   if (!profile.program.empty()) return {text_of(comments, program_lines(profile, changes))};
   if (profile.forms.empty()) return {text_of(comments, flag_lines(own, changes))};
   if (own.has_config()) {

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "core/answer/trainer/command_trainers.h"
 #include "core/base/builtin_profile.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -119,6 +120,17 @@ StrategyMapping read_expression(const json& json, const std::string& path) {
   return expression;
 }
 
+ProgramCall read_call(const json& json, const std::string& path) {
+  JsonObjectReader object(json, path);
+  ProgramCall call;
+  object.read("name", call.name);
+  object.read("of", call.of);
+  object.read("keys", call.keys);
+  object.require({"name", "of", "keys"});
+  object.finish();
+  return call;
+}
+
 ShardingKeys read_sharding(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
   ShardingKeys sharding;
@@ -154,6 +166,11 @@ Conditions read_conditions(JsonObjectReader& object, const char* key) {
 }
 
 std::string unknown_trainer(const std::string& name, std::span<const std::string> known) {
+  if (const CommandTrainer* other = find_command_trainer(name))
+    return std::string(other->name) +
+           " has no description in memtune, so its command is measured: " + std::string(other->command);
+  const auto same = std::ranges::find_if(known, [&](const std::string& one) { return is_same_name(one, name); });
+  if (same != known.end()) return "unknown trainer '" + name + "'; did you mean '" + *same + "'?";
   return unknown_name("trainer", name, known) + ". Others are measured by their command: memtune sweep -- COMMAND";
 }
 
@@ -182,6 +199,8 @@ TrainerProfile read_space_profile(const std::string& trainer) {
   object.require({"settings", "axes"});
   for (const auto& [key, setting] : object.find("settings")->items())
     profile.settings[key] = read_key(setting, object.path("settings") + "." + key);
+  for (const json& call : object.array("calls"))
+    profile.calls.push_back(read_call(call, object.path("calls", profile.calls.size())));
   for (const json& rename : object.array("renames"))
     profile.renames.push_back(read_rename(rename, object.path("renames", profile.renames.size())));
   for (const json& axis : object.array("axes"))

@@ -83,6 +83,13 @@ struct ShardingKeys {
   std::vector<std::string> notes;
 };
 
+// A call in a program that takes settings as keyword arguments.
+struct ProgramCall {
+  std::string name;               // of the mapping that is written
+  std::string of;                 // what is called
+  std::vector<std::string> keys;  // empty: all that no other call has
+};
+
 struct TrainerProfile {
   std::vector<std::string> forms;  // of its config: "yaml", "json", "toml"; empty: only arguments
   std::string argument;            // "--{key} {value}"; "": no arguments
@@ -100,6 +107,7 @@ struct TrainerProfile {
   std::map<std::string, std::vector<std::string>> closed;  // mappings that only allow `settings` and these keys
   std::map<std::string, std::string> program;              // if the config is a program: value -> its code
   std::string import;                                      // the import line for that code
+  std::vector<ProgramCall> calls;                          // if its settings are arguments of calls
   std::string loss;                                        // how the trainer's loss differs from memtune's
   std::vector<std::string> combinations;
   std::vector<ExclusionRule> rules;
@@ -109,7 +117,7 @@ struct TrainerProfile {
 // The conditions or values in the object `key`; empty if it is missing.
 Conditions read_conditions(JsonObjectReader& object, const char* key);
 
-// The message for a trainer that is not among `known`: the nearest name, and what to do without a profile.
+// The message for a trainer that is not among `known`: its command if that is known, else the nearest name.
 std::string unknown_trainer(const std::string& name, std::span<const std::string> known);
 
 // Throws UsageError for an unknown trainer, with the nearest name.

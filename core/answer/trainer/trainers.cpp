@@ -80,6 +80,7 @@ constexpr Trainer kTrainers[] = {
     {"trl", kBatch, kAccumulate, "max_length", "", 1, save_transformers},
     {"ms-swift", kBatch, kAccumulate, "max_length", "", 1, save_transformers},
     {"llamafactory", kBatch, kAccumulate, "cutoff_len", "", 1, save_transformers},
+    {"unsloth", kBatch, kAccumulate, "max_seq_length", "", 1, save_transformers},
     {"megatron", "micro_batch_size", "", "seq_length", "", 2, save_megatron},
     {"deepspeed", "train_micro_batch_size_per_gpu", kAccumulate, "", "the script's own data has to have it"},
     {"accelerate", "", "", "", "the script's own data has to have it"},

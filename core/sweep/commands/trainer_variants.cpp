@@ -20,6 +20,7 @@ namespace {
 void check_places(const TrainerVariantOptions& options) {
   if (options.trainer.empty())
     throw UsageError("--config and --allow go with --trainer NAME, whose settings they are about");
+  trainer::require_variants(options.trainer);
   if (options.config.empty() && std::ranges::find(options.command, kArgumentsWord) == options.command.end())
     throw UsageError(
         "--trainer without --config replaces the word {args} of the command by settings, and the command has none");
