@@ -52,6 +52,17 @@ TEST_CASE("a memory setting with a typo is reported at the top level and in mapp
         Lines{"3: unused key fsdp_config.fsdp_activation_cpu_offload"});
 }
 
+TEST_CASE("names of modules in axolotl's selective_checkpointing are known keys and no strategy of memtune's") {
+  const ConfigCheckResult found =
+      check("axolotl", "gradient_checkpointing: true\nselective_checkpointing: {save_modules: [mlp]}\n");
+  CHECK(problems(found).empty());
+  CHECK(meaning(found) == "");
+  CHECK(problems(check("axolotl",
+                       "gradient_checkpointing: true\nactivation_offloading: legacy\n"
+                       "expert_parallel_backend: torch\n")) ==
+        Lines{"2: axolotl refuses this activation_offloading beside expert_parallel_backend: torch"});
+}
+
 TEST_CASE("an invalid value is reported even if the trainer's parser accepts it") {
   CHECK(problems(check("torchtitan", "[activation_checkpoint]\nmode = \"selectiv\"\n", "x.toml", {{"", "0.2.2"}})) ==
         Lines{"2: activation_checkpoint.mode must be 'selective' or 'full' or 'memory_budget' or 'none', not "

@@ -60,6 +60,19 @@ TEST_CASE("axolotl flags cover packed rows and an adapter over all linear layers
   CHECK(native.strategy == "checkpoint:full");
 }
 
+TEST_CASE("keys of axolotl 0.21 that make other training are refused") {
+  const auto refusals = [](const std::string& more) {
+    return join(of("axolotl", "base_model: m\n" + more).refusals, "; ");
+  };
+  CHECK(refusals("nf4_backend: torchao\n") ==
+        "nf4_backend: torchao stores 4-bit weights in a form that memtune does not have");
+  CHECK(refusals("nf4_backend: bitsandbytes\ncontext_parallel: {size: 1}\n") == "");
+  CHECK(refusals("context_parallel: {size: 2}\n") ==
+        "context_parallel.size: splits layers or rows over several GPUs, which memtune's own models do not");
+  CHECK(refusals("diffusion_lm: {alpha: 1.0}\n") ==
+        "diffusion_lm.alpha: of a diffusion language model, not of language modeling");
+}
+
 TEST_CASE("a flag lists the keys that it comes from and none for a trainer's default") {
   const MemtuneFlags native = of("trl", "model_name_or_path: m\nuse_peft: true\nlora_r: 8\n");
   const auto keys = [&](const std::string& name) {
