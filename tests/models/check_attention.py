@@ -38,6 +38,11 @@ CASES = [
     ("llama", {}, "sdpa", PADDED), ("llama", {}, "eager", PADDED), ("llama-ungrouped", {}, "sdpa", PADDED_LEFT),
     ("mistral", WINDOW, "sdpa", PADDED), ("gemma2", FULL_AND_WINDOW, "eager", PADDED), ("gpt2", {}, "sdpa", PADDED),
     ("qwen3-moe", {}, "sdpa", PADDED), ("gpt-neox", {}, "eager", PADDED_LEFT), ("phi3", {}, "sdpa", PADDED),
+    ("gpt-bigcode", {}, "eager", BATCH), ("gpt-bigcode", {}, "sdpa", PACKED), ("falcon", {}, "sdpa", PADDED),
+    ("gptj", {}, "eager", PACKED), ("gptj", {}, "eager", PADDED), ("codegen", {}, "eager", PACKED),
+    ("gpt-neo", {"window_size": 8}, "eager", PACKED), ("gpt-neo", {}, "eager", PADDED),
+    ("mpt", {}, "eager", PADDED_LEFT), ("bloom", {}, "eager", PADDED), ("bloom", {}, "eager", PADDED_LEFT),
+    ("xglm", {}, "eager", PADDED), ("diffllama", {}, "eager", BATCH), ("diffllama", {}, "sdpa", PACKED),
 ]
 
 

@@ -10,6 +10,7 @@
 #include "core/base/text.h"
 #include "core/model/transformers/transformers_delta_net.h"
 #include "core/model/transformers/transformers_experts.h"
+#include "core/model/transformers/transformers_forms.h"
 #include "core/model/transformers/transformers_layers.h"
 #include "core/model/transformers/transformers_state_space.h"
 #include "core/plan/request/trial_request.h"
@@ -60,7 +61,7 @@ class ConfigReader {
 
  private:
   void refuse_what_is_not_built() {
-    if (family_.sinks) config_.attention = "eager";
+    if (!family_.only_attention.empty()) config_.attention = family_.only_attention;
     for (const char* field : {"attn_implementation", "_attn_implementation"}) {
       object_.read(field, config_.attention);
       if (config_.attention != "sdpa" && config_.attention != "eager")
@@ -72,7 +73,6 @@ class ConfigReader {
     if (!sees_only_images_ahead()) refuse_choice("use_bidirectional_attention", "attention to later tokens");
     if (fields_.has("clip_qkv")) fields_.refuse("clip_qkv", "clipped queries, keys and values are not supported");
     refuse_other_layers();
-    if (!family_.transposed_weights) return;
     refuse_choice("scale_attn_by_inverse_layer_idx", "attention whose scale follows the layer");
     refuse_choice("add_cross_attention", "attention to an encoder");
   }
@@ -83,7 +83,7 @@ class ConfigReader {
     return family_.global_heads && fields_.has(field) && fields_[field] == "vision";
   }
 
-  // Fields of OPT.
+  // Fields of OPT, XGLM and Bloom.
   void refuse_other_layers() {
     double part = 0;
     object_.read("layerdrop", part);
@@ -93,6 +93,11 @@ class ConfigReader {
     if (!fields_.chosen({"layer_norm_elementwise_affine", true}))
       fields_.refuse("layer_norm_elementwise_affine", "norms without weights are not supported");
     refuse_choice("_remove_final_layer_norm", "a model without a last norm");
+    refuse_choice("apply_residual_connection_post_layernorm", "a residual after the norm");
+    refuse_choice("slow_but_exact", "a linear layer in slices");
+    double dropped = 0;
+    object_.read("activation_dropout", dropped);
+    if (dropped != 0) fields_.refuse("activation_dropout", "dropout after the activation is not supported");
     if (fields_.has("word_embed_proj_dim") &&
         fields_.size("word_embed_proj_dim") != fields_.size(family_.fields.hidden))
       fields_.refuse("word_embed_proj_dim", "embeddings of another width than hidden_size are not supported");
@@ -150,9 +155,12 @@ class ConfigReader {
     config_.vocabulary = fields_.size("vocab_size");
     config_.hidden = fields_.size(names.hidden);
     config_.layers = fields_.size(names.layers, 10000);
-    const bool implied = family_.transposed_weights && !fields_.has(names.mlp);
+    const bool implied = family_.wide_mlp && !fields_.has(names.mlp);
     const bool by_layer = family_.altup && fields_.has(names.mlp) && fields_[names.mlp].is_array();
-    if (!by_layer && *names.mlp) config_.mlp = implied ? 4 * config_.hidden : fields_.size(names.mlp);
+    if (implied)
+      config_.mlp = 4 * config_.hidden;
+    else if (!by_layer && *names.mlp)
+      config_.mlp = fields_.size(names.mlp);
     if (family_.convolutions) read_convolution();
   }
 
@@ -194,13 +202,20 @@ class ConfigReader {
     config_.kv_heads = family_.kv_heads > 0 ? family_.kv_heads : config_.heads;
     config_.head_width = family_.head_width;
     if (family_.latent) return read_latent_heads();
-    const bool one_key_per_query = family_.projections == QkvLayout::joined_by_head ||
+    const char* const keys = family_.fields.kv_heads;
+    const bool one_key_per_query = !*keys || family_.projections == QkvLayout::joined_by_head ||
                                    family_.projections == QkvLayout::joined_by_head_and_normed ||
-                                   family_.transposed_weights || family_.scaled_queries;
+                                   family_.scaled_queries;
     if (!one_key_per_query) {
-      object_.read("num_key_value_heads", config_.kv_heads, 1, kMaxSize);
+      object_.read(keys, config_.kv_heads, 1, kMaxSize);
       object_.read("head_dim", config_.head_width, 1, kMaxSize);
     }
+    if (fields_.chosen(family_.multi_query)) config_.kv_heads = 1;
+    if (family_.projections == QkvLayout::joined_by_quarter && config_.heads % 4 != 0)
+      fields_.refuse(field, std::to_string(config_.heads) + " heads have no quarters");
+    if (family_.differential && config_.kv_heads % 2 != 0)
+      fields_.refuse(keys, "must be even, for the difference of two attentions");
+    if (family_.falcon_forms) read_falcon_form(fields_, config_);
     if (config_.head_width == 0) {
       if (config_.hidden % config_.heads != 0)
         fields_.refuse(field, std::to_string(config_.heads) + " does not divide " + family_.fields.hidden + ", " +
@@ -246,7 +261,7 @@ class ConfigReader {
       object_.read(epsilon, config_.epsilon);
     }
     const char* const field = family_.fields.activation;
-    config_.activation = "silu";
+    config_.activation = family_.activation;
     if (*field) {
       object_.require({field});
       object_.read(field, config_.activation);
@@ -254,7 +269,7 @@ class ConfigReader {
     std::vector<std::string> built = {"silu", "gelu", "gelu_pytorch_tanh", "gelu_new", "relu", "relu2"};
     if (family_.xielu) built.emplace_back("xielu");
     if (config_.activation == "swish") config_.activation = "silu";
-    if (std::ranges::find(built, config_.activation) == built.end())
+    if (*field && std::ranges::find(built, config_.activation) == built.end())
       fields_.refuse(field, unknown_name("activation", config_.activation, built));
     config_.parallel = fields_.chosen(family_.parallel);
     config_.query_norm = family_.query_norm != QueryKeyNorm::none &&
@@ -276,9 +291,15 @@ class ConfigReader {
   void read_dropouts() {
     const ConfigFieldNames& names = family_.fields;
     config_.attention_dropout = fields_.dropout(names.attention_dropout);
+    if (family_.differential && config_.attention_dropout != 0)
+      fields_.refuse(names.attention_dropout, "must be 0, for the difference of two attentions");
     config_.embedding_dropout = fields_.dropout(names.embedding_dropout);
     config_.attention_output_dropout = fields_.dropout(names.attention_output_dropout);
     config_.mlp_output_dropout = fields_.dropout(names.mlp_output_dropout);
+    if (config_.parallel && family_.sums_in_place) {
+      config_.attention_output_dropout = 0;
+      std::swap(config_.sum_dropout, config_.mlp_output_dropout);
+    }
   }
 
   // null means no padding token; a missing field means the family's default.
@@ -306,7 +327,7 @@ class ConfigReader {
     config_.attention_scale = std::pow(scalar, -0.5);
     if (!(scalar > 0)) fields_.refuse("query_pre_attn_scalar", "must be more than 0");
     if (family_.shared_keys) config_.attention_scale = 1;
-    if (family_.transposed_weights && !fields_.chosen({"scale_attn_weights", true})) config_.attention_scale = 1;
+    if (!fields_.chosen({"scale_attn_weights", true})) config_.attention_scale = 1;
   }
 
   std::optional<double> optional_scale(const char* field) {
@@ -322,6 +343,9 @@ class ConfigReader {
       object_.require({field});
       config_.logit_scale = optional_scale(field);
     }
+    if (family_.scales_embedding && fields_.chosen({"scale_embedding", true}))
+      config_.embedding_multiplier = std::sqrt(static_cast<double>(config_.hidden));
+    if (family_.attn_config) read_attn_config(fields_, config_);
     if (!family_.multipliers) return;
     object_.require({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
     object_.read("embedding_multiplier", config_.embedding_multiplier);
@@ -334,7 +358,7 @@ class ConfigReader {
     if (const char* const field = family_.fields.positions; *field) {
       config_.positions = fields_.size(field);
       limit(config_.positions);
-    } else if (!family_.state_space) {
+    } else if (!family_.state_space && family_.table == PositionTable::none) {
       int64_t width = config_.latent ? config_.latent->rotated : config_.head_width, full = width;
       for (const LayerConfig& layer : config_.layer_configs) (layer.windowed ? width : full) = layer.head_width;
       config_.rotary = read_rotary(fields_, width, full);
@@ -349,6 +373,9 @@ class ConfigReader {
       }
       for (const RotaryConfig& rotary : config_.rotary) limit(rotary.longest);
     }
+    if (family_.table == PositionTable::rotary || family_.table == PositionTable::rotary_in_float)
+      config_.table_width = read_table_width(fields_, config_.head_width);
+    if (family_.local_layers) config_.table_windows = read_local_layers(fields_, config_.layers);
     config_.turned_by.assign(config_.layers, config_.rotary.empty() ? -1 : 0);
   }
 
@@ -462,9 +489,14 @@ nlohmann::json text_config_of(const nlohmann::json& whole) {
 }  // namespace
 
 void check_attention(const TransformersConfig& config, const std::string& attention, bool packed, bool padded) {
+  const std::string family(config.family.model_type), only(config.family.only_attention);
   if (config.family.sinks && attention != "eager")
     throw UsageError("--attention " + attention + ": " + std::string(config.family.model_type) +
                      " has attention sinks, which only eager attention computes");
+  if (!only.empty() && attention != only)
+    throw UsageError("--attention " + attention + ": " + family + " is written with " + only + " attention alone");
+  if (config.family.one_document && packed)
+    throw UsageError("--pack: the masks of " + family + " do not separate documents");
   if ((config.convolution || config.delta_net || config.state_space) && (packed || padded))
     throw UsageError(std::string(packed ? "--pack" : "--padding") + ": " + std::string(config.family.model_type) +
                      " has convolutions, which would reach over the ends of " + (packed ? "documents" : "rows"));

@@ -20,6 +20,7 @@ struct MoeConfig {
   int64_t groups = 1, chosen_groups = 1;  // of routers in groups
   double least_sum = 0;                   // of RouterKind::biased_softmax: the weights are divided by at least this
   double scale = 1;                       // of the router's weights
+  double far = 0;                         // RouterKind::sparse_mixer: experts so far from the best are not drawn
   int64_t width = 0, shared_width = 0;
   bool normed = false;       // router weights of the chosen experts sum to one
   std::vector<bool> layers;  // layers with experts instead of an MLP
@@ -98,10 +99,14 @@ struct TransformersConfig {
   bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
   bool query_norm = false, parallel = false;
   double epsilon = 0;
-  std::string activation;  // silu | gelu | gelu_pytorch_tanh | gelu_new | relu | relu2 | xielu
+  int64_t table_width = 0;             // PositionTable::rotary: rotated part of a head
+  std::vector<int64_t> table_windows;  // by layer, of ScoreKind::seen_by_table; 0: unlimited
+  std::optional<double> clipped;       // queries, keys and values are clamped to this
+  std::string activation;              // silu | gelu | gelu_pytorch_tanh | gelu_new | relu | relu2 | xielu | bloom_gelu
   double weight_deviation = 0;
   std::string attention = "sdpa";  // sdpa or eager
   double attention_dropout = 0, embedding_dropout = 0, attention_output_dropout = 0, mlp_output_dropout = 0;
+  double sum_dropout = 0;  // of the sum of both, if parallel
   double attention_scale = 0;
   std::vector<RotaryConfig> rotary;
   std::optional<double> query_temperature;  // tempered_queries: times log1p of whole periods

@@ -19,6 +19,18 @@ json without_nulls(const json& object) {
   return kept;
 }
 
+// Classes with names of their own take the usual names, too.
+void add_own_names(json& fields, const ConfigFieldNames& names) {
+  const ConfigFieldNames usual;
+  const std::pair<const char*, const char*> both[] = {{names.hidden, usual.hidden},
+                                                      {names.hidden, names.old_hidden},
+                                                      {names.layers, usual.layers},
+                                                      {names.heads, usual.heads},
+                                                      {names.positions, "max_position_embeddings"}};
+  for (const auto& [own, other] : both)
+    if (*own && !fields.contains(own) && fields.contains(other)) fields[own] = fields[other];
+}
+
 // Adds what the class fills in. A config inside of a multimodal one has only the fields that differ from it.
 json with_defaults(json fields, const json& given, bool is_text_config) {
   const auto type = fields.find("model_type");
@@ -32,6 +44,7 @@ json with_defaults(json fields, const json& given, bool is_text_config) {
     if (value.is_null()) whole.erase(key);
   if (fields.contains("rope_scaling") || fields.contains("rope_theta")) whole.erase("rope_parameters");
   whole.update(fields);
+  add_own_names(whole, family->fields);
   return whole;
 }
 

@@ -28,9 +28,13 @@ std::vector<bool> layers_with_experts(TransformersConfigReader& fields, int64_t 
 }
 
 void refuse_what_is_not_built(TransformersConfigReader& fields) {
-  double noise = 0;
-  fields.object().read("router_jitter_noise", noise);
-  if (noise != 0) fields.refuse("router_jitter_noise", "noise on the input of the router is not supported");
+  const bool mixes = fields.family().experts.routing == RouterKind::sparse_mixer;  // its router_jitter_noise is none
+  for (const char* field : {"input_jitter_noise", "router_jitter_noise"}) {
+    double noise = 0;
+    fields.object().read(field, noise);
+    if (noise != 0 && !(mixes && field == std::string_view("router_jitter_noise")))
+      fields.refuse(field, "noise on the input of the router is not supported");
+  }
   std::string way = "grouped_mm";
   for (const char* field : {"experts_implementation", "_experts_implementation"}) {
     fields.object().read(field, way);
@@ -66,6 +70,12 @@ MoeConfig read_experts(TransformersConfigReader& fields, int64_t layers) {
   if (experts.chosen > experts.count)
     fields.refuse(names.chosen, std::to_string(experts.chosen) + " of " + std::to_string(experts.count) +
                                     " experts cannot be chosen");
+  if (names.routing == RouterKind::sparse_mixer) {
+    if (experts.chosen != 2) fields.refuse(names.chosen, "must be 2");
+    experts.far = 0.01;
+    fields.object().read("router_jitter_noise", experts.far);
+    experts.far *= 2;
+  }
   experts.width = fields.size(names.width);
   if (*names.shared_width) {
     fields.object().require({names.shared_width});

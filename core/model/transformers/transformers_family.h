@@ -20,6 +20,7 @@ enum class NormKind {
   layer_plus_one,       // layer_norm with 1 + weight
   layer_unweighted,     // layer_norm of float32, without weights
   rms_by_power,         // cast(x · (mean square)^-0.5 · weight)
+  layer_unbiased,       // layer_norm without bias
 };
 // Norm of queries and keys: before the rotary embedding, but for per_head_after_rotary.
 enum class QueryKeyNorm {
@@ -35,8 +36,12 @@ enum class QueryKeyNorm {
 enum class QkvLayout {
   apart,                      // q_proj, k_proj, v_proj
   joined,                     // one layer: all queries, then keys, then values
-  joined_by_head,             // one layer: query, key, value of the first head, then of the next
+  joined_and_split,           // the same, split by one operator
+  joined_by_quarter,          // one layer: queries, values, keys of a quarter of the heads, then of the next
+  joined_by_head,             // one layer: query, key, value of the first head, then of the next; or one key for all
   joined_by_head_and_normed,  // the same, normed before heads come first
+  joined_heads_with_one_key,  // one layer: queries of all heads, one key, one value
+  joined_by_group,            // one layer: the queries of a group, their key and value, then of the next group
 };
 // Layers "linear_attention" have a gated delta net instead of attention: one projection each, or two joined by key
 // head.
@@ -54,6 +59,7 @@ enum class RouterKind {
   sigmoid,            // sigmoid of logits, which are cast to float32; a bias moves the choice, not the weights
   softmax_in_groups,  // softmax of float32 logits; of the best groups of experts only, by topk_method
   normed_softmax,     // softmax of float32, of a normed and scaled input; another factor for each expert
+  sparse_mixer,       // two experts drawn by their odds, with a gradient of its own
   sigmoid_in_groups,  // sigmoid of float32 logits; the same bias; of the best groups of experts only
 };
 enum class ExpertLayout {
@@ -82,6 +88,26 @@ enum class RotaryLayout {
   neighbours_by_float_tables
 };
 
+// What knows the positions instead of rotary embeddings and the embedding of positions.
+enum class PositionTable {
+  none,
+  rotary,           // of sines and cosines in each attention; they are cast
+  rotary_in_float,  // the same, not cast
+  sinusoidal,       // of sines and cosines, added to the embedding
+  biases,           // of scores, linear in the position of the key (alibi)
+  biases_by_mask,   // the same, of positions that the padding mask counts
+};
+// How eager attention computes scores, to which it adds the mask.
+enum class ScoreKind {
+  scaled,         // products times a scale
+  divided,        // products of float32, divided by the root of the width
+  masked_first,   // the same, after the mask
+  seen_by_table,  // products of float32, hidden by a table of seen positions
+  biased,         // scaled products and a bias, hidden by the mask
+  bias_product,   // a bias and scaled products in one operator, batch and heads as one dimension
+  bounded,        // products, batch and heads as one dimension; at least the lowest number
+};
+
 // Module names in transformers; "" if the family has no such module.
 struct FamilyModuleNames {
   std::string_view model_class = "ForCausalLM", layer_class = "DecoderLayer";
@@ -99,8 +125,10 @@ struct FamilyModuleNames {
 // Field names in config.json; "" if there is none.
 struct ConfigFieldNames {
   const char* hidden = "hidden_size";
+  const char* old_hidden = "";  // in older files
   const char* layers = "num_hidden_layers";
   const char* heads = "num_attention_heads";
+  const char* kv_heads = "num_key_value_heads";  // "": one key per query
   const char* mlp = "intermediate_size";
   const char* epsilon = "rms_norm_eps";
   const char* activation = "hidden_act";  // "": silu
@@ -164,6 +192,7 @@ struct TransformersFamily {
   std::vector<StoredName> stored_names = {};
   ConfigFlag query_bias = {}, output_bias = {}, mlp_bias = {};
   ConfigFlag head_bias = {};        // of the layer that gives logits
+  ConfigFlag multi_query = {};      // one key for all queries
   ConfigFlag parallel = {};         // attention and MLP read the same input
   bool shared_norm = false;         // if parallel: one norm for both
   bool residual_last = true;        // if parallel: added to the sum of both
@@ -200,6 +229,27 @@ struct TransformersFamily {
   bool window_needs_flag = false;      // use_sliding_window turns windows on
   int64_t window_pattern = 0;          // every n-th layer has no window, without layer_types
   bool padded = true;                  // the embedding of pad_token_id gets no gradient
+
+  // Of older decoders.
+  PositionTable table = PositionTable::none;
+  ScoreKind scoring = ScoreKind::scaled;
+  std::string_view activation = "silu";  // without a field
+  std::string_view embedding_norm = {};  // a module after the embedding
+  bool scales_embedding = false;         // scale_embedding: by sqrt(hidden_size) as a number
+  bool layer_dice = false;               // a random number for each layer, which drops none
+  bool local_layers = false;             // attention_types, window_size
+  bool differential = false;             // the difference of two attentions
+  bool mscales = false;                  // short_mscale of rotary embeddings
+  bool attn_config = false;              // fields of attention in an object of this name
+  std::string_view only_attention = {};  // a word of --attention; "": all
+  bool always_masked = false;            // sdpa gets a mask in any case, and no scale
+  bool one_document = false;             // masks do not follow positions: no packed rows
+  bool seen_table = false;               // has a table of seen positions that it does not read
+  bool sums_in_place = false;            // if parallel: both norms first; attention is added to the MLP's output
+  bool falcon_forms = false;             // new_decoder_architecture and multi_query choose norms and projections
+  bool products = false;                 // linear layers are a matrix product and a sum
+  bool wide_mlp = false;                 // of four hidden sizes, without its field
+
   // Defaults of the family for missing fields.
   bool tied = false;
   int64_t head_width = 0;  // 0: hidden / heads

@@ -69,6 +69,8 @@ class RotaryReader {
 
   void read_kind(const std::string& kind) {
     if (kind == "default" || rotary_.kind == RotaryKind::proportional) return;
+    if (fields_.family().mscales && kind != "longrope")
+      throw UsageError(scaling_.path("rope_type") + ": '" + kind + "' is not supported; default and longrope are");
     if (kind == "linear") return read_linear();
     if (kind == "llama3") return read_llama3();
     if (kind == "dynamic") return read_dynamic();
@@ -140,6 +142,10 @@ class RotaryReader {
     scaling_.read("factor", rotary_.factor);
     const double factor = rotary_.factor;
     read_scale(factor <= 1 ? 1.0 : std::sqrt(1 + std::log(factor) / std::log(rotary_.trained_positions)));
+    if (fields_.family().mscales) {
+      scaling_.require({"short_mscale"});
+      scaling_.read("short_mscale", rotary_.scale);
+    }
     rotary_.longest = static_cast<int64_t>(rotary_.trained_positions);
     rotary_.factors = read_factors("short_factor");
   }

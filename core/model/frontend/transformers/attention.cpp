@@ -1,9 +1,12 @@
 #include "core/model/frontend/transformers/attention.h"
 
+#include <ATen/ATen.h>
+
 #include <array>
 #include <limits>
 
 #include "core/model/frontend/transformers/latent_projections.h"
+#include "core/model/frontend/transformers/older_attention.h"
 #include "core/model/frontend/transformers/rotary.h"
 
 namespace memtune::frontend {
@@ -33,6 +36,10 @@ class AttentionWriter {
       const auto [q, k, v] = turned_as_complex(x, at);
       return out(attended(q, k, v, seen));
     }
+    if (config_.table_width > 0) {
+      const auto [q, k, v] = write_table_projections(parts_, x, path_, at.positions);
+      return out(attended(q, k, v, seen));
+    }
     auto [q, k, v] = projected(x);
     if (at.turn) {
       const std::pair<Value, Value> by = {unsqueezed(at.turn->first), unsqueezed(at.turn->second)};
@@ -42,6 +49,7 @@ class AttentionWriter {
       q = parts_.norm(q, in(family_.modules.query_norm), config_.head_width);
       k = parts_.norm(k, in(family_.modules.key_norm), config_.head_width);
     }
+    if (family_.differential) return out(difference(q, k, v, seen));
     if (family_.grown_queries) q = parts_.multiply(q, growth(at.positions, q));
     return out(attended(q, k, v, seen));
   }
@@ -80,10 +88,22 @@ class AttentionWriter {
   Value attended(Value q, Value k, Value v, const AttentionVisibility& seen) {
     const AttentionImplementation how = parts_.setting().attention;
     if (how == AttentionImplementation::flash_varlen) return flash(q, k, v, seen);
+    if (family_.scoring != model::ScoreKind::scaled)
+      return emit_.op("aten::contiguous", "", {transposed(write_older_attention(parts_, {q, k, v}, path_, seen))});
+    if (family_.always_masked) return emit_.op("aten::contiguous", "", {transposed(masked(q, k, v, *seen.mask))});
     const Value o = how == AttentionImplementation::eager ? eager(q, repeated(k), repeated(v), *seen.mask)
                     : seen.mask                           ? masked(q, repeated(k), repeated(v), *seen.mask)
                                                           : causal(q, k, v);
     return emit_.op("aten::contiguous", "", {transposed(o)});
+  }
+
+  // Each half of the values goes to all heads.
+  Value difference(Value q, Value k, Value v, const AttentionVisibility& seen) {
+    const Values halves = emit_.unpack_list(emit_.op("aten::chunk", "", {v, 2, 1}), 2);
+    const auto twice = [&](Value x) { return emit_.op("aten::repeat", "", {x, std::vector<int64_t>{1, 2, 1, 1}}); };
+    const Value first = twice(halves[0]), second = twice(halves[1]);
+    const Value of_first = attended(q, k, first, seen);
+    return write_difference(parts_, {of_first, attended(q, k, second, seen)}, q, path_, seen.layer);
   }
 
   // The kernel's window does not count the query itself.
@@ -113,7 +133,8 @@ class AttentionWriter {
   }
   Value masked(Value q, Value k, Value v, Value mask) {
     return emit_.op("aten::scaled_dot_product_attention", "",
-                    {q, k, v, mask, config_.attention_dropout, false, scale(), false});
+                    {q, k, v, mask, config_.attention_dropout, false,
+                     family_.always_masked ? OpArgument(IValue()) : OpArgument(scale()), false});
   }
   Value eager(Value q, Value k, Value v, Value mask) {
     const Value products = emit_.op("aten::matmul", "", {q, emit_.op("aten::transpose", "int", {k, 2, 3})});
@@ -211,9 +232,16 @@ class AttentionWriter {
   Value unsqueezed(Value x) { return emit_.op("aten::unsqueeze", "", {x, 1}); }
 
   std::array<Value, 3> projected(Value x) {
-    if (family_.projections == QkvLayout::joined) return joined(x);
-    if (family_.projections == QkvLayout::joined_by_head) return joined_by_head(x);
-    if (family_.projections == QkvLayout::joined_by_head_and_normed) return joined_by_head_and_normed(x);
+    switch (family_.projections) {
+      case QkvLayout::joined:
+      case QkvLayout::joined_and_split: return joined(x);
+      case QkvLayout::joined_by_head: return config_.kv_heads == 1 ? joined_with_one_key(x) : joined_by_head(x);
+      case QkvLayout::joined_by_head_and_normed: return joined_by_head_and_normed(x);
+      case QkvLayout::joined_heads_with_one_key: return joined_heads_with_one_key(x);
+      case QkvLayout::joined_by_group: return joined_by_group(x);
+      case QkvLayout::joined_by_quarter:
+      case QkvLayout::apart: break;
+    }
     const bool late = family_.query_norm == QueryKeyNorm::whole ||
                       family_.query_norm == QueryKeyNorm::per_transposed_head ||
                       family_.query_norm == QueryKeyNorm::each_head;
@@ -292,8 +320,9 @@ class AttentionWriter {
 
   std::array<Value, 3> joined(Value x) {
     const int64_t queries = config_.heads * config_.head_width, keys = config_.kv_heads * config_.head_width;
-    const Value all = all_projected(x, queries + 2 * keys);
-    if (family_.transposed_weights) {
+    Value all = all_projected(x, queries + 2 * keys);
+    if (config_.clipped) all = emit_.op("aten::clamp", "", {all, -*config_.clipped, *config_.clipped});
+    if (family_.projections == QkvLayout::joined_and_split) {
       const Values each = emit_.unpack_list(emit_.op("aten::split", "Tensor", {all, queries, 2}), 3);
       return {heads(each[0]), heads(each[1]), heads(each[2])};
     }
@@ -324,6 +353,45 @@ class AttentionWriter {
     }
     const Value by_head = transposed(q), values = transposed(v);
     return {by_head, transposed(k), values};
+  }
+
+  std::array<Value, 3> joined_with_one_key(Value x) {
+    const int64_t width = config_.head_width, queries = config_.heads * width;
+    const Value all = unsqueezed(all_projected(x, queries + 2 * width));
+    const std::vector<int64_t> sizes = {queries, width, width};
+    const Values three = emit_.unpack_list(emit_.op("aten::split_with_sizes", "", {all, sizes, 3}), 3);
+    return {heads(three[0]), three[1], three[2]};
+  }
+
+  std::array<Value, 3> joined_heads_with_one_key(Value x) {
+    const int64_t width = config_.head_width, count = config_.heads + 2;
+    const Value all = emit_.op("aten::view", "", {all_projected(x, count * width), parts_.shape({count, width})});
+    const Value q = transposed(emit_.op("aten::slice", "Tensor", {all, 2, 0, -2, 1}));
+    const Value k = transposed(picked(all, 2, -2)), v = transposed(picked(all, 2, -1));
+    return {q, k, v};
+  }
+
+  // Keys and values of each group are copied to all of its heads.
+  std::array<Value, 3> joined_by_group(Value x) {
+    const int64_t width = config_.head_width, group = config_.heads / config_.kv_heads;
+    const Value projected = all_projected(x, (config_.heads + 2 * config_.kv_heads) * width);
+    const Value all = emit_.op("aten::view", "", {projected, parts_.shape({-1, group + 2, width})});
+    const Value q = emit_.op("aten::slice", "Tensor", {all, 3, 0, -2, 1});
+    const Value wide = parts_.shape({config_.kv_heads, group, width});
+    const Value key = picked(all, 3, -2), value = picked(all, 3, -1);
+    const Value k = emit_.op("aten::broadcast_to", "", {key, wide}),
+                v = emit_.op("aten::broadcast_to", "", {value, wide});
+    const auto flat = [&](Value of) { return emit_.op("aten::flatten", "using_ints", {of, 2, 3}); };
+    const Value queries = flat(q), keys = flat(k), values = flat(v);
+    return {transposed(queries), transposed(keys), transposed(values)};
+  }
+
+  // By a list of one index, which copies, unlike a slice.
+  Value picked(Value x, int64_t dim, int64_t index) {
+    Values indices(dim, emit_.constant(IValue()));
+    indices.push_back(emit_.constant(at::tensor({index}, at::TensorOptions(at::kLong).device(parts_.device()))));
+    const Value list = emit_.list(c10::ListType::create(c10::OptionalType::ofTensor()), indices);
+    return emit_.op("aten::index", "Tensor", {x, list});
   }
 
   Value viewed(Value x) { return emit_.op("aten::view", "", {x, parts_.shape({-1, config_.head_width})}); }

@@ -15,6 +15,8 @@ struct AttentionVisibility {
   std::optional<Value> mask;  // attention_mask.h; nullopt: all keys before the query
   std::optional<Value> ends;  // flash-varlen: int32 [documents + 1], start of each document over all rows, and the end
   int64_t window = 0;         // flash-varlen: window size; 0: none
+  std::optional<Value> bias;  // linear biases of scores
+  int64_t layer = 0;          // its index
 };
 
 // Where the tokens stand.

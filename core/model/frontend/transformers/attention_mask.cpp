@@ -9,13 +9,13 @@ namespace {
 
 using c10::IValue;
 
-double least(at::ScalarType dtype) {
+}  // namespace
+
+double lowest_of(at::ScalarType dtype) {
   if (dtype == at::kBFloat16) return std::numeric_limits<c10::BFloat16>::lowest();
   if (dtype == at::kHalf) return std::numeric_limits<c10::Half>::lowest();
   return dtype == at::kDouble ? std::numeric_limits<double>::lowest() : std::numeric_limits<float>::lowest();
 }
-
-}  // namespace
 
 AttentionMasks::AttentionMasks(DecoderBuilder& parts, const std::optional<Value>& documents,
                                const std::optional<Value>& padding)
@@ -25,12 +25,13 @@ std::optional<Value> AttentionMasks::of(int64_t window) {
   const auto [found, first] = masks_.try_emplace(window);
   if (!first) return found->second;
   const bool eager = parts_.setting().attention == AttentionImplementation::eager;
-  if (!eager && window == 0 && !documents_ && !padding_) return {};
+  if (!eager && window == 0 && !documents_ && !padding_ && !parts_.family().always_masked) return {};
   const Emitter::InRegion region(emit_, "mask", "mask");
   Value mask = seen(window);
   if (eager) {
     const Value zero = emit_.constant(at::zeros({}, at::TensorOptions(parts_.dtype()).device(parts_.device())));
-    mask = emit_.op("aten::where", "ScalarOther", {mask, zero, least(parts_.dtype())});
+    mask = emit_.op("aten::where", "ScalarOther", {mask, zero, lowest_of(parts_.dtype())});
+    if (parts_.family().scoring == model::ScoreKind::biased) mask = parts_.cast(mask, at::kBool);
   }
   found->second = mask;
   return mask;

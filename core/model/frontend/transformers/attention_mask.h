@@ -9,6 +9,8 @@
 
 namespace memtune::frontend {
 
+double lowest_of(at::ScalarType dtype);  // the number of least value
+
 class AttentionMasks {
  public:
   // `documents`: positions [1, length] that restart with each document of a packed row; nullopt: not packed. `padding`:

@@ -1,7 +1,11 @@
 #include "core/model/frontend/transformers/decoder_builder.h"
 
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
+
 #include <cmath>
 #include <numbers>
+
+#include "core/model/ops/bloom_gelu.h"
 
 namespace memtune::frontend {
 
@@ -51,8 +55,12 @@ Value DecoderBuilder::stored_factor(const std::string& path) {
 
 Value DecoderBuilder::linear(Value x, const std::string& path, int64_t in, int64_t out, bool bias) {
   if (family().transposed_weights) return transposed_linear(x, path, in, out);
-  const Emitter::InRegion region(emit_, path, "Linear");
+  const Emitter::InRegion region(emit_, path, family().products ? type("Linear") : "Linear");
   const Value weight = parameter(path + ".weight", {out, in}, WeightInit::noise);
+  if (family().products) {
+    const Value product = emit_.op("aten::matmul", "", {x, emit_.op("aten::t", "", {weight})});
+    return bias ? plus(product, parameter(path + ".bias", {out}, WeightInit::zeros)) : product;
+  }
   if (!bias) return emit_.op("aten::linear", "", {x, weight});
   return emit_.op("aten::linear", "", {x, weight, parameter(path + ".bias", {out}, WeightInit::zeros)});
 }
@@ -65,6 +73,7 @@ Value DecoderBuilder::transposed_linear(Value x, const std::string& path, int64_
 }
 
 Value DecoderBuilder::norm(Value x, const std::string& path, int64_t width) {
+  if (family().norm == NormKind::layer_unbiased) return layer_norm(x, path, width, /*bias=*/false);
   if (family().norm == NormKind::layer) return layer_norm(x, path, width, /*bias=*/true);
   if (family().norm == NormKind::layer_unweighted) return layer_norm_unweighted(x, path, width);
   if (family().norm == NormKind::layer_plus_one) return layer_norm_plus_one(x, path, width);
@@ -149,6 +158,7 @@ Value DecoderBuilder::rms_norm(Value x, const std::string& path, int64_t width, 
 
 Value DecoderBuilder::activated(Value x, const std::string& path) {
   if (config_.activation == "xielu") return xielu(x, path);
+  if (config_.activation == "bloom_gelu") return bloom_gelu(x);
   if (config_.activation == "silu") return emit_.op("aten::silu", "", {x});
   if (config_.activation == "relu") return emit_.op("aten::relu", "", {x});
   if (config_.activation == "relu2") return emit_.op("aten::square", "", {emit_.op("aten::relu", "", {x})});
@@ -161,6 +171,12 @@ Value DecoderBuilder::gelu_new(Value x) {
   const Value cube = times(emit_.op("aten::pow", "Tensor_Scalar", {x, 3.0}), 0.044715);
   const Value inner = times(plus(x, cube), std::sqrt(2 * std::numbers::inv_pi));
   return multiply(half, emit_.op("aten::add", "Scalar", {emit_.op("aten::tanh", "", {inner}), 1.0}));
+}
+
+Value DecoderBuilder::bloom_gelu(Value x) {
+  static const c10::FunctionSchema schema = torch::jit::parseSchema("memtune::bloom_gelu(Tensor x) -> Tensor");
+  const auto run = [](program::Stack& stack) { stack.back() = ops::bloom_gelu(stack.back().toTensor()); };
+  return emit_.call({schema.name(), &schema, run}, {x}, 1)[0];
 }
 
 // transformers' XIELUActivation without its CUDA kernel.

@@ -88,6 +88,7 @@ class DecoderBuilder {
   Value layer_norm_plus_one(Value x, const std::string& path, int64_t width);
   Value layer_norm_unweighted(Value x, const std::string& path, int64_t width);
   Value gelu_new(Value x);
+  Value bloom_gelu(Value x);
   Value xielu(Value x, const std::string& path);
 
   Emitter emit_;

@@ -14,12 +14,15 @@
 #include "core/model/frontend/transformers/gated_delta_net.h"
 #include "core/model/frontend/transformers/layer_inputs.h"
 #include "core/model/frontend/transformers/mlp.h"
+#include "core/model/frontend/transformers/older_attention.h"
 #include "core/model/frontend/transformers/rotary.h"
 #include "core/model/frontend/transformers/short_convolution.h"
 #include "core/model/frontend/transformers/state_space.h"
 
 namespace memtune::frontend {
 namespace {
+
+using model::PositionTable;
 
 class DecoderWriter {
  public:
@@ -53,15 +56,25 @@ class DecoderWriter {
     const std::string path = embedding_path();
     Value x = embedding(ids, emit_.parameter(path + ".weight", table), path, config_.hidden);
     if (config_.layer_inputs) layer_inputs_ = write_layer_inputs(parts_, x, embedded_by_layer(ids));
-    if (family_.multipliers) x = parts_.times(x, config_.embedding_multiplier);
+    if (family_.multipliers || family_.scales_embedding) x = parts_.times(x, config_.embedding_multiplier);
+    if (!family_.embedding_norm.empty()) x = parts_.norm(x, base(family_.embedding_norm), config_.hidden);
     positions_ = documents_ ? *documents_ : write_positions(parts_);
     if (family_.positions_per_row) positions_ = emit_.op("aten::expand", "", {positions_, parts_.shape({})});
     masks_.emplace(parts_, documents_, padding_);
-    if (config_.positions > 0) x = parts_.plus(x, embedded_positions());
+    if (family_.table == PositionTable::sinusoidal)
+      x = parts_.plus(x, write_sinusoids(parts_, base(family_.modules.positions), positions_));
+    if (config_.positions > 0 && family_.table == PositionTable::none) x = parts_.plus(x, embedded_positions());
+    if (family_.table == PositionTable::biases) biases_ = write_biases(parts_);
+    if (family_.table == PositionTable::biases_by_mask)
+      biases_ = write_biases_by_mask(parts_, padding_ ? *padding_ : mask_of_ones());
     x = parts_.dropped(x, config_.embedding_dropout);
+    if (family_.seen_table) emit_.buffer(base("bias"), seen_table());
     for (const model::RotaryConfig& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, positions_));
     if (config_.altup) x = write_altup_streams(parts_, x);
-    for (int64_t i = 0; i < config_.layers; ++i) x = layer(x, i);
+    for (int64_t i = 0; i < config_.layers; ++i) {
+      if (family_.layer_dice) emit_.op("aten::rand", "", {std::vector<int64_t>{}});
+      x = layer(x, i);
+    }
     if (config_.altup) x = write_altup_mean(parts_, x);
     return parts_.norm(x, base(family_.modules.last_norm), config_.hidden);
   }
@@ -82,6 +95,10 @@ class DecoderWriter {
     const at::Tensor root = at::scalar_tensor(std::sqrt(static_cast<double>(scaled_as)), at::kFloat);
     const Value scale = emit_.buffer(path + ".embed_scale", root.to(parts_.device()));
     return parts_.multiply(x, parts_.cast(scale, parts_.dtype()));
+  }
+
+  at::Tensor seen_table() const {
+    return at::tril(at::ones({config_.positions, config_.positions}, at::TensorOptions(at::kBool))).to(parts_.device());
   }
 
   Value embedded_positions() {
@@ -136,6 +153,7 @@ class DecoderWriter {
     const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
     if (config_.altup) return layer_of_streams(x, path, index);
     const Value normed = norm(x, path, family_.modules.before_attention);
+    if (config_.parallel && family_.sums_in_place) return summed_in_place(x, normed, path, index);
     const Value y = norm(attention(normed, path, index), path, family_.modules.after_attention);
     if (config_.parallel) return in_parallel(x, normed, y, path, index);
     x = residual(x, y);
@@ -176,6 +194,14 @@ class DecoderWriter {
     return family_.residual_last ? parts_.plus(parts_.plus(y, attended), x) : parts_.plus(parts_.plus(x, attended), y);
   }
 
+  Value summed_in_place(Value x, Value normed, const std::string& path, int64_t index) {
+    const Value in = family_.shared_norm ? normed : norm(x, path, family_.modules.before_mlp);
+    const Value attended = attention(normed, path, index);
+    const Value y = mlp(in, path, index);
+    emit_.op("aten::add_", "Tensor", {y, attended});
+    return parts_.plus(x, parts_.dropped(y, config_.sum_dropout));
+  }
+
   Value norm(Value x, const std::string& path, std::string_view name) {
     return name.empty() ? x : parts_.norm(x, path + "." + std::string(name), config_.hidden);
   }
@@ -206,14 +232,15 @@ class DecoderWriter {
     const int table = config_.turned_by[index];
     const model::LayerConfig* const layer = own_config_ ? &config_.layer_configs[index] : nullptr;
     return write_attention(parts_, x, path + "." + std::string(family_.modules.attention),
-                           {positions_, table < 0 ? std::nullopt : std::optional(turns_[table])}, seen(window(index)),
-                           layer, layer ? &keys_[layer->windowed ? 1 : 0] : nullptr);
+                           {positions_, table < 0 ? std::nullopt : std::optional(turns_[table])},
+                           seen(window(index), index), layer, layer ? &keys_[layer->windowed ? 1 : 0] : nullptr);
   }
 
   bool is_flash() const { return parts_.setting().attention == AttentionImplementation::flash_varlen; }
 
-  AttentionVisibility seen(int64_t window) {
-    return is_flash() ? AttentionVisibility{{}, ends_, window} : AttentionVisibility{masks_->of(window), {}, 0};
+  AttentionVisibility seen(int64_t window, int64_t layer) {
+    if (is_flash()) return {{}, ends_, window, {}, layer};
+    return {masks_->of(window), {}, 0, biases_, layer};
   }
 
   // The layer's window; 0 if the sequence does not reach beyond it.
@@ -242,6 +269,7 @@ class DecoderWriter {
   TransformersWeights& weights_;
   std::optional<Value> documents_, ends_;  // of a packed row: positions; starts and end of documents
   std::optional<Value> padding_;
+  std::optional<Value> biases_;  // of scores
   Value positions_;
   std::optional<Value> layer_inputs_;                    // of all layers
   std::optional<model::TransformersConfig> own_config_;  // of the layer that is being written

@@ -1,9 +1,11 @@
 #include <ATen/ATen.h>
+#include <torch/csrc/jit/frontend/function_schema_parser.h>
 
 #include <cmath>
 #include <limits>
 
 #include "core/model/frontend/transformers/mlp.h"
+#include "core/model/ops/sparse_mixer.h"
 
 namespace memtune::frontend {
 namespace {
@@ -36,6 +38,7 @@ class RouterWriter {
       case RouterKind::normed_softmax: return normed_softmax(rows, weight);
       case RouterKind::sigmoid: return sigmoid(rows, weight, bias);
       case RouterKind::softmax_in_groups: return softmax_in_groups(rows, weight);
+      case RouterKind::sparse_mixer: return sparse_mixer(rows, weight);
       case RouterKind::sigmoid_in_groups: return sigmoid_in_groups(rows, weight);
       default: return softmax(rows, weight);
     }
@@ -153,6 +156,61 @@ class RouterWriter {
     }
     const Values best = emit_.op("aten::topk", "", {odds, experts_.chosen, -1, true, false}, 2);
     return {parts_.times(best[0], experts_.scale), best[1]};
+  }
+
+  ChosenExperts sparse_mixer(Value rows, Value weight) {
+    const Value scores = emit_.op("aten::linear", "", {rows, weight});
+    const ChosenExperts first = drawn(scores, scores, /*twice=*/false);
+    const double none = -std::numeric_limits<double>::infinity();
+    const Value others = emit_.op("aten::scatter", "value", {scores, -1, first.experts, none});
+    const ChosenExperts second = drawn(scores, others, /*twice=*/true);
+    const auto both = [&](Value x, Value y) {
+      return emit_.op("aten::cat", "", {emit_.list(c10::ListType::ofTensors(), {x, y}), -1});
+    };
+    const Value weights = both(first.weights, second.weights);
+    return {weights, both(first.experts, second.experts)};
+  }
+
+  // One expert, from those that are near the best. `twice`: the last random numbers are drawn again, as in Python.
+  ChosenExperts drawn(Value scores, Value open, bool twice) {
+    static const c10::FunctionSchema schema = torch::jit::parseSchema(
+        "memtune::sparse_mixer(Tensor scores, Tensor odds, Tensor chosen, Tensor all_odds, Tensor factors) -> Tensor");
+    const auto run = [](program::Stack& stack) {
+      const at::Tensor weights = ops::sparse_mixer(stack[0].toTensor(), stack[1].toTensor(), stack[2].toTensor(),
+                                                   stack[3].toTensor(), stack[4].toTensor());
+      stack.clear();
+      stack.emplace_back(weights);
+    };
+    const Value hidden = emit_.op("aten::masked_fill", "Scalar",
+                                  {open, far_from_best(scores, open), -std::numeric_limits<double>::infinity()});
+    const OpArgument same = IValue();
+    const Value empty =
+        emit_.op("aten::empty_like", "", {hidden, same, same, same, same, at::MemoryFormat::Contiguous});
+    const Value noise = emit_.op("aten::log", "", {emit_.op("aten::exponential_", "", {empty})});
+    const Value noisy = emit_.op("aten::sub", "Tensor", {hidden, noise});
+    const Value index = emit_.op("aten::max", "dim", {noisy, -1}, 2)[1];
+    const Value chosen = emit_.op("aten::unsqueeze", "", {index, -1});
+    const Value all_odds = emit_.op("aten::softmax", "int", {hidden, -1});
+    const Value odds = emit_.op("aten::gather", "", {all_odds, -1, chosen});
+    const Values best = emit_.op("aten::max", "dim", {all_odds, -1, true}, 2);
+    const Value is_best = emit_.op("aten::eq", "Tensor", {chosen, best[1]});
+    Value chance = emit_.op("aten::rand_like", "", {best[0]});
+    if (twice) chance = emit_.op("aten::uniform_", "", {chance});
+    const Value either = emit_.op("aten::logical_or", "", {is_best, emit_.op("aten::gt", "Scalar", {chance, 0.75})});
+    const Value third =
+        emit_.constant(at::scalar_tensor(0.3333, at::TensorOptions(at::kFloat).device(parts_.device())));
+    const Value factors = parts_.like(emit_.op("aten::add", "Tensor", {third, either, 0.6667}), all_odds);
+    return {emit_.call({schema.name(), &schema, run}, {scores, odds, chosen, all_odds, factors}, 1)[0], chosen};
+  }
+
+  Value far_from_best(Value scores, Value open) {
+    emit_.enter_grad_mode(emit_.constant(false));
+    const Value best = emit_.op("aten::max", "dim", {open, -1, true}, 2)[0];
+    const Value factor = emit_.op("aten::clamp", "Tensor", {emit_.op("aten::abs", "", {scores}), best});
+    const Value distance = emit_.op("aten::div", "Tensor", {emit_.op("aten::sub", "Tensor", {best, scores}), factor});
+    const Value far = emit_.op("aten::gt", "Scalar", {distance, experts_.far});
+    emit_.leave();
+    return far;
   }
 
   // A group's score is the sum of its two best.

@@ -58,6 +58,8 @@ void check_flash(const model::TransformersConfig& config, const DecoderOptions& 
   if (type != at::kBFloat16 && type != at::kHalf)
     throw UsageError(flag + "takes bfloat16 or float16, not " + name_of(type) + ": say --dtype bf16");
   if (config.score_cap) throw UsageError(flag + "knows no cap of scores, which this model has: say --attention eager");
+  if (config.family.differential)
+    throw UsageError(flag + "takes no difference of two attentions, which this model has: say --attention sdpa");
   if (config.latent) throw UsageError(flag + "takes no latent attention, which this model has: say --attention sdpa");
   std::vector<int64_t> widths = {config.head_width};
   for (const model::LayerConfig& layer : config.layer_configs) widths.push_back(layer.head_width);
