@@ -35,13 +35,14 @@ std::vector<std::string> call_lines(const TrainerProfile& profile, const Changes
   const auto is_of = [](const ProgramCall& call, const std::string& key) {
     return std::ranges::count(call.keys, key) > 0;
   };
+  const auto is_of_any = [&](const std::string& key) {
+    return std::ranges::any_of(profile.calls, [&](const ProgramCall& call) { return is_of(call, key); });
+  };
   std::vector<std::string> lines;
   for (const ProgramCall& call : profile.calls) {
     std::vector<std::string> arguments;
     for (const auto& [key, value] : changes) {
-      const bool elsewhere =
-          std::ranges::any_of(profile.calls, [&](const ProgramCall& other) { return is_of(other, key); });
-      if (!value || !(is_of(call, key) || (call.keys.empty() && !elsewhere))) continue;
+      if (!value || !(is_of(call, key) || (call.keys.empty() && !is_of_any(key)))) continue;
       const json wanted = parse_json(*value);
       const auto known = wanted.is_string() ? profile.program.find(wanted.get<std::string>()) : profile.program.end();
       arguments.push_back(key + "=" + (known == profile.program.end() ? in_python(wanted) : known->second));
