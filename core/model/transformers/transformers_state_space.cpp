@@ -33,7 +33,7 @@ StateSpaceConfig read_state_space(TransformersConfigReader& fields, const Transf
                                 std::to_string(config.heads * config.head_width));
   const nlohmann::json& limits = fields.object().array("time_step_limit");
   space.most_step = std::numeric_limits<double>::infinity();
-  if (limits.size() != 0 && limits.size() != 2) fields.refuse("time_step_limit", "must be two numbers");
+  if (!limits.empty() && limits.size() != 2) fields.refuse("time_step_limit", "must be two numbers");
   if (limits.size() == 2) {
     space.least_step = step_limit(fields, limits[0]);
     space.most_step = step_limit(fields, limits[1]);
