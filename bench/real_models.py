@@ -319,14 +319,14 @@ def run_eager(name: str, folder: Path, options):
 
 def run_memtune(name: str, folder: Path, options):
     case = CASES[name]
-    model = ["--model", folder / "model.pt", "--loss", "cross_entropy"]
     if case.data:
         subprocess.run([options.memtune, "convert", folder / "model", "--python", sys.executable, "--output",
                         folder / "model.pt2", "--seq", "64"], check=True)
-        model[-1] = "returned"
-        model[1] = folder / "model.pt2"
+        model = ["--model", folder / "model.pt2", "--loss", "returned"]
     elif case.tokens[0]:
         model = ["--model", folder / "model"]
+    else:
+        model = ["--model", folder / "model.pt", "--loss", "cross_entropy"]
     if case.adapter:
         model += ["--lora", folder / "adapter"]
     if case.autocast:

@@ -9,6 +9,7 @@
 #include "cli/app.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
+#include "core/model/convert/convert_program.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::help_test {
@@ -42,6 +43,24 @@ TEST_CASE("no help line of any command is wider than the terminal") {
         CHECK(widest(cli::help_text(command, all, width, detail)) <= width);
     }
   }
+}
+
+TEST_CASE("the program of convert knows each task that the command offers") {
+  cli::Action action;
+  const auto app = cli::make_app(action);
+  int tasks = 0;
+  for (const cli::CommandWords& command : cli::command_words(*app)) {
+    if (command.name != "convert") continue;
+    for (const cli::OptionWords& option : command.options) {
+      if (std::ranges::find(option.names, "--task") == option.names.end()) continue;
+      for (const std::string& task : option.offers) {
+        CAPTURE(task);
+        CHECK(model::convert_program().find('"' + task + "\": \"AutoModelFor") != std::string_view::npos);
+        ++tasks;
+      }
+    }
+  }
+  CHECK(tasks > 5);
 }
 
 TEST_CASE("the description of a command is a whole sentence") {

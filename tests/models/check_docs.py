@@ -18,6 +18,7 @@ import tempfile
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "how-to", "export-a-model.md")
 LIBRARIES = ("torchvision", "timm")
 
+
 def blocks(library: str):
     """The indented blocks of the section: the Python lines, and the command."""
     with open(PAGE) as file:

@@ -463,7 +463,7 @@ def live_by_memtune(options, run: str) -> int:
 
 
 def bits(tensor: torch.Tensor) -> bytes:
-    return tensor.contiguous().view(torch.uint8).numpy().tobytes() if tensor.dim() else tensor.numpy().tobytes()
+    return tensor.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
 
 
 def compare_loss(found: float, expected: float):
@@ -567,19 +567,28 @@ def tell(outcomes) -> int:
     return 1 if failed or not passed else 0
 
 
-def main() -> int:
-    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options_of(documentation: str):
+    p = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--memtune", required=True, help="the program")
     p.add_argument("--only", default="", help="cases whose name holds this")
     p.add_argument("--jobs", type=int, default=2, help="cases at a time")
-    options = p.parse_args()
+    return p.parse_args()
+
+
+def tell_all(options, check, runs) -> int:
+    """Prints the outcomes of check(options, *run) for each run. Returns the exit code."""
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        return tell(itertools.chain.from_iterable(pool.map(lambda run: list(check(options, *run)), runs)))
+
+
+def main() -> int:
+    options = options_of(__doc__)
     prepare_python()
     without = [family for family in families(options) if family not in {case[0] for case in CASES.values()}]
     if without:
         print(f"check_transformers.py: no case for {', '.join(without)}", file=sys.stderr)
         return 2
-    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        return tell(itertools.chain.from_iterable(pool.map(lambda run: list(check(options, *run)), runs_of(options))))
+    return tell_all(options, check, runs_of(options))
 
 
 if __name__ == "__main__":

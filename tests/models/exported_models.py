@@ -63,8 +63,7 @@ def decoder(kind: str, more: dict) -> Export:
 
 
 def unmasked_llama() -> Export:
-    """As in docs/how-to/export-a-model.md: attention uses its kernel's own causal mask, and memtune computes the
-    loss."""
+    """Attention uses its kernel's own causal mask, and memtune computes the loss."""
     transformers.AttentionInterface.register("sdpa_no_mask", transformers.AttentionInterface()["sdpa"])
     export = decoder("llama", {})
     export.model.set_attn_implementation("sdpa_no_mask")

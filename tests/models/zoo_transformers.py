@@ -176,7 +176,7 @@ class Clip(nn.Module):
 
 
 class UnmaskedLlama(Tokens):
-    """Traced so that attention uses its kernel's own causal mask (docs/how-to/export-a-model.md)."""
+    """Traced so that attention uses its kernel's own causal mask."""
 
     def __init__(self):
         from transformers.integrations.sdpa_attention import sdpa_attention_forward

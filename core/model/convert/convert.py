@@ -7,7 +7,6 @@ import argparse
 import contextlib
 import importlib.util
 import inspect
-import json
 import os
 import sys
 import warnings
@@ -160,7 +159,7 @@ class Sample:
         below = min([self.text.vocab_size, *(number for number in special
                                              if isinstance(number, int) and number > self.text.vocab_size // 2)])
         self.add("input_ids", self.integers(below, self.length), () if self.contrasts() else (0, 1))
-        if "return_loss" not in self.arguments and getattr(self.text, "pad_token_id", None) is None:
+        if not self.contrasts() and getattr(self.text, "pad_token_id", None) is None:
             self.text.pad_token_id = self.config.pad_token_id = 0  # the classes of decoders look for the row's end
 
     def contrasts(self) -> bool:
@@ -173,7 +172,7 @@ class Sample:
             self.inputs["return_loss"], self.sizes["return_loss"] = True, ()
         elif self.name.endswith(CLASSES):
             if self.config.num_labels == 1:
-                self.add("labels", torch.randn(self.batch), (0,))
+                self.add("labels", torch.randn(self.batch).to(self.model.dtype), (0,))
                 self.notes.append("num_labels is 1: the loss is the regression's")
             else:
                 self.config.problem_type = self.config.problem_type or "single_label_classification"
