@@ -603,7 +603,7 @@ TEST_CASE("a model with attention sinks is measured with eager attention alone")
   CHECK(read(sinks).attention == "eager");
   CHECK(read(sinks).windows == std::vector<int64_t>{0, 0});
   CHECK(read(with(sinks, {{"sliding_window", 64}})).windows == std::vector<int64_t>{64, 0});
-  const char* const why = "--attention sdpa: gpt_oss has attention sinks, which only eager attention computes";
+  const char* const why = "--attention sdpa: gpt_oss is written with eager attention alone";
   CHECK_THROWS_WITH_AS(check_attention(read(sinks), "sdpa", false, false), why, UsageError);
   CHECK_THROWS_WITH_AS(read(with(sinks, {{"attn_implementation", "sdpa"}})), why, UsageError);
   CHECK_NOTHROW(check_attention(read(example()), "sdpa", true, true));

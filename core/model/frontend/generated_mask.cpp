@@ -76,10 +76,8 @@ std::string note_on_generated_mask(const program::Program& program) {
   return std::to_string(content.masks()) + " attentions" +
          (content.source().empty() ? "" : " (" + content.source() + ")") +
          " take a mask that does not depend on the inputs: a Hugging Face model writes its causal mask out while it is "
-         "recorded, and its training does not, which is faster and smaller. Without padding, packing and short windows "
-         "record it after transformers.AttentionInterface.register(\"sdpa_no_mask\", "
-         "transformers.integrations.sdpa_attention.sdpa_attention_forward); "
-         "model.set_attn_implementation(\"sdpa_no_mask\")";
+         "recorded, and its training does not, which is faster and smaller. memtune convert records the model as it "
+         "trains";
 }
 
 }  // namespace memtune::frontend

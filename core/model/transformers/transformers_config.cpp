@@ -490,15 +490,12 @@ nlohmann::json text_config_of(const nlohmann::json& whole) {
 
 void check_attention(const TransformersConfig& config, const std::string& attention, bool packed, bool padded) {
   const std::string family(config.family.model_type), only(config.family.only_attention);
-  if (config.family.sinks && attention != "eager")
-    throw UsageError("--attention " + attention + ": " + std::string(config.family.model_type) +
-                     " has attention sinks, which only eager attention computes");
   if (!only.empty() && attention != only)
     throw UsageError("--attention " + attention + ": " + family + " is written with " + only + " attention alone");
   if (config.family.one_document && packed)
     throw UsageError("--pack: the masks of " + family + " do not separate documents");
   if ((config.convolution || config.delta_net || config.state_space) && (packed || padded))
-    throw UsageError(std::string(packed ? "--pack" : "--padding") + ": " + std::string(config.family.model_type) +
+    throw UsageError(std::string(packed ? "--pack" : "--padding") + ": " + family +
                      " has convolutions, which would reach over the ends of " + (packed ? "documents" : "rows"));
 }
 

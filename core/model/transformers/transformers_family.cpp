@@ -755,7 +755,7 @@ const std::vector<TransformersFamily>& transformers_families() {
        .table = PositionTable::sinusoidal,
        .scoring = ScoreKind::bounded,
        .scales_embedding = true,
-       .layer_dice = true,
+       .draws_layerdrop = true,
        .only_attention = "eager",
        .one_document = true,
        .tied = true,

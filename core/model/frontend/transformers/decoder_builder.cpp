@@ -204,6 +204,13 @@ void DecoderBuilder::leave_autocast() {
                        emit_.constant(at::kBFloat16), emit_.constant(true));
 }
 
+Value DecoderBuilder::computed(const char* name, Value size, std::function<int64_t(int64_t)> function) {
+  const auto run = [function = std::move(function)](program::Stack& stack) {
+    stack.back() = function(stack.back().toInt());
+  };
+  return emit_.call({name, nullptr, run}, {size}, 1)[0];
+}
+
 Value DecoderBuilder::dropped(Value x, double part) {
   return part > 0 ? emit_.op("aten::dropout", "", {x, part, true}) : x;
 }

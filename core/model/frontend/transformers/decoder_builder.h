@@ -5,6 +5,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -76,6 +77,8 @@ class DecoderBuilder {
 
   Value cast(Value x, at::ScalarType type) { return emit_.op("aten::to", "dtype", {x, type}); }
   Value like(Value x, Value other) { return emit_.op("aten::type_as", "", {x, other}); }  // under autocast not dtype()
+  // Of a size, while the program runs; `name` is that of the op.
+  Value computed(const char* name, Value size, std::function<int64_t(int64_t)> function);
   Value plus(Value x, Value y) { return emit_.op("aten::add", "Tensor", {x, y}); }
   Value multiply(Value x, Value y) { return emit_.op("aten::mul", "Tensor", {x, y}); }
   Value times(Value x, double factor) { return emit_.op("aten::mul", "Scalar", {x, factor}); }

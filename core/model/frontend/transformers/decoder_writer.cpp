@@ -72,7 +72,7 @@ class DecoderWriter {
     for (const model::RotaryConfig& rotary : config_.rotary) turns_.push_back(write_rotary(parts_, rotary, positions_));
     if (config_.altup) x = write_altup_streams(parts_, x);
     for (int64_t i = 0; i < config_.layers; ++i) {
-      if (family_.layer_dice) emit_.op("aten::rand", "", {std::vector<int64_t>{}});
+      if (family_.draws_layerdrop) emit_.op("aten::rand", "", {std::vector<int64_t>{}});
       x = layer(x, i);
     }
     if (config_.altup) x = write_altup_mean(parts_, x);

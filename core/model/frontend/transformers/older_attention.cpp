@@ -52,12 +52,7 @@ class OlderAttention {
 
   Value biased(Value q, Value k) {
     const Value products = emit_.op("aten::matmul", "", {q, turned(k)});
-    const Value back = emit_.call({"aten::neg", nullptr,
-                                   [](program::Stack& stack) {
-                                     const int64_t length = stack.back().toInt();
-                                     stack.back() = -length;
-                                   }},
-                                  {parts_.length()}, 1)[0];
+    const Value back = parts_.computed("aten::neg", parts_.length(), [](int64_t length) { return -length; });
     const Value bias = emit_.op("aten::slice", "Tensor", {*seen_.bias, 2, back, kLast, 1});
     const Value scores = parts_.plus(parts_.times(products, config_.attention_scale), bias);
     const Value masked = emit_.op("aten::masked_fill", "Scalar", {scores, *seen_.mask, lowest_of(parts_.dtype())});
