@@ -236,7 +236,7 @@ struct TransformersFamily {
   std::string_view activation = "silu";  // without a field
   std::string_view embedding_norm = {};  // a module after the embedding
   bool scales_embedding = false;         // scale_embedding: by sqrt(hidden_size) as a number
-  bool draws_layerdrop = false;               // a random number for each layer, which drops none
+  bool draws_layerdrop = false;          // a random number for each layer, which drops none
   bool local_layers = false;             // attention_types, window_size
   bool differential = false;             // the difference of two attentions
   bool mscales = false;                  // short_mscale of rotary embeddings
