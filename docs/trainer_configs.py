@@ -31,7 +31,7 @@ def meaning(wanted):
     if isinstance(wanted, list):
         return " or ".join(meaning(one) for one in wanted)
     if isinstance(wanted, dict) and "has" in wanted:
-        return f"has `{wanted['has']}`"
+        return f"has `{wanted['has']}`" + (f", not {meaning(wanted['not'])}" if "not" in wanted else "")
     if isinstance(wanted, dict):
         other = wanted["not"] if isinstance(wanted["not"], list) else [wanted["not"]]
         rest = [one for one in other if one is not None]

@@ -11,6 +11,7 @@ of a trainer is in no config, if nothing is exported, and if a config in own/ be
 
 import argparse
 import atexit
+import dataclasses
 import functools
 import importlib.metadata
 import importlib.util
@@ -212,16 +213,24 @@ def torchtitan_0_2(path, arguments):
 
 
 def megatron(path, arguments):
-    """The wheel has no argument parser. Flags are fields of TransformerConfig, with dashes in their names."""
-    from megatron.core.transformer.transformer_config import TransformerConfig
+    """The parser of the pretrain scripts, and the checks of TransformerConfig. Both are of Python 3.12 and newer, of
+    which they use a decorator alone."""
+    import typing
 
-    words = arguments if path is None else path.read_text().split()
-    fields = {"num_layers": 4, "hidden_size": 8, "num_attention_heads": 2}
-    while words:
-        name, value, *words = words
-        assert name.startswith("--") and "_" not in name, name
-        fields[name[2:].replace("-", "_")] = int(value) if value.isdigit() else value
-    return TransformerConfig(**fields)
+    import typing_extensions
+
+    typing.override = typing_extensions.override
+    from megatron.core.transformer.transformer_config import TransformerConfig
+    from megatron.training.arguments import add_megatron_arguments
+
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    add_megatron_arguments(parser)
+    words = COMMANDS["megatron"] + arguments if path is None else path.read_text().split()
+    parsed = parser.parse_args(words)
+    fields = {field.name for field in dataclasses.fields(TransformerConfig)}
+    of_model = {key: value for key, value in vars(parsed).items() if key in fields and value != parser.get_default(key)}
+    TransformerConfig(**{**of_model, "num_layers": 4, "hidden_size": 8, "num_attention_heads": 2})
+    return parsed
 
 
 @functools.cache
@@ -269,12 +278,18 @@ def tried(space):
     return {name for one in space["variants"] + space["skipped"] for name in one["name"].split("+")}
 
 
+# Words of the user's command without which variants would be skipped.
+COMMANDS = {"megatron": ["--num-experts", "8", "--moe-grouped-gemm", "--multi-latent-attention",
+                         "--use-distributed-optimizer"]}
+
+
 def check(trainer, own, print_space):
     """Returns the number of wrong settings."""
     parse = functools.partial(asked, globals()[re.sub("[-.]", "_", trainer)])
     profile = json.loads((HERE / f"../../profiles/trainers/{trainer}.json").read_text())
     releases = [word for package in profile["releases"] for word in ("--release", f"{package}={installed(package)}")]
-    space = json.loads(subprocess.run([print_space, trainer, str(own or ""), "--optimizer", *releases],
+    command = COMMANDS.get(trainer, [])
+    space = json.loads(subprocess.run([print_space, trainer, str(own or ""), "--optimizer", *releases, *command],
                                       capture_output=True, text=True, check=True).stdout)
     wrong = [f"{name} is in no config, and not skipped" for name in sorted(choices(profile) - tried(space))]
     wrong += [] if space["exports"] else ["nothing is exported"]

@@ -67,6 +67,14 @@ TEST_CASE("an invalid value is reported even if the trainer's parser accepts it"
   CHECK(problems(check("torchtitan", "[activation_checkpoint]\nmode = \"selectiv\"\n", "x.toml", {{"", "0.2.2"}})) ==
         Lines{"2: activation_checkpoint.mode must be 'selective' or 'full' or 'memory_budget' or 'none', not "
               "\"selectiv\""});
+  CHECK(problems(check("megatron",
+                       "--offload-modules core_attn mlp\n--fine-grained-activation-offloading\n"
+                       "--activation-offload-fraction 1.5\n--min-offloaded-tensor-size -1\n",
+                       "x.sh")) ==
+        Lines{"1: offload_modules must be a list of attn_norm, qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, "
+              "moe_act, fused_group_mlp, not [\"core_attn\",\"mlp\"]",
+              "3: activation_offload_fraction must be 0 to 1, not 1.5",
+              "4: min_offloaded_tensor_size must be at least 0, not -1"});
   CHECK(problems(check("trl", "gradient_checkpointing: 1\n")) ==
         Lines{"1: gradient_checkpointing must be true or false, not 1"});
 }
@@ -82,6 +90,36 @@ TEST_CASE("conflicting settings and settings without effect are reported") {
   CHECK(problems(check("megatron", "--recompute-granularity full \\\n--recompute-num-layers 2\n", "x.sh")) ==
         Lines{"1: Megatron refuses recompute_granularity full without recompute_method"});
   CHECK(problems(check("trl", "gradient_checkpointing: true\n")).empty());
+}
+
+TEST_CASE(
+    "a key and a word that another release has are reported, and what Megatron recomputes in parts is no strategy") {
+  const std::string offload = "--fine-grained-activation-offloading\n--offload-modules core_attn attn_proj\n";
+  CHECK(problems(check("megatron", offload, "x.sh")).empty());
+  CHECK(problems(check("megatron", offload, "x.sh", {{"", "0.15"}})) ==
+        Lines{"1: fine_grained_activation_offloading is of megatron-core from 0.16 on; 0.15 ignores it",
+              "2: offload_modules is of megatron-core from 0.16 on; 0.15 ignores it"});
+  const std::string norm =
+      "--recompute-granularity selective\n--recompute-modules gdn_norm_out\n"
+      "--experimental-attention-variant gated_delta_net\n";
+  CHECK(problems(check("megatron", norm, "x.sh")).empty());
+  CHECK(problems(check("megatron", norm, "x.sh", {{"", "0.18.2"}})) ==
+        Lines{"2: gdn_norm_out is of Megatron-Core from 0.19 on"});
+  CHECK(problems(check("megatron", "--fine-grained-activation-offloading --offload-modules attn_proj", "x.sh")) ==
+        Lines{"1: Megatron refuses attn_proj in offload_modules without core_attn"});
+  CHECK(check("megatron", norm, "x.sh").why_none ==
+        "recompute_granularity selective recomputes [\"gdn_norm_out\"] alone, where memtune recomputes ops of whole "
+        "blocks");
+  CHECK(check("megatron", offload, "x.sh").why_none ==
+        "fine_grained_activation_offloading offloads the inputs of [\"core_attn\",\"attn_proj\"], where memtune "
+        "offloads activations of whole blocks");
+  const auto uniform = [](const char* n) {
+    return meaning(check(
+        "megatron", "--recompute-granularity full --recompute-method uniform --recompute-num-layers " + std::string(n),
+        "x.sh"));
+  };
+  CHECK(uniform("1") == "checkpoint:full");
+  CHECK(uniform("4") == "checkpoint:megatron-uniform,layers=4");
 }
 
 TEST_CASE("LLaMA-Factory checkpoints by default and by each of its other switches") {

@@ -247,4 +247,38 @@ TEST_CASE("a file that is not the trainer's config is refused in one line") {
         "x.yaml: micro_batch_size must be a whole number, not 2.5");
 }
 
+TEST_CASE("a variant whose key the command sets is skipped if no argument takes the key back") {
+  const auto space = [](std::vector<std::string> words) {
+    ConfigSpaceOptions options;
+    options.command = std::move(words);
+    return make_space("megatron", "", "", options);
+  };
+  const std::string granularity = "--recompute-granularity", method = "--recompute-method";
+  const ConfigSpace full =
+      space({"pretrain.py", granularity, "full", method, "uniform", "--recompute-num-layers", "1"});
+  CHECK(why_not(full, "checkpoint-mlp") == "recompute_method is set in the command, and no argument takes it back");
+  const ConfigSpace modules =
+      space({"pretrain.py", granularity, "selective", "--recompute-modules", "mlp", "layernorm"});
+  CHECK(why_not(modules, "checkpoint-mlp") == "");
+  CHECK(why_not(space({"pretrain.py", granularity, "selective", "--recompute-modules", "layernorm", "mlp"}),
+                "checkpoint-norms-and-mlp") == "the same as own");
+  REQUIRE(find(modules, "checkpoint-attention-again") != nullptr);
+  CHECK(find(modules, "checkpoint-attention-again")->arguments ==
+        std::vector<std::string>{granularity, "selective", "--recompute-modules", "core_attn"});
+  CHECK(
+      find(modules, "offload-attention")->arguments ==
+      std::vector<std::string>{"--fine-grained-activation-offloading", "--offload-modules", "core_attn", "attn_proj"});
+}
+
+TEST_CASE("a flag without a value stands for true") {
+  ConfigSpaceOptions options;
+  options.command = {"pretrain.py", "--recompute-activations"};
+  CHECK(make_space("megatron", "", "", options).variants.front().like == "");
+  options.command = {"pretrain.py"};
+  CHECK(make_space("megatron", "", "", options).variants.front().like == "none");
+  options.releases = {{"megatron-core", "0.15.3"}};
+  CHECK(why_not(make_space("megatron", "", "", options), "offload-norms") ==
+        "only in megatron-core from 0.16 on, here is 0.15.3");
+}
+
 }  // namespace memtune::config_space_test

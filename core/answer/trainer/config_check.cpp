@@ -150,7 +150,7 @@ class Checker {
 
   void check_rules() {
     for (const ExclusionRule& rule : known_.profile.rules) {
-      if (rule.when.contains("$name") || !holds(rule)) continue;
+      if (rule.when.contains("$name") || !in_range(rule.range, known_.releases) || !holds(rule)) continue;
       const auto said =
           std::ranges::find_if(rule.when, [&](const auto& entry) { return own_.is_user_set(entry.first); });
       if (said == rule.when.end()) continue;
@@ -179,7 +179,9 @@ class Checker {
     }
     for (const SettingAxis& axis : known_.profile.axes)
       for (const AxisOption& choice : axis.choices)
-        if (choice.range && !in_range(*choice.range, known_.releases)) check_choice(choice);
+        if (!in_range(choice.range, known_.releases)) check_choice(choice);
+    for (const auto& [key, setting] : known_.profile.settings)
+      if (!in_range(setting.range, known_.releases) && own_.is_user_set(key)) add_of_release(key, *setting.range);
   }
 
   bool is_set(const std::string& top) const { return own_.whole().contains(top); }
@@ -189,11 +191,15 @@ class Checker {
     for (const auto& [key, value] : choice.changes) {
       if (!value || key.find('.') == std::string::npos || !own_.is_user_set(key)) continue;
       if (own_.value(key) == own_.fallback(key)) continue;
-      const ReleaseRange& range = *choice.range;
-      const std::string text = join(own_.path_of(key), ".") + " is of " + range.package + " from " + range.since +
-                               " on; " + known_.releases.at(range.package) + " ignores it";
-      if (std::ranges::count(result_.problems, text, &ConfigProblem::text) == 0) add(own_.path_of(key), text);
+      add_of_release(key, *choice.range);
     }
+  }
+
+  void add_of_release(const std::string& key, const ReleaseRange& range) {
+    const std::string bound = range.since.empty() ? " before " + range.before : " from " + range.since + " on";
+    const std::string text = join(own_.path_of(key), ".") + " is of " + range.package + bound + "; " +
+                             known_.releases.at(range.package) + " ignores it";
+    if (std::ranges::count(result_.problems, text, &ConfigProblem::text) == 0) add(own_.path_of(key), text);
   }
 
   const ResolvedTrainer known_;

@@ -60,8 +60,14 @@ class SpaceMaker {
     for (const auto& [key, value] : changes)
       if (own_.has_config() && own_.is_in_command(key) && own_.value(key) != own_.value(key, changes))
         return key + " is set in the command, which takes precedence";
+    for (const auto& [key, value] : changes) {
+      if (!value && !own_.can_remove(key)) return key + " is set in the command, and no argument takes it back";
+      const std::optional<ReleaseRange>& range = profile_.settings.at(key).range;
+      if (value && !in_range(range, releases_)) return out_of(*range);
+    }
     for (const ExclusionRule& rule : profile_.rules)
-      if (!rule.note && conditions_hold(rule.when, own_, changes, name)) return rule.reason;
+      if (!rule.note && in_range(rule.range, releases_) && conditions_hold(rule.when, own_, changes, name))
+        return rule.reason;
     return {};
   }
 
@@ -95,7 +101,7 @@ class SpaceMaker {
   void add_choice(const SettingAxis& axis, const AxisOption& choice) {
     if (axis.allow == "optimizer" && !settings_.optimizer && !known_.contains(identity(choice.changes)))
       return skip(choice.name, "it changes training: --allow optimizer tries it");
-    if (choice.range && !in_range(*choice.range, releases_)) return skip(choice.name, out_of(*choice.range));
+    if (!in_range(choice.range, releases_)) return skip(choice.name, out_of(*choice.range));
     choices_[choice.name] = choice.changes;
     add(choice.name, choice.changes);
   }

@@ -166,6 +166,7 @@ std::string with_values(const std::string& text, const UserSettings& own) {
 
 // Whether the rule may apply. Unknown facts (keys without a config, the command) count as met.
 bool StrategyTranslator::may_hold(const ExclusionRule& rule, const Changes& changes) const {
+  if (!in_range(rule.range, releases_)) return false;
   bool about = rule.note && own_.has_config();
   for (const auto& [key, wanted] : rule.when) {
     if (key == "$name") return false;
@@ -199,7 +200,7 @@ std::optional<TrainerKeys> StrategyTranslator::keys_of(const Strategy& strategy,
     if (expression.read || !conditions_hold(expression.when, own_)) continue;
     const std::optional<Filling> filling = filling_of(text, expression, profile_.names);
     if (!filling) continue;
-    if (expression.range && !in_range(*expression.range, releases_)) {
+    if (!in_range(expression.range, releases_)) {
       why = "only " + expression.range->package + " from " + expression.range->since + " on has keys for it";
       continue;
     }
@@ -254,7 +255,7 @@ bool StrategyTranslator::is_known(const Path& path) const {
 std::optional<EquivalentStrategy> StrategyTranslator::meaning(const Changes& changes) const {
   if (!unknown_keys().empty()) return {};
   for (const StrategyMapping& expression : profile_.strategies) {
-    if (expression.range && !in_range(*expression.range, releases_)) continue;
+    if (!in_range(expression.range, releases_)) continue;
     if (!conditions_hold(expression.when, own_, changes)) continue;
     const auto said = [&](const auto& entry) { return changes.contains(entry.first) || own_.is_user_set(entry.first); };
     if (expression.stated && std::ranges::none_of(expression.set, said)) continue;
@@ -281,8 +282,7 @@ std::string StrategyTranslator::why_none() const {
   if (const std::string unknown = unknown_keys(); !unknown.empty())
     return unknown + " is about memory, and is not known here";
   for (const ExclusionRule& rule : profile_.undecided)
-    if ((!rule.range || in_range(*rule.range, releases_)) && conditions_hold(rule.when, own_))
-      return with_values(rule.reason, own_);
+    if (in_range(rule.range, releases_) && conditions_hold(rule.when, own_)) return with_values(rule.reason, own_);
   std::set<std::string> keys, set;
   for (const StrategyMapping& expression : profile_.strategies)
     for (const auto& [key, value] : expression.set) {

@@ -38,7 +38,10 @@ SettingKeyInfo read_key(const json& json, const std::string& path) {
   JsonObjectReader object(json, path);
   SettingKeyInfo setting;
   object.read("kinds", setting.kinds);
+  object.read("items", setting.items);
+  for (const auto& bound : object.array("between")) setting.between.push_back(bound.get<int64_t>());
   object.require({"kinds"});
+  if (const auto* range = object.find("range")) setting.range = read_range(*range, object.path("range"));
   if (const auto* fallback = object.find("default")) setting.fallback = print_json(*fallback);
   object.finish();
   return setting;
@@ -223,14 +226,16 @@ bool matches(const json& value, const json& wanted) {
   if (wanted.is_array())
     return value == wanted || std::ranges::any_of(wanted, [&](const json& one) { return matches(value, one); });
   if (!wanted.is_object()) return value == wanted;
-  if (wanted.contains("not")) return !matches(value, wanted["not"]);
-  return !value.is_null() && print_json(value).find(wanted.at("has").get<std::string>()) != std::string::npos;
+  if (wanted.contains("not") && matches(value, wanted["not"])) return false;
+  if (!wanted.contains("has")) return true;
+  return !value.is_null() && print_json(value).find(wanted["has"].get<std::string>()) != std::string::npos;
 }
 
-bool in_range(const ReleaseRange& range, const std::map<std::string, std::string>& releases) {
-  const std::vector<int> here = parts_of(releases.at(range.package));
-  return (range.since.empty() || here >= parts_of(range.since)) &&
-         (range.before.empty() || here < parts_of(range.before));
+bool in_range(const std::optional<ReleaseRange>& range, const std::map<std::string, std::string>& releases) {
+  if (!range) return true;
+  const std::vector<int> here = parts_of(releases.at(range->package));
+  return (range->since.empty() || here >= parts_of(range->since)) &&
+         (range->before.empty() || here < parts_of(range->before));
 }
 
 }  // namespace memtune::trainer

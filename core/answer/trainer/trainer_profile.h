@@ -2,6 +2,7 @@
 // explains the fields.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -18,15 +19,18 @@ namespace memtune::trainer {
 using Path = std::vector<std::string>;  // keys from outer to inner
 using JsonText = std::string;           // a value as print_json() writes it
 
-// The kinds of value that the trainer accepts for a key, and its default.
-struct SettingKeyInfo {
-  std::vector<std::string> kinds;
-  JsonText fallback = "null";
-};
-
 // Releases of a package from `since` on and before `before`; "": no bound.
 struct ReleaseRange {
   std::string package, since, before;
+};
+
+// The values that the trainer accepts for a key, its default, and the releases that have it.
+struct SettingKeyInfo {
+  std::vector<std::string> kinds;
+  JsonText fallback = "null";
+  std::vector<std::string> items;  // the words that a list may have; empty: any
+  std::vector<int64_t> between;    // the least number, and the greatest if there is one; empty: any
+  std::optional<ReleaseRange> range;
 };
 
 using Changes = std::map<std::string, std::optional<JsonText>>;  // none: remove the key
@@ -59,7 +63,7 @@ struct ExclusionRule {
   Conditions when;
   std::string reason;
   bool note = false;
-  std::optional<ReleaseRange> range;  // of `undecided` only
+  std::optional<ReleaseRange> range;
 };
 
 // The keys of one of memtune's strategies, for both directions: they are written for the strategy, and a config with
@@ -123,9 +127,10 @@ std::string unknown_trainer(const std::string& name, std::span<const std::string
 // Throws UsageError for an unknown trainer, with the nearest name.
 TrainerProfile read_space_profile(const std::string& trainer);
 
-// `wanted` is a value, a list of allowed values, {"not": ...} or {"has": text}.
+// `wanted` is a value, a list of allowed values, {"not": ...}, {"has": text}, or an object with both.
 bool matches(const nlohmann::json& value, const nlohmann::json& wanted);
 
-bool in_range(const ReleaseRange& range, const std::map<std::string, std::string>& releases);
+// Without a range, all releases are in it.
+bool in_range(const std::optional<ReleaseRange>& range, const std::map<std::string, std::string>& releases);
 
 }  // namespace memtune::trainer

@@ -40,9 +40,17 @@ std::string form_of(const std::string& name) {
   return ending == "yml" ? "yaml" : ending;
 }
 
+// "--key a b c": words up to the next flag.
+json words_behind(const std::vector<std::string>& words, size_t at) {
+  json list = json::array();
+  for (++at; at < words.size() && !words[at].starts_with("--"); ++at) list.push_back(words[at]);
+  return list;
+}
+
 // The settings among the words of a command: "--key value", "--key=value", "key=value". "-" is accepted for "_".
-std::map<std::string, JsonText> settings_in(const std::vector<std::string>& words, const std::string& argument) {
+std::map<std::string, JsonText> settings_in(const std::vector<std::string>& words, const TrainerProfile& profile) {
   std::map<std::string, JsonText> found;
+  const std::string& argument = profile.argument;
   const bool dashes = argument.starts_with("--");
   for (size_t i = 0; i < words.size(); ++i) {
     if (argument.empty() || (dashes && !words[i].starts_with("--"))) continue;
@@ -52,7 +60,10 @@ std::map<std::string, JsonText> settings_in(const std::vector<std::string>& word
     std::string key = word.substr(0, equals);
     if (dashes) std::ranges::replace(key, '-', '_');
     const bool behind = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    const auto form = profile.arguments.find(key);
+    const bool list = form != profile.arguments.end() && form->second.ends_with("{words}");
     found[key] = print_json(equals != std::string::npos ? read_value(word.substr(equals + 1))
+                            : list                      ? words_behind(words, i)
                             : behind                    ? read_value(words[i + 1])
                                                         : json(true));
   }
@@ -75,28 +86,58 @@ std::string in_words(const std::string& kind) {
   return kind == "text" ? "text" : "'" + kind + "'";
 }
 
+// What the trainer accepts, for a value that it does not accept; "" for others.
+std::string wanted_instead(const json& value, const SettingKeyInfo& setting) {
+  if (std::ranges::none_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) {
+    std::vector<std::string> kinds;
+    for (const std::string& kind : setting.kinds) kinds.push_back(in_words(kind));
+    return join(kinds, " or ");
+  }
+  if (value.is_array() && !setting.items.empty() && !std::ranges::all_of(value, [&](const json& item) {
+        return std::ranges::any_of(setting.items, [&](const std::string& known) { return item == json(known); });
+      }))
+    return "a list of " + join(setting.items, ", ");
+  if (!value.is_number() || setting.between.empty()) return "";
+  const int64_t least = setting.between.front(), greatest = setting.between.back();
+  const bool bounded = setting.between.size() > 1;
+  const double number = value.get<double>();
+  if (number >= double(least) && (!bounded || number <= double(greatest))) return "";
+  return bounded ? std::to_string(least) + " to " + std::to_string(greatest) : "at least " + std::to_string(least);
+}
+
 std::string argument_text(const json& value) {
   if (value.is_boolean()) return value.get<bool>() ? "True" : "False";
   return value.is_string() ? value.get<std::string>() : print_json(value);
+}
+
+std::string words_text(const json& value) {
+  std::vector<std::string> words;
+  if (value.is_array())
+    for (const json& word : value) words.push_back(argument_text(word));
+  return join(words, " ");
 }
 
 void replace(std::string& text, const std::string& what, const std::string& with) {
   if (const size_t at = text.find(what); at != std::string::npos) text.replace(at, what.size(), with);
 }
 
+bool has_hole(const std::string& form) { return form.find('{') != std::string::npos; }
+
 std::string special_argument(std::string form, const json& value) {
   replace(form, "{no}", value == json(false) ? "no-" : "");
   replace(form, "{value}", argument_text(value));
+  replace(form, "{words}", words_text(value));
   return form;
 }
 
-// Reads flags with special forms. "--compile.enable" and "--compile.no-enable" take no value;
-// "activation-checkpoint:full" is a single word.
+// Reads flags with special forms. "--compile.enable" and "--compile.no-enable" take no value, and "--async-save" is
+// never false; "activation-checkpoint:full" is a single word.
 void take_flags(std::vector<std::string>& words, const std::map<std::string, std::string>& arguments,
                 std::map<std::string, JsonText>& found) {
   for (const auto& [key, form] : arguments)
     for (const bool value : {false, true})
-      if (std::erase(words, special_argument(form, value)) > 0) found[key] = print_json(json(value));
+      if ((value || has_hole(form)) && std::erase(words, special_argument(form, value)) > 0)
+        found[key] = print_json(json(value));
   for (const auto& [key, form] : arguments)
     for (const std::string& word : words)
       if (const std::string before = form.substr(0, form.find('{')); !form.starts_with('-') && word.starts_with(before))
@@ -134,7 +175,7 @@ UserSettings::UserSettings(const TrainerProfile& profile, std::string text, std:
     throw UsageError(name_ + ": a config of this trainer is a file ending in ." + join(profile.forms, " or ."));
   if (text_.find('\0') != std::string::npos) throw UsageError(name_ + " has a zero byte: it is no UTF-8 text");
   take_flags(command, profile.arguments, command_);
-  command_.merge(settings_in(command, profile.argument));
+  command_.merge(settings_in(command, profile));
   for (const auto& [key, value] : command_) parsed_->command[key] = parse_json(value);
   if (form_ == "json") whole_config();
   choose_names(releases);
@@ -208,6 +249,10 @@ bool UserSettings::is_in_command(const std::string& key) const {
   return command_.contains(path.front()) || command_.contains(join(path, "."));
 }
 
+bool UserSettings::can_remove(const std::string& key) const {
+  return !is_in_command(key) || !profile_.removal.empty() || !fallback(key).is_null();
+}
+
 bool UserSettings::is_read(const std::string& key) const {
   const std::string* const text = own(key).get_ptr<const std::string*>();
   return !text || !text->starts_with('$');
@@ -224,11 +269,9 @@ std::vector<UserSettings::WrongKind> UserSettings::wrong_kinds() const {
   for (const auto& [key, setting] : profile_.settings) {
     const json& value = own(key);
     if (value.is_discarded() || value.is_null() || !is_read(key)) continue;
-    if (std::ranges::any_of(setting.kinds, [&](const std::string& kind) { return is_of(value, kind); })) continue;
-    std::vector<std::string> kinds;
-    for (const std::string& kind : setting.kinds) kinds.push_back(in_words(kind));
-    wrong.push_back(
-        {key, join(path_of(key), ".") + " must be " + join(kinds, " or ") + ", not " + shorten(print_json(value), 60)});
+    if (const std::string wanted = wanted_instead(value, setting); !wanted.empty())
+      wrong.push_back(
+          {key, join(path_of(key), ".") + " must be " + wanted + ", not " + shorten(print_json(value), 60)});
   }
   return wrong;
 }
@@ -268,6 +311,7 @@ std::string UserSettings::with(const Changes& changes) const {
 void UserSettings::add_argument(const std::string& key, const json& value, std::vector<std::string>& to) const {
   const auto special = profile_.arguments.find(key);
   if (special != profile_.arguments.end()) {
+    if (value == json(false) && !has_hole(special->second)) return;
     for (const std::string& word : split(special_argument(special->second, value), ' ')) to.push_back(word);
     return;
   }

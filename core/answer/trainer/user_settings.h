@@ -31,7 +31,9 @@ class UserSettings {
   bool is_user_set(const std::string& key) const;         // set by the user, in config or command
   // Set in the command, which takes precedence over the config.
   bool is_in_command(const std::string& key) const;
-  // A key whose value has a wrong kind, with a message. check_kinds() throws UsageError for the first one.
+  // False if the command sets the key, and no argument gives it back its default.
+  bool can_remove(const std::string& key) const;
+  // A key whose value the trainer does not accept, with a message. check_kinds() throws UsageError for the first one.
   struct WrongKind {
     std::string key, text;
   };
