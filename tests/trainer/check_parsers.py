@@ -146,7 +146,8 @@ def deepspeed(path, arguments):
     from deepspeed.runtime.config import DeepSpeedConfig
 
     parsed = DeepSpeedConfig(load(path))
-    named = {"zero_optimization": "zero_config", "activation_checkpointing": "activation_checkpointing_config"}
+    named = {"zero_optimization": "zero_config", "activation_checkpointing": "activation_checkpointing_config",
+             "compile": "compile_config"}
     return lambda key: at(parsed, ".".join(named.get(part, part) for part in key.split(".")))
 
 
@@ -193,7 +194,7 @@ def llamafactory(path, arguments):
 def torchtitan(path, arguments):
     from torchtitan.config import ConfigManager
 
-    parsed = ConfigManager().parse_args(["--module", "llama3", "--config", "llama3_debugmodel"] + arguments)
+    parsed = ConfigManager().parse_args(arguments)
     policy = type(parsed.activation_checkpoint).__qualname__.split(".")[0]
     words = {"NoneType": "none", "SelectiveAC": "selective", "FullAC": "full", "MemoryBudgetAC": "memory-budget"}
     budget = getattr(parsed.activation_checkpoint, "memory_budget", None)
@@ -225,8 +226,7 @@ def megatron(path, arguments):
 
     parser = argparse.ArgumentParser(allow_abbrev=False)
     add_megatron_arguments(parser)
-    words = COMMANDS["megatron"] + arguments if path is None else path.read_text().split()
-    parsed = parser.parse_args(words)
+    parsed = parser.parse_args(arguments if path is None else path.read_text().split())
     fields = {field.name for field in dataclasses.fields(TransformerConfig)}
     of_model = {key: value for key, value in vars(parsed).items() if key in fields and value != parser.get_default(key)}
     TransformerConfig(**{**of_model, "num_layers": 4, "hidden_size": 8, "num_attention_heads": 2})
@@ -278,17 +278,20 @@ def tried(space):
     return {name for one in space["variants"] + space["skipped"] for name in one["name"].split("+")}
 
 
-# Words of the user's command without which variants would be skipped.
-COMMANDS = {"megatron": ["--num-experts", "8", "--moe-grouped-gemm", "--multi-latent-attention",
-                         "--use-distributed-optimizer"]}
+# Commands of the user. Some variants are skipped without such words.
+COMMANDS = {
+    "megatron": [["--num-experts", "8", "--moe-grouped-gemm", "--multi-latent-attention", "--use-distributed-optimizer"]],
+    "torchtitan": [["--module", "llama3", "--config", "llama3_debugmodel"],
+                   ["--module", "graph_trainer.llama3", "--config", "graph_trainer_llama3_debugmodel"]],
+}
 
 
-def check(trainer, own, print_space):
+def check(trainer, own, print_space, command=()):
     """Returns the number of wrong settings."""
-    parse = functools.partial(asked, globals()[re.sub("[-.]", "_", trainer)])
+    trainer_parse = functools.partial(asked, globals()[re.sub("[-.]", "_", trainer)])
+    parse = lambda path, arguments: trainer_parse(path, arguments if own else [*command, *arguments])  # noqa: E731
     profile = json.loads((HERE / f"../../profiles/trainers/{trainer}.json").read_text())
     releases = [word for package in profile["releases"] for word in ("--release", f"{package}={installed(package)}")]
-    command = COMMANDS.get(trainer, [])
     space = json.loads(subprocess.run([print_space, trainer, str(own or ""), "--optimizer", *releases, *command],
                                       capture_output=True, text=True, check=True).stdout)
     wrong = [f"{name} is in no config, and not skipped" for name in sorted(choices(profile) - tried(space))]
@@ -400,7 +403,7 @@ def export_differences(trainer, profile, own, export):
     keys = "".join(line for line in text.splitlines(True) if not line.startswith("#"))
     parser = globals()[re.sub("[-.]", "_", trainer)]
     if trainer == "torchtitan":  # lines of a program, executed with a config as variable
-        config = parser(None, ["activation-checkpoint:selective"]).config
+        config = parser(None, [*COMMANDS[trainer][0], "activation-checkpoint:selective"]).config
         exec(keys, {"config": config})
         code = {value: word for word, value in profile["program"].items()}
         said = re.search(r"config.activation_checkpoint = (.*)", keys)[1]
@@ -478,7 +481,8 @@ def main():
     wrong = 0
     for trainer in options.trainers:
         owns = own_configs(trainer)
-        wrong += sum(check(trainer, own, options.print) for own in owns or [None])
+        for own in owns or [None]:
+            wrong += sum(check(trainer, own, options.print, command) for command in COMMANDS.get(trainer, [()]))
         wrong += sum(check_native(trainer, own, options.print) for own in owns if trainer in NATIVE)
     sys.exit(wrong > 0)
 

@@ -122,6 +122,36 @@ TEST_CASE(
   CHECK(uniform("4") == "checkpoint:megatron-uniform,layers=4");
 }
 
+TEST_CASE("DeepCompile offloads by keys of its own, which exclude each other and need a release") {
+  const auto of = [](const std::string& compile, const char* release = "0.19.8") {
+    return check("deepspeed", "{\"zero_optimization\": {\"stage\": 3},\n \"compile\": {" + compile + "}}", "x.json",
+                 {{"", release}});
+  };
+  const std::string offload = "\"deepcompile\": true, \"offload_activation\": true";
+  CHECK(problems(of(offload)).empty());
+  CHECK(of(offload).why_none ==
+        "DeepCompile offloads as many saved activations as its memory budget requires, which no strategy of memtune "
+        "does");
+  CHECK(problems(of(offload, "0.19.4")) ==
+        Lines{"2: compile.offload_activation acts from DeepSpeed 0.19.6 on: before, it is read and does nothing"});
+  CHECK(problems(of("\"offload_activation\": true")).size() == 1);
+  CHECK(problems(of(offload + ", \"offload_parameters\": true")) ==
+        Lines{"2: DeepSpeed refuses compile.offload_activation beside compile.offload_parameters"});
+  CHECK(problems(of("\"offload_activations\": true")) ==
+        Lines{"2: unused key compile.offload_activations; did you mean offload_activation?"});
+}
+
+TEST_CASE("torchtitan's memory_policy is read where the command has it") {
+  const auto of = [](const std::string& policy) {
+    return check("torchtitan", "--module graph_trainer.llama3 --compile.memory_policy " + policy, "x.sh");
+  };
+  CHECK(meaning(of("full")) == "nearly checkpoint:full");
+  CHECK(meaning(of("eager")) == "nearly checkpoint:op");
+  CHECK(of("sac_and_offload").why_none ==
+        "memory_policy sac_and_offload keeps the largest results of costly ops on the host, up to 100.0 GB");
+  CHECK(problems(of("offload")).size() == 1);
+}
+
 TEST_CASE("LLaMA-Factory checkpoints by default and by each of its other switches") {
   const auto of = [](const std::string& text) { return check("llamafactory", text); };
   CHECK(meaning(of("stage: sft\n")) == "checkpoint:full");

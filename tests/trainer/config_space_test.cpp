@@ -281,4 +281,15 @@ TEST_CASE("a flag without a value stands for true") {
         "only in megatron-core from 0.16 on, here is 0.15.3");
 }
 
+TEST_CASE("memory policies of torchtitan are tried in graph_trainer alone and checkpoints are not tried there") {
+  ConfigSpaceOptions options;
+  options.command = {"train.py", "--module", "graph_trainer.llama3"};
+  const ConfigSpace graph = make_space("torchtitan", "", "", options);
+  CHECK(find(graph, "graph-offload")->arguments ==
+        std::vector<std::string>{"--compile.memory_policy", "sac_and_offload"});
+  CHECK(why_not(graph, "checkpoint-full") == "graph_trainer chooses by compile.memory_policy instead");
+  options.command = {"train.py", "--module", "llama3"};
+  CHECK(find(make_space("torchtitan", "", "", options), "graph-offload") == nullptr);
+}
+
 }  // namespace memtune::config_space_test
