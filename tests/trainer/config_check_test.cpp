@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "core/base/error.h"
@@ -150,6 +151,33 @@ TEST_CASE("torchtitan's memory_policy is read where the command has it") {
   CHECK(of("sac_and_offload").why_none ==
         "memory_policy sac_and_offload keeps the largest results of costly ops on the host, up to 100.0 GB");
   CHECK(problems(of("offload")).size() == 1);
+}
+
+TEST_CASE("kernels of attention and products in float8 that memtune does not measure are noted") {
+  struct Case {
+    const char *trainer, *text, *name, *release;
+  };
+  const auto noted = [](const Case& one, const char* what) {
+    const ConfigCheckResult found = check(one.trainer, one.text, one.name, {{"", one.release}});
+    CHECK_MESSAGE(std::ranges::count(found.notes, std::string("memtune's own figures are ") + what) == 1,
+                  one.trainer << ": " << one.text);
+  };
+  for (const Case& one :
+       std::initializer_list<Case>{{"transformers", "attn_implementation: flash_attention_4\n", "x.yaml", "5.17"},
+                                   {"trl", "attn_implementation: kernels-community/flash-attn3\n", "x.yaml", "1.16"},
+                                   {"axolotl", "attn_implementation: flash_attention_3\n", "x.yaml", "0.21"},
+                                   {"ms-swift", "attn_impl: flash_attention_3\n", "x.yaml", "4.6"},
+                                   {"llamafactory", "flash_attn: fa3\n", "x.yaml", "0.9.5"}})
+    noted(one, "with PyTorch's attention, not with these kernels");
+  for (const Case& one : std::initializer_list<Case>{
+           {"axolotl", "fp8: true\n", "x.yaml", "0.21"},
+           {"llamafactory", "fp8: true\n", "x.yaml", "0.9.5"},
+           {"torchtune", "enable_fp8_training: true\n", "x.yaml", "0.6.1"},
+           {"accelerate", "distributed_type: FSDP\nmixed_precision: fp8\n", "x.yaml", "1.15"},
+           {"torchtitan", "[model]\nconverters = [\"quantize.linear.float8\"]\n", "x.toml", "0.2.2"},
+           {"torchtitan", "--module llama3 --config llama3_debugmodel_float8\n", "x.sh", "0.3.0"},
+           {"megatron", "--fp8-format hybrid\n", "x.sh", "0.19.2"}})
+    noted(one, "without products in float8 or float4");
 }
 
 TEST_CASE("LLaMA-Factory checkpoints by default and by each of its other switches") {

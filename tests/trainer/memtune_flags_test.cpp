@@ -221,7 +221,7 @@ TEST_CASE("a key that no flag depends on is reported by name with its value") {
   CHECK(unmeasured("trl", "model_name_or_path: m\nnew_key: {a: 1, b: [x]}\n") == "new_key.a: 1; new_key.b: [\"x\"]");
   CHECK(unmeasured("trl", "model_name_or_path: m\nnew_key:\nother: []\nmore: {}\ntext: ''\n").empty());
   // A key that a row reads, with a value that no row is for.
-  CHECK(unmeasured("axolotl", "base_model: m\nattn_implementation: xformers\n") == "attn_implementation: \"xformers\"");
+  CHECK(unmeasured("axolotl", "base_model: m\nattn_implementation: other\n") == "attn_implementation: \"other\"");
   CHECK(unmeasured("axolotl", "base_model: m\nattn_implementation: eager\n").empty());
   // Keys that change neither memory nor time, on their own or with these values; keys of strategies.
   CHECK(
@@ -302,6 +302,35 @@ TEST_CASE("merged keys of a config are followed") {
   const std::string keys = "adapter: lora\nlora_target_linear: true\nlora_r: 4\nlora_alpha: 8\n";
   CHECK(told(of("axolotl", "x: &b\n  micro_batch_size: 3\n<<: *b\n" + keys)) ==
         told(of("axolotl", "micro_batch_size: 3\n" + keys)));
+}
+
+TEST_CASE("kernels of attention and products in float8 that are not measured are named") {
+  const auto says = [](const std::string& trainer, const std::string& line, const std::string& note) {
+    const MemtuneFlags native = of(trainer, line + "\n");
+    const bool noted =
+        std::ranges::any_of(native.notes, [&](const std::string& one) { return one.find(note) != one.npos; });
+    CHECK_MESSAGE(noted, trainer << ": " << line);
+    CHECK_MESSAGE(native.unmeasured.empty(), trainer << ": " << join(native.unmeasured, ", "));
+    const auto refused =
+        std::ranges::any_of(native.refusals, [](const std::string& one) { return one.find("stored or") != one.npos; });
+    CHECK_MESSAGE(!refused, trainer << ": " << line);
+  };
+  const std::string attention = ": its kernels are not measured: measured are those of PyTorch's attention";
+  for (const char* trainer : {"transformers", "trl", "axolotl", "ms-swift"})
+    for (const char* kernel :
+         {"flash_attention_3", "flash_attention_4", "kernels-community/flash-attn3", "flex_attention"}) {
+      const std::string line =
+          std::string(trainer == std::string("ms-swift") ? "attn_impl: " : "attn_implementation: ") + kernel;
+      says(trainer, line, line + attention);
+    }
+  says("llamafactory", "flash_attn: fa3", "flash_attn: fa3" + attention);
+  CHECK(of("axolotl", "attn_implementation: flash_attention_2\n").notes.empty());
+  const std::string float8 = ": products in float8 are not measured: measured are those of the dtype of the weights";
+  for (const char* trainer : {"axolotl", "llamafactory"}) {
+    says(trainer, "fp8: true", "fp8" + float8);
+    CHECK(of(trainer, "fp8: false\n").notes.empty());
+  }
+  says("torchtune", "enable_fp8_training: true", "enable_fp8_training" + float8);
 }
 
 }  // namespace memtune::memtune_flags_test

@@ -125,13 +125,15 @@ bool has_harmless_value(const TrainingProfile& profile, const std::string& key, 
   return harmless(value) || (value.is_array() && std::ranges::all_of(value, harmless));
 }
 
-// The keys that rows use whatever their value is: those in braces. A refusal only shows them.
+// The keys that rows use whatever their value is: those in braces on which the row has no condition. A refusal only
+// shows them.
 std::set<std::string> keys_in_braces(const TrainingProfile& profile) {
   std::set<std::string> keys;
   for (const TrainingRow& row : profile.rows)
     for (const std::string& form : {row.value, row.note})
       for (size_t at = form.find('{'); at != form.npos; at = form.find('{', at + 1))
-        keys.insert(form.substr(at + 1, form.find_first_of("}|", at) - at - 1));
+        if (const std::string key = form.substr(at + 1, form.find_first_of("}|", at) - at - 1); !row.when.contains(key))
+          keys.insert(key);
   return keys;
 }
 
