@@ -142,6 +142,29 @@ TEST_CASE("DeepCompile offloads by keys of its own, which exclude each other and
         Lines{"2: unused key compile.offload_activations; did you mean offload_activation?"});
 }
 
+TEST_CASE("accelerate's offloads are checked with the version of FSDP and the stage of ZeRO that they need") {
+  const auto fsdp = [](const std::string& version, const std::string& more) {
+    return problems(
+        check("accelerate", "distributed_type: FSDP\nfsdp_config:\n  fsdp_version: " + version + "\n" + more));
+  };
+  const std::string offload = "  fsdp_activation_checkpointing_offload: true\n";
+  CHECK(fsdp("2", "  fsdp_activation_checkpointing: true\n" + offload).empty());
+  CHECK(fsdp("1", "  fsdp_activation_checkpointing: true\n" + offload) ==
+        Lines{"5: accelerate refuses fsdp_activation_checkpointing_offload with fsdp_version 1"});
+  CHECK(fsdp("2", offload) ==
+        Lines{"4: accelerate refuses fsdp_activation_checkpointing_offload without fsdp_activation_checkpointing"});
+  const auto zero = [](const std::string& more) {
+    return check("accelerate", "distributed_type: DEEPSPEED\ndeepspeed_config:\n" + more);
+  };
+  CHECK(problems(zero("  zero_stage: 2\n  offload_param_device: cpu\n")) ==
+        Lines{"4: offload_param_device needs ZeRO stage 3"});
+  const ConfigCheckResult stage = zero("  zero_stage: 3\n  offload_param_device: cpu\n");
+  CHECK(problems(stage).empty());
+  CHECK(stage.why_none ==
+        "DeepSpeed shards states (ZeRO stage 3, offload_optimizer_device: none, offload_param_device: cpu); what is "
+        "checkpointed the script itself decides");
+}
+
 TEST_CASE("torchtitan's memory_policy is read where the command has it") {
   const auto of = [](const std::string& policy) {
     return check("torchtitan", "--module graph_trainer.llama3 --compile.memory_policy " + policy, "x.sh");
@@ -268,7 +291,8 @@ TEST_CASE("real configs with keys other than memory settings have no problems") 
   size_t read = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     std::string trainer = entry.path().stem().string();
-    if (trainer.ends_with("-lora")) trainer.resize(trainer.size() - 5);
+    for (const std::string suffix : {"-lora", "-zero"})
+      if (trainer.ends_with(suffix)) trainer.resize(trainer.size() - suffix.size());
     CAPTURE(entry.path());
     CHECK(problems(check(trainer, read_file(entry.path()), entry.path().string())).empty());
     ++read;
@@ -307,7 +331,8 @@ TEST_CASE("a config that amounts to no strategy says why") {
     return result.why_none;
   };
   CHECK(why("accelerate", "distributed_type: DEEPSPEED\ndeepspeed_config: {zero_stage: 2}\n") ==
-        "DeepSpeed shards states (ZeRO stage 2); what is checkpointed the script itself decides");
+        "DeepSpeed shards states (ZeRO stage 2, offload_optimizer_device: none, offload_param_device: none); what is "
+        "checkpointed the script itself decides");
   CHECK(why("accelerate", "distributed_type: MULTI_GPU\n").starts_with("distributed_type: MULTI_GPU keeps"));
   CHECK(why("accelerate", "distributed_type: FSDP\nfsdp_config: {fsdp_version: 1}\n")
             .starts_with("none of fsdp_config."));
