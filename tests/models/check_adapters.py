@@ -69,15 +69,16 @@ CASES = {
     "conv1d-all": ("gpt2", {"r": 4, "target_modules": "all-linear", "fan_in_fan_out": True}),
     "4bit-conv1d": ("gpt2", {"r": 4, "target_modules": ["c_attn"]}, "4bit"),
     "8bit-conv1d": ("gpt2", {"r": 4, "target_modules": ["c_attn", "mlp.c_proj"]}, "8bit"),
+    "products": ("falcon", {"r": 4, "target_modules": "all-linear", "lora_dropout": 0.1}),
     "embedding": ("llama", {"r": 4, "lora_alpha": 16, "target_modules": ["embed_tokens", "q_proj"],
                             "lora_dropout": 0.1}),
     "embedding-tied": ("llama-tied", {"r": 4, "target_modules": ["embed_tokens"]}),
     "embedding-gpt2": ("gpt2", {"r": 4, "target_modules": ["wte", "wpe", "c_attn"], "fan_in_fan_out": True}),
     "embedding-autocast": ("llama", {"r": 4, "target_modules": ["embed_tokens", "v_proj"]}),
 }
-# One of each kind of weights and of adapted modules: linear layers with dropout, in 4 and in 8 bits with biases, fused,
+# One of each kind of weights and of adapted modules: linear layers with dropout, of a class of their own, in 4 and in 8 bits with biases, fused,
 # transposed, and an embedding.
-FEW = ("all-linear", "4bit-biases", "8bit-biases", "fused")
+FEW = ("all-linear", "products", "4bit-biases", "8bit-biases", "fused")
 
 
 def plain(name: str) -> str:

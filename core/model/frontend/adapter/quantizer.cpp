@@ -106,16 +106,24 @@ class Quantizer {
   std::map<std::string, Values> packed_;  // by path of the layer
 };
 
-bool takes(const LinearLayerIndex& layers, const LinearLayer& layer) {
-  return !layer.quantized() && can_be_packed(layer.weight) && !layers.is_read_elsewhere(layer.weight);
+// Like transformers, leaves layers of other classes (FalconLinear) as they are.
+bool is_other_linear(const Program& program, const Op& op) {
+  const std::string& type = program.regions[op.region].type;
+  const std::string name = type.substr(type.rfind('.') + 1);
+  return name.ends_with("Linear") && name != "Linear";
+}
+
+bool takes(const Program& program, const LinearLayerIndex& layers, const Op& op, const LinearLayer& layer) {
+  return !layer.quantized() && can_be_packed(layer.weight) && !layers.is_read_elsewhere(layer.weight) &&
+         !is_other_linear(program, op);
 }
 
 using Found = std::vector<std::pair<Op*, LinearLayer>>;
 
-void find(const LinearLayerIndex& layers, program::Body& body, Found& found) {
+void find(const Program& program, const LinearLayerIndex& layers, program::Body& body, Found& found) {
   for (Op& op : body.ops) {
-    for (program::Body& inner : op.bodies) find(layers, inner, found);
-    if (auto layer = layers.find(op); layer && !layer->is_head && takes(layers, *layer))
+    for (program::Body& inner : op.bodies) find(program, layers, inner, found);
+    if (auto layer = layers.find(op); layer && !layer->is_head && takes(program, layers, op, *layer))
       found.emplace_back(&op, std::move(*layer));
   }
 }
@@ -139,7 +147,7 @@ class AsWritten {
     Op& linear = program.body.ops[before];
     const LinearLayerIndex layers(program);
     const auto layer = layers.find(linear);
-    if (layer && takes(layers, *layer)) Quantizer(program, load_in_).quantize(linear, *layer);
+    if (layer && takes(program, layers, linear, *layer)) Quantizer(program, load_in_).quantize(linear, *layer);
   }
 
  private:
@@ -151,11 +159,13 @@ class AsWritten {
 
 void quantize(Program& program, const std::string& load_in) {
   Found found;
-  find(LinearLayerIndex(program), program.body, found);
+  find(program, LinearLayerIndex(program), program.body, found);
   Quantizer quantizer(program, load_in);
   for (auto& [op, layer] : found) quantizer.quantize(*op, std::exchange(layer, {}));
   if (!is_quantized(program.body))
-    throw UsageError("--load-in: the model has no linear layer besides its output head that can be quantized");
+    throw UsageError(
+        "--load-in: the model has no linear layer besides its output head that can be quantized; transformers leaves "
+        "subclasses of Linear as they are, so measure without --load-in");
 }
 
 std::function<void(Program&, const Op&)> quantize_as_written(const std::string& load_in) {

@@ -57,8 +57,8 @@ Value DecoderBuilder::linear(Value x, const std::string& path, int64_t in, int64
   if (family().transposed_weights) return transposed_linear(x, path, in, out);
   const Emitter::InRegion region(emit_, path, family().products ? type("Linear") : "Linear");
   const Value weight = parameter(path + ".weight", {out, in}, WeightInit::noise);
-  if (family().products) {
-    const Value product = emit_.op("aten::matmul", "", {x, emit_.op("aten::t", "", {weight})});
+  if (family().products) {  // the bias is added by itself; without one the product has the bits of a linear layer
+    const Value product = emit_.op("aten::linear", "", {x, weight});
     return bias ? plus(product, parameter(path + ".bias", {out}, WeightInit::zeros)) : product;
   }
   if (!bias) return emit_.op("aten::linear", "", {x, weight});
