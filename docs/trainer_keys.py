@@ -148,7 +148,9 @@ def section(name, profile):
     form = ", ".join(FORMS[form] for form in profile.get("forms", [])) or "none"
     argument = f"`{profile['argument']}`" if profile.get("argument") else "none"
     removal = f" An argument like `{profile['removal']}` takes a key out." if "removal" in profile else ""
-    parts.append(f"Config: {form}. Argument: {argument}.{removal}")
+    plain = profile.get("argument_without_config")
+    without = f", without a config `{plain}`" if plain else ""
+    parts.append(f"Config: {form}. Argument: {argument}{without}.{removal}")
     for call in profile.get("calls", []):
         others = "the other settings" if not call["keys"] else codes(call["keys"])
         parts.append(f"Written as `{call['name']} = dict(...)`, for `{call['of']}(..., **{call['name']})`: {others}.")

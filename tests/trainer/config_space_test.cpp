@@ -292,4 +292,19 @@ TEST_CASE("memory policies of torchtitan are tried in graph_trainer alone and ch
   CHECK(find(make_space("torchtitan", "", "", options), "graph-offload") == nullptr);
 }
 
+TEST_CASE("LLaMA-Factory takes key=value behind a config and flags without one") {
+  const auto words = [](std::vector<std::string> command) {
+    ConfigSpaceOptions options;
+    options.command = std::move(command);
+    return find(make_space("llamafactory", "", "", options), "checkpoint-off")->arguments;
+  };
+  CHECK(words({"llamafactory-cli", "train", "mine.yaml"}) ==
+        std::vector<std::string>{"disable_gradient_checkpointing=True"});
+  CHECK(words({"llamafactory-cli", "train", "--stage", "sft"}) ==
+        std::vector<std::string>{"--disable_gradient_checkpointing", "True"});
+  ConfigSpaceOptions off;
+  off.command = {"llamafactory-cli", "train", "--disable_gradient_checkpointing", "True"};
+  CHECK(make_space("llamafactory", "", "", off).variants.front().like == "none");
+}
+
 }  // namespace memtune::config_space_test

@@ -333,4 +333,16 @@ TEST_CASE("kernels of attention and products in float8 that are not measured are
   says("torchtune", "enable_fp8_training: true", "enable_fp8_training" + float8);
 }
 
+TEST_CASE("a config that only predicts or evaluates is refused") {
+  for (const char* trainer : {"llamafactory", "transformers"}) {
+    CAPTURE(trainer);
+    const auto refusals = [&](const std::string& text) { return of(trainer, text).refusals.size(); };
+    CHECK(refusals("do_train: false\n") == 1);
+    CHECK(refusals("do_predict: true\n") == 1);
+    CHECK(refusals("do_eval: true\n") == 1);
+    CHECK(refusals("do_train: true\ndo_predict: true\ndo_eval: true\n") == 0);
+    CHECK(of(trainer, "do_train: true\n").unmeasured.empty());
+  }
+}
+
 }  // namespace memtune::memtune_flags_test

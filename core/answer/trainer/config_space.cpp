@@ -160,7 +160,8 @@ void require_variants(const std::string& trainer) {
 ConfigSpace make_space(const std::string& trainer, const std::string& own_text, const std::string& own_name,
                        const ConfigSpaceOptions& settings) {
   require_variants(trainer);
-  const TrainerProfile profile = read_space_profile(trainer);
+  TrainerProfile profile = read_space_profile(trainer);
+  if (own_name.empty()) choose_arguments(profile, settings.command);
   std::map<std::string, std::string> releases = profile.releases;
   for (const auto& [package, release] : settings.releases) releases[package] = release;
   const UserSettings own(profile, own_text, own_name, settings.command, releases);

@@ -189,6 +189,7 @@ TrainerProfile read_space_profile(const std::string& trainer) {
   object.read("description", description);
   object.read("forms", profile.forms);
   object.read("argument", profile.argument);
+  object.read("argument_without_config", profile.argument_without_config);
   object.read("removal", profile.removal);
   object.read("dotted_arguments", profile.dotted);
   object.read("combinations", profile.combinations);
@@ -220,6 +221,17 @@ TrainerProfile read_space_profile(const std::string& trainer) {
   if (const json* batch = object.find("batch")) read_batch(*batch, object.path("batch"), profile);
   object.finish();
   return profile;
+}
+
+void choose_arguments(TrainerProfile& profile, const std::vector<std::string>& command) {
+  const auto is_config = [&](const std::string& word) {
+    return std::ranges::any_of(profile.forms, [&](const std::string& form) {
+      return word.ends_with("." + form) || (form == "yaml" && word.ends_with(".yml"));
+    });
+  };
+  if (profile.argument_without_config.empty() || std::ranges::any_of(command, is_config)) return;
+  profile.argument = profile.argument_without_config;
+  profile.dotted = false;
 }
 
 bool matches(const json& value, const json& wanted) {

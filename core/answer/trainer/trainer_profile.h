@@ -95,9 +95,10 @@ struct ProgramCall {
 };
 
 struct TrainerProfile {
-  std::vector<std::string> forms;  // of its config: "yaml", "json", "toml"; empty: only arguments
-  std::string argument;            // "--{key} {value}"; "": no arguments
-  std::string removal;             // "~{key}": removes a key of the config; "": the key is set to its default
+  std::vector<std::string> forms;       // of its config: "yaml", "json", "toml"; empty: only arguments
+  std::string argument;                 // "--{key} {value}"; "": no arguments
+  std::string argument_without_config;  // if the command names no config; "": the same
+  std::string removal;                  // "~{key}": removes a key of the config; "": the key is set to its default
   std::map<std::string, std::string> arguments;  // for keys with another form of argument
   bool dotted = false;  // nested keys are arguments of their own; otherwise a mapping is one value
   std::map<std::string, std::string> releases;
@@ -126,6 +127,9 @@ std::string unknown_trainer(const std::string& name, std::span<const std::string
 
 // Throws UsageError for an unknown trainer, with the nearest name.
 TrainerProfile read_space_profile(const std::string& trainer);
+
+// Makes the arguments those of a command without a config file, if no word of the command is one.
+void choose_arguments(TrainerProfile& profile, const std::vector<std::string>& command);
 
 // `wanted` is a value, a list of allowed values, {"not": ...}, {"has": text}, or an object with both.
 bool matches(const nlohmann::json& value, const nlohmann::json& wanted);
