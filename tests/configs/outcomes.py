@@ -128,6 +128,9 @@ def shrunk(cls, text=None):
     whole = cls()
     values = whole.to_dict()
     small = {name: size for name, size in SMALL.items() if isinstance(values.get(name), int)}
+    kinds = list(dict.fromkeys(values.get("layer_types") or []))
+    if len(kinds) == 2:  # a layer of each
+        small["layer_types"] = kinds
     if "kv_lora_rank" in small:  # all heads have keys of their own
         small["num_key_value_heads"] = small["num_attention_heads"]
     if values.get("num_experts_per_tok", 2) is None:  # its class has no default

@@ -345,4 +345,16 @@ TEST_CASE("a config that only predicts or evaluates is refused") {
   }
 }
 
+TEST_CASE("axolotl computes in bf16 unless its config says otherwise") {
+  const auto dtype = [](const std::string& text) {
+    const std::string flags = told(of("axolotl", "base_model: m\n" + text));
+    return std::pair(flags.find("--dtype bf16") != std::string::npos,
+                     flags.find("--autocast bf16") != std::string::npos);
+  };
+  CHECK(dtype("") == std::pair(true, true));
+  CHECK(dtype("fp8: true\n") == std::pair(true, true));
+  CHECK(dtype("bf16: false\n") == std::pair(false, false));
+  CHECK(dtype("fp16: true\n") == std::pair(false, false));
+}
+
 }  // namespace memtune::memtune_flags_test
