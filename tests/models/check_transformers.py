@@ -44,6 +44,7 @@ GPT2 = {"n_positions": 64, "n_inner": None, "attn_pdrop": 0.0, "embd_pdrop": 0.0
 OLDER = {"vocab_size": 997}  # the peak is at the loss: eager attention in Python holds more in its frames
 
 # Name: model_type, and changes to TINY.
+SECTIONS = {"rope_type": "default", "rope_theta": 10000.0, "mrope_section": [1, 1, 2]}
 LATENT = {"q_lora_rank": 24, "kv_lora_rank": 16, "qk_rope_head_dim": 8, "qk_nope_head_dim": 12, "v_head_dim": 10,
           "num_key_value_heads": 4}
 GROUPED_EXPERTS = {"n_routed_experts": 8, "num_experts_per_tok": 3, "moe_intermediate_size": 24, "n_shared_experts": 2,
@@ -308,6 +309,22 @@ CASES = {
                                                      "short_factor": [1.0, 1.2, 1.5, 2.0], "long_factor": [4.0] * 4,
                                                      "short_mscale": 1.1, "long_mscale": 1.2,
                                                      "original_max_position_embeddings": 64}}),
+    "qwen2-vl": ("qwen2_vl_text", {"rope_parameters": SECTIONS}),
+    "qwen2-vl-windowed": ("qwen2_vl_text", {"rope_parameters": SECTIONS, "use_sliding_window": True,
+                                            "sliding_window": 20, "max_window_layers": 1}),
+    "qwen2.5-vl": ("qwen2_5_vl_text", {"rope_parameters": SECTIONS}),
+    "qwen2.5-vl-tied": ("qwen2_5_vl_text", {"rope_parameters": SECTIONS, "tie_word_embeddings": True}),
+    "qwen3-vl": ("qwen3_vl_text", {"head_dim": 16, "rope_parameters": {**SECTIONS, "mrope_section": [4, 2, 2]}}),
+    "qwen3-vl-biased": ("qwen3_vl_text", {"head_dim": 8, "rope_parameters": SECTIONS, "attention_bias": True}),
+    "paddleocr-vl": ("paddleocr_vl_text", {"head_dim": 16,
+                                           "rope_parameters": {**SECTIONS, "mrope_section": [4, 2, 2]}}),
+    "paddleocr-vl-biased": ("paddleocr_vl_text", {"head_dim": 8, "rope_parameters": SECTIONS, "use_bias": True,
+                                                  "tie_word_embeddings": False}),
+    "glm4v": ("glm4v_text", {"rope_parameters": {**SECTIONS, "partial_rotary_factor": 0.5,
+                                                 "mrope_section": [1, 1, 0]}}),
+    "glm4v-whole": ("glm4v_text", {"rope_parameters": SECTIONS}),
+    "mllama": ("mllama_text_model", {"num_hidden_layers": 3, "cross_attention_layers": [1]}),
+    "mllama-llama3": ("mllama_text_model", {"rope_parameters": LLAMA3, "cross_attention_layers": [0]}),
     "smollm3-untied": ("smollm3", {"tie_word_embeddings": False, "attention_bias": True, "no_rope_layers": [0, 1]}),
 }
 # Models of images and text, of which the text is trained; the family is that of the text model.
@@ -319,6 +336,11 @@ WHOLE = {"gemma3-whole": ("gemma3_text", "gemma3", {**GEMMA, "query_pre_attn_sca
          "gemma4-whole": ("gemma4_text", "gemma4", GEMMA4),
          "qwen3.5-whole": ("qwen3_5_text", "qwen3_5", {**DELTA_NET, "num_hidden_layers": 4}),
          "llama4-whole": ("llama4_text", "llama4", {"head_dim": 8, "intermediate_size_mlp": 40, "num_local_experts": 4})}
+# Text models without a class that gives logits: the whole model is trained on text, without its vision_config's part.
+OF_IMAGES = {"qwen2_vl_text": "qwen2_vl", "qwen2_5_vl_text": "qwen2_5_vl", "qwen3_vl_text": "qwen3_vl",
+             "paddleocr_vl_text": "paddleocr_vl", "glm4v_text": "glm4v", "mllama_text_model": "mllama"}
+TOKENS = dict(image_token_id=90, video_token_id=91, vision_start_token_id=88, vision_end_token_id=89,
+              image_start_token_id=88, image_end_token_id=89, video_start_token_id=86, video_end_token_id=87)
 CASES.update({name: (family, changes) for name, (family, _, changes) in WHOLE.items()})
 # Fields that older files lack, because transformers' config has defaults.
 WITHOUT = {"gemma2-old": ("layer_types",)}
@@ -338,9 +360,15 @@ class Failure(Exception):
 
 def write_model(folder: str, name: str, dtype: torch.dtype, sizes=None):
     family, changes = CASES[name]
-    config = transformers.AutoConfig.for_model(family, **{**TINY, **changes, **(sizes or {})})
+    settings = {**TINY, **changes, **(sizes or {})}
     torch.manual_seed(len(name))
-    model = transformers.AutoModelForCausalLM.from_config(config)
+    if family in OF_IMAGES:
+        tied = settings.get("tie_word_embeddings", False)
+        config = transformers.AutoConfig.for_model(OF_IMAGES[family], text_config=settings, vision_config=VISION,
+                                                   tie_word_embeddings=tied, **TOKENS)
+        model = transformers.AutoModelForImageTextToText.from_config(config)
+    else:
+        model = transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(family, **settings))
     with torch.no_grad():  # also parameters that are initialised to ones or zeros
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -398,7 +426,13 @@ def held_by(profiler):
 
 def load_in_python(folder: str):
     """With weights as aligned as memtune's: the products of MKL follow the alignment, which a mapped file has not."""
-    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
+    if transformers.AutoConfig.from_pretrained(folder).model_type in OF_IMAGES.values():
+        model = transformers.AutoModelForImageTextToText.from_pretrained(folder, dtype="auto").train()
+        for name in ("visual", "vision_model", "multi_modal_projector", "projector"):
+            if hasattr(model.model, name):
+                setattr(model.model, name, None)
+    else:
+        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
     for parameter in model.parameters():
         parameter.data = parameter.data.clone()
     return model
@@ -406,7 +440,8 @@ def load_in_python(folder: str):
 
 def gradients_of(model):
     """Without parameters that only choose experts."""
-    return {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+    return {name.replace("model.language_model.", "model."): parameter.grad
+            for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
 def autocast_in_python(folder: str, batch):
@@ -481,6 +516,7 @@ def compare(answer, gradients, python):
     if unknown:
         raise Failure("; ".join(unknown))
     compare_loss(none["loss"][0], loss)
+    gradients = {name: gradient for name, gradient in gradients.items() if gradient}  # of what the loss reads
     if sorted(gradients) != sorted(expected):
         raise Failure(f"other parameters: {sorted(set(gradients) ^ set(expected))[:4]}")
     other = [name for name, gradient in expected.items() if bits(gradient) != gradients[name]]
@@ -528,7 +564,8 @@ def check(options, name: str, dtype: torch.dtype, shapes):
                 with ONE_AT_A_TIME:
                     write_model(folder, name, dtype)
                     python = train_in_python(folder, batch)
-                    model, more = (write_whole(folder, name), ("--text-only",)) if name in WHOLE else (folder, ())
+                    model = write_whole(folder, name) if name in WHOLE else folder
+                    more = ("--text-only",) if name in WHOLE or CASES[name][0] in OF_IMAGES else ()
                 run = os.path.join(place, f"run-{shape[0]}")
                 answer = train_by_memtune(options, model, inputs, run, more=more)
                 told = compare(answer, read_reference(run), python)

@@ -164,6 +164,39 @@ TEST_CASE("the text model of several modalities has what its own class fills in,
                        doctest::Contains("config.json.text_config: unknown model_type 'clip_text_model'"), UsageError);
 }
 
+TEST_CASE("the text of older multimodal files has its fields at the top") {
+  const json scaling = {{"type", "mrope"}, {"mrope_section", {2, 3, 3}}};
+  const json flat = {{"model_type", "qwen2_vl"},    {"vocab_size", 99},         {"hidden_size", 64},
+                     {"num_hidden_layers", 2},      {"num_attention_heads", 4}, {"num_key_value_heads", 2},
+                     {"vision_config", {{"a", 1}}}, {"rope_theta", 500000.0},   {"tie_word_embeddings", true},
+                     {"rope_scaling", scaling}};
+  const TransformersConfig config = read_text(flat);
+  CHECK(config.family.model_type == "qwen2_vl_text");
+  CHECK(config.hidden == 64);
+  CHECK(config.mlp == 29568);
+  CHECK(config.tied);
+  REQUIRE(config.rotary.size() == 1);
+  CHECK(config.rotary[0].theta == 500000.0);
+  CHECK(config.rotary[0].kind == RotaryKind::plain);
+  CHECK(config.notes.size() == 1);
+  CHECK_THROWS_WITH_AS(read(flat), doctest::Contains("--text-only measures its text model, qwen2_vl_text"), UsageError);
+  CHECK_THROWS_WITH_AS(read_text({{"model_type", "clip"}}), doctest::Contains("unknown model_type 'clip'"), UsageError);
+  CHECK_THROWS_WITH_AS(read(with(example(), {{"rope_scaling", scaling}})),
+                       doctest::Contains("'mrope' is not supported"), UsageError);
+}
+
+TEST_CASE("text skips the layers that attend to images") {
+  const json mllama =
+      with(without(example("mllama_text_model"), "rope_theta"), {{"num_hidden_layers", 5}, {"pad_token_id", 1}});
+  CHECK(read(mllama).image_layers == std::vector<bool>{false, false, false, true, false});
+  const json first = with(mllama, {{"cross_attention_layers", {0, 7}}});
+  CHECK(read(first).image_layers == std::vector<bool>{true, false, false, false, false});
+  CHECK(read(mllama).notes.size() == 1);
+  CHECK(read(example()).image_layers.empty());
+  check_refused(with(mllama, {{"tie_word_embeddings", true}}),
+                ".tie_word_embeddings: the embedding has more rows than the head");
+}
+
 TEST_CASE("the rotary embedding has the same meaning in old and in new files") {
   const json scaling = {{"rope_type", "llama3"},
                         {"factor", 8.0},

@@ -40,6 +40,7 @@ class ConfigReader {
     read_multipliers();
     read_positions();
     read_layer_types();
+    if (family_.image_layers) read_image_layers();
     if (family_.state_space) {
       config_.state_space = read_state_space(fields_, config_);
       config_.notes.emplace_back(
@@ -416,6 +417,15 @@ class ConfigReader {
     }
   }
 
+  void read_image_layers() {
+    if (config_.tied) fields_.refuse("tie_word_embeddings", "the embedding has more rows than the head");
+    std::vector<int64_t> layers;
+    object_.read("cross_attention_layers", layers, 0);
+    for (int64_t i = 0; i < config_.layers; ++i)
+      config_.image_layers.push_back(std::ranges::find(layers, i) != layers.end());
+    config_.notes.emplace_back("cross_attention_layers: their weights take memory; text alone does not train them");
+  }
+
   std::optional<int64_t> read_window() {
     bool windowed = family_.windowed;
     if (family_.window_needs_flag) object_.read("use_sliding_window", windowed);
@@ -478,8 +488,13 @@ class ConfigReader {
   TransformersConfig config_;
 };
 
-// With what is common to all parts of the model.
+// With what is common to all parts of the model. Older files of some models have its fields beside those of the whole.
 nlohmann::json text_config_of(const nlohmann::json& whole) {
+  if (!has_text_config(whole)) {
+    nlohmann::json text = whole;
+    text["model_type"] = text_type_of(whole);
+    return text;
+  }
   nlohmann::json text = whole["text_config"];
   for (const char* field : {"dtype", "torch_dtype", "quantization_config", "tie_word_embeddings", "pad_token_id"})
     if (!text.contains(field) && whole.contains(field)) text[field] = whole[field];
@@ -507,10 +522,11 @@ void check_load_in(const TransformersConfig& config, const std::string& load_in)
 
 TransformersConfig parse_transformers_config(const std::string& name, std::string_view text, bool text_only) {
   const nlohmann::json given = parse_json_object(name, with_infinity_as_object(text));
-  if (!text_only || !given.contains("text_config") || !given["text_config"].is_object())
+  if (!text_only || (!has_text_config(given) && text_type_of(given).empty()))
     return ConfigReader(name, given, /*is_text_config=*/false).read();
   const nlohmann::json inner = text_config_of(given);
-  TransformersConfig config = ConfigReader(name + ".text_config", inner, /*is_text_config=*/true).read();
+  const std::string where = has_text_config(given) ? name + ".text_config" : name;
+  TransformersConfig config = ConfigReader(where, inner, /*is_text_config=*/true).read();
   config.notes.push_back("measured as text: " + std::string(config.family.model_type) +
                          " without the other modalities");
   return config;

@@ -89,6 +89,7 @@ struct TransformersConfig {
   int64_t value_width() const { return latent ? latent->value : head_width; }
   std::vector<LayerConfig> layer_configs;  // empty: all layers are alike
   std::optional<LayerInputConfig> layer_inputs;
+  std::vector<bool> image_layers;  // of layers that attend to images, which text skips
   std::optional<AltupConfig> altup;
   double sparsity = 0;  // of LayerConfig, while a layer is written
   // Tokens that all embeddings have.

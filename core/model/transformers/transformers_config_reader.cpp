@@ -48,12 +48,9 @@ json with_defaults(json fields, const json& given, bool is_text_config) {
   return whole;
 }
 
-// Multimodal models nest the config of their text model.
 std::string way_out(const json& known) {
-  if (known.contains("text_config") && known["text_config"].is_object())
-    if (const json& text = known["text_config"]; text.contains("model_type") && text["model_type"].is_string())
-      if (find_transformers_family(text["model_type"].get<std::string>()))
-        return ". --text-only measures its text model, " + text["model_type"].get<std::string>();
+  const std::string text = text_type_of(known);
+  if (!text.empty()) return ". --text-only measures its text model, " + text;
   return ". memtune convert makes a model.pt2 of any other";
 }
 
@@ -68,6 +65,16 @@ const TransformersFamily* family_of(const std::string& name, JsonObjectReader& o
 }
 
 }  // namespace
+
+bool has_text_config(const json& whole) { return whole.contains("text_config") && whole["text_config"].is_object(); }
+
+std::string text_type_of(const json& whole) {
+  const json& fields = has_text_config(whole) ? whole["text_config"] : whole;
+  const auto type = fields.find("model_type");
+  if (type == fields.end() || !type->is_string()) return "";
+  const std::string name = type->get<std::string>() + (&fields == &whole ? "_text" : "");
+  return find_transformers_family(name) ? name : "";
+}
 
 TransformersConfigReader::TransformersConfigReader(std::string name, const json& given, bool is_text_config)
     : name_(std::move(name)),

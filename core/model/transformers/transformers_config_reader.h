@@ -12,6 +12,11 @@ namespace memtune::model {
 
 constexpr int64_t kMaxSize = int64_t{1} << 24;  // keeps products of two sizes far below overflow
 
+bool has_text_config(const nlohmann::json& whole);
+// The known model_type of a multimodal model's text: of its text_config, or by its name, where older files have the
+// fields of the text at the top. "" if there is none.
+std::string text_type_of(const nlohmann::json& whole);
+
 class TransformersConfigReader {
  public:
   // `name` starts every message. `given` must outlive this; a text_config may leave out more than a whole file. Throws

@@ -85,7 +85,8 @@ enum class RotaryLayout {
   complex,  // pairs of neighbours as complex numbers, by one complex table
   neighbours,
   neighbours_in_float,
-  neighbours_by_float_tables
+  neighbours_by_float_tables,
+  neighbours_by_doubled_tables  // each factor is in the table twice
 };
 
 // What knows the positions instead of rotary embeddings and the embedding of positions.
@@ -223,6 +224,7 @@ struct TransformersFamily {
   bool scaled_layers = false;          // the output of each layer is multiplied by a stored number
   bool gated_attention = false;        // q_proj gives gates of the output too
   bool positions_per_row = false;      // each row of a batch has its own rotary table
+  bool image_layers = false;           // cross_attention_layers, which text alone skips
   bool chunked = false;                // layers of chunked attention: sequences shorter than a chunk only
   bool grown_queries = false;          // rotated queries grow with the position, "llama_4_scaling_beta"
   bool windowed = false;               // sliding_window alone turns windows on

@@ -24,6 +24,7 @@ class RotaryReader {
       read_proportional();
     else
       read_turned_part();
+    if (kind == "mrope" && fields_.family().positions_per_row) kind = "default";  // text has one position per token
     read_kind(kind == "su" ? "longrope" : kind);
     return std::move(rotary_);
   }

@@ -41,14 +41,15 @@ class DecoderWriter {
     if (parts_.setting().padded) padding_ = emit_.input("attention_mask");
     const Value batch = emit_.op("aten::size", "int", {ids, 0});
     parts_.set_size(batch, emit_.op("aten::size", "int", {ids, 1}));
-    const at::Tensor table =
-        weights_.make(embedding_path() + ".weight", {config_.vocabulary, config_.hidden}, WeightInit::noise);
+    const at::Tensor table = weights_.make(embedding_path() + ".weight",
+                                           {config_.vocabulary + image_tokens(), config_.hidden}, WeightInit::noise);
     const Value x = body(ids, table);
     emit_.answer(logits(x, table));
   }
 
  private:
   std::string base(std::string_view name) const { return std::string(family_.modules.base) + "." + std::string(name); }
+  int64_t image_tokens() const { return family_.image_layers ? 8 : 0; }
   std::string embedding_path() const { return base(family_.modules.embedding); }
 
   Value body(Value ids, const at::Tensor& table) {
@@ -152,6 +153,7 @@ class DecoderWriter {
     const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
     const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
     if (config_.altup) return layer_of_streams(x, path, index);
+    if (family_.image_layers && config_.image_layers[index]) return skipped(x, path);
     const Value normed = norm(x, path, family_.modules.before_attention);
     if (config_.parallel && family_.sums_in_place) return summed_in_place(x, normed, path, index);
     const Value y = norm(attention(normed, path, index), path, family_.modules.after_attention);
@@ -179,6 +181,29 @@ class DecoderWriter {
     const Value corrected = write_altup_correction(parts_, predictions, activated, path);
     add_layer_input(parts_, corrected, layer_input(index), path);
     return corrected;
+  }
+
+  // Its parameters take memory.
+  Value skipped(Value x, const std::string& path) {
+    const auto stored = [&](const char* name, at::IntArrayRef shape, WeightInit filling = WeightInit::noise) {
+      parts_.parameter(path + "." + name, shape, filling);
+    };
+    const int64_t hidden = config_.hidden, mlp = config_.mlp, width = config_.head_width;
+    const int64_t queries = config_.heads * width, keys = config_.kv_heads * width;
+    stored("cross_attn.q_proj.weight", {queries, hidden});
+    stored("cross_attn.k_proj.weight", {keys, hidden});
+    stored("cross_attn.v_proj.weight", {keys, hidden});
+    stored("cross_attn.o_proj.weight", {hidden, queries});
+    stored("cross_attn.q_norm.weight", {width}, WeightInit::ones);
+    stored("cross_attn.k_norm.weight", {width}, WeightInit::ones);
+    stored("input_layernorm.weight", {hidden}, WeightInit::ones);
+    stored("cross_attn_attn_gate", {1}, WeightInit::zeros);
+    stored("mlp.gate_proj.weight", {mlp, hidden});
+    stored("mlp.up_proj.weight", {mlp, hidden});
+    stored("mlp.down_proj.weight", {hidden, mlp});
+    stored("post_attention_layernorm.weight", {hidden}, WeightInit::ones);
+    stored("cross_attn_mlp_gate", {1}, WeightInit::zeros);
+    return x;
   }
 
   Value layer_input(int64_t index) { return emit_.op("aten::select", "int", {*layer_inputs_, 2, index}); }

@@ -27,10 +27,14 @@ bool of_neighbours(RotaryLayout turning) {
          turning != RotaryLayout::halves_of_half_tables;
 }
 
+bool has_doubled_tables(RotaryLayout turning) {
+  return turning == RotaryLayout::neighbours_in_float || turning == RotaryLayout::neighbours_by_doubled_tables;
+}
+
 class Turner {
  public:
   Turner(DecoderBuilder& parts, std::pair<Value, Value> turn) : parts_(parts), emit_(parts.emit()), turn_(turn) {
-    if (!of_neighbours(parts_.family().turning) || parts_.family().turning == RotaryLayout::neighbours_in_float) return;
+    if (!of_neighbours(parts_.family().turning) || has_doubled_tables(parts_.family().turning)) return;
     const int64_t width = parts_.config().rotary[0].width;
     turn_.first = doubled(emit_, slice(emit_, turn.first, 0, width / 2));
     turn_.second = doubled(emit_, slice(emit_, turn.second, 0, width / 2));
@@ -78,8 +82,7 @@ Value angles(DecoderBuilder& parts, const model::RotaryConfig& rotary, Value pos
   const Value angle = emit.op("aten::transpose", "int", {emit.op("aten::matmul", "", {wide, at}), 1, 2});
   const RotaryLayout turning = parts.family().turning;
   if (turning == RotaryLayout::halves_of_half_tables || turning == RotaryLayout::complex) return angle;
-  const bool interleaved = turning == RotaryLayout::neighbours_in_float;
-  return interleaved ? doubled(emit, angle) : cat(emit, angle, angle);
+  return has_doubled_tables(turning) ? doubled(emit, angle) : cat(emit, angle, angle);
 }
 
 }  // namespace
