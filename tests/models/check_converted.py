@@ -4,7 +4,8 @@
 
 Each case of CASES is a folder of save_pretrained with random weights. `memtune convert` writes its program with the
 loss of its class. The program trains for one step on the sample's sizes and on others, and so does the class itself in
-Python. Loss and every gradient must be equal bit for bit. Cases run in float32; with MEMTUNE_NIGHT all of them, in
+Python. Loss and every gradient must be equal bit for bit. For some encoders, checkpoint:full
+holds the bytes that transformers' gradient checkpointing holds at the start of backward, and its peak is no higher. Cases run in float32; with MEMTUNE_NIGHT all of them, in
 bfloat16 as well. Prints a line for each run, then `N passed, N failed`. Needs torch, transformers and safetensors.
 """
 
@@ -19,8 +20,8 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from check_transformers import (NIGHT, ONE_AT_A_TIME, Failure, compare, gradients_of, options_of, prepare_python,
-                                read_reference, tell_all, train_by_memtune)
+from check_transformers import (NIGHT, ONE_AT_A_TIME, Failure, compare, gradients_of, live_by_memtune, measure_step,
+                                options_of, prepare_python, read_reference, tell_all, train_by_memtune)
 
 VOCABULARY, CLASSES, LENGTH = 131, 5, 48
 NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout", "hidden_dropout", "classifier_dropout",
@@ -85,6 +86,7 @@ CASES = {  # name: class, model type, settings
     "rwkv": ("RwkvForCausalLM", "rwkv", dict(attention_hidden_size=32, context_length=128)),
 }
 IN_FLOAT32_ALONE = {"deberta-v2"}  # in bfloat16 torch.export's own program differs from the class: loss 1.391, not 1.387
+CHECKPOINTED = {"vit", "dinov2", "bert-classes", "electra", "siglip-classes"}  # by transformers, which gives the bytes
 FEW = ("bert-classes", "whisper", "clip")  # of every change
 FIXED = {"CLIPModel", "SiglipModel"}  # sizes of the sample alone
 
@@ -141,16 +143,22 @@ def make_batch(model, loss: str, batch: int, length: int):
     return result
 
 
-def train_in_python(folder: str, name: str, dtype: torch.dtype, printed: str, batch: int, length: int):
-    """Returns the batch, the loss and the gradients. Weights are as aligned as memtune's, which products of MKL follow."""
+def load_in_python(folder: str, name: str, dtype: torch.dtype):
+    """With weights as aligned as memtune's, which products of MKL follow."""
     config = transformers.AutoConfig.from_pretrained(folder)
     for part in (config, config.get_text_config()):
         part.use_cache = False
     model = getattr(transformers, CASES[name][0]).from_pretrained(folder, config=config, dtype=dtype).train()
-    if "batched_mm" in printed:
-        model.set_experts_implementation("batched_mm")
     for parameter in model.parameters():
         parameter.data = parameter.data.clone()
+    return model
+
+
+def train_in_python(folder: str, name: str, dtype: torch.dtype, printed: str, batch: int, length: int):
+    """Returns the batch, the loss and the gradients."""
+    model = load_in_python(folder, name, dtype)
+    if "batched_mm" in printed:
+        model.set_experts_implementation("batched_mm")
     torch.manual_seed(batch)
     inputs = make_batch(model, printed.split()[-1], batch, length)
     torch.manual_seed(0)
@@ -158,6 +166,18 @@ def train_in_python(folder: str, name: str, dtype: torch.dtype, printed: str, ba
     value = model(**inputs, **more).loss
     value.backward()
     return inputs, value.item(), gradients_of(model)
+
+
+def compare_checkpoints(options, folder: str, name: str, dtype: torch.dtype, inputs, answer, run: str) -> str:
+    """Compares the bytes of checkpoint:full at the start of backward and at the peak with Python's checkpointing."""
+    model = load_in_python(folder, name, dtype)
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    held = measure_step(model, inputs)[2]
+    trial = next(trial for trial in answer["trials"] if trial["strategy"] == "checkpoint:full")
+    live, peak = live_by_memtune(options, run, "checkpoint:full") - held[0], trial["peak_bytes"]["allocated"] - held[1]
+    if abs(live) > 64 or peak > 128:
+        raise Failure(f"checkpoint:full: live and peak bytes are {live:+} and {peak:+} from Python's, {held}")
+    return f", checkpointed: live and peak bytes {live:+} and {peak:+}"
 
 
 def check(options, name: str, dtype: torch.dtype):
@@ -179,6 +199,9 @@ def check(options, name: str, dtype: torch.dtype):
                 save_file(inputs, file)
                 answer = train_by_memtune(options, program, file, run, more=("--loss", loss))
                 told = compare(answer, read_reference(run), python)
+                if name in CHECKPOINTED:
+                    with ONE_AT_A_TIME:
+                        told += compare_checkpoints(options, folder, name, dtype, inputs, answer, run)
             yield True, f"ok   {said}  {told} at {len(sizes)} sizes"
         except (Failure, subprocess.TimeoutExpired) as failure:
             yield False, f"FAIL {said}  {failure}"

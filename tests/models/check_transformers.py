@@ -459,17 +459,21 @@ def train_in_python(folder: str, batch):
     model = load_in_python(folder)
     with torch.no_grad():
         model(**batch, use_cache=False)  # a rotary embedding may free its initial frequencies
+    return measure_step(model, {**batch, "use_cache": False})
+
+
+def measure_step(model, inputs):
     gc.collect()  # garbage collected later would count for this step
     gc.disable()
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profiler:
         torch.manual_seed(0)
-        loss = model(**batch, use_cache=False).loss
+        loss = model(**inputs).loss
         with torch.profiler.record_function("backward"):
             loss.backward()
     gc.enable()
     # transformers keeps the frequencies of the rotary embedding twice.
     buffers = [buffer for name, buffer in model.named_buffers() if "original" not in name]
-    before = size(model.parameters()) + size(buffers) + size(batch.values())
+    before = size(model.parameters()) + size(buffers) + size(filter(torch.is_tensor, inputs.values()))
     return loss.item(), gradients_of(model), [held + before for held in held_by(profiler)]
 
 
@@ -485,10 +489,10 @@ def train_by_memtune(options, model: str, inputs: str, run: str, strategies=("no
     return json.loads(done.stdout)
 
 
-def live_by_memtune(options, run: str) -> int:
-    """Allocated bytes of `none` at the start of backward in the first traced step."""
+def live_by_memtune(options, run: str, strategy: str = "none") -> int:
+    """Allocated bytes at the start of backward in the first traced step."""
     trace = os.path.join(run, "trace.json")
-    subprocess.run([options.memtune, "report", run, "--format", "perfetto", "--trial", "none", "--output", trace],
+    subprocess.run([options.memtune, "report", run, "--format", "perfetto", "--trial", strategy, "--output", trace],
                    check=True, capture_output=True)
     with open(trace) as file:
         events = json.load(file)["traceEvents"]
@@ -528,8 +532,8 @@ def compare(answer, gradients, python):
     return f"loss and {len(expected)} gradients equal"
 
 
-def compare_memory(answer, live: int, held) -> str:
-    differences = [live - held[0], answer["trials"][0]["peak_bytes"]["allocated"] - held[1]]
+def compare_memory(trial, live: int, held) -> str:
+    differences = [live - held[0], trial["peak_bytes"]["allocated"] - held[1]]
     if any(abs(difference) > 64 for difference in differences):
         raise Failure(f"live and peak bytes are {differences} from Python's, {held}")
     return f"live and peak bytes {differences[0]:+} and {differences[1]:+}"
@@ -574,7 +578,7 @@ def check(options, name: str, dtype: torch.dtype, shapes):
                         python_under = autocast_in_python(folder, batch)
                     under = train_by_memtune(options, folder, inputs, run + "-autocast", more=("--autocast", "bf16"))
                     told += ", under autocast " + compare(under, read_reference(run + "-autocast"), python_under)
-                yield True, f"ok   {said}  {told}, {compare_memory(answer, live_by_memtune(options, run), python[2])}"
+                yield True, f"ok   {said}  {told}, {compare_memory(answer['trials'][0], live_by_memtune(options, run), python[2])}"
             except (Failure, subprocess.TimeoutExpired) as failure:
                 yield False, f"FAIL {said}  {failure}"
 

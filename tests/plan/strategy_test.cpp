@@ -243,6 +243,15 @@ TEST_CASE("offload:stream passes its parameters to the transfer settings") {
   CHECK(plan.transfer.prefetch_bytes == 1024);
 }
 
+TEST_CASE("a checkpoint keeps no private tensor, however small, unless an offload part says which") {
+  for (const std::string spec :
+       {"checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:full,inputs=host"})
+    CHECK(plan_of(spec, three_blocks()).saved_min_bytes == 0);
+  CHECK(plan_of("checkpoint:cheap", three_blocks()).saved_min_bytes == 1 << 20);
+  CHECK(plan_of("none", three_blocks()).saved_min_bytes == 1 << 20);
+  CHECK(plan_of("checkpoint:full+offload:stream", three_blocks()).saved_min_bytes == 1 << 20);
+}
+
 TEST_CASE("checkpoints need blocks and at least as many as every=n asks for") {
   for (const std::string spec : {"checkpoint:full", "checkpoint:every=2", "checkpoint:op", "checkpoint:cheap",
                                  "checkpoint:full,inputs=host", "offload:group", "offload:stream,blocks=0"})

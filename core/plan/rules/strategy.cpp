@@ -29,8 +29,11 @@ void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
 // The offload part defines how copies are scheduled. Without one, the checkpoint preset does, for the inputs of its
 // blocks; else defaults apply.
 void take_settings(const Strategy& strategy, Plan& plan) {
-  for (const StrategyPart& part : strategy.parts())
+  for (const StrategyPart& part : strategy.parts()) {
     if (part.info().preset && part.is_checkpoint()) plan.transfer = part.info().preset->transfer;
+    // A block that is recomputed as a whole makes them again, whatever their size.
+    if (part.is_checkpoint() && part.kind() != StrategyKind::checkpoint_cheap) plan.saved_min_bytes = 0;
+  }
   const auto offload = std::ranges::find_if(strategy.parts(), &StrategyPart::is_offload);
   if (offload == strategy.parts().end()) return;
   const bool whole_blocks = plan.transfer.compatibility.whole_blocks;
