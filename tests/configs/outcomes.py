@@ -121,16 +121,16 @@ from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 SIZES = {64: "hidden_size d_model n_embd embed_dim", 128: "intermediate_size", 4: "num_attention_heads n_head n_heads "
          "num_heads num_experts num_local_experts n_routed_experts", 512: "vocab_size", 16: "head_dim kv_lora_rank "
          "q_lora_rank", 32: "moe_intermediate_size shared_expert_intermediate_size moe_shared_expert_intermediate_size",
-         2: "num_hidden_layers n_layer n_layers depth num_key_value_heads num_experts_per_tok", 2048: "n_positions"}
+         2: "num_hidden_layers n_layer n_layers depth num_key_value_heads num_experts_per_tok num_kv_shared_layers",
+         2048: "n_positions"}
 SMALL = {name: size for size, names in SIZES.items() for name in names.split()}
 
 def shrunk(cls, text=None):
     whole = cls()
     values = whole.to_dict()
     small = {name: size for name, size in SMALL.items() if isinstance(values.get(name), int)}
-    kinds = list(dict.fromkeys(values.get("layer_types") or []))
-    if len(kinds) == 2:  # a layer of each
-        small["layer_types"] = kinds
+    if len(set(values.get("layer_types") or ())) > 1:  # some layers of each kind
+        small["num_hidden_layers"] = SMALL["num_attention_heads"]
     if "kv_lora_rank" in small:  # all heads have keys of their own
         small["num_key_value_heads"] = small["num_attention_heads"]
     if values.get("num_experts_per_tok", 2) is None:  # its class has no default
