@@ -33,8 +33,10 @@ double parse_norm(const std::string& text) {
 }  // namespace
 
 void TrainingFlags::add_to(CLI::App& command) {
-  offer(command.add_option("--loss", loss,
-                           "next_token, causal_lm (as transformers), cross_entropy, mse, or returned (by the model)"),
+  offer(command.add_option(
+            "--loss", loss,
+            "next_token, causal_lm (as transformers), cross_entropy, mse, returned (by the model), or dpo (as "
+            "TRL; --batch counts pairs)"),
         kLosses)
       ->type_name("NAME");
   offer(command.add_option(

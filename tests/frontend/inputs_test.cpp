@@ -69,6 +69,27 @@ std::string target_of(const plan::TrialRequest& request, LossKind loss, const Te
   return frontend::choose_target(request.model, request.training, loss, inputs);
 }
 
+TEST_CASE("dpo counts pairs, and makes its mask and reference log probabilities") {
+  plan::TrialRequest asked = request({"tokens:int64[4,6]<16"});
+  const Batch made = batch(asked, tokens_model(), LossKind::dpo);
+  CHECK(specs(made) == Texts{"tokens:int64[4,6]<16", "mask:none[]", "completion_mask:int64[4,6]",
+                             "ref_chosen_logps:float32[2]", "ref_rejected_logps:float32[2]"});
+  CHECK((made.samples == 2 && made.tokens == 24));
+  CHECK(made.tensors[2].sum().item<int64_t>() == 12);
+  CHECK(made.tensors[3].equal(at::full({2}, -3.0F)));
+  asked.training.batch = 3;
+  CHECK(specs(batch(asked, tokens_model(), LossKind::dpo))[0] == "tokens:int64[6,6]<16");
+}
+
+TEST_CASE("dpo refuses other inputs than pairs") {
+  CHECK(refusal(request({"tokens:int64[3,6]<16"}), tokens_model(), LossKind::dpo) ==
+        "--loss dpo takes pairs: chosen rows, then as many rejected ones; 'tokens' has 3 rows");
+  CHECK(refusal(request({"tokens:int64[4,6]<16", "ref_chosen_logps:float32[4]"}), tokens_model(), LossKind::dpo) ==
+        "--loss dpo: input 'ref_chosen_logps:float32[4]' must be ref_chosen_logps:float32[2]");
+  CHECK(refusal(request({"x:float32[4,5]"}), features_model(), LossKind::dpo) ==
+        "--loss dpo needs an input of tokens, and no input of the model is of integers; set --target NAME");
+}
+
 TEST_CASE("the target falls back from the named input to labels then target then the loss's default") {
   auto none = request({});
   CHECK(target_of(none, LossKind::returned, {"x", "labels"}) == "");

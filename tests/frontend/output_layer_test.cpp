@@ -47,6 +47,18 @@ struct Model {
 
 Value itself(Emitter&, Value y) { return y; }
 
+TEST_CASE("dpo refuses other implementations and changed logits") {
+  const Model straight(itself);
+  CHECK_THROWS_WITH_AS(straight.train({Kind::fused, 0}, LossKind::dpo),
+                       "--loss-impl chunked and fused are for --loss next_token and causal_lm, not dpo", UsageError);
+  const Model scaled([](Emitter& emit, Value y) { return emit.op("aten::mul", "Scalar", {y, 2.0}); });
+  CHECK_THROWS_WITH_AS(
+      scaled.train({}, LossKind::dpo),
+      "--loss dpo: the model changes its logits after the output layer; it needs a linear layer at the "
+      "model's end; measure the trainer by its command: memtune sweep -- python train.py",
+      UsageError);
+}
+
 void check_same(const Model& model, LossKind loss) {
   const auto plain = model.train({}, loss);
   for (const LossImplementation how : {LossImplementation{Kind::chunked, 2}, LossImplementation{Kind::fused, 0}}) {

@@ -39,6 +39,12 @@ std::string first_integer(const DescribedInputs& described, const std::vector<pr
       "the loss needs an integer target, and no input is of integers; set --target NAME, or another --loss");
 }
 
+std::string tokens_of_model(const DescribedInputs& described, const std::vector<program::ProgramInput>& inputs) {
+  for (const program::ProgramInput& input : inputs)
+    if (is_of_integers(described, input)) return input.name;
+  throw UsageError("--loss dpo needs an input of tokens, and no input of the model is of integers; set --target NAME");
+}
+
 }  // namespace
 
 InputSpec spec_of(const std::string& name, const at::Tensor& tensor) {
@@ -80,7 +86,7 @@ std::string choose_target(const plan::ModelSource& model, const plan::TrainingSe
   if (loss == LossKind::returned || loss == LossKind::none) return "";
   const std::vector<std::string> arguments = names_of(inputs);
   auto positions = arguments;
-  if (!contains(positions, "target")) positions.push_back("target");
+  if (loss != LossKind::dpo && !contains(positions, "target")) positions.push_back("target");
   DescribedInputs described = describe(model, positions);
   auto names = arguments;
   for (const std::string& name : described.names())
@@ -91,6 +97,7 @@ std::string choose_target(const plan::ModelSource& model, const plan::TrainingSe
     if (!contains(names, wanted)) throw UsageError(unknown_name("target", wanted, names));
     return wanted;
   }
+  if (loss == LossKind::dpo) return tokens_of_model(described, inputs);
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
   if (is_of_tokens(loss) && has_padding(model, training)) return "labels";

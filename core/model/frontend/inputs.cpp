@@ -35,6 +35,7 @@ class BatchMaker {
         target_(choose_target(request.model, request.training, loss, model.inputs)),
         generator_(at::globalContext().defaultGenerator(c10::kCPU).clone()) {
     if (!target_.empty() && !contains(names_, target_)) names_.push_back(target_);
+    for (const std::string& name : other_inputs(loss)) names_.push_back(name);
     described_ = describe(request.model, names_);
     generator_.set_current_seed(static_cast<uint64_t>(request.training.seed));
   }
@@ -43,6 +44,7 @@ class BatchMaker {
     check_names();
     for (const std::string& name : names_) add(name);
     if (pending_target_) make_target();
+    if (loss_ == LossKind::dpo) check_pairs();
     count();
     return std::move(batch_);
   }
@@ -66,6 +68,8 @@ class BatchMaker {
     if (auto* spec = described_.find(name)) return make_up(sized(*spec));
     if (documents_ > 0 && name == "position_ids") return make_up_positions(name);
     if (name == "cu_seq_lens_q" && on_host_.count("position_ids") > 0) return make_up_ends(name);
+    if (loss_ == LossKind::dpo && name == "completion_mask") return make_up_completions(name);
+    if (loss_ == LossKind::dpo && contains(other_inputs(loss_), name)) return make_up_reference(name);
     if (padded_ && name == kPadding) return make_up_padding(name);
     if (padded_ && name == target_ && is_of_tokens(loss_)) return make_up_labels(name);
     if (name == target_ && is_of_tokens(loss_)) return make_up_like_tokens(name);
@@ -135,7 +139,7 @@ class BatchMaker {
 
   InputSpec sized(InputSpec spec) {
     const auto& training = request_.training;
-    if (training.batch > 0 && !spec.shape.empty()) spec.shape[0] = training.batch;
+    if (training.batch > 0 && !spec.shape.empty()) spec.shape[0] = training.batch * rows_of_sample(loss_);
     if (training.sequence > 0 && spec.shape.size() > 1) spec.shape[1] = training.sequence;
     if (training.pack && spec.shape.size() == 2) {
       documents_ = spec.shape[0];
@@ -168,15 +172,53 @@ class BatchMaker {
     add(name, labels, labels_of(tokens, on_host_.at(kPadding)));
   }
 
+  // The second half of each row is the completion, without its padding.
+  void make_up_completions(const std::string& name) {
+    const InputSpec& tokens = spec_of_target();
+    at::Tensor mask = at::zeros(tokens.shape, at::kLong);
+    mask.narrow(1, tokens.shape[1] / 2, tokens.shape[1] - tokens.shape[1] / 2).fill_(1);
+    if (const auto padding = on_host_.find(kPadding); padded_ && padding != on_host_.end()) mask *= padding->second;
+    add(name, {name, "int64", tokens.shape, std::nullopt}, mask);
+  }
+
+  // As if each token of a completion had the probability 1/e under the reference model.
+  void make_up_reference(const std::string& name) {
+    const std::vector<int64_t> shape = {spec_of_target().shape[0] / 2};
+    const double length = static_cast<double>(spec_of_target().shape[1] / 2);
+    add(name, {name, "float32", shape, std::nullopt}, at::full(shape, -length, at::kFloat));
+  }
+
+  const InputSpec& spec_of_target() const {
+    const auto found = std::ranges::find(batch_.specs, target_, &InputSpec::name);
+    if (found == batch_.specs.end() || found->shape.size() != 2)
+      throw UsageError("--loss dpo: the tokens '" + target_ + "' must be [rows, length]");
+    return *found;
+  }
+
+  void check_pairs() const {
+    const std::vector<int64_t> rows = spec_of_target().shape;
+    if (rows[0] % 2 != 0)
+      throw UsageError("--loss dpo takes pairs: chosen rows, then as many rejected ones; '" + target_ + "' has " +
+                       std::to_string(rows[0]) + " rows");
+    for (const std::string& name : other_inputs(loss_)) {
+      const InputSpec& spec = *std::ranges::find(batch_.specs, name, &InputSpec::name);
+      const bool mask = name == "completion_mask";
+      const std::vector<int64_t> wanted = mask ? rows : std::vector<int64_t>{rows[0] / 2};
+      if (spec.shape != wanted || is_integer(spec.dtype) != mask)
+        throw UsageError("--loss dpo: input '" + plan::to_string(spec) + "' must be " +
+                         plan::to_string(InputSpec{name, mask ? "int64" : "float32", wanted, std::nullopt}));
+    }
+  }
+
   // Without padding, transformers takes another code path, without a mask.
   static void check_padding(const at::Tensor& mask) {
     if (mask.to(at::kBool).all().item<bool>())
       throw UsageError("input 'attention_mask' has no padding, it is 1 everywhere: leave it out");
   }
 
-  // Inputs follow the dtype of a cast model; the loss casts its target itself.
+  // Inputs of a cast model follow its dtype, those of the loss do not.
   bool follows_model(const std::string& name, const std::string& dtype) const {
-    return dtype == "float32" && !request_.training.dtype.empty() && name != target_;
+    return dtype == "float32" && !request_.training.dtype.empty() && argument(name) && name != target_;
   }
 
   at::Tensor prepared(const std::string& name, const at::Tensor& tensor) const {
@@ -259,6 +301,7 @@ class BatchMaker {
     for (const InputSpec& spec : batch_.specs)
       if (argument(spec.name) && is_integer(spec.dtype) && spec.shape.size() == 2 && batch_.tokens == 0)
         batch_.tokens = batch_.samples * check_length(spec);
+    batch_.samples /= rows_of_sample(loss_);
     if (documents_ > 0) batch_.samples = documents_;
   }
 

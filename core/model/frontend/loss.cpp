@@ -8,6 +8,7 @@
 #include "core/model/frontend/emitter.h"
 #include "core/model/frontend/model_output.h"
 #include "core/model/frontend/output_layer.h"
+#include "core/model/ops/chunked_log_probs.h"
 #include "core/model/ops/linear_cross_entropy.h"
 #include "core/model/program/liveness.h"
 
@@ -18,6 +19,11 @@ using c10::IValue;
 
 using program::ModelOutput;
 using program::Program;
+
+constexpr char kOfImplementation[] =
+    "chunked and fused need a linear layer at the model's end; otherwise use --loss-impl plain";
+constexpr char kOfDpo[] =
+    "it needs a linear layer at the model's end; measure the trainer by its command: memtune sweep -- python train.py";
 
 Value pack(Emitter& emit, const ModelOutput& answer) {
   if (answer.slot >= 0) return {answer.slot};
@@ -63,6 +69,8 @@ Value causal_lm(Emitter& emit, Value output, Value target) {
   return emit.op("aten::cross_entropy_loss", "", {flat, shifted_labels(emit, target)});
 }
 
+Value bias_of(Emitter& emit, const OutputLayer& layer) { return layer.bias ? *layer.bias : emit.constant(IValue()); }
+
 // For both losses over tokens. The sums are the same, in another order.
 Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, const LossImplementation& how) {
   static const c10::FunctionSchema schema = torch::jit::parseSchema(
@@ -75,8 +83,43 @@ Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, cons
     stack.clear();
     stack.emplace_back(loss);
   };
-  const Value bias = layer.bias ? *layer.bias : emit.constant(IValue());
-  return emit.call({schema.name(), &schema, run}, {hidden, layer.weight, bias, shifted_labels(emit, target)}, 1)[0];
+  return emit.call({schema.name(), &schema, run},
+                   {hidden, layer.weight, bias_of(emit, layer), shifted_labels(emit, target)}, 1)[0];
+}
+
+// Log probabilities of each row's next tokens, [rows, length - 1]; 0 for tokens outside of the completion.
+Value completion_log_probs(Emitter& emit, const OutputLayer& layer, Value tokens, Value completion_mask) {
+  static const c10::FunctionSchema schema = torch::jit::parseSchema(
+      "memtune::chunked_log_probs(Tensor hidden, Tensor weight, Tensor? bias, Tensor targets) -> Tensor");
+  const auto run = [](program::Stack& stack) {
+    const at::Tensor result = ops::chunked_log_probs(stack[0].toTensor(), stack[1].toTensor(),
+                                                     stack[2].toOptional<at::Tensor>(), stack[3].toTensor());
+    stack.clear();
+    stack.emplace_back(result);
+  };
+  const Value prompt = emit.op("aten::eq", "Scalar", {completion_mask, 0});
+  const Value labels = emit.op("aten::masked_fill", "Scalar", {tokens, prompt, ops::kIgnoredLabel});
+  const Value hidden = emit.op("aten::flatten", "using_ints", {rows(emit, layer.hidden, IValue(), -1), 0, 1});
+  const Value next = rows(emit, labels, 1, IValue());
+  const Value ignored = emit.op("aten::eq", "Scalar", {next, ops::kIgnoredLabel});
+  const Value targets = emit.op("aten::flatten", "using_ints", {emit.op("aten::clamp", "", {next, 0})});
+  const Value flat =
+      emit.call({schema.name(), &schema, run}, {hidden, layer.weight, bias_of(emit, layer), targets}, 1)[0];
+  const Value each = emit.op("aten::view_as", "", {flat, next});
+  return emit.op("aten::masked_fill", "Scalar", {each, ignored, 0});
+}
+
+// DPOTrainer of TRL 1.16 with precompute_ref_log_probs: loss_type sigmoid, beta 0.1.
+Value dpo(Emitter& emit, const OutputLayer& layer, Value tokens, const Values& others) {
+  constexpr double kBeta = 0.1;
+  const Emitter::InRegion region(emit, "loss", "loss");
+  const Value each = completion_log_probs(emit, layer, tokens, others[0]);
+  const Value sums = emit.op("aten::sum", "dim_IntList", {each, std::vector<int64_t>{1}});
+  const Values halves = emit.unpack_list(emit.op("aten::chunk", "", {sums, 2}), 2);
+  const auto minus = [&](Value x, Value y) { return emit.op("aten::sub", "Tensor", {x, y}); };
+  const Value delta = minus(minus(halves[0], others[1]), minus(halves[1], others[2]));
+  const Value sure = emit.op("aten::log_sigmoid", "", {emit.op("aten::mul", "Scalar", {delta, kBeta})});
+  return emit.op("aten::mean", "", {emit.op("aten::neg", "", {sure})});
 }
 
 Value compare(Emitter& emit, LossKind loss, Value output, Value target) {
@@ -113,6 +156,11 @@ std::string to_string(LossKind loss) {
   return loss == LossKind::none ? "none" : kLosses[static_cast<size_t>(loss) - 1];
 }
 
+std::vector<std::string> other_inputs(LossKind loss) {
+  if (loss != LossKind::dpo) return {};
+  return {"completion_mask", "ref_chosen_logps", "ref_rejected_logps"};
+}
+
 Program with_loss(Program program, LossKind loss, const std::string& target, const std::string& output,
                   const LossImplementation& how) {
   Emitter emit(program);
@@ -125,8 +173,16 @@ Program with_loss(Program program, LossKind loss, const std::string& target, con
       if (!is_of_tokens(loss))
         throw UsageError("--loss-impl chunked and fused are for --loss next_token and causal_lm, not " +
                          to_string(loss));
-      const OutputLayer layer = extract_output_layer(program, result);
+      const OutputLayer layer = extract_output_layer(program, result, "--loss-impl", kOfImplementation);
       result = without_logits(emit, layer, find_or_add(emit, program, target), how);
+    } else if (loss == LossKind::dpo) {
+      const OutputLayer layer = extract_output_layer(program, result, "--loss dpo", kOfDpo);
+      if (!layer.steps.empty())
+        throw UsageError(std::string("--loss dpo: the model changes its logits after the output layer; ") + kOfDpo);
+      const Value tokens = find_or_add(emit, program, target);
+      Values others;
+      for (const std::string& name : other_inputs(loss)) others.push_back(find_or_add(emit, program, name));
+      result = dpo(emit, layer, tokens, others);
     } else if (loss != LossKind::returned) {
       result = compare(emit, loss, result, find_or_add(emit, program, target));
     }

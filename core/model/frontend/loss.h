@@ -1,22 +1,33 @@
 // The loss of a training step, emitted after the model of any front end.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/base/loss_implementation.h"
 #include "core/model/program/program.h"
 
 namespace memtune::frontend {
 
-enum class LossKind { none, next_token, causal_lm, cross_entropy, mse, returned };
+enum class LossKind { none, next_token, causal_lm, cross_entropy, mse, returned, dpo };
 LossKind parse_loss(const std::string& text);  // throws UsageError with the valid names
 std::string to_string(LossKind loss);
 inline bool is_of_tokens(LossKind loss) { return loss == LossKind::next_token || loss == LossKind::causal_lm; }
 
+// Rows of the batch that make one sample: for dpo a chosen and a rejected one. All chosen rows come first.
+inline int64_t rows_of_sample(LossKind loss) { return loss == LossKind::dpo ? 2 : 1; }
+
+// Inputs that the loss reads beside the target, in order. For dpo, with TRL's names:
+//   completion_mask int64 [rows, length]: 1 for tokens of the completion
+//   ref_chosen_logps, ref_rejected_logps float32 [rows / 2]: log probabilities of the reference model, summed
+std::vector<std::string> other_inputs(LossKind loss);
+
 // Returns the model followed by the loss (none: by its whole output), with numbered ops and known last uses: ready to
 // run. `target`: the input that the loss compares with, one of the model's or a new last input. `output`: the part of
 // the output to compare (answer.h). Unless `how` is plain, the loss replaces the model's output layer (output_layer.h);
-// throws UsageError if it cannot.
+// throws UsageError if it cannot. dpo always replaces it, and its target is
+// the input of tokens.
 program::Program with_loss(program::Program model, LossKind loss, const std::string& target,
                            const std::string& output = "", const LossImplementation& how = {});
 

@@ -15,11 +15,6 @@ using program::Program;
 using program::Slot;
 using Kind = LogitTransform::Kind;
 
-[[noreturn]] void refuse(const std::string& reason) {
-  throw UsageError("--loss-impl: the loss cannot compute the logits itself: " + reason +
-                   "; chunked and fused need a linear layer at the model's end; otherwise use --loss-impl plain");
-}
-
 std::string named(const Op& op) { return op.source.empty() ? op.name : op.name + " at " + op.source; }
 
 int uses(const Body& body, Slot slot) {
@@ -34,7 +29,8 @@ int uses(const Body& body, Slot slot) {
 // Walks from the logits back to the layer and removes the ops on the way.
 class Walk {
  public:
-  explicit Walk(Program& program) : program_(program) {}
+  Walk(Program& program, const std::string& flag, const std::string& remedy)
+      : program_(program), flag_(flag), remedy_(remedy) {}
 
   OutputLayer take(Slot logits) {
     Op op = take_op(logits);
@@ -48,6 +44,10 @@ class Walk {
   }
 
  private:
+  [[noreturn]] void refuse(const std::string& reason) const {
+    throw UsageError(flag_ + ": the loss cannot compute the logits itself: " + reason + "; " + remedy_);
+  }
+
   Op take_op(Slot result) {
     auto& ops = program_.body.ops;
     const auto found = std::find_if(ops.begin(), ops.end(), [result](const Op& op) {
@@ -79,10 +79,13 @@ class Walk {
   bool is_none(Slot slot) const { return program_.is_constant[static_cast<size_t>(slot)] && constant(slot).isNone(); }
 
   Program& program_;
+  const std::string &flag_, &remedy_;
 };
 
 }  // namespace
 
-OutputLayer extract_output_layer(Program& program, Value logits) { return Walk(program).take(logits.slot); }
+OutputLayer extract_output_layer(Program& program, Value logits, const std::string& flag, const std::string& remedy) {
+  return Walk(program, flag, remedy).take(logits.slot);
+}
 
 }  // namespace memtune::frontend

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "core/model/frontend/emitter.h"
@@ -17,8 +18,11 @@ struct OutputLayer {
   std::vector<ops::LogitTransform> steps;
 };
 
+// `flag` and `remedy` begin and end the message of an error.
+//
 // Takes the output layer of the value `logits` out of the program. Nothing else may use the removed values. Throws
 // UsageError with the reason if this is not possible.
-OutputLayer extract_output_layer(program::Program& program, Value logits);
+OutputLayer extract_output_layer(program::Program& program, Value logits, const std::string& flag,
+                                 const std::string& remedy);
 
 }  // namespace memtune::frontend

@@ -25,7 +25,8 @@ const Group kGroups[] = {
      "_grouped_mm _scaled_grouped_mm _scaled_grouped_mm_v2 _weight_int4pack_mm _weight_int4pack_mm_for_cpu "
      "_weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm _dyn_quant_matmul_4bit _mixed_dtypes_linear "
      "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
-     "fbgemm_linear_int8_weight_fp32_activation linear_cross_entropy mkldnn_linear smm sspaddmm hspmm _sparse_mm _sparse_addmm "
+     "fbgemm_linear_int8_weight_fp32_activation linear_cross_entropy chunked_log_probs "
+     "mkldnn_linear smm sspaddmm hspmm _sparse_mm _sparse_addmm "
      "_sparse_mm_reduce_impl sparse_sampled_addmm _sparse_sparse_matmul _cslt_sparse_mm _sparse_semi_structured_linear "
      "_sparse_semi_structured_mm _sparse_semi_structured_addmm cdist _cdist_forward _euclidean_dist pdist "
      "_pdist_forward cov corrcoef _compute_linear_combination linear_4bit linear_8bit"},
@@ -173,7 +174,7 @@ Table make_table() {
   for (auto& [name, traits] : table) {
     traits.transposed = traits.op_class == OpClass::convolution && name.find("transpose") != std::string::npos;
     if (traits.op_class == OpClass::convolution || name == "linear" || name == "linear_4bit" || name == "linear_8bit" ||
-        name == "linear_cross_entropy")
+        name == "linear_cross_entropy" || name == "chunked_log_probs")
       traits.weight = 1;
   }
   for (const char* name : {"addmm", "baddbmm", "addbmm", "addmv", "_addmm_activation"}) table.at(name).data = 1;

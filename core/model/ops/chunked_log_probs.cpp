@@ -1,0 +1,150 @@
+#include "core/model/ops/chunked_log_probs.h"
+
+#include <ATen/ATen.h>
+#include <ATen/autocast_mode.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "core/model/ops/autocast.h"
+
+namespace memtune::ops {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+constexpr int64_t kTileTokens = 4096, kTileVocabulary = 32768;  // TRL's
+constexpr int64_t kBlockTokens = 64;                            // rows of a tile that are read at a time
+
+struct VocabularyLayer {
+  at::Tensor weight, bias;  // bias may be undefined
+  at::ScalarType type;      // of the product
+};
+
+struct Range {
+  int64_t begin, count;
+  at::Tensor of(const at::Tensor& tensor) const { return tensor.narrow(0, begin, count); }
+};
+
+template <typename Visit>
+void for_each_range(int64_t size, int64_t most, const Visit& visit) {
+  for (int64_t begin = 0; begin < size; begin += most) visit(Range{begin, std::min(most, size - begin)});
+}
+
+// Calls visit(tokens, vocabulary, logits, hidden of the tile, weight of the tile) for each tile. All tiles share one
+// memory, which has the full tile's width in TRL, too.
+template <typename Visit>
+void for_each_tile(const at::Tensor& hidden, const VocabularyLayer& layer, const Visit& visit) {
+  const int64_t rows = hidden.size(0);
+  const at::Tensor memory =
+      at::empty({std::min(rows, kTileTokens), kTileVocabulary}, hidden.options().dtype(layer.type));
+  for_each_range(rows, kTileTokens, [&](const Range& tokens) {
+    const at::Tensor x = tokens.of(hidden).to(layer.type);
+    for_each_range(layer.weight.size(0), kTileVocabulary, [&](const Range& vocabulary) {
+      const at::Tensor w = vocabulary.of(layer.weight).to(layer.type);
+      at::Tensor logits = memory.narrow(0, 0, tokens.count).narrow(1, 0, vocabulary.count);
+      at::mm_out(logits, x, w.t());
+      if (layer.bias.defined()) logits.add_(vocabulary.of(layer.bias).to(layer.type));
+      visit(tokens, vocabulary, logits, x, w);
+    });
+  });
+}
+
+// Sum of exponentials of each token, relative to the largest logit so far.
+struct Statistics {
+  explicit Statistics(const at::Tensor& targets)
+      : largest(
+            at::full(targets.sizes(), -std::numeric_limits<double>::infinity(), targets.options().dtype(at::kFloat))),
+        sum(at::zeros_like(largest)),
+        at_target(at::zeros_like(largest)) {}
+
+  void add(const Range& rows, const at::Tensor& logits, const at::Tensor& local) const {
+    const at::Tensor z = logits.to(at::kFloat);
+    at::Tensor before = rows.of(largest), sums = rows.of(sum), chosen = rows.of(at_target);
+    const at::Tensor now = at::maximum(before, z.amax(-1));
+    const at::Tensor exponentials = at::exp(z - now.unsqueeze(-1));
+    sums.mul_(at::exp(before - now)).add_(exponentials.sum(-1));
+    before.copy_(now);
+    const at::Tensor inside = local.ge(0).logical_and(local.lt(z.size(1)));
+    const at::Tensor found = z.gather(-1, local.clamp(0, z.size(1) - 1).unsqueeze(-1)).squeeze(-1);
+    chosen.copy_(at::where(inside, found, chosen));
+  }
+
+  at::Tensor largest, sum, at_target;
+};
+
+void add_product(at::Tensor to, const at::Tensor& a, const at::Tensor& b) {
+  if (to.is_cuda() && a.scalar_type() != at::kFloat)
+    at::addmm_out(to, to, a, b, at::kFloat, 1, 1);
+  else
+    to.addmm_(a.to(at::kFloat), b.to(at::kFloat));
+}
+
+class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
+ public:
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
+                            const std::optional<at::Tensor>& bias, const at::Tensor& targets, at::ScalarType type) {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    const VocabularyLayer layer{weight, bias.value_or(at::Tensor()), type};
+    const Statistics statistics(targets);
+    for_each_tile(hidden, layer,
+                  [&](const Range& tokens, const Range& vocabulary, const at::Tensor& logits, auto&&...) {
+                    for_each_range(tokens.count, kBlockTokens, [&](const Range& block) {
+                      const Range rows{tokens.begin + block.begin, block.count};
+                      statistics.add(rows, block.of(logits), rows.of(targets) - vocabulary.begin);
+                    });
+                  });
+    const at::Tensor normalizer = statistics.largest + at::log(statistics.sum);
+    context->save_for_backward({hidden, weight, layer.bias, targets, normalizer});
+    context->saved_data["type"] = static_cast<int64_t>(type);
+    return statistics.at_target - normalizer;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outer) {
+    const variable_list saved = context->get_saved_variables();
+    const at::Tensor &hidden = saved[0], &targets = saved[3], &normalizer = saved[4];
+    const VocabularyLayer layer{saved[1], saved[2], static_cast<at::ScalarType>(context->saved_data["type"].toInt())};
+    const at::Tensor scales = outer[0].to(at::kFloat).contiguous();
+    const auto zeros = [&](size_t i, const at::Tensor& like) {
+      return context->needs_input_grad(i) ? at::zeros(like.sizes(), like.options().dtype(at::kFloat)) : at::Tensor();
+    };
+    const at::Tensor of_hidden = zeros(0, hidden), of_weight = zeros(1, layer.weight);
+    const at::Tensor of_bias = layer.bias.defined() ? zeros(2, layer.bias) : at::Tensor();
+    for_each_tile(hidden, layer,
+                  [&](const Range& tokens, const Range& vocabulary, const at::Tensor& logits, const at::Tensor& x,
+                      const at::Tensor& w) {
+                    for_each_range(tokens.count, kBlockTokens, [&](const Range& block) {
+                      const Range rows{tokens.begin + block.begin, block.count};
+                      at::Tensor part = block.of(logits);
+                      const at::Tensor p = at::exp(part.to(at::kFloat) - rows.of(normalizer).unsqueeze(-1));
+                      const at::Tensor columns =
+                          at::arange(vocabulary.begin, vocabulary.begin + vocabulary.count, targets.options());
+                      const at::Tensor is_target = columns.eq(rows.of(targets).unsqueeze(-1));
+                      part.copy_(rows.of(scales).unsqueeze(-1) * (is_target.to(at::kFloat) - p));
+                    });
+                    if (of_hidden.defined()) add_product(tokens.of(of_hidden), logits, w);
+                    if (of_weight.defined()) add_product(vocabulary.of(of_weight), logits.t(), x);
+                    if (of_bias.defined()) vocabulary.of(of_bias).add_(logits.sum(0, /*keepdim=*/false, at::kFloat));
+                  });
+    const auto like = [](const at::Tensor& gradient, const at::Tensor& input) {
+      return gradient.defined() ? gradient.to(input.scalar_type()) : at::Tensor();
+    };
+    return {like(of_hidden, hidden), like(of_weight, layer.weight), like(of_bias, layer.bias), {}, {}};
+  }
+};
+
+}  // namespace
+
+at::Tensor chunked_log_probs(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
+                             const at::Tensor& targets) {
+  const c10::DeviceType device = hidden.device().type();
+  if (hidden.is_meta() || !at::autocast::is_autocast_enabled(device))
+    return LogProbsNode::apply(hidden, weight, bias, targets, hidden.scalar_type());
+  const at::ScalarType type = at::autocast::get_autocast_dtype(device);
+  const AutocastScope off(device, {false, type});
+  return LogProbsNode::apply(hidden, weight, bias, targets, type);
+}
+
+}  // namespace memtune::ops
