@@ -1,6 +1,6 @@
 // Log probabilities of chosen tokens under a linear layer over a vocabulary, computed in tiles of tokens and
 // vocabulary, as TRL's preference trainers do. The full logits are never allocated; backward recomputes each tile.
-// Gradients are accumulated in float32. Differentiable once. Source: trl/kernels/chunked_logprob.py, 1.16.
+// Gradients are accumulated in float32. Differentiable once. Source: ChunkedLogProbFunction of TRL 1.16.
 #pragma once
 
 #include <ATen/core/Tensor.h>
