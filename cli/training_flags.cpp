@@ -35,8 +35,7 @@ double parse_norm(const std::string& text) {
 void TrainingFlags::add_to(CLI::App& command) {
   offer(command.add_option(
             "--loss", loss,
-            "next_token, causal_lm (as transformers), cross_entropy, mse, returned (by the model), or dpo (as "
-            "TRL; --batch counts pairs)"),
+            "next_token, causal_lm (as transformers), dpo (as TRL), cross_entropy, mse, returned (by the model)"),
         kLosses)
       ->type_name("NAME");
   offer(command.add_option(

@@ -47,14 +47,14 @@ struct Model {
 
 Value itself(Emitter&, Value y) { return y; }
 
-TEST_CASE("dpo refuses other implementations and changed logits") {
+TEST_CASE("dpo refuses other implementations and unknown changes of logits") {
   const Model straight(itself);
   CHECK_THROWS_WITH_AS(straight.train({Kind::fused, 0}, LossKind::dpo),
                        "--loss-impl chunked and fused are for --loss next_token and causal_lm, not dpo", UsageError);
-  const Model scaled([](Emitter& emit, Value y) { return emit.op("aten::mul", "Scalar", {y, 2.0}); });
+  const Model squashed([](Emitter& emit, Value y) { return emit.op("aten::tanh", "", {y}); });
   CHECK_THROWS_WITH_AS(
-      scaled.train({}, LossKind::dpo),
-      "--loss dpo: the model changes its logits after the output layer; it needs a linear layer at the "
+      squashed.train({}, LossKind::dpo),
+      "--loss dpo: the model's logits are neither scaled nor capped as TRL does; it needs a linear layer at the "
       "model's end; measure the trainer by its command: memtune sweep -- python train.py",
       UsageError);
 }

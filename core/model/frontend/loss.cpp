@@ -87,26 +87,42 @@ Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, cons
                    {hidden, layer.weight, bias_of(emit, layer), shifted_labels(emit, target)}, 1)[0];
 }
 
+// As TRL reads it from a model's config.
+ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps) {
+  using Kind = ops::LogitTransform::Kind;
+  ops::LogitScaling scaling;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const double factor = steps[i].factor;
+    const bool capped = i + 2 < steps.size() && steps[i].kind == Kind::divide && steps[i + 1].kind == Kind::tanh &&
+                        steps[i + 2].kind == Kind::multiply && steps[i + 2].factor == factor;
+    if (steps[i].kind == Kind::to_float) continue;
+    if (scaling.softcap || steps[i].kind == Kind::tanh)
+      throw UsageError(std::string("--loss dpo: the model's logits are neither scaled nor capped as TRL does; ") +
+                       kOfDpo);
+    if (capped) {
+      scaling.softcap = factor;
+      i += 2;
+    } else {
+      scaling.scale *= steps[i].kind == Kind::multiply ? factor : 1 / factor;
+    }
+  }
+  return scaling;
+}
+
 // Log probabilities of each row's next tokens, [rows, length - 1]; 0 for tokens outside of the completion.
 Value completion_log_probs(Emitter& emit, const OutputLayer& layer, Value tokens, Value completion_mask) {
   static const c10::FunctionSchema schema = torch::jit::parseSchema(
-      "memtune::chunked_log_probs(Tensor hidden, Tensor weight, Tensor? bias, Tensor targets) -> Tensor");
-  const auto run = [](program::Stack& stack) {
+      "memtune::chunked_log_probs(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");
+  const auto run = [scaling = scaling_of(layer.steps)](program::Stack& stack) {
     const at::Tensor result = ops::chunked_log_probs(stack[0].toTensor(), stack[1].toTensor(),
-                                                     stack[2].toOptional<at::Tensor>(), stack[3].toTensor());
+                                                     stack[2].toOptional<at::Tensor>(), stack[3].toTensor(), scaling);
     stack.clear();
     stack.emplace_back(result);
   };
   const Value prompt = emit.op("aten::eq", "Scalar", {completion_mask, 0});
   const Value labels = emit.op("aten::masked_fill", "Scalar", {tokens, prompt, ops::kIgnoredLabel});
-  const Value hidden = emit.op("aten::flatten", "using_ints", {rows(emit, layer.hidden, IValue(), -1), 0, 1});
-  const Value next = rows(emit, labels, 1, IValue());
-  const Value ignored = emit.op("aten::eq", "Scalar", {next, ops::kIgnoredLabel});
-  const Value targets = emit.op("aten::flatten", "using_ints", {emit.op("aten::clamp", "", {next, 0})});
-  const Value flat =
-      emit.call({schema.name(), &schema, run}, {hidden, layer.weight, bias_of(emit, layer), targets}, 1)[0];
-  const Value each = emit.op("aten::view_as", "", {flat, next});
-  return emit.op("aten::masked_fill", "Scalar", {each, ignored, 0});
+  const Value hidden = rows(emit, layer.hidden, IValue(), -1), next = rows(emit, labels, 1, IValue());
+  return emit.call({schema.name(), &schema, run}, {hidden, layer.weight, bias_of(emit, layer), next}, 1)[0];
 }
 
 // DPOTrainer of TRL 1.16 with precompute_ref_log_probs: loss_type sigmoid, beta 0.1.
@@ -177,8 +193,6 @@ Program with_loss(Program program, LossKind loss, const std::string& target, con
       result = without_logits(emit, layer, find_or_add(emit, program, target), how);
     } else if (loss == LossKind::dpo) {
       const OutputLayer layer = extract_output_layer(program, result, "--loss dpo", kOfDpo);
-      if (!layer.steps.empty())
-        throw UsageError(std::string("--loss dpo: the model changes its logits after the output layer; ") + kOfDpo);
       const Value tokens = find_or_add(emit, program, target);
       Values others;
       for (const std::string& name : other_inputs(loss)) others.push_back(find_or_add(emit, program, name));

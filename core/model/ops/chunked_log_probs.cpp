@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/model/ops/autocast.h"
+#include "core/model/ops/linear_cross_entropy.h"
 
 namespace memtune::ops {
 namespace {
@@ -16,12 +17,22 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr int64_t kTileTokens = 4096, kTileVocabulary = 32768;  // TRL's
-constexpr int64_t kBlockTokens = 64;                            // rows of a tile that are read at a time
+constexpr int64_t kBlockTokens = 256;                           // rows of a tile that are read at a time
 
 struct VocabularyLayer {
   at::Tensor weight, bias;  // bias may be undefined
   at::ScalarType type;      // of the product
 };
+
+// In float32. `tanh` receives what the backward of the cap needs.
+at::Tensor scaled(const at::Tensor& logits, const LogitScaling& scaling, at::Tensor* tanh = nullptr) {
+  at::Tensor z = logits.to(at::kFloat);
+  if (scaling.scale != 1) z = z.mul(scaling.scale);
+  if (!scaling.softcap) return z;
+  const at::Tensor share = z.div(*scaling.softcap).tanh();
+  if (tanh) *tanh = share;
+  return share.mul(*scaling.softcap);
+}
 
 struct Range {
   int64_t begin, count;
@@ -60,8 +71,7 @@ struct Statistics {
         sum(at::zeros_like(largest)),
         at_target(at::zeros_like(largest)) {}
 
-  void add(const Range& rows, const at::Tensor& logits, const at::Tensor& local) const {
-    const at::Tensor z = logits.to(at::kFloat);
+  void add(const Range& rows, const at::Tensor& z, const at::Tensor& local) const {
     at::Tensor before = rows.of(largest), sums = rows.of(sum), chosen = rows.of(at_target);
     const at::Tensor now = at::maximum(before, z.amax(-1));
     const at::Tensor exponentials = at::exp(z - now.unsqueeze(-1));
@@ -85,7 +95,8 @@ void add_product(at::Tensor to, const at::Tensor& a, const at::Tensor& b) {
 class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
  public:
   static at::Tensor forward(AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias, const at::Tensor& targets, at::ScalarType type) {
+                            const std::optional<at::Tensor>& bias, const at::Tensor& targets, at::ScalarType type,
+                            const LogitScaling& scaling) {
     const at::AutoDispatchBelowADInplaceOrView below;
     const VocabularyLayer layer{weight, bias.value_or(at::Tensor()), type};
     const Statistics statistics(targets);
@@ -93,12 +104,14 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
                   [&](const Range& tokens, const Range& vocabulary, const at::Tensor& logits, auto&&...) {
                     for_each_range(tokens.count, kBlockTokens, [&](const Range& block) {
                       const Range rows{tokens.begin + block.begin, block.count};
-                      statistics.add(rows, block.of(logits), rows.of(targets) - vocabulary.begin);
+                      statistics.add(rows, scaled(block.of(logits), scaling), rows.of(targets) - vocabulary.begin);
                     });
                   });
     const at::Tensor normalizer = statistics.largest + at::log(statistics.sum);
     context->save_for_backward({hidden, weight, layer.bias, targets, normalizer});
     context->saved_data["type"] = static_cast<int64_t>(type);
+    context->saved_data["scale"] = scaling.scale;
+    if (scaling.softcap) context->saved_data["softcap"] = *scaling.softcap;
     return statistics.at_target - normalizer;
   }
 
@@ -106,6 +119,7 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &hidden = saved[0], &targets = saved[3], &normalizer = saved[4];
     const VocabularyLayer layer{saved[1], saved[2], static_cast<at::ScalarType>(context->saved_data["type"].toInt())};
+    const LogitScaling scaling = scaling_of(*context);
     const at::Tensor scales = outer[0].to(at::kFloat).contiguous();
     const auto zeros = [&](size_t i, const at::Tensor& like) {
       return context->needs_input_grad(i) ? at::zeros(like.sizes(), like.options().dtype(at::kFloat)) : at::Tensor();
@@ -118,11 +132,15 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
                     for_each_range(tokens.count, kBlockTokens, [&](const Range& block) {
                       const Range rows{tokens.begin + block.begin, block.count};
                       at::Tensor part = block.of(logits);
-                      const at::Tensor p = at::exp(part.to(at::kFloat) - rows.of(normalizer).unsqueeze(-1));
+                      at::Tensor tanh;
+                      const at::Tensor p = at::exp(scaled(part, scaling, &tanh) - rows.of(normalizer).unsqueeze(-1));
                       const at::Tensor columns =
                           at::arange(vocabulary.begin, vocabulary.begin + vocabulary.count, targets.options());
                       const at::Tensor is_target = columns.eq(rows.of(targets).unsqueeze(-1));
-                      part.copy_(rows.of(scales).unsqueeze(-1) * (is_target.to(at::kFloat) - p));
+                      at::Tensor gradient = rows.of(scales).unsqueeze(-1) * (is_target.to(at::kFloat) - p);
+                      if (tanh.defined()) gradient.mul_(1 - tanh * tanh);
+                      if (scaling.scale != 1) gradient.mul_(scaling.scale);
+                      part.copy_(gradient);
                     });
                     if (of_hidden.defined()) add_product(tokens.of(of_hidden), logits, w);
                     if (of_weight.defined()) add_product(vocabulary.of(of_weight), logits.t(), x);
@@ -131,20 +149,34 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
     const auto like = [](const at::Tensor& gradient, const at::Tensor& input) {
       return gradient.defined() ? gradient.to(input.scalar_type()) : at::Tensor();
     };
-    return {like(of_hidden, hidden), like(of_weight, layer.weight), like(of_bias, layer.bias), {}, {}};
+    return {like(of_hidden, hidden), like(of_weight, layer.weight), like(of_bias, layer.bias), {}, {}, {}};
+  }
+
+ private:
+  static LogitScaling scaling_of(AutogradContext& context) {
+    const auto cap = context.saved_data.find("softcap");
+    return {context.saved_data["scale"].toDouble(),
+            cap == context.saved_data.end() ? std::nullopt : std::optional(cap->second.toDouble())};
   }
 };
 
 }  // namespace
 
 at::Tensor chunked_log_probs(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                             const at::Tensor& targets) {
+                             const at::Tensor& labels, const LogitScaling& scaling) {
   const c10::DeviceType device = hidden.device().type();
-  if (hidden.is_meta() || !at::autocast::is_autocast_enabled(device))
-    return LogProbsNode::apply(hidden, weight, bias, targets, hidden.scalar_type());
-  const at::ScalarType type = at::autocast::get_autocast_dtype(device);
-  const AutocastScope off(device, {false, type});
-  return LogProbsNode::apply(hidden, weight, bias, targets, type);
+  const AutocastState autocast = AutocastState::now(device);
+  const at::ScalarType type = autocast.enabled ? autocast.dtype : hidden.scalar_type();
+  const AutocastScope off(device, {false, autocast.dtype});
+  const at::Tensor counts = labels.ne(kIgnoredLabel);
+  if (hidden.is_cuda()) {
+    const at::Tensor some =
+        LogProbsNode::apply(hidden.index({counts}), weight, bias, labels.index({counts}), type, scaling);
+    return some.new_zeros(labels.sizes()).masked_scatter(counts, some);
+  }
+  const at::Tensor all = LogProbsNode::apply(hidden.reshape({-1, hidden.size(-1)}), weight, bias,
+                                             labels.clamp_min(0).reshape(-1), type, scaling);
+  return all.view(labels.sizes()).masked_fill(counts.logical_not(), 0);
 }
 
 }  // namespace memtune::ops

@@ -9,9 +9,16 @@
 
 namespace memtune::ops {
 
-// Returns float32 [tokens] on the device of the inputs. Shapes: hidden [tokens, width], weight [vocabulary, width],
-// bias [vocabulary], targets int64 [tokens]. Under autocast, the layer computes in the autocast dtype.
+// What a model does to its logits: z * scale, then softcap * tanh(z / softcap) if there is one.
+struct LogitScaling {
+  double scale = 1;
+  std::optional<double> softcap;
+};
+
+// Returns float32 [rows, length] on the device of the inputs, 0 where the label is kIgnoredLabel. Shapes: hidden [rows,
+// length, width], weight [vocabulary, width], bias [vocabulary], labels int64 [rows, length]. On CUDA the tiles leave
+// out ignored labels; elsewhere they hold all. Under autocast, the layer computes in the autocast dtype.
 at::Tensor chunked_log_probs(const at::Tensor& hidden, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                             const at::Tensor& targets);
+                             const at::Tensor& labels, const LogitScaling& scaling = {});
 
 }  // namespace memtune::ops
