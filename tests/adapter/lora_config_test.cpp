@@ -60,6 +60,24 @@ TEST_CASE("a pattern matches the whole path") {
   CHECK_FALSE(lora.adapts("layers.2.mlp.up_proj", false));
 }
 
+TEST_CASE("typed targets are a pattern if they have signs of one") {
+  const LoraConfig lora = parse_lora(R"(r=4,targets=model.layers.[\d]+.(mlp|self_attn).(up|q)_proj)");
+  CHECK(lora.adapts("model.layers.11.mlp.up_proj", false));
+  CHECK_FALSE(lora.adapts("model.layers.11.mlp.down_proj", false));
+  CHECK_THROWS_AS(parse_lora("targets=(q_proj"), UsageError);
+}
+
+TEST_CASE("a pattern may name the text model inside a whole one, if that is what is measured") {
+  for (const char* pattern :
+       {R"(targets=model.language_model.layers.[\d]+.q_proj)", "targets=language_model.model.*q_proj"}) {
+    LoraConfig lora = parse_lora(pattern);
+    CHECK_FALSE(lora.adapts("model.layers.3.q_proj", false));
+    lora.of_whole = true;
+    CHECK(lora.adapts("model.layers.3.q_proj", false));
+    CHECK_FALSE(lora.adapts("model.layers.3.k_proj", false));
+  }
+}
+
 TEST_CASE("a pattern is a Python regex and an invalid one is refused") {
   const LoraConfig lora = Adapter(R"("target_modules": "(?i).*\\.(?P<n>\\d+)\\.MLP\\..*\\Z")").read();
   CHECK(lora.adapts("layers.1.mlp.up_proj", false));

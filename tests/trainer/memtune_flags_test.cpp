@@ -234,6 +234,26 @@ TEST_CASE("a key that no flag depends on is reported by name with its value") {
   CHECK(unmeasured("trl", "model_name_or_path: m\nlong: " + std::string(100, 'x') + "\n").size() < 60);
 }
 
+TEST_CASE("DPO of TRL is measured where the reference model is not in memory during training") {
+  const std::string dpo = "model_name_or_path: m\nprecompute_ref_log_probs: true\nbeta: 0.2\n";
+  const MemtuneFlags native = of("trl", dpo +
+                                            "loss_type: ipo\nuse_peft: true\nlora_dropout: 0.1\n"
+                                            "lora_target_modules: [q_proj]\nper_device_train_batch_size: 3\n");
+  CHECK(
+      told(native) ==
+      "--accumulate 1 --autocast bf16 --batch 3 --dtype fp32 --lora r=16,alpha=32,dropout=0,targets=q_proj --loss dpo "
+      "--max-grad-norm 1 --model m --optimizer adamw --seq 1024");
+  CHECK(native.refusals.empty());
+  const std::string notes = join(native.notes, "\n");
+  CHECK(notes.find("loss_type: ipo: measured is the sigmoid loss") != notes.npos);
+  CHECK(notes.find("--loss-impl") == notes.npos);
+  const auto refused = [](const std::string& text) { return !of("trl", text).refusals.empty(); };
+  CHECK(refused("model_name_or_path: m\nbeta: 0.2\n"));  // with a reference model
+  CHECK(refused(dpo + "sync_ref_model: true\n"));
+  CHECK(refused(dpo + "loss_type: sft\n"));
+  CHECK(refused(dpo + "desirable_weight: 2\n"));
+}
+
 TEST_CASE("training of another kind is refused by the keys that say so") {
   const auto refusals = [](const std::string& trainer, const std::string& text, Images images = Images::refused) {
     return join(native_flags(trainer, text, "x.yaml", {}, images).refusals, "; ");
@@ -241,7 +261,8 @@ TEST_CASE("training of another kind is refused by the keys that say so") {
   CHECK(refusals("trl", "model_name_or_path: m\nnum_generations: 8\n") == "num_generations: of GRPO, not of SFT");
   CHECK(refusals("trl", "model_name_or_path: m\nvllm_mode: a\nepsilon: 1\ndelta: 1\ntop_p: 1\nmin_p: 0\n") ==
         "delta, epsilon, min_p and 2 more: of GRPO, not of SFT");
-  CHECK(refusals("trl", "model_name_or_path: m\nloss_type: apo_zero\n") == "loss_type: apo_zero is of DPO, not of SFT");
+  CHECK(refusals("trl", "model_name_or_path: m\nloss_type: apo_zero\n") ==
+        "loss_type: apo_zero is of DPO, not of SFT; it is measured with precompute_ref_log_probs: true");
   CHECK(refusals("trl", "model_name_or_path: m\nloss_type: nll\nuse_dora: false\nlora_modules_to_save: []\n").empty());
   const std::string par = "other parameters are trained than those of memtune's --lora";
   CHECK(refusals("trl", "model_name_or_path: m\nuse_dora: true\n") == "use_dora: " + par);

@@ -89,6 +89,10 @@ void set(LoraConfig& lora, const std::string& key, const std::string& value) {
   if (key == "dropout") lora.dropout = parse_number(value, what);
   if (key != "targets" || value == kAllLinear) return;
   lora.all_linear = false;
+  if (value.find_first_of(R"(\()[]|*?^$)") != std::string::npos) {
+    lora.targets.pattern = value;
+    return;
+  }
   lora.targets.names = split(value, '+');
   if (std::ranges::count(lora.targets.names, "") > 0)
     throw UsageError("--lora targets: names of modules, q_proj+v_proj, or all-linear; not '" + value + "'");
@@ -266,10 +270,18 @@ bool ModuleSelector::has(const std::string& path) const {
   return std::ranges::any_of(names, [&](const std::string& name) { return ends_with_part(path, name); });
 }
 
+bool LoraConfig::is_target(const std::string& path) const {
+  if (targets.has(path)) return true;
+  const std::string_view base = "model.";
+  if (!of_whole || !targets.pattern || !path.starts_with(base)) return false;
+  const std::string rest = path.substr(base.size());
+  return targets.has("model.language_model." + rest) || targets.has("language_model.model." + rest);
+}
+
 bool LoraConfig::adapts(const std::string& path, bool is_head) const {
   if (excluded.has(path)) return false;
   if (all_linear) return !is_head;
-  if (!targets.has(path)) return false;
+  if (!is_target(path)) return false;
   if (targets.pattern || layers.empty() || std::ranges::find(targets.names, path) != targets.names.end()) return true;
   const std::optional<int64_t> layer = layer_of(path, layer_lists);
   return layer && std::ranges::find(layers, *layer) != layers.end();

@@ -31,6 +31,7 @@ struct LoraConfig {
   LoraBias bias = LoraBias::none;
   bool all_linear = true;  // all linear layers but the output head; false: `targets`
   ModuleSelector targets, excluded;
+  bool of_whole = false;  // the adapted text model stands for one of several modalities, whose paths `targets` may have
   std::vector<int64_t> layers;  // layer numbers to which named targets are limited; empty: all
   // names of module lists whose index is the layer number; empty: the first list in the path
   std::vector<std::string> layer_lists;
@@ -40,11 +41,13 @@ struct LoraConfig {
   std::filesystem::path weights;  // adapter_model.safetensors in the same folder; empty: none
 
   bool adapts(const std::string& path, bool is_head) const;
+  bool is_target(const std::string& path) const;
   int64_t rank_of(const std::string& path) const;
   double scale_of(const std::string& path) const;
 };
 
-// Parses "r=16,alpha=32,dropout=0.05,targets=q_proj+v_proj,rslora", an adapter_config.json, or a folder with one.
+// Parses "r=16,alpha=32,dropout=0.05,targets=q_proj+v_proj,rslora", an adapter_config.json, or a folder with one. Like
+// peft's target_modules, targets may be a regular expression.
 // Throws UsageError for invalid values and for fields of the file that memtune does not support.
 LoraConfig parse_lora(const std::string& text);
 

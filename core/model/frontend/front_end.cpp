@@ -44,7 +44,10 @@ program::Program lower(const LoweringOptions& source) {
   program::Program program = lowered(source);
   program.as_written = nullptr;
   if (!source.load_in.empty()) quantize(program, source.load_in);
-  if (!source.lora.empty()) add_lora(program, model::parse_lora(source.lora), source.seed);
+  if (source.lora.empty()) return program;
+  model::LoraConfig lora = model::parse_lora(source.lora);
+  lora.of_whole = source.model.text_only;
+  add_lora(program, lora, source.seed);
   return program;
 }
 

@@ -184,7 +184,7 @@ class BatchMaker {
   // As if each token of a completion had the probability 1/e under the reference model.
   void make_up_reference(const std::string& name) {
     const std::vector<int64_t> shape = {spec_of_target().shape[0] / 2};
-    const double length = static_cast<double>(spec_of_target().shape[1] / 2);
+    const int64_t length = spec_of_target().shape[1] / 2;
     add(name, {name, "float32", shape, std::nullopt}, at::full(shape, -length, at::kFloat));
   }
 

@@ -51,7 +51,7 @@ json with_defaults(json fields, const json& given, bool is_text_config) {
 std::string way_out(const json& known) {
   const std::string text = text_type_of(known);
   if (!text.empty()) return ". --text-only measures its text model, " + text;
-  return ". memtune convert makes a model.pt2 of any other";
+  return ". memtune convert makes a model.pt2 of most others";
 }
 
 const TransformersFamily* family_of(const std::string& name, JsonObjectReader& object, const json& fields) {
