@@ -87,7 +87,7 @@ TEST_CASE("dpo refuses other inputs than pairs") {
   CHECK(refusal(request({"tokens:int64[4,6]<16", "ref_chosen_logps:float32[4]"}), tokens_model(), LossKind::dpo) ==
         "--loss dpo: input 'ref_chosen_logps:float32[4]' must be ref_chosen_logps:float32[2]");
   CHECK(refusal(request({"x:float32[4,5]"}), features_model(), LossKind::dpo) ==
-        "--loss dpo needs an input of tokens, and no input of the model is of integers; set --target NAME");
+        "the loss needs an integer target, and no input is of integers; set --target NAME, or another --loss");
 }
 
 TEST_CASE("the target falls back from the named input to labels then target then the loss's default") {

@@ -57,7 +57,7 @@ Flops flops_of(const plan::OpFacts& fact, const Stack& inputs) {
     const bool usual = tensors.size() > 1 && tensors[1].defined() && tensors[1].dim() > 1;
     return {usual ? 4.0 * static_cast<double>(tensors[1].size(-2)) : 0, 0};
   }
-  if (fact.name == "memtune::linear_cross_entropy" && tensors.size() > 1)  // scalar output; inputs: hidden, weight
+  if (plan::traits_of(fact.name).holds_layer && tensors.size() > 1)  // inputs: hidden, weight
     return {0, 2.0 * static_cast<double>(tensors[0].numel()) * static_cast<double>(tensors[1].size(0))};
   if (fact.op_class == plan::OpClass::convolution)
     return tensors.size() > 1 ? convolution_flops(tensors[0], tensors[1], is_transposed(fact, inputs)) : Flops{};

@@ -28,21 +28,18 @@ bool is_of_integers(const DescribedInputs& described, const program::ProgramInpu
   return input.described && is_integer(input.described->dtype);
 }
 
-std::string first_integer(const DescribedInputs& described, const std::vector<program::ProgramInput>& inputs) {
+std::string first_integer(const DescribedInputs& described, const std::vector<program::ProgramInput>& inputs,
+                          LossKind loss) {
   const std::vector<std::string> arguments = names_of(inputs);
+  std::vector<std::string> known = arguments;
+  for (const std::string& name : other_inputs(loss)) known.push_back(name);
   for (const std::string& name : described.names())
-    if (!contains(arguments, name)) throw UsageError(unknown_name("input", name, arguments));
+    if (!contains(known, name)) throw UsageError(unknown_name("input", name, known));
   for (const program::ProgramInput& input : inputs)
     if (is_of_integers(described, input)) return input.name;
   if (described.specs.empty() && !arguments.empty()) return arguments.front();  // its spec is guessed later
   throw UsageError(
       "the loss needs an integer target, and no input is of integers; set --target NAME, or another --loss");
-}
-
-std::string tokens_of_model(const DescribedInputs& described, const std::vector<program::ProgramInput>& inputs) {
-  for (const program::ProgramInput& input : inputs)
-    if (is_of_integers(described, input)) return input.name;
-  throw UsageError("--loss dpo needs an input of tokens, and no input of the model is of integers; set --target NAME");
 }
 
 }  // namespace
@@ -97,11 +94,11 @@ std::string choose_target(const plan::ModelSource& model, const plan::TrainingSe
     if (!contains(names, wanted)) throw UsageError(unknown_name("target", wanted, names));
     return wanted;
   }
-  if (loss == LossKind::dpo) return tokens_of_model(described, inputs);
+  if (loss == LossKind::dpo) return first_integer(described, inputs, loss);
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
   if (is_of_tokens(loss) && has_padding(model, training)) return "labels";
-  return is_of_tokens(loss) ? first_integer(described, inputs) : "target";
+  return is_of_tokens(loss) ? first_integer(described, inputs, loss) : "target";
 }
 
 int64_t known_sequence(const plan::ModelSource& model, const plan::TrainingSettings& training) {

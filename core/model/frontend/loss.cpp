@@ -20,9 +20,9 @@ using c10::IValue;
 using program::ModelOutput;
 using program::Program;
 
-constexpr char kOfImplementation[] =
+constexpr char kRemedyForImplementation[] =
     "chunked and fused need a linear layer at the model's end; otherwise use --loss-impl plain";
-constexpr char kOfDpo[] =
+constexpr char kRemedyForDpo[] =
     "it needs a linear layer at the model's end; measure the trainer by its command: memtune sweep -- python train.py";
 
 Value pack(Emitter& emit, const ModelOutput& answer) {
@@ -98,7 +98,7 @@ ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps) {
     if (steps[i].kind == Kind::to_float) continue;
     if (scaling.softcap || steps[i].kind == Kind::tanh)
       throw UsageError(std::string("--loss dpo: the model's logits are neither scaled nor capped as TRL does; ") +
-                       kOfDpo);
+                       kRemedyForDpo);
     if (capped) {
       scaling.softcap = factor;
       i += 2;
@@ -189,10 +189,10 @@ Program with_loss(Program program, LossKind loss, const std::string& target, con
       if (!is_of_tokens(loss))
         throw UsageError("--loss-impl chunked and fused are for --loss next_token and causal_lm, not " +
                          to_string(loss));
-      const OutputLayer layer = extract_output_layer(program, result, "--loss-impl", kOfImplementation);
+      const OutputLayer layer = extract_output_layer(program, result, "--loss-impl", kRemedyForImplementation);
       result = without_logits(emit, layer, find_or_add(emit, program, target), how);
     } else if (loss == LossKind::dpo) {
-      const OutputLayer layer = extract_output_layer(program, result, "--loss dpo", kOfDpo);
+      const OutputLayer layer = extract_output_layer(program, result, "--loss dpo", kRemedyForDpo);
       const Value tokens = find_or_add(emit, program, target);
       Values others;
       for (const std::string& name : other_inputs(loss)) others.push_back(find_or_add(emit, program, name));

@@ -26,8 +26,7 @@ std::vector<std::string> other_inputs(LossKind loss);
 // Returns the model followed by the loss (none: by its whole output), with numbered ops and known last uses: ready to
 // run. `target`: the input that the loss compares with, one of the model's or a new last input. `output`: the part of
 // the output to compare (answer.h). Unless `how` is plain, the loss replaces the model's output layer (output_layer.h);
-// throws UsageError if it cannot. dpo always replaces it, and its target is
-// the input of tokens.
+// throws UsageError if it cannot. dpo always replaces it, and its target is the input of tokens.
 program::Program with_loss(program::Program model, LossKind loss, const std::string& target,
                            const std::string& output = "", const LossImplementation& how = {});
 

@@ -18,10 +18,8 @@ struct OutputLayer {
   std::vector<ops::LogitTransform> steps;
 };
 
-// `flag` and `remedy` begin and end the message of an error.
-//
 // Takes the output layer of the value `logits` out of the program. Nothing else may use the removed values. Throws
-// UsageError with the reason if this is not possible.
+// UsageError with the reason if this is not possible; `flag` and `remedy` begin and end its message.
 OutputLayer extract_output_layer(program::Program& program, Value logits, const std::string& flag,
                                  const std::string& remedy);
 

@@ -17,7 +17,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr int64_t kTileTokens = 4096, kTileVocabulary = 32768;  // TRL's
-constexpr int64_t kBlockTokens = 256;                           // rows of a tile that are read at a time
+constexpr int64_t kBlockTokens = 256;                           // rows of a tile that are in float32 at a time
 
 struct VocabularyLayer {
   at::Tensor weight, bias;  // bias may be undefined

@@ -42,9 +42,18 @@ constexpr ExpertsOfFamily deepseek_experts(std::string_view block_class, RouterK
 constexpr ExpertsOfFamily kDeepseekExperts = deepseek_experts("MoE", RouterKind::sigmoid_in_groups);
 constexpr std::string_view kDeltaNetSizes = R"({"linear_conv_kernel_dim": 4, "linear_key_head_dim": 128,
     "linear_value_head_dim": 128, "linear_num_key_heads": 16, "linear_num_value_heads": 32})";
-constexpr std::string_view kQwen2VlSizes = R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568,
-    "num_hidden_layers": 80, "num_attention_heads": 64, "hidden_act": "silu", "max_position_embeddings": 32768,
-    "rms_norm_eps": 1e-05})";
+TransformersFamily qwen2_vl(std::string_view type, std::string_view class_prefix) {
+  return {.model_type = type,
+          .class_prefix = class_prefix,
+          .query_bias = kAlways,
+          .positions_per_row = true,
+          .window_needs_flag = true,
+          .kv_heads = 8,
+          .rope_theta = 1000000.0,
+          .text_defaults = R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568,
+                               "num_hidden_layers": 80, "num_attention_heads": 64, "hidden_act": "silu",
+                               "max_position_embeddings": 32768, "rms_norm_eps": 1e-05})"};
+}
 constexpr FamilyModuleNames gpt2_modules(std::string_view model_class, std::string_view attention = "attn",
                                          std::string_view output = "c_proj") {
   return {.model_class = model_class,
@@ -224,22 +233,8 @@ const std::vector<TransformersFamily>& transformers_families() {
        .window_needs_flag = true,
        .head_width = 128,
        .kv_heads = 32},
-      {.model_type = "qwen2_vl_text",
-       .class_prefix = "Qwen2VL",
-       .query_bias = kAlways,
-       .positions_per_row = true,
-       .window_needs_flag = true,
-       .kv_heads = 8,
-       .rope_theta = 1000000.0,
-       .text_defaults = kQwen2VlSizes},
-      {.model_type = "qwen2_5_vl_text",
-       .class_prefix = "Qwen2_5_VL",
-       .query_bias = kAlways,
-       .positions_per_row = true,
-       .window_needs_flag = true,
-       .kv_heads = 8,
-       .rope_theta = 1000000.0,
-       .text_defaults = kQwen2VlSizes},
+      qwen2_vl("qwen2_vl_text", "Qwen2VL"),
+      qwen2_vl("qwen2_5_vl_text", "Qwen2_5_VL"),
       {.model_type = "qwen3_vl_text",
        .class_prefix = "Qwen3VLText",
        .query_norm = QueryKeyNorm::per_head,

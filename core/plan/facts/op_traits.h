@@ -40,6 +40,7 @@ struct OpTraits {
   int data = 0;                         // index of the argument that the weight is applied to
   int weight = -1;                      // index of the weight argument; -1: none
   bool transposed = false;              // a transposed convolution
+  bool holds_layer = false;             // a loss with its output layer inside: the product is not in its output
 };
 
 const OpTraits& traits_of(std::string_view op);

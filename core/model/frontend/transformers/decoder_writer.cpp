@@ -49,6 +49,7 @@ class DecoderWriter {
 
  private:
   std::string base(std::string_view name) const { return std::string(family_.modules.base) + "." + std::string(name); }
+  // Rows of the embedding that the output layer lacks.
   int64_t image_tokens() const { return family_.image_layers ? 8 : 0; }
   std::string embedding_path() const { return base(family_.modules.embedding); }
 
@@ -153,7 +154,7 @@ class DecoderWriter {
     const std::string path = base(family_.modules.layers) + "." + std::to_string(index);
     const Emitter::InRegion region(emit_, path, parts_.type(family_.modules.layer_class));
     if (config_.altup) return layer_of_streams(x, path, index);
-    if (family_.image_layers && config_.image_layers[index]) return skipped(x, path);
+    if (family_.image_layers && config_.image_layers[index]) return image_layer(x, path);
     const Value normed = norm(x, path, family_.modules.before_attention);
     if (config_.parallel && family_.sums_in_place) return summed_in_place(x, normed, path, index);
     const Value y = norm(attention(normed, path, index), path, family_.modules.after_attention);
@@ -183,8 +184,8 @@ class DecoderWriter {
     return corrected;
   }
 
-  // Its parameters take memory.
-  Value skipped(Value x, const std::string& path) {
+  // Text skips a layer that attends to images, whose parameters take memory.
+  Value image_layer(Value x, const std::string& path) {
     const auto stored = [&](const char* name, at::IntArrayRef shape, WeightInit filling = WeightInit::noise) {
       parts_.parameter(path + "." + name, shape, filling);
     };
