@@ -8,7 +8,7 @@ namespace {
 
 struct Unpacker final : SavedTensorHandle::Unpacker {
   explicit Unpacker(RunningOp& running) : running(running) {}
-  at::Tensor unpack(const SavedTensorHandle& saved) override { return saved.tensor(); }
+  at::Tensor unpack(SavedTensorHandle& saved) override { return saved.tensor(); }
   void release_began(const SavedTensorHandle& saved) noexcept override { running.forget(saved); }
   void release_ended() noexcept override {}
   RunningOp& running;

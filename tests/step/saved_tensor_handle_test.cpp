@@ -14,7 +14,7 @@ using autograd::ConsumerHandle;
 using autograd::SavedStorage;
 
 struct Unpacker final : SavedTensorHandle::Unpacker {
-  at::Tensor unpack(const SavedTensorHandle& saved) override { return saved.tensor(); }
+  at::Tensor unpack(SavedTensorHandle& saved) override { return saved.tensor(); }
   void release_began(const SavedTensorHandle& saved) noexcept override {
     ++(saved.stays() ? ended_as_is : ended_values);
   }

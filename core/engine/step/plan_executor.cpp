@@ -159,14 +159,17 @@ std::unique_ptr<autograd::PackedTensor> PlanExecutor::pack(const at::Tensor& ten
   return saved;
 }
 
-at::Tensor PlanExecutor::unpack(const SavedTensorHandle& saved) {
+at::Tensor PlanExecutor::unpack(SavedTensorHandle& saved) {
   const ScopedTimer host(host_time_);
   saved.check_version();
   if (step_.trace) step_.trace->used(saved.key(), saved.block());
   if (step_.costs) step_.costs->unpack_began(saved);
   offload_.enter_backward_block(saved.block());
   at::Tensor tensor = saved.stays() ? saved.tensor() : bytes_of(saved);
-  if (step_.costs) step_.costs->unpack_ended(saved);
+  if (step_.costs)
+    step_.costs->unpack_ended(saved);  // costs are those of a step that recomputes nothing
+  else if (!torch::autograd::get_current_graph_task_keep_graph())
+    saved.release_recomputed();
   return tensor;
 }
 

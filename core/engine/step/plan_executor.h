@@ -89,7 +89,7 @@ class PlanExecutor final : public program::OpObserver,
   std::vector<MemoryHolder> largest_holders(size_t most) const { return step::largest_holders(values(), facts_, most); }
 
  private:
-  at::Tensor unpack(const SavedTensorHandle& saved) override;
+  at::Tensor unpack(SavedTensorHandle& saved) override;
   at::Tensor bytes_of(const SavedTensorHandle& saved);
   void release_began(const SavedTensorHandle& saved) noexcept override;
   void release_ended() noexcept override;

@@ -43,4 +43,9 @@ at::Tensor SavedTensorHandle::tensor() const {
   return geometry_.view(std::get<at::Storage>(bytes_));
 }
 
+void SavedTensorHandle::release_recomputed() noexcept {
+  auto* use = std::get_if<ConsumerHandle>(&bytes_);
+  if (use && (*use)->place() == plan::TensorPlacement::recompute) use->end();
+}
+
 }  // namespace memtune::step

@@ -21,7 +21,7 @@ class SavedTensorHandle final : public autograd::PackedTensor {
   // Unpacks saved tensors and must outlive them.
   class Unpacker {
    public:
-    virtual at::Tensor unpack(const SavedTensorHandle& saved) = 0;
+    virtual at::Tensor unpack(SavedTensorHandle& saved) = 0;
     virtual void release_began(
         const SavedTensorHandle& saved) noexcept = 0;  // destruction begins, its bytes are still held
     virtual void release_ended() noexcept = 0;         // its bytes are released
@@ -59,6 +59,9 @@ class SavedTensorHandle final : public autograd::PackedTensor {
   void check_version() const;
   // Returns the tensor without history. Reloads or recomputes it if necessary.
   at::Tensor tensor() const;
+  // Makes the returned tensor the owner of bytes that were recomputed for this handle. Autograd releases it before it
+  // sums the gradients of broadcast inputs, whose work space can be large, and this handle only afterwards.
+  void release_recomputed() noexcept;
 
  private:
   using Other = at::Tensor;  // tensors that are not plain bytes
