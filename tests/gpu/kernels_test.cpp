@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,8 @@
 #include "core/engine/optimizer/block_update.h"
 #include "core/model/quantized/dynamic_map.h"
 #include "core/model/quantized/nf4.h"
+#include "tests/ops/log_probs_case.h"
+#include "tests/support/rounding.h"
 #include "tests/support/skip.h"
 
 namespace memtune::tests {
@@ -227,6 +230,39 @@ TEST_CASE("a step of 8-bit AdamW allocates no memory") {
     CHECK(step() == 0);
     CHECK(parameter._version() > version);
   }
+}
+
+TEST_CASE("log probabilities by kernels equal the plain ones") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  using ops::chunked_log_probs_test::Case;
+  for (const int64_t vocabulary : {3, 11, 2048, 2051, 32771}) {
+    CAPTURE(vocabulary);
+    for (const ops::LogitScaling& scaling : {ops::LogitScaling{}, {0.3, std::nullopt}, {2.5, 3.0}}) {
+      CAPTURE(scaling.scale);
+      for (const bool biased : {false, true}) {
+        Case c(3, 9, vocabulary, biased, cuda());
+        c.scaling = scaling;
+        c.check();
+        for (const at::ScalarType type : {at::kHalf, at::kBFloat16}) {
+          CAPTURE(c10::toString(type));
+          Case rounded(3, 9, vocabulary, biased, at::TensorOptions(cuda()).dtype(type));
+          rounded.scaling = scaling;
+          const auto expected = rounded.train(rounded.plain()), found = rounded.train(rounded.by_tiles());
+          for (size_t i = 0; i < found.size(); ++i)
+            CHECK(relative_difference(found[i], expected[i]) < 4 * unit_roundoff(type));
+        }
+      }
+    }
+  }
+  Case(1, 4100, 3, true, cuda()).check();  // a second tile of tokens
+}
+
+TEST_CASE("log probabilities by kernels need no work space beside one tile") {
+  if (!device::cuda_kernels()) MEMTUNE_SKIP(kNoKernels);
+  const ops::chunked_log_probs_test::Case c(1, 4096, 40000, false, at::TensorOptions(cuda()).dtype(at::kBFloat16));
+  (void)c.by_tiles();  // makes the work space of cuBLAS
+  const int64_t tile = 4096 * int64_t{32768} * 2, beside = int64_t{2} << 20;
+  CHECK(peak_bytes([&] { (void)c.by_tiles(); }) < tile + beside);
 }
 
 }  // namespace memtune::tests

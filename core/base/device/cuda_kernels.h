@@ -42,10 +42,32 @@ struct QuantizedAdamWArguments {
   float keep = 0, rate = 0, root = 0, epsilon = 0;
 };
 
+// Logits of some tokens for some words of the vocabulary, as a linear layer computed them. A model scales them to
+// logit * scale, then softcap * tanh(. / softcap) unless softcap is 0.
+struct LogitTile {
+  void* logits = nullptr;  // [rows, columns]
+  KernelDtype type = KernelDtype::float32;
+  int64_t rows = 0, columns = 0, stride = 0;  // stride: numbers from a row to the next
+  const int64_t* targets = nullptr;           // [rows], in the whole vocabulary
+  int64_t first_column = 0;                   // in the whole vocabulary
+  float scale = 1, softcap = 0;
+};
+
+// Of each row, over the tiles so far.
+struct LogSoftmaxStatistics {
+  float* largest = nullptr;    // scaled logit
+  float* sum = nullptr;        // of exp(scaled logit - largest)
+  float* at_target = nullptr;  // scaled logit of the target
+};
+
 struct CudaKernelTable {
   // `to` has space for from.count numbers.
   void (*unpack_nf4)(const Nf4WeightPointers& from, void* to, KernelDtype type, int device);
   void (*step_adamw)(const QuantizedAdamWArguments& step, int device);
+  void (*fold_logits)(const LogitTile& tile, const LogSoftmaxStatistics& statistics, int device);
+  // Overwrites the logits with the gradient of outer[row] * (log probability of the row's target). normalizers[row]:
+  // the logarithm of the sum of the exponentials of all scaled logits.
+  void (*differentiate_logits)(const LogitTile& tile, const float* normalizers, const float* outer, int device);
 };
 
 // Returns null if the module was built without nvcc. Throws like cuda_symbol().

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/device/cuda_kernels.h"
-#include "core/model/quantized/kernels.h"
+#include "core/base/device/torch/kernels.h"
 
 namespace memtune::optimizer {
 namespace {
@@ -30,7 +30,7 @@ device::QuantizedAdamWArguments kernel_step(const at::Tensor& values, const at::
   device::QuantizedAdamWArguments made;
   made.values = values.data_ptr();
   made.gradient = gradient.const_data_ptr();
-  made.type = quantized::number_of(values.scalar_type());
+  made.type = device::kernel_dtype(values.scalar_type());
   made.count = values.numel();
   made.beta1 = static_cast<float>(kBeta1);
   made.weight1 = static_cast<float>(1 - kBeta1);
@@ -60,7 +60,7 @@ void update(at::Tensor values, const at::Tensor& gradient, at::Tensor first, at:
 void update_in_blocks(const at::Tensor& values, const at::Tensor& gradient, const BlockwiseQuantizedTensor& first,
                       const BlockwiseQuantizedTensor& second, const QuantizationMaps& maps,
                       const AdamWStepSettings& step) {
-  const auto* kernels = quantized::kernels_for(values.device(), values.scalar_type());
+  const auto* kernels = device::kernels_for(values.device(), values.scalar_type());
   if (!kernels || gradient.scalar_type() != values.scalar_type())
     return update_in_blocks_by_operators(values, gradient, first, second, maps, step);
   device::QuantizedAdamWArguments made = kernel_step(values, gradient, step);

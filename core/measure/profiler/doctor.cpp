@@ -89,9 +89,10 @@ DoctorCheck check_device(const device::Device& device) {
 }
 
 DoctorCheck check_kernels() {
-  if (device::cuda_kernels()) return {"kernels", DoctorStatus::ok, "of NF4 weights and AdamW in 8 bits", ""};
+  if (device::cuda_kernels())
+    return {"kernels", DoctorStatus::ok, "of NF4 weights, AdamW in 8 bits and log probabilities", ""};
   return {"kernels", DoctorStatus::warn,
-          "none in the CUDA module: LibTorch's operators do NF4 weights and AdamW in 8 bits, slower and in more memory",
+          "none in the CUDA module: LibTorch's operators do their work, slower and in more memory",
           "build again where nvcc of CUDA 13 is in PATH"};
 }
 

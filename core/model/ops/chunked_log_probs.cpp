@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/device/torch/kernels.h"
 #include "core/model/ops/autocast.h"
 #include "core/model/ops/linear_cross_entropy.h"
 
@@ -17,7 +18,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr int64_t kTileTokens = 4096, kTileVocabulary = 32768;  // TRL's
-constexpr int64_t kBlockTokens = 256;                           // rows of a tile that are in float32 at a time
+constexpr int64_t kBlockTokens = 256;  // rows of a tile that are in float32 at a time, without kernels
 
 struct VocabularyLayer {
   at::Tensor weight, bias;  // bias may be undefined
@@ -63,6 +64,19 @@ void for_each_tile(const at::Tensor& hidden, const VocabularyLayer& layer, const
   });
 }
 
+device::LogitTile tile_of(const at::Tensor& logits, const LogitScaling& scaling, const at::Tensor& targets,
+                          int64_t first_column) {
+  return {.logits = logits.data_ptr(),
+          .type = device::kernel_dtype(logits.scalar_type()),
+          .rows = logits.size(0),
+          .columns = logits.size(1),
+          .stride = logits.stride(0),
+          .targets = targets.const_data_ptr<int64_t>(),
+          .first_column = first_column,
+          .scale = static_cast<float>(scaling.scale),
+          .softcap = static_cast<float>(scaling.softcap.value_or(0))};
+}
+
 // Sum of exponentials of each token, relative to the largest logit so far.
 struct Statistics {
   explicit Statistics(const at::Tensor& targets)
@@ -82,8 +96,36 @@ struct Statistics {
     chosen.copy_(at::where(inside, found, chosen));
   }
 
+  // The same for a whole tile, by a kernel.
+  void add(const device::CudaKernelTable& kernels, const Range& rows, const device::LogitTile& tile) const {
+    kernels.fold_logits(
+        tile,
+        {rows.of(largest).data_ptr<float>(), rows.of(sum).data_ptr<float>(), rows.of(at_target).data_ptr<float>()},
+        largest.device().index());
+  }
+
   at::Tensor largest, sum, at_target;
 };
+
+// Overwrites a tile's logits with the gradients of the log probabilities of `targets`, times `outer`.
+void differentiate(const at::Tensor& logits, const LogitScaling& scaling, const at::Tensor& targets,
+                   int64_t first_column, const at::Tensor& normalizers, const at::Tensor& outer) {
+  if (const auto* kernels = device::kernels_for(logits.device(), logits.scalar_type()))
+    return kernels->differentiate_logits(tile_of(logits, scaling, targets, first_column),
+                                         normalizers.const_data_ptr<float>(), outer.const_data_ptr<float>(),
+                                         logits.device().index());
+  const at::Tensor columns = at::arange(first_column, first_column + logits.size(1), targets.options());
+  for_each_range(logits.size(0), kBlockTokens, [&](const Range& rows) {
+    at::Tensor part = rows.of(logits);
+    at::Tensor tanh;
+    const at::Tensor p = at::exp(scaled(part, scaling, &tanh) - rows.of(normalizers).unsqueeze(-1));
+    const at::Tensor is_target = columns.eq(rows.of(targets).unsqueeze(-1));
+    at::Tensor gradient = rows.of(outer).unsqueeze(-1) * (is_target.to(at::kFloat) - p);
+    if (tanh.defined()) gradient.mul_(1 - tanh * tanh);
+    if (scaling.scale != 1) gradient.mul_(scaling.scale);
+    part.copy_(gradient);
+  });
+}
 
 void add_product(at::Tensor to, const at::Tensor& a, const at::Tensor& b) {
   if (to.is_cuda() && a.scalar_type() != at::kFloat)
@@ -100,13 +142,16 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
     const at::AutoDispatchBelowADInplaceOrView below;
     const VocabularyLayer layer{weight, bias.value_or(at::Tensor()), type};
     const Statistics statistics(targets);
-    for_each_tile(hidden, layer,
-                  [&](const Range& tokens, const Range& vocabulary, const at::Tensor& logits, auto&&...) {
-                    for_each_range(tokens.count, kBlockTokens, [&](const Range& block) {
-                      const Range rows{tokens.begin + block.begin, block.count};
-                      statistics.add(rows, scaled(block.of(logits), scaling), rows.of(targets) - vocabulary.begin);
-                    });
-                  });
+    const device::CudaKernelTable* kernels = device::kernels_for(hidden.device(), type);
+    for_each_tile(
+        hidden, layer, [&](const Range& tokens, const Range& vocabulary, const at::Tensor& logits, auto&&...) {
+          if (kernels)
+            return statistics.add(*kernels, tokens, tile_of(logits, scaling, tokens.of(targets), vocabulary.begin));
+          for_each_range(tokens.count, kBlockTokens, [&](const Range& block) {
+            const Range rows{tokens.begin + block.begin, block.count};
+            statistics.add(rows, scaled(block.of(logits), scaling), rows.of(targets) - vocabulary.begin);
+          });
+        });
     const at::Tensor normalizer = statistics.largest + at::log(statistics.sum);
     context->save_for_backward({hidden, weight, layer.bias, targets, normalizer});
     context->saved_data["type"] = static_cast<int64_t>(type);
@@ -129,19 +174,8 @@ class LogProbsNode : public torch::autograd::Function<LogProbsNode> {
     for_each_tile(hidden, layer,
                   [&](const Range& tokens, const Range& vocabulary, const at::Tensor& logits, const at::Tensor& x,
                       const at::Tensor& w) {
-                    for_each_range(tokens.count, kBlockTokens, [&](const Range& block) {
-                      const Range rows{tokens.begin + block.begin, block.count};
-                      at::Tensor part = block.of(logits);
-                      at::Tensor tanh;
-                      const at::Tensor p = at::exp(scaled(part, scaling, &tanh) - rows.of(normalizer).unsqueeze(-1));
-                      const at::Tensor columns =
-                          at::arange(vocabulary.begin, vocabulary.begin + vocabulary.count, targets.options());
-                      const at::Tensor is_target = columns.eq(rows.of(targets).unsqueeze(-1));
-                      at::Tensor gradient = rows.of(scales).unsqueeze(-1) * (is_target.to(at::kFloat) - p);
-                      if (tanh.defined()) gradient.mul_(1 - tanh * tanh);
-                      if (scaling.scale != 1) gradient.mul_(scaling.scale);
-                      part.copy_(gradient);
-                    });
+                    differentiate(logits, scaling, tokens.of(targets), vocabulary.begin, tokens.of(normalizer),
+                                  tokens.of(scales));
                     if (of_hidden.defined()) add_product(tokens.of(of_hidden), logits, w);
                     if (of_weight.defined()) add_product(vocabulary.of(of_weight), logits.t(), x);
                     if (of_bias.defined()) vocabulary.of(of_bias).add_(logits.sum(0, /*keepdim=*/false, at::kFloat));

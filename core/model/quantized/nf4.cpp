@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/base/device/cuda_kernels.h"
+#include "core/base/device/torch/kernels.h"
 #include "core/model/quantized/blockwise.h"
-#include "core/model/quantized/kernels.h"
 
 namespace memtune::quantized {
 namespace {
@@ -108,7 +108,7 @@ at::Tensor unpack(const Nf4Weight& packed, at::IntArrayRef shape, at::ScalarType
   } else {
     from.largest = packed.largest.const_data_ptr<float>();
   }
-  kernels.unpack_nf4(from, weight.data_ptr(), number_of(type), device.index());
+  kernels.unpack_nf4(from, weight.data_ptr(), device::kernel_dtype(type), device.index());
   return weight;
 }
 
@@ -203,7 +203,8 @@ Nf4Weight pack_nf4_by_operators(const at::Tensor& weight, AbsmaxFormat magnitude
 
 at::Tensor unpack_nf4(const Nf4Weight& packed, at::IntArrayRef shape, at::ScalarType type) {
   if (packed.bytes.is_meta()) return at::empty(shape, packed.bytes.options().dtype(type));
-  if (const auto* kernels = kernels_for(packed.bytes.device(), type)) return unpack(packed, shape, type, *kernels);
+  if (const auto* kernels = device::kernels_for(packed.bytes.device(), type))
+    return unpack(packed, shape, type, *kernels);
   if (!packed.bytes.is_cpu()) return unpack_nf4_by_operators(packed, shape, type);
   const at::Tensor largest = largest_of(packed);
   at::Tensor weight = at::empty(shape, type);

@@ -24,10 +24,22 @@ void step_adamw(const QuantizedAdamWArguments& step, int device) {
   launch_step_adamw(step, processors, stream_of(device));
 }
 
+void fold_logits(const LogitTile& tile, const LogSoftmaxStatistics& statistics, int device) {
+  const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
+  launch_fold_logits(tile, statistics, stream_of(device));
+}
+
+void differentiate_logits(const LogitTile& tile, const float* normalizers, const float* outer, int device) {
+  const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
+  launch_differentiate_logits(tile, normalizers, outer, stream_of(device));
+}
+
 }  // namespace
 }  // namespace memtune::device
 
 extern "C" __attribute__((visibility("default"))) const memtune::device::CudaKernelTable* memtune_cuda_kernels() {
-  static const memtune::device::CudaKernelTable kernels = {memtune::device::unpack_nf4, memtune::device::step_adamw};
+  static const memtune::device::CudaKernelTable kernels = {memtune::device::unpack_nf4, memtune::device::step_adamw,
+                                                           memtune::device::fold_logits,
+                                                           memtune::device::differentiate_logits};
   return &kernels;
 }

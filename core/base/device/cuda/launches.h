@@ -8,6 +8,9 @@
 namespace memtune::device {
 
 void launch_unpack_nf4(const Nf4WeightPointers& from, void* to, KernelDtype type, cudaStream_t stream);
+void launch_fold_logits(const LogitTile& tile, const LogSoftmaxStatistics& statistics, cudaStream_t stream);
+void launch_differentiate_logits(const LogitTile& tile, const float* normalizers, const float* outer,
+                                 cudaStream_t stream);
 void launch_step_adamw(const QuantizedAdamWArguments& step, int processors, cudaStream_t stream);
 
 }  // namespace memtune::device

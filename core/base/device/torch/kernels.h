@@ -5,12 +5,12 @@
 
 #include "core/base/device/cuda_kernels.h"
 
-namespace memtune::quantized {
+namespace memtune::device {
 
 // Null if the kernels do not support this device or dtype, or if the module was built without them.
-const device::CudaKernelTable* kernels_for(c10::Device device, at::ScalarType type);
+const CudaKernelTable* kernels_for(c10::Device device, at::ScalarType type);
 
 // `type` must be a dtype that the kernels support.
-device::KernelDtype number_of(at::ScalarType type);
+KernelDtype kernel_dtype(at::ScalarType type);
 
-}  // namespace memtune::quantized
+}  // namespace memtune::device
