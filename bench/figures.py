@@ -291,12 +291,27 @@ def card_errors(folder: Path) -> str:
             f"most.")
 
 
+def models(folder: Path) -> str:
+    """A row for each model and strategy: memtune, and the same model in Python in the same call."""
+    rows = [["model", "strategy", "memtune, ms", "Python, ms", "memtune's time", "memtune, GiB", "Python, GiB",
+             "memtune's peak"]]
+    for path in sorted(folder.glob("*.memtune.json")):
+        name = path.name.split(".")[0]
+        python = {trial["strategy"]: trial for trial in trials(folder / f"{name}.eager.jsonl")}
+        for trial in trials(path):
+            other = python[trial["strategy"].removeprefix("checkpoint:")]
+            rows.append([name, f"`{trial['strategy']}`", f"{ms(trial):.1f}", f"{ms(other):.1f}", f"{ms(trial) / ms(other):.2f} ×",
+                         f"{peak(trial):.2f}", f"{peak(other):.2f}", f"{100 * (peak(trial) / peak(other) - 1):+.1f} %"])
+    return table(rows)
+
+
 FOUR, STATES, CAPS, CARDS = "h200-x4", "h100-saves", "h100-caps", "h200-caps"  # beside the folder of one GPU
 BLOCKS: Dict[str, Callable[[Path], str]] = {
     "setup": setup, "transcript": transcript, "budgets": budgets, "beside": beside, "predicted": predicted, "fixed": fixed,
     "peers": peers, "spread": spread}
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / STATES)
            for name, make in {"saves-setup": saves_setup, "disk": disk, "saves": saves}.items()}
+BLOCKS["models"] = lambda folder: models(folder.parent / "h200-models")
 BLOCKS["smallest"] = lambda folder: smallest(folder.parent / CAPS)
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / CARDS)
            for name, make in {"card": card, "card-errors": card_errors}.items()}

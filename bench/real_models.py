@@ -1,6 +1,7 @@
-"""Compares the training step of popular models (torchvision, timm, transformers, peft; full size, random weights) in
-eager Python, with and without checkpointing, with memtune's. memtune reads decoders of transformers from the folder that
-save_pretrained wrote, with peft's adapter, and its other models as `memtune convert` writes them. The others are traced.
+"""Compares the training step of popular models (torchvision, timm, transformers, peft, TRL; full size, random weights)
+in eager Python, with and without checkpointing, with memtune's. memtune reads decoders of transformers from the folder
+that save_pretrained wrote, with peft's adapter, and its other models as `memtune convert` writes them. The others are
+traced.
 
     python bench/real_models.py FOLDER                     # all of them
     python bench/real_models.py FOLDER llama llama_lora --rounds 3
@@ -179,10 +180,12 @@ class Case(NamedTuple):
     autocast: bool = True  # to bf16
     adapter: Optional[Callable[[nn.Module], nn.Module]] = None
     data: str = ""  # of models that `memtune convert` writes: the input beside labels
+    trl: str = ""  # the loss of one of its trainers
 
 
 CASES = {
     "llama": Case(llama, 2, tokens=(4096, 128256), dtype="bf16", autocast=False),
+    "llama_dpo": Case(llama, 4, tokens=(2048, 128256), dtype="bf16", autocast=False, trl="dpo"),
     "llama_lora": Case(llama, 2, tokens=(4096, 128256), dtype="bf16", adapter=lora),
     "qwen2": Case(qwen2, 2, tokens=(2048, 151936)),
     "gpt2_medium": Case(gpt2, 8, tokens=(1024, 50257)),
@@ -194,7 +197,7 @@ CASES = {
     "qwen3_next": Case(qwen3_next, 2, tokens=(2048, 151936), dtype="bf16", autocast=False),
     "modernbert": Case(modernbert, 16, tokens=(1024, 50368), dtype="bf16", autocast=False, data="input_ids"),
     "whisper": Case(whisper, 8, tokens=(256, 51865), dtype="bf16", autocast=False, data="input_features"),
-    "hf_vit_l": Case(vit, 64, dtype="bf16", autocast=False, data="pixel_values"),
+    "hf_vit_l": Case(vit, 256, dtype="bf16", autocast=False, data="pixel_values"),
     "vit_l": Case(lambda tiny: torchvision_model("vit_b_16" if tiny else "vit_l_16"), 64, "layers"),
     "resnet101": Case(lambda tiny: torchvision_model("resnet18" if tiny else "resnet101"), 128,
                       "layer1 layer2 layer3 layer4"),
@@ -217,6 +220,11 @@ def batch_of(case: Case, options) -> Dict[str, Tensor]:
         return {"x": images, "target": torch.randint(0, 1000, (count,), generator=generator)}
     length, vocabulary = (64, 1000) if options.tiny else case.tokens
     tokens = torch.randint(0, vocabulary, (count, length), generator=generator)
+    if case.trl:  # chosen rows, then rejected rows, with completions in the second half
+        completion = torch.zeros_like(tokens)
+        completion[:, length // 2:] = 1
+        logps = {f"ref_{side}_logps": torch.full((count // 2,), -100.0) for side in ("chosen", "rejected")}
+        return {"input_ids": tokens, "completion_mask": completion, **logps}
     return {"input_ids": tokens, "labels": tokens.clone()}
 
 
@@ -229,6 +237,21 @@ def checkpoint_blocks(model: nn.Module, blocks: str):
             forward = block.forward
             block.forward = lambda *args, forward=forward, **kwargs: torch.utils.checkpoint.checkpoint(
                 forward, *args, use_reentrant=False, **kwargs)
+
+
+def make_trl_trainer(model: nn.Module, folder: Path):
+    """TRL's DPOTrainer, whose compute_loss takes a batch."""
+    import datasets
+    import tokenizers
+    import transformers
+    import trl
+    words = tokenizers.models.WordLevel({"a": 0, "b": 1, "c": 2}, unk_token="a")
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizers.Tokenizer(words), pad_token="c",
+                                                     eos_token="b", unk_token="a")
+    rows = datasets.Dataset.from_list([{"prompt": "a ", "chosen": "b", "rejected": "c"}] * 2)
+    settings = trl.DPOConfig(output_dir=str(folder / "trl"), bf16=False, precompute_ref_log_probs=True, report_to=[],
+                             gradient_checkpointing=False, disable_tqdm=True, use_cpu=not torch.cuda.is_available())
+    return trl.DPOTrainer(model=model, args=settings, train_dataset=rows, processing_class=tokenizer)
 
 
 def as_loaded(model: nn.Module, folder: Path, dtype: str) -> nn.Module:
@@ -262,11 +285,17 @@ class Eager:
         self.batch = batch_of(self.case, options)
         self.on_device = {key: value.to(options.device) for key, value in self.batch.items()}
         save_safetensors(self.batch, str(folder / "inputs.safetensors"))
+        if self.case.trl:
+            self.trainer = make_trl_trainer(self.model, folder)
+            self.on_device["attention_mask"] = torch.ones_like(self.on_device["input_ids"])
+            self.model.train()
         if not self.of_transformers:
             torch.jit.trace(self.model, self.on_device["x"][:1], check_trace=False).save(folder / "model.pt")
 
     def loss(self) -> Tensor:
         with torch.autocast(self.options.device, torch.bfloat16, enabled=self.case.autocast):
+            if self.case.trl:
+                return self.trainer.compute_loss(self.model, dict(self.on_device))
             if self.of_transformers:
                 return self.model(**self.on_device).loss
             return loss_fn(self.model(self.on_device["x"]), self.on_device["target"])
@@ -329,6 +358,8 @@ def run_memtune(name: str, folder: Path, options):
         model = ["--model", folder / "model.pt", "--loss", "cross_entropy"]
     if case.adapter:
         model += ["--lora", folder / "adapter"]
+    if case.trl:
+        model += ["--loss", case.trl]
     if case.autocast:
         model += ["--autocast", "bf16"]
     strategies = [part for strategy in options.strategy for part in ("--strategy", strategy)]
