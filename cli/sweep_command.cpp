@@ -46,8 +46,8 @@ Examples:
 A training command of yours follows --. memtune starts it once for each variant, --rounds times in turns, and measures
 it as memtune profile does. Variants are the combinations of --try's values, which replace {name} in the command, or the
 memory settings of --trainer. memtune writes each setting into a config made from --config, and {config} is its path.
-Without --config, {args} stands for the settings as arguments. The first variant, or your own config, is the baseline. A
-variant with other first losses is marked, and not recommended.
+Without --config, {args} stands for the settings as arguments. {folder} stands for a new, empty folder at each start. The
+first variant, or your own config, is the baseline. A variant with other first losses is marked, and not recommended.
 
 These options apply to a command: --try, --trainer, --config, --all-settings, --allow, --like, --rounds, --steps,
 --warmup, --timeout, --time-limit, --budget, --goal, --memory-cap, --retry, --dry-run, --out, --json, --csv, -q and

@@ -71,6 +71,22 @@ TEST_CASE("losses of values that may change the training are not compared") {
   CHECK_FALSE(losses(true).compared);
 }
 
+TEST_CASE("the word {folder} is a new folder at each start and a note says so if an earlier start may be in the way") {
+  const auto outcomes = [&](const std::string& word, ptrdiff_t noted) {
+    CommandBench bench(std::string("mkdir -p $2; set -e; mkdir $2/config; set +e; ") +
+                       kTrains);  // fails if it is there
+    bench.settings.rounds = 2;
+    bench.settings.sweep.variants = expand({{"", {"sh", bench.file(), "{ms}", word}, "", ""}}, {parse_axis("ms=1;2")});
+    const SweepResult result = bench.run();
+    const auto says = [](const std::string& note) { return note.find("{folder} in the command") != std::string::npos; };
+    CHECK(std::ranges::count_if(result.report.notes, says) == noted);
+    CHECK(row(result, "ms=1").command.back() == word);
+    return std::pair(row(result, "ms=1").measurement.rounds.size(), row(result, "ms=2").measurement.outcome);
+  };
+  CHECK(outcomes("{folder}", 0) == std::pair(size_t{2}, Outcome::ok));
+  CHECK(outcomes("out", 1).second == Outcome::error);
+}
+
 TEST_CASE("a repeated sweep of a command starts nothing and gives the same report") {
   CommandBench bench(kTrains);
   const SweepResult first = bench.run();

@@ -107,19 +107,26 @@ TEST_CASE("a variant with a config file gets its path and axes apply to each var
   CHECK(all[1].name == "own, x=2");
   CHECK(all[2].name == "offload, x=1");
   CHECK(all[2].file_text == "a: 2");
-  CHECK(with_config(all[2], "run/trials/1") == Words{"train", "run/trials/1/config/mine.yaml", "1"});
+  CHECK(with_paths(all[2], "run/trials/1") == Words{"train", "run/trials/1/config/mine.yaml", "1"});
   const auto shell = expand({{"own", {"sh", "${config} {config}"}, "a.yaml", ""}}, {});
-  CHECK(with_config(shell[0], "t") == Words{"sh", "${config} t/config/a.yaml"});
+  CHECK(with_paths(shell[0], "t") == Words{"sh", "${config} t/config/a.yaml"});
   CHECK_THROWS_AS(variants({"train", "{config}"}, {}), UsageError);
+}
+
+TEST_CASE("the word {folder} needs no axis and stands for another folder at each start") {
+  const auto all = variants({"train", "--out={folder}/x", "{folder}", "{x}"}, {"x={folder}"});
+  CHECK(with_paths(all[0], "t", "t/own") == Words{"train", "--out=t/own/x", "t/own", "{folder}"});
+  CHECK(with_paths(all[0], "t") == Words{"train", "--out={folder}/x", "{folder}", "{folder}"});
+  CHECK(with_paths(variants({"{folder}"}, {"folder=a"})[0], "t", "t/own") == Words{"a"});
 }
 
 TEST_CASE("a value {config} is not replaced by the config path even after a run is read back") {
   const auto all = expand({{"own", {"train", "{x}", "--config={config}"}, "a.yaml", ""}}, {parse_axis("x={config}")});
-  CHECK(with_config(all[0], "t") == Words{"train", "{config}", "--config=t/config/a.yaml"});
+  CHECK(with_paths(all[0], "t") == Words{"train", "{config}", "--config=t/config/a.yaml"});
   CommandSweepRecord sweep;
   sweep.variants = all;
   const CommandSweepRecord read = nlohmann::json::parse(nlohmann::json(sweep).dump()).get<CommandSweepRecord>();
-  CHECK(with_config(read.variants[0], "t") == with_config(all[0], "t"));
+  CHECK(with_paths(read.variants[0], "t") == with_paths(all[0], "t"));
 }
 
 TEST_CASE("variants with equal names and values of several lines are refused") {

@@ -54,7 +54,7 @@ void check(const std::vector<CommandVariant>& variants, const std::vector<Varian
       if (axes[i].name == axes[j].name) throw UsageError("--try " + axes[i].name + " is given twice");
   }
   for (const std::string& name : used)
-    if (std::ranges::find(axes, name, &VariantAxis::name) == axes.end())
+    if (name != kFolderPlaceholder && std::ranges::find(axes, name, &VariantAxis::name) == axes.end())
       throw UsageError("the command has {" + name + "}, and no --try '" + name + "=...' says what that is");
 }
 
@@ -74,8 +74,9 @@ std::vector<Values> combinations(const std::vector<VariantAxis>& axes) {
   return all;
 }
 
-// Marks the place of a variant's file path. No word or value contains this byte.
+// Marks the place of a variant's file path, and of the folder of a start. No word or value contains this byte.
 constexpr char kConfigMark = '\0';
+const std::string kFolderMark = std::string(1, kConfigMark) + kFolderPlaceholder + kConfigMark;
 
 // Braces inside a value are not replaced.
 std::string replaced(const std::string& word, const Values& values) {
@@ -105,6 +106,7 @@ CommandVariant variant_of(const CommandVariant& of, const Values& values, const 
   for (std::string& part : variant.parts) part += behind;
   variant.command.clear();
   Values all = values;
+  all.emplace_back(kFolderPlaceholder, kFolderMark);  // an axis of that name comes first
   if (!of.file_name.empty()) all.emplace_back(kConfigPlaceholder, std::string(1, kConfigMark));
   for (const std::string& word : of.command)
     if (std::string text = replaced(word, all); !text.empty() || word.empty()) variant.command.push_back(text);
@@ -151,11 +153,15 @@ std::filesystem::path config_file(const CommandVariant& variant) {
   return std::filesystem::path("config") / variant.file_name;
 }
 
-std::vector<std::string> with_config(const CommandVariant& variant, const std::string& folder) {
+std::vector<std::string> with_paths(const CommandVariant& variant, const std::string& folder,
+                                    const std::string& own_folder) {
   std::vector<std::string> words = variant.command;
-  if (variant.file_name.empty()) return words;
   const std::string path = (std::filesystem::path(folder) / config_file(variant)).string();
-  for (std::string& word : words) word = join(split(word, kConfigMark), path);
+  for (std::string& word : words) {
+    for (size_t at = word.find(kFolderMark); at != std::string::npos; at = word.find(kFolderMark))
+      word.replace(at, kFolderMark.size(), own_folder);
+    word = join(split(word, kConfigMark), path);
+  }
   return words;
 }
 

@@ -11,6 +11,7 @@
 namespace memtune::sweep {
 
 inline constexpr const char* kConfigPlaceholder = "config";  // {config}: the path of its file
+inline constexpr const char* kFolderPlaceholder = "folder";  // {folder}: an empty folder for each start
 inline constexpr const char* kPlanFile = "memtune_plan.py";
 inline constexpr const char* kArgumentsWord = "{args}";  // the trainer's settings as arguments, one word each
 
@@ -55,8 +56,8 @@ VariantAxis parse_axis(const std::string& text);  // throws UsageError
 
 // Combines each of `variants` with all combinations of values, the first value of each axis first. "a=1, b=2" is
 // appended to the name. A word that becomes empty is dropped. ${NAME} belongs to the shell and is no placeholder.
-// Throws UsageError for a placeholder without an axis, an axis without a placeholder, two variants of one name, or too
-// many variants.
+// {folder} needs no axis. Throws UsageError for a placeholder without an axis, an axis without a placeholder, two
+// variants of one name, or too many variants.
 std::vector<CommandVariant> expand(const std::vector<CommandVariant>& variants, const std::vector<VariantAxis>& axes);
 
 // True if one of the words contains {NAME}.
@@ -65,7 +66,8 @@ bool has_placeholder(const std::vector<std::string>& command, const std::string&
 // Path of its file in a trial's folder. A subfolder keeps it apart from memtune's files, which may have the same names.
 std::filesystem::path config_file(const CommandVariant& variant);
 
-// Words of a variant that expand() made, with the path of its file in `folder` inserted.
-std::vector<std::string> with_config(const CommandVariant& variant, const std::string& folder);
+// Words of a variant that expand() made, with the path of its file in `folder` inserted, and `own_folder` for {folder}.
+std::vector<std::string> with_paths(const CommandVariant& variant, const std::string& folder,
+                                    const std::string& own_folder = "{folder}");
 
 }  // namespace memtune::sweep

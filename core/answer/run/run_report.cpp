@@ -134,7 +134,7 @@ void add_command(const RunDirectory& directory, const SweepRecord& record, repor
     const auto trial = std::ranges::find(record.trials, name, &TrialSpec::strategy);
     const auto variant = std::ranges::find(sweep.variants, name, &CommandVariant::name);
     if (trial != record.trials.end() && variant != sweep.variants.end())
-      row.command = with_config(*variant, (directory / trial->folder).string());
+      row.command = with_paths(*variant, (directory / trial->folder).string());
     if (!row.command.empty() && !variant->file_name.empty())
       row.config = (directory / trial->folder / config_file(*variant)).string();
     if (!row.command.empty() && variant->planned) row.python = (directory / trial->folder / kPlanFile).string();

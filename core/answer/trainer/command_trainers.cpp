@@ -31,7 +31,8 @@ constexpr CommandTrainer kTrainers[] = {
     {"ai-toolkit", "", "memtune sweep --try 'file=plain.yaml;checkpointed.yaml' -- python run.py {file}"},
     {"sentence-transformers", "sbert", "memtune sweep --try 'batch=16;32;64' -- python train.py --batch {batch}"},
     {"Lightning", "pytorchlightning",
-     "memtune sweep --try 'batch=4;8' -- python main.py fit --config mine.yaml --data.batch_size {batch}"},
+     "memtune sweep --try 'batch=4;8' -- python main.py fit --config mine.yaml --trainer.default_root_dir {folder} "
+     "--data.batch_size {batch}"},
     {"litgpt", "",
      "memtune sweep --try 'batch=1;2;4' -- litgpt finetune_lora MODEL --config mine.yaml "
      "--train.micro_batch_size {batch}"},

@@ -176,6 +176,14 @@ void CommandSweepBackend::write_files(const CommandVariant& started, const fs::p
   write_file(file, started.file_text, directory_.files());
 }
 
+// A new folder for a start, if the command has the word for it. "": it has not.
+std::string CommandSweepBackend::own_folder(const CommandVariant& started, const fs::path& folder) const {
+  if (with_paths(started, "", "") == with_paths(started, "")) return "";
+  for (int start = 1;; ++start)
+    if (const fs::path own = folder / ("start-" + std::to_string(start)); make_folders(own, directory_.files()))
+      return own.string();
+}
+
 MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
                                            std::optional<std::chrono::milliseconds> left) {
   const CommandVariant& started = variant(trial);
@@ -183,7 +191,8 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
   attach::CommandSettings command;
   command.name = trial.spec.strategy;
   command.folder = fs::absolute(directory_ / trial.spec.folder).lexically_normal();
-  command.command = with_config(started, command.folder.string());
+  const std::string own = own_folder(started, command.folder);
+  command.command = with_paths(started, command.folder.string(), own);
   if (started.planned) command.plan = command.folder / kPlanFile;
   command.steps = {settings_.sweep.warmup, settings_.sweep.steps, first ? command.steps.traced : 0};
   command.log = first ? "log.txt" : "round.txt";
@@ -204,6 +213,13 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
     result = attach::measure_command(command);
   }
   result.row.measurement.allocator = allocator;
+  const result::Measurement& measured = result.row.measurement;
+  worked_ |= result::usable(measured);
+  if (worked_ && own.empty() && measured.outcome == result::Outcome::error && measured.loss.empty())
+    result.notes.emplace_back(
+        "it failed before its first step and an earlier start worked: if files of that start are in its way, {folder} "
+        "in "
+        "the command is a new folder for each start");
   return {std::move(result.row.measurement), std::move(result.row.saves), std::move(result.notes), result.torch};
 }
 

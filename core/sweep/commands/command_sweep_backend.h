@@ -38,12 +38,14 @@ class CommandSweepBackend : public SweepBackend {
   const CommandVariant& variant(const TrialState& trial) const;
   std::string key(const CommandVariant& variant) const;
   void write_files(const CommandVariant& started, const std::filesystem::path& folder) const;
+  std::string own_folder(const CommandVariant& started, const std::filesystem::path& folder) const;
 
   const CommandSweepSettings& settings_;
   SweepListener& listener_;
   const RunDirectory& directory_;
   SweepRecord& record_;
   bool combined_ = false;
+  bool worked_ = false;                            // a start of this run did
   std::map<std::string, std::string> allocators_;  // by key: settings of PyTorch's allocator that a variant needs
 };
 
