@@ -195,6 +195,7 @@ class Sample:
 
 
 MASKS = ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa")  # whether training needs no mask
+RECORDS = ("is_tracing", "is_torchdynamo_exporting")  # whether a program is recorded; newer releases ask both
 PACKED = "find_packed_sequence_indices"  # asks the positions whether a row holds several texts
 
 
@@ -204,20 +205,23 @@ def as_in_training():
     import torch
     from transformers import masking_utils
     rand = torch.rand
-    saved = {name: getattr(masking_utils, name) for name in (*MASKS, PACKED, "is_tracing") if hasattr(masking_utils, name)}
+    saved = {name: getattr(masking_utils, name) for name in (*MASKS, *RECORDS, PACKED) if hasattr(masking_utils, name)}
+    asked = [name for name in RECORDS if name in saved]
 
     def untraced(decide):
         def answer(padding_mask, *sizes, **more):
-            masking_utils.is_tracing = lambda *tensors: padding_mask is not None
+            for name in asked:
+                setattr(masking_utils, name, lambda *tensors: padding_mask is not None)
             try:
                 return decide(padding_mask, *sizes, **more)
             finally:
-                masking_utils.is_tracing = saved["is_tracing"]
+                for name in asked:
+                    setattr(masking_utils, name, saved[name])
         return answer
 
     torch.rand = lambda *size, **more: 1.0 if size == ([],) and not more else rand(*size, **more)
     for name in MASKS:
-        if "is_tracing" in saved and name in saved:
+        if asked and name in saved:
             setattr(masking_utils, name, untraced(saved[name]))
     if PACKED in saved:
         setattr(masking_utils, PACKED, lambda position_ids: None)
