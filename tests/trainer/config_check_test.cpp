@@ -229,6 +229,11 @@ TEST_CASE("a script of Unsloth has the value that it sets and none if that is no
   CHECK(meaning(of("False")) == "none");
   CHECK(meaning(of("\"unsloth\"")) == "checkpoint:full,inputs=host");
   CHECK(meaning(of("gc")) == "");
+  CHECK(of("True, load_in_fp8 = False").notes.empty());
+  for (const char* value : {"True", "\"block\""})
+    CHECK(of(std::string("False, load_in_fp8 = ") + value).notes ==
+          Lines{"memtune's own figures are without weights and products in float8"});
+  CHECK(meaning(of("False, load_in_fp8 = True")) == "none");
 }
 
 TEST_CASE("E7 and E8: the check derives the strategy from all keys of a config") {

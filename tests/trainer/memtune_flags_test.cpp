@@ -376,6 +376,12 @@ TEST_CASE("axolotl computes in bf16 unless its config says otherwise") {
   CHECK(dtype("fp8: true\n") == std::pair(true, true));
   CHECK(dtype("bf16: false\n") == std::pair(false, false));
   CHECK(dtype("fp16: true\n") == std::pair(false, false));
+  CHECK(dtype("bf16:\n") == std::pair(false, false));  // an empty key replaces the default
+  CHECK(dtype("bf16: auto\nfp16: true\n") == std::pair(false, false));
+  CHECK(dtype("bf16: true\nfp16: true\n") == std::pair(true, true));
+  CHECK(dtype("bf16: full\n") == std::pair(true, false));
+  CHECK(dtype("bf16: false\nbfloat16: true\n") == std::pair(true, true));
+  CHECK(told(of("axolotl", "base_model: m\nbf16:\nload_in_8bit: true\n")).find("--dtype fp16") != std::string::npos);
 }
 
 }  // namespace memtune::memtune_flags_test

@@ -1,6 +1,7 @@
 #include "core/answer/trainer/config_check.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -30,8 +31,7 @@ std::vector<std::string> words_of(const std::string& text) {
 // The settings that a program's text assigns, as words, found by the known forms of assignment. Sets `several` if a
 // setting gets different values, because then the value is unknown.
 std::vector<std::string> words_of_program(const TrainerProfile& profile, const std::string& text, bool& several) {
-  std::vector<std::string> words;
-  std::set<std::string> found;
+  std::map<std::string, std::set<std::string>> found;  // by the first part of the words: values
   for (const auto& [value, code] : profile.program)
     for (const auto& [key, form] : profile.arguments) {
       if (form.starts_with("--") || text.find(key) == std::string::npos) continue;
@@ -40,11 +40,14 @@ std::vector<std::string> words_of_program(const TrainerProfile& profile, const s
         if (equals == std::string::npos || text[equals] != '=') continue;
         const size_t begin = text.find_first_not_of(" \t", equals + 1);
         if (begin == std::string::npos || text.compare(begin, code.size(), code) != 0) continue;
-        found.insert(form.substr(0, form.find('{')) + value);
+        found[form.substr(0, form.find('{'))].insert(value);
       }
     }
-  several = found.size() > 1;
-  if (found.size() == 1) words.push_back(*found.begin());
+  std::vector<std::string> words;
+  for (const auto& [word, values] : found) {
+    several |= values.size() > 1;
+    if (values.size() == 1) words.push_back(word + *values.begin());
+  }
   return words;
 }
 

@@ -43,6 +43,7 @@ SettingKeyInfo read_key(const json& json, const std::string& path) {
   object.require({"kinds"});
   if (const auto* range = object.find("range")) setting.range = read_range(*range, object.path("range"));
   if (const auto* fallback = object.find("default")) setting.fallback = print_json(*fallback);
+  if (const auto* empty = object.find("empty")) setting.empty = print_json(*empty);
   object.finish();
   return setting;
 }

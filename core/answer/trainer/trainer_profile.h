@@ -28,6 +28,7 @@ struct ReleaseRange {
 struct SettingKeyInfo {
   std::vector<std::string> kinds;
   JsonText fallback = "null";
+  JsonText empty = "null";         // the value that the key without a value means; null: the default
   std::vector<std::string> items;  // the words that a list may have; empty: any
   std::vector<int64_t> between;    // the least number, and the greatest if there is one; empty: any
   std::optional<ReleaseRange> range;

@@ -292,7 +292,11 @@ json UserSettings::value(const std::string& key, const Changes& changes) const {
   if (const auto changed = changes.find(key); changed != changes.end())
     return changed->second ? parse_json(*changed->second) : fallback(key);
   const json& value = own(key);
-  return value.is_discarded() || value.is_null() ? fallback(key) : value;
+  if (value.is_discarded()) return fallback(key);
+  if (!value.is_null()) return value;
+  const auto setting = profile_.settings.find(key);
+  json empty = setting == profile_.settings.end() ? json() : parse_json(setting->second.empty);
+  return empty.is_null() ? fallback(key) : empty;
 }
 
 std::string UserSettings::with(const Changes& changes) const {
