@@ -142,6 +142,22 @@ TEST_CASE("a TorchScript layer that runs twice is quantized once and its whole w
                   at::linear(at::linear(at::linear(x, whole), whole), head)));
 }
 
+TEST_CASE("a subclass of Linear stays whole beside a Linear") {
+  Program program;
+  Emitter emit(program);
+  Value x = emit.input("x");
+  for (const char* type : {"Linear", "FalconLinear", "Linear"}) {
+    const std::string name = std::to_string(program.regions.size());
+    const Emitter::InRegion region(emit, name, type);
+    x = emit.op("aten::linear", "", {x, emit.parameter(name + ".weight", at::ones({64, 64}).requires_grad_())});
+  }
+  emit.answer(x);
+  quantize(program, "4bit");
+  CHECK(count(program, "memtune::linear_4bit") == 1);
+  CHECK(program.body.ops[0].name == "memtune::linear_4bit");
+  for (const char* whole : {"2.weight", "3.weight"}) CHECK(parameter(program, whole).is_floating_point());
+}
+
 TEST_CASE("a weight that another op reads stays whole and a model with no other weight is refused") {
   Program program = lower_module(
       linear_module("def forward(self, x):\n    return self.head.forward(self.fc.forward(x)) + self.fc.weight.sum()\n"),

@@ -70,6 +70,7 @@ CASES = {
     "4bit-conv1d": ("gpt2", {"r": 4, "target_modules": ["c_attn"]}, "4bit"),
     "8bit-conv1d": ("gpt2", {"r": 4, "target_modules": ["c_attn", "mlp.c_proj"]}, "8bit"),
     "products": ("falcon", {"r": 4, "target_modules": "all-linear", "lora_dropout": 0.1}),
+    "products-bias": ("falcon-serial", {"r": 4, "target_modules": "all-linear", "lora_dropout": 0.1}),
     "embedding": ("llama", {"r": 4, "lora_alpha": 16, "target_modules": ["embed_tokens", "q_proj"],
                             "lora_dropout": 0.1}),
     "embedding-tied": ("llama-tied", {"r": 4, "target_modules": ["embed_tokens"]}),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
@@ -18,6 +19,7 @@ namespace {
 using program::Op;
 
 constexpr char kDtype[] = "prim::dtype";
+constexpr char kAdd[] = "aten::add";
 
 at::ScalarType adapter_type(const at::Tensor& weight) {
   const at::ScalarType held = weight.scalar_type();
@@ -36,12 +38,22 @@ class LoraWriter {
   void write() {
     const size_t modules = program_.regions.size();  // adapters add regions
     freeze();
+    note_biases(program_.body);
     emit_.rewrite([this](Op op) {
+      if (const auto before = without_bias_.find(op.inputs.empty() ? program::Slot{} : op.inputs[0]);
+          before != without_bias_.end() && op.name == kAdd) {
+        const auto [layer, x] = before->second;
+        return adapt(std::move(op), layer, x);
+      }
       const auto layer = layers_.find(op);
       const auto embedding = layers_.find_embedding(op);
-      if (layer && lora_.adapts(layer->path, layer->is_head))
-        adapt(std::move(op), *layer);
-      else if (embedding && !lora_.all_linear && lora_.adapts(embedding->path, false))
+      if (layer && lora_.adapts(layer->path, layer->is_head) && biased_.contains(op.outputs[0])) {
+        without_bias_[op.outputs[0]] = {*layer, Value{op.inputs[layer->input()]}};
+        emit_.keep(std::move(op));
+      } else if (layer && lora_.adapts(layer->path, layer->is_head)) {
+        const Value x{op.inputs[layer->input()]};
+        adapt(std::move(op), *layer, x);
+      } else if (embedding && !lora_.all_linear && lora_.adapts(embedding->path, false))
         adapt(std::move(op), *embedding);
       else
         emit_.keep(std::move(op));
@@ -58,10 +70,25 @@ class LoraWriter {
     program_.state.adapted = true;
   }
 
-  // In peft's order: the layer; its input cast to the adapter's dtype, dropout, both factors, scale, addition.
-  void adapt(Op op, const LinearLayer& layer) {
+  // Finds the results of layers that another op adds the layer's bias to: those of FalconLinear.
+  void note_biases(const program::Body& body) {
+    for (const Op& op : body.ops) {
+      for (const program::Body& inner : op.bodies) note_biases(inner);
+      if (op.name == kAdd && is_bias(program_.regions[op.region], program_.constants[op.inputs[1]]))
+        biased_.insert(op.inputs[0]);
+    }
+  }
+
+  bool is_bias(const program::ModuleRegion& region, const c10::IValue& added) const {
+    return added.isTensor() && std::ranges::any_of(program_.state.parameters, [&](const auto& named) {
+             return named.second.is_same(added.toTensor()) && named.first == region.path + ".bias";
+           });
+  }
+
+  // `op` ends the layer, and `x` is the layer's input. In peft's order: the layer; its input cast to the adapter's
+  // dtype, dropout, both factors, scale, addition.
+  void adapt(Op op, const LinearLayer& layer, Value x) {
     const program::Slot result = op.outputs[0];
-    const Value x{op.inputs[layer.input()]};
     Value y = emit_.keep_aside(std::move(op));
     if (layer.form == LinearWeightFormat::in_4_bits) y = emit_.op("aten::clone", "", {y});
     const auto [down, up] = factors(layer.path, layer.weight, kLinearFactors, layer.rows, layer.columns);
@@ -153,7 +180,25 @@ class LoraWriter {
     if (!adapted_.empty() && (without.empty() || !lora_.file.empty())) return note(without);
     if (without.empty()) without.push_back(lora_.targets.pattern.value_or("all-linear"));
     throw UsageError("--lora: no linear layer is a target by '" + join(without, "', '") +
-                     "'. Name some of the model's linear layers: " + join(layers_.names(), ", "));
+                     "'. Name some of the model's linear layers: " + join(layers_.names(), ", ") +
+                     joined_targets(without));
+  }
+
+  // Some trainers split the joined layers of a model and adapt the parts.
+  std::string joined_targets(const std::vector<std::string>& without) const {
+    static const std::map<std::string, std::string> kJoined = {{"q_proj", "qkv_proj"},
+                                                               {"k_proj", "qkv_proj"},
+                                                               {"v_proj", "qkv_proj"},
+                                                               {"gate_proj", "gate_up_proj"},
+                                                               {"up_proj", "gate_up_proj"}};
+    const std::vector<std::string> names = layers_.names();
+    for (const std::string& name : without)
+      if (const auto joined = kJoined.find(name);
+          joined != kJoined.end() && std::ranges::count(names, joined->second) > 0)
+        return ". An adapter of " + joined->second + " is another than one of its part " + name +
+               ". For those of the parts, as torchtune trains Phi-3, give --model a copy of config.json with the "
+               "model_type mistral, which has them apart";
+    return "";
   }
 
   // Throws UsageError for a target module that peft would refuse to adapt.
@@ -191,6 +236,9 @@ class LoraWriter {
   Emitter emit_;
   AdapterWeights factors_;
   std::map<std::string, std::pair<Value, Value>> adapted_;  // by path of the layer
+  std::set<program::Slot> biased_;                          // results that lack their layer's bias
+  std::map<program::Slot, std::pair<LinearLayer, Value>>
+      without_bias_;  // those of adapted layers, with layer and input
 };
 
 }  // namespace
