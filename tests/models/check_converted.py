@@ -20,8 +20,8 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-from check_transformers import (NIGHT, ONE_AT_A_TIME, Failure, compare, gradients_of, live_by_memtune, measure_step,
-                                options_of, prepare_python, read_reference, tell_all, train_by_memtune)
+from check_transformers import (NIGHT, ONE_AT_A_TIME, Failure, compare, live_by_memtune, measure_step, options_of,
+                                prepare_python, read_reference, tell_all, train_by_memtune)
 
 VOCABULARY, CLASSES, LENGTH, CHUNK = 131, 5, 48, 16
 NO_DROPOUT = dict.fromkeys(("dropout", "attention_dropout", "activation_dropout", "hidden_dropout", "classifier_dropout",
@@ -181,7 +181,8 @@ def train_in_python(folder: str, name: str, dtype: torch.dtype, printed: str, ba
     more = {"return_loss": True} if type(model).__name__ in FIXED else {}
     value = model(**inputs, **more).loss
     value.backward()
-    return inputs, value.item(), gradients_of(model)
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters() if parameter.grad is not None}
+    return inputs, value.item(), gradients
 
 
 def compare_checkpoints(options, folder: str, name: str, dtype: torch.dtype, inputs, answer, run: str) -> str:
