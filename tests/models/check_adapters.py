@@ -79,7 +79,7 @@ CASES = {
 }
 # One of each kind of weights and of adapted modules: linear layers with dropout, of a class of their own, in 4 and in 8 bits with biases, fused,
 # transposed, and an embedding.
-FEW = ("all-linear", "products", "4bit-biases", "8bit-biases", "fused")
+FEW = ("all-linear", "products-bias", "4bit-biases", "8bit-biases", "fused")
 
 
 def plain(name: str) -> str:
