@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/model/program/grad_scopes.h"
 #include "core/model/program/tensors.h"
 
 namespace memtune::shard {
@@ -15,25 +16,30 @@ using program::Op;
 using program::OpKind;
 using program::Slot;
 
-// Walks the ops in program order and assigns each parameter to the unit that reads it first.
+// Walks the ops in program order and assigns each parameter to the unit that reads it first, with gradients if any
+// does.
 class Readers {
  public:
   Readers(const program::Program& program, const plan::ProgramFacts& facts) : program_(program), facts_(facts) {
     for (const auto& [name, tensor] : program.state.parameters) left_[tensor.unsafeGetTensorImpl()] = {name, tensor};
-    look(program.body);
+    const std::unordered_set<const Op*> without_gradients = program::ops_without_gradients(program);
+    look(program.body, without_gradients);
+    block_ = -1;
+    look(program.body, {});
     for (const auto& [name, tensor] : program.state.parameters)
       if (left_.contains(tensor.unsafeGetTensorImpl())) take("others", tensor);
   }
   std::vector<ParameterUnit> take_units() { return std::move(units_); }
 
  private:
-  void look(const Body& body) {
+  void look(const Body& body, const std::unordered_set<const Op*>& left_out) {
     for (const Op& op : body.ops) {
       const plan::OpFacts& fact = facts_.ops[op.id];
       if (fact.block >= 0) block_ = fact.block;
       if (op.kind == OpKind::get_attribute && op.object) held_[op.outputs[0]] = op.object->getAttr(op.attribute);
-      for (const Slot slot : op.inputs) read(slot, fact);
-      for (const Body& inner : op.bodies) look(inner);
+      for (const Slot slot : op.inputs)
+        if (!left_out.contains(&op)) read(slot, fact);
+      for (const Body& inner : op.bodies) look(inner, left_out);
     }
   }
 

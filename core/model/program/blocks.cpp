@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/model/program/grad_scopes.h"
 
 namespace memtune::program {
 namespace {
@@ -89,13 +90,15 @@ class Chain {
   bool reaches_ = false;
 };
 
-// Finds the regions that repeat. Methods of a module (regions with their parent's path) count as that module.
+// Finds the regions that repeat and have gradients. Methods of a module (regions with their parent's path) count as
+// that module.
 class BlockFinder {
  public:
   explicit BlockFinder(const Program& program)
       : program_(program), operators_(program.regions.size()), arithmetic_(program.regions.size()) {
-    visit_ops(program.body, [this](const Op& op) {
-      if (op.kind != OpKind::call) return;
+    const std::unordered_set<const Op*> without_gradients = ops_without_gradients(program);
+    visit_ops(program.body, [&](const Op& op) {
+      if (op.kind != OpKind::call || without_gradients.contains(&op)) return;
       for (int region = op.region; region >= 0; region = parent(region)) {
         ++operators_[region];
         arithmetic_[region] += is_arithmetic(op.op_class);
