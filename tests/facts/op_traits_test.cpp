@@ -81,6 +81,8 @@ TEST_CASE("traits give the positions of data and weight among the inputs") {
   CHECK(traits_of("memtune::linear_cross_entropy").holds_layer);
   CHECK(traits_of("memtune::chunked_log_probs").holds_layer);
   CHECK(traits_of("memtune::chunked_log_probs").weight == 1);
+  CHECK(traits_of("memtune::chunked_log_probs").leaves_out_ignored);
+  CHECK_FALSE(traits_of("memtune::linear_cross_entropy").leaves_out_ignored);
   CHECK_FALSE(traits_of("aten::linear").holds_layer);
   CHECK(traits_of("aten::conv_transpose1d").transposed);
   CHECK_FALSE(traits_of("aten::conv1d").transposed);

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/engine/autograd/casts.h"
 #include "core/engine/autograd/view_geometry.h"
+#include "core/model/ops/linear_cross_entropy.h"
 #include "core/model/program/tensors.h"
 
 namespace memtune::step {
@@ -47,6 +48,12 @@ Flops convolution_flops(const at::Tensor& input, const at::Tensor& weight, bool 
   return {per_element, 0};
 }
 
+// Of the tokens of a loss that holds its output layer.
+double computed_share(const plan::OpFacts& fact, const std::vector<at::Tensor>& inputs) {
+  if (!plan::traits_of(fact.name).leaves_out_ignored || !inputs[0].is_cuda()) return 1;
+  return inputs.back().ne(ops::kIgnoredLabel).to(at::kDouble).mean().item<double>();
+}
+
 Flops flops_of(const plan::OpFacts& fact, const Stack& inputs) {
   const bool multiplies = plan::is_matmul(fact.op_class) || fact.op_class == plan::OpClass::attention;
   if (!multiplies) return {};
@@ -57,8 +64,9 @@ Flops flops_of(const plan::OpFacts& fact, const Stack& inputs) {
     const bool usual = tensors.size() > 1 && tensors[1].defined() && tensors[1].dim() > 1;
     return {usual ? 4.0 * static_cast<double>(tensors[1].size(-2)) : 0, 0};
   }
-  if (plan::traits_of(fact.name).holds_layer && tensors.size() > 1)  // inputs: hidden, weight
-    return {0, 2.0 * static_cast<double>(tensors[0].numel()) * static_cast<double>(tensors[1].size(0))};
+  if (plan::traits_of(fact.name).holds_layer && tensors.size() > 1)  // inputs: hidden, weight, ..., labels
+    return {0, 2.0 * computed_share(fact, tensors) * static_cast<double>(tensors[0].numel()) *
+                   static_cast<double>(tensors[1].size(0))};
   if (fact.op_class == plan::OpClass::convolution)
     return tensors.size() > 1 ? convolution_flops(tensors[0], tensors[1], is_transposed(fact, inputs)) : Flops{};
   return {2.0 * static_cast<double>(tensors[data].size(-1)), 0};

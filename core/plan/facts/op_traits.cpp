@@ -173,7 +173,8 @@ Table make_table() {
   table.at("batch_norm_update_stats").updates_statistics = {1, 2};
   for (auto& [name, traits] : table) {
     traits.transposed = traits.op_class == OpClass::convolution && name.find("transpose") != std::string::npos;
-    traits.holds_layer = name == "linear_cross_entropy" || name == "chunked_log_probs";
+    traits.leaves_out_ignored = name == "chunked_log_probs";
+    traits.holds_layer = name == "linear_cross_entropy" || traits.leaves_out_ignored;
     if (traits.op_class == OpClass::convolution || name == "linear" || name == "linear_4bit" || name == "linear_8bit" ||
         traits.holds_layer)
       traits.weight = 1;

@@ -41,6 +41,7 @@ struct OpTraits {
   int weight = -1;                      // index of the weight argument; -1: none
   bool transposed = false;              // a transposed convolution
   bool holds_layer = false;             // a loss with its output layer inside: the product is not in its output
+  bool leaves_out_ignored = false;      // on CUDA, such a loss computes no logits of ignored labels
 };
 
 const OpTraits& traits_of(std::string_view op);
