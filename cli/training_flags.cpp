@@ -33,10 +33,10 @@ double parse_norm(const std::string& text) {
 }  // namespace
 
 void TrainingFlags::add_to(CLI::App& command) {
-  offer(command.add_option(
-            "--loss", loss,
-            "next_token, causal_lm (as transformers), dpo (as TRL), cross_entropy, mse, returned (by the model)"),
-        kLosses)
+  offer(
+      command.add_option("--loss", loss,
+                         "next_token, causal_lm, cross_entropy, mse, returned (by the model), dpo, kto, grpo (as TRL)"),
+      kLosses)
       ->type_name("NAME");
   offer(command.add_option(
             "--loss-impl", loss_impl,

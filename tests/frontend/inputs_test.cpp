@@ -90,6 +90,56 @@ TEST_CASE("dpo refuses other inputs than pairs") {
         "the loss needs an integer target, and no input is of integers; set --target NAME, or another --loss");
 }
 
+TEST_CASE("kto makes labels of both kinds and rows of others") {
+  const Batch made = batch(request({"tokens:int64[3,6]<16"}), tokens_model(), LossKind::kto);
+  CHECK(specs(made) == Texts{"tokens:int64[3,6]<16", "mask:none[]", "completion_mask:int64[3,6]", "label:bool[3]",
+                             "ref_logps:float32[3]", "ref_KL_logps:float32[3]", "KL_input_ids:int64[3,6]",
+                             "KL_attention_mask:none[]", "KL_completion_mask:int64[3,6]"});
+  CHECK((made.samples == 3 && made.tokens == 18));
+  CHECK(made.tensors[3].equal(at::tensor({1, 0, 1}).to(at::kBool)));
+  CHECK(made.tensors[6].equal(made.tensors[0].roll(1, 0)));
+}
+
+TEST_CASE("kto refuses other inputs than its trainer's") {
+  const auto refused = [](const Texts& specs) { return refusal(request(specs), tokens_model(), LossKind::kto); };
+  CHECK(refused({"tokens:int64[1,6]<16"}) ==
+        "--loss kto needs at least 2 rows, because it takes completions of other rows");
+  CHECK(refused({"tokens:int64[2,6]<16", "label:float32[2]"}) ==
+        "--loss kto: input 'label:float32[2]' must be label:bool[2]");
+  CHECK(refused({"tokens:int64[2,6]<16", "label:int64[2]<2", "KL_completion_mask:int64[2,5]"}) ==
+        "--loss kto: input 'KL_completion_mask:int64[2,5]' must be KL_completion_mask:int64[2,6]");
+  CHECK(refused({"tokens:int64[2,6]<16", "KL_attention_mask:int64[2,6]"}) ==
+        "--loss kto takes either both of the inputs 'attention_mask' and 'KL_attention_mask' or none");
+  CHECK(refused({"tokens:int64[2,6]<16", "KL_input_ids:int64[2,6]<17", "advantages:float32[2]"}) ==
+        "unknown input 'advantages'. Known: tokens, mask, completion_mask, label, ref_logps, ref_KL_logps, "
+        "KL_input_ids, KL_attention_mask, KL_completion_mask");
+  CHECK(refused({"tokens:int64[2,6]<16", "KL_input_ids:int64[2,6]<99"})
+            .starts_with("input 'KL_input_ids:int64[2,6]<99': the embedding it goes into has 16 rows"));
+}
+
+TEST_CASE("grpo makes completions of half a row and takes other lengths") {
+  const auto of = [](const Texts& specs) { return batch(request(specs), tokens_model(), LossKind::grpo); };
+  const Batch made = of({"tokens:int64[2,7]<16"});
+  CHECK(specs(made) == Texts{"tokens:int64[2,7]<16", "mask:none[]", "completion_mask:int64[2,4]",
+                             "advantages:float32[2]", "num_items_in_batch:int64[]", "old_per_token_logps:none[]"});
+  CHECK(made.tensors[4].item<int64_t>() == 8);
+  CHECK(specs(of({"tokens:int64[2,7]<16", "completion_mask:int64[2,6]<2", "old_per_token_logps:float32[2,6]"}))[5] ==
+        "old_per_token_logps:float32[2,6]");
+  CHECK(refusal(request({"tokens:int64[2,7]<16", "completion_mask:int64[2,7]<2"}), tokens_model(), LossKind::grpo) ==
+        "--loss grpo: input 'completion_mask:int64[2,7]<2' must be completion_mask:int64[2,6]");
+}
+
+TEST_CASE("losses over completions refuse packed rows, and kto other rows that are too long") {
+  auto packed = request({"tokens:int64[2,6]<16"});
+  packed.training.pack = true;
+  CHECK(refusal(packed, tokens_model(), LossKind::grpo) ==
+        "--loss grpo takes a row for each completion: leave out --pack");
+  program::Program model = lower_module(tokens_model(), kCpu);
+  model.longest = 6;
+  const auto asked = request({"tokens:int64[2,6]<16", "KL_input_ids:int64[2,7]<16", "KL_completion_mask:int64[2,7]"});
+  CHECK_THROWS_WITH_AS(make_batch(asked, LossKind::kto, model, kCpu), doctest::Contains("sequences of 7"), UsageError);
+}
+
 TEST_CASE("the target falls back from the named input to labels then target then the loss's default") {
   auto none = request({});
   CHECK(target_of(none, LossKind::returned, {"x", "labels"}) == "");

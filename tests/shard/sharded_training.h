@@ -46,10 +46,10 @@ class ShardedTraining {
     tokens_ = at::empty({rows, sizes.sequence}, at::kLong).random_(0, sizes.vocabulary, generator);
   }
 
-  program::Program program() const {
+  program::Program program(frontend::LossKind loss = frontend::LossKind::next_token) const {
     program::Program model = build_decoder(sizes_, at::kFloat, c10::kCPU, 3);
     if (change_) change_(model);
-    return frontend::with_loss(model, frontend::LossKind::next_token, model.inputs.front().name);
+    return frontend::with_loss(model, loss, model.inputs.front().name);
   }
 
   // Plain autograd on all rows, or on the rows of `rank` out of `ranks`.

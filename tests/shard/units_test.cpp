@@ -7,8 +7,8 @@
 namespace memtune::tests::units_test {
 namespace {
 
-TEST_CASE("units are the embedding and each block and the head in forward order") {
-  const program::Program program = ShardedTraining({64, 32, 3, 4, 2, 48, 16}).program();
+void check_units(frontend::LossKind loss) {
+  const program::Program program = ShardedTraining({64, 32, 3, 4, 2, 48, 16}).program(loss);
   const auto facts = program::facts(program, program::find_blocks(program, ""));
   REQUIRE(facts.blocks.size() == 3);
   const auto units = shard::find_units(program, facts);
@@ -22,6 +22,14 @@ TEST_CASE("units are the embedding and each block and the head in forward order"
   CHECK(names == std::vector<std::string>{"before " + first, first, facts.blocks[1].region, last, "behind " + last});
   CHECK(units[0].parameters.size() == 1);
   CHECK(parameters == program.state.parameters.size());
+}
+
+TEST_CASE("units are the embedding and each block and the head in forward order") {
+  check_units(frontend::LossKind::next_token);
+}
+
+TEST_CASE("a forward without gradients before the step leaves the units as they are") {
+  check_units(frontend::LossKind::kto);
 }
 
 TEST_CASE("a trained parameter that shares memory is rejected but views of frozen parameters are allowed") {

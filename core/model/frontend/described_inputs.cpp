@@ -83,7 +83,7 @@ std::string choose_target(const plan::ModelSource& model, const plan::TrainingSe
   if (loss == LossKind::returned || loss == LossKind::none) return "";
   const std::vector<std::string> arguments = names_of(inputs);
   auto positions = arguments;
-  if (loss != LossKind::dpo && !contains(positions, "target")) positions.push_back("target");
+  if (!is_of_completions(loss) && !contains(positions, "target")) positions.push_back("target");
   DescribedInputs described = describe(model, positions);
   auto names = arguments;
   for (const std::string& name : described.names())
@@ -94,7 +94,7 @@ std::string choose_target(const plan::ModelSource& model, const plan::TrainingSe
     if (!contains(names, wanted)) throw UsageError(unknown_name("target", wanted, names));
     return wanted;
   }
-  if (loss == LossKind::dpo) return first_integer(described, inputs, loss);
+  if (is_of_completions(loss)) return first_integer(described, inputs, loss);
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
   if (is_of_tokens(loss) && has_padding(model, training)) return "labels";

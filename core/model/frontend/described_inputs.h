@@ -48,7 +48,7 @@ bool has_padding(const plan::ModelSource& model, const plan::TrainingSettings& t
 
 // Returns the input that the loss compares with:
 //   1. `target` if given: an input of the model, a spec or a tensor of the file; else throws UsageError.
-//   2. For dpo: the model's first integer input.
+//   2. For dpo, kto and grpo: the model's first integer input.
 //   3. "labels" or "target" if there is an input of that name.
 //   4. For losses over tokens: "labels" (made from the tokens) if rows have padding, else the first integer input.
 //   5. For cross_entropy and mse: "target", made from the model's output.

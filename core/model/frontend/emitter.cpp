@@ -235,6 +235,35 @@ Value Emitter::keep_aside(Op op) {
   return value;
 }
 
+void Emitter::copy(const std::vector<Op>& ops, const std::string& prefix, SlotMap& slots) {
+  std::unordered_map<int, int> regions;
+  for (const Op& op : ops) body_->ops.push_back(copy(op, regions, prefix, slots));
+}
+
+Op Emitter::copy(Op op, std::unordered_map<int, int>& regions, const std::string& prefix, SlotMap& slots) {
+  const auto read = [&](Slot& slot) {
+    if (const auto found = slots.find(slot); found != slots.end()) slot = found->second;
+  };
+  const auto define = [&](Slot& slot) { slot = slots[slot] = new_value().slot; };
+  op.region = copy_region(op.region, regions, prefix);
+  std::ranges::for_each(op.inputs, read);
+  for (Body& body : op.bodies) {
+    std::ranges::for_each(body.inputs, define);
+    for (Op& inner : body.ops) inner = copy(std::move(inner), regions, prefix, slots);
+    std::ranges::for_each(body.outputs, read);
+  }
+  std::ranges::for_each(op.outputs, define);
+  return op;
+}
+
+int Emitter::copy_region(int region, std::unordered_map<int, int>& regions, const std::string& prefix) {
+  if (region <= 0) return region;
+  if (const auto found = regions.find(region); found != regions.end()) return found->second;
+  const program::ModuleRegion original = program_.regions[region];
+  const int outer = copy_region(original.parent, regions, prefix);
+  return regions[region] = add_region(outer, prefix + "." + original.path, original.type);
+}
+
 int Emitter::add_region(int outer, const std::string& path, const std::string& type) {
   program_.regions.push_back({path, type, outer});
   return static_cast<int>(program_.regions.size()) - 1;

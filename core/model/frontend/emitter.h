@@ -27,6 +27,7 @@ struct Value {
   program::Slot slot = -1;
 };
 using Values = std::vector<Value>;
+using SlotMap = std::unordered_map<program::Slot, program::Slot>;
 using ObjectPtr = c10::intrusive_ptr<c10::ivalue::Object>;
 
 // An argument of an op: a value or a constant.
@@ -99,6 +100,10 @@ class Emitter {
   void rewrite(const std::function<void(program::Op)>& write);
   void keep(program::Op op) { body_->ops.push_back(std::move(op)); }
   Value keep_aside(program::Op op);  // keeps the op with a new value as its only output
+  // Emits copies of ops whose results are new values. `slots` has the copy of each value and receives those of the
+  // results; values that are not in it are shared. Regions of the copies are new, with `prefix` and a point before
+  // their paths.
+  void copy(const std::vector<program::Op>& ops, const std::string& prefix, SlotMap& slots);
   // Makes the last emitted op define `slot`, which other ops already read.
   void bind_result(program::Slot slot) { body_->ops.back().outputs = {slot}; }
 
@@ -131,6 +136,8 @@ class Emitter {
   Value finish(program::Op op) { return finish(std::move(op), 1)[0]; }
   program::Body body(const std::function<Values(Values)>& write, size_t inputs);
   void rewrite(program::Body& body, const std::function<void(program::Op)>& write);
+  program::Op copy(program::Op op, std::unordered_map<int, int>& regions, const std::string& prefix, SlotMap& slots);
+  int copy_region(int region, std::unordered_map<int, int>& regions, const std::string& prefix);
   Value new_value();
   bool holds(const std::string& name, const at::Tensor& tensor) const;
 

@@ -42,9 +42,13 @@ class BatchMaker {
 
   Batch make() {
     check_names();
+    if (request_.training.pack && is_of_completions(loss_))
+      throw UsageError("--loss " + to_string(loss_) + " takes a row for each completion: leave out --pack");
     for (const std::string& name : names_) add(name);
     if (pending_target_) make_target();
     if (loss_ == LossKind::dpo) check_pairs();
+    if (loss_ == LossKind::kto) check_for_kto();
+    if (loss_ == LossKind::grpo) check_for_grpo();
     count();
     return std::move(batch_);
   }
@@ -70,6 +74,8 @@ class BatchMaker {
     if (name == "cu_seq_lens_q" && on_host_.count("position_ids") > 0) return make_up_ends(name);
     if (loss_ == LossKind::dpo && name == "completion_mask") return make_up_completions(name);
     if (loss_ == LossKind::dpo && contains(other_inputs(loss_), name)) return make_up_reference(name);
+    if (loss_ == LossKind::kto && contains(other_inputs(loss_), name)) return make_up_for_kto(name);
+    if (loss_ == LossKind::grpo && contains(other_inputs(loss_), name)) return make_up_for_grpo(name);
     if (padded_ && name == kPadding) return make_up_padding(name);
     if (padded_ && name == target_ && is_of_tokens(loss_)) return make_up_labels(name);
     if (name == target_ && is_of_tokens(loss_)) return make_up_like_tokens(name);
@@ -121,8 +127,9 @@ class BatchMaker {
     batch_.tensors.push_back(tensor.defined() ? tensor.to(device_) : tensor);
   }
 
-  // -1 for an input that only the loss uses.
+  // -1 for an input that only the loss uses, except tokens for the copy of the model.
   program::Slot slot(const std::string& name) const {
+    if (name == kTokensOfKl) return slot(target_);
     const size_t i = std::find(names_.begin(), names_.end(), name) - names_.begin();
     return i < model_.body.inputs.size() ? model_.body.inputs[i] : -1;
   }
@@ -191,8 +198,72 @@ class BatchMaker {
   const InputSpec& spec_of_target() const {
     const auto found = std::ranges::find(batch_.specs, target_, &InputSpec::name);
     if (found == batch_.specs.end() || found->shape.size() != 2)
-      throw UsageError("--loss dpo: the tokens '" + target_ + "' must be [rows, length]");
+      throw UsageError("--loss " + to_string(loss_) + ": the tokens '" + target_ + "' must be [rows, length]");
     return *found;
+  }
+
+  void add_made_up(const std::string& name, const at::Tensor& tensor) { add(name, spec_of(name, tensor), tensor); }
+  at::Tensor given_padding() const {
+    const auto padding = on_host_.find(kPadding);
+    return padding == on_host_.end() ? at::Tensor() : padding->second;
+  }
+  void leave_out(const std::string& name) { add(name, {name, "none", {}, std::nullopt}, at::Tensor()); }
+
+  // Every second row is desirable. The KL rows are the previous rows.
+  void make_up_for_kto(const std::string& name) {
+    const int64_t rows = spec_of_target().shape[0], length = spec_of_target().shape[1];
+    const auto previous = [&](const std::string& of) { add_made_up(name, on_host_.at(of).roll(1, 0)); };
+    if (name == "completion_mask") return make_up_completions(name);
+    if (name == "label") return add_made_up(name, at::arange(rows).remainder(2).eq(0));
+    if (name == kTokensOfKl) return previous(target_);
+    if (name == "KL_completion_mask") return previous("completion_mask");
+    if (name != kPaddingOfKl) return add_made_up(name, at::full({rows}, -(length / 2), at::kFloat));
+    return given_padding().defined() ? previous(kPadding) : leave_out(name);
+  }
+
+  // The second half of each row is the completion, without its padding.
+  void make_up_for_grpo(const std::string& name) {
+    const int64_t rows = spec_of_target().shape[0], length = spec_of_target().shape[1];
+    if (name == "advantages") return add_made_up(name, at::arange(rows).remainder(2).mul(2).sub(1).to(at::kFloat));
+    if (name == "num_items_in_batch") return add_made_up(name, on_host_.at("completion_mask").sum());
+    if (name == kOldLogProbs) return leave_out(name);
+    const at::Tensor padding = given_padding(),
+                     mask = padding.defined() ? padding : at::ones({rows, length}, at::kLong);
+    add_made_up(name, mask.slice(1, length / 2).contiguous());
+  }
+
+  void check_shape(const std::string& name, const std::vector<int64_t>& wanted, const std::string& dtype) const {
+    const InputSpec& spec = *std::ranges::find(batch_.specs, name, &InputSpec::name);
+    const bool other_dtype = spec.dtype != dtype && !(dtype == "bool" && is_integer(spec.dtype));
+    if (spec.dtype != "none" && (spec.shape != wanted || other_dtype))
+      throw UsageError("--loss " + to_string(loss_) + ": input '" + plan::to_string(spec) + "' must be " +
+                       plan::to_string(InputSpec{name, dtype, wanted, std::nullopt}));
+  }
+
+  void check_for_kto() const {
+    const std::vector<int64_t> rows = spec_of_target().shape;
+    if (rows[0] < 2) throw UsageError("--loss kto needs at least 2 rows, because it takes completions of other rows");
+    std::vector<int64_t> of_others = {rows[0], 0};
+    if (const at::Tensor& tokens = on_host_.at(kTokensOfKl); tokens.dim() == 2) of_others[1] = tokens.size(1);
+    check_shape(kTokensOfKl, of_others, "int64");
+    if (on_host_.at(kPaddingOfKl).defined() != given_padding().defined())
+      throw UsageError("--loss kto takes either both of the inputs 'attention_mask' and 'KL_attention_mask' or none");
+    check_length(*std::ranges::find(batch_.specs, kTokensOfKl, &InputSpec::name));
+    check_shape("completion_mask", rows, "int64");
+    check_shape("label", {rows[0]}, "bool");
+    for (const char* name : {"ref_logps", "ref_KL_logps"}) check_shape(name, {rows[0]}, "float32");
+    for (const char* name : {kPaddingOfKl, "KL_completion_mask"}) check_shape(name, of_others, "int64");
+  }
+
+  void check_for_grpo() const {
+    const std::vector<int64_t> rows = spec_of_target().shape;
+    std::vector<int64_t> completions = {rows[0], rows[1] - 1};
+    if (const at::Tensor& mask = on_host_.at("completion_mask"); mask.dim() == 2)
+      completions[1] = std::min(mask.size(1), completions[1]);
+    check_shape("completion_mask", completions, "int64");
+    check_shape("advantages", {rows[0]}, "float32");
+    check_shape("num_items_in_batch", {}, "int64");
+    check_shape(kOldLogProbs, completions, "float32");
   }
 
   void check_pairs() const {

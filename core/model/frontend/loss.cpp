@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/base/vocabulary.h"
+#include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/emitter.h"
 #include "core/model/frontend/model_output.h"
 #include "core/model/frontend/output_layer.h"
@@ -22,7 +23,7 @@ using program::Program;
 
 constexpr char kRemedyForImplementation[] =
     "chunked and fused need a linear layer at the model's end; otherwise use --loss-impl plain";
-constexpr char kRemedyForDpo[] =
+constexpr char kRemedyForCompletions[] =
     "it needs a linear layer at the model's end; measure the trainer by its command: memtune sweep -- python train.py";
 
 Value pack(Emitter& emit, const ModelOutput& answer) {
@@ -88,7 +89,7 @@ Value without_logits(Emitter& emit, const OutputLayer& layer, Value target, cons
 }
 
 // As TRL reads it from a model's config.
-ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps) {
+ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps, LossKind loss) {
   using Kind = ops::LogitTransform::Kind;
   ops::LogitScaling scaling;
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -97,8 +98,8 @@ ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps) {
                         steps[i + 2].kind == Kind::multiply && steps[i + 2].factor == factor;
     if (steps[i].kind == Kind::to_float) continue;
     if (scaling.softcap || steps[i].kind == Kind::tanh)
-      throw UsageError(std::string("--loss dpo: the model's logits are neither scaled nor capped as TRL does; ") +
-                       kRemedyForDpo);
+      throw UsageError("--loss " + to_string(loss) +
+                       ": the model's logits are neither scaled nor capped as TRL does; " + kRemedyForCompletions);
     if (capped) {
       scaling.softcap = factor;
       i += 2;
@@ -110,10 +111,11 @@ ops::LogitScaling scaling_of(const std::vector<ops::LogitTransform>& steps) {
 }
 
 // Log probabilities of each row's next tokens, [rows, length - 1]; 0 for tokens outside of the completion.
-Value completion_log_probs(Emitter& emit, const OutputLayer& layer, Value tokens, Value completion_mask) {
+Value completion_log_probs(Emitter& emit, LossKind loss, const OutputLayer& layer, Value tokens,
+                           Value completion_mask) {
   static const c10::FunctionSchema schema = torch::jit::parseSchema(
       "memtune::chunked_log_probs(Tensor hidden, Tensor weight, Tensor? bias, Tensor labels) -> Tensor");
-  const auto run = [scaling = scaling_of(layer.steps)](program::Stack& stack) {
+  const auto run = [scaling = scaling_of(layer.steps, loss)](program::Stack& stack) {
     const at::Tensor result = ops::chunked_log_probs(stack[0].toTensor(), stack[1].toTensor(),
                                                      stack[2].toOptional<at::Tensor>(), stack[3].toTensor(), scaling);
     stack.clear();
@@ -129,13 +131,102 @@ Value completion_log_probs(Emitter& emit, const OutputLayer& layer, Value tokens
 Value dpo(Emitter& emit, const OutputLayer& layer, Value tokens, const Values& others) {
   constexpr double kBeta = 0.1;
   const Emitter::InRegion region(emit, "loss", "loss");
-  const Value each = completion_log_probs(emit, layer, tokens, others[0]);
+  const Value each = completion_log_probs(emit, LossKind::dpo, layer, tokens, others[0]);
   const Value sums = emit.op("aten::sum", "dim_IntList", {each, std::vector<int64_t>{1}});
   const Values halves = emit.unpack_list(emit.op("aten::chunk", "", {sums, 2}), 2);
   const auto minus = [&](Value x, Value y) { return emit.op("aten::sub", "Tensor", {x, y}); };
   const Value delta = minus(minus(halves[0], others[1]), minus(halves[1], others[2]));
   const Value sure = emit.op("aten::log_sigmoid", "", {emit.op("aten::mul", "Scalar", {delta, kBeta})});
   return emit.op("aten::mean", "", {emit.op("aten::neg", "", {sure})});
+}
+
+// Prompts with completions of other rows.
+struct KlRows {
+  Value tokens, padding, completion_mask;
+};
+
+// Summed log probabilities of `of_others`, [rows]. A copy of the model computes them first, without gradients.
+Value kl_log_probs(Emitter& emit, Program& program, OutputLayer layer, Value tokens, const KlRows& of_others) {
+  std::vector<program::Op> model = std::exchange(program.body.ops, {});
+  SlotMap copies = {{tokens.slot, of_others.tokens.slot}};
+  for (size_t i = 0; i < program.inputs.size(); ++i)
+    if (program.inputs[i].name == kPadding) copies[program.body.inputs[i]] = of_others.padding.slot;
+  emit.enter_grad_mode(emit.constant(false));
+  emit.copy(model, "KL", copies);
+  const auto copied = [&](Value value) {
+    const auto found = copies.find(value.slot);
+    return found == copies.end() ? value : Value{found->second};
+  };
+  layer.hidden = copied(layer.hidden);
+  layer.weight = copied(layer.weight);
+  if (layer.bias) layer.bias = copied(*layer.bias);
+  const Emitter::InRegion region(emit, "loss", "loss");
+  const Value each = completion_log_probs(emit, LossKind::kto, layer, of_others.tokens, of_others.completion_mask);
+  const Value sums = emit.op("aten::sum", "dim_IntList", {each, std::vector<int64_t>{-1}});
+  emit.leave();
+  std::move(model.begin(), model.end(), std::back_inserter(program.body.ops));
+  return sums;
+}
+
+// KTOTrainer of TRL 1.16 with precompute_ref_log_probs: loss_type kto, beta 0.1, weights 1.
+Value kto(Emitter& emit, Program& program, const OutputLayer& layer, Value tokens, const Values& others) {
+  constexpr double kBeta = 0.1, kWeight = 1;
+  const Value kl_sums = kl_log_probs(emit, program, layer, tokens, {others[4], others[5], others[6]});
+  const Emitter::InRegion region(emit, "loss", "loss");
+  const Value each = completion_log_probs(emit, LossKind::kto, layer, tokens, others[0]);
+  const Value sums = emit.op("aten::sum", "dim_IntList", {each, std::vector<int64_t>{-1}});
+  const Value desirable = emit.op("aten::to", "dtype", {others[1], at::kBool});
+  const auto minus = [&](Value x, Value y) { return emit.op("aten::sub", "Tensor", {x, y}); };
+  const auto log_ratios = [&](Value chosen) {
+    const Value found = emit.op("aten::nonzero", "", {chosen});
+    const Value rows = emit.op("aten::view", "", {found, std::vector<int64_t>{-1}});
+    const auto select = [&](Value of) { return emit.op("aten::index_select", "", {of, 0, rows}); };
+    return minus(select(sums), select(others[2]));
+  };
+  const Value undesirable = emit.op("aten::bitwise_not", "", {desirable});
+  const Value of_desirable = log_ratios(desirable), of_undesirable = log_ratios(undesirable);
+  const Value mean = emit.op("aten::mean", "", {minus(kl_sums, others[3])});
+  const Value kl = emit.op("aten::clamp", "", {emit.op("aten::detach", "", {mean}), 0});
+  const auto losses = [&](Value difference) {
+    const Value sure = emit.op("aten::sigmoid", "", {emit.op("aten::mul", "Scalar", {difference, kBeta})});
+    return emit.op("aten::mul", "Scalar", {emit.op("aten::rsub", "Scalar", {sure, 1}), kWeight});
+  };
+  const Values both = {losses(minus(of_desirable, kl)), losses(minus(kl, of_undesirable))};
+  return emit.op("aten::nanmean", "", {emit.op("aten::cat", "", {emit.list(c10::ListType::ofTensors(), both)})});
+}
+
+// Of two sizes, while the program runs.
+Value size_difference(Emitter& emit, Value size, Value less) {
+  const auto run = [](program::Stack& stack) {
+    const int64_t difference = stack[0].toInt() - stack[1].toInt();
+    stack.clear();
+    stack.emplace_back(difference);
+  };
+  return emit.call({"aten::sub", nullptr, run}, {size, less}, 1)[0];
+}
+
+// GRPOTrainer of TRL 1.16 without a reference model: loss_type dapo, epsilon 0.2, temperature 1,
+// importance_sampling_level token.
+Value grpo(Emitter& emit, const OutputLayer& layer, Value tokens, const Values& others) {
+  constexpr double kEpsilon = 0.2;
+  const Emitter::InRegion region(emit, "loss", "loss");
+  const auto length = [&](Value of) { return emit.op("aten::size", "int", {of, 1}); };
+  const Value mask = others[0], advantages = emit.op("aten::unsqueeze", "", {others[1], 1});
+  const Value prompt = size_difference(emit, length(tokens), length(mask));
+  const Value sides = emit.list(c10::ListType::ofInts(), {prompt, emit.constant(0)});
+  const Value in_rows = emit.op("aten::constant_pad_nd", "", {mask, sides});
+  const Value each = completion_log_probs(emit, LossKind::grpo, layer, tokens, in_rows);
+  const Value log_probs =
+      emit.op("aten::slice", "Tensor", {each, 1, size_difference(emit, prompt, emit.constant(1)), IValue()});
+  const Value given = emit.is_instance(others[3], {c10::TensorType::get()});
+  const Value old = emit.branch(
+      given, [&] { return Values{others[3]}; }, [&] { return Values{emit.op("aten::detach", "", {log_probs})}; })[0];
+  const Value ratio = emit.op("aten::exp", "", {emit.op("aten::sub", "Tensor", {log_probs, old})});
+  const Value clipped = emit.op("aten::clamp", "", {ratio, 1 - kEpsilon, 1 + kEpsilon});
+  const auto times = [&](Value x, Value y) { return emit.op("aten::mul", "Tensor", {x, y}); };
+  const Value least = emit.op("aten::min", "other", {times(ratio, advantages), times(clipped, advantages)});
+  const Value sum = emit.op("aten::sum", "", {times(emit.op("aten::neg", "", {least}), mask)});
+  return emit.op("aten::div", "Tensor", {sum, emit.op("aten::clamp", "", {others[2], 1.0})});
 }
 
 Value compare(Emitter& emit, LossKind loss, Value output, Value target) {
@@ -150,7 +241,8 @@ Value compare(Emitter& emit, LossKind loss, Value output, Value target) {
 Value find_or_add(Emitter& emit, const Program& program, const std::string& input) {
   for (size_t i = 0; i < program.inputs.size(); ++i)
     if (program.inputs[i].name == input) return {program.body.inputs[i]};
-  return emit.input(input, /*optional=*/false, /*of_model=*/false);
+  const bool optional = input == kPaddingOfKl || input == kOldLogProbs;
+  return emit.input(input, optional, /*of_model=*/false);
 }
 
 void number_ops(program::Body& body, int& next) {
@@ -173,8 +265,13 @@ std::string to_string(LossKind loss) {
 }
 
 std::vector<std::string> other_inputs(LossKind loss) {
-  if (loss != LossKind::dpo) return {};
-  return {"completion_mask", "ref_chosen_logps", "ref_rejected_logps"};
+  switch (loss) {
+    case LossKind::dpo: return {"completion_mask", "ref_chosen_logps", "ref_rejected_logps"};
+    case LossKind::kto:
+      return {"completion_mask", "label", "ref_logps", "ref_KL_logps", kTokensOfKl, kPaddingOfKl, "KL_completion_mask"};
+    case LossKind::grpo: return {"completion_mask", "advantages", "num_items_in_batch", kOldLogProbs};
+    default: return {};
+  }
 }
 
 Program with_loss(Program program, LossKind loss, const std::string& target, const std::string& output,
@@ -191,12 +288,15 @@ Program with_loss(Program program, LossKind loss, const std::string& target, con
                          to_string(loss));
       const OutputLayer layer = extract_output_layer(program, result, "--loss-impl", kRemedyForImplementation);
       result = without_logits(emit, layer, find_or_add(emit, program, target), how);
-    } else if (loss == LossKind::dpo) {
-      const OutputLayer layer = extract_output_layer(program, result, "--loss dpo", kRemedyForDpo);
+    } else if (is_of_completions(loss)) {
+      const OutputLayer layer =
+          extract_output_layer(program, result, "--loss " + to_string(loss), kRemedyForCompletions);
       const Value tokens = find_or_add(emit, program, target);
       Values others;
       for (const std::string& name : other_inputs(loss)) others.push_back(find_or_add(emit, program, name));
-      result = dpo(emit, layer, tokens, others);
+      if (loss == LossKind::dpo) result = dpo(emit, layer, tokens, others);
+      if (loss == LossKind::kto) result = kto(emit, program, layer, tokens, others);
+      if (loss == LossKind::grpo) result = grpo(emit, layer, tokens, others);
     } else if (loss != LossKind::returned) {
       result = compare(emit, loss, result, find_or_add(emit, program, target));
     }
