@@ -20,7 +20,7 @@ TEST_CASE("bad flags and values are refused in one line before anything runs") {
   std::ofstream(place.folder.path / "text.pt") << "not a model";
   std::ofstream(place.folder.path / "empty.pt");
   std::ofstream(place.folder.path / "bad.json") << "{\"version\": 1, \"rules\": [{}]}";
-  std::ofstream(place.folder.path / "reward it.yaml") << "num_generations: 2\n";
+  std::ofstream(place.folder.path / "prefer it.yaml") << "cpo_alpha: 2\n";
   std::ofstream(place.folder.path / "bare.yaml") << "output_dir: out\noptimizer: {_component_: torch.optim.AdamW}\n";
   std::ofstream(place.folder.path / "odd.yaml") << "per_device_train_batch_size: two\n";
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -67,9 +67,9 @@ TEST_CASE("bad flags and values are refused in one line before anything runs") {
       {"sweep --config bad.json", "--config goes with --trainer NAME, whose config it is"},
       {"sweep --trainer trl --config none.yaml", "--config: no such file: none.yaml"},
       {"sweep --model tiny --text-only", "--text-only is for models with a config.json"},
-      {"sweep --trainer trl --config 'reward it.yaml'",
-       "num_generations: of GRPO, not of SFT. Measure its own command instead: memtune sweep --trainer trl --config "
-       "'reward it.yaml' -- COMMAND"},
+      {"sweep --trainer trl --config 'prefer it.yaml'",
+       "cpo_alpha: of CPO or SimPO, not of SFT. Measure its own command instead: memtune sweep --trainer trl --config "
+       "'prefer it.yaml' -- COMMAND"},
       {"sweep --trainer trl --config bare.yaml", "bare.yaml does not say which model it trains: --model does"},
       {"sweep --trainer torchtune --config bare.yaml --model small", "bare.yaml does not say how long a row is: --seq"},
       {"sweep --trainer trl --config odd.yaml", "odd.yaml: per_device_train_batch_size must be a whole number, not"},

@@ -251,16 +251,66 @@ TEST_CASE("DPO of TRL is measured where the reference model is not in memory dur
   CHECK(refused("model_name_or_path: m\nbeta: 0.2\n"));  // with a reference model
   CHECK(refused(dpo + "sync_ref_model: true\n"));
   CHECK(refused(dpo + "loss_type: sft\n"));
-  CHECK(refused(dpo + "desirable_weight: 2\n"));
+  CHECK(refused(dpo + "loss_type: ipo\ndesirable_weight: 2\n"));
+}
+
+TEST_CASE("KTO of TRL is measured where the reference model is not in memory during training") {
+  const std::string kto = "model_name_or_path: m\nprecompute_ref_log_probs: true\n";
+  for (const char* key : {"loss_type: kto\n", "desirable_weight: 1.5\n"}) {
+    const MemtuneFlags native = of("trl", kto + key + "beta: 0.2\nper_device_train_batch_size: 4\n");
+    CHECK(told(native) ==
+          "--accumulate 1 --autocast bf16 --batch 4 --dtype fp32 --loss kto --max-grad-norm 1 --model m --optimizer "
+          "adamw --seq 1024");
+    CHECK(native.refusals.empty());
+    CHECK(native.unmeasured.empty());
+    const std::string notes = join(native.notes, "\n");
+    CHECK(notes.find("measured as trl kto") != notes.npos);
+    CHECK(notes.find("pairs") == notes.npos);
+  }
+  const auto refusals = [](const std::string& text) { return join(of("trl", text).refusals, "; "); };
+  CHECK(refusals("model_name_or_path: m\nloss_type: kto\n") ==
+        "loss_type: kto is of KTO, not of SFT; it is measured with precompute_ref_log_probs: true");
+  CHECK(refusals("model_name_or_path: m\ndesirable_weight: 2\n") ==
+        "desirable_weight: of KTO, not of SFT; it is measured with precompute_ref_log_probs: true");
+  CHECK(refusals(kto + "loss_type: apo_zero_unpaired\n") ==
+        "loss_type: apo_zero_unpaired is of KTO without an estimate of KL, or of BCO");
+}
+
+TEST_CASE("the update step of TRL's GRPO is measured without a reference model") {
+  const std::string grpo = "model_name_or_path: m\nnum_generations: 8\nmax_completion_length: 512\n";
+  const MemtuneFlags native = of("trl", grpo +
+                                            "loss_type: dr_grpo\nuse_vllm: true\ntemperature: 0.7\nepsilon: 0.3\n"
+                                            "beta: 0.0\nentropy_coef: 0.0\nscale_rewards: false\n");
+  CHECK(told(native) ==
+        "--accumulate 1 --autocast bf16 --batch 8 --dtype fp32 --loss grpo --max-grad-norm 1 --model m --optimizer "
+        "adamw");  // the config does not say how long a prompt is
+  CHECK(native.refusals.empty());
+  CHECK(native.unmeasured.empty());
+  const std::string notes = join(native.notes, "\n");
+  for (const char* note :
+       {"without generation and rewards", "epsilon, temperature, use_vllm: of generation",
+        "max_completion_length: --seq is the length", "loss_type: dr_grpo: measured is dapo", "the memory of vLLM"})
+    CHECK(notes.find(note) != notes.npos);
+  const std::string adapter = grpo + "use_peft: true\nlora_target_modules: [q_proj]\n";
+  CHECK(told(of("trl", adapter)).find("dropout=0.05,") != std::string::npos);
+  CHECK(told(of("trl", adapter + "disable_dropout: true\n")).find("dropout=0,") != std::string::npos);
+  CHECK(of("trl", adapter + "beta: 0.1\n").refusals.empty());
+  const auto refusals = [](const std::string& text) { return join(of("trl", text).refusals, "; "); };
+  CHECK(refusals(grpo + "beta: 0.1\n") == "beta: 0.1 of GRPO needs a reference model beside the model");
+  CHECK(refusals(grpo + "entropy_coef: 0.1\n") == "entropy_coef: of GRPO, and changes what its output layer computes");
+  CHECK(refusals("model_name_or_path: m\nloss_type: dapo\n") ==
+        "loss_type: dapo is of GRPO, not of SFT; it is measured with num_generations");
 }
 
 TEST_CASE("training of another kind is refused by the keys that say so") {
   const auto refusals = [](const std::string& trainer, const std::string& text, Images images = Images::refused) {
     return join(native_flags(trainer, text, "x.yaml", {}, images).refusals, "; ");
   };
-  CHECK(refusals("trl", "model_name_or_path: m\nnum_generations: 8\n") == "num_generations: of GRPO, not of SFT");
+  CHECK(refusals("trl", "model_name_or_path: m\nmax_completion_length: 8\n") ==
+        "max_completion_length: of preference tuning or reinforcement learning, not of SFT; GRPO is measured with "
+        "num_generations");
   CHECK(refusals("trl", "model_name_or_path: m\nvllm_mode: a\nepsilon: 1\ndelta: 1\ntop_p: 1\nmin_p: 0\n") ==
-        "delta, epsilon, min_p and 2 more: of GRPO, not of SFT");
+        "delta, epsilon, min_p and 2 more: of GRPO, not of SFT; it is measured with num_generations");
   CHECK(refusals("trl", "model_name_or_path: m\nloss_type: apo_zero\n") ==
         "loss_type: apo_zero is of DPO, not of SFT; it is measured with precompute_ref_log_probs: true");
   CHECK(refusals("trl", "model_name_or_path: m\nloss_type: nll\nuse_dora: false\nlora_modules_to_save: []\n").empty());
