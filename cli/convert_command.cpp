@@ -21,6 +21,7 @@ Examples:
   memtune convert path/to/bert                       the task is that of the config's architectures
   memtune convert path/to/model --task sequence-classification --seq 512
   memtune convert answerdotai/ModernBERT-base --dtype bfloat16 --output modernbert.pt2
+  memtune convert path/to/model --task embedding --padding
 
 It is for models that --model does not take from their config.json: encoders, classifiers, encoder-decoders, models of
 images and sound. The Python that trains writes the program, with its torch and transformers, by torch.export. A folder
@@ -35,13 +36,15 @@ const std::vector<std::string> kTasks = {"causal-lm",
                                          "image-classification",
                                          "image-text-to-text",
                                          "audio-classification",
-                                         "speech-seq2seq"};
+                                         "speech-seq2seq",
+                                         "reward",
+                                         "embedding"};
 const std::vector<std::string> kDtypes = {"float32", "bfloat16", "float16"};
 const std::vector<std::string> kAttention = {"sdpa", "eager"};
 
 struct ConvertFlags {
   std::string model, output = "model.pt2", task, dtype, attention, batch = "2", length = "128", python;
-  bool trusts = false;
+  bool trusts = false, padding = false;
 };
 
 // That of the environment that memtune is installed in, if there is one.
@@ -65,6 +68,7 @@ std::vector<std::string> words_of(const ConvertFlags& flags) {
   if (!flags.dtype.empty()) words.insert(words.end(), {"--dtype", dtype_flag("--dtype", flags.dtype, kDtypes)});
   if (!flags.attention.empty())
     words.insert(words.end(), {"--attention", choice_flag("--attention", flags.attention, kAttention)});
+  if (flags.padding) words.push_back("--padding");
   if (flags.trusts) words.push_back("--trust-remote-code");
   return words;
 }
@@ -97,6 +101,8 @@ void add_convert(CLI::App& app, Action& action) {
       ->add_option("--python", flags->python,
                    "the Python that trains (default: python3, or that which memtune is installed in)")
       ->type_name("PROGRAM");
+  command->add_flag("--padding", flags->padding,
+                    "the program takes an attention_mask, which tells where rows have padding");
   command->add_flag("--trust-remote-code", flags->trusts, "run Python code that the model brings");
   command->callback([flags, &action] { action = [flags] { return run_python(words_of(*flags)); }; });
 }

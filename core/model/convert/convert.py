@@ -17,7 +17,8 @@ TASKS = {  # class of transformers by --task
     "token-classification": "AutoModelForTokenClassification",
     "question-answering": "AutoModelForQuestionAnswering", "image-classification": "AutoModelForImageClassification",
     "image-text-to-text": "AutoModelForImageTextToText", "audio-classification": "AutoModelForAudioClassification",
-    "speech-seq2seq": "AutoModelForSpeechSeq2Seq",
+    "speech-seq2seq": "AutoModelForSpeechSeq2Seq", "reward": "AutoModelForSequenceClassification",
+    "embedding": "",  # of sentence-transformers
 }
 CLASSES = ("ForSequenceClassification", "ForImageClassification", "ForAudioClassification")  # one label a row
 TOKENS = ("ForMaskedLM", "ForConditionalGeneration", "ForSeq2SeqLM", "ForImageTextToText")  # a token a position
@@ -77,6 +78,8 @@ def load(options, notes):
     if getattr(config, "quantization_config", None):
         raise Refusal("its weights are quantized, which torch.export does not write; give --model the folder")
     prepare(config, notes)
+    if options.task == "reward":
+        config.num_labels = 1
     kind = class_of(config, options.task)
     dtype = getattr(torch, options.dtype) if options.dtype else (getattr(config, "dtype", None) or torch.float32)
     more = {"attn_implementation": options.attention} if options.attention else {}
@@ -89,6 +92,31 @@ def load(options, notes):
         build = kind.from_config if hasattr(kind, "from_config") else kind._from_config
         model = build(config, dtype=dtype, **more)
     choose_experts(model, notes)
+    return model.train()
+
+
+def load_sentences(options):
+    """The modules of sentence-transformers: the transformer, its pooling, and what follows."""
+    import sentence_transformers
+    import torch
+
+    class Embedder(torch.nn.Sequential):
+        def forward(self, input_ids, attention_mask=None):
+            features = {"input_ids": input_ids}
+            if attention_mask is not None:
+                features["attention_mask"] = attention_mask
+            for module in self:
+                features = module(features)
+            return {"sentence_embedding": features["sentence_embedding"]}
+
+    settings = {"dtype": getattr(torch, options.dtype)} if options.dtype else {}
+    if options.attention:
+        settings["attn_implementation"] = options.attention
+    model = sentence_transformers.SentenceTransformer(options.model, device="cpu", model_kwargs=settings,
+                                                      trust_remote_code=options.trust_remote_code)
+    config = model[0].auto_model.config
+    model = Embedder(*model)
+    model.config, model.dtype, model.main_input_name = config, next(model.parameters()).dtype, "input_ids"
     return model.train()
 
 
@@ -116,8 +144,9 @@ def size_of_images(config):
 class Sample:
     """Inputs of forward with the labels of the task, and the dimensions that may change."""
 
-    def __init__(self, model, batch: int, length: int, notes):
-        self.model, self.config, self.batch, self.notes = model, model.config, batch, notes
+    def __init__(self, model, options, notes):
+        self.model, self.config, self.batch, self.notes = model, model.config, options.batch, notes
+        self.task, self.padded, length = options.task, options.padding, options.seq
         self.arguments = inspect.signature(model.forward).parameters
         self.name = type(model).__name__
         self.text = self.config.get_text_config()
@@ -154,6 +183,7 @@ class Sample:
             self.notes.append("images are not measured: the inputs are text")
 
     def add_tokens(self):
+        import torch
         special = [getattr(self.config, name) for name in vars(self.config) if name.endswith("_token_id")
                    or name.endswith("_token_index")]
         below = min([self.text.vocab_size, *(number for number in special
@@ -161,12 +191,18 @@ class Sample:
         self.add("input_ids", self.integers(below, self.length), () if self.contrasts() else (0, 1))
         if not self.contrasts() and getattr(self.text, "pad_token_id", None) is None:
             self.text.pad_token_id = self.config.pad_token_id = 0  # the classes of decoders look for the row's end
+        if self.padded:
+            mask = torch.ones_like(self.inputs["input_ids"])
+            mask[1::2, self.length // 2:] = 0
+            self.add("attention_mask", mask, self.sizes["input_ids"])
 
     def contrasts(self) -> bool:
         return "return_loss" in self.arguments
 
     def add_labels(self):
         import torch
+        if self.task in ("reward", "embedding"):
+            return
         if self.contrasts():
             self.notes.append(f"the loss compares all rows of a batch: the batch is fixed at {self.batch}")
             self.inputs["return_loss"], self.sizes["return_loss"] = True, ()
@@ -189,9 +225,12 @@ class Sample:
         elif not self.name.endswith(CAUSAL):
             raise Refusal(f"{self.name} has no loss of its own; say what it is trained for by --task: {', '.join(TASKS)}")
 
-    def is_causal(self) -> bool:
-        """memtune computes the loss, so that it may choose how."""
-        return "labels" not in self.inputs and not self.contrasts() and "start_positions" not in self.inputs
+    def loss(self) -> str:
+        """The name of the loss, for memtune. It computes that of tokens itself, so that it may choose how."""
+        if self.task in ("reward", "embedding"):
+            return self.task
+        own = "labels" in self.inputs or "start_positions" in self.inputs or self.contrasts()
+        return "returned" if own else "causal_lm"
 
 
 MASKS = ("_ignore_causal_mask_sdpa", "_ignore_bidirectional_mask_sdpa")  # whether training needs no mask
@@ -257,8 +296,8 @@ def export(model, sample, notes):
 def write(options) -> None:
     import torch
     notes = []
-    model = load(options, notes)
-    sample = Sample(model, options.batch, options.seq, notes)
+    model = load_sentences(options) if options.task == "embedding" else load(options, notes)
+    sample = Sample(model, options, notes)
     program = export(model, sample, notes)
     torch.export.save(program, options.output)
     parameters = sum(parameter.numel() for parameter in model.parameters())
@@ -266,7 +305,7 @@ def write(options) -> None:
     print(f"{options.output}: {type(model).__name__}, {parameters / 1e6:.1f} M parameters, {model.dtype}; sample {shapes}")
     for note in notes:
         print(f"note: {note}")
-    print(f"next: memtune sweep --model {options.output} --loss {'causal_lm' if sample.is_causal() else 'returned'}")
+    print(f"next: memtune sweep --model {options.output} --loss {sample.loss()}")
 
 
 def main() -> int:
@@ -278,10 +317,12 @@ def main() -> int:
     p.add_argument("--seq", type=int, default=128)
     p.add_argument("--dtype", default="")
     p.add_argument("--attention", default="")
+    p.add_argument("--padding", action="store_true")
     p.add_argument("--trust-remote-code", action="store_true")
     options = p.parse_args()
     warnings.filterwarnings("ignore")
-    missing = [name for name in ("torch", "transformers") if not importlib.util.find_spec(name)]
+    needed = ["torch", "transformers"] + ["sentence_transformers"] * (options.task == "embedding")
+    missing = [name for name in needed if not importlib.util.find_spec(name)]
     if missing:
         print(f"memtune convert: {sys.executable} has no {' and no '.join(missing)}; name the Python that trains by "
               "--python", file=sys.stderr)
