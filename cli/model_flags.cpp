@@ -129,10 +129,34 @@ void add_libraries(const std::vector<std::string>& paths, plan::ModelSource& mod
   }
 }
 
+// Losses of rows take a layer of their own, others need the logits that the class gives.
+void check_class(const model::TransformersConfig& model, const std::string& loss) {
+  const bool of_rows = loss == "reward" || loss == "embedding";
+  if (of_rows || (!model.headless() && !model.classifier)) return;
+  if (model.headless())
+    throw UsageError("--loss " + loss + ": " + model.class_name +
+                     " gives vectors of tokens, no logits; it takes --loss embedding or reward");
+  if (loss != "returned" && loss != "cross_entropy" && loss != "mse")
+    throw UsageError("--loss " + loss + ": " + model.class_name +
+                     " gives no logits of tokens; its own loss is --loss returned");
+}
+
+std::vector<plan::InputSpec> in_columns(const plan::InputSpec& tokens) {
+  std::vector<plan::InputSpec> specs;
+  for (const std::string& column : kPairColumns) {
+    specs.push_back(tokens);
+    specs.back().name = column + "_" + tokens.name;
+  }
+  return specs;
+}
+
 // A config defines what other model files leave open: tokens, loss, dtype.
 void use_decoder(const model::TransformersConfig& model, const plan::InputSpec& tokens, plan::TrialRequest& request) {
-  if (request.model.inputs.empty() && request.model.inputs_file.empty()) request.model.inputs = {tokens};
-  if (request.training.loss.empty()) request.training.loss = "causal_lm";
+  std::string& loss = request.training.loss;
+  if (loss.empty()) loss = model.classifier ? "returned" : model.headless() ? "embedding" : "causal_lm";
+  check_class(model, loss);
+  if (request.model.inputs.empty() && request.model.inputs_file.empty())
+    request.model.inputs = loss == "embedding" ? in_columns(tokens) : std::vector{tokens};
   if (request.training.attention.empty()) request.training.attention = model.attention;
   const plan::TrainingSettings& training = request.training;
   model::check_attention(model, training.attention, training.pack, training.padding > 0);

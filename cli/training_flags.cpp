@@ -30,13 +30,20 @@ double parse_norm(const std::string& text) {
   return norm;
 }
 
+std::string read_loss(const std::string& loss) try {
+  return choice_flag("--loss", loss, kLosses);
+} catch (const UsageError& error) {
+  throw UsageError(std::string(error.what()) +
+                   ". Others are measured by the training command: memtune sweep -- COMMAND");
+}
+
 }  // namespace
 
 void TrainingFlags::add_to(CLI::App& command) {
-  offer(
-      command.add_option("--loss", loss,
-                         "next_token, causal_lm, cross_entropy, mse, returned (by the model), dpo, kto, grpo (as TRL)"),
-      kLosses)
+  offer(command.add_option("--loss", loss,
+                           "next_token, causal_lm, cross_entropy, mse, returned (by the model); dpo, kto, grpo, reward "
+                           "(TRL); embedding"),
+        kLosses)
       ->type_name("NAME");
   offer(command.add_option(
             "--loss-impl", loss_impl,
@@ -77,7 +84,7 @@ void TrainingFlags::add_to(CLI::App& command) {
 }
 
 void TrainingFlags::read(plan::TrainingSettings& to) const {
-  if (!loss.empty()) to.loss = choice_flag("--loss", loss, kLosses);
+  if (!loss.empty()) to.loss = read_loss(loss);
   parse_loss_implementation(to.loss_impl = loss_impl);
   to.output = output;
   to.target = target;

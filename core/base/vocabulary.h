@@ -7,8 +7,10 @@
 namespace memtune {
 
 // In the order of frontend::LossKind after none.
-inline const std::vector<std::string> kLosses = {"next_token", "causal_lm", "cross_entropy", "mse",
-                                                 "returned",   "dpo",       "kto",           "grpo"};
+inline const std::vector<std::string> kLosses = {"next_token", "causal_lm", "cross_entropy", "mse",    "returned",
+                                                 "dpo",        "kto",       "grpo",          "reward", "embedding"};
+// Prefixes of the inputs of --loss embedding: anchor_input_ids.
+inline const std::vector<std::string> kPairColumns = {"anchor", "positive"};
 inline const std::vector<std::string> kOptimizers = {"adamw",     "adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit",
                                                      "adafactor", "sgd"};
 // Parts of training that the settings of a trainer change only if --allow names them.

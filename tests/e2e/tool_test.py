@@ -169,8 +169,8 @@ class HuggingFace(ToolTest):
               rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0})
         experts = {"model_type": "mixtral", "num_local_experts": 2}
         model("3 of 2 experts cannot be chosen", num_experts_per_tok=3, **experts)
-        model("MixtralForSequenceClassification is no language model", num_experts_per_tok=1,
-              architectures=["MixtralForSequenceClassification"], **experts)
+        model("MixtralForTokenClassification is no language model", num_experts_per_tok=1,
+              architectures=["MixtralForTokenClassification"], **experts)
         model("--text-only measures its text model, gemma3_text", model_type="gemma3",
               text_config={"model_type": "gemma3_text"})
         (self.folder / "config.json").write_text("{")

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
+#include "core/model/frontend/columns.h"
 #include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/torchscript/lowering.h"
 namespace memtune::frontend::inputs_test {
@@ -138,6 +139,39 @@ TEST_CASE("losses over completions refuse packed rows, and kto other rows that a
   model.longest = 6;
   const auto asked = request({"tokens:int64[2,6]<16", "KL_input_ids:int64[2,7]<16", "KL_completion_mask:int64[2,7]"});
   CHECK_THROWS_WITH_AS(make_batch(asked, LossKind::kto, model, kCpu), doctest::Contains("sequences of 7"), UsageError);
+}
+
+TEST_CASE("reward counts pairs, and may have margins") {
+  plan::TrialRequest asked = request({"tokens:int64[4,6]<16"});
+  const Batch made = batch(asked, tokens_model(), LossKind::reward);
+  CHECK(specs(made) == Texts{"tokens:int64[4,6]<16", "mask:none[]", "margin:none[]"});
+  CHECK((made.samples == 2 && made.tokens == 24));
+  asked = request({"tokens:int64[4,6]<16", "margin:float32[2]"});
+  CHECK(specs(batch(asked, tokens_model(), LossKind::reward)).back() == "margin:float32[2]");
+  CHECK(refusal(request({"tokens:int64[4,6]<16", "margin:float32[4]"}), tokens_model(), LossKind::reward) ==
+        "--loss reward: input 'margin:float32[4]' must be margin:float32[2]");
+  CHECK(refusal(request({"tokens:int64[3,6]<16"}), tokens_model(), LossKind::reward) ==
+        "--loss reward takes pairs: chosen rows, then as many rejected ones; 'tokens' has 3 rows");
+}
+
+Batch batch_in_columns(const plan::TrialRequest& request) {
+  return make_batch(request, LossKind::embedding, in_columns(lower_module(tokens_model(), kCpu)), kCpu);
+}
+
+TEST_CASE("columns have inputs and lengths of their own, and equally many rows") {
+  plan::TrialRequest asked = request({"anchor_tokens:int64[3,5]<16", "positive_tokens:int64[3,7]<16"});
+  const Batch made = batch_in_columns(asked);
+  CHECK(specs(made) == Texts{"anchor_tokens:int64[3,5]<16", "anchor_mask:none[]", "positive_tokens:int64[3,7]<16",
+                             "positive_mask:none[]"});
+  CHECK((made.samples == 3 && made.tokens == 36));
+  CHECK_FALSE(made.tensors[0].equal(made.tensors[2].narrow(1, 0, 5)));
+  CHECK(known_sequence(asked.model, asked.training) == 7);
+  asked.training.batch = 4;
+  CHECK(specs(batch_in_columns(asked))[2] == "positive_tokens:int64[4,7]<16");
+  CHECK_THROWS_WITH_AS(batch_in_columns(request({"anchor_tokens:int64[3,5]<16", "positive_tokens:int64[4,7]<16"})),
+                       "--loss embedding takes a positive for each anchor: 'anchor_tokens:int64[3,5]<16' and "
+                       "'positive_tokens:int64[4,7]<16' have different numbers of rows",
+                       UsageError);
 }
 
 TEST_CASE("the target falls back from the named input to labels then target then the loss's default") {

@@ -48,6 +48,31 @@ at::Tensor parameter(const program::Program& program, const std::string& name) {
   return {};
 }
 
+TEST_CASE("a model of embeddings has no head, so adapters take its last linear layer") {
+  const Place place;
+  LoweringOptions source = place.source();
+  source.lora = "r=2";
+  const char* const last = "base_model.model.model.layers.1.mlp.down_proj.lora_A.weight";
+  CHECK(parameter(lower(source), last).defined());
+  source.head = DecoderHead::embedding;
+  const program::Program program = lower(source);
+  CHECK(parameter(program, last).defined());
+  CHECK_FALSE(parameter(program, "lm_head.weight").defined());
+  CHECK(program::input_names(program) == std::vector<std::string>{"input_ids"});
+  source.pack = true;
+  CHECK_THROWS_WITH_AS(
+      lower(source), "--pack is for losses of tokens; --loss reward and embedding take a text in each row", UsageError);
+}
+
+TEST_CASE("a reward model gets its score beside the weights of a language model") {
+  const Place place;
+  LoweringOptions source = place.source();
+  source.head = DecoderHead::score;
+  const program::Program program = lower(source);
+  CHECK(parameter(program, "score.weight").sizes() == at::IntArrayRef{1, 16});
+  CHECK_FALSE(parameter(program, "lm_head.weight").defined());
+}
+
 TEST_CASE("weights are drawn from the seed if no file holds them") {
   const Place place;
   const char* const name = "model.layers.1.mlp.up_proj.weight";

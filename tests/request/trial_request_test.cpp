@@ -229,7 +229,7 @@ TEST_CASE("default training settings and every form of a device are valid") {
 TEST_CASE("a wrong training setting is refused with the valid ones") {
   check_refused([](auto& training) { training.loss = "nexttoken"; },
                 "unknown loss 'nexttoken'; did you mean 'next_token'? Known: next_token, causal_lm, cross_entropy, "
-                "mse, returned, dpo, kto, grpo");
+                "mse, returned, dpo, kto, grpo, reward, embedding");
   check_refused([](auto& training) { training.loss_impl = "chunked"; },
                 "--loss-impl 'chunked': known are plain, fused, and chunked=N for N chunks");
   check_refused([](auto& training) { training.optimizer = "adam"; },

@@ -674,7 +674,7 @@ TEST_CASE("a setting of a config that is not supported is refused by name") {
 }
 
 TEST_CASE("a class that is no language model is refused with what to do") {
-  for (const std::string name : {"LlamaForSequenceClassification", "LlamaForTokenClassification", "LlamaModel"})
+  for (const std::string name : {"LlamaForTokenClassification", "LlamaForQuestionAnswering"})
     check_refused(with(example(), {{"architectures", {name}}}),
                   ".architectures: " + name +
                       " is no language model. memtune convert makes a model.pt2 of it, with its loss; or measure its "
@@ -682,6 +682,50 @@ TEST_CASE("a class that is no language model is refused with what to do") {
   for (const char* name : {"LlamaForCausalLM", "GPT2LMHeadModel", "Gemma3ForConditionalGeneration", "OwnForCausalLM"})
     CHECK_NOTHROW(read(with(example(), {{"architectures", {name}}})));
   for (const json& none : {json::array(), json()}) CHECK_NOTHROW(read(with(example(), {{"architectures", none}})));
+}
+
+TEST_CASE("a class of rows has a classifier, and a class without a head none") {
+  const auto of = [](const json& changes) {
+    return read(with(with(example(), {{"architectures", {"LlamaForSequenceClassification"}}}), changes)).classifier;
+  };
+  const json none = json::object();
+  CHECK((of(none)->labels == 2 && !of(none)->regression));
+  CHECK((of({{"num_labels", 3}})->labels == 3 && !of({{"num_labels", 3}})->regression));
+  const json one = {{"id2label", {{"0", "LABEL_0"}}}};
+  CHECK((of(one)->labels == 1 && of(one)->regression));
+  CHECK(of({{"problem_type", "regression"}})->regression);
+  CHECK_FALSE(of(with(one, {{"problem_type", "single_label_classification"}}))->regression);
+  check_refused(with(example(), {{"architectures", {"LlamaForSequenceClassification"}},
+                                 {"problem_type", "multi_label_classification"}}),
+                ".problem_type: 'multi_label_classification' is not supported, regression and "
+                "single_label_classification are. Measure the training command: memtune sweep -- COMMAND");
+  check_refused(with(example("granite"), {{"architectures", {"GraniteForSequenceClassification"}}}),
+                ".architectures: GraniteForSequenceClassification is no language model. memtune convert makes a "
+                "model.pt2 of it, with its loss; or measure its training command: memtune sweep -- COMMAND");
+  const auto headless = [](const char* name) { return read(with(example(), {{"architectures", {name}}})).headless(); };
+  CHECK(headless("LlamaModel"));
+  CHECK_FALSE((headless("LlamaForCausalLM") || headless("GPT2LMHeadModel")));
+  CHECK_FALSE(read(with(example(), {{"architectures", {"LlamaModel"}}})).classifier);
+}
+
+TEST_CASE("a reward model has one score, if transformers has its class") {
+  const TransformersConfig scored = with_score(read(with(example(), {{"architectures", {"LlamaForCausalLM"}}})));
+  CHECK((scored.classifier->labels == 1 && scored.classifier->regression));
+  json granite = with(example("granite"), {{"attention_multiplier", 0.1},
+                                           {"embedding_multiplier", 1.0},
+                                           {"residual_multiplier", 1.0},
+                                           {"logits_scaling", 1.0}});
+  CHECK_THROWS_WITH_AS(with_score(read(granite)),
+                       "--loss reward: transformers has no GraniteForSequenceClassification; measure the training "
+                       "command: memtune sweep -- COMMAND",
+                       UsageError);
+}
+
+TEST_CASE("the token that fills rows is known also where its embedding is trained") {
+  CHECK_FALSE(read(example()).row_padding);
+  CHECK(read(with(example(), {{"pad_token_id", 7}})).row_padding == 7);
+  CHECK((read(with(gpt2(), {{"pad_token_id", 7}})).row_padding == 7 &&
+         !read(with(gpt2(), {{"pad_token_id", 7}})).padding));
 }
 
 TEST_CASE("weights that bitsandbytes has packed are measured in the same form") {

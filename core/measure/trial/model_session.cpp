@@ -9,8 +9,10 @@
 #include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/base/vocabulary.h"
 #include "core/engine/step/forward_survey.h"
 #include "core/engine/step/shape_kernels.h"
+#include "core/model/frontend/columns.h"
 #include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/rejection.h"
@@ -62,8 +64,9 @@ class Writes final : public program::OpObserver {
 }  // namespace
 
 bool ModelSession::shapes_suffice(const plan::ModelSource& model, const plan::TrainingSettings& training) {
+  const size_t tokens = training.loss == "embedding" ? kPairColumns.size() : 1;
   return training.device == "cpu" && training.autocast.empty() && model.inputs_file.empty() &&
-         model.inputs.size() <= 1 && frontend::probe(model).has_config();
+         model.inputs.size() <= tokens && frontend::probe(model).has_config();
 }
 
 ModelSession::ModelSession(const plan::TrialRequest& request, TensorMode tensors)
@@ -73,10 +76,11 @@ ModelSession::ModelSession(const plan::TrialRequest& request, TensorMode tensors
       loss_(frontend::parse_loss(request.training.loss)) {
   const auto& training = request.training;
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
-  program::Program model = frontend::lower({request.model, training.dtype, place_, training.seed,
-                                            frontend::known_sequence(request.model, training), training.attention,
-                                            training.pack, frontend::has_padding(request.model, training),
-                                            training.autocast, training.load_in, training.lora});
+  program::Program model = frontend::lower(
+      {request.model, training.dtype, place_, training.seed, frontend::known_sequence(request.model, training),
+       training.attention, training.pack, frontend::has_padding(request.model, training), training.autocast,
+       training.load_in, training.lora, frontend::head_for(loss_)});
+  if (loss_ == frontend::LossKind::embedding) model = frontend::in_columns(std::move(model));
   if (tensors == TensorMode::shapes_only) step::use_cpu_attention_kernels(model);
   const std::string target = frontend::choose_target(request.model, training, loss_, model.inputs);
   program_ = std::make_unique<program::Program>(

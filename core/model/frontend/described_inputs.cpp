@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/model/frontend/columns.h"
 #include "core/model/frontend/dtype.h"
 #include "core/model/frontend/model_probe.h"
 #include "core/model/frontend/safetensors.h"
@@ -80,10 +81,11 @@ DescribedInputs describe(const plan::ModelSource& model, const std::vector<std::
 
 std::string choose_target(const plan::ModelSource& model, const plan::TrainingSettings& training, LossKind loss,
                           const std::vector<program::ProgramInput>& inputs) {
-  if (loss == LossKind::returned || loss == LossKind::none) return "";
+  if (loss == LossKind::returned || loss == LossKind::none || loss == LossKind::embedding) return "";
   const std::vector<std::string> arguments = names_of(inputs);
   auto positions = arguments;
-  if (!is_of_completions(loss) && !contains(positions, "target")) positions.push_back("target");
+  const bool takes_tokens = is_of_completions(loss) || loss == LossKind::reward;
+  if (!takes_tokens && !contains(positions, "target")) positions.push_back("target");
   DescribedInputs described = describe(model, positions);
   auto names = arguments;
   for (const std::string& name : described.names())
@@ -94,7 +96,7 @@ std::string choose_target(const plan::ModelSource& model, const plan::TrainingSe
     if (!contains(names, wanted)) throw UsageError(unknown_name("target", wanted, names));
     return wanted;
   }
-  if (is_of_completions(loss)) return first_integer(described, inputs, loss);
+  if (takes_tokens) return first_integer(described, inputs, loss);
   for (const char* usual : {"labels", "target"})
     if (contains(names, usual)) return usual;
   if (is_of_tokens(loss) && has_padding(model, training)) return "labels";
@@ -103,23 +105,26 @@ std::string choose_target(const plan::ModelSource& model, const plan::TrainingSe
 
 int64_t known_sequence(const plan::ModelSource& model, const plan::TrainingSettings& training) {
   if (training.sequence > 0) return training.sequence;
+  int64_t longest = 0;
   for (const InputSpec& spec : model.inputs)
-    if (is_integer(spec.dtype) && spec.shape.size() == 2) return spec.shape[1];
-  if (model.inputs_file.empty()) return 0;
+    if (is_integer(spec.dtype) && spec.shape.size() == 2 && (longest == 0 || !column_of(spec.name).empty()))
+      longest = std::max(longest, spec.shape[1]);
+  if (model.inputs_file.empty()) return longest;
   if (training.pack)
     for (const auto& [name, tensor] : read_safetensors(model.inputs_file))
       if (name == "position_ids" && tensor.numel() > 0) return tensor.max().item<int64_t>() + 1;
   const safetensors::Reader file(model.inputs_file);
   for (const safetensors::TensorEntry& entry : file.entries())
-    if (entry.name == "input_ids" && entry.shape.size() == 2) return entry.shape[1];
-  return 0;
+    if (without_column(entry.name) == "input_ids" && entry.shape.size() == 2)
+      longest = std::max(longest, entry.shape[1]);
+  return longest;
 }
 
 bool has_padding(const plan::ModelSource& model, const plan::TrainingSettings& training) {
   if (probe(model).file.config.empty()) return false;
   if (training.padding > 0 || model.inputs_file.empty()) return training.padding > 0;
   const safetensors::Reader file(model.inputs_file);
-  return std::ranges::any_of(file.entries(), [](const auto& entry) { return entry.name == kPadding; });
+  return std::ranges::any_of(file.entries(), [](const auto& entry) { return without_column(entry.name) == kPadding; });
 }
 
 }  // namespace memtune::frontend

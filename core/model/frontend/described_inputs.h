@@ -48,11 +48,11 @@ bool has_padding(const plan::ModelSource& model, const plan::TrainingSettings& t
 
 // Returns the input that the loss compares with:
 //   1. `target` if given: an input of the model, a spec or a tensor of the file; else throws UsageError.
-//   2. For dpo, kto and grpo: the model's first integer input.
+//   2. For dpo, kto, grpo and reward: the model's first integer input.
 //   3. "labels" or "target" if there is an input of that name.
 //   4. For losses over tokens: "labels" (made from the tokens) if rows have padding, else the first integer input.
 //   5. For cross_entropy and mse: "target", made from the model's output.
-// Returns "" for LossKind::returned and LossKind::none.
+// Returns "" for LossKind::returned, embedding and none.
 std::string choose_target(const plan::ModelSource& model, const plan::TrainingSettings& training, LossKind loss,
                           const std::vector<program::ProgramInput>& inputs);
 

@@ -29,6 +29,10 @@ Value Emitter::input(const std::string& name, bool optional, bool of_model) {
   return value;
 }
 
+void Emitter::describe_input(model::InputDescription description) {
+  program_.inputs.back().described = std::move(description);
+}
+
 Value Emitter::constant(c10::IValue constant) {
   const Value value = new_value();
   program_.constants[value.slot] = std::move(constant);

@@ -58,6 +58,7 @@ class Emitter {
   explicit Emitter(program::Program& program);
 
   Value input(const std::string& name, bool optional = false, bool of_model = true);
+  void describe_input(model::InputDescription description);  // the input that was added last
   Value constant(c10::IValue value);
   Value parameter(const std::string& name, const at::Tensor& tensor);  // tied if the tensor was added before
   Value buffer(const std::string& name, const at::Tensor& tensor);
@@ -99,6 +100,7 @@ class Emitter {
   // region. An op that is not kept is removed.
   void rewrite(const std::function<void(program::Op)>& write);
   void keep(program::Op op) { body_->ops.push_back(std::move(op)); }
+  Value new_value();                 // for the results of such an op
   Value keep_aside(program::Op op);  // keeps the op with a new value as its only output
   // Emits copies of ops whose results are new values. `slots` has the copy of each value and receives those of the
   // results; values that are not in it are shared. Regions of the copies are new, with `prefix` and a point before
@@ -138,7 +140,6 @@ class Emitter {
   void rewrite(program::Body& body, const std::function<void(program::Op)>& write);
   program::Op copy(program::Op op, std::unordered_map<int, int>& regions, const std::string& prefix, SlotMap& slots);
   int copy_region(int region, std::unordered_map<int, int>& regions, const std::string& prefix);
-  Value new_value();
   bool holds(const std::string& name, const at::Tensor& tensor) const;
 
   program::Program& program_;

@@ -8,10 +8,20 @@
 #include <memory>
 #include <vector>
 
+#include "core/model/frontend/loss.h"
 #include "core/model/frontend/model_probe.h"
 #include "core/model/program/program.h"
 
 namespace memtune::frontend {
+
+// What a model of a config.json gives.
+enum class DecoderHead {
+  of_config,  // logits, or the loss of a classifier
+  score,      // one score per row, of a reward model
+  embedding,  // a vector per row, as sentence-transformers pools it
+};
+
+DecoderHead head_for(LossKind loss);
 
 struct LoweringOptions {
   plan::ModelSource model;
@@ -25,6 +35,7 @@ struct LoweringOptions {
   std::string autocast = "";       // autocast dtype of the forward; "": none
   std::string load_in = "";        // quantization of linear weights: a word of kQuantizations; "": none
   std::string lora = "";           // adapter, parsed by model::parse_lora; "": the model itself is trained
+  DecoderHead head = DecoderHead::of_config;
 };
 
 enum class AttentionImplementation { sdpa, eager, flash_varlen };

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "core/base/error.h"
 #include "core/base/text.h"
+#include "core/model/frontend/columns.h"
 #include "core/model/frontend/described_inputs.h"
 #include "core/model/frontend/dtype.h"
 #include "core/model/frontend/input_guess.h"
@@ -46,9 +48,10 @@ class BatchMaker {
       throw UsageError("--loss " + to_string(loss_) + " takes a row for each completion: leave out --pack");
     for (const std::string& name : names_) add(name);
     if (pending_target_) make_target();
-    if (loss_ == LossKind::dpo) check_pairs();
+    if (rows_of_sample(loss_) == 2) check_pairs();
     if (loss_ == LossKind::kto) check_for_kto();
     if (loss_ == LossKind::grpo) check_for_grpo();
+    if (loss_ == LossKind::embedding) check_columns();
     count();
     return std::move(batch_);
   }
@@ -76,7 +79,11 @@ class BatchMaker {
     if (loss_ == LossKind::dpo && contains(other_inputs(loss_), name)) return make_up_reference(name);
     if (loss_ == LossKind::kto && contains(other_inputs(loss_), name)) return make_up_for_kto(name);
     if (loss_ == LossKind::grpo && contains(other_inputs(loss_), name)) return make_up_for_grpo(name);
-    if (padded_ && name == kPadding) return make_up_padding(name);
+    if (loss_ == LossKind::reward && contains(other_inputs(loss_), name))
+      return add(name, {name, "none", {}, std::nullopt}, at::Tensor());
+    if (auto* input = argument(name); input && input->described && model_.kind == "config")
+      return make_up_row_labels(*input->described);
+    if (padded_ && without_column(name) == kPadding) return make_up_padding(name);
     if (padded_ && name == target_ && is_of_tokens(loss_)) return make_up_labels(name);
     if (name == target_ && is_of_tokens(loss_)) return make_up_like_tokens(name);
     if (name == target_ && !argument(name)) {
@@ -112,6 +119,14 @@ class BatchMaker {
     add(input.name, spec, at::tensor(values, at::kLong).view(spec.shape).to(scalar_type(spec.dtype)));
   }
 
+  // A label for each row of tokens, of a classifier that is built from its config.
+  void make_up_row_labels(const model::InputDescription& labels) {
+    InputSpec spec{labels.name, labels.dtype, {batch_.specs.front().shape.at(0)}, std::nullopt};
+    for (size_t i = 1; i < labels.dimensions.size(); ++i) spec.shape.push_back(labels.dimensions[i].size);
+    if (is_integer(spec.dtype)) spec.below = static_cast<int64_t>(labels.sample.size());
+    make_up(spec);
+  }
+
   void make_up_guess(const InputSpec& guess) {
     make_up(sized(guess));
     batch_.guessed.push_back(plan::to_string(batch_.specs.back()));
@@ -119,7 +134,7 @@ class BatchMaker {
 
   void add(const std::string& name, const InputSpec& spec, const at::Tensor& tensor) {
     check_rows(name, tensor);
-    if (padded_ && name == kPadding) check_padding(tensor);
+    if (padded_ && without_column(name) == kPadding) check_padding(name, tensor);
     if (auto* input = argument(name); input && input->described && tensor.defined())
       model::check_shape(*input->described, tensor.sizes().vec());
     batch_.specs.push_back(spec);
@@ -168,7 +183,7 @@ class BatchMaker {
   }
 
   void make_up_padding(const std::string& name) {
-    const std::vector<int64_t> shape = batch_.specs.front().shape;
+    const std::vector<int64_t> shape = batch_.specs.back().shape;  // of the tokens
     add(name, {name, "int64", shape, std::nullopt}, padding_mask(shape.at(0), shape.at(1), request_.training.padding));
   }
 
@@ -269,22 +284,31 @@ class BatchMaker {
   void check_pairs() const {
     const std::vector<int64_t> rows = spec_of_target().shape;
     if (rows[0] % 2 != 0)
-      throw UsageError("--loss dpo takes pairs: chosen rows, then as many rejected ones; '" + target_ + "' has " +
-                       std::to_string(rows[0]) + " rows");
+      throw UsageError("--loss " + to_string(loss_) + " takes pairs: chosen rows, then as many rejected ones; '" +
+                       target_ + "' has " + std::to_string(rows[0]) + " rows");
     for (const std::string& name : other_inputs(loss_)) {
       const InputSpec& spec = *std::ranges::find(batch_.specs, name, &InputSpec::name);
       const bool mask = name == "completion_mask";
       const std::vector<int64_t> wanted = mask ? rows : std::vector<int64_t>{rows[0] / 2};
-      if (spec.shape != wanted || is_integer(spec.dtype) != mask)
-        throw UsageError("--loss dpo: input '" + plan::to_string(spec) + "' must be " +
+      if (spec.dtype != "none" && (spec.shape != wanted || is_integer(spec.dtype) != mask))
+        throw UsageError("--loss " + to_string(loss_) + ": input '" + plan::to_string(spec) + "' must be " +
                          plan::to_string(InputSpec{name, mask ? "int64" : "float32", wanted, std::nullopt}));
     }
   }
 
+  void check_columns() const {
+    for (const InputSpec& spec : batch_.specs)
+      if (!spec.shape.empty() && !column_of(spec.name).empty() && spec.shape[0] != batch_.specs.front().shape.at(0))
+        throw UsageError("--loss embedding takes a positive for each anchor: '" +
+                         plan::to_string(batch_.specs.front()) + "' and '" + plan::to_string(spec) +
+                         "' have different numbers of rows");
+  }
+
   // Without padding, transformers takes another code path, without a mask.
-  static void check_padding(const at::Tensor& mask) {
+  static void check_padding(const std::string& name, const at::Tensor& mask) {
     if (mask.to(at::kBool).all().item<bool>())
-      throw UsageError("input 'attention_mask' has no padding, it is 1 everywhere: leave it out");
+      throw UsageError("input '" + name + "' has no padding, it is 1 everywhere: leave " +
+                       (column_of(name).empty() ? "it out" : "out both masks, or pad a row of each column"));
   }
 
   // Inputs of a cast model follow its dtype, those of the loss do not.
@@ -369,9 +393,11 @@ class BatchMaker {
   void count() {
     for (size_t i = 0; i < batch_.specs.size() && batch_.samples == 0; ++i)
       if (!batch_.specs[i].shape.empty()) batch_.samples = batch_.specs[i].shape[0];
+    std::set<std::string> counted;  // columns
     for (const InputSpec& spec : batch_.specs)
-      if (argument(spec.name) && is_integer(spec.dtype) && spec.shape.size() == 2 && batch_.tokens == 0)
-        batch_.tokens = batch_.samples * check_length(spec);
+      if (argument(spec.name) && is_integer(spec.dtype) && spec.shape.size() == 2 &&
+          counted.insert(column_of(spec.name)).second)
+        batch_.tokens += batch_.samples * check_length(spec);
     batch_.samples /= rows_of_sample(loss_);
     if (documents_ > 0) batch_.samples = documents_;
   }

@@ -16,7 +16,7 @@ struct Batch {
   std::vector<at::Tensor> tensors;     // in the order of the program's inputs, then of the loss; on the device
   std::vector<plan::InputSpec> specs;  // specs of `tensors`, resolved
   std::vector<std::string> guessed;    // specs that are guessed
-  int64_t samples = 0;                 // first dimension of the first input; for dpo half of it, the pairs
+  int64_t samples = 0;                 // first dimension of the first input; for dpo and reward half of it, the pairs
   int64_t tokens = 0;                  // samples * sequence when an integer input is [batch, sequence], else 0
 };
 

@@ -9,6 +9,7 @@
 #include "core/model/frontend/emitter.h"
 #include "core/model/frontend/model_output.h"
 #include "core/model/frontend/output_layer.h"
+#include "core/model/frontend/sentence_embedding.h"
 #include "core/model/ops/chunked_log_probs.h"
 #include "core/model/ops/linear_cross_entropy.h"
 #include "core/model/program/liveness.h"
@@ -229,6 +230,41 @@ Value grpo(Emitter& emit, const OutputLayer& layer, Value tokens, const Values& 
   return emit.op("aten::div", "Tensor", {sum, emit.op("aten::clamp", "", {others[2], 1.0})});
 }
 
+// Returns `x` if there is no margin.
+Value less_margin(Emitter& emit, Value x, Value margin) {
+  static const c10::FunctionSchema schema =
+      torch::jit::parseSchema("memtune::less_margin(Tensor(a) x, Tensor? margin) -> Tensor(a)");
+  const auto run = [](program::Stack& stack) {
+    const at::Tensor margin = stack[1].isTensor() ? stack[1].toTensor() : at::Tensor();
+    const at::Tensor x = stack[0].toTensor();
+    stack.clear();
+    stack.emplace_back(margin.defined() ? at::sub(x, margin) : x);
+  };
+  return emit.call({schema.name(), &schema, run}, {x, margin}, 1)[0];
+}
+
+// RewardTrainer of TRL 1.16 without center_rewards_coefficient.
+Value reward(Emitter& emit, Value scores, Value margin) {
+  const Emitter::InRegion region(emit, "loss", "loss");
+  const Value flat = emit.op("aten::squeeze", "dim", {scores, -1});
+  const Values halves = emit.unpack_list(emit.op("aten::chunk", "", {flat, 2}), 2);
+  const Value difference = emit.op("aten::sub", "Tensor", {halves[0], halves[1]});
+  const Value sure = emit.op("aten::log_sigmoid", "", {less_margin(emit, difference, margin)});
+  return emit.op("aten::neg", "", {emit.op("aten::mean", "", {sure})});
+}
+
+// The outputs of both columns.
+Values chosen_in_columns(Emitter& emit, Program& program, const std::string& output) {
+  const ModelOutput answer = program.answer;
+  Values embeddings;
+  for (const ModelOutput& column : answer.elements) {
+    program.answer = column;
+    embeddings.push_back(chosen(emit, program, LossKind::embedding, output));
+  }
+  program.answer = answer;
+  return embeddings;
+}
+
 Value compare(Emitter& emit, LossKind loss, Value output, Value target) {
   const Emitter::InRegion region(emit, "loss", "loss");
   if (loss == LossKind::next_token) return next_token(emit, output, target);
@@ -243,6 +279,11 @@ Value find_or_add(Emitter& emit, const Program& program, const std::string& inpu
     if (program.inputs[i].name == input) return {program.body.inputs[i]};
   const bool optional = input == kPaddingOfKl || input == kOldLogProbs;
   return emit.input(input, optional, /*of_model=*/false);
+}
+
+void refuse_implementation(LossKind loss, const LossImplementation& how) {
+  if (how.kind != LossImplementation::Kind::plain && !is_of_tokens(loss))
+    throw UsageError("--loss-impl chunked and fused are for --loss next_token and causal_lm, not " + to_string(loss));
 }
 
 void number_ops(program::Body& body, int& next) {
@@ -270,6 +311,7 @@ std::vector<std::string> other_inputs(LossKind loss) {
     case LossKind::kto:
       return {"completion_mask", "label", "ref_logps", "ref_KL_logps", kTokensOfKl, kPaddingOfKl, "KL_completion_mask"};
     case LossKind::grpo: return {"completion_mask", "advantages", "num_items_in_batch", kOldLogProbs};
+    case LossKind::reward: return {"margin"};
     default: return {};
   }
 }
@@ -280,12 +322,14 @@ Program with_loss(Program program, LossKind loss, const std::string& target, con
   Value result;
   if (loss == LossKind::none) {
     result = pack(emit, program.answer);
+  } else if (loss == LossKind::embedding) {
+    refuse_implementation(loss, how);
+    const Values embeddings = chosen_in_columns(emit, program, output);
+    result = ranking_loss(emit, embeddings[0], embeddings[1], program.state.parameters.front().second.device());
   } else {
     result = chosen(emit, program, loss, output);
     if (how.kind != LossImplementation::Kind::plain) {
-      if (!is_of_tokens(loss))
-        throw UsageError("--loss-impl chunked and fused are for --loss next_token and causal_lm, not " +
-                         to_string(loss));
+      refuse_implementation(loss, how);
       const OutputLayer layer = extract_output_layer(program, result, "--loss-impl", kRemedyForImplementation);
       result = without_logits(emit, layer, find_or_add(emit, program, target), how);
     } else if (is_of_completions(loss)) {
@@ -297,6 +341,8 @@ Program with_loss(Program program, LossKind loss, const std::string& target, con
       if (loss == LossKind::dpo) result = dpo(emit, layer, tokens, others);
       if (loss == LossKind::kto) result = kto(emit, program, layer, tokens, others);
       if (loss == LossKind::grpo) result = grpo(emit, layer, tokens, others);
+    } else if (loss == LossKind::reward) {
+      result = reward(emit, result, emit.input("margin", /*optional=*/true, /*of_model=*/false));
     } else if (loss != LossKind::returned) {
       result = compare(emit, loss, result, find_or_add(emit, program, target));
     }

@@ -113,6 +113,7 @@ struct Program {
   std::vector<c10::IValue> constants;  // by slot; None if the slot is not a constant
   std::vector<bool> is_constant;
   std::vector<ModuleRegion> regions;
+  bool has_head = true;                                 // its last linear layer gives logits or scores
   int64_t longest = 0;                                  // longest sequence that it is correct for; 0: any
   std::vector<std::string> notes;                       // notes for the user
   std::function<void(Program&, const Op&)> as_written;  // called with each op before it is added; may be empty

@@ -108,6 +108,9 @@ class ConfigReader {
   void refuse_other_classes() {
     std::vector<std::string> classes;
     object_.read("architectures", classes);
+    if (!classes.empty()) config_.class_name = classes.front();
+    if (config_.class_name.ends_with(kClassifier) && has_classifier(family_)) return read_classifier();
+    if (config_.headless()) return;
     const auto generates = [](const std::string& name) {
       return name.ends_with("ForCausalLM") || name.ends_with("LMHeadModel") ||
              name.ends_with("ForConditionalGeneration");
@@ -117,6 +120,21 @@ class ConfigReader {
                      classes.front() +
                          " is no language model. memtune convert makes a model.pt2 of it, with its loss; or " +
                          "measure its training command: memtune sweep -- COMMAND");
+  }
+
+  // Newer files have a name for each label, unless there are two.
+  void read_classifier() {
+    ClassifierConfig& classifier = config_.classifier.emplace();
+    object_.read("num_labels", classifier.labels, 1, kMaxSize);
+    if (fields_.has("id2label") && fields_["id2label"].is_object() && !fields_["id2label"].empty())
+      classifier.labels = static_cast<int64_t>(fields_["id2label"].size());
+    std::string problem = classifier.labels == 1 ? "regression" : "single_label_classification";
+    object_.read("problem_type", problem);
+    classifier.regression = problem == "regression";
+    if (!classifier.regression && problem != "single_label_classification")
+      fields_.refuse("problem_type", "'" + problem +
+                                         "' is not supported, regression and single_label_classification are. Measure "
+                                         "the training command: memtune sweep -- COMMAND");
   }
 
   // https://huggingface.co/docs/transformers/main_classes/quantization#transformers.BitsAndBytesConfig
@@ -305,10 +323,12 @@ class ConfigReader {
 
   // null means no padding token; a missing field means the family's default.
   void read_padding() {
-    if (!family_.padded) return;
-    if (!fields_.was_null("pad_token_id")) config_.padding = family_.padding;
+    if (!fields_.was_null("pad_token_id")) config_.row_padding = family_.padding;
     int64_t token = -1;
     object_.read("pad_token_id", token, -config_.vocabulary, kMaxSize);
+    if (fields_.has("pad_token_id")) config_.row_padding = token;
+    if (!family_.padded) return;
+    if (!fields_.was_null("pad_token_id")) config_.padding = family_.padding;
     if (fields_.has("pad_token_id") && token < 0) token += config_.vocabulary;  // from the end, as embeddings do
     if (token >= 0) config_.padding = token;
     if (config_.padding && *config_.padding >= config_.vocabulary)
@@ -502,6 +522,14 @@ nlohmann::json text_config_of(const nlohmann::json& whole) {
 }
 
 }  // namespace
+
+TransformersConfig with_score(TransformersConfig config) {
+  if (!has_classifier(config.family))
+    throw UsageError("--loss reward: transformers has no " + std::string(config.family.class_prefix) +
+                     std::string(kClassifier) + "; measure the training command: memtune sweep -- COMMAND");
+  config.classifier = ClassifierConfig{1, /*regression=*/true};
+  return config;
+}
 
 void check_attention(const TransformersConfig& config, const std::string& attention, bool packed, bool padded) {
   const std::string family(config.family.model_type), only(config.family.only_attention);

@@ -81,8 +81,19 @@ struct LayerInputConfig {
   int64_t vocabulary = 0, width = 0;
 };
 
+inline constexpr std::string_view kClassifier = "ForSequenceClassification";  // end of the class's name
+
+// The layer "score" of ...ForSequenceClassification, which reads the last token of each row.
+struct ClassifierConfig {
+  int64_t labels = 2;
+  bool regression = false;  // the loss is the mean squared error, else the cross entropy
+};
+
 struct TransformersConfig {
   TransformersFamily family;
+  std::string class_name;  // first of `architectures`; "": none
+  // True for ...Model, which has no layer after its last norm.
+  bool headless() const { return class_name.ends_with("Model") && !class_name.ends_with("HeadModel"); }
   int64_t vocabulary = 0, hidden = 0, layers = 0, mlp = 0;
   int64_t heads = 0, kv_heads = 0, head_width = 0;
   std::optional<LatentConfig> latent;
@@ -94,9 +105,11 @@ struct TransformersConfig {
   double sparsity = 0;  // of LayerConfig, while a layer is written
   // Tokens that all embeddings have.
   int64_t tokens() const { return layer_inputs ? std::min(vocabulary, layer_inputs->vocabulary) : vocabulary; }
-  int64_t positions = 0;           // rows of the position embedding; 0: none
-  std::optional<int64_t> padding;  // token whose embedding is not trained
-  bool tied = false;               // lm_head shares the embedding's weight
+  int64_t positions = 0;                       // rows of the position embedding; 0: none
+  std::optional<int64_t> padding;              // token whose embedding is not trained
+  std::optional<int64_t> row_padding;          // token that fills rows
+  std::optional<ClassifierConfig> classifier;  // nullopt: a language model
+  bool tied = false;                           // lm_head shares the embedding's weight
   bool query_bias = false, output_bias = false, mlp_bias = false, head_bias = false;
   bool query_norm = false, parallel = false;
   double epsilon = 0;
@@ -131,11 +144,16 @@ struct TransformersConfig {
 // Throws UsageError if the model has no such attention, a word of --attention, or takes no packed or padded rows.
 void check_attention(const TransformersConfig& config, const std::string& attention, bool packed, bool padded);
 
+// The config with a single score per row, as TRL's RewardTrainer loads a model. Throws UsageError if transformers has
+// no such class.
+TransformersConfig with_score(TransformersConfig config);
+
 // Throws UsageError if the weights cannot be packed. `load_in`: a word of --load-in; "": they are as stored.
 void check_load_in(const TransformersConfig& config, const std::string& load_in);
 
 // Throws UsageError with one line that begins with `name`: a field that is missing, out of range, contradictory or not
 // supported. For an unknown model_type the message gives an alternative.
+// A file of a class ...ForSequenceClassification has a classifier.
 // `text_only`: of a model of several modalities, takes the text model that its text_config describes.
 TransformersConfig parse_transformers_config(const std::string& name, std::string_view json, bool text_only = false);
 TransformersConfig read_transformers_config(const std::filesystem::path& path, bool text_only);

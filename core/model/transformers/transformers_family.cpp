@@ -1194,6 +1194,38 @@ const std::vector<TransformersFamily>& transformers_families() {
   return families;
 }
 
+bool has_classifier(const TransformersFamily& family) {
+  constexpr std::string_view kOthers[] = {"apertus",
+                                          "cohere",
+                                          "cohere2",
+                                          "codegen",
+                                          "dots1",
+                                          "ernie4_5",
+                                          "ernie4_5_moe",
+                                          "flex_olmo",
+                                          "gemma3n_text",
+                                          "gemma4_text",
+                                          "glm4_moe",
+                                          "glm4v_text",
+                                          "granite",
+                                          "granitemoe",
+                                          "granitemoeshared",
+                                          "lfm2",
+                                          "llama4_text",
+                                          "mamba2",
+                                          "minimax_m2",
+                                          "mllama_text_model",
+                                          "olmoe",
+                                          "paddleocr_vl_text",
+                                          "qwen2_vl_text",
+                                          "qwen2_5_vl_text",
+                                          "qwen3_5_moe_text",
+                                          "qwen3_vl_text",
+                                          "vaultgemma",
+                                          "xglm"};
+  return std::ranges::find(kOthers, family.model_type) == std::end(kOthers);
+}
+
 const TransformersFamily* find_transformers_family(std::string_view model_type) {
   for (const TransformersFamily& family : transformers_families())
     if (family.model_type == model_type) return &family;

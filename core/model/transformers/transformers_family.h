@@ -265,6 +265,7 @@ struct TransformersFamily {
 };
 
 const std::vector<TransformersFamily>& transformers_families();
+bool has_classifier(const TransformersFamily& family);  // true if transformers has its ...ForSequenceClassification
 const TransformersFamily* find_transformers_family(std::string_view model_type);  // null: unknown
 
 }  // namespace memtune::model

@@ -88,7 +88,7 @@ const Group kGroups[] = {
      "relu6 remainder round rsqrt rsub selu sgn sigmoid sign signbit silu sin sinc sinh softplus softshrink sqrt square "
      "sub subtract tan tanh threshold tril triu true_divide trunc where xlogy zero __and__ __or__ __xor__ __iand__ "
      "__ior__ __ixor__ __lshift__ __rshift__ __ilshift__ __irshift__ _add_relu _conj_physical conj_physical bucketize searchsorted "
-     "bloom_gelu sparse_mixer "
+     "bloom_gelu less_margin sparse_mixer "
      "rrelu rrelu_with_noise rrelu_with_noise_functional dropout native_dropout _fused_dropout alpha_dropout "
      "feature_dropout feature_alpha_dropout bernoulli binomial cauchy exponential geometric log_normal normal "
      "normal_functional poisson uniform random _standard_gamma _sample_dirichlet _no_grad_normal_ _no_grad_uniform_ "

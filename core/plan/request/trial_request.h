@@ -41,7 +41,7 @@ struct ModelSource {
 };
 
 struct TrainingSettings {
-  std::string loss = "";            // next_token | causal_lm | cross_entropy | mse | returned
+  std::string loss = "";            // a word of kLosses
   std::string loss_impl = "plain";  // plain | chunked=N | fused
   std::string output = "";          // which model output the loss uses: "logits", "1"; "": the default
   std::string target = "";          // name of the target input; "": labels or target

@@ -83,7 +83,7 @@ std::optional<LinearLayer> LinearLayerIndex::find(const program::Op& op) const {
   layer.path = path_of(layer.weight, region, {"Linear", kConv1D});
   if (layer.path.empty()) return std::nullopt;
   set_size(op, layer);
-  layer.is_head = !paths_.empty() && layer.path == paths_.back();
+  layer.is_head = program_.has_head && !paths_.empty() && layer.path == paths_.back();
   return layer;
 }
 

@@ -25,7 +25,7 @@ struct LinearLayer {
   LinearWeightFormat form = LinearWeightFormat::plain;
   c10::intrusive_ptr<c10::ivalue::Object> object;  // holds the weight as `attribute`; null: it is a constant
   std::string attribute;
-  bool is_head = false;  // the last linear layer that runs
+  bool is_head = false;  // the last linear layer that runs, if the program has a head
 
   bool quantized() const { return form == LinearWeightFormat::in_4_bits || form == LinearWeightFormat::in_8_bits; }
   // Index of the layer's input among the op's arguments.

@@ -15,6 +15,7 @@
 #include "core/model/frontend/emitter.h"
 #include "core/model/frontend/front_end.h"
 #include "core/model/frontend/transformers/weights.h"
+#include "core/model/transformers/sentence_modules.h"
 #include "core/model/transformers/transformers_config.h"
 
 namespace memtune::frontend {
@@ -26,6 +27,8 @@ struct DecoderOptions {
   bool padded = false;
   int64_t sequence = 0;  // longest sequence of the run; 0: not known
   std::optional<at::ScalarType> autocast;
+  DecoderHead head = DecoderHead::of_config;
+  model::SentenceModules after = {};  // DecoderHead::embedding
 
   // True if masks are emitted for every sequence length.
   bool masked() const { return packed || padded || attention == AttentionImplementation::eager; }

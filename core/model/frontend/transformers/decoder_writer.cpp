@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 
+#include "core/model/frontend/dtype.h"
+#include "core/model/frontend/sentence_embedding.h"
 #include "core/model/frontend/transformers/altup.h"
 #include "core/model/frontend/transformers/attention.h"
 #include "core/model/frontend/transformers/attention_mask.h"
@@ -22,7 +24,10 @@
 namespace memtune::frontend {
 namespace {
 
+using c10::IValue;
 using model::PositionTable;
+
+const std::vector<int64_t> kFlat = {-1};
 
 class DecoderWriter {
  public:
@@ -44,7 +49,11 @@ class DecoderWriter {
     const at::Tensor table = weights_.make(embedding_path() + ".weight",
                                            {config_.vocabulary + image_tokens(), config_.hidden}, WeightInit::noise);
     const Value x = body(ids, table);
-    emit_.answer(logits(x, table));
+    if (parts_.setting().head == DecoderHead::embedding) return emit_.answer(embedding_of(x));
+    if (!config_.classifier) return emit_.answer(logits(x, table));
+    const Value scores = at_last_token(scored(x), ids);
+    if (parts_.setting().head == DecoderHead::score) return emit_.answer(scores);
+    emit_.answer({-1, {}, {answer("loss", loss_of_labels(scores)), answer("logits", scores)}});
   }
 
  private:
@@ -117,15 +126,15 @@ class DecoderWriter {
   // Of the tokens that are no padding, [batch, length].
   Value counted_positions() {
     const Value mask = padding_ ? *padding_ : mask_of_ones();
-    const Value counted = emit_.op("aten::cumsum", "", {mask, 1, c10::IValue()});
+    const Value counted = emit_.op("aten::cumsum", "", {mask, 1, IValue()});
     const Value from_zero = emit_.op("aten::sub", "Scalar", {parts_.multiply(counted, mask), 1});
     const Value ids = parts_.cast(from_zero, at::kLong);
     return emit_.op("aten::slice", "Tensor", {ids, 1, 0, std::numeric_limits<int64_t>::max(), 1});
   }
 
-  Value mask_of_ones() {
+  Value mask_of_ones(const IValue& type = IValue()) {
     const Value sizes = emit_.list(c10::ListType::ofInts(), {parts_.batch(), parts_.length()});
-    return emit_.op("aten::ones", "", {sizes, c10::IValue(), c10::IValue(), parts_.device(), false});
+    return emit_.op("aten::ones", "", {sizes, type, IValue(), parts_.device(), false});
   }
 
   Value logits(Value x, const at::Tensor& table) {
@@ -146,6 +155,56 @@ class DecoderWriter {
     if (!config_.head_bias) return emit_.op("aten::linear", "", {x, weight});
     const Value bias = parts_.parameter("lm_head.bias", {config_.vocabulary}, WeightInit::zeros);
     return emit_.op("aten::linear", "", {x, weight, bias});
+  }
+
+  Value embedding_of(Value x) {
+    const auto [pooling, normalized] = parts_.setting().after;
+    const Value mask = padding_ ? *padding_ : mask_of_ones(at::kLong);
+    const Value pool = pooled(emit_, x, mask, parts_.length(), config_.hidden, pooling);
+    return normalized ? unit_length(emit_, pool) : pool;
+  }
+
+  Value scored(Value x) {
+    const Emitter::InRegion region(emit_, "score", "Linear");
+    const at::Tensor weight = weights_.make_or_add("score.weight", {config_.classifier->labels, config_.hidden});
+    return emit_.op("aten::linear", "", {x, emit_.parameter("score.weight", weight)});
+  }
+
+  // Rows of [batch, length, width]. If the config names no token that fills rows, the mask tells where they end.
+  Value at_last_token(Value x, Value ids) {
+    const auto counted = [&](Value count, const IValue& type) {
+      return emit_.op("aten::arange", "", {count, type, IValue(), parts_.device(), false});
+    };
+    const Value rows = counted(parts_.batch(), IValue());
+    if (!config_.row_padding && !padding_)
+      return emit_.op("aten::index", "Tensor", {emit_.op("aten::select", "int", {x, 1, -1}), indices({rows})});
+    const Value text = config_.row_padding ? emit_.op("aten::ne", "Scalar", {ids, *config_.row_padding}) : *padding_;
+    const Value places = parts_.multiply(counted(parts_.length(), at::kInt), parts_.cast(text, at::kInt));
+    return emit_.op("aten::index", "Tensor", {x, indices({rows, emit_.op("aten::argmax", "", {places, -1})})});
+  }
+
+  Value indices(const Values& each) { return emit_.list(c10::ListType::create(c10::OptionalType::ofTensor()), each); }
+
+  // ForSequenceClassificationLoss
+  Value loss_of_labels(Value scores) {
+    const auto [count, regression] = *config_.classifier;
+    const Value labels = emit_.input("labels");
+    model::InputDescription described{"labels", regression ? name_of(parts_.dtype()) : "int64", {{2, "rows"}}};
+    if (regression && count > 1) described.dimensions.push_back({count, ""});
+    for (int64_t i = 0; i < count && !regression; ++i) described.sample.push_back(i);
+    emit_.describe_input(std::move(described));
+    const Emitter::InRegion region(emit_, "loss", "loss");
+    if (!regression) {
+      const Value flat = emit_.op("aten::view", "", {scores, std::vector<int64_t>{-1, count}});
+      return emit_.op("aten::cross_entropy_loss", "", {flat, emit_.op("aten::view", "", {labels, kFlat})});
+    }
+    if (count > 1) return emit_.op("aten::mse_loss", "", {scores, labels});
+    return emit_.op("aten::mse_loss", "",
+                    {emit_.op("aten::squeeze", "", {scores}), emit_.op("aten::squeeze", "", {labels})});
+  }
+
+  static program::ModelOutput answer(const std::string& name, Value value) {
+    return {value.slot, c10::TensorType::get(), {}, name};
   }
 
   Value layer(Value x, int64_t index) {
@@ -309,7 +368,10 @@ class DecoderWriter {
 void write_decoder(program::Program& program, const model::TransformersConfig& config, TransformersWeights& weights,
                    at::TensorOptions options, const DecoderOptions& setting) {
   const auto& family = config.family;
-  program.regions.push_back({"", std::string(family.class_prefix) + std::string(family.modules.model_class), -1});
+  const std::string_view written = setting.head == DecoderHead::embedding ? "Model"
+                                   : config.classifier                    ? model::kClassifier
+                                                                          : family.modules.model_class;
+  program.regions.push_back({"", std::string(family.class_prefix) + std::string(written), -1});
   DecoderWriter(program, config, weights, options, setting).write();
 }
 

@@ -32,20 +32,24 @@ int64_t longest(const model::TransformersConfig& config, const DecoderOptions& s
 struct DescribedModel {
   model::TransformersConfig config;
   std::vector<std::filesystem::path> weights;
+  std::filesystem::path path = {};  // of the config.json
 };
 
 DescribedModel describe_model(const plan::ModelSource& model) {
-  if (!model.profile.empty()) return {model::parse_model_profile("model profile", model.profile).model, {}};
+  if (!model.profile.empty()) return {model::parse_model_profile("model profile", model.profile).model, {}, {}};
   const std::filesystem::path path = probe(model).file.config;
   model::TransformersConfig config = model::read_transformers_config(path, model.text_only);
   const bool quantized = !config.quantization.empty();  // packed weights are not read
-  return {std::move(config), quantized ? std::vector<std::filesystem::path>() : model::weight_files(path)};
+  return {std::move(config), quantized ? std::vector<std::filesystem::path>() : model::weight_files(path), path};
 }
 
 DecoderOptions setting_of(const LoweringOptions& source) {
   if (source.pack && source.padded)
     throw UsageError("--pack and an attention_mask exclude each other: a packed row has no padding");
-  DecoderOptions setting{parse_attention(source.attention), source.pack, source.padded, source.sequence, {}};
+  if (source.pack && source.head != DecoderHead::of_config)
+    throw UsageError("--pack is for losses of tokens; --loss reward and embedding take a text in each row");
+  DecoderOptions setting{
+      parse_attention(source.attention), source.pack, source.padded, source.sequence, {}, source.head, {}};
   if (!source.autocast.empty()) setting.autocast = scalar_type(source.autocast);
   return setting;
 }
@@ -88,13 +92,15 @@ at::ScalarType type_of_weights(const LoweringOptions& source, const DescribedMod
 }  // namespace
 
 program::Program TransformersFrontEnd::lower(const LoweringOptions& source) const {
-  const DescribedModel model = describe_model(source.model);
+  DescribedModel model = describe_model(source.model);
+  if (source.head == DecoderHead::score) model.config = model::with_score(std::move(model.config));
   const model::TransformersConfig& config = model.config;
   const auto options = at::TensorOptions(type_of_weights(source, model));
   TransformersWeights weights(model.weights, config, options.device(source.device), source.seed);
   program::Program program;
   program.kind = source.model.profile.empty() ? "config" : "profile";
-  const DecoderOptions setting = setting_of(source);
+  DecoderOptions setting = setting_of(source);
+  if (source.head == DecoderHead::embedding) setting.after = model::read_sentence_modules(model.path, config);
   const std::string& attention = source.attention.empty() ? config.attention : source.attention;
   model::check_attention(config, attention, setting.packed, setting.padded);
   model::check_load_in(config, source.load_in);

@@ -37,6 +37,11 @@ at::Tensor TransformersWeights::make(const std::string& name, at::IntArrayRef sh
   return (files_.empty() ? synthetic(shape, filling) : read(name, shape, options_)).requires_grad_();
 }
 
+at::Tensor TransformersWeights::make_or_add(const std::string& name, at::IntArrayRef shape) {
+  return files_.empty() || find(name) ? make(name, shape, WeightInit::noise)
+                                      : synthetic(shape, WeightInit::noise).requires_grad_();
+}
+
 at::Tensor TransformersWeights::make_in_float(const std::string& name, at::IntArrayRef shape, WeightInit filling) {
   const at::TensorOptions options = options_.dtype(at::kFloat);
   return (files_.empty() ? synthetic(shape, filling).to(options) : read(name, shape, options)).requires_grad_();

@@ -30,6 +30,8 @@ class TransformersWeights {
 
   // Returns a parameter. Throws UsageError if there are files and they lack it or have another shape.
   at::Tensor make(const std::string& name, at::IntArrayRef shape, WeightInit filling);
+  // The same, but synthetic if there are files and they lack it.
+  at::Tensor make_or_add(const std::string& name, at::IntArrayRef shape);
   // The same in float32, whatever the model's dtype.
   at::Tensor make_in_float(const std::string& name, at::IntArrayRef shape, WeightInit filling);
 
