@@ -6,7 +6,7 @@
 #   MEMTUNE_TORCH_PYTHON  a python that has that torch    } instead of the copy that is
 #   MEMTUNE_TORCH_DIR     a LibTorch folder of that minor } downloaded into the cache
 #   MEMTUNE_TEST_PYTHON   a python for the tests, with torch, torchvision, transformers, timm, safetensors, numpy,
-#                         peft, bitsandbytes, highspy, mypy, trl, datasets
+#                         peft, bitsandbytes, highspy, mypy, trl, datasets, sentence-transformers
 #   EMSCRIPTEN            folder of Emscripten, for the viewer in browsers; default Debian's
 #   MEMTUNE_CACHE         folder of downloads; default $XDG_CACHE_HOME/memtune, shared by all clones
 # shellcheck shell=bash
@@ -50,7 +50,8 @@ tool_packages="$torch_package $(torch_packages 4 2)"
 cuda_packages=$(torch_packages 6 12)
 # The tests' packages, in the default minor's venv. Other minors add their torch and take the others from there.
 test_packages="$(torch_packages 0 2) transformers==5.17.0 timm==1.0.31 safetensors numpy
-  peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2 highspy==1.15.1 mypy==2.4.1 datasets==5.2.0"
+  peft==0.21.2 accelerate==1.15.0 bitsandbytes==0.50.2 highspy==1.15.1 mypy==2.4.1 datasets==5.2.0
+  sentence-transformers==6.2.0"
 # shellcheck disable=SC2034
 [[ $torch_minor == "$torch_default" ]] || test_packages="$(torch_packages 0 2) $(torch_packages 3 15)"
 # shellcheck disable=SC2034
@@ -218,7 +219,7 @@ default_python() { MEMTUNE_TORCH_VERSION='' bash -c 'source "$1"; echo "$venv/bi
 check_test_python() {
   local absent
   absent=$("$test_python" -c 'from importlib.util import find_spec
-print(*[m for m in ("torch", "torchvision", "transformers", "timm", "safetensors", "numpy", "peft", "bitsandbytes", "highspy", "mypy", "trl", "datasets") if not find_spec(m)])') ||
+print(*[m for m in ("torch", "torchvision", "transformers", "timm", "safetensors", "numpy", "peft", "bitsandbytes", "highspy", "mypy", "trl", "datasets", "sentence_transformers") if not find_spec(m)])') ||
     die "$test_python does not run"
   [[ -z $absent ]] || die "$test_python lacks $absent; set MEMTUNE_TEST_PYTHON to a python that has it"
 }

@@ -118,10 +118,10 @@ def write_model(folder: str, name: str):
     model.save_pretrained(folder)
 
 
-def convert(options, folder: str, dtype: torch.dtype, program: str) -> str:
+def convert(options, folder: str, dtype: torch.dtype, program: str, *more) -> str:
     """Returns what it prints; the name of the loss is the last word."""
     command = [options.memtune, "convert", folder, "--python", sys.executable, "--output", program, "--seq", str(LENGTH),
-               "--dtype", str(dtype)[6:]]
+               "--dtype", str(dtype)[6:], *more]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     if done.returncode != 0:
         raise Failure(f"convert: {done.stderr.strip()[-400:]}")

@@ -89,15 +89,18 @@ def as_grpo_trainer_reads(batch):
     return batch
 
 
-def make_trainer(kind, config, row, model, folder: str, **more):
+def make_tokenizer():
     words = {f"w{i}": i for i in range(TINY["vocab_size"])}
-    tokenizer = transformers.PreTrainedTokenizerFast(
+    return transformers.PreTrainedTokenizerFast(
         tokenizer_object=tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="w0")), pad_token="w5",
         eos_token="w2", unk_token="w0")
+
+
+def make_trainer(kind, config, row, model, folder: str, **more):
     settings = config(output_dir=folder, bf16=False, use_cpu=True, gradient_checkpointing=False, report_to=[],
                       disable_tqdm=True, **more.pop("settings"))
     return kind(model=model, args=settings, train_dataset=datasets.Dataset.from_list([row] * 2),
-                processing_class=tokenizer, **more)
+                processing_class=make_tokenizer(), **more)
 
 
 def trainer_of_dpo(model, folder: str):
