@@ -302,6 +302,20 @@ TEST_CASE("the update step of TRL's GRPO is measured without a reference model")
         "loss_type: dapo is of GRPO, not of SFT; it is measured with num_generations");
 }
 
+TEST_CASE("a reward model of TRL is measured where a key says so") {
+  const std::string centred = "model_name_or_path: m\ncenter_rewards_coefficient: 0.01\ndisable_dropout: true\n";
+  const MemtuneFlags native = of("trl", centred + "use_peft: true\nlora_target_modules: [q_proj]\n");
+  CHECK(told(native) ==
+        "--accumulate 1 --autocast bf16 --batch 8 --dtype fp32 --lora r=16,alpha=32,dropout=0,targets=q_proj --loss "
+        "reward --max-grad-norm 1 --model m --optimizer adamw --seq 1024");
+  CHECK((native.refusals.empty() && native.unmeasured.empty()));
+  CHECK(join(native.notes, "\n").find("--loss-impl") == std::string::npos);
+  const MemtuneFlags adapted = of("trl", "model_name_or_path: m\nlora_task_type: SEQ_CLS\nuse_peft: true\n");
+  CHECK(told(adapted).find("dropout=0,targets=q_proj+v_proj --loss reward") != std::string::npos);
+  CHECK((adapted.refusals.empty() && adapted.unmeasured.empty()));
+  CHECK_FALSE(of("trl", centred + "num_generations: 8\n").refusals.empty());
+}
+
 TEST_CASE("training of another kind is refused by the keys that say so") {
   const auto refusals = [](const std::string& trainer, const std::string& text, Images images = Images::refused) {
     return join(native_flags(trainer, text, "x.yaml", {}, images).refusals, "; ");
