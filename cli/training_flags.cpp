@@ -40,10 +40,11 @@ std::string read_loss(const std::string& loss) try {
 }  // namespace
 
 void TrainingFlags::add_to(CLI::App& command) {
-  offer(command.add_option("--loss", loss,
-                           "next_token, causal_lm, cross_entropy, mse, returned (by the model); dpo, kto, grpo, reward "
-                           "(TRL); embedding"),
-        kLosses)
+  offer(
+      command.add_option("--loss", loss,
+                         "next_token, causal_lm, cross_entropy, mse, returned (by the model), dpo, kto, grpo, reward, "
+                         "embedding"),
+      kLosses)
       ->type_name("NAME");
   offer(command.add_option(
             "--loss-impl", loss_impl,

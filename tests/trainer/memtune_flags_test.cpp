@@ -313,7 +313,7 @@ TEST_CASE("a reward model of TRL is measured where a key says so") {
   const MemtuneFlags adapted = of("trl", "model_name_or_path: m\nlora_task_type: SEQ_CLS\nuse_peft: true\n");
   CHECK(told(adapted).find("dropout=0,targets=q_proj+v_proj --loss reward") != std::string::npos);
   CHECK((adapted.refusals.empty() && adapted.unmeasured.empty()));
-  CHECK_FALSE(of("trl", centred + "num_generations: 8\n").refusals.empty());
+  CHECK_FALSE(of("trl", centred + "reward_clip_range: [-1, 1]\n").refusals.empty());
 }
 
 TEST_CASE("training of another kind is refused by the keys that say so") {
