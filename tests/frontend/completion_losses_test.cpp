@@ -21,7 +21,7 @@ struct Model {
   program::Program program;
   at::Tensor table, inner, weight;
 
-  Model() {
+  explicit Model(double dropout = 0) {
     at::manual_seed(3);
     table = at::randn({kWords, kWidth}).requires_grad_();
     inner = at::randn({kWidth, kWidth}).div(2).requires_grad_();
@@ -34,6 +34,7 @@ struct Model {
       const Emitter::InRegion layer(emit, path, "Layer");
       for (int i = 0; i < 3; ++i) x = emit.op("aten::linear", "", {x, emit.parameter("inner", inner)});
       x = emit.op("aten::tanh", "", {x});
+      if (dropout > 0) x = emit.op("aten::dropout", "", {x, dropout, true});
     }
     emit.answer(emit.op("aten::linear", "", {x, emit.parameter("head", weight)}));
   }
@@ -164,6 +165,15 @@ TEST_CASE("grpo clips ratios to older log probabilities or takes its own as such
                model.gradients_of(batch.loss(model, 0.2, with_old)));
   const at::Tensor found = model.train(LossKind::grpo, batch.inputs(true))[0];
   CHECK_FALSE(tests::half_of_digits_equal(found, batch.loss(model, 0.21, true).detach()));
+}
+
+TEST_CASE("kto trains without dropout, and grpo with it") {
+  const KtoBatch batch;
+  const Model model, dropped(0.5);
+  check_same(dropped.train(LossKind::kto, batch.inputs()), model.train(LossKind::kto, batch.inputs()));
+  const GrpoBatch update;
+  CHECK_FALSE(tests::half_of_digits_equal(dropped.train(LossKind::grpo, update.inputs(true))[1],
+                                          model.train(LossKind::grpo, update.inputs(true))[1]));
 }
 
 TEST_CASE("log probabilities of completions cost the products of the output layer") {

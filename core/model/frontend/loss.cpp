@@ -281,6 +281,18 @@ Value find_or_add(Emitter& emit, const Program& program, const std::string& inpu
   return emit.input(input, optional, /*of_model=*/false);
 }
 
+// Sets the probabilities of dropout to 0, as disable_dropout_in_model() of TRL does.
+void disable_dropout(Emitter& emit) {
+  const Value never = emit.constant(0.0);
+  emit.rewrite([&](program::Op op) {
+    constexpr size_t kProbability = 1, kProbabilityOfAttention = 4;
+    if (op.name == "aten::dropout") op.inputs.at(kProbability) = never.slot;
+    if (op.name == "aten::scaled_dot_product_attention" && op.inputs.size() > kProbabilityOfAttention)
+      op.inputs[kProbabilityOfAttention] = never.slot;
+    emit.keep(std::move(op));
+  });
+}
+
 void refuse_implementation(LossKind loss, const LossImplementation& how) {
   if (how.kind != LossImplementation::Kind::plain && !is_of_tokens(loss))
     throw UsageError("--loss-impl chunked and fused are for --loss next_token and causal_lm, not " + to_string(loss));
@@ -319,6 +331,7 @@ std::vector<std::string> other_inputs(LossKind loss) {
 Program with_loss(Program program, LossKind loss, const std::string& target, const std::string& output,
                   const LossImplementation& how) {
   Emitter emit(program);
+  if (disables_dropout(loss)) disable_dropout(emit);
   Value result;
   if (loss == LossKind::none) {
     result = pack(emit, program.answer);

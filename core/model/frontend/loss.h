@@ -18,6 +18,11 @@ inline bool is_of_completions(LossKind loss) {
   return loss == LossKind::dpo || loss == LossKind::kto || loss == LossKind::grpo;
 }
 
+// Whether the loss's trainer trains without the model's dropout, by default.
+inline bool disables_dropout(LossKind loss) {
+  return loss == LossKind::dpo || loss == LossKind::kto || loss == LossKind::reward;
+}
+
 // Rows of the batch that make one sample: for dpo and reward a chosen and a rejected one. All chosen rows come first.
 inline int64_t rows_of_sample(LossKind loss) { return loss == LossKind::dpo || loss == LossKind::reward ? 2 : 1; }
 
