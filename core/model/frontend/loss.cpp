@@ -1,5 +1,6 @@
 #include "core/model/frontend/loss.h"
 
+#include <ATen/ops/sub.h>
 #include <torch/csrc/jit/frontend/function_schema_parser.h>
 
 #include "core/base/error.h"

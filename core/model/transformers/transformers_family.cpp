@@ -1,5 +1,8 @@
 #include "core/model/transformers/transformers_family.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace memtune::model {
 namespace {
 
