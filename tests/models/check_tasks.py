@@ -27,7 +27,8 @@ import transformers
 import trl
 from safetensors.torch import save_file
 
-CASES = ("llama", "qwen3", "qwen2", "llama-tied", "phi", "gemma2", "granite")  # of check_transformers.py
+# Of check_transformers.py.
+CASES = ("llama", "qwen3", "qwen2", "llama-tied", "phi", "gemma2", "granite", "gpt2-dropout")
 SHAPES = ((4, 32, False), (6, 47, True))  # rows, length, padding
 STRATEGIES = ("none", "checkpoint:full", "offload:stream")
 AUTOCAST = "autocast"
