@@ -49,6 +49,24 @@ TEST_CASE("an unattached saved tensor unpacks to the same view of the same bytes
   CHECK(back.strides() == saved.strides());
 }
 
+TEST_CASE("recomputed bytes belong to the unpacked tensor, and others stay until the ticket ends") {
+  for (const auto place : {plan::TensorPlacement::recompute, plan::TensorPlacement::keep}) {
+    Unpacker unpacker;
+    const at::Tensor tensor = at::ones({3, 4});
+    const auto value = std::make_shared<SavedStorage>(tensor.storage(), SavedStorage::Origin{5, 1, 2}, place);
+    value->hold(tensor.storage());
+    SavedTensorHandle first(unpacker, tensor, 2, 0), last(unpacker, tensor, 2, 1);
+    for (SavedTensorHandle* ticket : {&first, &last})
+      ticket->attach(ConsumerHandle(value, ConsumerHandle::ConsumerKind::backward));
+    CHECK(first.unpack().equal(tensor));
+    first.release_recomputed();
+    CHECK(value->state() == SavedStorage::State::held);
+    CHECK(last.unpack().equal(tensor));
+    last.release_recomputed();
+    CHECK((value->state() == SavedStorage::State::held) == (place == plan::TensorPlacement::keep));
+  }
+}
+
 TEST_CASE("a tensor that is not plain bytes unpacks unchanged") {
   Unpacker unpacker;
   const at::Tensor sparse = at::ones({3, 4}).to_sparse();

@@ -79,8 +79,7 @@ class BatchMaker {
     if (loss_ == LossKind::dpo && contains(other_inputs(loss_), name)) return make_up_reference(name);
     if (loss_ == LossKind::kto && contains(other_inputs(loss_), name)) return make_up_for_kto(name);
     if (loss_ == LossKind::grpo && contains(other_inputs(loss_), name)) return make_up_for_grpo(name);
-    if (loss_ == LossKind::reward && contains(other_inputs(loss_), name))
-      return add(name, {name, "none", {}, std::nullopt}, at::Tensor());
+    if (loss_ == LossKind::reward && contains(other_inputs(loss_), name)) return leave_out(name);
     if (auto* input = argument(name); input && input->described && model_.kind == "config")
       return make_up_row_labels(*input->described);
     if (padded_ && without_column(name) == kPadding) return make_up_padding(name);
