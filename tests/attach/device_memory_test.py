@@ -59,6 +59,20 @@ class DeviceMemoryTest(unittest.TestCase):
         for driver in (Driver(), Driver([(1, 900)]), Driver([(os.getpid(), unknown)]), Driver(missing=True)):
             self.assertEqual(self.told(driver), 500)
 
+    def test_others_hold_what_the_driver_does_not_count_for_this_process(self):
+        self.assertEqual(self.of_others(Driver([(1, 900), (os.getpid(), 450)])), OTHERS + 500 - 450)
+        self.assertEqual(self.of_others(Driver([(1, 900)])), OTHERS)
+        self.assertEqual(self.of_others(Driver([(os.getpid(), 9000)])), 0)
+        context = memtune_device_memory.CONTEXT
+        self.assertEqual(self.of_others(Driver([(1, 900)]), since=context + 700), OTHERS + 700 - 400)
+
+    def of_others(self, driver, since=500):
+        memory = memtune_device_memory.DeviceMemory(driver)
+        driver.used += since
+        inode = memtune_device_memory.FIRST_PID_NAMESPACE
+        with mock.patch.object(os, "stat", lambda path: mock.Mock(st_ino=inode)):
+            return memory.of_others(0, 400)
+
     def test_counts_below_the_reserved_bytes_of_pytorch_are_ignored(self):
         self.assertEqual(self.told(Driver([(os.getpid(), 300)])), 500)
         self.assertIsNone(self.told(Driver([(os.getpid(), 300)]), since=-200))  # another process ended

@@ -4,6 +4,7 @@ import ctypes
 import os
 
 UNKNOWN = 2**64 - 1  # NVML_VALUE_NOT_AVAILABLE
+CONTEXT = 2 << 30  # most bytes of a process beside PyTorch's allocator
 FIRST_PID_NAMESPACE = 0xEFFFFFFC  # inode on the host: there the driver's process numbers are valid
 
 
@@ -50,6 +51,13 @@ class DeviceMemory:
         if os.stat("/proc/self/ns/pid").st_ino == FIRST_PID_NAMESPACE:
             infos = [info for info in infos if info.pid == os.getpid()]
         return infos[0].used if len(infos) == 1 and infos[0].used != UNKNOWN else None
+
+    def of_others(self, index, reserved):
+        """Bytes of other processes: all that the driver does not count for this one. If it counts none, at least what
+        they held before __init__, or what PyTorch's `reserved` and a context leave of all."""
+        device = self.handle(index)
+        own, held = self.own(device), self.held(device)
+        return max(0, held - own) if own is not None else max(self.before[index], held - reserved - CONTEXT)
 
     def of_process(self, index, reserved):
         """Bytes that the driver counts, else the growth since __init__. None: both are below PyTorch's `reserved`."""

@@ -25,6 +25,8 @@ class Forwards:
         self.last = (0, 0, 0)  # those of the last backward
         self.sizes = []  # those of each backward of the step
         self.without_gradients = 0  # runs in the step
+        self.runs = 0  # with gradients since the last backward
+        self.trains = self.trained = None  # training mode: in the last of them, and in that before the last backward
         self.outside, self.outside_began = [], None  # moments outside of forward, backward and update
 
     @told
@@ -50,6 +52,8 @@ class Forwards:
             self.without_gradients += 1
             return
         self.end_outside()
+        self.runs += 1
+        self.trains = module.training
         if self.given is None:
             self.given = size_of((*arguments, *named.values()))
 
@@ -58,10 +62,15 @@ class Forwards:
         self.end_outside()
         self.last, self.given = self.given or self.last, None
         self.sizes.append(self.last)
+        self.runs, self.trained = 0, self.trains
 
     @told
     def end_backward(self):
         self.outside_began = self.training.now()
+
+    def is_evaluating(self):
+        """In evaluation mode, and still with gradients: after a backward in training mode, or again without any."""
+        return self.runs > 0 and self.trains is False and (self.trained is True or self.runs > 1)
 
     def begin_update(self):
         self.outside_began = None

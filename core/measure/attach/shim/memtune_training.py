@@ -5,6 +5,7 @@ import sys
 
 import memtune_forwards
 import memtune_losses
+import memtune_oom
 import memtune_parts
 import memtune_periods
 import memtune_process
@@ -22,6 +23,7 @@ class Training:
         self.batches = self.device_memory = self.applying = None
         self.cap_again = None  # limits this process's memory on its device
         self.forwards = memtune_forwards.Forwards(self)
+        self.oom = memtune_oom.OutOfMemory(self)
         self.reset()
 
     def reset(self):
@@ -45,6 +47,7 @@ class Training:
         self.dtype = None
         self.timeline = None  # set while steps are traced
         self.forwards.reset()
+        self.oom.reset()
         if self.batches:
             self.batches.reset()
 
@@ -69,6 +72,7 @@ class Training:
 
         self.raised = value
         self.flush_held()
+        self.oom.flush()
         if not self.over and issubclass(kind, Exception):
             text = str(value).encode("utf-8", "replace").decode()
             if len(text) > 6000:  # the end of a traceback has the reason; an allocator's message may be long
@@ -123,6 +127,7 @@ class Training:
         self.forwards.begin_backward()
         if self.batches:
             self.batches.begin_backward()
+        self.oom.begin_backward()
         if self.timeline is not None:
             self.timeline.begin_backward()
         root = tensors if not isinstance(tensors, (list, tuple)) else tensors[0] if len(tensors) == 1 else None
@@ -146,6 +151,7 @@ class Training:
     def created(self, optimizer):
         if self.step == 0:
             self.forwards.watch(optimizer)
+        self.oom.optimizers.add(optimizer)
 
     def begin_update(self):
         self.check_fork()
@@ -309,6 +315,7 @@ class Training:
         try:
             stats = torch.cuda.memory_stats()
             figures = {"allocated": stats["allocated_bytes.all.peak"], "reserved": stats["reserved_bytes.all.peak"]}
+            self.oom.end_step(stats.get("allocated_bytes.all.current", 0))
             if self.step == self.warmup + self.steps:
                 figures["device"] = self.device_bytes(stats.get("reserved_bytes.all.current", 0))
         except Exception as error:  # a custom allocator without statistics

@@ -107,6 +107,7 @@ def watch_cuda(module):
     except (OSError, AttributeError):  # no driver, or an old one
         pass
     cap_memory(module)
+    module._lazy_call(lambda: guarded(training.oom.start)(guarded(training.oom.failed)))  # once CUDA is initialised
 
 
 def cap_memory(module):
@@ -272,7 +273,7 @@ class Watcher:
         global training
         if training is None:
             for name in ("memtune_losses", "memtune_periods", "memtune_process", "memtune_parts", "memtune_forwards",
-                         "memtune_timeline"):  # imported by later ones
+                         "memtune_oom", "memtune_timeline"):  # imported by later ones
                 load(name)
             begun = load("memtune_training").Training()
             open(os.path.join(begun.folder, "torch"), "a").close()
