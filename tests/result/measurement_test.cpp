@@ -111,6 +111,29 @@ TEST_CASE("a full and an empty measurement are read back unchanged") {
   }
 }
 
+TEST_CASE("what held the memory of a device is read back unchanged and left out if it is not known") {
+  CHECK_FALSE(Json(full()).contains("oom"));
+  Measurement m = full();
+  OutOfMemory& oom = m.oom.emplace();
+  oom.phase = MemoryPhase::backward;
+  oom.other_processes_bytes = 80;
+  oom.held_after_steps = {90, 91};
+  oom.batch = {2, 30, 32};
+  oom.models = {{"Llama", 100, true}};
+  oom.lines = {{"model.py", 7, "forward", "softmax", "x", 110, 3}};
+  oom.where.line = 9;
+  const Json json = m;
+  CHECK(json["oom"]["phase"] == "backward");
+  CHECK(json["oom"]["other_processes_bytes"] == 80);
+  CHECK(json["oom"]["held_after_steps"] == Json::parse("[90, 91]"));
+  CHECK(json["oom"]["batch"] == Json::parse(R"({"rows": 2, "tokens": 30, "positions": 32})"));
+  CHECK(json["oom"]["lines"][0]["inner"] == "softmax");
+  CHECK(Json(json.get<Measurement>()) == json);
+  Json other = json;
+  other["oom"]["phase"] = "sideways";
+  CHECK_THROWS_AS(other.get<Measurement>(), UsageError);
+}
+
 TEST_CASE("non-finite numbers become null in JSON and come back as NaN") {
   Measurement measurement = full();
   measurement.loss = {10.5, std::nan(""), std::numeric_limits<double>::infinity()};

@@ -136,6 +136,59 @@ void fields(RankMeasurement& share, Visit visit) {
 }
 
 template <typename Visit>
+void fields(MemoryLine& line, Visit visit) {
+  visit("file", line.file);
+  visit("line", line.line);
+  visit("function", line.function);
+  visit("inner", line.inner);
+  visit("text", line.text);
+  visit("bytes", line.bytes);
+  visit("count", line.count);
+}
+
+template <typename Visit>
+void fields(BatchSize& batch, Visit visit) {
+  visit("rows", batch.rows);
+  visit("tokens", batch.tokens);
+  visit("positions", batch.positions);
+}
+
+template <typename Visit>
+void fields(ModelOnDevice& model, Visit visit) {
+  visit("name", model.name);
+  visit("bytes", model.bytes);
+  visit("trained", model.trained);
+}
+
+template <typename Visit>
+void fields(OutOfMemory& oom, Visit visit) {
+  visit("device", oom.device);
+  visit("step", oom.step);
+  visit("phase", oom.phase);
+  visit("evaluating", oom.evaluating);
+  visit("expandable", oom.expandable);
+  visit("stacks", oom.stacks);
+  visit("requested_bytes", oom.requested_bytes);
+  visit("limit_bytes", oom.limit_bytes);
+  visit("total_bytes", oom.total_bytes);
+  visit("free_bytes", oom.free_bytes);
+  visit("allocated_bytes", oom.allocated_bytes);
+  visit("reserved_bytes", oom.reserved_bytes);
+  visit("other_processes_bytes", oom.other_processes_bytes);
+  visit("parameters_bytes", oom.parameters_bytes);
+  visit("gradients_bytes", oom.gradients_bytes);
+  visit("optimizer_bytes", oom.optimizer_bytes);
+  visit("buffers_bytes", oom.buffers_bytes);
+  visit("rest_bytes", oom.rest_bytes);
+  visit("batch", oom.batch);
+  visit("largest_batch", oom.largest_batch);
+  visit("held_after_steps", oom.held_after_steps);
+  visit("models", oom.models);
+  visit("lines", oom.lines);
+  visit("where", oom.where);
+}
+
+template <typename Visit>
 void fields(Measurement& measurement, Visit visit) {
   visit("strategy", measurement.strategy);
   visit("outcome", measurement.outcome);
@@ -150,6 +203,7 @@ void fields(Measurement& measurement, Visit visit) {
   visit("cap_bytes", measurement.cap_bytes);
   visit("allocator", measurement.allocator);
   visit("fragmented", measurement.fragmented);
+  visit("oom", measurement.oom);
   visit("allocator_retries", measurement.allocator_retries);
   visit("floor_bytes", measurement.floor_bytes);
   visit("host_bytes", measurement.host_bytes);
@@ -184,6 +238,7 @@ void fields(Measurement& measurement, Visit visit) {
 Json encode(bool value) { return value; }
 Json encode(int64_t value) { return value; }
 Json encode(Outcome outcome) { return to_string(outcome); }
+Json encode(MemoryPhase phase) { return to_string(phase); }
 
 // JSON has no NaN: null stands for numbers that are not finite or exceed what readers accept.
 Json encode(double value) { return std::abs(value) <= kMaxNumber ? Json(value) : Json(nullptr); }
@@ -195,6 +250,8 @@ Json encode(const std::vector<double>& values) {
   for (const double value : values) array.push_back(encode(value));
   return array;
 }
+
+Json encode(const std::vector<int64_t>& values) { return values; }
 
 Json encode(const std::vector<std::vector<double>>& lists) {
   Json array = Json::array();
@@ -210,6 +267,9 @@ Json encode(const std::string& any) {
 template <typename Part>
 requires std::is_aggregate_v<Part> Json encode(std::vector<Part>& parts);
 
+template <typename Part>
+requires std::is_aggregate_v<Part> Json encode(std::optional<Part>& part);
+
 template <typename Object>
 requires std::is_aggregate_v<Object> Json encode(Object& object) {
   Json json = Json::object();
@@ -221,6 +281,7 @@ void decode(const Json& json, bool& value) { json.get_to(value); }
 void decode(const Json& json, int64_t& value) { value = whole(json); }
 void decode(const Json& json, std::string& value) { json.get_to(value); }
 void decode(const Json& json, Outcome& outcome) { outcome = parse_outcome(json.get<std::string>()); }
+void decode(const Json& json, MemoryPhase& phase) { phase = parse_memory_phase(json.get<std::string>()); }
 
 void decode(const Json& json, double& value) {
   value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : number(json);
@@ -235,6 +296,11 @@ void decode(const Json& json, std::vector<double>& values) {
   for (const Json& element : json) decode(element, values.emplace_back());
 }
 
+void decode(const Json& json, std::vector<int64_t>& values) {
+  values.clear();
+  for (const Json& element : json) values.push_back(whole(element));
+}
+
 void decode(const Json& json, std::vector<std::vector<double>>& lists) {
   lists.clear();
   for (const Json& list : json) decode(list, lists.emplace_back());
@@ -243,6 +309,10 @@ void decode(const Json& json, std::vector<std::vector<double>>& lists) {
 template <typename Part>
 requires std::is_aggregate_v<Part>
 void decode(const Json& json, std::vector<Part>& parts);
+
+template <typename Part>
+requires std::is_aggregate_v<Part>
+void decode(const Json& json, std::optional<Part>& part);
 
 template <typename Object>
 requires std::is_aggregate_v<Object>
@@ -288,6 +358,18 @@ requires std::is_aggregate_v<Part> Json encode(std::vector<Part>& parts) {
   Json array = Json::array();
   for (Part& part : parts) array.push_back(encode(part));
   return array;
+}
+
+template <typename Part>
+requires std::is_aggregate_v<Part> Json encode(std::optional<Part>& part) {
+  return part ? encode(*part) : Json(nullptr);
+}
+
+template <typename Part>
+requires std::is_aggregate_v<Part>
+void decode(const Json& json, std::optional<Part>& part) {
+  part.reset();
+  if (!json.is_null()) decode(json, part.emplace());
 }
 
 template <typename Part>
@@ -342,6 +424,7 @@ std::string required_text(const Measurement& m) {
 void to_json(Json& json, const Measurement& measurement) {
   Measurement visited = measurement;
   json = encode(visited);
+  if (!measurement.oom) json.erase("oom");
 }
 
 void from_json(const Json& json, Measurement& measurement) {

@@ -1,0 +1,58 @@
+// What held the memory of a device when an allocation of a training command failed. Plain data, in bytes; the JSON of a
+// Measurement has it as `oom`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memtune::result {
+
+enum class MemoryPhase { forward, backward, update, no_gradients, other };  // no_gradients: evaluation, generation
+std::string to_string(MemoryPhase phase);
+MemoryPhase parse_memory_phase(const std::string& text);
+
+// A line of the source and the live blocks that it allocated.
+struct MemoryLine {
+  std::string file;      // "": backward, whose thread runs no Python
+  int64_t line = 0;      // from 1 on
+  std::string function;  // around the line
+  std::string inner;     // the innermost function of PyTorch's that it ran, "cross_entropy"; "": none
+  std::string text;      // of the line
+  int64_t bytes = 0, count = 0;
+};
+
+// 0: not known.
+struct BatchSize {
+  int64_t rows = 0, tokens = 0, positions = 0;
+};
+
+struct ModelOnDevice {
+  std::string name;      // its class
+  int64_t bytes = 0;     // of its parameters there
+  bool trained = false;  // an optimizer has some of them
+};
+
+struct OutOfMemory {
+  int64_t device = 0, step = 0;  // step: that ran, from 1 on
+  MemoryPhase phase = MemoryPhase::other;
+  bool evaluating = false;                       // the model ran in evaluation mode, and with gradients
+  bool expandable = false;                       // the allocator's segments could grow
+  bool stacks = false;                           // it kept the stacks of blocks; without them there are no lines
+  int64_t requested_bytes = 0;                   // by the allocation that failed
+  int64_t limit_bytes = 0;                       // that PyTorch may take of the device
+  int64_t total_bytes = 0, free_bytes = 0;       // of the device
+  int64_t allocated_bytes = 0;                   // in blocks that are in use
+  int64_t reserved_bytes = 0;                    // of the device by the allocator
+  std::optional<int64_t> other_processes_bytes;  // nothing: the driver does not tell
+  // What is allocated, by kind; rest: activations and all else.
+  int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
+  BatchSize batch, largest_batch;         // in use; the largest one before it
+  std::vector<int64_t> held_after_steps;  // allocated at the end of each of the last steps
+  std::vector<ModelOnDevice> models;      // the largest first
+  std::vector<MemoryLine> lines;          // of the rest, the largest first
+  MemoryLine where;                       // that asked for `requested_bytes`
+};
+
+}  // namespace memtune::result
