@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <cstdlib>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +52,20 @@ std::string words_of(const std::string& text) {
     if (std::ranges::any_of(line, [](unsigned char c) { return std::isalnum(c) != 0; }))
       return bounded_message(trim(line), kMaxMessage);
   return "";
+}
+
+// Of the failed allocations, the last one of the size that PyTorch's message names. The script caught the others.
+std::optional<result::OutOfMemory> out_of_memory_of(std::span<const TrainingProcessRecords> processes,
+                                                    const std::string& message) {
+  const std::optional<int64_t> asked = asked_bytes(message);
+  const OutOfMemoryRecord* last = nullptr;
+  for (const TrainingProcessRecords& each : processes)
+    for (const OutOfMemoryRecord& record : each.failed_allocations) {
+      const auto requested = static_cast<double>(record.figures.requested_bytes);
+      const bool same = asked && std::abs(static_cast<double>(*asked) - requested) <= 0.01 * requested;  // "2.00 GiB"
+      if (same && (!last || record.time_s >= last->time_s)) last = &record;
+    }
+  return last ? std::optional(last->figures) : std::nullopt;
 }
 
 class Judge {
@@ -226,6 +241,7 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolderRea
   measurement.outcome = failure.outcome;
   measurement.reason = failure.reason;
   measurement.fragmented = failure.outcome == Outcome::device_oom && says_fragmented(failure.reason);
+  if (failure.outcome == Outcome::device_oom) measurement.oom = out_of_memory_of(records.processes(), failure.reason);
   judge.add_notes(made.notes);
   fill_measurement(team, measurement);
   add_notes(team, made.notes);

@@ -30,6 +30,11 @@ class Doubt {
       if (const std::string why = about_time(std::max(ms, parts)); !why.empty()) return where(step) + why;
       if (const std::string why = about_memory(step, records.cuda); !why.empty()) return where(step) + why;
     }
+    for (const OutOfMemoryRecord& record : records.failed_allocations)
+      if (const result::OutOfMemory& oom = record.figures; oom.reserved_bytes > most_device_)
+        return "an allocation in step " + std::to_string(oom.step) + " failed with " +
+               format_bytes(oom.reserved_bytes) + " reserved, and there are " + format_bytes(most_device_) +
+               " on a device";
     for (const SaveRecord& save : records.saves)
       if (const std::string why = about_time(save.ms); !why.empty())
         return "the save after step " + std::to_string(save.step) + why;

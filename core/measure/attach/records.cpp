@@ -19,6 +19,7 @@ using nlohmann::json;
 constexpr int64_t kLatest = int64_t{1} << 60;           // in ns: sums and differences of a few do not overflow
 constexpr int64_t kMaxRecordBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
 constexpr int64_t kMaxRanks = 1 << 20, kMaxTracedSteps = 1 << 20;
+constexpr size_t kFailedAllocations = 16, kMaxParts = 64, kMaxText = 1200;  // more than the shim writes
 
 std::optional<double> ms_in(const json& line, const char* key) {
   const auto found = line.find(key);
@@ -149,6 +150,62 @@ TraceRecord read_trace_record(const json& line) {
   return record;
 }
 
+int64_t bytes_at(const json& line, const char* key) { return whole_at(line, key, 0, kMaxBytes); }
+
+std::string text_at(const json& line, const char* key) {
+  std::string text = line.at(key);
+  if (text.size() > kMaxText) throw UsageError(std::string(key) + ": too long");
+  return text;
+}
+
+const json& parts_at(const json& line, const char* key) {
+  const json& parts = line.at(key);
+  if (!parts.is_array() || parts.size() > kMaxParts) throw UsageError(std::string(key) + ": no list of parts");
+  return parts;
+}
+
+result::BatchSize read_batch(const json& sizes) {
+  return {whole(sizes.at(0), 0), whole(sizes.at(1), 0), whole(sizes.at(2), 0)};
+}
+
+result::MemoryLine read_memory_line(const json& line) {
+  return {text_at(line, "file"), whole_at(line, "line", 0), text_at(line, "function"), text_at(line, "inner"),
+          text_at(line, "text"), bytes_at(line, "bytes"),   whole_at(line, "count", 1)};
+}
+
+OutOfMemoryRecord read_out_of_memory(const json& line) {
+  OutOfMemoryRecord record;
+  record.time_s = number_at(line, "time_s", 0, kMaxFigure);
+  result::OutOfMemory& to = record.figures;
+  to.device = whole_at(line, "device", 0, kMaxRanks);
+  to.step = whole_at(line, "step", 1);
+  to.phase = result::parse_memory_phase(line.at("phase"));
+  to.evaluating = line.at("evaluating");
+  to.expandable = line.at("expandable");
+  to.stacks = line.at("stacks");
+  to.requested_bytes = bytes_at(line, "requested");
+  to.limit_bytes = bytes_at(line, "limit");
+  to.total_bytes = bytes_at(line, "total");
+  to.free_bytes = bytes_at(line, "free");
+  to.reserved_bytes = bytes_at(line, "reserved");
+  to.allocated_bytes = whole_at(line, "allocated", 0, to.reserved_bytes);
+  if (!line.at("others").is_null()) to.other_processes_bytes = bytes_at(line, "others");
+  to.batch = read_batch(line.at("batch"));
+  to.largest_batch = read_batch(line.at("largest"));
+  for (const json& bytes : parts_at(line, "held")) to.held_after_steps.push_back(whole(bytes, 0, kMaxBytes));
+  to.where = read_memory_line(line.at("where"));
+  if (!line.contains("rest")) return record;  // who holds the memory could not be read
+  to.parameters_bytes = bytes_at(line, "parameters");
+  to.gradients_bytes = bytes_at(line, "gradients");
+  to.optimizer_bytes = bytes_at(line, "states");
+  to.buffers_bytes = bytes_at(line, "buffers");
+  to.rest_bytes = bytes_at(line, "rest");
+  for (const json& model : parts_at(line, "models"))
+    to.models.push_back({text_at(model, "name"), bytes_at(model, "bytes"), model.at("trained").get<bool>()});
+  for (const json& each : parts_at(line, "lines")) to.lines.push_back(read_memory_line(each));
+  return record;
+}
+
 void read_record(const std::string& kind, const json& line, TrainingProcessRecords& to) {
   if (kind == "process") read_process(line, to);
   if (kind == "step") to.steps.push_back(read_step(line, to.steps));
@@ -160,6 +217,10 @@ void read_record(const std::string& kind, const json& line, TrainingProcessRecor
     to.exception_type = line.at("type");
     to.exception_text = line.at("text");
     to.exception_s = ms_in(line, "time_s").value_or(0);
+  }
+  if (kind == "oom") {
+    if (to.failed_allocations.size() == kFailedAllocations) to.failed_allocations.pop_back();
+    to.failed_allocations.push_back(read_out_of_memory(line));
   }
   if (kind == "plan") {
     to.planned = line.at("applied");

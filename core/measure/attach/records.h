@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/confined_file_system.h"
+#include "core/record/measurement/out_of_memory.h"
 #include "core/record/trace/kinds.h"
 
 namespace memtune::attach {
@@ -52,6 +53,12 @@ struct GradientRecord {
   std::vector<std::string> names;  // of some that had no gradient
 };
 
+// An allocation that failed. The script may have caught the exception.
+struct OutOfMemoryRecord {
+  double time_s = 0;  // by the system clock
+  result::OutOfMemory figures;
+};
+
 // Times are since the start of the trace.
 struct RegionRecord {
   trace::TraceRegion region;  // its block: index into TraceRecord::blocks
@@ -77,8 +84,9 @@ struct TrainingProcessRecords {
   std::vector<StepRecord> steps;
   std::vector<SaveRecord> saves;
   std::vector<std::string> notes;
-  std::string exception_type, exception_text;  // that ended it; "": none
-  double exception_s = 0;                      // time by the system clock
+  std::string exception_type, exception_text;         // that ended it; "": none
+  double exception_s = 0;                             // time by the system clock
+  std::vector<OutOfMemoryRecord> failed_allocations;  // the first few, and the last
   std::optional<TraceRecord> trace;
   std::optional<PeriodRecord> period;
   GradientRecord gradients;

@@ -228,6 +228,7 @@ void RoundRobinScheduler::add_round(const Measurement& measurement, result::Roun
   if (measurement.outcome != Outcome::ok) {
     trial.measurement.outcome = measurement.outcome;
     trial.measurement.reason = measurement.reason;
+    trial.measurement.oom = measurement.oom;
     if (round > 0) trial.measurement.reason += " (in round " + std::to_string(round + 1) + ")";
     return;
   }
