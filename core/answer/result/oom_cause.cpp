@@ -1,0 +1,163 @@
+#include "core/answer/result/oom_cause.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <functional>
+#include <iterator>
+#include <span>
+#include <string_view>
+
+#include "core/base/bounds.h"
+
+namespace memtune::result {
+namespace {
+
+constexpr int64_t kSizeShare = 100;   // of the device, 1 / this: its size by CUDA's two functions differs less
+constexpr int64_t kOthersShare = 20;  // of the device, 1 / this: less may be the driver's own
+constexpr int64_t kPiecesShare = 20;  // of the limit, 1 / this: fewer free pieces are usual
+constexpr int64_t kSmallShare = 100;  // of the limit, 1 / this: a small request, which usual pieces do not explain
+constexpr int64_t kCopyShare = 20;    // of the limit, 1 / this: smaller models are not copies of the trained one
+constexpr int64_t kLeakShare = 10;    // of what is allocated, 1 / this
+constexpr size_t kLeakSteps = 4;
+constexpr int64_t kLinesShare = 4;  // of the whole need, 1 / this
+
+constexpr std::array<std::string_view, 6> kLossWords = {"logits",      "lm_head",  "cross_entropy",
+                                                        "log_softmax", "nll_loss", "loss_function"};
+constexpr std::array<std::string_view, 5> kAttentionWords = {"attn_weights", "attention_probs", "eager_attention",
+                                                             "scores", "softmax"};
+
+bool has_any(const MemoryLine& line, std::span<const std::string_view> words) {
+  std::string all = line.text + " " + line.function + " " + line.inner;
+  std::ranges::transform(all, all.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return std::ranges::any_of(words, [&](std::string_view word) { return all.find(word) != std::string::npos; });
+}
+
+bool is_loss(const MemoryLine& line) { return has_any(line, kLossWords); }
+bool is_attention(const MemoryLine& line) { return has_any(line, kAttentionWords) && !is_loss(line); }
+
+int64_t bytes_of(const OutOfMemory& oom, bool (*of)(const MemoryLine&)) {
+  int64_t sum = of(oom.where) ? oom.requested_bytes : 0;
+  for (const MemoryLine& line : oom.lines)  // of a folder that may be untrusted
+    if (of(line)) sum = std::min(kMaxBytes, sum + std::clamp(line.bytes, int64_t{0}, kMaxBytes));
+  return sum;
+}
+
+int64_t need(const OutOfMemory& oom) { return oom.allocated_bytes + oom.requested_bytes; }
+
+bool by_other_process(const OutOfMemory& oom) {
+  const int64_t others = oom.other_processes_bytes.value_or(0);
+  return !is_limited(oom) && others >= oom.requested_bytes && others >= oom.total_bytes / kOthersShare &&
+         others > oom.reserved_bytes - oom.allocated_bytes;
+}
+
+bool by_fragmentation(const OutOfMemory& oom) {
+  const int64_t pieces = oom.reserved_bytes - oom.allocated_bytes;
+  const bool small = oom.requested_bytes < oom.limit_bytes / kSmallShare;
+  return pieces >= oom.requested_bytes && (!small || pieces >= oom.limit_bytes / kPiecesShare);
+}
+
+bool by_second_copy(const OutOfMemory& oom) {
+  for (const ModelOnDevice& copy : oom.models)
+    for (const ModelOnDevice& other : oom.models)
+      if (&copy != &other && !copy.trained && copy.name == other.name && copy.bytes == other.bytes &&
+          copy.bytes >= oom.limit_bytes / kCopyShare)
+        return true;
+  return false;
+}
+
+bool by_gradients_in_evaluation(const OutOfMemory& oom) { return oom.evaluating; }
+
+bool by_evaluation(const OutOfMemory& oom) { return oom.phase == MemoryPhase::no_gradients; }
+
+bool by_leak(const OutOfMemory& oom) {
+  const std::vector<int64_t>& held = oom.held_after_steps;
+  if (held.size() < kLeakSteps) return false;
+  return std::ranges::adjacent_find(held, std::greater_equal<>()) == held.end() &&
+         held.back() - held.front() >= oom.allocated_bytes / kLeakShare;
+}
+
+bool by_first_update(const OutOfMemory& oom) { return oom.phase == MemoryPhase::update && oom.step == 1; }
+
+bool by_longer_batch(const OutOfMemory& oom) {
+  return amount(oom.largest_batch) > 0 && amount(oom.batch) > amount(oom.largest_batch);
+}
+
+bool by_loss(const OutOfMemory& oom) {
+  return loss_bytes(oom) >= need(oom) / kLinesShare && loss_bytes(oom) >= attention_bytes(oom) && loss_bytes(oom) > 0;
+}
+
+bool by_attention(const OutOfMemory& oom) {
+  return attention_bytes(oom) >= need(oom) / kLinesShare && attention_bytes(oom) > 0;
+}
+
+bool by_states(const OutOfMemory& oom) {
+  return oom.phase == MemoryPhase::update ||
+         oom.parameters_bytes + oom.gradients_bytes + oom.optimizer_bytes > need(oom) / 2;
+}
+
+bool by_rest(const OutOfMemory&) { return true; }
+
+struct Rule {
+  const char* name;
+  bool (*holds)(const OutOfMemory&);
+  const char* remedy;
+};
+
+// In the order of OomCause.
+constexpr Rule kRules[] = {
+    {"other_process", by_other_process,
+     "end the other process (nvidia-smi lists it), or take another GPU (CUDA_VISIBLE_DEVICES)"},
+    {"fragmentation", by_fragmentation, "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+    {"loaded_twice", by_second_copy,
+     "drop the first copy before the second is loaded (del model); as a reference model, the trained one with its "
+     "adapter switched off takes nothing"},
+    {"evaluation_with_gradients", by_gradients_in_evaluation, "evaluate under torch.no_grad()"},
+    {"evaluation_batch", by_evaluation,
+     "a smaller batch for evaluation (per_device_eval_batch_size), and predictions that go to the CPU at once "
+     "(eval_accumulation_steps)"},
+    {"leak", by_leak,
+     "keep numbers instead of tensors from step to step: total += loss.item(), outputs.append(output.detach().cpu())"},
+    {"first_update", by_first_update,
+     "an optimizer with smaller states (optim: adamw_8bit), or LoRA, which trains few parameters"},
+    {"longer_batch", by_longer_batch,
+     "limit the length of rows (max_length) or pack them, or gradient checkpointing (gradient_checkpointing: true)"},
+    {"loss", by_loss, "a fused or chunked loss (use_liger_kernel: true), which never has all logits at once"},
+    {"attention", by_attention,
+     "attention without a matrix of scores (attn_implementation: sdpa or flash_attention_2)"},
+    {"states", by_states,
+     "an optimizer with smaller states (optim: adamw_8bit), LoRA, or parameters that are sharded or offloaded (FSDP, "
+     "ZeRO)"},
+    {"activations", by_rest,
+     "gradient checkpointing (gradient_checkpointing: true), then a smaller micro-batch with more gradient "
+     "accumulation "
+     "(per_device_train_batch_size, gradient_accumulation_steps)"},
+};
+
+static_assert(std::size(kRules) == static_cast<size_t>(OomCause::activations) + 1);
+
+const Rule& rule_of(OomCause cause) { return kRules[static_cast<size_t>(cause)]; }
+
+}  // namespace
+
+std::string to_string(OomCause cause) { return rule_of(cause).name; }
+
+OomCause cause_of(const OutOfMemory& oom) {
+  const Rule* found = std::ranges::find_if(kRules, [&](const Rule& rule) { return rule.holds(oom); });
+  return static_cast<OomCause>(found - std::begin(kRules));
+}
+
+std::string remedy(OomCause cause, const OutOfMemory& oom) {
+  if (cause == OomCause::fragmentation && oom.expandable)
+    return "fewer different sizes: pad batches to a few lengths, or call torch.cuda.empty_cache() after an evaluation";
+  return rule_of(cause).remedy;
+}
+
+int64_t loss_bytes(const OutOfMemory& oom) { return bytes_of(oom, is_loss); }
+int64_t attention_bytes(const OutOfMemory& oom) { return bytes_of(oom, is_attention); }
+
+bool is_limited(const OutOfMemory& oom) { return oom.limit_bytes < oom.total_bytes - oom.total_bytes / kSizeShare; }
+
+int64_t amount(const BatchSize& batch) { return batch.positions > 0 ? batch.positions : batch.rows; }
+
+}  // namespace memtune::result

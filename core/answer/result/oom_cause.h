@@ -1,0 +1,42 @@
+// Why a training command ran out of device memory, and the first setting that helps.
+#pragma once
+
+#include <string>
+
+#include "core/record/measurement/out_of_memory.h"
+
+namespace memtune::result {
+
+enum class OomCause {
+  other_process,              // others hold what was asked for
+  fragmentation,              // enough was free, in pieces
+  loaded_twice,               // a second copy of the model, not trained
+  evaluation_with_gradients,  // without torch.no_grad()
+  evaluation_batch,           // without gradients, and still too large
+  leak,                       // more is held after each step
+  first_update,               // the optimizer allocated its states
+  longer_batch,               // than any before
+  loss,                       // logits and what the loss computes of them
+  attention,                  // scores of every pair of positions
+  states,                     // parameters, gradients, optimizer states
+  activations,                // anything else
+};
+std::string to_string(OomCause cause);
+
+// The first in the order above whose rule holds.
+OomCause cause_of(const OutOfMemory& oom);
+
+// "use PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", in the words of the user's own settings.
+std::string remedy(OomCause cause, const OutOfMemory& oom);
+
+// Bytes of the lines that compute logits or a loss, and of those of attention scores, with the failed request.
+int64_t loss_bytes(const OutOfMemory& oom);
+int64_t attention_bytes(const OutOfMemory& oom);
+
+// PyTorch may not take the whole device, so other processes on it do not matter.
+bool is_limited(const OutOfMemory& oom);
+
+// What the batch is compared by: positions, or rows if positions are not known.
+int64_t amount(const BatchSize& batch);
+
+}  // namespace memtune::result
