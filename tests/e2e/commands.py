@@ -449,6 +449,31 @@ OUT_OF_MEMORY = PRELUDE + """
 raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 """
 
+# Emulates an allocation that fails on a CUDA device, where a line of this script holds 60 GiB.
+EXPLAINED = PRELUDE + """
+import types
+
+cuda, observers, block = torch.cuda, [], 60 << 30
+torch._C._cuda_attach_out_of_memory_observer, torch._C._cuda_isHistoryEnabled = observers.append, lambda: True
+cuda.get_allocator_backend = lambda: "native"
+cuda.memory_stats = lambda device: {"allocated_bytes.all.current": block, "reserved_bytes.all.current": block + 512}
+cuda.get_device_properties = lambda device: types.SimpleNamespace(total_memory=80 << 30)
+frames = [dict(filename=__file__, line=1, name="forward")]
+cuda.memory_snapshot = lambda **named: [
+    dict(device=0, blocks=[dict(address=1, size=block, state="active_allocated", frames=frames)])]
+for call, _ in cuda._queued_calls:
+    if "guarded" in call.__code__.co_names:
+        call()
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(3):
+    model(batch()).square().mean().backward()
+    optimizer.step()
+for observer in observers:
+    observer(0, 30 << 30, 80 << 30, 1 << 20)
+raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 30.00 GiB.")
+"""
+
 FAILS = PRELUDE + """
 model = network()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -37,6 +37,11 @@ Report printable(Report report) {
     result::Measurement& m = row.measurement;
     clean_names(m.strategy, m.equal_to, m.gradients.worst, m.gradients.against, m.losses.against);
     clean(m.reason, m.no_effect, m.dtype, m.device, m.plan, m.trace, row.config, row.python);
+    if (m.oom) {
+      for (result::MemoryLine& line : m.oom->lines) clean_names(line.file, line.function, line.inner, line.text);
+      for (result::ModelOnDevice& model : m.oom->models) clean_names(model.name);
+      clean_names(m.oom->where.file, m.oom->where.function, m.oom->where.inner, m.oom->where.text);
+    }
     for (result::RoundMeasurement& round : m.rounds) clean_names(round.base);
     for (std::string& word : row.command) clean(word);
     for (result::SaveMeasurement& save : row.saves) clean_names(save.mode), clean(save.reason, save.no_slowdown);

@@ -9,6 +9,7 @@
 #include "core/answer/report/chart/svg_writer.h"
 #include "core/answer/report/explanation.h"
 #include "core/answer/report/html/html_style.h"
+#include "core/answer/report/oom_text.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/ranks.h"
 #include "core/answer/report/saving.h"
@@ -184,8 +185,12 @@ class Page {
     text_ += "<h3 style=\"margin-top:16px\">Did not work</h3>\n<div class=\"wide\"><table>\n";
     for (const TrialRow* row : rows)
       text_ += "<tr><td class=\"words bad\">✗ " + breakable(row->measurement.strategy) + "</td><td class=\"reason\">" +
-               escape(failure_text(*row)) + "</td></tr>\n";
+               escape(failure_text(*row)) + why(*row) + "</td></tr>\n";
     text_ += "</table></div>\n";
+  }
+
+  static std::string why(const TrialRow& row) {
+    return row.measurement.oom ? "<p><b>Why:</b> " + escape(oom_text(*row.measurement.oom)) + "</p>" : "";
   }
 
   void put_saving() {

@@ -8,6 +8,7 @@
 #include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/effect.h"
+#include "core/answer/result/oom_cause.h"
 #include "core/answer/result/save_interval.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -38,6 +39,10 @@ nlohmann::json trial(const TrialRow& row) {
   nlohmann::json json = row.measurement;
   json["no_effect"] = effect_text(row.measurement);
   json["equal_to"] = has_ineffective_part(row.measurement) ? effective_strategy(row.measurement) : "";
+  if (row.measurement.oom) {
+    const result::OomCause cause = cause_of(*row.measurement.oom);
+    json["oom"].update({{"cause", to_string(cause)}, {"remedy", remedy(cause, *row.measurement.oom)}});
+  }
   json["pareto"] = row.pareto;
   json["recommended"] = row.recommended;
   put_axes(json, row.batch, row.sequence);

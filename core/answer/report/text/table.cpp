@@ -4,6 +4,7 @@
 
 #include "core/answer/report/alternatives.h"
 #include "core/answer/report/explanation.h"
+#include "core/answer/report/oom_text.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/ranks.h"
 #include "core/answer/report/saving.h"
@@ -102,6 +103,7 @@ class Table {
     const bool skipped = m.outcome == result::Outcome::skipped;
     put_text(kIndent + ((skipped ? "– " : "✗ ") + pad_right(m.strategy, strategy_width_)) + "  ", failure_text(row),
              skipped ? TextStyle::dim : TextStyle::bad);
+    if (m.oom) put_text("   Why: ", oom_text(*m.oom), TextStyle::bold);
   }
 
   void put_ranks() {

@@ -1,0 +1,110 @@
+#include "core/answer/report/oom_text.h"
+
+#include <utility>
+#include <vector>
+
+#include "core/answer/result/oom_cause.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+
+namespace memtune::report {
+namespace {
+
+using result::MemoryLine;
+using result::OomCause;
+using result::OutOfMemory;
+
+constexpr size_t kLinesShown = 3;
+constexpr int kSourceWidth = 60;
+
+std::string batch_text(const result::BatchSize& batch) {
+  return std::to_string(result::amount(batch)) + (batch.positions > 0 ? " positions" : " rows");
+}
+
+std::string pieces_text(const OutOfMemory& oom) { return format_bytes(oom.reserved_bytes - oom.allocated_bytes); }
+
+std::string cause_text(OomCause cause, const OutOfMemory& oom) {
+  switch (cause) {
+    case OomCause::other_process:
+      return "other processes hold " + format_bytes(oom.other_processes_bytes.value_or(0)) + " of the device";
+    case OomCause::fragmentation: return pieces_text(oom) + " of what PyTorch reserved was free, in pieces";
+    case OomCause::loaded_twice:
+      return "two copies of the same model are on the device, and one of them is not trained";
+    case OomCause::evaluation_with_gradients:
+      return "the model ran in evaluation mode, and kept activations for a backward that does not come";
+    case OomCause::evaluation_batch: return "an evaluation or generation without gradients took more than the training";
+    case OomCause::leak:
+      return "after each step more is held: " + format_bytes(oom.held_after_steps.front()) + " at first, " +
+             format_bytes(oom.held_after_steps.back()) + " after step " + std::to_string(oom.step - 1);
+    case OomCause::first_update: return "the optimizer allocated its states in its first step";
+    case OomCause::longer_batch:
+      return "the batch of step " + std::to_string(oom.step) + " has " + batch_text(oom.batch) +
+             ", the largest before it had " + batch_text(oom.largest_batch);
+    case OomCause::loss: return "logits and the loss computed of them take " + format_bytes(result::loss_bytes(oom));
+    case OomCause::attention:
+      return "attention keeps the scores of every pair of positions: " + format_bytes(result::attention_bytes(oom));
+    case OomCause::states: return "parameters, gradients and optimizer states leave too little for a step";
+    case OomCause::activations: return "the activations of the batch do not fit beside the model";
+  }
+  return "";
+}
+
+std::string phase_text(const OutOfMemory& oom) {
+  switch (oom.phase) {
+    case result::MemoryPhase::forward: return "forward";
+    case result::MemoryPhase::backward: return "backward";
+    case result::MemoryPhase::update: return "the update";
+    case result::MemoryPhase::no_gradients: return "a run without gradients";
+    case result::MemoryPhase::other: return "code beside the passes";
+  }
+  return "";
+}
+
+// "train.py:41 (forward)".
+std::string place_text(const MemoryLine& line) {
+  if (line.file.empty()) return "backward";
+  return line.file.substr(line.file.rfind('/') + 1) + ":" + std::to_string(line.line) + " (" + line.function + ")";
+}
+
+std::string request_text(const OutOfMemory& oom) {
+  return "Step " + std::to_string(oom.step) + " asked for " + format_bytes(oom.requested_bytes) + " in " +
+         phase_text(oom) + (oom.where.file.empty() ? "" : ", " + place_text(oom.where)) + ", with " +
+         format_bytes(oom.allocated_bytes) + " allocated, " + format_bytes(oom.reserved_bytes) + " reserved, " +
+         format_bytes(oom.free_bytes) + " free of " + format_bytes(oom.total_bytes) +
+         (is_limited(oom) ? " and a limit of " + format_bytes(oom.limit_bytes) : "");
+}
+
+std::string holders_text(const OutOfMemory& oom) {
+  const std::pair<const char*, int64_t> kinds[] = {{"parameters", oom.parameters_bytes},
+                                                   {"gradients", oom.gradients_bytes},
+                                                   {"optimizer states", oom.optimizer_bytes},
+                                                   {"buffers", oom.buffers_bytes},
+                                                   {"activations and others", oom.rest_bytes}};
+  std::vector<std::string> parts;
+  for (const auto& [kind, bytes] : kinds)
+    if (bytes > 0) parts.push_back(std::string(kind) + " " + format_bytes(bytes));
+  return join(parts, ", ");
+}
+
+std::string lines_text(const OutOfMemory& oom) {
+  std::vector<std::string> parts;
+  for (const MemoryLine& line : oom.lines) {
+    if (parts.size() == kLinesShown) break;
+    parts.push_back(place_text(line) + (line.text.empty() ? "" : " `" + shorten(line.text, kSourceWidth) + "`") + " " +
+                    format_bytes(line.bytes) + (line.count > 1 ? " in " + std::to_string(line.count) + " blocks" : ""));
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace
+
+std::string oom_text(const OutOfMemory& oom) {
+  const OomCause cause = cause_of(oom);
+  const std::string holders = holders_text(oom), lines = oom.stacks ? lines_text(oom) : "";
+  return cause_text(cause, oom) + ". " + request_text(oom) + ". " +
+         (holders.empty() ? "" : "Allocated: " + holders + ". ") + (lines.empty() ? "" : "Most by: " + lines + ". ") +
+         "First remedy: " + remedy(cause, oom) + ".";
+}
+
+}  // namespace memtune::report

@@ -1,0 +1,13 @@
+// Explains in a paragraph why a training command ran out of device memory. Text and HTML share it.
+#pragma once
+
+#include <string>
+
+#include "core/record/measurement/out_of_memory.h"
+
+namespace memtune::report {
+
+// Cause, figures, holders, first remedy. Its texts are as safe to print as those of `oom`.
+std::string oom_text(const result::OutOfMemory& oom);
+
+}  // namespace memtune::report
