@@ -29,7 +29,10 @@ result::OutOfMemory failure() {
   oom.rest_bytes = 61 * kGiB;
   oom.batch = {4, 32768, 32768};
   oom.largest_batch = {4, 8192, 8192};
-  oom.lines = {{"/home/a/model.py", 41, "forward", "", "x = <up>(x)", 60 * kGiB, 32}, {"", 0, "", "", "", kGiB, 1}};
+  // A line that called two functions of PyTorch is one line.
+  oom.lines = {{"/home/a/model.py", 41, "forward", "gelu", "x = <up>(x)", 40 * kGiB, 16},
+               {"/home/a/model.py", 41, "forward", "linear", "x = <up>(x)", 20 * kGiB, 16},
+               {"", 0, "", "", "", kGiB, 1}};
   oom.where = {"/home/a/model.py", 41, "forward", "", "x = <up>(x)", 2 * kGiB, 1};
   return oom;
 }

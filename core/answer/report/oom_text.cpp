@@ -1,9 +1,12 @@
 #include "core/answer/report/oom_text.h"
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 #include <vector>
 
 #include "core/answer/result/oom_cause.h"
+#include "core/base/bounds.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/text.h"
@@ -87,9 +90,26 @@ std::string holders_text(const OutOfMemory& oom) {
   return join(parts, ", ");
 }
 
+// One entry for each line of the source, whatever functions of PyTorch it called; the largest first.
+std::vector<MemoryLine> merged_lines(const std::vector<MemoryLine>& lines) {
+  std::vector<MemoryLine> merged;
+  for (const MemoryLine& line : lines) {
+    const auto same = std::ranges::find_if(
+        merged, [&](const MemoryLine& each) { return each.file == line.file && each.line == line.line; });
+    if (same == merged.end()) {
+      merged.push_back(line);
+    } else {
+      same->bytes = std::min(kMaxBytes, same->bytes + line.bytes);
+      same->count = std::min(kMaxBytes, same->count + line.count);
+    }
+  }
+  std::ranges::stable_sort(merged, std::greater<>(), &MemoryLine::bytes);
+  return merged;
+}
+
 std::string lines_text(const OutOfMemory& oom) {
   std::vector<std::string> parts;
-  for (const MemoryLine& line : oom.lines) {
+  for (const MemoryLine& line : merged_lines(oom.lines)) {
     if (parts.size() == kLinesShown) break;
     parts.push_back(place_text(line) + (line.text.empty() ? "" : " `" + shorten(line.text, kSourceWidth) + "`") + " " +
                     format_bytes(line.bytes) + (line.count > 1 ? " in " + std::to_string(line.count) + " blocks" : ""));
