@@ -171,16 +171,21 @@ TEST_CASE("a TopKRouter that multiplies by a weight is refused as a target") {
 }
 
 TEST_CASE("the error for a part of a joined layer names a model type that has the parts") {
-  Program program;
-  Emitter emit(program);
-  const Emitter::InRegion region(emit, "mlp.gate_up_proj", "Linear");
-  emit.answer(emit.op("aten::linear", "",
-                      {emit.input("x"), emit.parameter("mlp.gate_up_proj.weight", at::ones({2, 2}).requires_grad_())}));
-  CHECK(refusal(program, "targets=up_proj") ==
-        "--lora: no linear layer is a target by 'up_proj'. Name some of the model's linear layers: gate_up_proj. An "
-        "adapter of gate_up_proj is another than one of its part up_proj. For those of the parts, as torchtune trains "
+  const auto refusal_with = [](const char* layer, const char* targets) {
+    Program program;
+    Emitter emit(program);
+    const Emitter::InRegion region(emit, layer, "Linear");
+    const auto weight = emit.parameter(std::string(layer) + ".weight", at::ones({2, 2}).requires_grad_());
+    emit.answer(emit.op("aten::linear", "", {emit.input("x"), weight}));
+    return refusal(program, targets);
+  };
+  CHECK(refusal_with("qkv_proj", "targets=v_proj") ==
+        "--lora: no linear layer is a target by 'v_proj'. Name some of the model's linear layers: qkv_proj. An "
+        "adapter of qkv_proj is another than one of its part v_proj. For those of the parts, as torchtune trains "
         "Phi-3, give --model a copy of config.json with the model_type mistral, which has them apart");
-  CHECK(refusal(program, "targets=v_proj").ends_with("gate_up_proj"));
+  // A GLM has its attention apart, and no other model type has its parts.
+  CHECK(refusal_with("mlp.gate_up_proj", "targets=up_proj").ends_with("is another than one of its part up_proj"));
+  CHECK(refusal_with("mlp.gate_up_proj", "targets=v_proj").ends_with("linear layers: gate_up_proj"));
 }
 
 TEST_CASE("the error for an unknown target lists the model's linear layers") {

@@ -196,8 +196,11 @@ class LoraWriter {
       if (const auto joined = kJoined.find(name);
           joined != kJoined.end() && std::ranges::count(names, joined->second) > 0)
         return ". An adapter of " + joined->second + " is another than one of its part " + name +
-               ". For those of the parts, as torchtune trains Phi-3, give --model a copy of config.json with the "
-               "model_type mistral, which has them apart";
+               (std::ranges::count(names, "qkv_proj") > 0  // a Phi-3, which is else as a mistral
+                    ? ". For those of the parts, as torchtune trains Phi-3, give --model a copy of config.json with "
+                      "the "
+                      "model_type mistral, which has them apart"
+                    : "");
     return "";
   }
 
