@@ -59,8 +59,8 @@ class ReferenceWriter {
 };
 
 // A parameter may differ by twice its own noise, or by twice the usual noise for its size. The latter is needed because
-// a small parameter may be equal in a few runs by chance. Reads gradients from the file only if a hash differs. Throws
-// UsageError if the file is no reference, damaged, or of another model.
+// a small parameter may be equal in a few runs by chance. Gradients on a GPU are hashed there; they are copied, and those of
+// the file read, only where a hash differs. Throws UsageError if the file is no reference, damaged, or of another model.
 ReferenceComparison compare_with_reference(const std::filesystem::path& path, double loss,
                                            const NamedParameters& parameters);
 

@@ -30,9 +30,11 @@ std::string to_hex(double number) {
 double from_hex(const json& text) { return std::strtod(text.get_ref<const std::string&>().c_str(), nullptr); }
 
 json to_json(const ReferenceGradient& gradient) {
-  return {{"name", gradient.name},       {"dtype", gradient.dtype},        {"shape", gradient.shape},
-          {"defined", gradient.defined}, {"offset", gradient.offset},      {"bytes", gradient.bytes},
-          {"hash", gradient.hash},       {"noise", to_hex(gradient.noise)}};
+  return {{"name", gradient.name},          {"dtype", gradient.dtype},
+          {"shape", gradient.shape},        {"defined", gradient.defined},
+          {"offset", gradient.offset},      {"bytes", gradient.bytes},
+          {"hash", gradient.hash},          {"device_hash", gradient.device_hash},
+          {"noise", to_hex(gradient.noise)}};
 }
 
 uint64_t bytes_from(const json& value) { return static_cast<uint64_t>(whole(value, 0)); }
@@ -51,7 +53,8 @@ ReferenceGradient gradient_from(const json& entry) {
           bytes_from(entry.at("offset")),
           bytes_from(entry.at("bytes")),
           entry.at("hash"),
-          from_hex(entry.at("noise"))};
+          from_hex(entry.at("noise")),
+          entry.value("device_hash", "")};
 }
 
 BaselineReference reference_from(const json& directory) {

@@ -3,7 +3,7 @@
 //
 //   "MTREFER3", u64 offset of the directory, u64 its checksum (XXH3-64), raw bytes of all gradients,
 //   directory: JSON {strategy, loss and its noise, relative_noise, gradients: [{name, dtype, shape, defined, offset,
-//   bytes, hash (XXH3-128), noise}]}
+//   bytes, hash (XXH3-128), device_hash, noise}]}
 //
 // Noise is the largest absolute difference between runs of the baseline. Undefined gradients have an entry too. The
 // file is written under a temporary name and renamed. The directory is last because hashes and noise are known last.
@@ -24,6 +24,7 @@ struct ReferenceGradient {
   uint64_t offset = 0, bytes = 0;  // relative to the first gradient
   std::string hash;                // "" if undefined
   double noise = 0;
+  std::string device_hash = {};  // core/base/device/mixed_word.h, in hexadecimal; "": was not on a GPU
 };
 
 struct BaselineReference {

@@ -34,12 +34,17 @@ void differentiate_logits(const LogitTile& tile, const float* normalizers, const
   launch_differentiate_logits(tile, normalizers, outer, stream_of(device));
 }
 
+void hash_memory(const void* from, int64_t size, uint64_t* to, int device) {
+  const c10::cuda::CUDAGuard on(static_cast<c10::DeviceIndex>(device));
+  launch_hash_memory(from, size, to, stream_of(device));
+}
+
 }  // namespace
 }  // namespace memtune::device
 
 extern "C" __attribute__((visibility("default"))) const memtune::device::CudaKernelTable* memtune_cuda_kernels() {
-  static const memtune::device::CudaKernelTable kernels = {memtune::device::unpack_nf4, memtune::device::step_adamw,
-                                                           memtune::device::fold_logits,
-                                                           memtune::device::differentiate_logits};
+  static const memtune::device::CudaKernelTable kernels = {
+      memtune::device::unpack_nf4, memtune::device::step_adamw, memtune::device::fold_logits,
+      memtune::device::differentiate_logits, memtune::device::hash_memory};
   return &kernels;
 }

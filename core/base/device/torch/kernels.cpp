@@ -4,9 +4,11 @@
 
 namespace memtune::device {
 
+const CudaKernelTable* kernels_for(c10::Device device) { return device.is_cuda() ? cuda_kernels() : nullptr; }
+
 const CudaKernelTable* kernels_for(c10::Device device, at::ScalarType type) {
   const bool known = type == at::kFloat || type == at::kHalf || type == at::kBFloat16;
-  return device.is_cuda() && known ? cuda_kernels() : nullptr;
+  return known ? kernels_for(device) : nullptr;
 }
 
 KernelDtype kernel_dtype(at::ScalarType type) {

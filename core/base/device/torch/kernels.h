@@ -7,6 +7,9 @@
 
 namespace memtune::device {
 
+// Null if the device is none of CUDA's, or if the module was built without them.
+const CudaKernelTable* kernels_for(c10::Device device);
+
 // Null if the kernels do not support this device or dtype, or if the module was built without them.
 const CudaKernelTable* kernels_for(c10::Device device, at::ScalarType type);
 
