@@ -42,6 +42,7 @@ class PlanSweepBackend : public SweepBackend {
   void set_axes(const SweepPoint& point, TrialSpec& spec) const;
   void find_frontiers();
   bool is_whole(const std::string& reference);
+  void trust(const plan::TrialRequest& request);
   bool has_references(const plan::TrialRequest& request);
   bool was_to_record(const TrialSpec& spec) const;
   result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
