@@ -26,7 +26,7 @@ std::string failed(int64_t step, int64_t requested, double time_s) {
          std::to_string(requested) +
          R"(, "limit": 85899345920, "total": 85899345920, "free": 7, "allocated": 2000, "reserved": 3000, "others": null, "phase": "forward", "step": )" +
          std::to_string(step) +
-         R"(, "evaluating": false, "expandable": true, "stacks": true, "batch": [1, 2, 3], "largest": [4, 5, 6], "held": [8, 9], "where": {"file": "a.py", "line": 3, "function": "f", "inner": "g", "text": "x = 1", "bytes": 5, "count": 1}, "parameters": 10, "gradients": 11, "states": 12, "buffers": 13, "rest": 14, "models": [{"name": "M", "bytes": 10, "trained": true}], "lines": [{"file": "b.py", "line": 4, "function": "h", "inner": "", "text": "y", "bytes": 14, "count": 2}]})";
+         R"(, "evaluating": false, "expandable": true, "stacks": true, "batch": [1, 2, 3], "largest": [4, 5, 6], "held": [8, 9], "amounts": [3, 4], "held_runs": [5], "start": 60, "runs": 2, "usual_runs": 1, "where": {"file": "a.py", "line": 3, "function": "f", "inner": "g", "text": "x = 1", "bytes": 5, "count": 1}, "parameters": 10, "gradients": 11, "states": 12, "buffers": 13, "rest": 14, "checkpointed": true, "models": [{"name": "M", "bytes": 10, "trained": false, "with_gradients": true}], "lines": [{"file": "b.py", "line": 4, "function": "h", "inner": "", "text": "y", "bytes": 14, "count": 2}]})";
 }
 
 std::string append(const std::string& line) { return "printf '%s\\n' '" + line + "' >>$MEMTUNE_ATTACH/10.jsonl; "; }
@@ -67,6 +67,13 @@ TEST_CASE("the last failure of the size that the message names explains the end"
   REQUIRE(m.oom->lines.size() == 1);
   CHECK(m.oom->lines[0].count == 2);
   CHECK(m.oom->models.at(0).name == "M");
+  CHECK(m.oom->models.at(0).with_gradients);
+  CHECK(m.oom->amount_of_steps == std::vector<int64_t>{3, 4});
+  CHECK(m.oom->held_before_runs == std::vector<int64_t>{5});
+  CHECK(m.oom->start_bytes == 60);
+  CHECK(m.oom->runs == 2);
+  CHECK(m.oom->usual_runs == 1);
+  CHECK(m.oom->checkpointed);
   CHECK(m.oom->where.inner == "g");
 }
 

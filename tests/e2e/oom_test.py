@@ -120,6 +120,7 @@ def start():
     cuda = torch.cuda
     cuda.Event, cuda.is_initialized, cuda.is_current_stream_capturing = Event, lambda: True, lambda: False
     cuda.synchronize, cuda.current_device, cuda.get_device_name = lambda: None, lambda: 0, lambda: "NVIDIA Played"
+    cuda.memory_allocated = lambda: stats()["allocated_bytes.all.current"]
     cuda.memory_stats, cuda.memory_snapshot, cuda.memory._record_memory_history = stats, snapshot, record
     cuda.get_allocator_backend, cuda._get_nvml_device_index = lambda: "native", lambda device: device
     cuda.get_device_properties = lambda device: type("Properties", (), dict(total_memory=96 * GIB))
@@ -182,6 +183,43 @@ from torch.utils.checkpoint import checkpoint
 
 train(model, optimizer, ids)
 checkpoint(lambda anchor: model(ids, broken=True), torch.ones(1, requires_grad=True), use_reentrant=True)
+"""
+
+EVALUATION_KEEPS = TRAINS + """
+train(model, optimizer, ids)
+kept = []
+with torch.no_grad():
+    for batch in range(4):
+        kept.append(allocated(model(ids)))
+    model(ids[:, :1])  # a generation
+    model(ids, broken=True)
+"""
+
+TEACHER = TRAINS + """
+teacher, critic, frozen, silent = (type(name, (Model,), {})() for name in ("Teacher", "Critic", "Frozen", "Silent"))
+frozen.requires_grad_(False)
+other = torch.optim.SGD(model.parameters(), lr=0.1)
+critic.first = torch.nn.Identity()
+for each in range(2):
+    teacher(ids), frozen(ids), critic(model.first(ids))
+    with torch.no_grad():
+        silent(ids)
+    train(model, optimizer, ids)
+allocated(teacher.first.weight)
+fail()
+"""
+
+CHECKPOINTED = TRAINS + """
+from torch.utils.checkpoint import checkpoint
+
+class Keeps(torch.nn.Module):
+    def forward(self, hidden):
+        allocated(hidden)
+        return hidden * 2
+
+
+hidden = checkpoint(Keeps(), model.first(ids), use_reentrant=False)
+fail()
 """
 
 EVALUATES = TRAINS + """
@@ -301,11 +339,14 @@ class OutOfMemoryTest(unittest.TestCase):
         self.assertEqual(found["gradients"], 0)  # set to None
         self.assertEqual(found["states"], 2 * parameters + 4 * 3)
         self.assertEqual(found["buffers"], 4 * 32)
-        self.assertEqual(found["models"], [dict(name="Model", bytes=parameters, trained=True)])
+        self.assertEqual(found["models"], [dict(name="Model", bytes=parameters, trained=True, with_gradients=False)])
         self.assertEqual(found["reserved"], found["allocated"] + 7)
         self.assertEqual((found["batch"], found["largest"]), ([2, 18, 18], [2, 14, 14]))
         self.assertEqual(len(found["held"]), 3)
         self.assertEqual(len(set(found["held"][1:])), 1)
+        self.assertEqual(found["amounts"], [14, 10, 10])
+        self.assertEqual((found["runs"], found["usual_runs"], found["held_runs"]), (1, 1, []))
+        self.assertFalse(found["checkpointed"])
         self.assertEqual(found["where"], dict(
             file=self.script, line=self.line_of("            fail()"), function="forward", inner="", text="fail()",
             bytes=2 * gib, count=1))
@@ -314,6 +355,7 @@ class OutOfMemoryTest(unittest.TestCase):
         self.assertEqual([(each["bytes"], each["count"]) for each in found["lines"]],
                          [(kept, 12), (4000, 1), (hidden, 1)])
         self.assertEqual(found["rest"], kept + 4000 + hidden)
+        self.assertEqual(found["start"], found["allocated"] - hidden)
         self.assertEqual(found["lines"][1], dict(
             file=self.script, line=self.line_of("# the head"), function="<module>", inner="cross_entropy", bytes=4000,
             text='logits = allocated(torch.ones(1000), ("cross_entropy", "_call_impl"))  # the head', count=1))
@@ -335,6 +377,20 @@ class OutOfMemoryTest(unittest.TestCase):
                     self.assertEqual([(each["name"], each["trained"]) for each in found["models"]],
                                      [("Model", True), ("Model", False)])
                     self.assertEqual(found["models"][0]["bytes"], found["models"][1]["bytes"])
+
+    def test_an_evaluation_tells_what_was_held_before_each_run(self):
+        found = self.failure(EVALUATION_KEEPS)
+        held = found["held_runs"]
+        self.assertEqual(len(held), 5)  # without the step of a generation
+        self.assertEqual(sorted(set(held)), held)
+
+    def test_a_model_that_is_not_trained_and_runs_with_gradients(self):
+        found = self.failure(TEACHER)
+        self.assertEqual({each["name"]: each["with_gradients"] for each in found["models"]},
+                         dict(Model=False, Teacher=True, Critic=False, Frozen=False, Silent=False))
+
+    def test_checkpointed_parts_are_seen(self):
+        self.assertTrue(self.failure(CHECKPOINTED)["checkpointed"])
 
     def test_a_search_for_a_batch_size_writes_the_first_failures_and_the_last(self):
         failures = self.failures(SEARCHES)

@@ -193,6 +193,11 @@ OutOfMemoryRecord read_out_of_memory(const json& line) {
   to.batch = read_batch(line.at("batch"));
   to.largest_batch = read_batch(line.at("largest"));
   for (const json& bytes : parts_at(line, "held")) to.held_after_steps.push_back(whole(bytes, 0, kMaxBytes));
+  for (const json& amount : parts_at(line, "amounts")) to.amount_of_steps.push_back(whole(amount, 0));
+  for (const json& bytes : parts_at(line, "held_runs")) to.held_before_runs.push_back(whole(bytes, 0, kMaxBytes));
+  to.start_bytes = bytes_at(line, "start");
+  to.runs = whole_at(line, "runs", 0);
+  to.usual_runs = whole_at(line, "usual_runs", 0);
   to.where = read_memory_line(line.at("where"));
   if (!line.contains("rest")) return record;  // who holds the memory could not be read
   to.parameters_bytes = bytes_at(line, "parameters");
@@ -200,8 +205,10 @@ OutOfMemoryRecord read_out_of_memory(const json& line) {
   to.optimizer_bytes = bytes_at(line, "states");
   to.buffers_bytes = bytes_at(line, "buffers");
   to.rest_bytes = bytes_at(line, "rest");
+  to.checkpointed = line.at("checkpointed");
   for (const json& model : parts_at(line, "models"))
-    to.models.push_back({text_at(model, "name"), bytes_at(model, "bytes"), model.at("trained").get<bool>()});
+    to.models.push_back({text_at(model, "name"), bytes_at(model, "bytes"), model.at("trained").get<bool>(),
+                         model.at("with_gradients").get<bool>()});
   for (const json& each : parts_at(line, "lines")) to.lines.push_back(read_memory_line(each));
   return record;
 }

@@ -158,6 +158,13 @@ void fields(ModelOnDevice& model, Visit visit) {
   visit("name", model.name);
   visit("bytes", model.bytes);
   visit("trained", model.trained);
+  visit("with_gradients", model.with_gradients);
+}
+
+template <typename Visit>
+void fields(RemedyWords& words, Visit visit) {
+  visit("setting", words.setting);
+  visit("text", words.text);
 }
 
 template <typename Visit>
@@ -167,6 +174,7 @@ void fields(OutOfMemory& oom, Visit visit) {
   visit("phase", oom.phase);
   visit("evaluating", oom.evaluating);
   visit("expandable", oom.expandable);
+  visit("checkpointed", oom.checkpointed);
   visit("stacks", oom.stacks);
   visit("requested_bytes", oom.requested_bytes);
   visit("limit_bytes", oom.limit_bytes);
@@ -180,12 +188,18 @@ void fields(OutOfMemory& oom, Visit visit) {
   visit("optimizer_bytes", oom.optimizer_bytes);
   visit("buffers_bytes", oom.buffers_bytes);
   visit("rest_bytes", oom.rest_bytes);
+  visit("start_bytes", oom.start_bytes);
+  visit("runs", oom.runs);
+  visit("usual_runs", oom.usual_runs);
   visit("batch", oom.batch);
   visit("largest_batch", oom.largest_batch);
   visit("held_after_steps", oom.held_after_steps);
+  visit("amount_of_steps", oom.amount_of_steps);
+  visit("held_before_runs", oom.held_before_runs);
   visit("models", oom.models);
   visit("lines", oom.lines);
   visit("where", oom.where);
+  visit("words", oom.words);
 }
 
 template <typename Visit>

@@ -29,9 +29,15 @@ struct BatchSize {
 };
 
 struct ModelOnDevice {
-  std::string name;      // its class
-  int64_t bytes = 0;     // of its parameters there
-  bool trained = false;  // an optimizer has some of them
+  std::string name;             // its class
+  int64_t bytes = 0;            // of its parameters there
+  bool trained = false;         // an optimizer has some of them
+  bool with_gradients = false;  // it ran, was not trained, and kept activations for a backward
+};
+
+// How a setting is written for the command: "checkpoint", "gradient_checkpointing: true".
+struct RemedyWords {
+  std::string setting, text;
 };
 
 struct OutOfMemory {
@@ -39,6 +45,7 @@ struct OutOfMemory {
   MemoryPhase phase = MemoryPhase::other;
   bool evaluating = false;                       // the model ran in evaluation mode, and with gradients
   bool expandable = false;                       // the allocator's segments could grow
+  bool checkpointed = false;                     // parts of the model were recomputed in backward
   bool stacks = false;                           // it kept the stacks of blocks; without them there are no lines
   int64_t requested_bytes = 0;                   // by the allocation that failed
   int64_t limit_bytes = 0;                       // that PyTorch may take of the device
@@ -46,13 +53,18 @@ struct OutOfMemory {
   int64_t allocated_bytes = 0;                   // in blocks that are in use
   int64_t reserved_bytes = 0;                    // of the device by the allocator
   std::optional<int64_t> other_processes_bytes;  // nothing: the driver does not tell
+  int64_t start_bytes = 0;                       // allocated before the model began to run
+  int64_t runs = 0, usual_runs = 0;  // of the model with gradients: since the last backward; most before an earlier one
   // What is allocated, by kind; rest: activations and all else.
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
   BatchSize batch, largest_batch;         // in use; the largest one before it
   std::vector<int64_t> held_after_steps;  // allocated at the end of each of the last steps
+  std::vector<int64_t> amount_of_steps;   // positions, or rows, of their largest batches; 0: not known
+  std::vector<int64_t> held_before_runs;  // allocated before each run without gradients since the last backward
   std::vector<ModelOnDevice> models;      // the largest first
   std::vector<MemoryLine> lines;          // of the rest, the largest first
   MemoryLine where;                       // that asked for `requested_bytes`
+  std::vector<RemedyWords> words;         // of the command's own trainer and flags
 };
 
 }  // namespace memtune::result

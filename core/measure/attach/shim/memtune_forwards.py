@@ -25,7 +25,7 @@ class Forwards:
         self.last = (0, 0, 0)  # those of the last backward
         self.sizes = []  # those of each backward of the step
         self.without_gradients = 0  # runs in the step
-        self.runs = 0  # with gradients since the last backward
+        self.runs, self.usual = 0, 0  # with gradients: since the last backward; the most before an earlier one
         self.trains = self.trained = None  # training mode: in the last of them, and in that before the last backward
         self.outside, self.outside_began = [], None  # moments outside of forward, backward and update
 
@@ -50,8 +50,11 @@ class Forwards:
             return
         if not torch.is_grad_enabled():
             self.without_gradients += 1
+            self.training.oom.begin_run(size_of((*arguments, *named.values())))
             return
         self.end_outside()
+        if self.runs == 0:
+            self.training.oom.begin_forward()
         self.runs += 1
         self.trains = module.training
         if self.given is None:
@@ -62,6 +65,7 @@ class Forwards:
         self.end_outside()
         self.last, self.given = self.given or self.last, None
         self.sizes.append(self.last)
+        self.usual = max(self.usual, self.runs)
         self.runs, self.trained = 0, self.trains
 
     @told

@@ -10,6 +10,8 @@ import os
 import sys
 import weakref
 
+import memtune_parts
+
 WRITTEN = 8  # records that are written at once; of later failures, as of a search for a batch size, only the last one
 LINES = 10  # of the source, the largest
 MODELS = 8
@@ -17,17 +19,25 @@ STEPS = 64  # the last ones, whose memory is compared
 TEXT = 300  # characters of a name or of a source line
 MOST = 1 << 50  # bytes of a request: a wrong size may be any number
 NESTED = 4  # levels of lists in the state of an optimizer
+OPTIMIZERS = 8  # a script may have one for each parameter
+
+
+told = memtune_parts.harmless("which models run without being trained is not known")
 
 
 class OutOfMemory:
     def __init__(self, training):
         self.training = training
-        self.optimizers = weakref.WeakSet()
+        self.optimizers, self.asked, self.over = weakref.WeakSet(), 0, False
+        self.watched, self.ran = weakref.WeakSet(), weakref.WeakSet()  # models; those that ran with gradients
         self.written, self.waiting = 0, None
         self.reset()
 
     def reset(self):
-        self.held = []  # bytes allocated after each of the last steps
+        self.held, self.amounts = [], []  # after each of the last steps: bytes allocated; its largest batch
+        self.amount = 0  # of the step so far
+        self.before = 0  # bytes allocated when the model last began to run after a backward; 0: not known
+        self.runs = []  # bytes allocated before each run without gradients since the last backward
         self.latest = self.largest = (0, 0, 0)  # batch of the last backward; the largest one before it
 
     # --- called by the hooks
@@ -42,14 +52,50 @@ class OutOfMemory:
             torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
         torch._C._cuda_attach_out_of_memory_observer(observer)
 
+    @told
+    def created(self, optimizer):
+        self.optimizers.add(optimizer)
+        self.asked += 1
+        if self.asked > OPTIMIZERS:
+            return
+        trained = self.trained()
+        for root in memtune_parts.find_roots():
+            parameters = list(root.parameters())
+            if len(self.watched) < MODELS and root not in self.watched and \
+                    any(each.requires_grad for each in parameters) and not any(id(each) in trained for each in parameters):
+                self.watched.add(root)
+                root.register_forward_pre_hook(memtune_parts.Hook(self.runs_untrained), with_kwargs=True)
+
+    @told
+    def runs_untrained(self, module, arguments, named):
+        """If no gradient flows through it to a model that is trained, as it does through a perceptual loss."""
+        import torch
+
+        if torch.is_grad_enabled() and not any(each.requires_grad for each in tensors_in([arguments, named], NESTED)):
+            self.ran.add(module)
+
+    def begin_forward(self):
+        """The model begins to run, for the first time since the last backward."""
+        self.before = allocated_now()
+
+    def begin_run(self, size):
+        """A run without gradients. One of a single position for each row is of a generation, whose cache grows."""
+        rows, _, positions = size
+        if rows != positions or rows == 0:
+            self.runs.append(allocated_now())
+            del self.runs[:-STEPS]
+
     def begin_backward(self):
         batches, forwards = self.training.batches, self.training.forwards
         self.largest = max(self.largest, self.latest, key=amount)
         self.latest = batches.last if batches and any(batches.last) else forwards.last
+        self.amount, self.runs = max(self.amount, amount(self.latest)), []
 
     def end_step(self, allocated):
         self.held.append(allocated)
-        del self.held[:-STEPS]
+        self.amounts.append(self.amount)
+        self.amount = 0
+        del self.held[:-STEPS], self.amounts[:-STEPS]
 
     def failed(self, device, requested, limit, free):
         """The observer. `limit`: bytes that PyTorch may take of the device."""
@@ -85,11 +131,15 @@ class OutOfMemory:
                       step=self.training.step + 1,
                       evaluating=self.training.forwards.is_evaluating(),
                       expandable=expands(), stacks=torch._C._cuda_isHistoryEnabled(), batch=batch, largest=largest,
-                      held=self.held, where=described_place(place_of(running_frames()), requested, 1))
+                      held=self.held, amounts=self.amounts, held_runs=self.runs,
+                      start=self.before,
+                      runs=self.training.forwards.runs, usual_runs=self.training.forwards.usual, where=described_place(place_of(running_frames()), requested, 1))
         try:
             kinds, models, known = self.kinds(device)
-            rest, lines = lines_of(device, known)
-            record.update(kinds, models=models, rest=rest, lines=lines)
+            rest, lines, checkpointed = lines_of(device, known)
+            record.update(kinds, models=models, rest=rest, lines=lines, checkpointed=checkpointed)
+            if record["phase"] in ("update", "other") and not any(map(memtune_parts.is_compiled, memtune_parts.find_roots())):
+                record["start"] = record["allocated"]  # no activations are there; a compiled model's may be
         except Exception as error:  # the figures above are worth a record
             self.training.note("who holds the memory is not known: %s: %s" % (type(error).__name__, error))
         return record
@@ -112,8 +162,7 @@ class OutOfMemory:
         if training.losses_before_update is not None:
             return "update"
         frames = running_frames()
-        checkpointed = any(frame["filename"].endswith("/torch/utils/checkpoint.py") for frame in frames)
-        if not torch.is_grad_enabled() and not checkpointed:  # a reentrant checkpoint runs its part without gradients
+        if not torch.is_grad_enabled() and not is_checkpointed(frames):  # a reentrant checkpoint runs its part without gradients
             return "no_gradients"
         runs = any(frame["name"] == "_call_impl" for frame in frames)
         return "forward" if runs or training.forwards.given is not None else "other"
@@ -127,21 +176,24 @@ class OutOfMemory:
         current = waiting[0] if waiting and any(waiting[0]) else training.forwards.given or (0, 0, 0)
         return current, max(self.largest, self.latest, key=amount)
 
+    def trained(self):
+        return {id(each) for optimizer in list(self.optimizers) for group in optimizer.param_groups
+                for each in group["params"]}
+
     def kinds(self, device):
         """Bytes of each kind, the models, and the addresses of all of these storages."""
-        import memtune_parts
-
         roots = memtune_parts.find_roots()
         stepped = [each for optimizer in list(self.optimizers) for group in optimizer.param_groups
                    for each in group["params"]]
-        ids = {id(each) for each in stepped}
+        ids = self.trained()
         seen, models = set(), []
         for root in roots:
             parameters = list(root.parameters())
             size = new_bytes(parameters, device, seen)
             if size > 0:
                 models.append(dict(name=type(root).__name__[:TEXT], bytes=size,
-                                   trained=any(id(each) in ids for each in parameters)))
+                                   trained=any(id(each) in ids for each in parameters),
+                                   with_gradients=root in self.ran))
         found = {"parameters": sum(each["bytes"] for each in models) + new_bytes(stepped, device, seen)}
         trained = [each for root in roots for each in root.parameters()] + stepped
         found["gradients"] = new_bytes([each.grad for each in trained if each.grad is not None], device, seen)
@@ -155,6 +207,12 @@ def amount(batch):
     """Of a batch: positions, or rows where there are none."""
     rows, _, positions = batch
     return positions or rows
+
+
+def allocated_now():
+    import torch
+
+    return torch.cuda.memory_allocated() if torch.cuda.is_initialized() else 0
 
 
 def expands():
@@ -204,24 +262,27 @@ def tensors_in(value, levels):
 
 
 def lines_of(device, known):
-    """Bytes of live blocks whose address is not known, and the lines that allocated most of them."""
+    """Bytes of live blocks whose address is not known, the lines that allocated most of them, and whether parts of the
+    model are checkpointed."""
     import torch
 
     try:
         segments = torch.cuda.memory_snapshot(include_traces=False)
     except TypeError:  # PyTorch before 2.11
         segments = torch.cuda.memory_snapshot()
-    places, rest = {}, 0
+    places, rest, checkpointed = {}, 0, False
     for segment in segments:
         for block in segment["blocks"] if segment["device"] == device else ():
             if not block["state"].startswith("active") or block["address"] in known:
                 continue
-            sums = places.setdefault(place_of(block.get("frames") or ()), [0, 0])
+            frames = block.get("frames") or ()
+            checkpointed = checkpointed or is_checkpointed(frames)
+            sums = places.setdefault(place_of(frames), [0, 0])
             sums[0] += block["size"]
             sums[1] += 1
             rest += block["size"]
     largest = sorted(places.items(), key=lambda each: -each[1][0])[:LINES]
-    return rest, [described_place(place, *sums) for place, sums in largest]
+    return rest, [described_place(place, *sums) for place, sums in largest], checkpointed
 
 
 def place_of(frames):
@@ -234,6 +295,10 @@ def place_of(frames):
         if frame["filename"].startswith(folder_of_torch()):
             inner = inner or frame["name"]
     return "", 0, "", inner
+
+
+def is_checkpointed(frames):
+    return any(frame["filename"].endswith("/torch/utils/checkpoint.py") for frame in frames)
 
 
 def folder_of_torch():

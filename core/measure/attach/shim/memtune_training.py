@@ -151,7 +151,7 @@ class Training:
     def created(self, optimizer):
         if self.step == 0:
             self.forwards.watch(optimizer)
-        self.oom.optimizers.add(optimizer)
+        self.oom.created(optimizer)
 
     def begin_update(self):
         self.check_fork()
