@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "core/answer/result/oom_remedy.h"
+
 namespace memtune::oom_cause_test {
 
 using namespace memtune::result;
@@ -169,14 +171,96 @@ TEST_CASE("states are the cause if they are more than half of the need") {
   CHECK(cause_with([](OutOfMemory& oom) { oom.optimizer_bytes = 32 * kGiB; }) == OomCause::activations);
 }
 
-TEST_CASE("each cause has a name and a remedy") {
+TEST_CASE("a model that is not trained and ran with gradients is a cause") {
+  const auto with = [](const ModelOnDevice& second) {
+    return cause_with([&](OutOfMemory& oom) { oom.models.push_back(second); });
+  };
+  CHECK(with({"Teacher", 4 * kGiB, false, true}) == OomCause::untrained_with_gradients);
+  CHECK(with({"Teacher", 4 * kGiB, true, true}) == OomCause::activations);   // trained since
+  CHECK(with({"Teacher", 3 * kGiB, false, true}) == OomCause::activations);  // small
+}
+
+TEST_CASE("many runs without a backward keep activations as an evaluation does") {
+  const auto with = [](int64_t runs, int64_t usual) {
+    return cause_with([&](OutOfMemory& oom) { oom.runs = runs, oom.usual_runs = usual; });
+  };
+  CHECK(with(4, 1) == OomCause::evaluation_with_gradients);
+  CHECK(with(3, 1) == OomCause::activations);
+  CHECK(with(8, 4) == OomCause::activations);  // a model that is called several times in a step
+  CHECK(with(8, 0) == OomCause::activations);  // no backward has come so far
+}
+
+TEST_CASE("longer and longer batches are no leak") {
+  const auto with = [](std::vector<int64_t> amounts) {
+    return cause_with([&](OutOfMemory& oom) {
+      oom.held_after_steps = {16 * kGiB, 30 * kGiB, 44 * kGiB, 58 * kGiB};
+      oom.amount_of_steps = std::move(amounts);
+    });
+  };
+  CHECK(with({1024, 2048, 3072, 4096}) == OomCause::activations);
+  CHECK(with({1024, 2048, 2048, 4096}) == OomCause::leak);
+  CHECK(with({0, 0, 0, 0}) == OomCause::leak);
+}
+
+TEST_CASE("an evaluation whose memory grows keeps its outputs") {
+  const auto with = [](std::vector<int64_t> held, MemoryPhase phase = MemoryPhase::no_gradients) {
+    return cause_with([&](OutOfMemory& oom) {
+      for (int64_t& each : held) each *= kGiB;
+      oom.held_before_runs = held;
+      oom.phase = phase;
+    });
+  };
+  CHECK(with({16, 30, 44, 58}) == OomCause::kept_outputs);
+  CHECK(with({16, 30, 44, 58}, MemoryPhase::forward) == OomCause::activations);
+  CHECK(with({16, 30, 44}) == OomCause::evaluation_batch);
+  CHECK(with({16, 17, 18, 19}) == OomCause::evaluation_batch);
+}
+
+TEST_CASE("a leak whose last allocation is of an evaluation is a leak") {
+  CHECK(cause_with([](OutOfMemory& oom) {
+          oom.held_after_steps = {16 * kGiB, 30 * kGiB, 44 * kGiB, 58 * kGiB};
+          oom.phase = MemoryPhase::no_gradients;
+        }) == OomCause::leak);
+}
+
+TEST_CASE("tensors of no known kind are a cause if they were there before the model ran") {
+  const auto with = [](int64_t start) { return cause_with([&](OutOfMemory& oom) { oom.start_bytes = start; }); };
+  CHECK(with(36 * kGiB) == OomCause::kept_tensors);  // 16 GiB are of known kinds
+  CHECK(with(36 * kGiB - 1) == OomCause::activations);
+  CHECK(with(0) == OomCause::activations);
+}
+
+TEST_CASE("each cause has a name and remedies") {
   CHECK(to_string(OomCause::other_process) == "other_process");
   CHECK(to_string(OomCause::activations) == "activations");
-  CHECK(remedy(OomCause::evaluation_with_gradients, {}) == "evaluate under torch.no_grad()");
-  OutOfMemory oom;
-  CHECK(remedy(OomCause::fragmentation, oom) == "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
-  oom.expandable = true;
-  CHECK(remedy(OomCause::fragmentation, oom).find("expandable_segments") == std::string::npos);
+  for (int i = 0; i <= static_cast<int>(OomCause::activations); ++i) {
+    const std::vector<std::string> found = remedies(static_cast<OomCause>(i), failure());
+    REQUIRE_FALSE(found.empty());
+    for (const std::string& each : found) CHECK(each.find('{') == std::string::npos);
+  }
+}
+
+TEST_CASE("a remedy that is in effect already is not named") {
+  OutOfMemory oom = failure();
+  const auto first = [&](OomCause cause) { return remedies(cause, oom).front(); };
+  CHECK(first(OomCause::fragmentation).starts_with("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"));
+  CHECK(first(OomCause::activations).starts_with("gradient checkpointing"));
+  CHECK(first(OomCause::states).starts_with("an optimizer"));
+  oom.expandable = oom.checkpointed = true;
+  oom.optimizer_bytes = 0;
+  CHECK(first(OomCause::fragmentation).starts_with("fewer different sizes"));
+  CHECK(first(OomCause::activations).starts_with("a smaller micro-batch"));
+  CHECK(first(OomCause::states).starts_with("parameters in bfloat16"));
+}
+
+TEST_CASE("a remedy is in the words of the command, then of the model's library, then of PyTorch") {
+  OutOfMemory oom = failure();
+  const auto first = [&] { return remedies(OomCause::activations, oom).front(); };
+  CHECK(first() == "gradient checkpointing (torch.utils.checkpoint.checkpoint around each block)");
+  oom.lines[0].file = "/lib/site-packages/timm/models/vit.py";
+  CHECK(first() == "gradient checkpointing (model.set_grad_checkpointing())");
+  oom.words = {{"batch", "x"}, {"checkpoint", "gradient_checkpointing: true"}};
+  CHECK(first() == "gradient checkpointing (gradient_checkpointing: true)");
 }
 
 TEST_CASE("bytes of an untrusted folder do not overflow") {

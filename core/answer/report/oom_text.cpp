@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/answer/result/oom_cause.h"
+#include "core/answer/result/oom_remedy.h"
 #include "core/base/bounds.h"
 #include "core/base/bytes.h"
 #include "core/base/layout.h"
@@ -27,6 +28,13 @@ std::string batch_text(const result::BatchSize& batch) {
 
 std::string pieces_text(const OutOfMemory& oom) { return format_bytes(oom.reserved_bytes - oom.allocated_bytes); }
 
+// The largest one.
+std::string untrained_model(const OutOfMemory& oom) {
+  const auto found = std::ranges::find_if(
+      oom.models, [](const result::ModelOnDevice& model) { return model.with_gradients && !model.trained; });
+  return found == oom.models.end() ? "" : found->name;
+}
+
 std::string cause_text(OomCause cause, const OutOfMemory& oom) {
   switch (cause) {
     case OomCause::other_process:
@@ -34,8 +42,16 @@ std::string cause_text(OomCause cause, const OutOfMemory& oom) {
     case OomCause::fragmentation: return pieces_text(oom) + " of what PyTorch reserved was free, in pieces";
     case OomCause::loaded_twice:
       return "two copies of the same model are on the device, and one of them is not trained";
+    case OomCause::untrained_with_gradients:
+      return "a model that is not trained (" + untrained_model(oom) + ") kept activations for a backward";
     case OomCause::evaluation_with_gradients:
+      if (!oom.evaluating)
+        return "the model ran " + std::to_string(oom.runs) +
+               " times since the last backward, and kept activations each time";
       return "the model ran in evaluation mode, and kept activations for a backward that does not come";
+    case OomCause::kept_outputs:
+      return "after each batch of an evaluation more is held: " + format_bytes(oom.held_before_runs.front()) +
+             " at first, " + format_bytes(oom.held_before_runs.back()) + " in the end";
     case OomCause::evaluation_batch: return "an evaluation or generation without gradients took more than the training";
     case OomCause::leak:
       return "after each step more is held: " + format_bytes(oom.held_after_steps.front()) + " at first, " +
@@ -47,6 +63,9 @@ std::string cause_text(OomCause cause, const OutOfMemory& oom) {
     case OomCause::loss: return "logits and the loss computed of them take " + format_bytes(result::loss_bytes(oom));
     case OomCause::attention:
       return "attention keeps the scores of every pair of positions: " + format_bytes(result::attention_bytes(oom));
+    case OomCause::kept_tensors:
+      return "tensors that belong to no model and no optimizer take " + format_bytes(result::kept_bytes(oom)) +
+             ", and were there before the model ran";
     case OomCause::states: return "parameters, gradients and optimizer states leave too little for a step";
     case OomCause::activations: return "the activations of the batch do not fit beside the model";
   }
@@ -124,7 +143,7 @@ std::string oom_text(const OutOfMemory& oom) {
   const std::string holders = holders_text(oom), lines = oom.stacks ? lines_text(oom) : "";
   return cause_text(cause, oom) + ". " + request_text(oom) + ". " +
          (holders.empty() ? "" : "Allocated: " + holders + ". ") + (lines.empty() ? "" : "Most by: " + lines + ". ") +
-         "First remedy: " + remedy(cause, oom) + ".";
+         "First remedy: " + join(remedies(cause, oom), "; then ") + ".";
 }
 
 }  // namespace memtune::report

@@ -19,8 +19,10 @@ constexpr int64_t kPiecesShare = 20;  // of the limit, 1 / this: fewer free piec
 constexpr int64_t kSmallShare = 100;  // of the limit, 1 / this: a small request, which usual pieces do not explain
 constexpr int64_t kCopyShare = 20;    // of the limit, 1 / this: smaller models are not copies of the trained one
 constexpr int64_t kLeakShare = 10;    // of what is allocated, 1 / this
-constexpr size_t kLeakSteps = 4;
-constexpr int64_t kLinesShare = 4;  // of the whole need, 1 / this
+constexpr size_t kLeakSteps = 4;      // also runs of an evaluation
+constexpr int64_t kManyRuns = 4;      // without a backward, and twice what is usual
+constexpr int64_t kKeptShare = 4;     // of the whole need, 1 / this
+constexpr int64_t kLinesShare = 4;    // of the whole need, 1 / this
 
 constexpr std::array<std::string_view, 6> kLossWords = {"logits",      "lm_head",  "cross_entropy",
                                                         "log_softmax", "nll_loss", "loss_function"};
@@ -66,15 +68,33 @@ bool by_second_copy(const OutOfMemory& oom) {
   return false;
 }
 
-bool by_gradients_in_evaluation(const OutOfMemory& oom) { return oom.evaluating; }
+bool by_untrained(const OutOfMemory& oom) {
+  return std::ranges::any_of(oom.models, [&](const ModelOnDevice& model) {
+    return model.with_gradients && !model.trained && model.bytes >= oom.limit_bytes / kCopyShare;
+  });
+}
+
+bool by_gradients_in_evaluation(const OutOfMemory& oom) {
+  return oom.evaluating || (oom.usual_runs > 0 && oom.runs >= kManyRuns && oom.runs > 2 * oom.usual_runs);
+}
 
 bool by_evaluation(const OutOfMemory& oom) { return oom.phase == MemoryPhase::no_gradients; }
 
+bool grows(const std::vector<int64_t>& values) {
+  return values.size() >= kLeakSteps && std::ranges::adjacent_find(values, std::greater_equal<>()) == values.end();
+}
+
+bool grows_by_share(const std::vector<int64_t>& held, const OutOfMemory& oom) {
+  return grows(held) && held.back() - held.front() >= oom.allocated_bytes / kLeakShare;
+}
+
+// With longer and longer batches, what the script holds of the last one grows as well.
 bool by_leak(const OutOfMemory& oom) {
-  const std::vector<int64_t>& held = oom.held_after_steps;
-  if (held.size() < kLeakSteps) return false;
-  return std::ranges::adjacent_find(held, std::greater_equal<>()) == held.end() &&
-         held.back() - held.front() >= oom.allocated_bytes / kLeakShare;
+  return grows_by_share(oom.held_after_steps, oom) && !grows(oom.amount_of_steps);
+}
+
+bool by_kept_outputs(const OutOfMemory& oom) {
+  return oom.phase == MemoryPhase::no_gradients && grows_by_share(oom.held_before_runs, oom);
 }
 
 bool by_first_update(const OutOfMemory& oom) { return oom.phase == MemoryPhase::update && oom.step == 1; }
@@ -91,6 +111,10 @@ bool by_attention(const OutOfMemory& oom) {
   return attention_bytes(oom) >= need(oom) / kLinesShare && attention_bytes(oom) > 0;
 }
 
+bool by_kept_tensors(const OutOfMemory& oom) {
+  return kept_bytes(oom) >= need(oom) / kKeptShare && kept_bytes(oom) > 0;
+}
+
 bool by_states(const OutOfMemory& oom) {
   return oom.phase == MemoryPhase::update ||
          oom.parameters_bytes + oom.gradients_bytes + oom.optimizer_bytes > need(oom) / 2;
@@ -101,37 +125,25 @@ bool by_rest(const OutOfMemory&) { return true; }
 struct Rule {
   const char* name;
   bool (*holds)(const OutOfMemory&);
-  const char* remedy;
 };
 
 // In the order of OomCause.
 constexpr Rule kRules[] = {
-    {"other_process", by_other_process,
-     "end the other process (nvidia-smi lists it), or take another GPU (CUDA_VISIBLE_DEVICES)"},
-    {"fragmentation", by_fragmentation, "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
-    {"loaded_twice", by_second_copy,
-     "drop the first copy before the second is loaded (del model); as a reference model, the trained one with its "
-     "adapter switched off takes nothing"},
-    {"evaluation_with_gradients", by_gradients_in_evaluation, "evaluate under torch.no_grad()"},
-    {"evaluation_batch", by_evaluation,
-     "a smaller batch for evaluation (per_device_eval_batch_size), and predictions that go to the CPU at once "
-     "(eval_accumulation_steps)"},
-    {"leak", by_leak,
-     "keep numbers instead of tensors from step to step: total += loss.item(), outputs.append(output.detach().cpu())"},
-    {"first_update", by_first_update,
-     "an optimizer with smaller states (optim: adamw_8bit), or LoRA, which trains few parameters"},
-    {"longer_batch", by_longer_batch,
-     "limit the length of rows (max_length) or pack them, or gradient checkpointing (gradient_checkpointing: true)"},
-    {"loss", by_loss, "a fused or chunked loss (use_liger_kernel: true), which never has all logits at once"},
-    {"attention", by_attention,
-     "attention without a matrix of scores (attn_implementation: sdpa or flash_attention_2)"},
-    {"states", by_states,
-     "an optimizer with smaller states (optim: adamw_8bit), LoRA, or parameters that are sharded or offloaded (FSDP, "
-     "ZeRO)"},
-    {"activations", by_rest,
-     "gradient checkpointing (gradient_checkpointing: true), then a smaller micro-batch with more gradient "
-     "accumulation "
-     "(per_device_train_batch_size, gradient_accumulation_steps)"},
+    {"other_process", by_other_process},
+    {"fragmentation", by_fragmentation},
+    {"loaded_twice", by_second_copy},
+    {"untrained_with_gradients", by_untrained},
+    {"evaluation_with_gradients", by_gradients_in_evaluation},
+    {"leak", by_leak},
+    {"kept_outputs", by_kept_outputs},
+    {"evaluation_batch", by_evaluation},
+    {"first_update", by_first_update},
+    {"longer_batch", by_longer_batch},
+    {"loss", by_loss},
+    {"attention", by_attention},
+    {"kept_tensors", by_kept_tensors},
+    {"states", by_states},
+    {"activations", by_rest},
 };
 
 static_assert(std::size(kRules) == static_cast<size_t>(OomCause::activations) + 1);
@@ -147,10 +159,9 @@ OomCause cause_of(const OutOfMemory& oom) {
   return static_cast<OomCause>(found - std::begin(kRules));
 }
 
-std::string remedy(OomCause cause, const OutOfMemory& oom) {
-  if (cause == OomCause::fragmentation && oom.expandable)
-    return "fewer different sizes: pad batches to a few lengths, or call torch.cuda.empty_cache() after an evaluation";
-  return rule_of(cause).remedy;
+int64_t kept_bytes(const OutOfMemory& oom) {
+  const int64_t kinds = oom.parameters_bytes + oom.gradients_bytes + oom.optimizer_bytes + oom.buffers_bytes;
+  return std::max<int64_t>(0, oom.start_bytes - kinds);
 }
 
 int64_t loss_bytes(const OutOfMemory& oom) { return bytes_of(oom, is_loss); }

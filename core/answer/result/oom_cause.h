@@ -1,4 +1,4 @@
-// Why a training command ran out of device memory, and the first setting that helps.
+// Why a training command ran out of device memory.
 #pragma once
 
 #include <string>
@@ -11,13 +11,16 @@ enum class OomCause {
   other_process,              // others hold what was asked for
   fragmentation,              // enough was free, in pieces
   loaded_twice,               // a second copy of the model, not trained
+  untrained_with_gradients,   // a model that is not trained ran without torch.no_grad()
   evaluation_with_gradients,  // without torch.no_grad()
-  evaluation_batch,           // without gradients, and still too large
   leak,                       // more is held after each step
+  kept_outputs,               // more is held after each batch of an evaluation
+  evaluation_batch,           // without gradients, and still too large
   first_update,               // the optimizer allocated its states
   longer_batch,               // than any before
   loss,                       // logits and what the loss computes of them
   attention,                  // scores of every pair of positions
+  kept_tensors,               // neither of a model nor of an optimizer, and there before the forward
   states,                     // parameters, gradients, optimizer states
   activations,                // anything else
 };
@@ -26,8 +29,8 @@ std::string to_string(OomCause cause);
 // The first in the order above whose rule holds.
 OomCause cause_of(const OutOfMemory& oom);
 
-// "use PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", in the words of the user's own settings.
-std::string remedy(OomCause cause, const OutOfMemory& oom);
+// Of no known kind, and there before the model began to run: so no activations.
+int64_t kept_bytes(const OutOfMemory& oom);
 
 // Bytes of the lines that compute logits or a loss, and of those of attention scores, with the failed request.
 int64_t loss_bytes(const OutOfMemory& oom);

@@ -9,6 +9,7 @@
 #include "core/answer/report/words.h"
 #include "core/answer/result/effect.h"
 #include "core/answer/result/oom_cause.h"
+#include "core/answer/result/oom_remedy.h"
 #include "core/answer/result/save_interval.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
@@ -41,7 +42,8 @@ nlohmann::json trial(const TrialRow& row) {
   json["equal_to"] = has_ineffective_part(row.measurement) ? effective_strategy(row.measurement) : "";
   if (row.measurement.oom) {
     const result::OomCause cause = cause_of(*row.measurement.oom);
-    json["oom"].update({{"cause", to_string(cause)}, {"remedy", remedy(cause, *row.measurement.oom)}});
+    const std::vector<std::string> found = remedies(cause, *row.measurement.oom);
+    json["oom"].update({{"cause", to_string(cause)}, {"remedy", found.front()}, {"remedies", found}});
   }
   json["pareto"] = row.pareto;
   json["recommended"] = row.recommended;
