@@ -54,8 +54,8 @@ TEST_CASE("the paragraph has cause, request, holders, lines and the first remedy
         "the batch of step 5 has 32768 positions, the largest before it had 8192 positions. Step 5 asked for 2 GiB in "
         "forward, model.py:41 (forward), with 77 GiB allocated, 78 GiB reserved, 1 GiB free of 80 GiB. "
         "Allocated: parameters 16 GiB, activations and others 61 GiB. Most by: model.py:41 (forward) `x = <up>(x)` "
-        "60 GiB in 32 blocks, backward 1 GiB. First remedy: limit the length of rows (max_length) or pack them, or "
-        "gradient checkpointing (gradient_checkpointing: true).");
+        "60 GiB in 32 blocks, backward 1 GiB. First remedy: limit the length of rows (ids[:, :LENGTH]), or pack "
+        "them; then gradient checkpointing (torch.utils.checkpoint.checkpoint around each block).");
 }
 
 TEST_CASE("what is not known is left out and a limit is named") {

@@ -168,6 +168,12 @@ TEST_CASE("out of memory reports the runner's position in the step and the large
   CHECK(measured.outcome == result::Outcome::device_oom);
   CHECK(measured.reason.find("(forward, the fourth): tried to allocate 1.95 GiB") != std::string::npos);
   CHECK(measured.reason.ends_with("; the step's largest: activations 3 MiB"));
+  REQUIRE(measured.oom.has_value());
+  CHECK(measured.oom->phase == result::MemoryPhase::forward);
+  CHECK(measured.oom->requested_bytes > int64_t{1} << 30);
+  CHECK(measured.oom->parameters_bytes > 0);
+  REQUIRE(measured.oom->lines.size() == 1);
+  CHECK(measured.oom->lines[0].file == "activations");
 }
 
 TEST_CASE("the message of CUDA's allocator is quoted whole with its advice") {

@@ -480,6 +480,15 @@ TEST_CASE("out of memory is an outcome with the request and the phase and the la
   CHECK(result.reason.find("tried to allocate") != std::string::npos);
   CHECK(result.reason.find("warmup") != std::string::npos);
   CHECK(result.reason.find("the step's largest: ") != std::string::npos);
+  REQUIRE(result.oom.has_value());
+  const result::OutOfMemory& oom = *result.oom;
+  CHECK(oom.limit_bytes == capped.training.memory_cap_bytes);
+  CHECK(oom.allocated_bytes <= oom.limit_bytes);
+  CHECK(oom.allocated_bytes + oom.requested_bytes > oom.limit_bytes);
+  CHECK(oom.parameters_bytes > 0);
+  CHECK(oom.parameters_bytes + oom.gradients_bytes + oom.optimizer_bytes + oom.rest_bytes == oom.allocated_bytes);
+  CHECK_FALSE(oom.lines.empty());
+  CHECK_FALSE(oom.checkpointed);
   CHECK(test_device().memory().allocated < capped.training.memory_cap_bytes);  // nothing is left allocated
 }
 

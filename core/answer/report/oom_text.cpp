@@ -86,6 +86,7 @@ std::string phase_text(const OutOfMemory& oom) {
 // "train.py:41 (forward)".
 std::string place_text(const MemoryLine& line) {
   if (line.file.empty()) return "backward";
+  if (line.line == 0) return line.file;  // the name of a part of the model
   return line.file.substr(line.file.rfind('/') + 1) + ":" + std::to_string(line.line) + " (" + line.function + ")";
 }
 

@@ -1,6 +1,7 @@
 #include "core/answer/result/oom_remedy.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 namespace memtune::result {
@@ -53,6 +54,7 @@ constexpr Remedy kRemedies[] = {
     {states, "parameters in bfloat16 ({parameters})"},
     {states, "LoRA, or parameters that are sharded or offloaded (FSDP, ZeRO)"},
     {activations, "gradient checkpointing ({checkpoint})", is_whole},
+    {activations, "offload of activations to the CPU ({offload})"},
     {activations, "a smaller micro-batch with more gradient accumulation ({batch})"},
 };
 
@@ -86,19 +88,29 @@ bool has_line_in(const OutOfMemory& oom, std::string_view folder) {
                              [&](const MemoryLine& line) { return line.file.find(folder) != std::string::npos; });
 }
 
+// The setting in "{setting}"; "": the text has none.
+std::string setting_in(const std::string& text) {
+  const size_t begin = text.find('{');
+  return begin == std::string::npos ? "" : text.substr(begin + 1, text.find('}') - begin - 1);
+}
+
 std::string words_of(std::string_view setting, const OutOfMemory& oom) {
   const auto own = std::ranges::find(oom.words, setting, &RemedyWords::setting);
   if (own != oom.words.end()) return own->text;
   const LibraryWords* found = std::ranges::find_if(kLibraries, [&](const LibraryWords& words) {
     return words.setting == setting && has_line_in(oom, words.folder);
   });
-  return std::string(found->text);
+  return found == std::end(kLibraries) ? "" : std::string(found->text);
 }
 
 std::string filled(std::string text, const OutOfMemory& oom) {
-  const size_t begin = text.find('{'), end = text.find('}');
-  if (begin == std::string::npos) return text;
-  return text.replace(begin, end - begin + 1, words_of(text.substr(begin + 1, end - begin - 1), oom));
+  const std::string setting = setting_in(text);
+  return setting.empty() ? text : text.replace(text.find('{'), setting.size() + 2, words_of(setting, oom));
+}
+
+bool has_words(const std::string& text, const OutOfMemory& oom) {
+  const std::string setting = setting_in(text);
+  return setting.empty() || !words_of(setting, oom).empty();
 }
 
 }  // namespace
@@ -106,7 +118,8 @@ std::string filled(std::string text, const OutOfMemory& oom) {
 std::vector<std::string> remedies(OomCause cause, const OutOfMemory& oom) {
   std::vector<std::string> found;
   for (const Remedy& remedy : kRemedies)
-    if (remedy.cause == cause && remedy.helps(oom)) found.push_back(filled(remedy.text, oom));
+    if (remedy.cause == cause && remedy.helps(oom) && has_words(remedy.text, oom))
+      found.push_back(filled(remedy.text, oom));
   return found;
 }
 

@@ -38,6 +38,7 @@ using result::Measurement;
 using result::Outcome;
 
 constexpr int kCostSteps = 3;
+constexpr const char* kForward = "forward";                  // of StepRunner::where()
 constexpr const char* kOfAllocator = "reserved by PyTorch";  // in CUDA's message, which has advice
 
 class Trial {
@@ -241,7 +242,10 @@ class Trial {
   }
 
   void out_of_memory(const c10::OutOfMemoryError& error) {
-    int64_t held = device_.memory().peak_allocated;
+    const device::AllocatorStats memory = device_.memory();
+    const int64_t held = memory.peak_allocated;
+    gradients_bytes_ = bytes_of_gradients();
+    in_forward_ = runner_.where().starts_with(kForward);
     const std::string said = program::first_line(error);
     const std::optional<int64_t> asked = asked_bytes(said);
     result_.outcome = Outcome::device_oom;
@@ -251,9 +255,51 @@ class Trial {
     if (int64_t cap = request_.training.memory_cap_bytes; cap > 0 && phase_ != "reference")
       result_.reason += " and a cap of " + format_bytes(cap);
     std::vector<std::string> parts;
-    for (const auto& owner : runner_.largest_owners()) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
+    const std::vector<StepRunner::Owner> owners = runner_.largest_owners();
+    for (const auto& owner : owners) parts.push_back(owner.name + " " + format_bytes(owner.bytes));
     if (!parts.empty()) result_.reason += "; the step's largest: " + join(parts, ", ");
     if (said.find(kOfAllocator) != std::string::npos) result_.reason += "; PyTorch says: " + said;
+    if (asked) result_.oom = explained(*asked, memory, owners);
+  }
+
+  // The activations are gone after the throw: what was allocated is the peak until then.
+  result::OutOfMemory explained(int64_t asked, const device::AllocatorStats& memory,
+                                const std::vector<StepRunner::Owner>& owners) const {
+    const plan::TrainingSettings& training = request_.training;
+    result::OutOfMemory oom;
+    oom.device = device_.index();
+    oom.step = 1;  // every step of a trial takes the same
+    oom.phase = in_forward_ ? result::MemoryPhase::forward : result::MemoryPhase::backward;
+    oom.checkpointed = request_.plan.places(plan::TensorPlacement::recompute);
+    oom.expandable = !request_.envelope.allocator.empty();
+    oom.requested_bytes = asked;
+    oom.total_bytes = device_.total_bytes();
+    oom.limit_bytes = training.memory_cap_bytes > 0 ? training.memory_cap_bytes : oom.total_bytes;
+    oom.allocated_bytes = memory.peak_allocated;
+    oom.reserved_bytes = result_.fragmented ? std::max(memory.peak_reserved, oom.allocated_bytes) : oom.allocated_bytes;
+    oom.free_bytes = std::max<int64_t>(0, oom.limit_bytes - oom.reserved_bytes);
+    if (!training.shard_offload)
+      for (const auto& [name, parameter] : runner_.parameters())
+        oom.parameters_bytes += static_cast<int64_t>(parameter.nbytes());
+    oom.gradients_bytes = gradients_bytes_;
+    if (optimizer_ && !training.shard_offload) oom.optimizer_bytes = optimizer_->state_bytes();
+    oom.rest_bytes =
+        std::max<int64_t>(0, oom.allocated_bytes - oom.parameters_bytes - oom.gradients_bytes - oom.optimizer_bytes);
+    oom.stacks = !owners.empty();
+    for (const StepRunner::Owner& owner : owners) oom.lines.push_back({owner.name, 0, "", "", "", owner.bytes, 1});
+    oom.words = {{"checkpoint", "strategy checkpoint:full"}, {"offload", "strategy offload:stream"},
+                 {"batch", "--batch and --accumulate"},      {"length", "--seq"},
+                 {"loss", "--loss-impl chunked=8"},          {"attention", "--attention sdpa"},
+                 {"parameters", "--dtype bfloat16"},         {"optimizer", "--optimizer sgd"}};
+    return oom;
+  }
+
+  int64_t bytes_of_gradients() const {
+    int64_t bytes = 0;
+    for (const auto& [name, parameter] : runner_.parameters())
+      if (parameter.grad().defined() && parameter.grad().layout() == at::kStrided)
+        bytes += static_cast<int64_t>(parameter.grad().nbytes());
+    return bytes;
   }
 
   const plan::TrialRequest& request_;
@@ -266,6 +312,8 @@ class Trial {
   std::string phase_ = "load";
   GradientCheck gradients_;
   double last_loss_ = 0;
+  int64_t gradients_bytes_ = 0;  // when memory ran out
+  bool in_forward_ = false;      // likewise
 };
 
 std::unique_ptr<ModelSession> surveyed(const plan::TrialRequest& request) {
