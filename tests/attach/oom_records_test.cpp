@@ -26,7 +26,7 @@ std::string failed(int64_t step, int64_t requested, double time_s) {
          std::to_string(requested) +
          R"(, "limit": 85899345920, "total": 85899345920, "free": 7, "allocated": 2000, "reserved": 3000, "others": null, "phase": "forward", "step": )" +
          std::to_string(step) +
-         R"(, "evaluating": false, "expandable": true, "stacks": true, "batch": [1, 2, 3], "largest": [4, 5, 6], "held": [8, 9], "amounts": [3, 4], "held_runs": [5], "start": 60, "runs": 2, "usual_runs": 1, "where": {"file": "a.py", "line": 3, "function": "f", "inner": "g", "text": "x = 1", "bytes": 5, "count": 1}, "parameters": 10, "gradients": 11, "states": 12, "buffers": 13, "rest": 14, "checkpointed": true, "models": [{"name": "M", "bytes": 10, "trained": false, "with_gradients": true}], "lines": [{"file": "b.py", "line": 4, "function": "h", "inner": "", "text": "y", "bytes": 14, "count": 2}]})";
+         R"(, "evaluating": false, "expandable": true, "stacks": true, "batch": [1, 2, 3], "largest": [4, 5, 6], "held": [8, 9], "amounts": [3, 4], "held_runs": [5], "start": 60, "runs": 2, "usual_runs": 1, "trainer": "trl", "where": {"file": "a.py", "line": 3, "function": "f", "inner": "g", "text": "x = 1", "bytes": 5, "count": 1}, "parameters": 10, "gradients": 11, "states": 12, "buffers": 13, "rest": 14, "checkpointed": true, "models": [{"name": "M", "bytes": 10, "trained": false, "with_gradients": true}], "lines": [{"file": "b.py", "line": 4, "function": "h", "inner": "", "text": "y", "bytes": 14, "count": 2}]})";
 }
 
 std::string append(const std::string& line) { return "printf '%s\\n' '" + line + "' >>$MEMTUNE_ATTACH/10.jsonl; "; }
@@ -74,7 +74,23 @@ TEST_CASE("the last failure of the size that the message names explains the end"
   CHECK(m.oom->runs == 2);
   CHECK(m.oom->usual_runs == 1);
   CHECK(m.oom->checkpointed);
+  CHECK(m.oom->trainer == "trl");
   CHECK(m.oom->where.inner == "g");
+}
+
+TEST_CASE("memory that the driver refuses while the device has room is pinned memory of the host") {
+  const auto with = [](const std::string& figures) {
+    return measured(append(R"({"record": "exception", "time_s": 20, "type": "AcceleratorError", )"
+                           R"("text": "CUDA error: out of memory")" +
+                           figures + "}"));
+  };
+  const result::Measurement m = with(R"(, "pinned": 268435456, "free": 8589934592)");
+  CHECK(m.outcome == Outcome::host_oom);
+  CHECK(m.reason.find("page-locked host memory cannot be had: 256 MiB of it are in use, and 8 GiB are free on the "
+                      "device") != std::string::npos);
+  CHECK(with(R"(, "pinned": 268435456, "free": 1048576)").outcome == Outcome::device_oom);
+  CHECK(with(R"(, "pinned": 0, "free": 8589934592)").outcome == Outcome::device_oom);
+  CHECK(with("").outcome == Outcome::device_oom);
 }
 
 TEST_CASE("a failure that the script caught explains nothing") {

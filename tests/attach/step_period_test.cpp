@@ -106,16 +106,6 @@ TEST_CASE("the longer steps are named by what fills them") {
   CHECK(notes[1].find("What takes longer: waiting for a batch.") != std::string::npos);
 }
 
-TEST_CASE("a peak that grows in each step is reported") {
-  TrainingProcessRecords records = train({10, 10, 10, 10, 10, 10, 10}, {});
-  records.period.reset();
-  for (StepRecord& step : records.steps) step.allocated_bytes = (1000 + 40 * step.number) << 20;
-  CHECK(text(records) ==
-        "the peak grows by 40 MiB in each step, from step 3 to 7: the script keeps tensors of earlier steps");
-  records.steps[4].allocated_bytes = records.steps[3].allocated_bytes;
-  CHECK(growth_text(records) == "");
-}
-
 TEST_CASE("trained tensors without a gradient are reported and counted") {
   TrainingProcessRecords records = train({10, 10, 10}, {});
   records.period.reset();

@@ -222,6 +222,19 @@ hidden = checkpoint(Keeps(), model.first(ids), use_reentrant=False)
 fail()
 """
 
+FUNCTION = TRAINS + """
+class Fails(torch.autograd.Function):
+    @staticmethod
+    def forward(context, value):
+        fail()
+
+
+train(model, optimizer, ids)
+if len(sys.argv) > 1:
+    torch.set_grad_enabled(False)
+Fails.apply(model(ids))
+"""
+
 EVALUATES = TRAINS + """
 train(model, optimizer, ids)
 model.eval()
@@ -388,6 +401,11 @@ class OutOfMemoryTest(unittest.TestCase):
         found = self.failure(TEACHER)
         self.assertEqual({each["name"]: each["with_gradients"] for each in found["models"]},
                          dict(Model=False, Teacher=True, Critic=False, Frozen=False, Silent=False))
+
+    def test_a_function_of_autograd_runs_without_gradients_inside(self):
+        self.assertEqual(self.failure(FUNCTION)["phase"], "forward")
+        found = [each for each in self.run_script(FUNCTION, "no_grad") if each["record"] == "oom"]
+        self.assertEqual(found[0]["phase"], "no_gradients")
 
     def test_checkpointed_parts_are_seen(self):
         self.assertTrue(self.failure(CHECKPOINTED)["checkpointed"])

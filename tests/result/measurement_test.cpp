@@ -67,6 +67,7 @@ Measurement full() {
   m.allocator = "expandable_segments:True";
   m.fragmented = true;
   m.allocator_retries = 4;
+  m.allocator_segments = 5;
   m.plan = "trials/1/plan.json";
   m.trace = "trials/1/trace.mtt";
   return m;
@@ -82,7 +83,7 @@ TEST_CASE("the JSON of a measurement has the field names that scripts use") {
     "rounds": [{"step_ms": {"median": 12.5, "low": 12.5, "high": 12.5, "samples": [12.5]}, "base": "none",
                 "base_ms": 10.0, "load": 1.5, "other_cores": 0.25, "cores": 4, "gpu_processes": 2,
                 "loss": [10.25]}],
-    "peak_bytes": {"allocated": 1000, "reserved": 2000, "device": 3000}, "cap_bytes": 3500, "allocator": "expandable_segments:True", "fragmented": true, "allocator_retries": 4, "floor_bytes": 400, "host_bytes": 500,
+    "peak_bytes": {"allocated": 1000, "reserved": 2000, "device": 3000}, "cap_bytes": 3500, "allocator": "expandable_segments:True", "fragmented": true, "allocator_retries": 4, "allocator_segments": 5, "floor_bytes": 400, "host_bytes": 500,
     "host_peak_bytes": 450, "disk_peak_bytes": 8, "stalls": {"room_ms": 1.5, "disk_ms": 2.5, "copy_ms": 3.5},
     "samples_per_s": 320.0, "tokens_per_s": 1.5e6,
     "transfer": {"out_bytes": 10, "in_bytes": 20, "disk_write_bytes": 8, "disk_read_bytes": 9, "hidden": 0.75, "exposed_ms": 0.5, "out_gb_per_s": 40.0,
@@ -113,6 +114,7 @@ TEST_CASE("a full and an empty measurement are read back unchanged") {
 
 TEST_CASE("what held the memory of a device is read back unchanged and left out if it is not known") {
   CHECK_FALSE(Json(full()).contains("oom"));
+  CHECK_FALSE(Json(full()).contains("growth"));
   Measurement m = full();
   OutOfMemory& oom = m.oom.emplace();
   oom.phase = MemoryPhase::backward;

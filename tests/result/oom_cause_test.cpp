@@ -78,11 +78,11 @@ TEST_CASE("fragmentation is the cause if as much was reserved and not allocated"
   CHECK(with(4 * kGiB, 5 * kGiB) == OomCause::other_process);
   CHECK(cause_with([](OutOfMemory& oom) {
           oom.requested_bytes = kGiB / 64;
-          oom.allocated_bytes = oom.reserved_bytes - 3 * kGiB;  // growing segments would not get far
+          oom.allocated_bytes = oom.reserved_bytes - 7 * kGiB;  // growing segments would not get far
         }) == OomCause::activations);
   CHECK(cause_with([](OutOfMemory& oom) {
           oom.requested_bytes = kGiB / 64;
-          oom.allocated_bytes = oom.reserved_bytes - 4 * kGiB;
+          oom.allocated_bytes = oom.reserved_bytes - 8 * kGiB;
         }) == OomCause::fragmentation);
 }
 
@@ -211,6 +211,7 @@ TEST_CASE("an evaluation whose memory grows keeps its outputs") {
     });
   };
   CHECK(with({16, 30, 44, 58}) == OomCause::kept_outputs);
+  CHECK(with({16, 30, 44, 58}, MemoryPhase::other) == OomCause::kept_outputs);  // outputs are joined
   CHECK(with({16, 30, 44, 58}, MemoryPhase::forward) == OomCause::activations);
   CHECK(with({16, 30, 44}) == OomCause::evaluation_batch);
   CHECK(with({16, 17, 18, 19}) == OomCause::evaluation_batch);

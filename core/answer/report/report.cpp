@@ -37,10 +37,14 @@ Report printable(Report report) {
     result::Measurement& m = row.measurement;
     clean_names(m.strategy, m.equal_to, m.gradients.worst, m.gradients.against, m.losses.against);
     clean(m.reason, m.no_effect, m.dtype, m.device, m.plan, m.trace, row.config, row.python);
+    if (m.growth)
+      clean_names(m.growth->owner, m.growth->line.file, m.growth->line.function, m.growth->line.inner,
+                  m.growth->line.text);
     if (m.oom) {
       for (result::MemoryLine& line : m.oom->lines) clean_names(line.file, line.function, line.inner, line.text);
       for (result::ModelOnDevice& model : m.oom->models) clean_names(model.name);
       for (result::RemedyWords& words : m.oom->words) clean_names(words.setting), clean(words.text);
+      clean_names(m.oom->trainer);
       clean_names(m.oom->where.file, m.oom->where.function, m.oom->where.inner, m.oom->where.text);
     }
     for (result::RoundMeasurement& round : m.rounds) clean_names(round.base);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kSizeShare = 100;   // of the device, 1 / this: its size by CUDA's two functions differs less
 constexpr int64_t kOthersShare = 20;  // of the device, 1 / this: less may be the driver's own
-constexpr int64_t kPiecesShare = 20;  // of the limit, 1 / this: fewer free pieces are usual
+constexpr int64_t kPiecesShare = 10;  // of the limit, 1 / this: fewer free pieces are usual
 constexpr int64_t kSmallShare = 100;  // of the limit, 1 / this: a small request, which usual pieces do not explain
 constexpr int64_t kCopyShare = 20;    // of the limit, 1 / this: smaller models are not copies of the trained one
 constexpr int64_t kLeakShare = 10;    // of what is allocated, 1 / this
@@ -94,7 +94,8 @@ bool by_leak(const OutOfMemory& oom) {
 }
 
 bool by_kept_outputs(const OutOfMemory& oom) {
-  return oom.phase == MemoryPhase::no_gradients && grows_by_share(oom.held_before_runs, oom);
+  return (oom.phase == MemoryPhase::no_gradients || oom.phase == MemoryPhase::other) &&
+         grows_by_share(oom.held_before_runs, oom);
 }
 
 bool by_first_update(const OutOfMemory& oom) { return oom.phase == MemoryPhase::update && oom.step == 1; }

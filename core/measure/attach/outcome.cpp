@@ -16,6 +16,7 @@
 #include "core/base/layout.h"
 #include "core/base/message.h"
 #include "core/base/text.h"
+#include "core/measure/attach/memory_growth.h"
 #include "core/measure/attach/merged_trace.h"
 #include "core/measure/attach/plausible.h"
 #include "core/measure/attach/rank_records.h"
@@ -29,6 +30,7 @@ using process::ProcessFailure;
 using result::Outcome;
 
 constexpr size_t kMaxMessage = 500;
+constexpr int64_t kRoom = int64_t{1} << 30;  // free on a device that was not what ran out
 
 std::string text_of(const result::SaveMeasurement& save) {
   return "its own saves (" + std::to_string(save.saves) + ") blocked it " + ms_text(save.blocked_ms) +
@@ -171,10 +173,21 @@ class Judge {
     if (const int signal = signal_in(first->exception_text))
       return process::classify_end(signal, ending_.memory_kills, where(), "of a process that the command started");
     const std::string line = words_of(first->exception_text);
-    return ProcessFailure{outcome_of(*first), first->exception_type + ": " + line + " (" + where() + ")"};
+    const std::string pinned = is_of_pinned_memory(*first)
+                                   ? "; page-locked host memory cannot be had: " + format_bytes(first->pinned_bytes) +
+                                         " of it are in use, and " + format_bytes(first->free_bytes) +
+                                         " are free on the device"
+                                   : "";
+    return ProcessFailure{outcome_of(*first), first->exception_type + ": " + line + " (" + where() + ")" + pinned};
+  }
+
+  // The driver reports it with the words that it has for the device.
+  static bool is_of_pinned_memory(const TrainingProcessRecords& each) {
+    return each.pinned_bytes > 0 && each.free_bytes >= kRoom;
   }
 
   static Outcome outcome_of(const TrainingProcessRecords& each) {
+    if (is_of_pinned_memory(each)) return Outcome::host_oom;
     const auto says = [&](const char* words) { return each.exception_text.find(words) != std::string::npos; };
     if (each.exception_type == "OutOfMemoryError" || says("CUDA out of memory") || says("CUDA error: out of memory"))
       return Outcome::device_oom;
@@ -245,6 +258,9 @@ CommandResult make_result(const CommandSettings& settings, const RecordFolderRea
   judge.add_notes(made.notes);
   fill_measurement(team, measurement);
   add_notes(team, made.notes);
+  if (measurement.growth && measurement.growth->grows)
+    made.notes.push_back(growth_text(*measurement.growth, team.ranks.front()->cuda ? settings.device_bytes : 0,
+                                     result::required_bytes(measurement)));
   fill_throughput(team, measurement, made.notes);
   fill_traced(team, records.path(), settings.folder / "trace.mttrace",
               settings.files ? *settings.files : system_files(), measurement, made.notes);

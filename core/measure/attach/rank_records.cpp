@@ -9,6 +9,7 @@
 #include "core/base/bounds.h"
 #include "core/base/median.h"
 #include "core/base/text.h"
+#include "core/measure/attach/memory_growth.h"
 #include "core/measure/attach/step_period.h"
 
 namespace memtune::attach {
@@ -151,9 +152,12 @@ void fill_measurement(const RankRecords& team, Measurement& to) {
     to.peak_bytes.device = std::max(to.peak_bytes.device, share.peak_bytes.device);
     to.optimizer_ms = std::max(to.optimizer_ms, share.optimizer_ms);
     if (team.ranks.size() > 1) to.ranks.push_back(share);
+    to.allocator_retries = std::max(to.allocator_retries, allocator_retries(*rank));
+    if (!rank->steps.empty()) to.allocator_segments = std::max(to.allocator_segments, rank->steps.back().segments);
     to.trained_tensors = std::max(to.trained_tensors, rank->gradients.trained);
     to.tensors_without_gradient = std::max(to.tensors_without_gradient, rank->gradients.without);
   }
+  if (const result::MemoryGrowth growth = growth_of(*team.ranks.front()); growth.steps > 0) to.growth = growth;
   fill_losses(*team.ranks.front(), to);
   to.device = device_of(team);
   to.dtype = team.ranks.front()->dtype;
@@ -165,7 +169,7 @@ void add_notes(const RankRecords& team, std::vector<std::string>& notes) {
   if (team.ranks.empty()) return;
   const TrainingProcessRecords& rank = *team.ranks.front();
   const size_t measured = times_of(rank, StepPhase::measured).size();
-  std::vector<std::string> texts = {waiting_text(rank), growth_text(rank)};
+  std::vector<std::string> texts = {waiting_text(rank), longest_batch_text(rank), fragmentation_text(rank)};
   if (rank.period && measured > 0) texts.push_back(period_text(rank, steps_of_a_sample(team, measured)));
   if (const GradientRecord& found = rank.gradients; found.without > 0)
     texts.push_back(std::to_string(found.without) + " of " + std::to_string(found.trained) +

@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr int64_t kLatest = int64_t{1} << 60;           // in ns: sums and differences of a few do not overflow
 constexpr int64_t kMaxRecordBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
 constexpr int64_t kMaxRanks = 1 << 20, kMaxTracedSteps = 1 << 20;
-constexpr size_t kFailedAllocations = 16, kMaxParts = 64, kMaxText = 1200;  // more than the shim writes
+constexpr size_t kFailedAllocations = 16, kMaxParts = 64, kMaxText = 1200, kMaxHeld = 8;  // more than the shim writes
 
 std::optional<double> ms_in(const json& line, const char* key) {
   const auto found = line.find(key);
@@ -65,6 +65,9 @@ StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   step.allocated_bytes = whole_in(line, "allocated", kMaxBytes);
   step.reserved_bytes = whole_in(line, "reserved", kMaxBytes);
   step.device_bytes = whole_in(line, "device", kMaxBytes);
+  step.held_bytes = whole_in(line, "held", kMaxBytes);
+  step.retries = whole_in(line, "retries");
+  step.segments = whole_in(line, "segments");
   step.losses = losses_in(line, "loss");
   step.unscaled = losses_in(line, "unscaled");
   step.outside_ms = ms_in(line, "outside_ms").value_or(0);
@@ -173,6 +176,18 @@ result::MemoryLine read_memory_line(const json& line) {
           text_at(line, "text"), bytes_at(line, "bytes"),   whole_at(line, "count", 1)};
 }
 
+HeldRecord read_held(const json& line) {
+  HeldRecord held;
+  held.step = whole_at(line, "step", 1);
+  held.parameters_bytes = bytes_at(line, "parameters");
+  held.gradients_bytes = bytes_at(line, "gradients");
+  held.optimizer_bytes = bytes_at(line, "states");
+  held.buffers_bytes = bytes_at(line, "buffers");
+  held.rest_bytes = bytes_at(line, "rest");
+  for (const json& each : parts_at(line, "lines")) held.lines.push_back(read_memory_line(each));
+  return held;
+}
+
 OutOfMemoryRecord read_out_of_memory(const json& line) {
   OutOfMemoryRecord record;
   record.time_s = number_at(line, "time_s", 0, kMaxFigure);
@@ -199,6 +214,7 @@ OutOfMemoryRecord read_out_of_memory(const json& line) {
   to.runs = whole_at(line, "runs", 0);
   to.usual_runs = whole_at(line, "usual_runs", 0);
   to.where = read_memory_line(line.at("where"));
+  to.trainer = text_at(line, "trainer");
   if (!line.contains("rest")) return record;  // who holds the memory could not be read
   to.parameters_bytes = bytes_at(line, "parameters");
   to.gradients_bytes = bytes_at(line, "gradients");
@@ -224,11 +240,14 @@ void read_record(const std::string& kind, const json& line, TrainingProcessRecor
     to.exception_type = line.at("type");
     to.exception_text = line.at("text");
     to.exception_s = ms_in(line, "time_s").value_or(0);
+    to.pinned_bytes = whole_in(line, "pinned", kMaxBytes);
+    to.free_bytes = whole_in(line, "free", kMaxBytes);
   }
   if (kind == "oom") {
     if (to.failed_allocations.size() == kFailedAllocations) to.failed_allocations.pop_back();
     to.failed_allocations.push_back(read_out_of_memory(line));
   }
+  if (kind == "held" && to.held.size() < kMaxHeld) to.held.push_back(read_held(line));
   if (kind == "plan") {
     to.planned = line.at("applied");
     if (!to.planned) to.plan_error = line.at("reason");

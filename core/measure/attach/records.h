@@ -25,6 +25,8 @@ struct StepRecord {
   double save_ms = 0;                                                 // part of `ms` that saves took
   bool skipped = false;                                               // by a gradient scaler after an overflow
   int64_t allocated_bytes = 0, reserved_bytes = 0, device_bytes = 0;  // highest so far; 0: unknown
+  int64_t held_bytes = 0;                                             // allocated at its end; on a CPU resident
+  int64_t retries = 0, segments = 0;                                  // of PyTorch's allocator, so far and at its end
   std::vector<double> losses;                                         // the values that backward started from
   std::vector<double> unscaled;   // those without constant factors of the script; empty: it has none
   double outside_ms = 0;          // part of `ms` outside of forward, backward, update and saves
@@ -59,6 +61,13 @@ struct OutOfMemoryRecord {
   result::OutOfMemory figures;
 };
 
+// What is allocated at the end of a step, by kind.
+struct HeldRecord {
+  int64_t step = 0;
+  int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
+  std::vector<result::MemoryLine> lines;  // of the rest
+};
+
 // Times are since the start of the trace.
 struct RegionRecord {
   trace::TraceRegion region;  // its block: index into TraceRecord::blocks
@@ -86,7 +95,9 @@ struct TrainingProcessRecords {
   std::vector<std::string> notes;
   std::string exception_type, exception_text;         // that ended it; "": none
   double exception_s = 0;                             // time by the system clock
+  int64_t pinned_bytes = 0, free_bytes = 0;           // of the host and the device, if the driver refused memory
   std::vector<OutOfMemoryRecord> failed_allocations;  // the first few, and the last
+  std::vector<HeldRecord> held;                       // in the order of steps
   std::optional<TraceRecord> trace;
   std::optional<PeriodRecord> period;
   GradientRecord gradients;

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/base/bytes.h"
 #include "core/base/layout.h"
 #include "core/base/median.h"
 #include "core/base/text.h"
@@ -12,10 +11,8 @@
 namespace memtune::attach {
 namespace {
 
-constexpr double kWaiting = 0.2;               // of a step, from which on waiting for data is reported
-constexpr int64_t kGrowth = int64_t{1} << 20;  // bytes a step: less is no leak
-constexpr size_t kSteps = 4;                   // that grow, at least
-constexpr size_t kNumbers = 4;                 // of steps that a text lists
+constexpr double kWaiting = 0.2;  // of a step, from which on waiting for data is reported
+constexpr size_t kNumbers = 4;    // of steps that a text lists
 
 using Steps = std::vector<const StepRecord*>;
 
@@ -120,19 +117,6 @@ std::string waiting_text(const TrainingProcessRecords& records) {
   if (ms <= 0 || wait_ms < kWaiting * ms) return "";
   return "a step waits " + ms_text(wait_ms) + " of " + ms_text(ms) +
          " for its batches: more workers of the DataLoader (num_workers) load them ahead";
-}
-
-std::string growth_text(const TrainingProcessRecords& records) {
-  const Steps steps = measured(records);
-  std::vector<double> growth;
-  for (size_t i = 1; i < steps.size(); ++i)
-    growth.push_back(static_cast<double>(steps[i]->allocated_bytes - steps[i - 1]->allocated_bytes));
-  if (growth.size() < kSteps) return "";
-  const auto [least, most] = std::ranges::minmax(growth);
-  if (least < static_cast<double>(kGrowth) || least < most / 2) return "";
-  return "the peak grows by " + format_bytes(static_cast<int64_t>(median(growth))) + " in each step, from step " +
-         std::to_string(steps.front()->number) + " to " + std::to_string(steps.back()->number) +
-         ": the script keeps tensors of earlier steps";
 }
 
 }  // namespace memtune::attach

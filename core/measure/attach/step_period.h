@@ -24,7 +24,4 @@ std::string period_text(const TrainingProcessRecords& records, int64_t steps_of_
 // "a step waits 201 ms of 210 ms for its batch ..."; "" if a fifth of the time or less is such waiting.
 std::string waiting_text(const TrainingProcessRecords& records);
 
-// "the peak grows by 38 MiB a step ..."; "" if it does not grow in each measured step.
-std::string growth_text(const TrainingProcessRecords& records);
-
 }  // namespace memtune::attach

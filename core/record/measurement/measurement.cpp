@@ -199,7 +199,20 @@ void fields(OutOfMemory& oom, Visit visit) {
   visit("models", oom.models);
   visit("lines", oom.lines);
   visit("where", oom.where);
+  visit("trainer", oom.trainer);
   visit("words", oom.words);
+}
+
+template <typename Visit>
+void fields(MemoryGrowth& growth, Visit visit) {
+  visit("steps", growth.steps);
+  visit("bytes_per_step", growth.bytes_per_step);
+  visit("low", growth.low);
+  visit("high", growth.high);
+  visit("bytes_per_position", growth.bytes_per_position);
+  visit("grows", growth.grows);
+  visit("owner", growth.owner);
+  visit("line", growth.line);
 }
 
 template <typename Visit>
@@ -219,6 +232,8 @@ void fields(Measurement& measurement, Visit visit) {
   visit("fragmented", measurement.fragmented);
   visit("oom", measurement.oom);
   visit("allocator_retries", measurement.allocator_retries);
+  visit("allocator_segments", measurement.allocator_segments);
+  visit("growth", measurement.growth);
   visit("floor_bytes", measurement.floor_bytes);
   visit("host_bytes", measurement.host_bytes);
   visit("host_peak_bytes", measurement.host_peak_bytes);
@@ -439,6 +454,7 @@ void to_json(Json& json, const Measurement& measurement) {
   Measurement visited = measurement;
   json = encode(visited);
   if (!measurement.oom) json.erase("oom");
+  if (!measurement.growth) json.erase("growth");
 }
 
 void from_json(const Json& json, Measurement& measurement) {

@@ -37,7 +37,7 @@ struct ModelOnDevice {
 
 // How a setting is written for the command: "checkpoint", "gradient_checkpointing: true".
 struct RemedyWords {
-  std::string setting, text;
+  std::string setting, text;  // text "": it cannot be made smaller
 };
 
 struct OutOfMemory {
@@ -64,6 +64,7 @@ struct OutOfMemory {
   std::vector<ModelOnDevice> models;      // the largest first
   std::vector<MemoryLine> lines;          // of the rest, the largest first
   MemoryLine where;                       // that asked for `requested_bytes`
+  std::string trainer;                    // whose library the process had loaded, "axolotl"; "": of none
   std::vector<RemedyWords> words;         // of the command's own trainer and flags
 };
 

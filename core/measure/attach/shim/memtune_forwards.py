@@ -25,6 +25,7 @@ class Forwards:
         self.last = (0, 0, 0)  # those of the last backward
         self.sizes = []  # those of each backward of the step
         self.without_gradients = 0  # runs in the step
+        self.ran_with_gradients = None  # the last run; None: none was seen, as of a compiled model
         self.runs, self.usual = 0, 0  # with gradients: since the last backward; the most before an earlier one
         self.trains = self.trained = None  # training mode: in the last of them, and in that before the last backward
         self.outside, self.outside_began = [], None  # moments outside of forward, backward and update
@@ -48,7 +49,8 @@ class Forwards:
 
         if self.training.depth > 0:  # recomputation
             return
-        if not torch.is_grad_enabled():
+        self.ran_with_gradients = torch.is_grad_enabled()
+        if not self.ran_with_gradients:
             self.without_gradients += 1
             self.training.oom.begin_run(size_of((*arguments, *named.values())))
             return

@@ -19,6 +19,11 @@ STEPS = 64  # the last ones, whose memory is compared
 TEXT = 300  # characters of a name or of a source line
 MOST = 1 << 50  # bytes of a request: a wrong size may be any number
 NESTED = 4  # levels of lists in the state of an optimizer
+# Modules and the trainers whose settings their users write, the one that stands on others first.
+TRAINERS = (("axolotl", "axolotl"), ("llamafactory", "llamafactory"), ("swift", "ms-swift"), ("unsloth", "unsloth"),
+            ("torchtune", "torchtune"), ("torchtitan", "torchtitan"), ("megatron.training", "megatron"),
+            ("trl.trainer.sft_trainer", "trl"), ("trl.trainer.dpo_trainer", "trl"), ("trl.trainer.grpo_trainer", "trl"),
+            ("transformers.trainer", "transformers"), ("deepspeed.runtime.engine", "deepspeed"))
 OPTIMIZERS = 8  # a script may have one for each parameter
 
 
@@ -62,7 +67,8 @@ class OutOfMemory:
         for root in memtune_parts.find_roots():
             parameters = list(root.parameters())
             if len(self.watched) < MODELS and root not in self.watched and \
-                    any(each.requires_grad for each in parameters) and not any(id(each) in trained for each in parameters):
+                    any(each.requires_grad for each in parameters) and \
+                    not any(id(each) in trained for each in parameters):
                 self.watched.add(root)
                 root.register_forward_pre_hook(memtune_parts.Hook(self.runs_untrained), with_kwargs=True)
 
@@ -124,8 +130,8 @@ class OutOfMemory:
         stats = torch.cuda.memory_stats(device)
         reserved = stats.get("reserved_bytes.all.current", 0)
         batch, largest = self.batches()
-        record = dict(record="oom", time_s=time.time(), device=device, requested=min(requested, MOST), limit=limit, free=free,
-                      total=torch.cuda.get_device_properties(device).total_memory,
+        record = dict(record="oom", time_s=time.time(), device=device, requested=min(requested, MOST), limit=limit,
+                      free=free, total=torch.cuda.get_device_properties(device).total_memory,
                       allocated=stats.get("allocated_bytes.all.current", 0),
                       reserved=reserved, others=self.of_others(device, reserved), phase=self.phase(),
                       step=self.training.step + 1,
@@ -133,12 +139,14 @@ class OutOfMemory:
                       expandable=expands(), stacks=torch._C._cuda_isHistoryEnabled(), batch=batch, largest=largest,
                       held=self.held, amounts=self.amounts, held_runs=self.runs,
                       start=self.before,
-                      runs=self.training.forwards.runs, usual_runs=self.training.forwards.usual, where=described_place(place_of(running_frames()), requested, 1))
+                      runs=self.training.forwards.runs, usual_runs=self.training.forwards.usual,
+                      trainer=trainer(), where=described_place(place_of(running_frames()), requested, 1))
         try:
             kinds, models, known = self.kinds(device)
             rest, lines, checkpointed = lines_of(device, known)
             record.update(kinds, models=models, rest=rest, lines=lines, checkpointed=checkpointed)
-            if record["phase"] in ("update", "other") and not any(map(memtune_parts.is_compiled, memtune_parts.find_roots())):
+            compiled = any(map(memtune_parts.is_compiled, memtune_parts.find_roots()))
+            if record["phase"] in ("update", "other") and not compiled:
                 record["start"] = record["allocated"]  # no activations are there; a compiled model's may be
         except Exception as error:  # the figures above are worth a record
             self.training.note("who holds the memory is not known: %s: %s" % (type(error).__name__, error))
@@ -162,7 +170,10 @@ class OutOfMemory:
         if training.losses_before_update is not None:
             return "update"
         frames = running_frames()
-        if not torch.is_grad_enabled() and not is_checkpointed(frames):  # a reentrant checkpoint runs its part without gradients
+        # A reentrant checkpoint and a function of autograd, as a compiled model is, run without gradients inside.
+        in_function = is_in_function(frames) and training.forwards.ran_with_gradients is not False
+        within = in_function or is_checkpointed(frames)
+        if not torch.is_grad_enabled() and not within:
             return "no_gradients"
         runs = any(frame["name"] == "_call_impl" for frame in frames)
         return "forward" if runs or training.forwards.given is not None else "other"
@@ -209,10 +220,25 @@ def amount(batch):
     return positions or rows
 
 
+def trainer():
+    return next((name for module, name in TRAINERS if module in sys.modules), "")
+
+
 def allocated_now():
     import torch
 
     return torch.cuda.memory_allocated() if torch.cuda.is_initialized() else 0
+
+
+def pinned_memory():
+    """Of an allocation that the driver refused: pinned bytes of the host, and free ones of the device."""
+    import torch
+
+    try:
+        stats = torch.cuda.host_memory_stats()
+        return dict(pinned=stats.get("allocated_bytes.current", 0), free=torch.cuda.mem_get_info()[0])
+    except Exception:  # PyTorch before 2.6, or a device that takes no more calls
+        return {}
 
 
 def expands():
@@ -299,6 +325,10 @@ def place_of(frames):
 
 def is_checkpointed(frames):
     return any(frame["filename"].endswith("/torch/utils/checkpoint.py") for frame in frames)
+
+
+def is_in_function(frames):
+    return any(frame["filename"].endswith("/torch/autograd/function.py") for frame in frames)
 
 
 def folder_of_torch():

@@ -27,6 +27,15 @@ def resident_peak():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
+def resident():
+    """Bytes now; 0: not known."""
+    try:
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
 def least_precise(loss):
     """The least precise dtype in the graph of a loss. Under autocast the parameters do not show it."""
     names, least = ("float32", "float16", "bfloat16"), ""

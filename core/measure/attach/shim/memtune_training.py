@@ -4,6 +4,7 @@ import os
 import sys
 
 import memtune_forwards
+import memtune_growth
 import memtune_losses
 import memtune_oom
 import memtune_parts
@@ -24,6 +25,7 @@ class Training:
         self.cap_again = None  # limits this process's memory on its device
         self.forwards = memtune_forwards.Forwards(self)
         self.oom = memtune_oom.OutOfMemory(self)
+        self.growth = memtune_growth.Growth(self)
         self.reset()
 
     def reset(self):
@@ -77,7 +79,8 @@ class Training:
             text = str(value).encode("utf-8", "replace").decode()
             if len(text) > 6000:  # the end of a traceback has the reason; an allocator's message may be long
                 text = text[:1500] + "\n" + text[-4500:]
-            self.write(record="exception", time_s=time.time(), type=kind.__name__, text=text)
+            pinned = memtune_oom.pinned_memory() if "CUDA error: out of memory" in text else {}
+            self.write(record="exception", time_s=time.time(), type=kind.__name__, text=text, **pinned)
 
     def flush_held(self):
         """When the script ends by itself."""
@@ -276,6 +279,7 @@ class Training:
             last = self.warmup + self.measured
             if self.step == last and self.traced:
                 self.timeline = memtune_timeline.Timeline(self, cuda)
+        self.growth.end_step(self.step, self.warmup, last)
         if self.step >= (last + 1 + self.traced if self.timeline is not None else last):
             self.finish()
         self.flush(not cuda)
@@ -310,12 +314,15 @@ class Training:
 
         if not cuda:
             peak = memtune_process.resident_peak()
-            return {"allocated": peak, "reserved": peak}
+            return {"allocated": peak, "reserved": peak, "held": memtune_process.resident()}
         figures = {}
         try:
             stats = torch.cuda.memory_stats()
             figures = {"allocated": stats["allocated_bytes.all.peak"], "reserved": stats["reserved_bytes.all.peak"]}
-            self.oom.end_step(stats.get("allocated_bytes.all.current", 0))
+            held = stats.get("allocated_bytes.all.current", 0)
+            figures.update(held=held, retries=stats.get("num_alloc_retries", 0),
+                           segments=stats.get("segment.all.current", 0))
+            self.oom.end_step(held)
             if self.step == self.warmup + self.steps:
                 figures["device"] = self.device_bytes(stats.get("reserved_bytes.all.current", 0))
         except Exception as error:  # a custom allocator without statistics
