@@ -198,6 +198,7 @@ TrainerProfile read_space_profile(const std::string& trainer) {
   profile.program = read_texts(object, "program");
   profile.names = read_lists(object, "names");
   profile.closed = read_lists(object, "closed");
+  profile.remedies = read_conditions(object, "remedies");
   object.read("import", profile.import);
   object.read("loss", profile.loss);
   profile.releases = read_texts(object, "releases");

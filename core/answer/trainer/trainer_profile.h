@@ -106,8 +106,9 @@ struct TrainerProfile {
   std::map<std::string, SettingKeyInfo> settings;  // by dotted path
   std::vector<KeyRename> renames;
   std::vector<SettingAxis> axes;
-  std::string micro_batch, accumulation;                   // keys; both may be ""
-  std::vector<StrategyMapping> strategies;                 // the first match counts
+  std::string micro_batch, accumulation;     // keys; both may be ""
+  std::map<std::string, JsonText> remedies;  // against out of memory: word of oom_remedy.h -> keys with values, or text
+  std::vector<StrategyMapping> strategies;   // the first match counts
   std::map<std::string, ShardingKeys> sharding;            // by the words of --reshard
   std::map<std::string, std::vector<std::string>> names;   // words of memtune's save= -> the trainer's words
   std::map<std::string, std::vector<std::string>> closed;  // mappings that only allow `settings` and these keys

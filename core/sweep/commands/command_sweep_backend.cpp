@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "core/answer/trainer/remedy_words.h"
 #include "core/base/allocator_settings.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -176,6 +177,11 @@ void CommandSweepBackend::write_files(const CommandVariant& started, const fs::p
   write_file(file, started.file_text, directory_.files());
 }
 
+// The one that the user named, else the one that the process had loaded.
+std::string CommandSweepBackend::trainer_of(const result::OutOfMemory& oom) const {
+  return settings_.sweep.trainer.empty() ? oom.trainer : settings_.sweep.trainer;
+}
+
 // A new folder for a start, if the command has the word for it. "": it has not.
 std::string CommandSweepBackend::own_folder(const CommandVariant& started, const fs::path& folder) const {
   if (with_paths(started, "", "") == with_paths(started, "")) return "";
@@ -213,6 +219,8 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
     result = attach::measure_command(command);
   }
   result.row.measurement.allocator = allocator;
+  if (std::optional<result::OutOfMemory>& oom = result.row.measurement.oom)
+    oom->words = trainer::remedy_words({command.command, trainer_of(*oom), started.file_text, started.file_name});
   const result::Measurement& measured = result.row.measurement;
   worked_ |= result::usable(measured);
   if (worked_ && own.empty() && measured.outcome == result::Outcome::error && measured.loss.empty())

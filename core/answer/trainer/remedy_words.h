@@ -1,0 +1,20 @@
+// How a command's own trainer or flags write the settings that help against out of memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/record/measurement/out_of_memory.h"
+
+namespace memtune::trainer {
+
+struct TrainerCommand {
+  std::vector<std::string> command;
+  std::string trainer;                   // "": a script of its own
+  std::string config_text, config_name;  // "": its settings are arguments
+};
+
+// A setting that cannot be made smaller has the text "". A config that cannot be read has no words.
+std::vector<result::RemedyWords> remedy_words(const TrainerCommand& run);
+
+}  // namespace memtune::trainer
