@@ -43,7 +43,8 @@ def record(*arguments, **named):
 def stats(device=None):
     sizes = sum(block["size"] for block in blocks)
     return {"allocated_bytes.all.peak": sizes, "reserved_bytes.all.peak": sizes + 7,
-            "allocated_bytes.all.current": sizes, "reserved_bytes.all.current": sizes + 7}
+            "allocated_bytes.all.current": sizes, "reserved_bytes.all.current": sizes + 7,
+            "num_alloc_retries": 3, "segment.all.current": len(blocks)}
 
 
 def snapshot(include_traces=True):
@@ -220,6 +221,15 @@ class Keeps(torch.nn.Module):
 
 hidden = checkpoint(Keeps(), model.first(ids), use_reentrant=False)
 fail()
+"""
+
+LEAKS = TRAINS + """
+kept = []
+for step in range(52):
+    train(model, optimizer, ids)
+    kept.append(torch.ones(25))
+    for each in kept:
+        allocated(each)
 """
 
 FUNCTION = TRAINS + """
@@ -406,6 +416,18 @@ class OutOfMemoryTest(unittest.TestCase):
         self.assertEqual(self.failure(FUNCTION)["phase"], "forward")
         found = [each for each in self.run_script(FUNCTION, "no_grad") if each["record"] == "oom"]
         self.assertEqual(found[0]["phase"], "no_gradients")
+
+    def test_two_steps_have_the_lines_that_hold_memory(self):
+        records = self.run_script(LEAKS)
+        held = [each for each in records if each["record"] == "held"]
+        self.assertEqual([each["step"] for each in held], [2, 52], self.output)
+        self.assertEqual(held[0]["parameters"], held[1]["parameters"])
+        self.assertEqual(held[1]["rest"] - held[0]["rest"], 50 * 100)
+        grown = [line for each in held for line in each["lines"] if line["text"] == "allocated(each)"]
+        self.assertEqual([line["bytes"] for line in grown], [100, 51 * 100])
+        steps = [each for each in records if each["record"] == "step"]
+        self.assertEqual(steps[-1]["held"] - steps[-2]["held"], 100)
+        self.assertEqual((steps[-1]["retries"], steps[-1]["segments"] > 50), (3, True))
 
     def test_checkpointed_parts_are_seen(self):
         self.assertTrue(self.failure(CHECKPOINTED)["checkpointed"])
