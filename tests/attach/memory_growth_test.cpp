@@ -56,7 +56,9 @@ TEST_CASE("what grows with the batch's length is no leak") {
   const auto mixed = growth_of(train(kMixed, by_length));
   CHECK_FALSE(mixed.grows);
   CHECK(mixed.bytes_per_position == doctest::Approx(kMiB / 8).epsilon(0.01));
-  CHECK_FALSE(growth_of(train(kLonger, by_length)).grows);  // steps and lengths cannot be told from each other
+  const auto longer = growth_of(train(kLonger, by_length));
+  CHECK_FALSE(longer.grows);  // steps and lengths cannot be told from each other
+  CHECK(longer.bytes_per_step == doctest::Approx(16 * kMiB));
 }
 
 TEST_CASE("noise, one allocation and few steps are no leak") {

@@ -323,13 +323,14 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
         trial = self.trial(*self.script(commands.EXPLAINED), code=1)
         oom = trial["oom"]
         self.assertEqual((trial["outcome"], oom["cause"], oom["step"], oom["phase"]),
-                         ("device_oom", "activations", 4, "other"))
+                         ("device_oom", "kept_tensors", 4, "other"))
         self.assertEqual((oom["rest_bytes"], oom["requested_bytes"]), (60 << 30, 30 << 30))
         self.assertEqual([(line["file"].split("/")[-1], line["bytes"]) for line in oom["lines"]], [("train.py", 60 << 30)])
         self.assertEqual(oom["largest_batch"]["rows"], 8)
         told = subprocess.run([MEMTUNE, "report", "memtune-profile"], cwd=self.folder, env=self.environment, text=True,
                               capture_output=True)
-        self.assertIn("Why: the activations of the batch do not fit beside the model. Step 4 asked for 30 GiB in code",
+        self.assertIn("Why: tensors that belong to no model and no optimizer take 60 GiB, and were there before the model ran. "
+                      "Step 4 asked for 30 GiB in code",
                       " ".join(told.stdout.split()))
 
     def test_a_script_that_fails_or_does_not_end(self):

@@ -273,8 +273,9 @@ class Trial {
     oom.checkpointed = request_.plan.places(plan::TensorPlacement::recompute);
     oom.expandable = !request_.envelope.allocator.empty();
     oom.requested_bytes = asked;
-    oom.total_bytes = device_.total_bytes();
-    oom.limit_bytes = training.memory_cap_bytes > 0 ? training.memory_cap_bytes : oom.total_bytes;
+    // A cap stands for a device of that size.
+    oom.limit_bytes = training.memory_cap_bytes > 0 ? training.memory_cap_bytes : device_.total_bytes();
+    oom.total_bytes = oom.limit_bytes;
     oom.allocated_bytes = memory.peak_allocated;
     oom.reserved_bytes = result_.fragmented ? std::max(memory.peak_reserved, oom.allocated_bytes) : oom.allocated_bytes;
     oom.free_bytes = std::max<int64_t>(0, oom.limit_bytes - oom.reserved_bytes);
@@ -287,10 +288,14 @@ class Trial {
         std::max<int64_t>(0, oom.allocated_bytes - oom.parameters_bytes - oom.gradients_bytes - oom.optimizer_bytes);
     oom.stacks = !owners.empty();
     for (const StepRunner::Owner& owner : owners) oom.lines.push_back({owner.name, 0, "", "", "", owner.bytes, 1});
-    oom.words = {{"checkpoint", "strategy checkpoint:full"}, {"offload", "strategy offload:stream"},
-                 {"batch", "--batch and --accumulate"},      {"length", "--seq"},
-                 {"loss", "--loss-impl chunked=8"},          {"attention", "--attention sdpa"},
-                 {"parameters", "--dtype bfloat16"},         {"optimizer", "--optimizer sgd"}};
+    oom.words = {{"checkpoint", "--strategy checkpoint:full"},
+                 {"offload", "--strategy offload:stream"},
+                 {"batch", "--batch and --accumulate"},
+                 {"length", "--seq"},
+                 {"loss", "--loss-impl chunked=8"},
+                 {"attention", "--attention sdpa"},
+                 {"parameters", "--dtype bfloat16"},
+                 {"optimizer", "--optimizer adamw_8bit"}};
     return oom;
   }
 
