@@ -1,6 +1,6 @@
 """Records who holds memory at the end of two steps, so that what grew between them is known.
 
-The first is the last step of the warm-up, the second the last measured one: neither is in the time of a step.
+The first step and the last measured one: the time that this takes is in no step.
 """
 
 
@@ -8,9 +8,8 @@ class Growth:
     def __init__(self, training):
         self.training = training
 
-    def end_step(self, step, first, last):
-        """`first`, `last`: numbers of the steps that are compared."""
-        if step not in (first, last) or self.training.over:
+    def end_step(self, step, last):
+        if step not in (1, last) or self.training.over:
             return
         try:
             self.write(step)

@@ -279,7 +279,7 @@ class Training:
             last = self.warmup + self.measured
             if self.step == last and self.traced:
                 self.timeline = memtune_timeline.Timeline(self, cuda)
-        self.growth.end_step(self.step, self.warmup, last)
+        self.growth.end_step(self.step, last)
         if self.step >= (last + 1 + self.traced if self.timeline is not None else last):
             self.finish()
         self.flush(not cuda)
