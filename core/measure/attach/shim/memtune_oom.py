@@ -23,6 +23,7 @@ class OutOfMemory:
     def __init__(self, training):
         self.training = training
         self.optimizers = weakref.WeakSet()
+        self.recording = False  # the stacks of live blocks, by memtune
         self.written, self.waiting = 0, None
         self.reset()
 
@@ -40,6 +41,7 @@ class OutOfMemory:
             return
         if os.environ.get("MEMTUNE_MEMORY_HISTORY") != "0" and not torch._C._cuda_isHistoryEnabled():
             torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
+            self.recording = True
         torch._C._cuda_attach_out_of_memory_observer(observer)
 
     def begin_backward(self):
@@ -211,17 +213,20 @@ def lines_of(device, known):
         segments = torch.cuda.memory_snapshot(include_traces=False)
     except TypeError:  # PyTorch before 2.11
         segments = torch.cuda.memory_snapshot()
-    places, rest = {}, 0
-    for segment in segments:
-        for block in segment["blocks"] if segment["device"] == device else ():
-            if not block["state"].startswith("active") or block["address"] in known:
-                continue
-            sums = places.setdefault(place_of(block.get("frames") or ()), [0, 0])
-            sums[0] += block["size"]
-            sums[1] += 1
-            rest += block["size"]
-    largest = sorted(places.items(), key=lambda each: -each[1][0])[:LINES]
-    return rest, [described_place(place, *sums) for place, sums in largest]
+    blocks = [(block.get("frames") or (), block["size"]) for segment in segments if segment["device"] == device
+              for block in segment["blocks"] if block["state"].startswith("active") and block["address"] not in known]
+    return sum(size for _, size in blocks), largest_lines(blocks, LINES)
+
+
+def largest_lines(blocks, most):
+    """Of blocks, as pairs of frames and size."""
+    places = {}
+    for frames, size in blocks:
+        sums = places.setdefault(place_of(frames), [0, 0])
+        sums[0] += size
+        sums[1] += 1
+    largest = sorted(places.items(), key=lambda each: -each[1][0])[:most]
+    return [described_place(place, *sums) for place, sums in largest]
 
 
 def place_of(frames):
