@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/step_memory.h"
 
 namespace memtune::result {
 
@@ -131,15 +132,16 @@ struct Measurement {
   std::vector<RoundMeasurement> rounds;
   bool noisy = false;
   PeakMemory peak_bytes;
-  int64_t cap_bytes = 0;           // size of the device that the trial was limited to; 0: it had the whole device
-  std::string allocator;           // settings of PyTorch's allocator that the trial needs; "": none
-  bool fragmented = false;         // out of memory although enough was free: it was in pieces
-  std::optional<OutOfMemory> oom;  // of a command that ended so; nothing: not known
-  int64_t allocator_retries = 0;   // of the measured steps: see device::AllocatorStats
-  int64_t floor_bytes = 0;         // allocated before a step: parameters, optimizer state, inputs
-  int64_t host_bytes = 0;          // taken from the system by the engines
-  int64_t host_peak_bytes = 0;     // peak of the part in use
-  int64_t disk_peak_bytes = 0;     // peak of the scratch file's part in use
+  int64_t cap_bytes = 0;             // size of the device that the trial was limited to; 0: it had the whole device
+  std::string allocator;             // settings of PyTorch's allocator that the trial needs; "": none
+  bool fragmented = false;           // out of memory although enough was free: it was in pieces
+  std::optional<OutOfMemory> oom;    // of a command that ended so; nothing: not known
+  std::optional<StepMemory> memory;  // of a command whose steps were traced; nothing: not known
+  int64_t allocator_retries = 0;     // of the measured steps: see device::AllocatorStats
+  int64_t floor_bytes = 0;           // allocated before a step: parameters, optimizer state, inputs
+  int64_t host_bytes = 0;            // taken from the system by the engines
+  int64_t host_peak_bytes = 0;       // peak of the part in use
+  int64_t disk_peak_bytes = 0;       // peak of the scratch file's part in use
   double samples_per_s = 0;
   double tokens_per_s = 0;  // 0 if the model has no sequence dimension
   TransferStats transfer;

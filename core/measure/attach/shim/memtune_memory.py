@@ -418,7 +418,7 @@ class StepMemory:
         live = []
         for kind, storages in self.known.items():
             for address, size in storages.items():
-                live.append(Block(address, size, size, (), None))
+                live.append(Block(address, size, size, None, None))  # its stack is not known
                 live[-1].kind, live[-1].module = kind, self.paths[address]
         given = {address for _, storages in self.given for address in storages}
         lasts = {address for kind in LASTING if kind != "gradients" for address in self.known[kind]}  # they come later
@@ -541,7 +541,7 @@ def call_paths(blocks):
     """Collapsed stacks: kind and frames, the outermost first, as those of torch.cuda._memory_viz, with their bytes."""
     sums = {}
     for block in blocks:
-        path = block.kind + ";" + stack_text(block.frames)
+        path = block.kind if block.frames is None else block.kind + ";" + stack_text(block.frames)
         sums[path] = sums.get(path, 0) + block.size
     largest = sorted(sums.items(), key=lambda each: (-each[1], each[0]))
     rest = {}
