@@ -51,7 +51,7 @@ class StepMemory:
 
     def __init__(self, training, timeline, cuda):
         self.training, self.timeline, self.cuda = training, timeline, cuda
-        self.over, self.running = False, False
+        self.over = False
         self.modules, self.roots = [], []  # paths and modules; id() of roots
         self.handles, self.marks = [], []  # hooks; moments at which a module begins, or ends: its number, or ~ of it
         self.inside = []  # numbers of the modules that run
@@ -63,7 +63,6 @@ class StepMemory:
     @told
     def find_modules(self):
         models = memtune_parts.find_models(memtune_parts.stepped_by(self.training.first()))
-        self.compiled = any(memtune_parts.is_compiled(root) for root, _ in models)
         for root, _ in models:
             prefix = (type(root).__name__,) if len(models) > 1 else ()
             self.roots.append(id(root))
@@ -77,7 +76,8 @@ class StepMemory:
 
     @told
     def begin(self):
-        self.running, self.first_region = True, len(self.timeline.regions)
+        self.began_ns = time.perf_counter_ns()
+        self.compiled = any(memtune_parts.is_compiled(each) for _, each in self.modules if id(each) in self.roots)
         self.watch_modules()
         if self.cuda:
             self.begin_events()
@@ -129,7 +129,6 @@ class StepMemory:
     @told
     def end(self):
         """Before anything else is allocated."""
-        self.running = False
         if self.cuda:
             import torch
 
@@ -191,10 +190,14 @@ class StepMemory:
             return
         self.training.write(record="memory", step=self.training.step, **record)
 
+    def regions(self):
+        """Of the step."""
+        return [region for region in self.timeline.regions if region[3][0] * 1e9 >= self.began_ns]
+
     def moments_of(self, kind):
-        """Regions of the step: host times in nanoseconds, pass and block."""
+        """Host times in nanoseconds, pass and block."""
         return sorted((round(begin[0] * 1e9), round(end[0] * 1e9), running, block)
-                      for what, running, block, begin, end in self.timeline.regions[self.first_region:] if what == kind)
+                      for what, running, block, begin, end in self.regions() if what == kind)
 
     def of_events(self):
         self.read_events()
@@ -382,7 +385,7 @@ class StepMemory:
     def measure_clock(self):
         """Pairs of host times and times of the trace: the device runs behind the host."""
         pairs = []
-        for _, _, _, *moments in self.timeline.regions[self.first_region:]:
+        for _, _, _, *moments in self.regions():
             for moment in moments:
                 try:
                     pairs.append((round(moment[0] * 1e9), self.timeline.ns_of(moment)))
