@@ -23,7 +23,7 @@ KINDS = ("parameters", "gradients", "optimizer", "buffers", "inputs", "activatio
          "temporaries", "workspace", "rounding", "other")
 LASTING = KINDS[:4]  # known by their addresses
 SAVED = ("activations", "logits", "attention")
-SKIPPED = ["free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap", "snapshot", "oom"]
+SKIPPED = ["free_completed", "segment_alloc", "segment_free", "snapshot"]
 WORKSPACES = {8519680, 33554432}  # bytes of cuBLAS: PyTorch's defaults
 
 HEADS = ("num_heads", "n_head", "n_heads", "num_attention_heads")  # attributes of attention modules
@@ -506,8 +506,9 @@ def record_history(**context):
     for more in (dict(clear_history=True, skip_actions=SKIPPED), dict(clear_history=True), {}):
         try:
             return record("all", stacks="python", max_entries=EVENTS, **context, **more)
-        except TypeError:  # an older PyTorch
+        except (TypeError, RuntimeError):  # an older PyTorch, or one without such actions
             pass
+    raise RuntimeError("the allocator records no events")
 
 
 def restore_history(stacks):
