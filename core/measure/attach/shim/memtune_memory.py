@@ -8,6 +8,7 @@ MEMTUNE_MEMORY_HISTORY  "0": events have no stacks, so there are no lines and no
 """
 
 import bisect
+import functools
 import os
 import time
 
@@ -556,9 +557,10 @@ def call_paths(blocks):
 
 
 def stack_text(frames):
-    return ";".join(frame_text(frame) for frame in reversed(frames)) or "<non-python>"
+    return ";".join(frame_text(each["filename"], each["line"], each["name"]) for each in reversed(frames)) or "<non-python>"
 
 
-def frame_text(frame):
-    text = "%s:%d:%s" % (frame["filename"].split("/")[-1], frame["line"], frame["name"])
+@functools.lru_cache(4096)
+def frame_text(file, line, function):
+    text = "%s:%d:%s" % (file.split("/")[-1], line, function)
     return "".join(each if each.isprintable() and each not in "; " else "_" for each in text[:FRAME])
