@@ -221,8 +221,8 @@ class StepMemory:
     def holders(self, live):
         """By line, module and call path, of the blocks at the peak."""
         passing = [(block.frames, block.size) for block in live if block.kind not in LASTING]
-        return dict(lines=memtune_oom.largest_lines(passing, LINES) if self.stacks else [], modules=largest_modules(live),
-                    file=self.write_paths(live) if self.stacks else "")
+        lines = memtune_oom.largest_lines(passing, LINES) if self.stacks else []
+        return dict(lines=lines, modules=largest_modules(live), file=self.write_paths(live) if self.stacks else "")
 
     def write_paths(self, live):
         name = "%d.stacks" % self.training.pid
@@ -557,7 +557,8 @@ def call_paths(blocks):
 
 
 def stack_text(frames):
-    return ";".join(frame_text(each["filename"], each["line"], each["name"]) for each in reversed(frames)) or "<non-python>"
+    names = [frame_text(each["filename"], each["line"], each["name"]) for each in reversed(frames)]
+    return ";".join(names) or "<non-python>"
 
 
 @functools.lru_cache(4096)
