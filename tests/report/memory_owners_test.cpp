@@ -85,6 +85,13 @@ TEST_CASE("a table has the memory of the recommended row or of the only one") {
   CHECK(table(two, {}).find("logits and loss") != std::string::npos);
 }
 
+TEST_CASE("texts of a step's memory cannot control a terminal") {
+  Report report = report_of(1);
+  result::StepMemory& m = *report.rows[0].measurement.memory;
+  m.modules[0].name = m.lines[0].file = m.lines[0].text = m.lines[0].function = "\x1b[2Jx\ny";
+  CHECK(table(report, {}).find('\x1b') == std::string::npos);
+}
+
 TEST_CASE("a page has the memory of the traced trials with a flame graph") {
   const Report report = report_of(1);
   const trace::Trace trace;
