@@ -220,8 +220,7 @@ class StepMemory:
 
     def holders(self, live):
         """By line, module and call path, of the blocks at the peak."""
-        passing = [(block.frames, block.size) for block in live if block.kind not in LASTING]
-        lines = memtune_oom.largest_lines(passing, LINES) if self.stacks else []
+        lines = largest_lines([block for block in live if block.kind not in LASTING]) if self.stacks else []
         return dict(lines=lines, modules=largest_modules(live), file=self.write_paths(live) if self.stacks else "")
 
     def write_paths(self, live):
@@ -527,6 +526,16 @@ def restore_history(stacks):
 def family(path):
     """One name for the modules of all blocks: "layers.*.mlp"."""
     return ".".join("*" if each.isdigit() else each for each in path.split("."))
+
+
+def largest_lines(blocks):
+    sums = {}
+    for block in blocks:
+        found = sums.setdefault(memtune_oom.place_of(block.frames), [0, 0])
+        found[0] += block.size
+        found[1] += 1
+    largest = sorted(sums.items(), key=lambda each: -each[1][0])[:LINES]
+    return [memtune_oom.described_place(place, *found) for place, found in largest]
 
 
 def largest_modules(blocks):

@@ -23,9 +23,9 @@ class OutOfMemory:
     def __init__(self, training):
         self.training = training
         self.optimizers = weakref.WeakSet()
-        self.recording = False  # the stacks of live blocks, by memtune
         self.written, self.waiting = 0, None
         self.reset()
+        self.recording = False  # the stacks of live blocks, by memtune
 
     def reset(self):
         self.held = []  # bytes allocated after each of the last steps
@@ -213,20 +213,17 @@ def lines_of(device, known):
         segments = torch.cuda.memory_snapshot(include_traces=False)
     except TypeError:  # PyTorch before 2.11
         segments = torch.cuda.memory_snapshot()
-    blocks = [(block.get("frames") or (), block["size"]) for segment in segments if segment["device"] == device
-              for block in segment["blocks"] if block["state"].startswith("active") and block["address"] not in known]
-    return sum(size for _, size in blocks), largest_lines(blocks, LINES)
-
-
-def largest_lines(blocks, most):
-    """Of blocks, as pairs of frames and size."""
-    places = {}
-    for frames, size in blocks:
-        sums = places.setdefault(place_of(frames), [0, 0])
-        sums[0] += size
-        sums[1] += 1
-    largest = sorted(places.items(), key=lambda each: -each[1][0])[:most]
-    return [described_place(place, *sums) for place, sums in largest]
+    places, rest = {}, 0
+    for segment in segments:
+        for block in segment["blocks"] if segment["device"] == device else ():
+            if not block["state"].startswith("active") or block["address"] in known:
+                continue
+            sums = places.setdefault(place_of(block.get("frames") or ()), [0, 0])
+            sums[0] += block["size"]
+            sums[1] += 1
+            rest += block["size"]
+    largest = sorted(places.items(), key=lambda each: -each[1][0])[:LINES]
+    return rest, [described_place(place, *sums) for place, sums in largest]
 
 
 def place_of(frames):
