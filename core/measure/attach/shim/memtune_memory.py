@@ -25,7 +25,7 @@ KINDS = ("parameters", "gradients", "optimizer", "buffers", "inputs", "activatio
 LASTING = KINDS[:4]  # known by their addresses
 SAVED = ("activations", "logits", "attention")
 SKIPPED = ["free_completed", "segment_alloc", "segment_free", "snapshot"]
-WORKSPACES = {8519680, 33554432}  # bytes of cuBLAS: PyTorch's defaults
+WORKSPACES = {1 << 20, 8519680, 33554432}  # bytes of cuBLASLt and cuBLAS: PyTorch's defaults
 
 HEADS = ("num_heads", "n_head", "n_heads", "num_attention_heads")  # attributes of attention modules
 HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -326,7 +326,7 @@ class StepMemory:
         return "logits" if head is not None and block.module == head else self.kind_of_saved(block)
 
     def kind_of_saved(self, block):
-        names = [frame["name"].lower() for frame in block.frames]
+        names = names_in_module(block.frames)
         if any("loss" in name or "cross_entropy" in name for name in names):
             return "logits"
         scores = any("eager_attention" in name for name in names) or block.size in self.scores_of(block.module)
@@ -497,6 +497,16 @@ def covering(regions, at):
     """The one of a sorted list that a moment is in."""
     i = bisect.bisect_right(regions, (at, float("inf"))) - 1
     return regions[i] if i >= 0 and at < regions[i][1] else None
+
+
+def names_in_module(frames):
+    """Names of functions, in lower case, up to the call of the innermost module: its callers are those of all others."""
+    names = []
+    for frame in frames:
+        if frame["name"] == "_call_impl":
+            break
+        names.append(frame["name"].lower())
+    return names
 
 
 def record_history(**context):
