@@ -287,7 +287,7 @@ class StepMemory:
         return (phase[2], phase[1]) if phase is not None else ("other", at)
 
     def find_kinds(self):
-        heads, head, held = self.moments_of("head"), self.last_module(), None
+        heads, head, held = self.moments_of("head"), self.last_module(), held_addresses(self.is_here)
         for block in self.blocks:
             lasting = next((kind for kind in LASTING if block.died is None and block.address in self.known[kind]), None)
             if lasting is None and block.born < 0 and block.address in self.old_gradients:
@@ -296,12 +296,10 @@ class StepMemory:
                 block.kind = lasting
             elif self.was_given(block):
                 block.kind = "inputs"
-            elif block.born >= 0:
-                block.kind = self.kind_of_step(block, head, heads)
+            elif is_workspace(block) and block.address not in held:
+                block.kind = "workspace"
             else:
-                held = held_addresses(self.is_here) if held is None else held
-                lasts = block.died is None and block.address not in held
-                block.kind = "workspace" if lasts and (not block.frames or block.size in WORKSPACES) else "other"
+                block.kind = self.kind_of_step(block, head, heads) if block.born >= 0 else "other"
 
     def last_module(self):
         """The path of the one that ran last before the first backward: the head of most models."""
@@ -497,6 +495,13 @@ def covering(regions, at):
     """The one of a sorted list that a moment is in."""
     i = bisect.bisect_right(regions, (at, float("inf"))) - 1
     return regions[i] if i >= 0 and at < regions[i][1] else None
+
+
+def is_workspace(block):
+    """If no tensor has it. A library keeps its workspace from step to step, or allocates it anew in each."""
+    if block.size in WORKSPACES:
+        return block.born < 0 or block.died is None
+    return block.born < 0 and block.died is None and not block.frames
 
 
 def names_in_module(frames):
