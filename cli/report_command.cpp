@@ -75,7 +75,7 @@ class Sources {
   void read_memory() {
     for (const result::TrialRow* row : worth_tracing(run_.report)) try {
         traces_.push_back(read_trace(flags_, run_, row->measurement));
-        traced_.push_back({row, &traces_.back()});
+        traced_.push_back({row, &traces_.back(), memory_paths(row->measurement)});
       } catch (const Error& error) {
         say(flags_.console, std::string(error.what()) + "; the page has no memory chart of it");
       }
@@ -89,6 +89,15 @@ class Sources {
   }
 
  private:
+  std::vector<result::CallPath> memory_paths(const result::Measurement& trial) const try {
+    if (!trial.memory || trial.memory->paths.empty()) return {};
+    const std::filesystem::path path = run_.directory / std::filesystem::path(trial.trace).parent_path();
+    return result::parse_call_paths(read_file(path / trial.memory->paths, run_.directory.files()));
+  } catch (const Error& error) {
+    say(flags_.console, std::string(error.what()) + "; the page has no flame graph of it");
+    return {};
+  }
+
   const ReportFlags& flags_;
   const sweep::FinishedRun& run_;
   std::deque<trace::Trace> traces_;

@@ -333,6 +333,21 @@ tell(site=list(sys.sitecustomize_ran), user=list(getattr(sys, "usercustomize_ran
                       "Step 4 asked for 30 GiB in code",
                       " ".join(told.stdout.split()))
 
+    def test_who_holds_the_memory_of_a_step_is_in_answer_and_report(self):
+        trial = self.trial(*self.script(commands.PLAIN))
+        memory = trial["memory"]
+        self.assertTrue(memory["saved_only"])
+        owners = {each["kind"]: each["peak_bytes"] for each in memory["owners"]}
+        parameters = 4 * (16 * 32 + 32 + 32 + 1)
+        self.assertEqual((owners["parameters"], owners["gradients"]), (parameters, parameters))
+        self.assertGreaterEqual(owners["activations"], 4 * 8 * (32 + 1))
+        with open(self.folder / "memtune-profile" / os.path.dirname(trial["trace"]) / memory["paths"]) as file:
+            paths = file.read().splitlines()
+        self.assertEqual(sum(int(path.split(" ")[-1]) for path in paths), sum(owners.values()))
+        told = subprocess.run([MEMTUNE, "report", "memtune-profile"], cwd=self.folder, env=self.environment, text=True,
+                              capture_output=True)
+        self.assertIn("Memory of step %d by owner" % memory["step"], told.stdout)
+
     def test_a_script_that_fails_or_does_not_end(self):
         trial = self.trial(*self.script(commands.FAILS), code=1)
         self.assertEqual((trial["outcome"], trial["reason"]), ("error", "KeyError: 'no such column' (after step 3 of 7)"))

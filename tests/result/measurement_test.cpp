@@ -136,6 +136,53 @@ TEST_CASE("what held the memory of a device is read back unchanged and left out 
   CHECK_THROWS_AS(other.get<Measurement>(), UsageError);
 }
 
+TEST_CASE("who held the memory of a step is read back unchanged and left out if it is not known") {
+  CHECK_FALSE(Json(full()).contains("memory"));
+  Measurement m = full();
+  StepMemory& memory = m.memory.emplace();
+  memory.step = 9;
+  memory.phase = MemoryPhase::backward;
+  memory.measured_bytes = 110;
+  memory.owners = {{MemoryKind::parameters, 40, 40, 40}, {MemoryKind::logits, 0, 70, 0}};
+  memory.lines = {{"model.py", 7, "forward", "softmax", "x", 70, 3}};
+  memory.modules = {{"layers.*.mlp", 30, 20, 2}};
+  memory.paths = "memory.stacks";
+  CHECK(peak_of(memory) == 110);
+  const Json json = m;
+  CHECK(json["memory"]["owners"][1] ==
+        Json::parse(R"({"kind": "logits", "before_bytes": 0, "peak_bytes": 70, "end_bytes": 0})"));
+  CHECK(json["memory"]["modules"][0]["saved_bytes"] == 20);
+  CHECK(Json(json.get<Measurement>()) == json);
+  const auto refused = [&](const char* pointer, const Json& value) {
+    Json other = json;
+    other[Json::json_pointer(pointer)] = value;
+    CHECK_THROWS_AS(other.get<Measurement>(), UsageError);
+  };
+  refused("/memory/owners/0/kind", "furniture");
+  refused("/memory/owners/0/peak_bytes", -1);
+  refused("/memory/owners/0/before_bytes", int64_t{1} << 51);
+  refused("/memory/lines/0/bytes", -1);
+  refused("/memory/modules/0/saved_bytes", -1);
+  refused("/memory/measured_bytes", -1);
+  refused("/memory/paths", "../memory.stacks");
+  refused("/memory/owners", std::vector<Json>(13, json["memory"]["owners"][0]));
+}
+
+TEST_CASE("call paths are lines of frames with bytes") {
+  const std::string text = "activations;a.py:1:f;b.py:2:g 300\nother;<non-python> 5\n";
+  const std::vector<CallPath> paths = parse_call_paths(text);
+  REQUIRE(paths.size() == 2);
+  CHECK(paths[0].frames == std::vector<std::string>{"activations", "a.py:1:f", "b.py:2:g"});
+  CHECK(paths[0].bytes == 300);
+  CHECK(to_text(paths) == text);
+  CHECK(parse_call_paths("no bytes\na -1\nb 1x\nc 9999999999999999999\n\nd 7\n").size() == 1);
+  std::string many, deep = "a";
+  for (int i = 0; i < 5000; ++i) many += "a 1\n";
+  for (int i = 0; i < 300; ++i) deep += ";b";
+  CHECK(parse_call_paths(many).size() == 2100);
+  CHECK(parse_call_paths(deep + " 1\n").empty());
+}
+
 TEST_CASE("non-finite numbers become null in JSON and come back as NaN") {
   Measurement measurement = full();
   measurement.loss = {10.5, std::nan(""), std::numeric_limits<double>::infinity()};

@@ -97,7 +97,7 @@ std::optional<Finding> peak_owner(const TrialView& subject) {
                                      "the peak of " + format_bytes(peak.allocated_bytes) +
                                          (region.empty() ? "" : " is in " + region) + "; " + holder.name +
                                          (holder.members > 1 ? " hold " : " holds ") + fixed(percent, 0) + " % of it",
-                                     advice_for_holder(subject, holder, at));
+                                     subject.measurement.memory ? Advice("") : advice_for_holder(subject, holder, at));
   finding.severity = Severity::note;
   finding.evidence.start_ns = finding.evidence.end_ns = peak.time_ns;
   return finding;

@@ -1,26 +1,19 @@
 #include "core/answer/report/oom_text.h"
 
-#include <algorithm>
-#include <functional>
 #include <utility>
 #include <vector>
 
+#include "core/answer/report/memory_lines.h"
 #include "core/answer/result/oom_cause.h"
 #include "core/answer/result/oom_remedy.h"
-#include "core/base/bounds.h"
 #include "core/base/bytes.h"
-#include "core/base/layout.h"
 #include "core/base/text.h"
 
 namespace memtune::report {
 namespace {
 
-using result::MemoryLine;
 using result::OomCause;
 using result::OutOfMemory;
-
-constexpr size_t kLinesShown = 3;
-constexpr int kSourceWidth = 60;
 
 std::string batch_text(const result::BatchSize& batch) {
   return std::to_string(result::amount(batch)) + (batch.positions > 0 ? " positions" : " rows");
@@ -83,13 +76,6 @@ std::string phase_text(const OutOfMemory& oom) {
   return "";
 }
 
-// "train.py:41 (forward)".
-std::string place_text(const MemoryLine& line) {
-  if (line.file.empty()) return "backward";
-  if (line.line == 0) return line.file;  // the name of a part of the model
-  return line.file.substr(line.file.rfind('/') + 1) + ":" + std::to_string(line.line) + " (" + line.function + ")";
-}
-
 std::string request_text(const OutOfMemory& oom) {
   return "Step " + std::to_string(oom.step) + " asked for " + format_bytes(oom.requested_bytes) + " in " +
          phase_text(oom) + (oom.where.file.empty() ? "" : ", " + place_text(oom.where)) + ", with " +
@@ -110,38 +96,11 @@ std::string holders_text(const OutOfMemory& oom) {
   return join(parts, ", ");
 }
 
-// One entry for each line of the source, whatever functions of PyTorch it called; the largest first.
-std::vector<MemoryLine> merged_lines(const std::vector<MemoryLine>& lines) {
-  std::vector<MemoryLine> merged;
-  for (const MemoryLine& line : lines) {
-    const auto same = std::ranges::find_if(
-        merged, [&](const MemoryLine& each) { return each.file == line.file && each.line == line.line; });
-    if (same == merged.end()) {
-      merged.push_back(line);
-    } else {
-      same->bytes = std::min(kMaxBytes, same->bytes + line.bytes);
-      same->count = std::min(kMaxBytes, same->count + line.count);
-    }
-  }
-  std::ranges::stable_sort(merged, std::greater<>(), &MemoryLine::bytes);
-  return merged;
-}
-
-std::string lines_text(const OutOfMemory& oom) {
-  std::vector<std::string> parts;
-  for (const MemoryLine& line : merged_lines(oom.lines)) {
-    if (parts.size() == kLinesShown) break;
-    parts.push_back(place_text(line) + (line.text.empty() ? "" : " `" + shorten(line.text, kSourceWidth) + "`") + " " +
-                    format_bytes(line.bytes) + (line.count > 1 ? " in " + std::to_string(line.count) + " blocks" : ""));
-  }
-  return join(parts, ", ");
-}
-
 }  // namespace
 
 std::string oom_text(const OutOfMemory& oom) {
   const OomCause cause = cause_of(oom);
-  const std::string holders = holders_text(oom), lines = oom.stacks ? lines_text(oom) : "";
+  const std::string holders = holders_text(oom), lines = oom.stacks ? lines_text(oom.lines) : "";
   return cause_text(cause, oom) + ". " + request_text(oom) + ". " +
          (holders.empty() ? "" : "Allocated: " + holders + ". ") + (lines.empty() ? "" : "Most by: " + lines + ". ") +
          "First remedy: " + join(remedies(cause, oom), "; then ") + ".";

@@ -121,8 +121,8 @@ int number_of(const std::string& name) {
 
 // True for files that memtune writes in a run directory. While being written, a file is NAME.tmp.PROCESS[.NUMBER].
 bool is_own_file(const std::string& name) {
-  static const std::array<std::string_view, 6> kNames = {"sweep.json", "request.json",     "facts.json",
-                                                         "plan.json",  "measurement.json", "trace.mttrace"};
+  static const std::array<std::string_view, 7> kNames = {
+      "sweep.json", "request.json", "facts.json", "plan.json", "measurement.json", "trace.mttrace", "memory.stacks"};
   if (std::ranges::find(kNames, name) != kNames.end()) return true;
   return name.starts_with("reference-") && name.ends_with(".bin") && name.find('/') == std::string::npos;
 }

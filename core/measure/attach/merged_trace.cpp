@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "core/base/error.h"
+#include "core/measure/attach/traced_memory.h"
 #include "core/record/measurement/overlap.h"
 #include "core/record/trace/file.h"
 #include "core/record/trace/ranks.h"
@@ -91,7 +92,9 @@ Trace merge_traces(const RankRecords& traced, const std::filesystem::path& folde
       notes.push_back("kernels and copies of rank " + std::to_string(rank->rank) + " cannot be read: " + error.what());
     }
   }
-  if (traced.ranks.size() > 1) merged.measured_rank = static_cast<int32_t>(slowest_rank(traced).rank);
+  const TrainingProcessRecords& slowest = slowest_rank(traced);
+  if (slowest.memory) add_memory(*slowest.memory, start_ns(&slowest) - first_ns, merged);
+  if (traced.ranks.size() > 1) merged.measured_rank = static_cast<int32_t>(slowest.rank);
   return merged;
 }
 
@@ -101,6 +104,8 @@ void fill_traced(const RankRecords& team, const std::filesystem::path& folder, c
                  FileSystem& files, result::Measurement& to, std::vector<std::string>& notes) try {
   const RankRecords traced = traced_of(team);
   if (traced.ranks.empty()) return;
+  if (const auto& memory = slowest_rank(traced).memory)
+    fill_memory(*memory, folder, target.parent_path() / "memory.stacks", files, to, notes);
   Trace trace = merge_traces(traced, folder, notes);
   if (trace.events.empty()) return;
   trace.strategy = to.strategy;

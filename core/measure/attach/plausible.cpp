@@ -28,13 +28,17 @@ class Doubt {
       ms += step.ms.value_or(0);
       const double parts = std::max(step.optimizer_ms.value_or(0), step.save_ms);
       if (const std::string why = about_time(std::max(ms, parts)); !why.empty()) return where(step) + why;
-      if (const std::string why = about_memory(step, records.cuda); !why.empty()) return where(step) + why;
+      const int64_t peak = std::max({step.allocated_bytes, step.reserved_bytes, step.device_bytes});
+      if (const std::string why = about_memory(peak, records.cuda); !why.empty()) return where(step) + why;
     }
     for (const OutOfMemoryRecord& record : records.failed_allocations)
       if (const result::OutOfMemory& oom = record.figures; oom.reserved_bytes > most_device_)
         return "an allocation in step " + std::to_string(oom.step) + " failed with " +
                format_bytes(oom.reserved_bytes) + " reserved, and there are " + format_bytes(most_device_) +
                " on a device";
+    if (records.memory)
+      if (const std::string why = about_memory(peak_of(records.memory->figures), records.cuda); !why.empty())
+        return "step " + std::to_string(records.memory->figures.step) + why;
     for (const SaveRecord& save : records.saves)
       if (const std::string why = about_time(save.ms); !why.empty())
         return "the save after step " + std::to_string(save.step) + why;
@@ -49,9 +53,8 @@ class Doubt {
     return " ends after " + ms_text(ms) + " of training, and the command ran for " + ms_text(wall_ms_);
   }
 
-  std::string about_memory(const StepRecord& step, bool cuda) const {
+  std::string about_memory(int64_t peak, bool cuda) const {
     const int64_t most = cuda ? most_device_ : machine_bytes();
-    const int64_t peak = std::max({step.allocated_bytes, step.reserved_bytes, step.device_bytes});
     if (peak <= most) return "";
     return " has a peak of " + format_bytes(peak) + ", and there are " + format_bytes(most) +
            (cuda ? " on a device" : " in the machine");

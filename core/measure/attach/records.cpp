@@ -10,6 +10,7 @@
 #include "core/base/json.h"
 #include "core/base/layout.h"
 #include "core/base/utf8.h"
+#include "core/record/trace/bounds.h"
 
 namespace memtune::attach {
 namespace {
@@ -20,6 +21,7 @@ constexpr int64_t kLatest = int64_t{1} << 60;           // in ns: sums and diffe
 constexpr int64_t kMaxRecordBytes = int64_t{64} << 20;  // of one process's file: a thousand times what steps need
 constexpr int64_t kMaxRanks = 1 << 20, kMaxTracedSteps = 1 << 20;
 constexpr size_t kFailedAllocations = 16, kMaxParts = 64, kMaxText = 1200, kMaxHeld = 8;  // more than the shim writes
+constexpr size_t kMaxMoments = 4000;
 
 std::optional<double> ms_in(const json& line, const char* key) {
   const auto found = line.find(key);
@@ -229,6 +231,42 @@ OutOfMemoryRecord read_out_of_memory(const json& line) {
   return record;
 }
 
+MemoryMoment read_moment(const json& row) {
+  MemoryMoment moment{time_in(row.at(0)), whole(row.at(1), 0, trace::kMaxHeldBytes)};
+  if (row.size() != 2 + result::kMemoryKinds) throw UsageError("curve: no bytes of all kinds");
+  for (size_t i = 0; i < result::kMemoryKinds; ++i) moment.by_kind[i] = whole(row.at(2 + i), 0, trace::kMaxHeldBytes);
+  return moment;
+}
+
+StepMemoryRecord read_step_memory(const json& line) {
+  StepMemoryRecord record;
+  result::StepMemory& to = record.figures;
+  to.step = whole_at(line, "step", 1);
+  to.device = whole_at(line, "device", 0, kMaxRanks);
+  to.saved_only = line.at("saved");
+  to.complete = line.at("complete");
+  to.stacks = line.at("stacks");
+  to.phase = result::parse_memory_phase(line.at("phase"));
+  to.measured_bytes = bytes_at(line, "measured");
+  for (const json& each : parts_at(line, "owners"))
+    to.owners.push_back({result::parse_memory_kind(each.at("kind")), bytes_at(each, "before"), bytes_at(each, "peak"),
+                         bytes_at(each, "end")});
+  for (const json& each : parts_at(line, "lines")) to.lines.push_back(read_memory_line(each));
+  for (const json& each : parts_at(line, "modules"))
+    to.modules.push_back(
+        {text_at(each, "name"), bytes_at(each, "bytes"), bytes_at(each, "activations"), whole_at(each, "count", 1)});
+  check(to);
+  record.file = plain_name(line.at("file"));
+  const json& curve = line.at("curve");
+  if (curve.size() > kMaxMoments) throw UsageError("curve: too many moments");
+  for (const json& row : curve) {
+    record.curve.push_back(read_moment(row));
+    if (record.curve.size() > 1 && record.curve.back().time_ns < (record.curve.end() - 2)->time_ns)
+      throw UsageError("curve: not in order of time");
+  }
+  return record;
+}
+
 void read_record(const std::string& kind, const json& line, TrainingProcessRecords& to) {
   if (kind == "process") read_process(line, to);
   if (kind == "step") to.steps.push_back(read_step(line, to.steps));
@@ -253,6 +291,7 @@ void read_record(const std::string& kind, const json& line, TrainingProcessRecor
     if (!to.planned) to.plan_error = line.at("reason");
   }
   if (kind == "trace") to.trace = read_trace_record(line);
+  if (kind == "memory") to.memory = read_step_memory(line);
   if (kind == "period") to.period = read_period(line, static_cast<int64_t>(to.steps.size()));
   if (kind == "gradients") to.gradients = read_gradients(line);
 }

@@ -3,6 +3,7 @@
 // script can write to the file. One thread at a time.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -11,6 +12,7 @@
 
 #include "core/base/confined_file_system.h"
 #include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/step_memory.h"
 #include "core/record/trace/kinds.h"
 
 namespace memtune::attach {
@@ -68,6 +70,19 @@ struct HeldRecord {
   std::vector<result::MemoryLine> lines;  // of the rest
 };
 
+// What was allocated at a moment since the start of the trace.
+struct MemoryMoment {
+  int64_t time_ns = 0, bytes = 0;
+  std::array<int64_t, result::kMemoryKinds> by_kind = {};
+};
+
+// The memory of the last traced step.
+struct StepMemoryRecord {
+  result::StepMemory figures;       // without its file
+  std::string file;                 // of call paths, a name within the folder; "": none
+  std::vector<MemoryMoment> curve;  // in order of time
+};
+
 // Times are since the start of the trace.
 struct RegionRecord {
   trace::TraceRegion region;  // its block: index into TraceRecord::blocks
@@ -99,6 +114,7 @@ struct TrainingProcessRecords {
   std::vector<OutOfMemoryRecord> failed_allocations;  // the first few, and the last
   std::vector<HeldRecord> held;                       // in the order of steps
   std::optional<TraceRecord> trace;
+  std::optional<StepMemoryRecord> memory;
   std::optional<PeriodRecord> period;
   GradientRecord gradients;
   bool planned = false;    // the plan that it was given is in effect

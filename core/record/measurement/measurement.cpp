@@ -216,6 +216,37 @@ void fields(MemoryGrowth& growth, Visit visit) {
 }
 
 template <typename Visit>
+void fields(MemoryOfKind& owner, Visit visit) {
+  visit("kind", owner.kind);
+  visit("before_bytes", owner.before_bytes);
+  visit("peak_bytes", owner.peak_bytes);
+  visit("end_bytes", owner.end_bytes);
+}
+
+template <typename Visit>
+void fields(MemoryOfModule& module, Visit visit) {
+  visit("name", module.name);
+  visit("bytes", module.bytes);
+  visit("saved_bytes", module.saved_bytes);
+  visit("count", module.count);
+}
+
+template <typename Visit>
+void fields(StepMemory& memory, Visit visit) {
+  visit("step", memory.step);
+  visit("device", memory.device);
+  visit("saved_only", memory.saved_only);
+  visit("complete", memory.complete);
+  visit("stacks", memory.stacks);
+  visit("phase", memory.phase);
+  visit("measured_bytes", memory.measured_bytes);
+  visit("owners", memory.owners);
+  visit("lines", memory.lines);
+  visit("modules", memory.modules);
+  visit("paths", memory.paths);
+}
+
+template <typename Visit>
 void fields(Measurement& measurement, Visit visit) {
   visit("strategy", measurement.strategy);
   visit("outcome", measurement.outcome);
@@ -231,6 +262,7 @@ void fields(Measurement& measurement, Visit visit) {
   visit("allocator", measurement.allocator);
   visit("fragmented", measurement.fragmented);
   visit("oom", measurement.oom);
+  visit("memory", measurement.memory);
   visit("allocator_retries", measurement.allocator_retries);
   visit("allocator_segments", measurement.allocator_segments);
   visit("growth", measurement.growth);
@@ -268,6 +300,7 @@ Json encode(bool value) { return value; }
 Json encode(int64_t value) { return value; }
 Json encode(Outcome outcome) { return to_string(outcome); }
 Json encode(MemoryPhase phase) { return to_string(phase); }
+Json encode(MemoryKind kind) { return to_string(kind); }
 
 // JSON has no NaN: null stands for numbers that are not finite or exceed what readers accept.
 Json encode(double value) { return std::abs(value) <= kMaxNumber ? Json(value) : Json(nullptr); }
@@ -311,6 +344,7 @@ void decode(const Json& json, int64_t& value) { value = whole(json); }
 void decode(const Json& json, std::string& value) { json.get_to(value); }
 void decode(const Json& json, Outcome& outcome) { outcome = parse_outcome(json.get<std::string>()); }
 void decode(const Json& json, MemoryPhase& phase) { phase = parse_memory_phase(json.get<std::string>()); }
+void decode(const Json& json, MemoryKind& kind) { kind = parse_memory_kind(json.get<std::string>()); }
 
 void decode(const Json& json, double& value) {
   value = json.is_null() ? std::numeric_limits<double>::quiet_NaN() : number(json);
@@ -455,6 +489,7 @@ void to_json(Json& json, const Measurement& measurement) {
   json = encode(visited);
   if (!measurement.oom) json.erase("oom");
   if (!measurement.growth) json.erase("growth");
+  if (!measurement.memory) json.erase("memory");
 }
 
 void from_json(const Json& json, Measurement& measurement) {
@@ -463,6 +498,7 @@ void from_json(const Json& json, Measurement& measurement) {
     decode(json.at("strategy"), read.strategy);
     decode(json.at("outcome"), read.outcome);
     decode(json, read);
+    if (read.memory) check(*read.memory);
     measurement = std::move(read);
   } catch (const Json::exception& error) {
     throw UsageError("this JSON is not a measurement: " + std::string(error.what()));

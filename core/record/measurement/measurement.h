@@ -9,6 +9,7 @@
 
 #include "core/record/measurement/memory_growth.h"
 #include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/step_memory.h"
 
 namespace memtune::result {
 
@@ -136,6 +137,7 @@ struct Measurement {
   std::string allocator;               // settings of PyTorch's allocator that the trial needs; "": none
   bool fragmented = false;             // out of memory although enough was free: it was in pieces
   std::optional<OutOfMemory> oom;      // of a command that ended so; nothing: not known
+  std::optional<StepMemory> memory;    // of a command whose steps were traced; nothing: not known
   int64_t allocator_retries = 0;       // of the measured steps: see device::AllocatorStats
   int64_t allocator_segments = 0;      // of a command, at its end: what PyTorch reserved is in so many
   std::optional<MemoryGrowth> growth;  // of a command, from step to step; nothing: too few steps

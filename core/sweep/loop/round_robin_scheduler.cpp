@@ -170,7 +170,8 @@ RoundRobinScheduler::Turn RoundRobinScheduler::run_trial(size_t i, size_t round)
   if (first) {
     const std::filesystem::path folder = directory_ / trial.spec.folder;
     make_folders(folder, directory_.files());
-    for (const char* stale : {"measurement.json", "trace.mttrace"}) remove_file(folder / stale, directory_.files());
+    for (const char* stale : {"measurement.json", "trace.mttrace", "memory.stacks"})
+      remove_file(folder / stale, directory_.files());
     subject_.prepare(trial);
   }
   result::RoundMeasurement beside;

@@ -4,11 +4,13 @@
 
 #include "core/answer/report/alternatives.h"
 #include "core/answer/report/chart/bar_charts.h"
+#include "core/answer/report/chart/flame_graph.h"
 #include "core/answer/report/chart/memory_chart.h"
 #include "core/answer/report/chart/pareto_chart.h"
 #include "core/answer/report/chart/svg_writer.h"
 #include "core/answer/report/explanation.h"
 #include "core/answer/report/html/html_style.h"
+#include "core/answer/report/memory_owners.h"
 #include "core/answer/report/oom_text.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/ranks.h"
@@ -53,6 +55,7 @@ class Page {
     put_saving();
     put_sweep_charts();
     put_memory();
+    put_owners();
     put_findings();
     put_method();
     put_list("Notes", notes(report_));
@@ -250,6 +253,20 @@ class Page {
                     memory_chart(*trial.trace, top), memory_caption(trial));
     text_ += "</div>\n";
     close_section();
+  }
+
+  void put_owners() {
+    for (const TracedTrial& trial : traced_) {
+      if (!trial.row->measurement.memory) continue;
+      const result::StepMemory& memory = *trial.row->measurement.memory;
+      open_section(owner_title(memory) + ", " + label(*trial.row));
+      put_columns(owner_columns(memory), {});
+      for (const std::string& text : owner_texts(memory)) text_ += "<p class=\"soft\">" + escape(text) + "</p>\n";
+      put_figure_of("Memory by call path", flame_graph(trial.memory_paths),
+                    "Widths are bytes at the peak; callers are above what they call. Without Python frames: "
+                    "backward, and libraries.");
+      close_section();
+    }
   }
 
   static std::string memory_caption(const TracedTrial& trial) {

@@ -4,16 +4,18 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/answer/report/report.h"
 #include "core/record/trace/trace_event.h"
 
 namespace memtune::report {
 
-// A trial whose memory is shown over time. The caller owns both; they outlive the call.
+// A trial whose memory is shown over time. The caller owns row and trace; they outlive the call.
 struct TracedTrial {
   const result::TrialRow* row = nullptr;
   const trace::Trace* trace = nullptr;
+  std::vector<result::CallPath> memory_paths = {};  // of a command's step; empty: not known
 };
 
 // Recommendation, table, charts, memory of `traced`, method and notes.

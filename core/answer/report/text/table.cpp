@@ -4,6 +4,7 @@
 
 #include "core/answer/report/alternatives.h"
 #include "core/answer/report/explanation.h"
+#include "core/answer/report/memory_owners.h"
 #include "core/answer/report/oom_text.h"
 #include "core/answer/report/prediction.h"
 #include "core/answer/report/ranks.h"
@@ -42,6 +43,7 @@ class Table {
     if (!worked_.empty()) put_worked();
     for (const TrialRow* row : failed_) put_failed(*row);
     put_ranks();
+    put_memory();
     put_legend();
     put_recommendation();
     put_saving();
@@ -111,6 +113,16 @@ class Table {
     if (columns.empty()) return;
     text_ += "\n";
     put_columns(columns);
+  }
+
+  void put_memory() {
+    const TrialRow* row = memory_row(report_);
+    if (!row) return;
+    text_ += "\n";
+    put_text(kIndent, owner_title(*row->measurement.memory), TextStyle::plain, TextStyle::bold);
+    put_columns(owner_columns(*row->measurement.memory));
+    for (const std::string& text : owner_texts(*row->measurement.memory))
+      put_text(kIndent, text, TextStyle::plain, TextStyle::dim);
   }
 
   void put_legend() {

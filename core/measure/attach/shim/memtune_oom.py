@@ -37,6 +37,7 @@ class OutOfMemory:
         self.watched, self.ran = weakref.WeakSet(), weakref.WeakSet()  # models; those that ran with gradients
         self.written, self.waiting = 0, None
         self.reset()
+        self.recording = False  # the stacks of live blocks, by memtune
 
     def reset(self):
         self.held, self.amounts = [], []  # after each of the last steps: bytes allocated; its largest batch
@@ -55,6 +56,7 @@ class OutOfMemory:
             return
         if os.environ.get("MEMTUNE_MEMORY_HISTORY") != "0" and not torch._C._cuda_isHistoryEnabled():
             torch.cuda.memory._record_memory_history("state", context="state", stacks="python")
+            self.recording = True
         torch._C._cuda_attach_out_of_memory_observer(observer)
 
     @told

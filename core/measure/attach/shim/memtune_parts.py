@@ -266,7 +266,9 @@ def name_of(root, path):
 
 def is_compiled(root):
     dynamo = sys.modules.get("torch._dynamo.utils")
-    if dynamo is not None and dynamo.counters.get("frames", {}).get("total", 0) > 0:
+    # A graph without breaks counts no frames.
+    counts = dynamo.counters if dynamo is not None else {}
+    if counts.get("frames", {}).get("total", 0) > 0 or counts.get("stats", {}).get("unique_graphs", 0) > 0:
         return True
     return any(type(module).__name__ == "OptimizedModule" or getattr(module, "_compiled_call_impl", None) is not None
                for module in root.modules())

@@ -5,6 +5,7 @@ kernels and copies too. Moments are those of Training.now().
 import os
 import time
 
+import memtune_memory
 import memtune_parts
 
 EVENTS = 1000  # enough for a few traced steps
@@ -23,6 +24,8 @@ class Timeline:
         self.step_began = None
         self.phase = None  # the running one: its pass (None after it) and its begin
         self.parts = memtune_parts.Parts(self)
+        self.memory = memtune_memory.StepMemory(training, self, cuda)
+        self.left = training.traced  # steps until the last one, whose memory is recorded
         self.start_ns, self.anchor, self.anchor_ns = time.monotonic_ns(), None, 0
         self.events, self.device = [], None  # created ahead, because recording is faster than creating; their device
         self.tracer = self.begin_tracer() if cuda else None
@@ -89,6 +92,11 @@ class Timeline:
         else:
             self.parts.go_to(None, at)
         self.phase = None
+        if self.left == 0:
+            self.memory.end()
+        elif self.left == 1:
+            self.memory.begin()
+        self.left -= 1
 
     @told
     def forget(self):
@@ -137,6 +145,8 @@ class Timeline:
         rows = self.rows() if not self.over else []
         ran = sorted({row[2] for row in rows if row[2] >= 0})  # a copy of the model may have blocks that never run
         rows = [[kind, running, ran.index(block) if block >= 0 else block, *times] for kind, running, block, *times in rows]
+        self.memory.write()
+        self.memory.stop()
         self.training.write(record="trace", file=self.end_tracer(), steps=steps, start_ns=self.start_ns,
                             blocks=[self.parts.names[block] for block in ran], regions=rows)
 

@@ -273,7 +273,7 @@ class Watcher:
         global training
         if training is None:
             for name in ("memtune_losses", "memtune_periods", "memtune_process", "memtune_parts", "memtune_forwards",
-                         "memtune_oom", "memtune_growth", "memtune_timeline"):  # imported by later ones
+                         "memtune_oom", "memtune_growth", "memtune_memory", "memtune_timeline"):  # imported by later ones
                 load(name)
             begun = load("memtune_training").Training()
             open(os.path.join(begun.folder, "torch"), "a").close()

@@ -1,0 +1,55 @@
+#include "core/answer/report/memory_lines.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "core/base/bounds.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+
+namespace memtune::report {
+
+using result::MemoryLine;
+
+namespace {
+
+constexpr size_t kLinesShown = 3;
+constexpr int kSourceWidth = 60;
+
+// One entry for each line of the source, whatever functions of PyTorch it called; the largest first.
+std::vector<MemoryLine> merged_lines(const std::vector<MemoryLine>& lines) {
+  std::vector<MemoryLine> merged;
+  for (const MemoryLine& line : lines) {
+    const auto same = std::ranges::find_if(
+        merged, [&](const MemoryLine& each) { return each.file == line.file && each.line == line.line; });
+    if (same == merged.end()) {
+      merged.push_back(line);
+    } else {
+      same->bytes = std::min(kMaxBytes, same->bytes + line.bytes);
+      same->count = std::min(kMaxBytes, same->count + line.count);
+    }
+  }
+  std::ranges::stable_sort(merged, std::greater<>(), &MemoryLine::bytes);
+  return merged;
+}
+
+}  // namespace
+
+std::string place_text(const MemoryLine& line) {
+  if (line.file.empty()) return "backward";
+  if (line.line == 0) return line.file;  // the name of a part of the model
+  return line.file.substr(line.file.rfind('/') + 1) + ":" + std::to_string(line.line) + " (" + line.function + ")";
+}
+
+std::string lines_text(const std::vector<MemoryLine>& lines) {
+  std::vector<std::string> parts;
+  for (const MemoryLine& line : merged_lines(lines)) {
+    if (parts.size() == kLinesShown) break;
+    parts.push_back(place_text(line) + (line.text.empty() ? "" : " `" + shorten(line.text, kSourceWidth) + "`") + " " +
+                    format_bytes(line.bytes) + (line.count > 1 ? " in " + std::to_string(line.count) + " blocks" : ""));
+  }
+  return join(parts, ", ");
+}
+
+}  // namespace memtune::report

@@ -1,0 +1,17 @@
+// Lines of the source that allocated memory, as texts of reports name them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/record/measurement/out_of_memory.h"
+
+namespace memtune::report {
+
+// "train.py:41 (forward)".
+std::string place_text(const result::MemoryLine& line);
+
+// The lines with most bytes, with their source.
+std::string lines_text(const std::vector<result::MemoryLine>& lines);
+
+}  // namespace memtune::report

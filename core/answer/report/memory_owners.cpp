@@ -1,0 +1,113 @@
+#include "core/answer/report/memory_owners.h"
+
+#include <algorithm>
+
+#include "core/answer/report/memory_lines.h"
+#include "core/base/bytes.h"
+#include "core/base/layout.h"
+#include "core/base/text.h"
+
+namespace memtune::report {
+namespace {
+
+using result::MemoryKind;
+using result::MemoryOfKind;
+using result::StepMemory;
+using result::TrialRow;
+
+constexpr size_t kModulesShown = 4;
+
+std::string name_of(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::optimizer: return "optimizer states";
+    case MemoryKind::logits: return "logits and loss";
+    case MemoryKind::attention: return "attention scores";
+    case MemoryKind::workspace: return "library workspace";
+    case MemoryKind::rounding: return "rounding of blocks";
+    case MemoryKind::parameters:
+    case MemoryKind::gradients:
+    case MemoryKind::buffers:
+    case MemoryKind::inputs:
+    case MemoryKind::activations:
+    case MemoryKind::temporaries:
+    case MemoryKind::other: break;
+  }
+  return to_string(kind);
+}
+
+std::string phase_text(const StepMemory& memory) {
+  switch (memory.phase) {
+    case result::MemoryPhase::forward: return memory.saved_only ? "" : ", peak in forward";
+    case result::MemoryPhase::backward: return ", peak in backward";
+    case result::MemoryPhase::update: return ", peak in the update";
+    case result::MemoryPhase::no_gradients:
+    case result::MemoryPhase::other: break;
+  }
+  return "";
+}
+
+std::string modules_text(const StepMemory& memory) {
+  std::vector<std::string> parts;
+  for (const result::MemoryOfModule& each : memory.modules) {
+    if (parts.size() == kModulesShown) break;
+    parts.push_back(each.name + (each.count > 1 ? " (" + std::to_string(each.count) + ")" : "") + " " +
+                    format_bytes(each.bytes) +
+                    (each.saved_bytes > 0 ? ", activations " + format_bytes(each.saved_bytes) : ""));
+  }
+  return join(parts, "; ");
+}
+
+}  // namespace
+
+const TrialRow* memory_row(const Report& report) {
+  const auto recommended = std::ranges::find_if(report.rows, &TrialRow::recommended);
+  const TrialRow* row = recommended != report.rows.end() ? &*recommended
+                        : report.rows.size() == 1        ? &report.rows.front()
+                                                         : nullptr;
+  return row && row->measurement.memory ? row : nullptr;
+}
+
+std::vector<TableColumn> owner_columns(const StepMemory& memory) {
+  std::vector<TableColumn> columns = {{"memory of", TableColumn::kAlways, true, {}, 1},
+                                      {"before", TableColumn::kAlways},
+                                      {memory.saved_only ? "before backward" : "peak", TableColumn::kAlways},
+                                      {"share", TableColumn::kAlways},
+                                      {"after", TableColumn::kAlways}};
+  std::vector<MemoryOfKind> owners = memory.owners;
+  std::ranges::stable_sort(owners, std::greater<>(), &MemoryOfKind::peak_bytes);
+  MemoryOfKind sum;
+  for (const MemoryOfKind& each : owners) {
+    sum.before_bytes += each.before_bytes;
+    sum.peak_bytes += each.peak_bytes;
+    sum.end_bytes += each.end_bytes;
+  }
+  const auto put = [&](const std::string& name, const MemoryOfKind& owner) {
+    const double share =
+        100 * static_cast<double>(owner.peak_bytes) / static_cast<double>(std::max<int64_t>(1, sum.peak_bytes));
+    add_row(columns, {name, format_bytes(owner.before_bytes), format_bytes(owner.peak_bytes), fixed(share, 1) + " %",
+                      format_bytes(owner.end_bytes)});
+  };
+  for (const MemoryOfKind& each : owners) put(name_of(each.kind), each);
+  put("sum", sum);
+  return columns;
+}
+
+std::string owner_title(const StepMemory& memory) {
+  return "Memory of step " + std::to_string(memory.step) + " by owner" + phase_text(memory);
+}
+
+std::vector<std::string> owner_texts(const StepMemory& memory) {
+  std::vector<std::string> texts;
+  if (const std::string modules = modules_text(memory); !modules.empty()) texts.push_back("Modules: " + modules + ".");
+  if (const std::string lines = lines_text(memory.lines); !lines.empty())
+    texts.push_back("Beside what lasts, most by: " + lines + ".");
+  if (memory.saved_only)
+    texts.push_back(
+        "On a CPU no allocator reports its blocks: activations are the tensors that autograd saved in forward. "
+        "Temporaries, and memory of libraries and of the interpreter, are not known.");
+  if (!memory.complete)
+    texts.push_back("The step had more allocations than were kept: what was held before it is not known.");
+  return texts;
+}
+
+}  // namespace memtune::report
