@@ -50,8 +50,10 @@ class Forwards:
             return
         if not torch.is_grad_enabled():
             self.without_gradients += 1
+            self.training.shares.run_without_gradients()
             return
         self.end_outside()
+        self.training.shares.begin_forward()
         self.runs += 1
         self.trains = module.training
         if self.given is None:
