@@ -10,6 +10,7 @@
 #include "core/answer/result/effect.h"
 #include "core/answer/result/oom_cause.h"
 #include "core/answer/result/save_interval.h"
+#include "core/answer/result/time_advice.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 
@@ -43,6 +44,7 @@ nlohmann::json trial(const TrialRow& row) {
     const result::OomCause cause = cause_of(*row.measurement.oom);
     json["oom"].update({{"cause", to_string(cause)}, {"remedy", remedy(cause, *row.measurement.oom)}});
   }
+  if (row.measurement.time_shares) json["time_shares"]["advice"] = result::time_advice(*row.measurement.time_shares);
   json["pareto"] = row.pareto;
   json["recommended"] = row.recommended;
   put_axes(json, row.batch, row.sequence);
