@@ -16,7 +16,7 @@ class BatchesTest(unittest.TestCase):
         """Those of each backward, of a script that fetches all batches ahead of them."""
         fetch = torch.utils.data.dataloader._BaseDataLoaderIter.__next__
         self.addCleanup(setattr, torch.utils.data.dataloader._BaseDataLoaderIter, "__next__", fetch)
-        counted = memtune_batches.Batches(torch.utils.data.dataloader)
+        counted = memtune_batches.Batches(torch.utils.data.dataloader, memtune_shares.Shares(None))
         loader = torch.utils.data.DataLoader(list(batches), batch_size=None)
         ahead = list(loader)
         for _ in ahead:
@@ -82,4 +82,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     sys.path.insert(0, os.path.abspath(sys.argv.pop(1)))
     import memtune_batches
+    import memtune_shares
     unittest.main()

@@ -68,6 +68,23 @@ class CommandTest(Measured):
         for found, logged in zip(trial["loss_unscaled"], self.seen("loss")):
             self.assertAlmostEqual(found, logged, 5)
 
+    def test_the_shares_of_a_step_equal_the_ranges_of_the_profiler(self):
+        answer = self.profile(*self.script(commands.SHARES))
+        trial = answer["trials"][0]
+        shares = trial["time_shares"]
+        lines = [json.loads(line) for line in (self.folder / "seen").read_text().splitlines()]
+        ranges = [line for line in lines if "kind" in line]
+        measured = range(2, len(trial["loss"]) - 3)  # without those of warm-up and of tracing
+        ends = {each["step"]: each["end"] for each in ranges if each["kind"] == "update"}
+        whole = ends[measured[-1]] - ends[measured[0] - 1]
+        for kind in ("data", "forward", "backward", "update", "evaluation"):
+            own = sum(each["ms"] for each in ranges if each["kind"] == kind and each["step"] in measured) / whole
+            self.assertGreater(own, 0.01, kind)
+            self.assertLess(abs(shares[kind] - own), 0.02, (kind, own, shares))
+        self.assertAlmostEqual(sum(shares[kind] for kind in shares if kind not in ("loader_workers", "advice")), 1, 6)
+        self.assertEqual(shares["loader_workers"], 0)
+        self.assertIn("DataLoader(num_workers=4) (0 now)", shares["advice"][0])
+
     def test_accumulated_batches_are_one_step(self):
         trial = self.trial(*self.script(commands.ACCUMULATION))
         self.assertEqual(len(trial["step_ms"]["samples"]), 5)

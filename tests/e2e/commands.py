@@ -55,6 +55,51 @@ for step in range(40):
     tell(loss=total) if step < 9 else None
 """
 
+# Its phases are ranges of torch.profiler too.
+SHARES = PRELUDE + """
+from torch.profiler import ProfilerActivity, profile, record_function
+
+class Rows(torch.utils.data.Dataset):
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, index):
+        time.sleep(0.01)
+        return torch.randn(1024)
+
+class Adam(torch.optim.AdamW):
+    def step(self):  # without the hooks behind it, in which memtune prepares its tracing
+        with record_function("update %d" % step):
+            super().step()
+
+model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(8)])
+optimizer = Adam(model.parameters())
+loader = iter(torch.utils.data.DataLoader(Rows(), batch_size=4))
+profiler = profile(activities=[ProfilerActivity.CPU])
+profiler.start()
+try:
+    for step in range(40):
+        with record_function("evaluation %d" % step), torch.no_grad():
+            for part in range(5):
+                model(torch.randn(64, 1024))
+        with record_function("data %d" % step):
+            rows = next(loader)
+        with record_function("forward %d" % step):
+            loss = model(rows.repeat(16, 1)).square().mean()
+        with record_function("backward %d" % step):
+            loss.backward()
+        optimizer.step()
+        time.sleep(0.01)
+        optimizer.zero_grad()
+        tell(loss=loss.item())
+finally:
+    profiler.stop()
+    for event in profiler.events():
+        kind, _, number = event.name.partition(" ")
+        if number.isdigit():
+            tell(kind=kind, step=int(number), ms=event.cpu_time_total / 1e3, end=event.time_range.end / 1e3)
+"""
+
 # Every third step generates its data with the model.
 GENERATING = PRELUDE + """
 model = network()

@@ -44,6 +44,7 @@ Measurement full() {
   m.trained_tensors = 20;
   m.tensors_without_gradient = 16;
   m.period = {4, 11.5, 420};
+  m.time_shares = TimeShares{0.25, 0.125, 0.25, 0.125, 0.0625, 0.0625, 0.0625, 0.0625, 2};
   m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
   m.losses = {true, true, 2, 10.5, 10.25, 0.125, "own", 3};
   m.dtype = "bfloat16";
@@ -91,6 +92,8 @@ TEST_CASE("the JSON of a measurement has the field names that scripts use") {
     "recomputed_ops": 7, "recompute_ms": 0.25, "engine_ms": 0.125, "loss": [10.5, 10.25],
     "loss_per_backward": [[10.0, 0.5], [10.25]], "loss_unscaled": [5.25, 10.25], "trained_tensors": 20,
     "tensors_without_gradient": 16, "period": {"steps": 4, "median_ms": 11.5, "longest_ms": 420.0},
+    "time_shares": {"data": 0.25, "forward": 0.125, "backward": 0.25, "update": 0.125, "evaluation": 0.0625,
+                    "generation": 0.0625, "save": 0.0625, "rest": 0.0625, "loader_workers": 2},
     "gradients": {"compared": true, "equal": false, "max_abs_difference": 0.125, "worst": "layers.0.weight",
                   "against": "none"},
     "losses": {"compared": true, "changed": true, "step": 2, "loss": 10.5, "expected": 10.25, "allowed": 0.125,

@@ -58,6 +58,23 @@ double optimizer_ms(const TrainingProcessRecords& rank) {
   return median(std::move(times));
 }
 
+// Of all measured steps, so that the longer ones of a period have their part.
+std::optional<result::TimeShares> time_shares_of(const TrainingProcessRecords& rank) {
+  result::TimeShares sums;
+  double total = 0;
+  for (const StepRecord& step : rank.steps) {
+    if (step.phase != StepPhase::measured || !step.parts_ms) continue;
+    for (const result::TimeKind& kind : result::kTimeKinds) {
+      sums.*kind.share += (*step.parts_ms).*kind.share;
+      total += (*step.parts_ms).*kind.share;
+    }
+    sums.loader_workers = std::max(sums.loader_workers, step.parts_ms->loader_workers);
+  }
+  if (total <= 0) return std::nullopt;
+  for (const result::TimeKind& kind : result::kTimeKinds) sums.*kind.share /= total;
+  return sums;
+}
+
 result::PeakMemory peak_of(const TrainingProcessRecords& rank) {
   result::PeakMemory peak;
   for (const StepRecord& step : rank.steps) {
@@ -159,6 +176,7 @@ void fill_measurement(const RankRecords& team, Measurement& to) {
   }
   if (const result::MemoryGrowth growth = growth_of(*team.ranks.front()); growth.steps > 0) to.growth = growth;
   fill_losses(*team.ranks.front(), to);
+  to.time_shares = time_shares_of(slowest_rank(team));
   to.device = device_of(team);
   to.dtype = team.ranks.front()->dtype;
   const double traced_ms = median(slowest_times(team, StepPhase::traced));
@@ -169,7 +187,9 @@ void add_notes(const RankRecords& team, std::vector<std::string>& notes) {
   if (team.ranks.empty()) return;
   const TrainingProcessRecords& rank = *team.ranks.front();
   const size_t measured = times_of(rank, StepPhase::measured).size();
-  std::vector<std::string> texts = {waiting_text(rank), longest_batch_text(rank), fragmentation_text(rank)};
+  std::vector<std::string> texts = {longest_batch_text(rank), fragmentation_text(rank)};
+  if (!time_shares_of(rank))
+    texts.insert(texts.begin(), waiting_text(rank));  // the shares say it, by the device's time
   if (rank.period && measured > 0) texts.push_back(period_text(rank, steps_of_a_sample(team, measured)));
   if (const GradientRecord& found = rank.gradients; found.without > 0)
     texts.push_back(std::to_string(found.without) + " of " + std::to_string(found.trained) +

@@ -55,6 +55,17 @@ StepPhase parse_phase(const std::string& word) {
   throw UsageError("unknown phase");
 }
 
+constexpr int64_t kMaxWorkers = 1 << 16;
+
+std::optional<result::TimeShares> read_shares(const json& line) {
+  if (!line.contains("shares") || line.at("shares").is_null()) return std::nullopt;
+  result::TimeShares parts;
+  for (const result::TimeKind& kind : result::kTimeKinds)
+    parts.*kind.share = number_at(line.at("shares"), kind.name, 0, kMaxFigure);
+  if (!line.at("workers").is_null()) parts.loader_workers = whole_at(line, "workers", 0, kMaxWorkers);
+  return parts;
+}
+
 // The number must be higher than that of the step before.
 StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   StepRecord step;
@@ -74,6 +85,7 @@ StepRecord read_step(const json& line, const std::vector<StepRecord>& before) {
   step.unscaled = losses_in(line, "unscaled");
   step.outside_ms = ms_in(line, "outside_ms").value_or(0);
   step.wait_ms = ms_in(line, "wait_ms").value_or(0);
+  step.parts_ms = read_shares(line);
   step.without_gradients = whole_in(line, "without_gradients");
   step.batches = whole_in(line, "batches");
   step.rows = wholes_in(line, "rows");

@@ -13,6 +13,7 @@
 #include "core/base/confined_file_system.h"
 #include "core/record/measurement/out_of_memory.h"
 #include "core/record/measurement/step_memory.h"
+#include "core/record/measurement/time_shares.h"
 #include "core/record/trace/kinds.h"
 
 namespace memtune::attach {
@@ -30,9 +31,10 @@ struct StepRecord {
   int64_t held_bytes = 0;                                             // allocated at its end; on a CPU resident
   int64_t retries = 0, segments = 0;                                  // of PyTorch's allocator, so far and at its end
   std::vector<double> losses;                                         // the values that backward started from
-  std::vector<double> unscaled;   // those without constant factors of the script; empty: it has none
-  double outside_ms = 0;          // part of `ms` outside of forward, backward, update and saves
-  double wait_ms = 0;             // time until loaders returned their batches
+  std::vector<double> unscaled;                // those without constant factors of the script; empty: it has none
+  double outside_ms = 0;                       // part of `ms` outside of forward, backward, update and saves
+  double wait_ms = 0;                          // time until loaders returned their batches
+  std::optional<result::TimeShares> parts_ms;  // in ms; none: not known
   int64_t without_gradients = 0;  // runs of the model without gradients, as in an evaluation or a generation
   int64_t batches = 0;            // that loaders returned during the step
   // Of the batch of each backward; 0: unknown. Tokens are without padding; positions are those that the model is given.

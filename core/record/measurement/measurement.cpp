@@ -57,6 +57,12 @@ void fields(StepPeriod& period, Visit visit) {
 }
 
 template <typename Visit>
+void fields(TimeShares& shares, Visit visit) {
+  for (const TimeKind& kind : kTimeKinds) visit(kind.name, shares.*kind.share);
+  visit("loader_workers", shares.loader_workers);
+}
+
+template <typename Visit>
 void fields(RoundMeasurement& round, Visit visit) {
   visit("step_ms", round.step_ms);
   visit("base", round.base);
@@ -255,6 +261,7 @@ void fields(Measurement& measurement, Visit visit) {
   visit("no_effect", measurement.no_effect);
   visit("step_ms", measurement.step_ms);
   visit("period", measurement.period);
+  visit("time_shares", measurement.time_shares);
   visit("rounds", measurement.rounds);
   visit("noisy", measurement.noisy);
   visit("peak_bytes", measurement.peak_bytes);
@@ -490,6 +497,7 @@ void to_json(Json& json, const Measurement& measurement) {
   if (!measurement.oom) json.erase("oom");
   if (!measurement.growth) json.erase("growth");
   if (!measurement.memory) json.erase("memory");
+  if (!measurement.time_shares) json.erase("time_shares");
 }
 
 void from_json(const Json& json, Measurement& measurement) {
@@ -499,6 +507,10 @@ void from_json(const Json& json, Measurement& measurement) {
     decode(json.at("outcome"), read.outcome);
     decode(json, read);
     if (read.memory) check(*read.memory);
+    if (read.time_shares)
+      for (const TimeKind& kind : kTimeKinds)
+        if (const double share = (*read.time_shares).*kind.share; !(share >= 0 && share <= 1))
+          throw UsageError("this JSON is not a measurement: time_shares: " + std::string(kind.name));
     measurement = std::move(read);
   } catch (const Json::exception& error) {
     throw UsageError("this JSON is not a measurement: " + std::string(error.what()));

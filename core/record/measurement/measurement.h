@@ -10,6 +10,7 @@
 #include "core/record/measurement/memory_growth.h"
 #include "core/record/measurement/out_of_memory.h"
 #include "core/record/measurement/step_memory.h"
+#include "core/record/measurement/time_shares.h"
 
 namespace memtune::result {
 
@@ -130,6 +131,7 @@ struct Measurement {
   std::string no_effect;  // which part had no effect, and why: one line; "" if all had one
   StepTime step_ms;       // over all rounds
   StepPeriod period;
+  std::optional<TimeShares> time_shares;  // of a command's measured steps; nothing: not known
   std::vector<RoundMeasurement> rounds;
   bool noisy = false;
   PeakMemory peak_bytes;

@@ -16,6 +16,7 @@
 #include "core/answer/report/ranks.h"
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
+#include "core/answer/report/time_text.h"
 #include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/ranking.h"
@@ -56,6 +57,7 @@ class Page {
     put_sweep_charts();
     put_memory();
     put_owners();
+    put_time();
     put_findings();
     put_method();
     put_list("Notes", notes(report_));
@@ -276,6 +278,14 @@ class Page {
     const std::string tensors = tensors_text(*trial.trace);
     return "Peak " + peak_text(*trial.trace) + "." + (tensors.empty() ? "" : " The largest tensors: " + tensors + ".") +
            (note.empty() ? "" : " " + note + ".");
+  }
+
+  void put_time() {
+    const std::string text = time_text(report_);
+    if (text.empty()) return;
+    open_section("Time of a step");
+    text_ += "<p>" + escape(text) + "</p>\n";
+    close_section();
   }
 
   void put_findings() {

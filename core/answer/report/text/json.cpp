@@ -11,6 +11,7 @@
 #include "core/answer/result/oom_cause.h"
 #include "core/answer/result/oom_remedy.h"
 #include "core/answer/result/save_interval.h"
+#include "core/answer/result/time_advice.h"
 #include "core/base/error.h"
 #include "core/base/json.h"
 
@@ -45,6 +46,7 @@ nlohmann::json trial(const TrialRow& row) {
     const std::vector<std::string> found = remedies(cause, *row.measurement.oom);
     json["oom"].update({{"cause", to_string(cause)}, {"remedy", found.front()}, {"remedies", found}});
   }
+  if (row.measurement.time_shares) json["time_shares"]["advice"] = result::time_advice(*row.measurement.time_shares);
   json["pareto"] = row.pareto;
   json["recommended"] = row.recommended;
   put_axes(json, row.batch, row.sequence);

@@ -10,6 +10,7 @@
 #include "core/answer/report/ranks.h"
 #include "core/answer/report/saving.h"
 #include "core/answer/report/text/columns.h"
+#include "core/answer/report/time_text.h"
 #include "core/answer/report/variant_gain.h"
 #include "core/answer/report/words.h"
 #include "core/answer/result/ranking.h"
@@ -46,6 +47,7 @@ class Table {
     put_memory();
     put_legend();
     put_recommendation();
+    put_time();
     put_saving();
     put_findings();
     put_notes();
@@ -133,6 +135,11 @@ class Table {
     if (left_out_.empty()) return;
     put_text(kIndent, "no room at " + std::to_string(style_.width) + " columns for " + join(left_out_, ", "),
              TextStyle::plain, TextStyle::dim);
+  }
+
+  void put_time() {
+    if (const std::string text = time_text(report_); !text.empty())
+      text_ += "\n", put_text(" Time of a step: ", text, TextStyle::bold);
   }
 
   void put_recommendation() {

@@ -8,7 +8,7 @@ MOST = 1000  # batches that wait for their backward
 
 
 class Batches:
-    def __init__(self, loaders):
+    def __init__(self, loaders, shares):
         """`loaders`: torch.utils.data.dataloader."""
         self.reset()
         iterator = loaders._BaseDataLoaderIter
@@ -16,7 +16,13 @@ class Batches:
 
         def __next__(this):
             began = time.perf_counter()
-            batch = fetch(this)
+            waits = shares.enter("data")
+            try:
+                batch = fetch(this)
+            finally:
+                if waits:
+                    shares.leave()
+                    shares.workers = getattr(this, "_num_workers", None)
             try:
                 self.left(batch, time.perf_counter() - began)
             except Exception:  # a batch of an unknown kind has no size

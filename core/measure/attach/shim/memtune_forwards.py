@@ -53,8 +53,10 @@ class Forwards:
         if not self.ran_with_gradients:
             self.without_gradients += 1
             self.training.oom.begin_run(size_of((*arguments, *named.values())))
+            self.training.shares.run_without_gradients()
             return
         self.end_outside()
+        self.training.shares.begin_forward()
         if self.runs == 0:
             self.training.oom.begin_forward()
         self.runs += 1

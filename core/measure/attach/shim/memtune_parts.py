@@ -19,10 +19,11 @@ def harmless(words):
         def call(self, *arguments):
             try:
                 if not self.over:
-                    method(self, *arguments)
+                    return method(self, *arguments)
             except Exception as error:
                 self.over = True
                 self.training.note("%s: %s: %s" % (words, type(error).__name__, error))
+            return None
 
         return call
 

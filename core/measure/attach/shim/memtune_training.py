@@ -10,6 +10,7 @@ import memtune_oom
 import memtune_parts
 import memtune_periods
 import memtune_process
+import memtune_shares
 import memtune_timeline
 
 
@@ -26,6 +27,7 @@ class Training:
         self.forwards = memtune_forwards.Forwards(self)
         self.oom = memtune_oom.OutOfMemory(self)
         self.growth = memtune_growth.Growth(self)
+        self.shares = memtune_shares.Shares(self)
         self.reset()
 
     def reset(self):
@@ -50,6 +52,7 @@ class Training:
         self.timeline = None  # set while steps are traced
         self.forwards.reset()
         self.oom.reset()
+        self.shares.reset()
         if self.batches:
             self.batches.reset()
 
@@ -128,6 +131,7 @@ class Training:
             return
         self.backwards += 1
         self.forwards.begin_backward()
+        self.shares.begin_backward()
         if self.batches:
             self.batches.begin_backward()
         self.oom.begin_backward()
@@ -146,6 +150,7 @@ class Training:
         self.depth -= 1
         if self.depth == 0 and not self.over:
             self.forwards.end_backward()
+            self.shares.end_backward(self.update_began is not None)
         if self.timeline is not None and self.depth == 0:
             self.timeline.end_backward(self.update_began is not None)
         if self.update_began is not None and self.depth == 0:
@@ -159,6 +164,7 @@ class Training:
     def begin_update(self):
         self.check_fork()
         self.forwards.begin_update()
+        self.shares.begin_update()
         if self.applying is not None:
             self.applying.check()
         if self.timeline is not None:
@@ -174,6 +180,7 @@ class Training:
         if self.update_began is not None:
             self.updates.append((self.update_began, self.now()))
         self.update_began = self.losses_before_update = None
+        self.shares.end_update()
         if self.timeline is not None:
             self.timeline.end_update()
         if self.ends_step(optimizer):
@@ -247,6 +254,7 @@ class Training:
                                  its_updates + self.updates[:updates], outside))
         del self.losses[:losses], self.updates[:updates]
         self.last, self.latest, self.counted_backwards = end, None, backwards
+        self.shares.marks = None  # they begin before the step
 
     def end_step(self, skipped):
         import torch
@@ -254,6 +262,7 @@ class Training:
         cuda = torch.cuda.is_initialized()
         end = self.now()
         self.step += 1
+        self.shares.end_step(self.step)
         if self.step == 1:
             self.write_process()
         if self.cap_again is not None and self.step <= self.warmup and cuda:
@@ -285,6 +294,7 @@ class Training:
         self.flush(not cuda)
         self.last = self.now()
         self.forwards.begin_step(self.last)
+        self.shares.begin_step(self.last)
         if self.timeline is not None:
             self.timeline.begin_step(self.last)
 
@@ -373,6 +383,7 @@ class Training:
                 record["ms"] = self.ms_between(begin, end)
             if 0 < len(updates) < 8:
                 record["optimizer_ms"] = sum(self.ms_between(*update) for update in updates)
+            record["shares"], record["workers"] = self.shares.of_step(record["step"], end), self.shares.workers
             outside_ms = sum(self.ms_between(*moments) for moments in outside)
             record["outside_ms"] = max(0, outside_ms - record["save_ms"])
             values = [loss.values() for loss in losses if loss.value is not None]

@@ -141,6 +141,7 @@ def watch_saves(name):
             given, key = (arguments, 1) if len(arguments) > 1 else (named, "f" if "f" in named else "filename")
             target = arguments[1] if key == 1 else named.get(key)
             training.saving = True
+            marked = training.shares.enter("save")
             try:
                 if isinstance(target, (str, os.PathLike)):
                     target = given[key] = guarded(path_for)(target) or target
@@ -150,10 +151,29 @@ def watch_saves(name):
                 return result
             finally:
                 training.saving = False
+                if marked:
+                    training.shares.leave()
 
         setattr(module, name, save)
 
     return install
+
+
+def watch_generation(module):
+    import functools
+
+    original = module.GenerationMixin.generate
+
+    @functools.wraps(original)
+    def generate(*arguments, **named):
+        marked = training.shares.enter("generation")
+        try:
+            return original(*arguments, **named)
+        finally:
+            if marked:
+                training.shares.leave()
+
+    module.GenerationMixin.generate = generate
 
 
 def path_for(target):
@@ -192,7 +212,7 @@ def size_of(target):
 
 
 def watch_batches(module):
-    training.batches = load("memtune_batches").Batches(module)
+    training.batches = load("memtune_batches").Batches(module, training.shares)
 
 
 def watch_policies(module):
@@ -242,6 +262,7 @@ class Watcher:
         "torch.utils.checkpoint": watch_policies,
         "torch.utils.data.dataloader": watch_batches,
         "torch.serialization": watch_saves("save"),
+        "transformers.generation.utils": watch_generation,
         "safetensors.torch": watch_saves("save_file"),
     }
 
@@ -273,7 +294,8 @@ class Watcher:
         global training
         if training is None:
             for name in ("memtune_losses", "memtune_periods", "memtune_process", "memtune_parts", "memtune_forwards",
-                         "memtune_oom", "memtune_growth", "memtune_memory", "memtune_timeline"):  # imported by later ones
+                         "memtune_oom", "memtune_growth", "memtune_memory", "memtune_shares",
+                         "memtune_timeline"):  # imported by later ones
                 load(name)
             begun = load("memtune_training").Training()
             open(os.path.join(begun.folder, "torch"), "a").close()

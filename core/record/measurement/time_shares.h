@@ -1,0 +1,36 @@
+// What takes the time of a training command's step. Plain data; the JSON of a Measurement has it as `time_shares`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace memtune::result {
+
+// From 0 to 1; their sum is 1. On CUDA of the device's time: waiting for data while it computes takes none.
+struct TimeShares {
+  double data = 0;     // waiting for a DataLoader
+  double forward = 0;  // with the loss
+  double backward = 0;
+  double update = 0;      // of the optimizer
+  double evaluation = 0;  // the model runs without gradients
+  double generation = 0;
+  double save = 0;
+  double rest = 0;
+  int64_t loader_workers = -1;  // -1: no DataLoader was seen
+};
+
+struct TimeKind {
+  const char* name;
+  double TimeShares::*share;
+};
+
+inline constexpr std::array<TimeKind, 8> kTimeKinds = {{{"data", &TimeShares::data},
+                                                        {"forward", &TimeShares::forward},
+                                                        {"backward", &TimeShares::backward},
+                                                        {"update", &TimeShares::update},
+                                                        {"evaluation", &TimeShares::evaluation},
+                                                        {"generation", &TimeShares::generation},
+                                                        {"save", &TimeShares::save},
+                                                        {"rest", &TimeShares::rest}}};
+
+}  // namespace memtune::result
