@@ -18,8 +18,6 @@ MANY_MEMBERS = {
     "OffloadEngine": "queues, limits and counters of copies in both directions; waits for the copy policy shared with the simulator",
     "OffloadTransfer": "the state of one copy from its request to its reload; waits for the shared copy policy",
     "TransferSimulator": "the simulated OffloadEngine, with its queues and limits; waits for the shared copy policy",
-    "SimulatedHostTier": "the simulated HostTier, with its queues; waits for the shared copy policy",
-    "HostTier": "memory and disk behind it, the queue between them, and counters of bytes in each",
     "SavedStorageSimulator": "tables by value and by saved tensor, beside the simulated parts that they use",
     "StepSimulator": "the simulated parts of a step, and how far it was when it last logged",
     "StepCostRecorder": "tables from live tensors to numbers in the record, and how far the step is",

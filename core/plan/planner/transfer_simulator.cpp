@@ -67,9 +67,9 @@ void TransferSimulator::put(int number, Batch& batch) {
   const int64_t piece_bytes = transfer.on_disk ? schedule::kDiskPieceBytes : transfer.bytes;
   for (int64_t offset = 0; offset < transfer.bytes; offset += piece_bytes) {
     const int64_t bytes = std::min(piece_bytes, transfer.bytes - offset);
-    const int piece = tier_.put(bytes, transfer.on_disk);
+    const schedule::CachedPiecePtr piece = tier_.put(bytes, transfer.on_disk);
     batch.bytes += bytes;
-    batch.after = std::max(batch.after, tier_.free_after(piece));
+    batch.after = std::max(batch.after, SimulatedHostTier::free_after(*piece));
     batch.parts.push_back({number, piece, offset + bytes == transfer.bytes});
     if (transfer.on_disk) copy_out(batch);
   }

@@ -64,14 +64,15 @@ class TransferSimulator {
     State state = State::gathered;
     int source = SimulatedDeviceMemory::kNone, target = SimulatedDeviceMemory::kNone;
     double out_done = 0, in_done = 0;
-    std::vector<int> pieces = {};  // in host memory or on disk; their copies out were issued
+    std::vector<schedule::CachedPiecePtr> pieces = {};  // in host memory or on disk; their copies out were issued
     size_t pieces_back = 0;
     bool all_back() const { return pieces_back == pieces.size(); }
   };
   // Copies of one direction in one call of the driver.
   struct Batch {
     struct Part {
-      int number, piece;
+      int number;
+      schedule::CachedPiecePtr piece;
       bool last;  // of its transfer
     };
     int64_t bytes = 0;

@@ -44,7 +44,7 @@ void TransferSimulator::fetch(int number, Batch& batch) {
   const size_t at = transfer.pieces_back;
   const int64_t before = static_cast<int64_t>(at) * schedule::kDiskPieceBytes;
   batch.bytes += transfer.on_disk ? std::min(schedule::kDiskPieceBytes, transfer.bytes - before) : transfer.bytes;
-  tier_.fetch(transfer.pieces[at]);
+  tier_.cache().fetch(*transfer.pieces[at]);
   batch.parts.push_back({number, transfer.pieces[at], at + 1 == transfer.pieces.size()});
 }
 
@@ -63,7 +63,7 @@ void TransferSimulator::copy_in(Batch& batch) {
 bool TransferSimulator::copy_back(int number, bool may_block) {
   const Transfer& transfer = transfers_[number];
   while (!transfer.all_back()) {
-    if (!may_block && !tier_.ready(transfer.pieces[transfer.pieces_back])) return false;
+    if (!may_block && !tier_.cache().ready(*transfer.pieces[transfer.pieces_back])) return false;
     Batch batch;
     fetch(number, batch);
     copy_in(batch);
@@ -78,7 +78,7 @@ void TransferSimulator::read_ahead() {
     if (number == kNone || !transfers_[number].on_disk) continue;
     const Transfer& transfer = transfers_[number];
     for (size_t i = transfer.pieces_back; i < transfer.pieces.size(); ++i)
-      if (!tier_.read_ahead(transfer.pieces[i])) return;
+      if (!tier_.cache().read_ahead(transfer.pieces[i])) return;
   }
 }
 
@@ -91,7 +91,7 @@ bool TransferSimulator::room_for(int number, int64_t pending_bytes) {
 }
 
 void TransferSimulator::prefetch() {
-  if (tier_.has_disk()) read_ahead();
+  if (tier_.cache().has_disk()) read_ahead();
   if (!learned() || (!by_blocks() && settings_.prefetch_bytes == 0)) return;
   std::vector<int> next;
   int64_t bytes = 0;
@@ -131,7 +131,7 @@ void TransferSimulator::forget(int number) {
   }
   memory_.drop(std::exchange(transfer.source, kNone));
   memory_.drop(std::exchange(transfer.target, kNone));
-  for (const int piece : transfer.pieces) tier_.drop(piece);
+  for (const auto& piece : transfer.pieces) tier_.drop(piece);
   transfer.state = State::returned;
 }
 
