@@ -177,10 +177,8 @@ at::Tensor PlanExecutor::bytes_of(const SavedTensorHandle& saved) {
   offload_.begin_unpack(torch::autograd::get_current_node().get());
   recompute_.enter_block(saved.block());
   at::Tensor tensor = saved.tensor();
-  // Memory use is highest during the backward of head and loss. Learning engines prefetch there only by a learned
-  // schedule.
   const int op = saved.key().op;
-  if (offload_.prefetches_in_head() || op < 0 || !ops_[op].after_blocks) offload_.prefetch();
+  offload_.prefetch(/*in_head=*/op >= 0 && ops_[op].after_blocks);
   return tensor;
 }
 

@@ -22,6 +22,9 @@ struct HostTierPiece final : schedule::CachedPiece {
   disk::RequestPtr request;     // the last write or read, if any
 };
 using HostTierPiecePtr = std::shared_ptr<HostTierPiece>;
+inline HostTierPiecePtr tier_piece(const schedule::CachedPiecePtr& piece) {
+  return std::static_pointer_cast<HostTierPiece>(piece);
+}
 
 class HostTier final : private schedule::HostCacheStorage {
  public:
@@ -71,6 +74,7 @@ class HostTier final : private schedule::HostCacheStorage {
     std::chrono::nanoseconds room_stall{0}, disk_stall{0};
   };
   Counters counters() const;
+  schedule::HostCache& cache() { return cache_; }
   const HostMemoryPool& pool() const { return pool_; }
   int64_t disk_bytes() const { return cache_.counters().disk_bytes; }  // held on the disk now
   int64_t peak_disk_bytes() const { return cache_.counters().peak_disk_bytes; }

@@ -132,7 +132,7 @@ class SavedStorageSimulator {
   std::vector<Saved> saved_;
   std::vector<int> cast_block_;                               // by value: block of the run that saved it
   std::vector<std::pair<int, std::vector<int>>> unretained_;  // nested recomputation: block, values held until it ends
-  int block_ = -1;
+  int block_ = -1, op_ = -1;                                  // of the run that is simulated
   bool head_begun_ = false;
   int64_t reruns_ = 0, recomputed_bytes_ = 0;
   double rerun_ms_ = 0;

@@ -13,7 +13,6 @@ StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts
     : costs_(costs),
       unmodelled_(unmodelled),
       scale_(tables.scale),
-      schedule_(schedule),
       memory_(tables.storage_bytes, cache),
       tier_(tiers, {costs.disk_write_gb_per_s, costs.disk_read_gb_per_s},
             costs.grain_bytes == 1 ? schedule::kCpuSlabBytes : schedule::kCudaSlabBytes, before.put_bytes, clock_),
@@ -32,7 +31,7 @@ void StepSimulator::simulate_step() {
 }
 
 void StepSimulator::forward() {
-  schedule_.begin_step();
+  copies_.schedule().begin_step();
   memory_.begin(costs_.runs.empty() ? unmodelled_.before_peak_bytes : unmodelled_.runs[0].before_bytes);
   gathers_.begin_forward();
   for (size_t i = 0; i < costs_.runs.size(); ++i) {
