@@ -43,6 +43,7 @@ class OffloadEngine final : private schedule::TransferDevice {
   void start_offload(autograd::SavedStorage& value, int op = -1);
   // See TransferSchedule.
   void count_save() { schedule_.count_save(); }
+  void count_checkpoint_input() { schedule_.count_checkpoint_input(); }
   void end_block() { schedule_.end_block(); }
   void begin_block(int block) { schedule_.begin_block(block); }
   void enter_backward_block(int block) { schedule_.enter_backward_block(block); }

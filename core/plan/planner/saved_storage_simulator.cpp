@@ -58,6 +58,10 @@ void SavedStorageSimulator::before(int run) {
     ++instances_[run].references;  // held by the running op
     if (entry.generator_bytes > 0) instances_[run].generator = memory_.make(entry.generator_bytes);
     record(run);
+    if (whole_blocks()) {
+      of_block_[entry.block].push_back(run);
+      ++instances_[run].references;
+    }
   }
   for (const int written : tables_.writes[run]) overwrite(written);
 }
@@ -86,6 +90,7 @@ void SavedStorageSimulator::use(int v, ConsumerKind by) {
   const StepSimulationTables::Value& entry = tables_.values[v];
   value.crosses = value.crosses || entry.block != block_;
   if (state(value) != State::unretained) return;
+  if (value.place != TensorPlacement::keep && by == ConsumerKind::rerun) copies_.schedule().count_checkpoint_input();
   if (value.place == TensorPlacement::keep || !copies_.schedule().takes(entry.bytes))
     value.held = memory_.take(entry.storage);
   else
@@ -232,6 +237,7 @@ bool SavedStorageSimulator::resolve_private(int saved, int v, int run) {
 void SavedStorageSimulator::unpack(int number) {
   Saved& saved = saved_[number];
   const auto [value, run] = costs_.saved[number];
+  copies_.schedule().enter_backward_block(tables_.runs[run].block);
   if (saved.as != Saved::As::value && saved.as != Saved::As::own) return;
   copies_.begin_unpack(&tables_.runs[run]);
   block_ = tables_.runs[run].block;

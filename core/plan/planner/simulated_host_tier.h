@@ -33,10 +33,11 @@ class SimulatedHostTier final : private schedule::HostCacheStorage {
   };
 
   // `clock` must outlive it. `last_step_bytes`: put by the previous step; 0: there was none.
-  SimulatedHostTier(const OffloadTierLimits& tiers, const Speeds& speeds, int64_t slab_bytes, int64_t last_step_bytes,
-                    SimulatedClock& clock)
+  // `power_of_two`: see HostRanges.
+  SimulatedHostTier(const OffloadTierLimits& tiers, const Speeds& speeds, int64_t slab_bytes, bool power_of_two,
+                    int64_t last_step_bytes, SimulatedClock& clock)
       : speeds_(speeds),
-        pool_(slab_bytes, tiers.host_budget_bytes, /*power_of_two=*/false),
+        pool_(slab_bytes, tiers.host_budget_bytes, power_of_two),
         clock_(clock),
         cache_(*this, tiers.host_budget_bytes, tiers.disk, last_step_bytes) {}
   SimulatedHostTier(const SimulatedHostTier&) = delete;
@@ -51,6 +52,7 @@ class SimulatedHostTier final : private schedule::HostCacheStorage {
 
   schedule::HostCache& cache() { return cache_; }
   const schedule::HostCache::Counters& counters() const { return cache_.counters(); }
+  int64_t host_bytes() const { return pool_.leased_bytes(); }
   int64_t host_peak_bytes() const { return pool_.peak_leased_bytes(); }
 
  private:

@@ -35,11 +35,11 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
     note(first);
   }
   if (plan.offloads_activations()) {
-    schedule.begin_learning();
+    if (plan.transfer.compatibility.learns) schedule.begin_learning();
     StepSimulator learning(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
     learning.simulate_step();
     note(learning);
-    schedule.end_learning(learning.forward_peak(), learning.memory().interval_peak());
+    if (schedule.learning()) schedule.end_learning(learning.forward_peak(), learning.memory().interval_peak());
   }
   // Where a segment grew too large in an earlier step, the allocator returned what was free and went on.
   if (device.expandable_segments && cache.shortage_bytes() > 0) cache.begin_again();

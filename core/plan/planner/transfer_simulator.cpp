@@ -75,6 +75,7 @@ void TransferSimulator::copy_out(const CopyBatch& batch) {
   const int64_t bytes = bytes_of(batch);
   const double done = copy(bytes, after, link_.out_gb_per_s, out_free_);
   out_bytes_ = bounded_sum(out_bytes_, bytes);
+  if (settings_.compatibility.host_waits) clock_.host_waits_until(done);
   for (const CopyPart& part : batch) of(*part.transfer).out_done = done;
 }
 
@@ -92,7 +93,7 @@ void TransferSimulator::begin_in(std::span<ScheduledTransfer* const> transfers) 
 
 void TransferSimulator::copy_in(const CopyBatch& batch) {
   const int64_t bytes = bytes_of(batch);
-  const double done = copy(bytes, 0, link_.in_gb_per_s, in_free_);
+  const double done = copy(bytes, 0, link_.in_gb_per_s, settings_.compatibility.one_stream ? out_free_ : in_free_);
   in_bytes_ = bounded_sum(in_bytes_, bytes);
   for (const CopyPart& part : batch) of(*part.transfer).in_done = done;
 }

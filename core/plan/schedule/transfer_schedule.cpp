@@ -17,6 +17,11 @@ void TransferSchedule::count_save() {
   if (settings_.compatibility.counts_all) stash_.count_save();
 }
 
+void TransferSchedule::count_checkpoint_input() {
+  count_save();
+  count_save();
+}
+
 void TransferSchedule::begin_block(int block) {
   stash_.end_block();
   reloads_.begin_block(block, stash_.group());

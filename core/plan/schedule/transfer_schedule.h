@@ -25,6 +25,9 @@ class TransferSchedule {
   void start_offload(ScheduledTransfer& transfer);
   // Counts one more saved tensor, offloaded or not. Only used with EngineCompatibilityFlags::counts_all.
   void count_save();
+  // A recorded op keeps an input that is offloaded. Counts as two saves, like a checkpoint's: its input and an empty
+  // tensor.
+  void count_checkpoint_input();
   // Forward enters `block` (-1: none) and the current block ends.
   void begin_block(int block);
   void end_block() { stash_.end_block(); }
