@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/engine/offload/offload_engine.h"
@@ -123,7 +124,7 @@ class Steps {
   schedule::TransferSchedule& copies() { return simulated_->copies.schedule(); }
   planner::SimulatedDeviceMemory& memory() { return simulated_->memory; }
 
-  void compare(const char* after) {
+  void compare(const std::string& after) {
     CAPTURE(after);
     memory().update_peak();
     const planner::TransferSimulator& simulated = simulated_->copies;

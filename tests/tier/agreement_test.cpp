@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/engine/tier/host_tier.h"
@@ -52,7 +53,7 @@ class Tiers {
                                                         last_step_bytes, clock_);
   }
 
-  void compare(const char* after) {
+  void compare(const std::string& after) {
     CAPTURE(after);
     tier_.stop_recording();  // waits for the requests
     tier_.start_recording();
@@ -69,7 +70,8 @@ class Tiers {
   void put() {
     const int64_t bytes = kPage / 2 * (1 + random_.below(4));
     const bool may_spill = !random_.one_in(8) || budget_ > 0;
-    const Piece& piece = pieces_.emplace_back(tier_.put(bytes, may_spill), simulated_->put(bytes, may_spill));
+    const Piece piece{tier_.put(bytes, may_spill), simulated_->put(bytes, may_spill)};
+    pieces_.push_back(piece);
     tier_.stored(piece.real, cpu_device().record(device::Stream::out));
     simulated_->stored(piece.simulated, 0);
     compare("stored");
