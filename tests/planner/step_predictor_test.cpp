@@ -158,6 +158,27 @@ TEST_CASE("the inputs of a dropped value are kept until it is recomputed") {
   CHECK(step.peak_bytes == 1350);  // v0, v2, v3 in op4's backward: nothing is gained
 }
 
+TEST_CASE("an engine that recomputes whole blocks also recomputes ops that backward does not need") {
+  const Step step = chain({0, 1, 2});
+  plan::Plan plan = placed({{2, TensorPlacement::recompute}, {3, TensorPlacement::recompute}});
+  CHECK(step.predict(plan).recomputed_ops == 1);
+  plan.transfer.compatibility.whole_blocks = true;
+  CHECK(step.predict(plan).recomputed_ops == 2);
+}
+
+TEST_CASE("an engine that does not learn reloads on request and the host may wait for each copy") {
+  Step step = chain();
+  step.costs.out_gb_per_s = step.costs.in_gb_per_s = 2e-5;  // 5 ms
+  plan::Plan plan = placed({{1, TensorPlacement::host}});
+  plan.transfer.compatibility.learns = false;
+  // Copied out from 2 to 7 ms, while the head begins at 4. Reloaded when it is asked for, 5 ms.
+  const StepPrediction fixed = step.predict(plan);
+  CHECK(fixed.wait_ms == doctest::Approx(3 + 5));
+  CHECK(fixed.peak_bytes == 1420);
+  plan.transfer.compatibility.host_waits = true;
+  CHECK(step.predict(plan).wait_ms == doctest::Approx(5 + 5));
+}
+
 TEST_CASE("every micro-batch of a step recomputes and offloads and waits") {
   Step step = chain();
   step.costs.passes = 2;

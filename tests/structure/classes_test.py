@@ -15,11 +15,6 @@ ROOT = Path(__file__).resolve().parents[2]
 MOST = 14
 # Both lists only shrink: an entry that is no longer needed fails.
 MANY_MEMBERS = {
-    "OffloadEngine": "queues, limits and counters of copies in both directions; waits for the copy policy shared with the simulator",
-    "OffloadTransfer": "the state of one copy from its request to its reload; waits for the shared copy policy",
-    "TransferSimulator": "the simulated OffloadEngine, with its queues and limits; waits for the shared copy policy",
-    "SimulatedHostTier": "the simulated HostTier, with its queues; waits for the shared copy policy",
-    "HostTier": "memory and disk behind it, the queue between them, and counters of bytes in each",
     "SavedStorageSimulator": "tables by value and by saved tensor, beside the simulated parts that they use",
     "StepSimulator": "the simulated parts of a step, and how far it was when it last logged",
     "StepCostRecorder": "tables from live tensors to numbers in the record, and how far the step is",
@@ -30,9 +25,6 @@ MANY_MEMBERS = {
     "AsyncSnapshot": "what is copied, where to, and what has arrived, for two threads",
 }
 SEVERAL_SOURCES = {
-    "OffloadEngine": "copies out and reloads; waits for the shared copy policy",
-    "OffloadTransfer": "beside OffloadEngine's sources",
-    "TransferSimulator": "as OffloadEngine",
     "SavedStorageSimulator": "recomputation is apart",
     "StepCostRecorder": "medians over steps are apart",
     "Planner": "reasons of a plan are apart",

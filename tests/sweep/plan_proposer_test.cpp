@@ -181,6 +181,15 @@ TEST_CASE("a plan fits a budget below the baseline's peak and is no slower than 
   CHECK_FALSE(has(names, "plan:7 GiB-2"));  // the prediction was right
 }
 
+TEST_CASE("presets of other engines are ranked by prediction and run unpredicted if they offload each saved tensor") {
+  PaperSweep sweep(5, 7 * 1024 * kMiB, {"none", "checkpoint:full", "checkpoint:hf-offload", "offload:trl"});
+  const auto names = sweep.run();
+  CHECK(has(names, "checkpoint:full"));
+  CHECK_FALSE(has(names, "checkpoint:hf-offload"));
+  CHECK(sweep.notes.find("predicted to be slower: checkpoint:hf-offload") != std::string::npos);
+  CHECK(has(names, "offload:trl"));
+}
+
 TEST_CASE("a plan that exceeded its budget is planned again with less memory and then fits") {
   PaperSweep sweep(50, 7 * 1024 * kMiB);
   sweep.more_bytes = 200 * kMiB;

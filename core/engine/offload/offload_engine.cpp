@@ -1,12 +1,26 @@
 #include "core/engine/offload/offload_engine.h"
 
+#include <c10/core/Allocator.h>
+
 #include <utility>
+
+#include "core/base/device/torch/torch_device.h"
 
 namespace memtune::offload {
 namespace {
 
 using device::CopyDirection;
 using device::Stream;
+using schedule::CopyBatch;
+using schedule::CopyPart;
+using schedule::ScheduledTransfer;
+using Copies = std::vector<device::Device::Copy>;
+
+at::Storage new_storage(const device::Device& device, int64_t bytes) {
+  c10::Allocator* allocator = c10::GetAllocator(device::torch_device(device).type());
+  const auto size = static_cast<size_t>(bytes);
+  return {at::Storage::use_byte_size_t(), size, allocator->allocate(size), allocator, /*resizable=*/true};
+}
 
 }  // namespace
 
@@ -14,49 +28,87 @@ OffloadEngine::OffloadEngine(device::Device& device, const plan::TransferSetting
                              int64_t batch_bytes)
     : device_(device),
       settings_(settings),
-      batch_bytes_(batch_bytes),
       out_(settings.side_stream ? Stream::out : Stream::compute),
       in_(!settings.side_stream               ? Stream::compute
           : settings.compatibility.one_stream ? Stream::out
                                               : Stream::in),
       tier_(tier),
+      schedule_(settings_, learned_, tier.cache(), *this, batch_bytes),
       waits_(device) {}
 
 // Pending copies must end before their host memory is freed.
 OffloadEngine::~OffloadEngine() { device_.synchronize_quietly(); }
 
 void OffloadEngine::begin_step() {
-  group_ = group_wanted_ = 0;
-  groups_.clear();
-  saves_ = 0;
-  op_wanted_ = op_fetched_for_ = -1;
-  node_ = node_served_ = nullptr;
-  to_read_ = 0;
-  gathered_bytes_ = 0;
   schedule_.begin_step();
-  order_.clear();
-  gathered_.clear();
   waits_.clear();
   counters_ = {};
   tier_.begin_step();
 }
 
-void OffloadEngine::Batch::add(OffloadTransfer& transfer, const device::Device::Copy& copy,
-                               tier::HostTierPiecePtr piece) {
-  copies.push_back(copy);
-  parts.push_back({&transfer, std::move(piece)});
+void OffloadEngine::begin_learning() {
+  if (settings_.compatibility.learns) learned_.begin_learning();
 }
+
+void OffloadEngine::end_learning(int64_t forward_peak) {
+  if (learned_.learning()) learned_.end_learning(forward_peak, device_.memory().peak_allocated);
+}
+
+void OffloadEngine::begin_unpack(const void* node) {
+  schedule_.begin_unpack(node);
+  if (!learned_.learning()) return learned_.begin_unpack();
+  learned_.begin_unpack(device_.memory().peak_allocated);
+  device_.reset_peak();
+}
+
+void OffloadEngine::start_offload(autograd::SavedStorage& value, int op) {
+  at::Storage source = value.live_storage();
+  if (!schedule_.takes(value.size_bytes())) return value.hold(std::move(source));
+  auto transfer = std::make_shared<OffloadTransfer>(*this, value, std::move(source), op);
+  OffloadTransfer& started = *transfer;
+  value.start_offload(std::move(transfer));
+  schedule_.start_offload(started);
+}
+
+at::Storage OffloadTransfer::reload() { return offload_.reload(*this); }
+
+void OffloadTransfer::before_overwrite() { offload_.before_overwrite(*this); }
+
+OffloadTransfer::~OffloadTransfer() { offload_.forget(*this); }
+
+// A source that is still on the device is used there; while the copy out runs, the transfer owns it too.
+at::Storage OffloadEngine::reload(OffloadTransfer& transfer) {
+  schedule_.reload(transfer);
+  return transfer.source_ ? transfer.source_ : std::move(transfer.target_);
+}
+
+// Freed memory must not be touched: the compute stream, which reuses it, waits for copies in flight.
+void OffloadEngine::forget(OffloadTransfer& transfer) noexcept {
+  schedule_.forget(transfer);
+  if (transfer.source_ && transfer.out_done_) device_.wait_quietly(Stream::compute, transfer.out_done_);
+  if (transfer.target_ && transfer.in_done_) device_.wait_quietly(Stream::compute, transfer.in_done_);
+  for (const schedule::CachedPiecePtr& piece : transfer.pieces) tier_.drop(tier::tier_piece(piece));
+}
+
+// --- what the schedule decides ---------------------------------------------------------------------------------------
+
+namespace {
+
+OffloadTransfer& of(ScheduledTransfer& transfer) { return static_cast<OffloadTransfer&>(transfer); }
+
+}  // namespace
 
 // Records one event after all copies. While tracing, each copy is a call of its own, because the profiler identifies
 // copies by call. Copies of unpinned memory are issued one by one too, because the driver stages them.
-device::EventPtr OffloadEngine::enqueue(const Batch& batch, CopyDirection direction, Stream stream) try {
+device::EventPtr OffloadEngine::enqueue(const CopyBatch& batch, const Copies& copies, CopyDirection direction,
+                                        Stream stream) try {
   if (!recorder_ && settings_.pinned) {
-    device_.copy_batch(batch.copies, direction, stream);
+    device_.copy_batch(copies, direction, stream);
     return device_.record(stream);
   }
-  for (size_t i = 0; i < batch.copies.size(); ++i) {
-    const auto& [to, from, bytes] = batch.copies[i];
-    const trace::CopyRecordScope recording(recorder_, batch.parts[i].transfer->key_);
+  for (size_t i = 0; i < copies.size(); ++i) {
+    const auto& [to, from, bytes] = copies[i];
+    const trace::CopyRecordScope recording(recorder_, of(*batch[i].transfer).key_);
     device_.copy(to, from, bytes, direction, stream);
   }
   return device_.record(stream);
@@ -70,19 +122,64 @@ void OffloadEngine::compute_waits(const device::EventPtr& event) {
   device_.wait(Stream::compute, event);
 }
 
-void OffloadEngine::begin_learning() {
-  if (settings_.compatibility.learns) schedule_.begin_learning();
+void OffloadEngine::begin_out() {
+  if (settings_.side_stream) device_.wait(Stream::out, device_.record(Stream::compute));
 }
 
-void OffloadEngine::end_learning(int64_t forward_peak) {
-  if (schedule_.learning()) schedule_.end_learning(forward_peak, device_.memory().peak_allocated);
+schedule::CachedPiecePtr OffloadEngine::put(ScheduledTransfer& transfer, int64_t bytes) {
+  tier::HostTierPiecePtr piece = tier_.put(bytes, transfer.on_disk);
+  piece->value = of(transfer).key_;
+  return piece;
 }
 
-void OffloadEngine::begin_unpack(const void* node) {
-  node_ = node;
-  if (!schedule_.learning()) return schedule_.begin_unpack();
-  schedule_.begin_unpack(device_.memory().peak_allocated);
-  device_.reset_peak();
+void OffloadEngine::copy_out(const CopyBatch& batch) {
+  Copies copies;
+  for (const CopyPart& part : batch) {
+    const tier::HostTierPiecePtr piece = tier::tier_piece(part.piece);
+    for (const auto& event : piece->lease.free_after()) device_.wait(out_, event);
+    const auto* from = static_cast<const char*>(of(*part.transfer).source_.data()) + part.begin;
+    copies.push_back({piece->lease.data(), from, piece->bytes});
+  }
+  const device::EventPtr done = enqueue(batch, copies, CopyDirection::to_host, out_);
+  if (settings_.compatibility.host_waits) done->synchronize();
+  for (const CopyPart& part : batch) of(*part.transfer).out_done_ = done;
 }
+
+void OffloadEngine::stored(const CopyPart& part) {
+  counters_.out_bytes += part.piece->bytes;
+  tier_.stored(tier::tier_piece(part.piece), of(*part.transfer).out_done_);
+}
+
+void OffloadEngine::free_source(ScheduledTransfer& transfer) {
+  const device::EventPtr& done = of(transfer).out_done_;
+  if (done != seen_done_ && done->done()) seen_done_ = done;
+  if (done != seen_done_) compute_waits(done);
+  of(transfer).source_ = at::Storage();
+}
+
+void OffloadEngine::begin_in(std::span<ScheduledTransfer* const> transfers) {
+  for (ScheduledTransfer* transfer : transfers)
+    if (!of(*transfer).target_) of(*transfer).target_ = new_storage(device_, transfer->bytes);
+  // The new memory may have been freed by work that compute has not reached yet. The copy out ended before that work,
+  // because compute waited for it before the source was freed.
+  if (settings_.side_stream) device_.wait(in_, device_.record(Stream::compute));
+}
+
+void OffloadEngine::copy_in(const CopyBatch& batch) {
+  Copies copies;
+  for (const CopyPart& part : batch) {
+    char* to = static_cast<char*>(of(*part.transfer).target_.mutable_data()) + part.begin;
+    copies.push_back({to, tier::tier_piece(part.piece)->lease.data(), part.piece->bytes});
+  }
+  const device::EventPtr done = enqueue(batch, copies, CopyDirection::to_device, in_);
+  for (const CopyPart& part : batch) of(*part.transfer).in_done_ = done;
+}
+
+void OffloadEngine::drop(const CopyPart& part) {
+  counters_.in_bytes += part.piece->bytes;
+  tier_.drop(tier::tier_piece(part.piece), of(*part.transfer).in_done_);
+}
+
+void OffloadEngine::wait_in(ScheduledTransfer& transfer) { compute_waits(of(transfer).in_done_); }
 
 }  // namespace memtune::offload

@@ -30,8 +30,8 @@ PlanExecutor::PlanExecutor(const program::Program& program, const plan::ProgramF
       device_(device::torch_device(device)),
       ops_(plan_ops(facts, plan)),
       memory_(device, ops_.size()),
-      tier_(device, device.emulated() ? schedule::kCpuSlabBytes : schedule::kCudaSlabBytes, tiers.host_budget_bytes,
-            std::move(tiers.store), plan.transfer.pinned, plan.transfer.compatibility.power_of_two),
+      tier_(device, schedule::host_slab_bytes(device.emulated()), tiers.host_budget_bytes, std::move(tiers.store),
+            plan.transfer.pinned, plan.transfer.compatibility.power_of_two),
       offload_(device, plan.transfer, tier_),
       recompute_(device, plan.nested, plan.transfer.compatibility.whole_blocks),
       recorder_(recompute_, device_),
@@ -177,10 +177,8 @@ at::Tensor PlanExecutor::bytes_of(const SavedTensorHandle& saved) {
   offload_.begin_unpack(torch::autograd::get_current_node().get());
   recompute_.enter_block(saved.block());
   at::Tensor tensor = saved.tensor();
-  // Memory use is highest during the backward of head and loss. Learning engines prefetch there only by a learned
-  // schedule.
   const int op = saved.key().op;
-  if (offload_.prefetches_in_head() || op < 0 || !ops_[op].after_blocks) offload_.prefetch();
+  offload_.prefetch(/*in_head=*/op >= 0 && ops_[op].after_blocks);
   return tensor;
 }
 

@@ -33,11 +33,7 @@ ConsumerHandle StepValues::use(SavedStoragePtr value, ConsumerHandle::ConsumerKi
     use->hold(use->live_storage());
     return use;
   }
-  if (by == ConsumerHandle::ConsumerKind::rerun) {
-    // counts as two saves, like a checkpoint's: its input and an empty tensor
-    offload_.count_save();
-    offload_.count_save();
-  }
+  if (by == ConsumerHandle::ConsumerKind::rerun) offload_.count_checkpoint_input();
   memory_.before_leaving();
   offload_.start_offload(*use, step_.running.op().id);
   memory_.after_leaving();

@@ -5,37 +5,41 @@
 // copies and passes them to the next owner, who waits for them. Thread: the training thread.
 #pragma once
 
-#include <list>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/base/device/device.h"
+#include "core/plan/schedule/host_ranges.h"
 
 namespace memtune::tier {
 
+// Events of the copies after which bytes are free: one per stream, the latest, because asking the driver about every
+// event costs more than the copies.
+class CopyEvents {
+ public:
+  void set(device::EventPtr event);
+  void add(CopyEvents other);
+  void forget_done();
+  const std::vector<device::EventPtr>& events() const { return events_; }
+
+ private:
+  std::vector<device::EventPtr> events_;
+};
+
 class HostMemoryPool {
-  struct Range {
-    char* begin = nullptr;
-    int64_t bytes = 0;
-    std::vector<device::EventPtr> free_after;
-  };
+  using Ranges = schedule::HostRanges<CopyEvents>;
 
  public:
-  // `slab_bytes`: least size of one allocation from the system, unless the budget has less left. `budget_bytes`: limit
-  // of all slabs; 0: none. `power_of_two`: each lease is a slab of its own, rounded up to a power of two and reused for
-  // that size only.
+  // See HostRanges.
   HostMemoryPool(device::Device& device, int64_t slab_bytes, int64_t budget_bytes = 0, bool pinned = true,
                  bool power_of_two = false)
-      : device_(device),
-        slab_bytes_(slab_bytes),
-        budget_bytes_(budget_bytes),
-        pinned_(pinned),
-        power_of_two_(power_of_two) {}
+      : device_(device), pinned_(pinned), ranges_(slab_bytes, budget_bytes, power_of_two) {}
   HostMemoryPool(const HostMemoryPool&) = delete;
   HostMemoryPool& operator=(const HostMemoryPool&) = delete;
 
-  void set_budget(int64_t bytes) { budget_bytes_ = bytes; }
+  void set_budget(int64_t bytes) { ranges_.set_budget(bytes); }
 
   // Bytes of the pool; the destructor returns them. Must not outlive the pool.
   class Lease {
@@ -46,42 +50,35 @@ class HostMemoryPool {
     ~Lease();
 
     explicit operator bool() const { return pool_ != nullptr; }
-    char* data() const { return range_.begin; }
+    char* data() const { return pool_ ? pool_->slabs_[range_.slab]->data() + range_.begin : nullptr; }
     int64_t bytes() const { return range_.bytes; }  // rounded up from the requested size
     // The bytes are free after these events. A new lease has those of copies of earlier owners: wait for them before
     // you write.
-    const std::vector<device::EventPtr>& free_after() const { return range_.free_after; }
+    const std::vector<device::EventPtr>& free_after() const { return range_.free_after.events(); }
     // Replaces the events by `event`, which must come after all of them. Null: the bytes are free at once.
-    void set_free_after(device::EventPtr event);
+    void set_free_after(device::EventPtr event) { range_.free_after.set(std::move(event)); }
 
    private:
     friend class HostMemoryPool;
-    Lease(HostMemoryPool& pool, Range range) : pool_(&pool), range_(std::move(range)) {}
+    Lease(HostMemoryPool& pool, Ranges::Range range) : pool_(&pool), range_(std::move(range)) {}
     HostMemoryPool* pool_ = nullptr;
-    Range range_;
+    Ranges::Range range_;
   };
 
-  // Best fit; adds a slab when no free range fits. Returns nothing if the budget has no room. Throws
-  // OutOfHostMemoryError if the system refuses.
+  // Returns nothing if the budget has no room. Throws OutOfHostMemoryError if the system refuses.
   std::optional<Lease> try_lease(int64_t bytes);
 
   // In the order of allocation. Slabs live as long as the pool.
   const std::vector<std::unique_ptr<device::HostSlab>>& slabs() const { return slabs_; }
-  int64_t leased_bytes() const { return leased_; }
-  int64_t reserved_bytes() const { return reserved_; }
-  int64_t peak_leased_bytes() const { return peak_leased_; }
+  int64_t leased_bytes() const { return ranges_.leased_bytes(); }
+  int64_t reserved_bytes() const { return ranges_.reserved_bytes(); }
+  int64_t peak_leased_bytes() const { return ranges_.peak_leased_bytes(); }
 
  private:
-  bool grow(int64_t bytes);
-  void deallocate(Range range) noexcept;
-  void insert(Range range);
-
   device::Device& device_;
-  int64_t slab_bytes_, budget_bytes_;
-  bool pinned_, power_of_two_;
+  const bool pinned_;
   std::vector<std::unique_ptr<device::HostSlab>> slabs_;
-  std::list<Range> free_;  // by address
-  int64_t leased_ = 0, peak_leased_ = 0, reserved_ = 0;
+  Ranges ranges_;
 };
 
 }  // namespace memtune::tier

@@ -1,43 +1,37 @@
 // Host memory for offloaded activations: page-locked, limited by a budget, with a scratch file behind it for pieces
-// that may spill. Host memory is a cache over the disk, so only what exceeds the budget is written. The oldest pieces
-// are written first, since backward needs the newest first.
-//
-//   put ─> dirty ── write behind ──> writing ── room is needed ──> on_disk ── read ahead ──> reading ─> used
-//            └───────────────────────────┴─────── copied back to the device ──────────────────────────────┘
+// that may spill. HostCache decides what stays in memory; this class leases, writes and reads.
 //
 // Thread: the training thread. It waits only for room (when the whole budget is being written to disk) and for late
 // reads. Counters reports both waits.
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <memory>
 
 #include "core/engine/disk/block_store.h"
 #include "core/engine/tier/host_memory_pool.h"
+#include "core/plan/schedule/host_cache.h"
 #include "core/record/trace/value_event_recorder.h"
 
 namespace memtune::tier {
 
-struct HostTierPiece {
-  enum class State { dirty, writing, on_disk, reading, used };
-
-  int64_t bytes = 0;
-  bool may_spill = false;
-  State state = State::dirty;
+struct HostTierPiece final : schedule::CachedPiece {
   HostMemoryPool::Lease lease;  // empty when on_disk, and when `used` once its last request is done
   trace::ValueKey value;        // identifies the activation in the trace
   disk::ScratchBlock block;     // its place in the scratch file, from `writing` on
   disk::RequestPtr request;     // the last write or read, if any
 };
 using HostTierPiecePtr = std::shared_ptr<HostTierPiece>;
+inline HostTierPiecePtr tier_piece(const schedule::CachedPiecePtr& piece) {
+  return std::static_pointer_cast<HostTierPiece>(piece);
+}
 
-class HostTier {
+class HostTier final : private schedule::HostCacheStorage {
  public:
   // `store` null: nothing spills. `budget_bytes` 0: no limit. `power_of_two`: see HostMemoryPool.
   HostTier(device::Device& device, int64_t slab_bytes, int64_t budget_bytes, std::unique_ptr<disk::BlockStore> store,
            bool pinned = true, bool power_of_two = false);
-  ~HostTier();
+  ~HostTier() override;
   HostTier(const HostTier&) = delete;
   HostTier& operator=(const HostTier&) = delete;
 
@@ -52,10 +46,9 @@ class HostTier {
   HostTierPiecePtr put(int64_t bytes, bool may_spill);
   void stored(const HostTierPiecePtr& piece, device::EventPtr out_done);
 
-  // Starts to read a piece that is on disk, without taking room from another piece. Returns false if there is no room.
-  bool read_ahead(const HostTierPiecePtr& piece);
-  // Whether fetch() would return at once.
-  bool ready(const HostTierPiece& piece) const;
+  // See HostCache.
+  bool read_ahead(const HostTierPiecePtr& piece) { return cache_.read_ahead(piece); }
+  bool ready(const HostTierPiece& piece) const { return cache_.ready(piece); }
   // Returns the bytes of the piece in host memory; blocks while they are read from disk. Throws as put() does, and
   // CorruptBlockError.
   const char* fetch(const HostTierPiecePtr& piece);
@@ -64,7 +57,7 @@ class HostTier {
   void drop(const HostTierPiecePtr& piece, device::EventPtr last_use = nullptr) noexcept;
 
   // Frees the room of dropped pieces whose last request is done.
-  void reap();
+  void reap() { cache_.reap(); }
 
   // A disk request, recorded from start_recording() on.
   struct Io {
@@ -80,38 +73,34 @@ class HostTier {
     int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // of this step
     std::chrono::nanoseconds room_stall{0}, disk_stall{0};
   };
-  const Counters& counters() const { return counters_; }
+  Counters counters() const;
+  schedule::HostCache& cache() { return cache_; }
   const HostMemoryPool& pool() const { return pool_; }
-  int64_t disk_bytes() const { return disk_bytes_; }  // held on the disk now
-  int64_t peak_disk_bytes() const { return peak_disk_bytes_; }
+  int64_t disk_bytes() const { return cache_.counters().disk_bytes; }  // held on the disk now
+  int64_t peak_disk_bytes() const { return cache_.counters().peak_disk_bytes; }
   bool has_disk() const { return store_ != nullptr; }
 
  private:
-  using State = HostTierPiece::State;
-  using Queue = std::deque<std::weak_ptr<HostTierPiece>>;
+  bool lease(schedule::CachedPiece& piece) override;
+  void lack_room(schedule::CachedPiece& piece) override;
+  void free_room(schedule::CachedPiece& piece) override;
+  void write(schedule::CachedPiece& piece) override;
+  void read(schedule::CachedPiece& piece) override;
+  void free_block(schedule::CachedPiece& piece) override;
+  bool busy(const schedule::CachedPiece& piece) const override;
+  void wait(schedule::CachedPiece& piece, Stall stall) override;
 
-  int64_t dirty_limit() const;
-  void start_write(const HostTierPiecePtr& piece);
-  void start_read(HostTierPiece& piece, HostMemoryPool::Lease lease);
-  HostMemoryPool::Lease room(int64_t bytes);
   void pin_new_slabs();
-  bool make_room();
-  void leave_host(HostTierPiece& piece, State state);
-  void leave_disk(HostTierPiece& piece);
+  void record(trace::EventKind kind, const HostTierPiece& piece);
 
   HostMemoryPool pool_;
   size_t slabs_pinned_ = 0;  // number of slabs that are registered with the store
   int64_t budget_bytes_;
   std::unique_ptr<disk::BlockStore> store_;  // destroyed before the pool, because writes may still read from it
-  Queue dirty_, writing_;                    // oldest first; pieces in another state are skipped
-  Queue ahead_;                              // by read_ahead(), in that order
-  std::vector<HostTierPiecePtr> leaving_;    // dropped, but their write or read still runs
-  int64_t dirty_bytes_ = 0;
-  int64_t put_bytes_ = 0, last_step_bytes_ = 0;
-  int64_t disk_bytes_ = 0, peak_disk_bytes_ = 0;
-  Counters counters_;
+  std::chrono::nanoseconds room_stall_{0}, disk_stall_{0};
   bool recording_ = false;
   std::vector<Io> io_;
+  schedule::HostCache cache_;  // destroyed first, with the pieces that it holds
 };
 
 }  // namespace memtune::tier

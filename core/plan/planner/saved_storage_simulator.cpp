@@ -47,16 +47,21 @@ SavedStorageSimulator::SavedStorageSimulator(const StepSimulationTables& tables,
 
 void SavedStorageSimulator::before(int run) {
   const StepSimulationTables::Run& entry = tables_.runs[run];
+  op_ = entry.op;
   if (entry.block != block_) {
-    copies_.end_block();
+    copies_.schedule().begin_block(entry.block);
     block_ = entry.block;
   }
-  if (entry.after_blocks && !std::exchange(head_begun_, true)) copies_.begin_head();
-  copies_.make_room(tables_.op_bytes[entry.op]);
+  if (entry.after_blocks && !std::exchange(head_begun_, true)) copies_.schedule().begin_head();
+  copies_.schedule().make_room(tables_.op_bytes[entry.op]);
   if (ops_.recomputes(entry.op) && !entry.writes_outside && !entry.on_host) {
     ++instances_[run].references;  // held by the running op
     if (entry.generator_bytes > 0) instances_[run].generator = memory_.make(entry.generator_bytes);
     record(run);
+    if (whole_blocks()) {
+      of_block_[entry.block].push_back(run);
+      ++instances_[run].references;
+    }
   }
   for (const int written : tables_.writes[run]) overwrite(written);
 }
@@ -85,11 +90,12 @@ void SavedStorageSimulator::use(int v, ConsumerKind by) {
   const StepSimulationTables::Value& entry = tables_.values[v];
   value.crosses = value.crosses || entry.block != block_;
   if (state(value) != State::unretained) return;
-  if (value.place == TensorPlacement::keep || !copies_.takes(entry.bytes))
+  if (value.place != TensorPlacement::keep && by == ConsumerKind::rerun) copies_.schedule().count_checkpoint_input();
+  if (value.place == TensorPlacement::keep || !copies_.schedule().takes(entry.bytes))
     value.held = memory_.take(entry.storage);
   else
     value.offloaded =
-        copies_.start_offload(entry.storage, entry.bytes, entry.held_bytes, value.place == TensorPlacement::disk);
+        copies_.start_offload(entry.storage, entry.bytes, entry.held_bytes, value.place == TensorPlacement::disk, op_);
 }
 
 void SavedStorageSimulator::end_use(int v, ConsumerKind by) {
@@ -176,7 +182,7 @@ void SavedStorageSimulator::end_forward() {
     remove(static_cast<int>(v));
     if (tables_.values[v].cached()) memory_.drop(tables_.values[v].storage);
   }
-  copies_.end_forward();
+  copies_.schedule().end_forward();
 }
 
 // --- what autograd saves ---------------------------------------------------------------------------------------------
@@ -231,12 +237,13 @@ bool SavedStorageSimulator::resolve_private(int saved, int v, int run) {
 void SavedStorageSimulator::unpack(int number) {
   Saved& saved = saved_[number];
   const auto [value, run] = costs_.saved[number];
+  copies_.schedule().enter_backward_block(tables_.runs[run].block);
   if (saved.as != Saved::As::value && saved.as != Saved::As::own) return;
-  copies_.begin_unpack();
+  copies_.begin_unpack(&tables_.runs[run]);
   block_ = tables_.runs[run].block;
   saved.unpacked_block = saved.as == Saved::As::value ? bytes(value) : saved_by(number);
   const int maker = tables_.values[value].run;
-  if (copies_.learned() || maker < 0 || !tables_.runs[maker].after_blocks) copies_.prefetch();
+  copies_.schedule().prefetch(/*in_head=*/maker >= 0 && tables_.runs[maker].after_blocks);
 }
 
 void SavedStorageSimulator::end(int number) {

@@ -3,6 +3,7 @@
 // For one forward and backward.
 #pragma once
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,7 @@ class SavedStorageSimulator {
   int make(int instance, int value);
   int saved_by(int saved);
   void run(int instance, int wanted);
+  void rerun_block(int block);
   void rerun(int instance, int wanted);
   std::vector<Input> take_inputs(int instance);
   void run_op(int instance);
@@ -117,6 +119,7 @@ class SavedStorageSimulator {
   void hold_outputs(int instance, const std::vector<Input>& inputs, int wanted);
   void hold_outputs(int value, int block, bool unretained);
   void end_inputs(int instance);
+  bool whole_blocks() const { return plan_.transfer.compatibility.whole_blocks && !plan_.nested; }
   bool passes(int instance) const { return plan_.nested && block_of(instance) != block_; }
 
   const StepSimulationTables& tables_;
@@ -131,8 +134,9 @@ class SavedStorageSimulator {
   std::vector<RecordedOp> instances_;
   std::vector<Saved> saved_;
   std::vector<int> cast_block_;                               // by value: block of the run that saved it
+  std::map<int, std::vector<int>> of_block_;                  // whole_blocks: recorded and not yet recomputed, by block
   std::vector<std::pair<int, std::vector<int>>> unretained_;  // nested recomputation: block, values held until it ends
-  int block_ = -1;
+  int block_ = -1, op_ = -1;                                  // of the run that is simulated
   bool head_begun_ = false;
   int64_t reruns_ = 0, recomputed_bytes_ = 0;
   double rerun_ms_ = 0;

@@ -40,9 +40,23 @@ int SavedStorageSimulator::saved_by(int number) {
   return memory_.take(saved.captured);
 }
 
+// All recorded ops of the block, in order (EngineCompatibilityFlags::whole_blocks).
+void SavedStorageSimulator::rerun_block(int block) {
+  const auto instances = of_block_.extract(block);
+  if (instances.empty()) return;
+  for (const int instance : instances.mapped()) {
+    if (!instances_[instance].done) rerun(instance, kNone);
+    release_instance(instance);
+  }
+}
+
 // In nested checkpoints, values that a block made on the way are freed when the wanted value exists.
 void SavedStorageSimulator::run(int instance, int wanted) {
   const int block = block_of(instance);
+  if (whole_blocks()) {
+    rerun_block(block);
+    if (instances_[instance].done) return;
+  }
   const auto is_block = [&](const auto& passed) { return passed.first == block; };
   const bool enters = passes(instance) && std::ranges::none_of(unretained_, is_block);
   if (enters) unretained_.push_back({block, {}});

@@ -1,14 +1,15 @@
-// Simulated host memory with the disk behind it: makes the decisions of core/engine/tier, on counted bytes and the
-// step's clocks. Reads and writes are one queue each. A speed of 0 is unknown and counts as infinite.
+// Simulated host memory with the disk behind it, on counted bytes and the step's clocks. HostCache decides, as in the
+// engine. Reads and writes are one queue each. A speed of 0 is unknown and counts as infinite.
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
-#include <deque>
+#include <memory>
 #include <optional>
-#include <vector>
 
 #include "core/plan/planner/simulated_clock.h"
+#include "core/plan/schedule/host_cache.h"
+#include "core/plan/schedule/host_ranges.h"
 
 namespace memtune::planner {
 
@@ -18,95 +19,65 @@ struct OffloadTierLimits {
   bool disk = false;              // values placed on disk may spill to it
 };
 
-// Host memory in slabs, with best fit like tier::HostMemoryPool.
-class SimulatedHostPool {
- public:
-  struct Range {
-    int64_t begin = 0, bytes = 0;
-    double free_after = 0;  // end of the last copy that reads or writes there, in ms
-  };
-
-  SimulatedHostPool(int64_t slab_bytes, int64_t budget_bytes) : slab_bytes_(slab_bytes), budget_bytes_(budget_bytes) {}
-
-  std::optional<Range> try_lease(int64_t bytes);
-  Range lease_over_budget(int64_t bytes);  // exceeds the budget
-  void deallocate(const Range& range);
-  int64_t peak_bytes() const { return peak_bytes_; }
-
- private:
-  bool grow(int64_t bytes);
-  void insert(Range range);
-
-  const int64_t slab_bytes_, budget_bytes_;
-  std::vector<Range> free_;  // by address
-  int64_t leased_bytes_ = 0, peak_bytes_ = 0, reserved_bytes_ = 0, next_address_ = 0;
+// When the last copy that reads or writes some host memory ends, in ms.
+struct SimulatedCopyEnd {
+  double ms = 0;
+  void add(SimulatedCopyEnd other) { ms = std::max(ms, other.ms); }
+  void forget_done() {}
 };
 
-class SimulatedHostTier {
+class SimulatedHostTier final : private schedule::HostCacheStorage {
  public:
   struct Speeds {
     double write_gb_per_s = 0, read_gb_per_s = 0;
   };
 
   // `clock` must outlive it. `last_step_bytes`: put by the previous step; 0: there was none.
-  SimulatedHostTier(const OffloadTierLimits& tiers, const Speeds& speeds, int64_t slab_bytes, int64_t last_step_bytes,
-                    SimulatedClock& clock)
-      : tiers_(tiers),
-        speeds_(speeds),
-        pool_(slab_bytes, tiers.host_budget_bytes),
-        last_step_bytes_(last_step_bytes),
-        clock_(clock) {}
+  // `power_of_two`: see HostRanges.
+  SimulatedHostTier(const OffloadTierLimits& tiers, const Speeds& speeds, int64_t slab_bytes, bool power_of_two,
+                    int64_t last_step_bytes, SimulatedClock& clock)
+      : speeds_(speeds),
+        pool_(slab_bytes, tiers.host_budget_bytes, power_of_two),
+        clock_(clock),
+        cache_(*this, tiers.host_budget_bytes, tiers.disk, last_step_bytes) {}
+  SimulatedHostTier(const SimulatedHostTier&) = delete;
+  SimulatedHostTier& operator=(const SimulatedHostTier&) = delete;
 
-  // Returns the number of a piece with room. The host waits for the room.
-  int put(int64_t bytes, bool may_spill);
-  double free_after(int piece) const { return pieces_[piece].lease.free_after; }  // earliest write, in ms
-  void stored(int piece, double out_done);
-  bool read_ahead(int piece);
-  bool ready(int piece) const;
-  void fetch(int piece);
+  // Returns a piece with room. The host waits for the room.
+  schedule::CachedPiecePtr put(int64_t bytes, bool may_spill);
+  static double free_after(const schedule::CachedPiece& piece);  // earliest write, in ms
+  void stored(const schedule::CachedPiecePtr& piece, double out_done);
   // `last_use`: end of the last copy from the room, in ms; nothing: there was none.
-  void drop(int piece, std::optional<double> last_use = {});
+  void drop(const schedule::CachedPiecePtr& piece, std::optional<double> last_use = {});
 
-  bool has_disk() const { return tiers_.disk; }
-  int64_t put_bytes() const { return put_bytes_; }
-  int64_t host_peak_bytes() const { return pool_.peak_bytes(); }
-  int64_t disk_write_bytes() const { return disk_write_bytes_; }
-  int64_t disk_read_bytes() const { return disk_read_bytes_; }
-  int64_t disk_peak_bytes() const { return disk_peak_bytes_; }
+  schedule::HostCache& cache() { return cache_; }
+  const schedule::HostCache::Counters& counters() const { return cache_.counters(); }
+  int64_t host_bytes() const { return pool_.leased_bytes(); }
+  int64_t host_peak_bytes() const { return pool_.peak_leased_bytes(); }
 
  private:
-  enum class State { dirty, writing, on_disk, reading, used };
-  struct Piece {
-    int64_t bytes = 0;
-    bool may_spill = false;
-    State state = State::dirty;
-    bool in_host = true, has_block = false, has_request = false;
-    SimulatedHostPool::Range lease;
+  using Ranges = schedule::HostRanges<SimulatedCopyEnd>;
+  struct Piece final : schedule::CachedPiece {
+    bool in_host = false, has_request = false;
+    Ranges::Range range;
     double written = 0, done = 0;  // ends of its write and of its last request
   };
+  static Piece& of(schedule::CachedPiece& piece) { return static_cast<Piece&>(piece); }
 
-  int64_t dirty_limit() const;
-  void start_write(int piece);
-  void start_read(int piece, const SimulatedHostPool::Range& lease);
-  SimulatedHostPool::Range room(int64_t bytes);
-  bool make_room();
-  void leave_host(Piece& piece, State state);
-  void leave_disk(Piece& piece);
-  void reap();
-  std::optional<int> take_oldest(std::deque<int>& queue, State state);
-  std::optional<int> take_newest(std::deque<int>& queue, State state);
+  bool lease(schedule::CachedPiece& piece) override;
+  void lack_room(schedule::CachedPiece& piece) override;
+  void free_room(schedule::CachedPiece& piece) override;
+  void write(schedule::CachedPiece& piece) override;
+  void read(schedule::CachedPiece& piece) override;
+  void free_block(schedule::CachedPiece&) override {}
+  bool busy(const schedule::CachedPiece& piece) const override;
+  void wait(schedule::CachedPiece& piece, Stall) override { clock_.host_waits_until(of(piece).done); }
 
-  const OffloadTierLimits tiers_;
   const Speeds speeds_;
-  SimulatedHostPool pool_;
-  const int64_t last_step_bytes_;
+  Ranges pool_;
   SimulatedClock& clock_;
-  std::vector<Piece> pieces_;
-  std::deque<int> dirty_, writing_, ahead_;  // oldest first; pieces in another state are skipped
-  std::vector<int> leaving_;
+  schedule::HostCache cache_;
   double write_free_ = 0, read_free_ = 0;
-  int64_t dirty_bytes_ = 0, put_bytes_ = 0, disk_bytes_ = 0, disk_peak_bytes_ = 0;
-  int64_t disk_write_bytes_ = 0, disk_read_bytes_ = 0;
 };
 
 }  // namespace memtune::planner

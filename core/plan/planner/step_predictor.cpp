@@ -18,7 +18,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
   const auto note = [&](const StepSimulator& step) {
     before = step.next_step_state();
     host_bytes = std::max(host_bytes, step.tier().host_peak_bytes());
-    disk_bytes = std::max(disk_bytes, step.tier().disk_peak_bytes());
+    disk_bytes = std::max(disk_bytes, step.tier().counters().peak_disk_bytes);
   };
   SimulatedCachingAllocator cache(costs_.grain_bytes);
   const int64_t lasting_bytes = bounded_sum(costs_.start_bytes, costs_.device_overhead_bytes);
@@ -35,11 +35,11 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
     note(first);
   }
   if (plan.offloads_activations()) {
-    schedule.begin_learning();
+    if (plan.transfer.compatibility.learns) schedule.begin_learning();
     StepSimulator learning(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
     learning.simulate_step();
     note(learning);
-    schedule.end_learning(learning.forward_peak(), learning.memory().interval_peak());
+    if (schedule.learning()) schedule.end_learning(learning.forward_peak(), learning.memory().interval_peak());
   }
   // Where a segment grew too large in an earlier step, the allocator returned what was free and went on.
   if (device.expandable_segments && cache.shortage_bytes() > 0) cache.begin_again();
@@ -70,8 +70,8 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
           .in_bytes = bounded_product(passes, copies.in_bytes()),
           .wait_ms = passes * clock.waited,
           .host_peak_bytes = host_bytes,
-          .disk_write_bytes = bounded_product(passes, simulator.tier().disk_write_bytes()),
-          .disk_read_bytes = bounded_product(passes, simulator.tier().disk_read_bytes()),
+          .disk_write_bytes = bounded_product(passes, simulator.tier().counters().disk_write_bytes),
+          .disk_read_bytes = bounded_product(passes, simulator.tier().counters().disk_read_bytes),
           .disk_peak_bytes = disk_bytes,
           .gathered_bytes = bounded_product(gathers_once ? 1 : passes, simulator.gathers().gathered_bytes())};
 }

@@ -13,10 +13,10 @@ StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts
     : costs_(costs),
       unmodelled_(unmodelled),
       scale_(tables.scale),
-      schedule_(schedule),
       memory_(tables.storage_bytes, cache),
       tier_(tiers, {costs.disk_write_gb_per_s, costs.disk_read_gb_per_s},
-            costs.grain_bytes == 1 ? schedule::kCpuSlabBytes : schedule::kCudaSlabBytes, before.put_bytes, clock_),
+            schedule::host_slab_bytes(costs.grain_bytes == 1), plan.transfer.compatibility.power_of_two,
+            before.put_bytes, clock_),
       copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, tier_, schedule,
               before.largest_bytes),
       gathers_(costs, tables.scale, before.gathers, memory_, clock_),
@@ -32,7 +32,7 @@ void StepSimulator::simulate_step() {
 }
 
 void StepSimulator::forward() {
-  schedule_.begin_step();
+  copies_.schedule().begin_step();
   memory_.begin(costs_.runs.empty() ? unmodelled_.before_peak_bytes : unmodelled_.runs[0].before_bytes);
   gathers_.begin_forward();
   for (size_t i = 0; i < costs_.runs.size(); ++i) {

@@ -39,7 +39,9 @@ class StepSimulator {
   const TransferSimulator& copies() const { return copies_; }
   const SimulatedHostTier& tier() const { return tier_; }
   const GatherSimulator& gathers() const { return gathers_; }
-  StepState next_step_state() const { return {copies_.largest_bytes(), tier_.put_bytes(), gathers_.next_step_state()}; }
+  StepState next_step_state() const {
+    return {copies_.schedule().largest_bytes(), tier_.counters().put_bytes, gathers_.next_step_state()};
+  }
   int64_t forward_peak() const { return forward_peak_; }
   // Bytes that the values held at each entry. A moment has two numbers: before it and after it (as peak_bytes).
   const UnmodelledMemory& held() const { return held_; }
@@ -53,7 +55,6 @@ class StepSimulator {
   const plan::StepCosts& costs_;
   const UnmodelledMemory& unmodelled_;
   const double scale_;
-  schedule::LearnedOffloadSchedule& schedule_;
   SimulatedDeviceMemory memory_;
   SimulatedClock clock_;
   SimulatedHostTier tier_;

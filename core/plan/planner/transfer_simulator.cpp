@@ -4,163 +4,102 @@
 #include <utility>
 
 #include "core/base/bounds.h"
-#include "core/plan/schedule/copy_sizes.h"
 
 namespace memtune::planner {
-double TransferSimulator::copy(const Batch& batch, double gb_per_s, double& free_at) {
-  const double ms = gb_per_s > 0 ? static_cast<double>(batch.bytes) / (gb_per_s * 1e6) : 0;
-  copy_ms_ += ms;
-  if (!settings_.side_stream) {
-    clock_.wait_until(std::max(clock_.compute, batch.after) + ms);
-    return clock_.compute;
-  }
-  return free_at = std::max({free_at, clock_.compute, batch.after}) + ms;
+namespace {
+
+using schedule::CopyBatch;
+using schedule::CopyPart;
+using schedule::ScheduledTransfer;
+
+int64_t bytes_of(const CopyBatch& batch) {
+  int64_t bytes = 0;
+  for (const CopyPart& part : batch) bytes += part.piece->bytes;
+  return bytes;
 }
 
-int TransferSimulator::start_offload(int block, int64_t bytes, int64_t held_bytes, bool on_disk) {
-  const int number = static_cast<int>(order_.size());
-  transfers_.push_back({.bytes = bytes, .held_bytes = held_bytes, .on_disk = on_disk, .group = group_});
-  transfers_[number].source = memory_.take(block);
-  order_.push_back(number);
-  to_read_ = order_.size();
-  gathered_.push_back(number);
-  gathered_bytes_ += bytes;
-  largest_bytes_ = std::max(largest_bytes_, bytes);
-  if (by_blocks() || gathers_more()) return number;
-  start_gathered();
-  retire([this](const Transfer&) { return settings_.side_stream && stash_bytes_ <= stash_limit(); });
+}  // namespace
+
+int TransferSimulator::start_offload(int block, int64_t bytes, int64_t held_bytes, bool on_disk, int op) {
+  const int number = static_cast<int>(transfers_.size());
+  Transfer& transfer = transfers_.emplace_back(bytes, on_disk, op);
+  transfer.held_bytes = held_bytes;
+  transfer.source = memory_.take(block);
+  schedule_.start_offload(transfer);
   return number;
 }
 
-bool TransferSimulator::gathers_more() const {
-  if (!learned() || !settings_.side_stream || transfers_[gathered_.back()].on_disk) return false;
-  if (gathered_bytes_ >= std::min(schedule::kBatchBytes, settings_.stash_bytes / 4)) return false;
-  return memory_.allocated() + op_bytes_ + 2 * schedule::kBatchBytes <= schedule_.goal_bytes();
+void TransferSimulator::begin_unpack(const void* node) {
+  schedule_.begin_unpack(node);
+  learned_.begin_unpack(memory_.interval_peak());
+  memory_.begin_interval();
 }
 
-void TransferSimulator::end_block() {
-  start_gathered();
-  ++group_;
-  if (by_blocks())
-    retire([this](const Transfer& transfer) { return transfer.group >= group_ - settings_.groups_in_flight; });
+int TransferSimulator::reload(int number) {
+  Transfer& transfer = transfers_[number];
+  schedule_.reload(transfer);
+  return transfer.source != kNone ? memory_.take(transfer.source) : std::exchange(transfer.target, kNone);
 }
 
-void TransferSimulator::start_gathered() {
-  const std::vector<int> gathered = std::exchange(gathered_, {});
-  gathered_bytes_ = 0;
-  for (size_t begin = 0, end = 0; begin < gathered.size(); begin = end) {
-    int64_t bytes = 0;
-    do bytes += transfers_[gathered[end++]].bytes;
-    while (end < gathered.size() && bytes + transfers_[gathered[end]].bytes <= schedule::kBatchBytes);
-    start_out(std::span(gathered).subspan(begin, end - begin));
-  }
-}
-
-void TransferSimulator::start_out(std::span<const int> numbers) {
-  Batch batch;
-  for (const int number : numbers) put(number, batch);
-  copy_out(batch);
-}
-
-void TransferSimulator::put(int number, Batch& batch) {
-  const Transfer& transfer = transfers_[number];
-  const int64_t piece_bytes = transfer.on_disk ? schedule::kDiskPieceBytes : transfer.bytes;
-  for (int64_t offset = 0; offset < transfer.bytes; offset += piece_bytes) {
-    const int64_t bytes = std::min(piece_bytes, transfer.bytes - offset);
-    const int piece = tier_.put(bytes, transfer.on_disk);
-    batch.bytes += bytes;
-    batch.after = std::max(batch.after, tier_.free_after(piece));
-    batch.parts.push_back({number, piece, offset + bytes == transfer.bytes});
-    if (transfer.on_disk) copy_out(batch);
-  }
-}
-
-void TransferSimulator::copy_out(Batch& batch) {
-  if (batch.parts.empty()) return;
-  const double done = copy(batch, link_.out_gb_per_s, out_free_);
-  out_bytes_ = bounded_sum(out_bytes_, batch.bytes);
-  for (const auto& [number, piece, last] : batch.parts) {
-    Transfer& transfer = transfers_[number];
-    transfer.out_done = done;
-    transfer.pieces.push_back(piece);
-    tier_.stored(piece, done);
-    if (!last) continue;
-    transfer.state = State::stashed;
-    stash_.push_back(number);
-    stash_bytes_ += transfer.bytes;
-  }
-  batch = {};
-}
-
-void TransferSimulator::leave_gathered(int number) {
-  if (std::erase(gathered_, number) > 0) gathered_bytes_ -= transfers_[number].bytes;
-}
-
-int64_t TransferSimulator::stash_limit() const {
-  return learned() ? settings_.stash_bytes : std::min(settings_.stash_bytes, 2 * largest_bytes_);
-}
-
-template <typename MayStay>
-void TransferSimulator::retire(const MayStay& may_stay) {
-  while (!stash_.empty() && !may_stay(transfers_[stash_.front()])) {
-    Transfer& oldest = transfers_[stash_.front()];
-    stash_.pop_front();
-    clock_.wait_until(oldest.out_done);
-    leave_device(oldest);
-  }
-}
-
-void TransferSimulator::unstash(int number) {
-  std::erase(stash_, number);
-  clock_.wait_until(transfers_[number].out_done);
-  leave_device(transfers_[number]);
-}
-
-void TransferSimulator::leave_device(Transfer& transfer) {
+void TransferSimulator::forget(int number) {
+  Transfer& transfer = transfers_[number];
+  schedule_.forget(transfer);
+  if (transfer.state == ScheduledTransfer::State::stashed) clock_.wait_until(transfer.out_done);
+  if (transfer.state == ScheduledTransfer::State::reloading) clock_.wait_until(transfer.in_done);
   memory_.drop(std::exchange(transfer.source, kNone));
-  transfer.state = State::offloaded;
-  stash_bytes_ -= transfer.bytes;
+  memory_.drop(std::exchange(transfer.target, kNone));
+  for (const schedule::CachedPiecePtr& piece : transfer.pieces) tier_.drop(piece);
+  transfer.state = ScheduledTransfer::State::returned;
 }
 
-void TransferSimulator::make_room(int64_t bytes) {
-  op_bytes_ = bytes;
-  if (!learned() || (stash_.empty() && gathered_.empty())) return;
-  const auto fits = [&] { return memory_.allocated() + bytes <= schedule_.goal_bytes(); };
-  if (fits()) return;
-  if (!by_blocks()) start_gathered();
-  retire([&](const Transfer&) { return fits(); });
-}
+// --- what the schedule decides ---------------------------------------------------------------------------------------
 
-void TransferSimulator::before_overwrite(int number) {
-  if (transfers_[number].state == State::gathered) {
-    leave_gathered(number);
-    start_out(std::span(&number, 1));
+// Returns when the copy ends.
+double TransferSimulator::copy(int64_t bytes, double after, double gb_per_s, double& free_at) {
+  const double ms = gb_per_s > 0 ? static_cast<double>(bytes) / (gb_per_s * 1e6) : 0;
+  copy_ms_ += ms;
+  if (!settings_.side_stream) {
+    clock_.wait_until(std::max(clock_.compute, after) + ms);
+    return clock_.compute;
   }
-  if (transfers_[number].state == State::stashed) unstash(number);
+  return free_at = std::max({free_at, clock_.compute, after}) + ms;
 }
 
-void TransferSimulator::flush() {
-  end_block();
-  retire([](const Transfer&) { return false; });
+schedule::CachedPiecePtr TransferSimulator::put(ScheduledTransfer& transfer, int64_t bytes) {
+  return tier_.put(bytes, transfer.on_disk);
 }
 
-void TransferSimulator::begin_head() {
-  if (!learned()) flush();
+void TransferSimulator::copy_out(const CopyBatch& batch) {
+  double after = 0;
+  for (const CopyPart& part : batch) after = std::max(after, SimulatedHostTier::free_after(*part.piece));
+  const int64_t bytes = bytes_of(batch);
+  const double done = copy(bytes, after, link_.out_gb_per_s, out_free_);
+  out_bytes_ = bounded_sum(out_bytes_, bytes);
+  if (settings_.compatibility.host_waits) clock_.host_waits_until(done);
+  for (const CopyPart& part : batch) of(*part.transfer).out_done = done;
 }
 
-void TransferSimulator::end_forward() {
-  if (!learned()) return flush();
-  end_block();
-  std::deque<int> stash = std::exchange(stash_, {});
-  for (; !stash.empty(); stash.pop_back()) {
-    const int newest = stash.back();
-    if (schedule_.fits_until_wanted(newest, transfers_[newest].bytes)) {
-      schedule_.hold_until_wanted(newest, transfers_[newest].bytes);
-      stash_.push_front(newest);
-    } else {
-      unstash(newest);
-    }
-  }
+void TransferSimulator::stored(const CopyPart& part) { tier_.stored(part.piece, of(*part.transfer).out_done); }
+
+void TransferSimulator::free_source(ScheduledTransfer& transfer) {
+  clock_.wait_until(of(transfer).out_done);
+  memory_.drop(std::exchange(of(transfer).source, kNone));
 }
+
+void TransferSimulator::begin_in(std::span<ScheduledTransfer* const> transfers) {
+  for (ScheduledTransfer* transfer : transfers) of(*transfer).target = memory_.make(of(*transfer).held_bytes);
+  memory_.update_peak();
+}
+
+void TransferSimulator::copy_in(const CopyBatch& batch) {
+  const int64_t bytes = bytes_of(batch);
+  const double done = copy(bytes, 0, link_.in_gb_per_s, settings_.compatibility.one_stream ? out_free_ : in_free_);
+  in_bytes_ = bounded_sum(in_bytes_, bytes);
+  for (const CopyPart& part : batch) of(*part.transfer).in_done = done;
+}
+
+void TransferSimulator::drop(const CopyPart& part) { tier_.drop(part.piece, of(*part.transfer).in_done); }
+
+void TransferSimulator::wait_in(ScheduledTransfer& transfer) { clock_.wait_until(of(transfer).in_done); }
 
 }  // namespace memtune::planner

@@ -1,20 +1,21 @@
-// Transfer simulator: makes the decisions of core/engine/offload, on counted bytes and two clocks. Each direction is a
-// queue: a batch starts when it is issued and the batch before it has ended. Unknown bandwidths are infinite.
+// Simulated copies between device and host, on counted bytes and two clocks. TransferSchedule decides, as in the
+// engine. Each direction is a queue: a batch starts when it is issued and the batch before it has ended. Unknown
+// bandwidths are infinite.
 #pragma once
 
 #include <deque>
 #include <span>
-#include <vector>
 
 #include "core/plan/planner/simulated_clock.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_tier.h"
 #include "core/plan/schedule/learned_offload_schedule.h"
+#include "core/plan/schedule/transfer_schedule.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::planner {
 
-class TransferSimulator {
+class TransferSimulator final : private schedule::TransferDevice {
  public:
   struct Link {
     double out_gb_per_s = 0, in_gb_per_s = 0;
@@ -22,33 +23,28 @@ class TransferSimulator {
 
   // All arguments but `link` must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
   TransferSimulator(const plan::TransferSettings& settings, const Link& link, SimulatedDeviceMemory& memory,
-                    SimulatedClock& clock, SimulatedHostTier& tier, schedule::LearnedOffloadSchedule& schedule,
+                    SimulatedClock& clock, SimulatedHostTier& tier, schedule::LearnedOffloadSchedule& learned,
                     int64_t largest_bytes)
       : settings_(settings),
         link_(link),
         memory_(memory),
         clock_(clock),
         tier_(tier),
-        schedule_(schedule),
-        largest_bytes_(largest_bytes) {}
+        learned_(learned),
+        schedule_(settings, learned, tier.cache(), *this, schedule::kBatchBytes, largest_bytes) {}
+  TransferSimulator(const TransferSimulator&) = delete;
+  TransferSimulator& operator=(const TransferSimulator&) = delete;
 
-  bool takes(int64_t bytes) const { return bytes > 0 && bytes >= settings_.min_bytes; }
-  // Returns the number of the transfer. `block`: its source, of `held_bytes`.
-  int start_offload(int block, int64_t bytes, int64_t held_bytes, bool on_disk);
-  void end_block();
-  void begin_head();
-  void end_forward();
-  void begin_unpack();
-  void prefetch();
-  void make_room(int64_t bytes);
-  bool learned() const { return schedule_.learned(); }
-
+  schedule::TransferSchedule& schedule() { return schedule_; }
+  const schedule::TransferSchedule& schedule() const { return schedule_; }
+  // Returns the number of the transfer. `block`: its source, of `held_bytes`. `op`: that saves it.
+  int start_offload(int block, int64_t bytes, int64_t held_bytes, bool on_disk, int op);
+  void begin_unpack(const void* node);
   // Returns the memory block with the bytes, with one more reference.
   int reload(int number);
-  void before_overwrite(int number);
+  void before_overwrite(int number) { schedule_.before_overwrite(transfers_[number]); }
   void forget(int number);
 
-  int64_t largest_bytes() const { return largest_bytes_; }
   int64_t out_bytes() const { return out_bytes_; }
   int64_t in_bytes() const { return in_bytes_; }
   double copy_ms() const { return copy_ms_; }  // of both directions
@@ -56,63 +52,34 @@ class TransferSimulator {
  private:
   static constexpr int kNone = SimulatedDeviceMemory::kNone;
 
-  enum class State { gathered, stashed, offloaded, reloading, returned };
-  struct Transfer {
-    int64_t bytes = 0, held_bytes = 0;
-    bool on_disk = false;
-    int group = 0;
-    State state = State::gathered;
+  struct Transfer final : schedule::ScheduledTransfer {
+    using ScheduledTransfer::ScheduledTransfer;
+    int64_t held_bytes = 0;
     int source = SimulatedDeviceMemory::kNone, target = SimulatedDeviceMemory::kNone;
     double out_done = 0, in_done = 0;
-    std::vector<int> pieces = {};  // in host memory or on disk; their copies out were issued
-    size_t pieces_back = 0;
-    bool all_back() const { return pieces_back == pieces.size(); }
   };
-  // Copies of one direction in one call of the driver.
-  struct Batch {
-    struct Part {
-      int number, piece;
-      bool last;  // of its transfer
-    };
-    int64_t bytes = 0;
-    double after = 0;  // earliest start, in ms
-    std::vector<Part> parts = {};
-  };
+  static Transfer& of(schedule::ScheduledTransfer& transfer) { return static_cast<Transfer&>(transfer); }
 
-  bool by_blocks() const { return settings_.schedule == plan::OffloadGranularity::block; }
-  bool gathers_more() const;
-  void start_gathered();
-  void start_out(std::span<const int> numbers);
-  void put(int number, Batch& batch);
-  void copy_out(Batch& batch);
-  void leave_gathered(int number);
-  int64_t stash_limit() const;
-  template <typename MayStay>
-  void retire(const MayStay& may_stay);
-  void unstash(int number);
-  void leave_device(Transfer& transfer);
-  void flush();
-  bool room_for(int number, int64_t pending_bytes);
-  void start_reloads(std::span<const int> numbers);
-  void fetch(int number, Batch& batch);
-  void copy_in(Batch& batch);
-  bool copy_back(int number, bool may_block);
-  void read_ahead();
-  double copy(const Batch& batch, double gb_per_s, double& free_at);
+  int64_t allocated_bytes() const override { return memory_.allocated(); }
+  void begin_out() override {}
+  schedule::CachedPiecePtr put(schedule::ScheduledTransfer& transfer, int64_t bytes) override;
+  void copy_out(const schedule::CopyBatch& batch) override;
+  void stored(const schedule::CopyPart& part) override;
+  void free_source(schedule::ScheduledTransfer& transfer) override;
+  void begin_in(std::span<schedule::ScheduledTransfer* const> transfers) override;
+  void copy_in(const schedule::CopyBatch& batch) override;
+  void drop(const schedule::CopyPart& part) override;
+  void wait_in(schedule::ScheduledTransfer& transfer) override;
+  double copy(int64_t bytes, double after, double gb_per_s, double& free_at);
 
   const plan::TransferSettings& settings_;
   const Link link_;
   SimulatedDeviceMemory& memory_;
   SimulatedClock& clock_;
   SimulatedHostTier& tier_;
-  schedule::LearnedOffloadSchedule& schedule_;
-  std::vector<Transfer> transfers_;
-  std::vector<int> order_;  // in the order of send(); kNone: was forgotten
-  std::vector<int> gathered_;
-  std::deque<int> stash_;
-  size_t to_read_ = 0;  // order_[to_read_ - 1] is the next to be read ahead
-  int group_ = 0, group_wanted_ = 0;
-  int64_t gathered_bytes_ = 0, stash_bytes_ = 0, prefetched_bytes_ = 0, largest_bytes_ = 0, op_bytes_ = 0;
+  schedule::LearnedOffloadSchedule& learned_;
+  schedule::TransferSchedule schedule_;
+  std::deque<Transfer> transfers_;
   double out_free_ = 0, in_free_ = 0, copy_ms_ = 0;
   int64_t out_bytes_ = 0, in_bytes_ = 0;
 };

@@ -32,9 +32,12 @@ constexpr EngineCompatibilityFlags trl_compatibility() {
 
 }  // namespace
 
+bool offloads_each_save(const Plan& plan) {
+  return std::ranges::any_of(plan.placements, [](const OpPlacement& op) { return op.saves != TensorPlacement::keep; });
+}
+
 bool has_compatibility_flags(const Plan& plan) {
-  return plan.transfer.compatibility != EngineCompatibilityFlags{} ||
-         std::ranges::any_of(plan.placements, [](const OpPlacement& op) { return op.saves != TensorPlacement::keep; });
+  return plan.transfer.compatibility != EngineCompatibilityFlags{} || offloads_each_save(plan);
 }
 
 const EnginePreset kTorchtune = {.engine = "torchtune 0.6.1",

@@ -191,14 +191,14 @@ class SettingSearch {
   }
 
   // Proposes three of the strategies that are predicted to fit: the fastest, the fastest without offload, and
-  // checkpoint:full. The notes name the others. The user's own strategy always runs, and strategies with engine
-  // compatibility flags, because they cannot be predicted.
+  // checkpoint:full. The notes name the others. The user's own strategy always runs, and presets that offload
+  // each saved tensor, because they cannot be predicted.
   void propose_rivals() {
     std::vector<Strategy> rivals;
     std::vector<std::string> too_large, too_slow;
     for (Strategy& strategy : strategies_) {
       if (strategy.name == source_.name) continue;  // has run
-      if (plan::has_compatibility_flags(strategy.plan)) {
+      if (plan::offloads_each_save(strategy.plan)) {
         proposals_.push_back({strategy.name, index_, strategy.plan, {}});
         continue;
       }
