@@ -16,7 +16,7 @@ namespace {
 
 std::string step(int number, const std::string& phase, const std::string& shares) {
   return R"({"record": "step", "step": )" + std::to_string(number) + R"(, "phase": ")" + phase +
-         R"(", "ms": 10, "loss": [1], "workers": 3, "shares": )" + shares + "}\n";
+         R"(", "ms": 10, "loss": [1], "workers": 3, "unfused": true, "trainer": "trl", "shares": )" + shares + "}\n";
 }
 
 std::string shares(const std::string& data, const std::string& forward) {
@@ -45,6 +45,9 @@ TEST_CASE("shares are those of the measured steps together") {
   CHECK(measurement.time_shares->forward == doctest::Approx(0.5));
   CHECK(measurement.time_shares->rest == doctest::Approx(0.2));
   CHECK(measurement.time_shares->loader_workers == 3);
+  CHECK(measurement.time_shares->unfused);
+  CHECK_FALSE(measurement.time_shares->evaluates);
+  CHECK(measurement.time_shares->trainer == "trl");
 }
 
 TEST_CASE("without shares in the records there are none") {

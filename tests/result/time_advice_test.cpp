@@ -15,13 +15,30 @@ TEST_CASE("a step without a remarkable share gets no advice") {
 TEST_CASE("each remarkable share is named with its setting") {
   TimeShares shares{0.41, 0, 0, 0.2, 0.2, 0.3, 0.1};
   shares.loader_workers = 2;
+  shares.evaluates = shares.unfused = true;
   CHECK(time_advice(shares) ==
-        std::vector<std::string>{"waiting for data takes 41 % of a step: DataLoader(num_workers=6) (2 now)",
-                                 "running the model without gradients (evaluation) takes 20 % of a step: evaluate less "
-                                 "often",
-                                 "generation takes 30 % of a step: a larger batch in generate, or vLLM",
-                                 "saving takes 10 % of a step: save less often",
-                                 "the optimizer takes 20 % of a step: fused=True if it is not set"});
+        std::vector<std::string>{
+            "waiting for data takes 41 % of a step: num_workers of the DataLoader, 6 instead of 2",
+            "evaluation takes 20 % of a step: evaluate less often",
+            "generation takes 30 % of a step: a larger batch in generate, or vLLM",
+            "saving takes 10 % of a step: save less often", "the optimizer takes 20 % of a step: fused=True"});
+}
+
+TEST_CASE("what is already set, or is no evaluation, is not advised") {
+  TimeShares shares{0.41, 0, 0, 0.2, 0.2};
+  CHECK(time_advice(shares) == std::vector<std::string>{"running models without gradients, for the training itself, "
+                                                        "takes 20 % of a step: results that do not change are computed "
+                                                        "once and kept"});
+}
+
+TEST_CASE("a trainer's settings have its own words") {
+  TimeShares shares{0.41, 0, 0, 0.2};
+  shares.loader_workers = 0;
+  shares.unfused = true;
+  shares.words = {{"workers", "dataloader_num_workers"}, {"fused", "optim: adamw_torch_fused"}};
+  CHECK(time_advice(shares) ==
+        std::vector<std::string>{"waiting for data takes 41 % of a step: dataloader_num_workers, 4 instead of 0",
+                                 "the optimizer takes 20 % of a step: optim: adamw_torch_fused"});
 }
 
 }  // namespace memtune::time_advice_test

@@ -6,8 +6,10 @@
 #include <algorithm>
 
 #include "core/answer/result/oom_remedy.h"
+#include "core/answer/result/time_advice.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/base/file.h"
+#include "core/base/text.h"
 #include "tests/support/run_program.h"
 
 namespace memtune::remedy_words_test {
@@ -17,8 +19,8 @@ using result::OomCause;
 
 namespace {
 
-std::string text_of(const std::vector<result::RemedyWords>& words, const std::string& setting) {
-  const auto found = std::ranges::find(words, setting, &result::RemedyWords::setting);
+std::string text_of(const std::vector<result::SettingWords>& words, const std::string& setting) {
+  const auto found = std::ranges::find(words, setting, &result::SettingWords::setting);
   return found == words.end() ? "?" : found->text;
 }
 
@@ -75,14 +77,20 @@ TEST_CASE("a batch of one row cannot be made smaller") {
   CHECK(found[0] == "gradient checkpointing (enable_activation_checkpointing: true)");
 }
 
-TEST_CASE("every trainer has words, of settings that a remedy names") {
+TEST_CASE("every trainer has words, of settings that a remedy or an advice names") {
   result::OutOfMemory oom;
+  // Both what evaluates and what does not.
+  const auto time_advice = [](const result::SettingWords& words, bool evaluates) {
+    result::TimeShares shares{1, 1, 1, 1, 1, 1, 1, 1, 0, evaluates, true, "", {words}};
+    return join(result::time_advice(shares), "\n");
+  };
   for (const std::string& trainer : trainers()) {
     CAPTURE(trainer);
-    for (const result::RemedyWords& words : remedy_words({{"x"}, trainer, "", ""})) {
+    for (const result::SettingWords& words : remedy_words({{"x"}, trainer, "", ""})) {
       CAPTURE(words.setting);
       oom.words = {{words.setting, "MARK"}};
-      bool named = false;
+      const result::SettingWords marked{words.setting, "MARK"};
+      bool named = (time_advice(marked, true) + time_advice(marked, false)).find("MARK") != std::string::npos;
       for (int i = 0; i <= static_cast<int>(OomCause::activations); ++i)
         for (const std::string& each : remedies(static_cast<OomCause>(i), oom))
           named |= each.find("MARK") != std::string::npos;

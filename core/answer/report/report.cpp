@@ -43,7 +43,7 @@ Report printable(Report report) {
     if (m.oom) {
       for (result::MemoryLine& line : m.oom->lines) clean_names(line.file, line.function, line.inner, line.text);
       for (result::ModelOnDevice& model : m.oom->models) clean_names(model.name);
-      for (result::RemedyWords& words : m.oom->words) clean_names(words.setting), clean(words.text);
+      for (result::SettingWords& words : m.oom->words) clean_names(words.setting), clean(words.text);
       clean_names(m.oom->trainer);
       clean_names(m.oom->where.file, m.oom->where.function, m.oom->where.inner, m.oom->where.text);
     }

@@ -1,10 +1,10 @@
-// How a command's own trainer or flags write the settings that help against out of memory.
+// How a command's own trainer or flags write the settings that help against out of memory or shorten a step.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "core/record/measurement/out_of_memory.h"
+#include "core/record/measurement/setting_words.h"
 
 namespace memtune::trainer {
 
@@ -15,6 +15,6 @@ struct TrainerCommand {
 };
 
 // A setting that cannot be made smaller has the text "". A config that cannot be read has no words.
-std::vector<result::RemedyWords> remedy_words(const TrainerCommand& run);
+std::vector<result::SettingWords> remedy_words(const TrainerCommand& run);
 
 }  // namespace memtune::trainer

@@ -69,6 +69,9 @@ std::optional<result::TimeShares> time_shares_of(const TrainingProcessRecords& r
       total += (*step.parts_ms).*kind.share;
     }
     sums.loader_workers = std::max(sums.loader_workers, step.parts_ms->loader_workers);
+    sums.evaluates |= step.parts_ms->evaluates;
+    sums.unfused |= step.parts_ms->unfused;
+    sums.trainer = step.parts_ms->trainer;
   }
   if (total <= 0) return std::nullopt;
   for (const result::TimeKind& kind : result::kTimeKinds) sums.*kind.share /= total;

@@ -63,6 +63,9 @@ std::optional<result::TimeShares> read_shares(const json& line) {
   for (const result::TimeKind& kind : result::kTimeKinds)
     parts.*kind.share = number_at(line.at("shares"), kind.name, 0, kMaxFigure);
   if (!line.at("workers").is_null()) parts.loader_workers = whole_at(line, "workers", 0, kMaxWorkers);
+  parts.evaluates = line.value("evaluates", false);
+  parts.unfused = line.value("unfused", false);
+  parts.trainer = line.value("trainer", "");
   return parts;
 }
 

@@ -57,9 +57,19 @@ void fields(StepPeriod& period, Visit visit) {
 }
 
 template <typename Visit>
+void fields(SettingWords& words, Visit visit) {
+  visit("setting", words.setting);
+  visit("text", words.text);
+}
+
+template <typename Visit>
 void fields(TimeShares& shares, Visit visit) {
   for (const TimeKind& kind : kTimeKinds) visit(kind.name, shares.*kind.share);
   visit("loader_workers", shares.loader_workers);
+  visit("evaluates", shares.evaluates);
+  visit("unfused", shares.unfused);
+  visit("trainer", shares.trainer);
+  visit("words", shares.words);
 }
 
 template <typename Visit>
@@ -165,12 +175,6 @@ void fields(ModelOnDevice& model, Visit visit) {
   visit("bytes", model.bytes);
   visit("trained", model.trained);
   visit("with_gradients", model.with_gradients);
-}
-
-template <typename Visit>
-void fields(RemedyWords& words, Visit visit) {
-  visit("setting", words.setting);
-  visit("text", words.text);
 }
 
 template <typename Visit>

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/record/measurement/setting_words.h"
+
 namespace memtune::result {
 
 enum class MemoryPhase { forward, backward, update, no_gradients, other };  // no_gradients: evaluation, generation
@@ -35,11 +37,6 @@ struct ModelOnDevice {
   bool with_gradients = false;  // it ran, was not trained, and kept activations for a backward
 };
 
-// How a setting is written for the command: "checkpoint", "gradient_checkpointing: true".
-struct RemedyWords {
-  std::string setting, text;  // text "": it cannot be made smaller
-};
-
 struct OutOfMemory {
   int64_t device = 0, step = 0;  // step: that ran, from 1 on
   MemoryPhase phase = MemoryPhase::other;
@@ -65,7 +62,7 @@ struct OutOfMemory {
   std::vector<MemoryLine> lines;          // of the rest, the largest first
   MemoryLine where;                       // that asked for `requested_bytes`
   std::string trainer;                    // whose library the process had loaded, "axolotl"; "": of none
-  std::vector<RemedyWords> words;         // of the command's own trainer and flags
+  std::vector<SettingWords> words;         // of the command's own trainer and flags
 };
 
 }  // namespace memtune::result

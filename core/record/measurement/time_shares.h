@@ -3,6 +3,10 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/record/measurement/setting_words.h"
 
 namespace memtune::result {
 
@@ -16,7 +20,11 @@ struct TimeShares {
   double generation = 0;
   double save = 0;
   double rest = 0;
-  int64_t loader_workers = -1;  // -1: no DataLoader was seen
+  int64_t loader_workers = -1;      // -1: no DataLoader was seen
+  bool evaluates = false;           // a trained model ran in evaluation mode without gradients
+  bool unfused = false;             // an optimizer could have fused=True
+  std::string trainer;              // whose library the process had loaded, "axolotl"; "": of none
+  std::vector<SettingWords> words;  // of the command's own trainer
 };
 
 struct TimeKind {

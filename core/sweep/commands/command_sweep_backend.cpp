@@ -178,10 +178,6 @@ void CommandSweepBackend::write_files(const CommandVariant& started, const fs::p
 }
 
 // The one that the user named, else the one that the process had loaded.
-std::string CommandSweepBackend::trainer_of(const result::OutOfMemory& oom) const {
-  return settings_.sweep.trainer.empty() ? oom.trainer : settings_.sweep.trainer;
-}
-
 // A new folder for a start, if the command has the word for it. "": it has not.
 std::string CommandSweepBackend::own_folder(const CommandVariant& started, const fs::path& folder) const {
   if (with_paths(started, "", "") == with_paths(started, "")) return "";
@@ -219,8 +215,13 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
     result = attach::measure_command(command);
   }
   result.row.measurement.allocator = allocator;
-  if (std::optional<result::OutOfMemory>& oom = result.row.measurement.oom)
-    oom->words = trainer::remedy_words({command.command, trainer_of(*oom), started.file_text, started.file_name});
+  const auto words = [&](const std::string& found) {
+    const std::string& trainer = settings_.sweep.trainer.empty() ? found : settings_.sweep.trainer;
+    return trainer::remedy_words({command.command, trainer, started.file_text, started.file_name});
+  };
+  if (std::optional<result::OutOfMemory>& oom = result.row.measurement.oom) oom->words = words(oom->trainer);
+  if (std::optional<result::TimeShares>& shares = result.row.measurement.time_shares)
+    shares->words = words(shares->trainer);
   const result::Measurement& measured = result.row.measurement;
   worked_ |= result::usable(measured);
   if (worked_ && own.empty() && measured.outcome == result::Outcome::error && measured.loss.empty())

@@ -38,7 +38,6 @@ class CommandSweepBackend : public SweepBackend {
   const CommandVariant& variant(const TrialState& trial) const;
   std::string key(const CommandVariant& variant) const;
   void write_files(const CommandVariant& started, const std::filesystem::path& folder) const;
-  std::string trainer_of(const result::OutOfMemory& oom) const;
   std::string own_folder(const CommandVariant& started, const std::filesystem::path& folder) const;
 
   const CommandSweepSettings& settings_;

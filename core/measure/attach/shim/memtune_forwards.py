@@ -53,7 +53,7 @@ class Forwards:
         if not self.ran_with_gradients:
             self.without_gradients += 1
             self.training.oom.begin_run(size_of((*arguments, *named.values())))
-            self.training.shares.run_without_gradients()
+            self.training.shares.run_without_gradients(module.training)
             return
         self.end_outside()
         self.training.shares.begin_forward()

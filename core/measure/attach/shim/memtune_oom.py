@@ -11,6 +11,7 @@ import sys
 import weakref
 
 import memtune_parts
+import memtune_process
 
 WRITTEN = 8  # records that are written at once; of later failures, as of a search for a batch size, only the last one
 LINES = 10  # of the source, the largest
@@ -19,11 +20,6 @@ STEPS = 64  # the last ones, whose memory is compared
 TEXT = 300  # characters of a name or of a source line
 MOST = 1 << 50  # bytes of a request: a wrong size may be any number
 NESTED = 4  # levels of lists in the state of an optimizer
-# Modules and the trainers whose settings their users write, the one that stands on others first.
-TRAINERS = (("axolotl", "axolotl"), ("llamafactory", "llamafactory"), ("swift", "ms-swift"), ("unsloth", "unsloth"),
-            ("torchtune", "torchtune"), ("torchtitan", "torchtitan"), ("megatron.training", "megatron"),
-            ("trl.trainer.sft_trainer", "trl"), ("trl.trainer.dpo_trainer", "trl"), ("trl.trainer.grpo_trainer", "trl"),
-            ("transformers.trainer", "transformers"), ("deepspeed.runtime.engine", "deepspeed"))
 OPTIMIZERS = 8  # a script may have one for each parameter
 
 
@@ -142,7 +138,7 @@ class OutOfMemory:
                       held=self.held, amounts=self.amounts, held_runs=self.runs,
                       start=self.before,
                       runs=self.training.forwards.runs, usual_runs=self.training.forwards.usual,
-                      trainer=trainer(), where=described_place(place_of(running_frames()), requested, 1))
+                      trainer=memtune_process.trainer(), where=described_place(place_of(running_frames()), requested, 1))
         try:
             kinds, models, known = self.kinds(device)
             rest, lines, checkpointed = lines_of(device, known)
@@ -220,10 +216,6 @@ def amount(batch):
     """Of a batch: positions, or rows where there are none."""
     rows, _, positions = batch
     return positions or rows
-
-
-def trainer():
-    return next((name for module, name in TRAINERS if module in sys.modules), "")
 
 
 def allocated_now():

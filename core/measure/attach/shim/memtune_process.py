@@ -3,6 +3,11 @@
 import os
 import sys
 
+# Modules and the trainers whose settings their users write, the one that stands on others first.
+TRAINERS = (("axolotl", "axolotl"), ("llamafactory", "llamafactory"), ("swift", "ms-swift"), ("unsloth", "unsloth"),
+            ("torchtune", "torchtune"), ("torchtitan", "torchtitan"), ("megatron.training", "megatron"),
+            ("trl.trainer.sft_trainer", "trl"), ("trl.trainer.dpo_trainer", "trl"), ("trl.trainer.grpo_trainer", "trl"),
+            ("transformers.trainer", "transformers"), ("deepspeed.runtime.engine", "deepspeed"))
 
 def rank_and_world():
     import torch
@@ -14,6 +19,11 @@ def rank_and_world():
         if os.environ.get(rank, "").isdigit() and os.environ.get(world, "").isdigit():
             return int(os.environ[rank]), int(os.environ[world])
     return 0, 1
+
+
+def trainer():
+    """"": of none."""
+    return next((name for module, name in TRAINERS if module in sys.modules), "")
 
 
 def resident_peak():

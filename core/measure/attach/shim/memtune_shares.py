@@ -7,6 +7,7 @@ stream: waiting for a loader while the device still computes takes no time of a 
 import threading
 
 import memtune_parts
+import memtune_process
 
 MARKS = 1024  # of a step; one with more has no shares
 KINDS = ("data", "forward", "backward", "update", "evaluation", "generation", "save", "rest")
@@ -17,6 +18,8 @@ told = memtune_parts.harmless("the shares of a step are not known")
 class Shares:
     def __init__(self, training):
         self.training, self.over = training, False
+        self.evaluates = False  # a trained model ran in evaluation mode without gradients
+        self.unfused = False  # an optimizer could have fused=True
         self.reset()
 
     def reset(self):
@@ -25,6 +28,10 @@ class Shares:
         self.ran = False  # forward has run since the last backward
         self.ended = {}  # marks by number of a step that the device has not finished
         self.workers = None  # of the loader that was last asked for a batch; None: no loader
+
+    @told
+    def created(self, optimizer):
+        self.unfused |= any(not group.get("fused", True) for group in optimizer.param_groups)
 
     def kind(self):
         return self.marks[-1][0] if self.marks else None
@@ -60,10 +67,11 @@ class Shares:
         self.go_to("forward")
 
     @told
-    def run_without_gradients(self):
+    def run_without_gradients(self, trains):
         """Lasts until the training goes on. A fetch between two runs belongs to the evaluation."""
         if self.marks is None or self.held is not None or self.kind() == "forward":  # reentrant checkpointing
             return
+        self.evaluates |= not trains
         if [kind for kind, _ in self.marks[-3:]] == ["evaluation", "data", "evaluation"]:
             del self.marks[-2:]
         self.go_to("evaluation")
@@ -98,11 +106,12 @@ class Shares:
 
     @told
     def of_step(self, step, end):
-        """Milliseconds by kind; None: not known. The device must have finished the step."""
+        """Of a step that the device has finished: milliseconds by kind, and what their advice depends on."""
         marks = self.ended.pop(step, None)
         if not marks:
-            return None
+            return {}
         sums = dict.fromkeys(KINDS, 0.0)
         for (kind, begin), (_, until) in zip(marks, marks[1:] + [(None, end)]):
             sums[kind] += max(0.0, self.training.ms_between(begin, until))
-        return sums
+        return dict(shares=sums, workers=self.workers, evaluates=self.evaluates, unfused=self.unfused,
+                    trainer=memtune_process.trainer())

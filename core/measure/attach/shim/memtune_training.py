@@ -159,6 +159,7 @@ class Training:
     def created(self, optimizer):
         if self.step == 0:
             self.forwards.watch(optimizer)
+            self.shares.created(optimizer)
         self.oom.created(optimizer)
 
     def begin_update(self):
@@ -383,7 +384,7 @@ class Training:
                 record["ms"] = self.ms_between(begin, end)
             if 0 < len(updates) < 8:
                 record["optimizer_ms"] = sum(self.ms_between(*update) for update in updates)
-            record["shares"], record["workers"] = self.shares.of_step(record["step"], end), self.shares.workers
+            record.update(self.shares.of_step(record["step"], end) or {})
             outside_ms = sum(self.ms_between(*moments) for moments in outside)
             record["outside_ms"] = max(0, outside_ms - record["save_ms"])
             values = [loss.values() for loss in losses if loss.value is not None]
