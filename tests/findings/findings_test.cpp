@@ -422,6 +422,28 @@ TEST_CASE("idle time is attributed to the optimizer if most of it is there") {
   CHECK(findings[0].advice.find("--shard-offload only") != std::string::npos);
 }
 
+TEST_CASE("the blocks' share of a step is a note") {
+  MadeUp made;
+  made.step(0, 100);
+  const auto block = [](int number, Pass pass) { return trace::TraceRegion::of_block(number, pass); };
+  made.region(0, 1, {trace::RegionKind::before_blocks}, "before the blocks");
+  made.region(1, 11, block(0, Pass::forward), "h.0");
+  made.region(11, 21, block(1, Pass::forward), "h.1");
+  made.region(21, 30, {trace::RegionKind::head}, "head");
+  made.region(30, 35, block(1, Pass::recompute), "h.1 recompute");
+  made.region(35, 60, block(1, Pass::backward), "h.1 backward");
+  made.region(60, 85, block(0, Pass::backward), "h.0 backward");
+  const std::vector<Finding> found = find(made.trace, {}, nullptr);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].severity == Severity::note);
+  CHECK(found[0].what ==
+        "2 blocks take 75 % of a step, 35.0 to 40.0 % each (most: h.1); before them 1.0 %, the head 9.0 %");
+  MadeUp one;
+  one.step(0, 100);
+  one.region(1, 11, block(0, Pass::forward), "h.0");
+  CHECK(find(one.trace, {}, nullptr).empty());
+}
+
 TEST_CASE("exposed collectives are reported from one percent of the step") {
   MadeUp made;
   made.step(0, 100);

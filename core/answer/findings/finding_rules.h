@@ -87,6 +87,8 @@ std::optional<Finding> recompute_expensive(const TrialView& subject);
 // StepTimeBreakdown::idle between the first and the last device event of each step is at least 2 % of it: the host
 // issues too slowly.
 std::optional<Finding> device_idle(const TrialView& subject);
+// What share of the traced steps the blocks take, with backward and recomputation, and what is before and behind them.
+std::optional<Finding> block_times(const TrialView& subject);
 // StepTimeBreakdown::collectives is at least kSignificantShare: ranks communicate, or wait for each other, while
 // nothing computes.
 std::optional<Finding> collectives_exposed(const TrialView& subject);

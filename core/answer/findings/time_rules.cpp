@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "core/answer/findings/finding_rules.h"
 #include "core/base/layout.h"
@@ -46,7 +47,53 @@ Intervals optimizer_phases(const trace::Trace& trace) {
   return trace::unite(std::move(phases));
 }
 
+// Time in the parts of the model, with backward and recomputation, in the traced steps.
+struct PartTimes {
+  std::map<int32_t, int64_t> blocks_ns;  // by number
+  std::map<int32_t, std::string> names;
+  int64_t before_ns = 0, head_ns = 0;
+};
+
+PartTimes part_times(const trace::Trace& trace) {
+  PartTimes times;
+  for (const trace::TraceEvent& event : trace.events) {
+    if (event.kind != trace::EventKind::region || !trace.counts(event)) continue;
+    const int64_t ns = event.end_ns - event.start_ns;
+    if (event.region.kind == trace::RegionKind::before_blocks) times.before_ns += ns;
+    if (event.region.kind == trace::RegionKind::head) times.head_ns += ns;
+    if (event.region.kind != trace::RegionKind::block) continue;
+    times.blocks_ns[event.region.block] += ns;
+    if (event.region.pass == trace::Pass::forward) times.names[event.region.block] = trace.names[event.name];
+  }
+  return times;
+}
+
 }  // namespace
+
+std::optional<Finding> block_times(const TrialView& subject) {
+  const PartTimes times = part_times(subject.trace);
+  if (times.blocks_ns.size() < 2) return {};
+  int64_t step_ns = 0, blocks_ns = 0;
+  for (const TimeInterval& step : subject.steps) step_ns += step.end - step.start;
+  for (const auto& [block, ns] : times.blocks_ns) blocks_ns += ns;
+  const auto percent = [&](int64_t ns, int digits) {
+    return fixed(100 * static_cast<double>(ns) / static_cast<double>(std::max<int64_t>(1, step_ns)), digits);
+  };
+  const auto [least, most] =
+      std::ranges::minmax_element(times.blocks_ns, {}, [](const auto& each) { return each.second; });
+  const std::string low = percent(least->second, 1), high = percent(most->second, 1);
+  const auto name = times.names.find(most->first);
+  Finding finding = subject.costs(
+      "block-times", 0,
+      std::to_string(times.blocks_ns.size()) + " blocks take " + percent(blocks_ns, 0) + " % of a step, " +
+          (low == high
+               ? low + " % each"
+               : low + " to " + high + " % each" + (name == times.names.end() ? "" : " (most: " + name->second + ")")) +
+          "; before them " + percent(times.before_ns, 1) + " %, the head " + percent(times.head_ns, 1) + " %",
+      "");
+  finding.severity = Severity::note;
+  return finding;
+}
 
 std::optional<Finding> device_idle(const TrialView& subject) {
   const Intervals gaps = trace::intersect(subject.breakdown.idle, active(subject));
