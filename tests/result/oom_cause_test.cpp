@@ -66,24 +66,20 @@ TEST_CASE("other processes are a cause if they hold what was asked for") {
 }
 
 TEST_CASE("fragmentation is the cause if as much was reserved and not allocated") {
-  const auto with = [](int64_t pieces, int64_t others = 0) {
+  const auto with = [](int64_t pieces, int64_t others = 0, int64_t requested = 8 * kGiB) {
     return cause_with([&](OutOfMemory& oom) {
+      oom.requested_bytes = requested;
       oom.allocated_bytes = oom.reserved_bytes - pieces;
       oom.other_processes_bytes = others;
     });
   };
-  CHECK(with(4 * kGiB) == OomCause::fragmentation);
-  CHECK(with(4 * kGiB - 1) == OomCause::activations);
-  CHECK(with(5 * kGiB, 4 * kGiB) == OomCause::fragmentation);  // the larger of both
-  CHECK(with(4 * kGiB, 5 * kGiB) == OomCause::other_process);
-  CHECK(cause_with([](OutOfMemory& oom) {
-          oom.requested_bytes = kGiB / 64;
-          oom.allocated_bytes = oom.reserved_bytes - 7 * kGiB;  // growing segments would not get far
-        }) == OomCause::activations);
-  CHECK(cause_with([](OutOfMemory& oom) {
-          oom.requested_bytes = kGiB / 64;
-          oom.allocated_bytes = oom.reserved_bytes - 8 * kGiB;
-        }) == OomCause::fragmentation);
+  CHECK(with(8 * kGiB) == OomCause::fragmentation);
+  CHECK(with(8 * kGiB - 1) == OomCause::activations);
+  CHECK(with(9 * kGiB, 8 * kGiB) == OomCause::fragmentation);  // the larger of both
+  CHECK(with(8 * kGiB, 9 * kGiB) == OomCause::other_process);
+  CHECK(with(8 * kGiB, 0, kGiB / 64) == OomCause::fragmentation);
+  CHECK(with(8 * kGiB - 1, 0, kGiB / 64) == OomCause::activations);  // growing segments would not get far
+  CHECK(with(10 * kGiB, 0, 11 * kGiB) == OomCause::activations);
 }
 
 TEST_CASE("a second copy of the model is a cause if it is not trained") {
@@ -178,6 +174,9 @@ TEST_CASE("a model that is not trained and ran with gradients is a cause") {
   CHECK(with({"Teacher", 4 * kGiB, false, true}) == OomCause::untrained_with_gradients);
   CHECK(with({"Teacher", 4 * kGiB, true, true}) == OomCause::activations);   // trained since
   CHECK(with({"Teacher", 3 * kGiB, false, true}) == OomCause::activations);  // small
+  CHECK(cause_with([](OutOfMemory& oom) {
+          oom.models = {{"Llama", 4 * kGiB, false, true}};  // its optimizer has copies of its own
+        }) == OomCause::activations);
 }
 
 TEST_CASE("many runs without a backward keep activations as an evaluation does") {

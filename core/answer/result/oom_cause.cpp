@@ -16,7 +16,6 @@ namespace {
 constexpr int64_t kSizeShare = 100;   // of the device, 1 / this: its size by CUDA's two functions differs less
 constexpr int64_t kOthersShare = 20;  // of the device, 1 / this: less may be the driver's own
 constexpr int64_t kPiecesShare = 10;  // of the limit, 1 / this: fewer free pieces are usual
-constexpr int64_t kSmallShare = 100;  // of the limit, 1 / this: a small request, which usual pieces do not explain
 constexpr int64_t kCopyShare = 20;    // of the limit, 1 / this: smaller models are not copies of the trained one
 constexpr int64_t kLeakShare = 10;    // of what is allocated, 1 / this
 constexpr size_t kLeakSteps = 4;      // also runs of an evaluation
@@ -55,8 +54,7 @@ bool by_other_process(const OutOfMemory& oom) {
 
 bool by_fragmentation(const OutOfMemory& oom) {
   const int64_t pieces = oom.reserved_bytes - oom.allocated_bytes;
-  const bool small = oom.requested_bytes < oom.limit_bytes / kSmallShare;
-  return pieces >= oom.requested_bytes && (!small || pieces >= oom.limit_bytes / kPiecesShare);
+  return pieces >= oom.requested_bytes && pieces >= oom.limit_bytes / kPiecesShare;
 }
 
 bool by_second_copy(const OutOfMemory& oom) {
@@ -68,10 +66,12 @@ bool by_second_copy(const OutOfMemory& oom) {
   return false;
 }
 
+// An optimizer that has float32 copies of all parameters trains the model too, and no model on the device is its own.
 bool by_untrained(const OutOfMemory& oom) {
-  return std::ranges::any_of(oom.models, [&](const ModelOnDevice& model) {
-    return model.with_gradients && !model.trained && model.bytes >= oom.limit_bytes / kCopyShare;
-  });
+  return std::ranges::any_of(oom.models, &ModelOnDevice::trained) &&
+         std::ranges::any_of(oom.models, [&](const ModelOnDevice& model) {
+           return model.with_gradients && !model.trained && model.bytes >= oom.limit_bytes / kCopyShare;
+         });
 }
 
 bool by_gradients_in_evaluation(const OutOfMemory& oom) {
