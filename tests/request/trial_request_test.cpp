@@ -45,8 +45,8 @@ void check_refused(Change change, const std::string& message) {
 constexpr const char* kRequestText =
     R"({"address":"10.0.0.1","allocator":"expandable_segments:True","command":"memtune sweep","costs":"costs.json","inputs":["tokens:int64[2,64]<256",)"
     R"(":float32[]"],"inputs_file":"in.safetensors","model":{"arguments":["steps=3"],"libraries":["ops.so"],)"
-    R"("path":"model.pt","profile":"","text_only":false,"trusted":false},"plan":{"nested":false,"placements":[],)"
-    R"("saved_min_bytes":1048576,"strategy":"none","transfer":{"groups_in_flight":1,"min_bytes":1048576,)"
+    R"("path":"model.pt","profile":"","text_only":false,"trusted":false},"only_gradients":true,"plan":{"nested":false,)"
+    R"("placements":[],"saved_min_bytes":1048576,"strategy":"none","transfer":{"groups_in_flight":1,"min_bytes":1048576,)"
     R"("pinned":true,"prefetch_blocks":1,"prefetch_bytes":1073741824,"schedule":"value","side_stream":true,)"
     R"("stash_bytes":8589934592},"version":1},"rank":1,"reference":"reference.bin","rendezvous":"/run/meeting",)"
     R"("round":1,"trace":"t.mttrace","training":{"accumulate":1,"attention":"sdpa","autocast":"","batch":2,)"

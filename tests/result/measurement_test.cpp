@@ -44,8 +44,9 @@ Measurement full() {
   m.trained_tensors = 20;
   m.tensors_without_gradient = 16;
   m.period = {4, 11.5, 420};
-  m.time_shares = TimeShares{0.25, 0.125, 0.25, 0.125, 0.0625, 0.0625, 0.0625, 0.0625, 2};
-  m.gradients = {true, false, 0.125, "layers.0.weight", "none"};
+  m.time_shares =
+      TimeShares{0.25, 0.125, 0.25, 0.125, 0.0625, 0.0625, 0.0625, 0.0625, 2, true, true, "trl", {{"fused", "x"}}};
+  m.gradients = {true, false, 0.125, "layers.0.weight", "none", true};
   m.losses = {true, true, 2, 10.5, 10.25, 0.125, "own", 3};
   m.dtype = "bfloat16";
   m.recomputed_bytes = 70;
@@ -93,9 +94,10 @@ TEST_CASE("the JSON of a measurement has the field names that scripts use") {
     "loss_per_backward": [[10.0, 0.5], [10.25]], "loss_unscaled": [5.25, 10.25], "trained_tensors": 20,
     "tensors_without_gradient": 16, "period": {"steps": 4, "median_ms": 11.5, "longest_ms": 420.0},
     "time_shares": {"data": 0.25, "forward": 0.125, "backward": 0.25, "update": 0.125, "evaluation": 0.0625,
-                    "generation": 0.0625, "save": 0.0625, "rest": 0.0625, "loader_workers": 2},
+                    "generation": 0.0625, "save": 0.0625, "rest": 0.0625, "loader_workers": 2,
+                    "evaluates": true, "unfused": true, "trainer": "trl", "words": [{"setting": "fused", "text": "x"}]},
     "gradients": {"compared": true, "equal": false, "max_abs_difference": 0.125, "worst": "layers.0.weight",
-                  "against": "none"},
+                  "against": "none", "undecided": true},
     "losses": {"compared": true, "changed": true, "step": 2, "loss": 10.5, "expected": 10.25, "allowed": 0.125,
                "against": "own", "without_gradient": 3}, "dtype": "bfloat16",
     "optimizer_ms": 0.75,

@@ -6,7 +6,7 @@
 //                                                      default: ok
 //   FAKE_TRIAL_GIB=64                                  device memory; a strategy's memory is proportional to the batch
 //   FAKE_TRIAL_LOG=FILE                                one line per start: the strategy, " again" in later rounds,
-//                                                      "save async", or inspect
+//                                                      " gradients" if it is to write them, "save async", or inspect
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -134,20 +134,28 @@ result::Measurement measure(const plan::TrialRequest& request) {
   return measurement;
 }
 
-void compare(const plan::TrialRequest& request, result::Measurement& measurement) {
-  if (!std::filesystem::exists(request.envelope.reference)) {
+void compare(const plan::TrialRequest& request, bool differs, result::Measurement& measurement) {
+  const bool only_gradients = request.envelope.only_gradients;
+  if (only_gradients || !std::filesystem::exists(request.envelope.reference)) {
     std::fstream file(request.envelope.reference, std::ios::binary | std::ios::in | std::ios::out | std::ios::trunc);
     plan::begin_reference(file);
     plan::BaselineReference reference;
     reference.strategy = request.plan.strategy;
     const std::string bytes = "grad";
-    file << bytes;
-    reference.gradients = {{"w", "Float", {1}, true, 0, bytes.size(), hash_hex(bytes), 0}};
+    if (only_gradients) file << bytes;
+    reference.has_gradients = only_gradients;
+    reference.gradients = {{"w", "Float", {1}, true, 0, only_gradients ? bytes.size() : 0, hash_hex(bytes), 0}};
     plan::finish_reference(file, reference);
     return;
   }
+  const plan::BaselineReference reference = plan::read_reference(request.envelope.reference);
   measurement.gradients.compared = measurement.gradients.equal = true;
-  measurement.gradients.against = plan::read_reference(request.envelope.reference).strategy;
+  measurement.gradients.against = reference.strategy;
+  if (!differs) return;
+  measurement.gradients.equal = false;
+  measurement.gradients.undecided = !reference.has_gradients;
+  measurement.outcome = reference.has_gradients ? result::Outcome::mismatch : result::Outcome::error;
+  measurement.reason = "gradients differ from none's";
 }
 
 void write_trace(const plan::TrialRequest& request) {
@@ -247,13 +255,8 @@ void run(const plan::TrialRequest& request, const std::string& behaviour) {
     measurement.outcome = result::Outcome::device_oom;
     measurement.reason = "asked for 2 GiB, 1 GiB free";
   } else if (request.envelope.round == 0) {
-    compare(request, measurement);
+    compare(request, behaviour == "differs", measurement);
     if (!request.envelope.trace.empty()) write_trace(request);
-  }
-  if (behaviour == "differs") {
-    measurement.outcome = result::Outcome::mismatch;
-    measurement.reason = "gradients differ from none's";
-    measurement.gradients.equal = false;
   }
   send({{"frame", "result"}, {"measurement", measurement}});
   if (behaviour == "lingers") hang();
@@ -338,13 +341,14 @@ int main(int argc, char** argv) {
   const auto request = json::parse(read_file(argv[2])).get<plan::TrialRequest>();
   std::string name = command == "inspect" ? command : request.plan.strategy;
   if (request.envelope.rank > 0) name += " rank " + std::to_string(request.envelope.rank);
-  log_start(name + (request.envelope.round > 0 ? " again" : ""));
+  const std::string kind = request.envelope.only_gradients ? " gradients" : request.envelope.round > 0 ? " again" : "";
+  log_start(name + kind);
   if (command == "inspect") {
     misbehave(behaviour_of(name));
     misbehave(behaviour_of(name + "-b" + std::to_string(request.training.batch)));
     inspect(request);
   } else {
-    const std::string again = behaviour_of(name + " again");
-    run(request, request.envelope.round > 0 && again != "ok" ? again : behaviour_of(name));
+    const std::string behaviour = behaviour_of(name + kind);
+    run(request, kind == " again" && behaviour == "ok" ? behaviour_of(name) : behaviour);
   }
 }

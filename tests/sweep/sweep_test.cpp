@@ -81,7 +81,7 @@ TEST_CASE("the baseline runs again if its reference is missing") {
 
 TEST_CASE("the baseline runs again if its reference is truncated") {
   Bench bench;
-  bench.run();
+  bench.run("offload:stream=differs");
   bench.starts();
   const std::filesystem::path reference = bench.reference();
   std::filesystem::resize_file(reference, std::filesystem::file_size(reference) - 1);
@@ -92,7 +92,7 @@ TEST_CASE("the baseline runs again if its reference is truncated") {
 
 TEST_CASE("the baseline runs again if one bit of its reference has changed") {
   Bench bench;
-  bench.run();
+  bench.run("offload:stream=differs");
   bench.starts();
   const std::filesystem::path reference = bench.reference();
   std::string content = read_file(reference);
@@ -101,6 +101,22 @@ TEST_CASE("the baseline runs again if one bit of its reference has changed") {
   bench.run();
   CHECK(bench.starts() == "none\n");
   CHECK(plan::is_whole_reference(reference));
+}
+
+TEST_CASE("the baseline writes its gradients when those of a trial have other bits") {
+  Bench bench;
+  const SweepResult result = bench.run("checkpoint:full=differs");
+  CHECK(bench.starts().find("none\ncheckpoint:full\nnone gradients\ncheckpoint:full\n") != std::string::npos);
+  CHECK(result.report.rows[1].measurement.outcome == Outcome::mismatch);
+  CHECK_FALSE(result.report.rows[1].measurement.gradients.undecided);
+  CHECK(plan::read_reference(bench.reference()).has_gradients);
+}
+
+TEST_CASE("a trial stays undecided if the baseline fails at writing its gradients") {
+  Bench bench;
+  const SweepResult result = bench.run("checkpoint:full=differs;none gradients=crash");
+  CHECK(result.report.rows[1].measurement.outcome == Outcome::error);
+  CHECK(result.report.rows[1].measurement.gradients.undecided);
 }
 
 TEST_CASE("fields of a later version are ignored in a sweep folder") {

@@ -254,8 +254,8 @@ TEST_CASE("a flipped bit anywhere in the reference file is detected") {
 TEST_CASE("a reference of a later version is rejected with its version number") {
   Folder folder;
   write_reference(folder.file, "none", 0.1, model());
-  std::fstream(folder.file, std::ios::binary | std::ios::in | std::ios::out).seekp(7).put('4');
-  CHECK(refusal(folder.file, model()) == "a reference file of version 4, and this memtune reads version 3");
+  std::fstream(folder.file, std::ios::binary | std::ios::in | std::ios::out).seekp(7).put('5');
+  CHECK(refusal(folder.file, model()) == "a reference file of version 5, and this memtune reads version 4");
 }
 
 // An embedding with gradients from 0 to 9.99, a norm with gradient 1e-5 and a scalar.
@@ -330,6 +330,29 @@ TEST_CASE("the file stores the noise of every parameter and of the loss") {
   CHECK(reference.loss_noise == 0.25);
   CHECK(reference.gradients[0].noise == doctest::Approx(0.25));
   CHECK(reference.gradients[1].noise == 0);
+}
+
+TEST_CASE("a reference of hashes alone tells equal bits from others, and no size of a difference") {
+  Folder folder;
+  ReferenceWriter writer(folder.file, "none", 0.1, model(), ReferenceContent::hashes);
+  writer.repeat(0.1, model());
+  CHECK(writer.noise().equal);
+  writer.finish();
+  CHECK(plan::is_whole_reference(folder.file));
+  CHECK(compare(folder.file, 0.1, model()).equal);
+  NamedParameters more = model(), less = model(), other = model();
+  more[1].second.mutable_grad() = at::full({2}, 0.125);
+  less[0].second.mutable_grad().reset();
+  other[2].second.mutable_grad()[3] += 0.5;
+  for (const auto& [parameters, worst] : {std::pair(more, "frozen"), {less, "a"}, {other, "b"}}) {
+    const ReferenceComparison found = compare_with_reference(folder.file, 0.1, parameters);
+    CHECK_FALSE(found.gradients.equal);
+    CHECK(found.gradients.worst == worst);
+    CHECK_FALSE(found.has_size);
+  }
+  ReferenceWriter noisy(folder.file, "none", 0.1, model(), ReferenceContent::hashes);
+  noisy.repeat(0.1, other);
+  CHECK_FALSE(noisy.noise().equal);
 }
 
 TEST_CASE("an unfinished reference leaves no file") {

@@ -62,6 +62,10 @@ result::Measurement run(const plan::TrialRequest& request) {
   return trial::run_trial(request, *runner, frames);
 }
 
+int64_t highest(const trace::Trace& trace) {
+  return std::ranges::max(trace.memory, {}, &trace::MemorySample::allocated_bytes).allocated_bytes;
+}
+
 TEST_CASE("a successful trial reports its measurements") {
   Folder folder;
   auto none = request();
@@ -89,6 +93,7 @@ TEST_CASE("a successful trial reports its measurements") {
   CHECK_FALSE(trace.cut());
   CHECK(trace.trace.events.size() > 100);
   CHECK(trace.trace.memory.size() > 100);
+  CHECK(highest(trace.trace) == baseline.peak_bytes.allocated);
 
   auto offload = request("offload:stream");
   offload.envelope.reference = none.envelope.reference;
@@ -300,6 +305,30 @@ TEST_CASE("an optimizer in backward lowers the peak and does not change the loss
   CHECK(within.peak_bytes.allocated < after.peak_bytes.allocated);
 }
 
+void write_gradients(plan::TrialRequest baseline) {
+  baseline.envelope.only_gradients = true;
+  const result::Measurement measured = run(baseline);
+  CHECK(measured.outcome == Outcome::ok);
+  CHECK(measured.step_ms.samples.empty());
+  CHECK(plan::read_reference(baseline.envelope.reference).has_gradients);
+}
+
+TEST_CASE("a reproducible baseline writes hashes of its gradients alone") {
+  Folder folder;
+  auto none = request();
+  none.envelope.reference = folder.path / "reference.bin";
+  run(none);
+  const plan::BaselineReference reference = plan::read_reference(none.envelope.reference);
+  CHECK_FALSE(reference.has_gradients);
+  for (const plan::ReferenceGradient& gradient : reference.gradients) {
+    CHECK(gradient.bytes == 0);
+    CHECK((gradient.hash + gradient.device_hash).empty() == !gradient.defined);
+  }
+  auto other = request("checkpoint:full");
+  other.envelope.reference = none.envelope.reference;
+  CHECK(run(other).gradients.equal);
+}
+
 TEST_CASE("gradients that differ from the baseline are a mismatch with the parameter's name") {
   Folder folder;
   auto none = request();
@@ -308,7 +337,14 @@ TEST_CASE("gradients that differ from the baseline are a mismatch with the param
   auto other = request("checkpoint:full");
   other.envelope.reference = none.envelope.reference;
   other.training.seed = 1;  // other weights act as a wrong engine
+  const auto undecided = run(other);
+  CHECK(undecided.gradients.undecided);
+  CHECK_FALSE(undecided.gradients.equal);
+  CHECK(undecided.outcome == Outcome::error);
+  CHECK(undecided.step_ms.samples.empty());
+  write_gradients(none);
   auto result = run(other);
+  CHECK_FALSE(result.gradients.undecided);
   CHECK(result.outcome == Outcome::mismatch);
   CHECK_FALSE(result.gradients.equal);
   CHECK(result.gradients.max_abs_difference > 0);
@@ -339,7 +375,7 @@ TEST_CASE("gradients may differ from a nondeterministic baseline by its noise an
   Folder folder;
   auto none = request();
   none.envelope.reference = folder.path / "reference.bin";
-  run(none);
+  write_gradients(none);
   auto other = request("checkpoint:full");
   other.envelope.reference = none.envelope.reference;
   move_reference(none.envelope.reference, 0.125F, 0.125);
@@ -548,6 +584,7 @@ TEST_CASE("a trial whose reference exceeds the file size limit reports the limit
   Folder folder;
   auto none = request();
   none.envelope.reference = folder.path / "reference.bin";
+  none.envelope.only_gradients = true;
   const auto handler = ::signal(SIGXFSZ, SIG_IGN);
   const Limit limit(RLIMIT_FSIZE, 4096);
   const result::Measurement measured = run(none);

@@ -27,9 +27,11 @@ void GradientCheck::compare(result::Measurement& result) {
   result.loss.push_back(runner_.untouched_loss());
   const double loss = step();
   if (request_.envelope.reference.empty()) return runner_.drop_gradients();
-  if (std::filesystem::exists(request_.envelope.reference)) {
+  if (!request_.envelope.only_gradients && std::filesystem::exists(request_.envelope.reference)) {
     ReferenceComparison comparison = compare_with_reference(request_.envelope.reference, loss, runner_.parameters());
     result.gradients = std::move(comparison.gradients);
+    undecided_ = runner_.any_rank(!comparison.has_size && !result.gradients.equal);
+    if (undecided_) leave_undecided(result);
     deviation_ = std::move(comparison.worst);
   } else {
     write(loss, result);
@@ -37,20 +39,39 @@ void GradientCheck::compare(result::Measurement& result) {
   runner_.drop_gradients();
 }
 
+void GradientCheck::leave_undecided(result::Measurement& result) const {
+  result.gradients.undecided = true;
+  result.outcome = result::Outcome::error;
+  result.reason = "gradients differ from " + result.gradients.against + "'s, whose trial did not write them";
+}
+
 // Repeats the step, because a strategy cannot reproduce what the model itself does not. The size of the noise needs a
 // few runs.
 void GradientCheck::write(double loss, result::Measurement& result) {
+  if (!request_.envelope.only_gradients && write_hashes(loss, result)) return;
   ReferenceWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters());
-  const auto repeat = [&] {
-    runner_.drop_gradients();
-    loss = step();
-    reference.repeat(loss, runner_.parameters());
-  };
-  repeat();
+  repeat(reference, loss);
   if (runner_.any_rank(!reference.noise().equal))
-    for (int i = 1; i < kNoisyRepetitions; ++i) repeat();
+    for (int i = 1; i < kNoisyRepetitions; ++i) repeat(reference, loss);
   reference.finish();
   result.gradients = reference.noise();
+}
+
+// False if the second run is another, which is in `loss` and the gradients then.
+bool GradientCheck::write_hashes(double& loss, result::Measurement& result) {
+  ReferenceWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters(),
+                            ReferenceContent::hashes);
+  repeat(reference, loss);
+  if (runner_.any_rank(!reference.noise().equal)) return false;
+  reference.finish();
+  result.gradients = reference.noise();
+  return true;
+}
+
+void GradientCheck::repeat(ReferenceWriter& reference, double& loss) {
+  runner_.drop_gradients();
+  loss = step();
+  reference.repeat(loss, runner_.parameters());
 }
 
 double GradientCheck::step() {

@@ -113,15 +113,8 @@ std::vector<std::string> device_hashes(const NamedParameters& parameters) {
 }
 
 ReferenceGradient describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
-  bool defined = parameter.grad().defined();
-  return {name,
-          c10::toString(parameter.scalar_type()),
-          parameter.sizes().vec(),
-          defined,
-          offset,
-          defined ? parameter.nbytes() : 0,
-          "",
-          0};
+  return {name,   c10::toString(parameter.scalar_type()), parameter.sizes().vec(), parameter.grad().defined(),
+          offset, 0,                                      "",                      0};
 }
 
 at::Tensor read(const InputFile& file, const ReferenceGradient& entry, const at::Tensor& parameter,
@@ -142,7 +135,8 @@ void check_model(const BaselineReference& reference, const NamedParameters& para
     const at::Tensor& parameter = parameters[i].second;
     const ReferenceGradient& entry = reference.gradients[i];
     if (entry.name != name || entry.dtype != c10::toString(parameter.scalar_type()) ||
-        entry.shape != parameter.sizes().vec() || (entry.defined && entry.bytes != parameter.nbytes()))
+        entry.shape != parameter.sizes().vec() ||
+        (entry.defined && reference.has_gradients && entry.bytes != parameter.nbytes()))
       plan::refuse_reference(path, "of another model: it has '" + entry.name + "' where this one has '" + name + "'");
   }
 }
@@ -150,7 +144,14 @@ void check_model(const BaselineReference& reference, const NamedParameters& para
 // Called for everything whose bits differ from the reference: index of the parameter, -1 for the loss.
 using Told = std::function<void(int, const std::string& name, const Difference&)>;
 
-// A gradient that only one side has is compared with zeros.
+bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, const ReferenceGradient& entry) {
+  if (!device_hash.empty() && !entry.device_hash.empty() && (device_hash == entry.device_hash || entry.hash.empty()))
+    return device_hash == entry.device_hash;
+  return !entry.hash.empty() && hash_of(on_cpu(gradient)) == entry.hash;
+}
+
+// A gradient that only one side has is compared with zeros. Without gradients in the file the size of a difference is
+// not known, and is told as 0.
 void compare(const InputFile& file, const fs::path& path, const BaselineReference& reference, double loss,
              const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;
@@ -164,9 +165,12 @@ void compare(const InputFile& file, const fs::path& path, const BaselineReferenc
     const ReferenceGradient& entry = reference.gradients[i];
     const bool found = parameter.grad().defined();
     if (!entry.defined && !found) continue;
-    if (entry.defined && found && !hashes[i].empty() && hashes[i] == entry.device_hash) continue;
-    at::Tensor gradient = found ? on_cpu(parameter.grad()) : at::Tensor();
-    if (entry.defined && found && hash_of(gradient) == entry.hash) continue;
+    if (entry.defined && found && same_gradient(parameter.grad(), hashes[i], entry)) continue;
+    if (!reference.has_gradients) {
+      told(static_cast<int>(i), name, {});
+      continue;
+    }
+    const at::Tensor gradient = found ? on_cpu(parameter.grad()) : at::Tensor();
     auto zeros = [&] { return at::zeros(parameter.sizes(), at::TensorOptions(parameter.scalar_type())); };
     told(static_cast<int>(i), name,
          difference(found ? gradient : zeros(), entry.defined ? read(file, entry, parameter, path) : zeros()));
@@ -184,11 +188,12 @@ void note(result::GradientComparison& result, const std::string& where, double l
 }  // namespace
 
 ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strategy, double loss,
-                                 const NamedParameters& parameters)
+                                 const NamedParameters& parameters, ReferenceContent content)
     : path_(path), aside_(path.string() + ".tmp." + std::to_string(::getpid())) {
   remove_file(aside_);  // otherwise a link there would be followed
   file_.open(aside_, std::ios::binary | std::ios::trunc);
-  reference_ = {strategy, loss, 0, 0, {}};
+  const bool with_gradients = content == ReferenceContent::gradients;
+  reference_ = {strategy, loss, 0, 0, with_gradients, {}};
   noise_ = {true, true, 0, "", strategy};
   at::NoGradGuard no_grad;
   plan::begin_reference(file_);
@@ -198,9 +203,11 @@ ReferenceWriter::ReferenceWriter(const fs::path& path, const std::string& strate
     const auto& [name, parameter] = parameters[i];
     ReferenceGradient& entry = reference_.gradients.emplace_back(describe(name, parameter, offset));
     entry.device_hash = hashes[i];
-    if (!entry.defined) continue;
-    at::Tensor gradient = on_cpu(parameter.grad());
+    if (!entry.defined || (!with_gradients && !entry.device_hash.empty())) continue;
+    const at::Tensor gradient = on_cpu(parameter.grad());
     entry.hash = hash_of(gradient);
+    if (!with_gradients) continue;
+    entry.bytes = gradient.nbytes();
     file_.write(static_cast<const char*>(gradient.const_data_ptr()), static_cast<std::streamsize>(gradient.nbytes()));
     offset += entry.bytes;
   }
@@ -219,7 +226,8 @@ void ReferenceWriter::check() const {
   for (const ReferenceGradient& entry : reference_.gradients) bytes += entry.bytes;
   std::error_code error;
   fs::remove(aside_, error);  // no destructor runs if the constructor throws
-  const std::string message = "cannot write '" + path_.string() + "', which needs " + std::to_string(bytes) + " bytes";
+  std::string message = "cannot write '" + path_.string() + "'";
+  if (bytes > 0) message += ", which needs " + std::to_string(bytes) + " bytes";
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)
     throw DiskFullError(message + ": " + file_size_limit());
@@ -263,6 +271,7 @@ ReferenceComparison compare_with_reference(const fs::path& path, double loss, co
   const InputFile file(path);
   ReferenceComparison comparison;
   comparison.gradients = {true, true, 0, "", reference.strategy};
+  comparison.has_size = reference.has_gradients;
   compare(file, path, reference, loss, parameters, [&](int index, const std::string& name, const Difference& by) {
     note(comparison.gradients, name, by.largest);
     const double own = index < 0 ? reference.loss_noise : reference.gradients[static_cast<size_t>(index)].noise;

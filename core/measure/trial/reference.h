@@ -29,15 +29,18 @@ struct ReferenceComparison {
   // the loss) and where it is.
   result::GradientComparison gradients;
   GradientDeviation worst;  // the one that exceeds its allowed difference most
+  bool has_size = true;     // false: the file has hashes alone, so the size of a difference is not known
 };
 
-// Writes the file from runs of the baseline. The constructor writes the gradients of the first run into a temporary
-// file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing stays. Throws
+enum class ReferenceContent { hashes, gradients };  // gradients: with their hashes
+
+// Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes, into
+// a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing stays. Throws
 // IoError.
 class ReferenceWriter {
  public:
   ReferenceWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
-                  const NamedParameters& parameters);
+                  const NamedParameters& parameters, ReferenceContent content = ReferenceContent::gradients);
   ~ReferenceWriter();
   ReferenceWriter(const ReferenceWriter&) = delete;
   ReferenceWriter& operator=(const ReferenceWriter&) = delete;

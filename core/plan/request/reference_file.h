@@ -1,9 +1,12 @@
 // File with loss and gradients of the baseline. All trials of one setting are compared with it: trials write and read
 // it, a sweep checks that it is complete.
 //
-//   "MTREFER3", u64 offset of the directory, u64 its checksum (XXH3-64), raw bytes of all gradients,
+//   "MTREFER4", u64 offset of the directory, u64 its checksum (XXH3-64), raw bytes of all gradients,
 //   directory: JSON {strategy, loss and its noise, relative_noise, gradients: [{name, dtype, shape, defined, offset,
 //   bytes, hash (XXH3-128), device_hash, noise}]}
+//
+// A file without gradients has their hashes alone, which show that a trial's bits are equal. How much other bits differ,
+// only gradients show.
 //
 // Noise is the largest absolute difference between runs of the baseline. Undefined gradients have an entry too. The
 // file is written under a temporary name and renamed. The directory is last because hashes and noise are known last.
@@ -21,8 +24,8 @@ struct ReferenceGradient {
   std::string name, dtype;
   std::vector<int64_t> shape;
   bool defined = false;
-  uint64_t offset = 0, bytes = 0;  // relative to the first gradient
-  std::string hash;                // "" if undefined
+  uint64_t offset = 0, bytes = 0;  // relative to the first gradient; bytes: 0 if the file has none
+  std::string hash;                // "" if undefined, or if the file has no gradients and device_hash is there
   double noise = 0;
   std::string device_hash = {};  // core/base/device/mixed_word.h, in hexadecimal; "": was not on a GPU
 };
@@ -31,6 +34,7 @@ struct BaselineReference {
   std::string strategy;
   double loss = 0, loss_noise = 0;
   double relative_noise = 0;  // median of noise / largest element, over gradients that varied; 0: none varied
+  bool has_gradients = true;  // false: their hashes alone
   std::vector<ReferenceGradient> gradients;
 };
 

@@ -88,6 +88,7 @@ void check_training(const TrainingSettings& training);
 // How one process runs a trial, and where it writes.
 struct TrialEnvelope {
   std::string reference;   // file with the baseline's loss and gradients, written by the first trial; "": none
+  bool only_gradients = false;  // the trial writes gradients into the reference, not hashes, and ends
   std::string trace;       // output file; "": none
   std::string costs;       // output file for StepCosts, for plans without offloading; "": none
   int rank = 0;            // of this process, below training.ranks

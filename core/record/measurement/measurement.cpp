@@ -127,6 +127,7 @@ void fields(GradientComparison& gradients, Visit visit) {
   visit("max_abs_difference", gradients.max_abs_difference);
   visit("worst", gradients.worst);
   visit("against", gradients.against);
+  visit("undecided", gradients.undecided);
 }
 
 template <typename Visit>

@@ -90,6 +90,7 @@ struct GradientComparison {
   double max_abs_difference = 0;
   std::string worst;    // parameter with the largest difference
   std::string against;  // strategy of the reference
+  bool undecided = false;  // they differ, by how much is not known, and the trial ended there
 };
 
 // Losses of a training command's first steps, compared with those of the base variant

@@ -251,9 +251,33 @@ MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first,
     write_file(folder / name, text_of(request), directory_.files());
     measurement = run();
   }
+  if (measurement.gradients.undecided && write_gradients(trial, measurement.gradients.against)) measurement = run();
   any_worked_ |= measurement.outcome == Outcome::ok;
   if (measurement.outcome == Outcome::ok && measurement.gradients.against == measurement.strategy) trust(request);
   return {measurement};
+}
+
+// Into the reference of `trial`, which has their hashes alone. Its baseline runs again for this.
+bool PlanSweepBackend::write_gradients(const TrialState& trial, const std::string& baseline) {
+  const std::string& reference = request(trial.spec).envelope.reference;
+  const auto found = std::ranges::find_if(requests_, [&](const auto& each) {
+    return each.second.envelope.reference == reference && each.second.plan.strategy == baseline;
+  });
+  if (found == requests_.end()) return false;
+  plan::TrialRequest request = found->second;
+  request.envelope.only_gradients = true;
+  request.envelope.trace = request.envelope.costs = "";
+  const std::filesystem::path folder = absolute(std::filesystem::path(trial.spec.folder));
+  const std::string name = "reference.json";
+  write_file(folder / name, text_of(request), directory_.files());
+  const TrialProcessSettings command{{"run", (folder / name).string()},
+                                     folder / "reference.txt",
+                                     settings_.limit,
+                                     [this](const TrialProgress& phase) { listener_.phase(phase); },
+                                     &directory_.files()};
+  const TrialAnswer answer = run_ranks(request, folder, name, command, directory_.files(), settings_.workers);
+  const auto* measurement = std::get_if<Measurement>(&answer);
+  return measurement && measurement->outcome == Outcome::ok;
 }
 
 // Converts any answer into a measurement of this trial.

@@ -45,6 +45,7 @@ class PlanSweepBackend : public SweepBackend {
   void trust(const plan::TrialRequest& request);
   bool has_references(const plan::TrialRequest& request);
   bool was_to_record(const TrialSpec& spec) const;
+  bool write_gradients(const TrialState& trial, const std::string& baseline);
   result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;
 
