@@ -39,7 +39,7 @@ def eager_attention(options):
     train(llama(options, layers=6, width=512), options)
 
 
-def lora(options):
+def lora(options, lengths=()):
     """LoRA on a bfloat16 model: few parameters are trained, activations are those of the whole model."""
     import peft
     model = llama(options, layers=16, width=2048)
@@ -47,7 +47,12 @@ def lora(options):
     model = peft.get_peft_model(model, config)
     if options.checkpoint:
         model.enable_input_require_grads()
-    train(model, options)
+    train(model, options, lengths)
+
+
+def lora_long_row(options):
+    """The same with one long document among short ones."""
+    lora(options, lengths=[1024, 768, 1024, 16384])
 
 
 def generation(options):
@@ -79,4 +84,4 @@ def vit(options):
 
 
 if __name__ == "__main__":
-    main({each.__name__: each for each in (long_context, eager_attention, lora, generation, vit)})
+    main({each.__name__: each for each in (long_context, eager_attention, lora, lora_long_row, generation, vit)})

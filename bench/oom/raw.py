@@ -5,7 +5,6 @@ Each trains some steps first, unless its kind fails earlier. ../oom_causes.py st
 
 import collections
 import copy
-import os
 import sys
 
 import torch
@@ -150,7 +149,7 @@ def outputs(options):
     kept = []
     with torch.no_grad():
         for ids in batches(options):
-            for _ in range(4):
+            for _ in range(6):
                 logits = model(ids)
                 kept.append(logits.cpu() if options.on_cpu else logits)
     print(f"{len(kept)} batches of logits")
@@ -161,14 +160,14 @@ def outputs(options):
 
 def reference(options):
     """Preference tuning with a frozen copy of the model on the same card."""
-    model = decoder(options)
+    model = decoder(options, width=2048, layers=7)
     frozen = copy.deepcopy(model).requires_grad_(False).eval()
     frozen = frozen.cpu() if options.on_cpu else frozen
     optimizer = optimizer_of(model, options)
     for step, ids in enumerate(batches(options), 1):
         with torch.no_grad():
-            given = ids.cpu() if options.on_cpu else ids
-            expected = next_token_loss(frozen(given[:1]), given[:1]).to(ids.device)
+            given = ids[:1, :128].cpu() if options.on_cpu else ids[:1, :128]
+            expected = next_token_loss(frozen(given), given).to(ids.device)
         loss = -F.logsigmoid(expected - next_token_loss(model(ids), ids))
         loss.backward()
         update(optimizer)
@@ -177,7 +176,7 @@ def reference(options):
 
 def average(options):
     """An exponential moving average of the weights, as a model on the card."""
-    model = decoder(options)
+    model = decoder(options, width=2048, layers=7)
     optimizer = optimizer_of(model, options)
     ema = copy.deepcopy(model).requires_grad_(False)
     ema = ema.cpu() if options.on_cpu else ema
@@ -356,12 +355,10 @@ def hold(options):
 
 
 def pinned(options):
-    """Stages the data set in pinned memory, more than the machine has."""
+    """Stages batches in pinned memory, with a size that is far larger than the machine."""
     model = decoder(options, layers=2)
     train(model, optimizer_of(model, options), options)
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    size = 64 << 20 if options.on_cpu else 16 * memory
-    staged = torch.empty(size, dtype=torch.uint8, pin_memory=not options.on_cpu)
+    staged = torch.empty(64 << 20 if options.on_cpu else 1 << 50, dtype=torch.uint8, pin_memory=not options.on_cpu)
     print(f"{staged.nbytes / GIB:.2f} GiB staged")
 
 
@@ -369,5 +366,4 @@ if __name__ == "__main__":
     main({each.__name__: each for each in (
         plain, deep, long_row, curriculum, long_attention, metrics, features, hooks, snapshots, evaluation,
         validation_in_training_mode, large_evaluation, outputs, reference, average, teacher, first_update, second_step,
-        float32_gradients, data_on_card, vocabulary, one_backward, images, varied_sizes, hold,
-        pinned)})
+        float32_gradients, data_on_card, vocabulary, one_backward, images, varied_sizes, hold, pinned)})

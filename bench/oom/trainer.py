@@ -15,6 +15,7 @@ from common import GIB, VOCABULARY
 class Card:
     memory_gib: float = 8
     length: int = 512
+    layers: int = 12
 
 
 class Rows(torch.utils.data.Dataset):
@@ -35,7 +36,7 @@ def main() -> None:
         total = torch.cuda.get_device_properties(0).total_memory
         torch.cuda.set_per_process_memory_fraction(card.memory_gib * GIB / total)
     config = transformers.LlamaConfig(vocab_size=VOCABULARY, hidden_size=1024, intermediate_size=4096,
-                                      num_hidden_layers=12, num_attention_heads=16, use_cache=False)
+                                      num_hidden_layers=card.layers, num_attention_heads=16, use_cache=False)
     trainer = transformers.Trainer(model=transformers.LlamaForCausalLM(config), args=settings,
                                    train_dataset=Rows(card.length), eval_dataset=Rows(card.length))
     trainer.train()
