@@ -5,7 +5,7 @@ setting that it recommends works.
     python3 bench/oom_causes.py FOLDER --fix                # each again with the change that memtune recommends
     python3 bench/oom_causes.py FOLDER leak_of_features --fix
     python3 bench/oom_causes.py FOLDER --only-list LIST     # failures that others wrote
-    python3 bench/oom_causes.py FOLDER --device meta --fix  # without a GPU: oom/played.py counts bytes
+    python3 bench/oom_causes.py FOLDER --device meta --fix  # without a GPU: played.py counts bytes
 
 The scripts in oom/ limit themselves to a small card. A case has the causes that are right for it, the best one first,
 and what a user changes for each remedy: flags behind the command, or a variable. The first remedy that a case has a
@@ -98,7 +98,7 @@ CASES = {
     "second_process": Case(f"{RAW} plain --batch-size 16 --memory-gib 0", "other_process",
                            {"end the other process": ""}, held_gib=6),
 }
-NOT_PLAYED = ("varied_sizes", "pinned_memory", "second_process", "trainer_batch")  # by oom/played.py
+NOT_PLAYED = ("pinned_memory", "second_process", "trainer_batch")  # by played.py
 
 
 class Holder:
