@@ -31,7 +31,6 @@ from typing import Dict, List, NamedTuple, Optional, Tuple
 
 HERE = Path(__file__).resolve().parent
 SCRIPTS = HERE / "oom"
-LIMIT_S = 120
 CHECKPOINT = {"checkpointing": "--checkpoint"}
 BATCH = {"--batch-size": "--accumulation 2"}
 NO_GRAD = {"under torch.no_grad()": "--no-grad"}
@@ -118,7 +117,7 @@ def profile(command: List[str], folder: Path, options, where: Optional[Path] = N
     """The row of a command under `memtune profile`, and memtune's text."""
     where = where or folder
     answer = folder / "answer.json"
-    done = subprocess.run([options.memtune, "profile", "--warmup", "1", "--steps", "200", "--timeout", f"{LIMIT_S}s",
+    done = subprocess.run([options.memtune, "profile", "--warmup", "1", "--steps", "200", "--timeout", f"{options.limit}s",
                            "--out", folder / "run", "--json", answer, "--", *command], cwd=where, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     (folder / "text.txt").write_text(done.stdout)
@@ -126,13 +125,13 @@ def profile(command: List[str], folder: Path, options, where: Optional[Path] = N
     return (trials[0] if trials else {"outcome": f"no answer, exit code {done.returncode}"}), done.stdout
 
 
-def ends_well(command: List[str], folder: Path, environment: Dict[str, str] = {}, where: Optional[Path] = None,
-              words: str = "") -> bool:
+def ends_well(command: List[str], folder: Path, options, environment: Dict[str, str] = {},
+              where: Optional[Path] = None, words: str = "") -> bool:
     """Whether a changed command ends with exit code 0 and prints the words."""
     with open(folder / "changed.txt", "w") as file:
         try:
             code = subprocess.run(command, env={**os.environ, **environment}, cwd=where or folder, stdout=file,
-                                  stderr=subprocess.STDOUT, timeout=LIMIT_S).returncode
+                                  stderr=subprocess.STDOUT, timeout=options.limit).returncode
         except subprocess.TimeoutExpired:
             return False
     return code == 0 and words in (folder / "changed.txt").read_text()
@@ -174,7 +173,7 @@ def run_case(name: str, options) -> dict:
         environment = dict(each.split("=", 1) for each in variables if not each.startswith("-") and "=" in each)
         flags = [each for each in variables if each.split("=")[0] not in environment]
         result["tried"], result["change"] = chosen or (None, None)
-        result["fixed"] = chosen is not None and ends_well([*command, *flags], folder, environment,
+        result["fixed"] = chosen is not None and ends_well([*command, *flags], folder, options, environment,
                                                            words="trained to the end")
     return result
 
@@ -187,7 +186,7 @@ def run_listed(number: int, entry: dict, options) -> dict:
     row, text = profile([sys.executable, *shlex.split(entry["script"])], folder, options, where)
     change = entry["fix_command"]
     fixed = ends_well(["bash", "-c", change if isinstance(change, str) else shlex.join(change)], folder,
-                      {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}, where)
+                      options, {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}, where)
     return {**judged(name, entry["cause"], row), "change": change, "fixed": fixed, "text": text}
 
 
@@ -249,6 +248,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"default: {' '.join(CASES)}")
     parser.add_argument("--memtune", default=os.environ.get("MEMTUNE", str(HERE.parent / "scripts" / "memtune")))
     parser.add_argument("--jobs", type=int, default=6)
+    parser.add_argument("--limit", type=int, default=120, help="seconds of a run; a played card is slow")
     parser.add_argument("--fix", action="store_true")
     parser.add_argument("--only-list", type=Path, metavar="LIST")
     parser.add_argument("--device", choices=["cuda", "meta"], default="cuda")

@@ -166,9 +166,10 @@ class Card(TorchDispatchMode):
     def fail(self, size: int) -> None:
         for observer in self.observers:
             observer(0, size, self.limit, 80 * GIB - self.allocator.reserved)
-        raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {size / GIB:.2f} GiB. Allocated: "
-                                     f"{self.allocator.allocated / GIB:.2f} GiB, in pieces: "
-                                     f"{(self.allocator.reserved - self.allocator.allocated) / GIB:.2f} GiB.")
+        now, asked = self.allocator, f"{size / MIB:.2f} MiB" if size < GIB else f"{size / GIB:.2f} GiB"
+        raise torch.OutOfMemoryError(f"CUDA out of memory. Tried to allocate {asked}. Allocated: "
+                                     f"{now.allocated / GIB:.2f} GiB, in pieces: "
+                                     f"{(now.reserved - now.allocated) / GIB:.2f} GiB.")
 
     def stats(self, device=None) -> Dict[str, int]:
         now = self.allocator
