@@ -72,9 +72,9 @@ CASES = {
     "eager_attention_of_transformers": Case(
         f"{LIBRARIES} eager_attention --batch-size 8 --length 2048 --attention eager", "attention",
         {"attn_implementation": "--attention sdpa"}),
-    "leak_of_metrics": Case(f"{RAW} metrics --batch-size 4 --steps 24", "leak", {"total += loss.item()": "--detach"}),
-    "leak_of_features": Case(f"{RAW} features --batch-size 16 --length 2048 --steps 24 --checkpoint", "leak", ON_CPU),
-    "leak_by_hooks": Case(f"{RAW} hooks --batch-size 8 --steps 30", "leak", ON_CPU),
+    "leak_of_metrics": Case(f"{RAW} metrics --batch-size 4 --steps 18", "leak", {"total += loss.item()": "--detach"}),
+    "leak_of_features": Case(f"{RAW} features --batch-size 16 --length 2048 --steps 14 --checkpoint", "leak", ON_CPU),
+    "leak_by_hooks": Case(f"{RAW} hooks --batch-size 8 --steps 24", "leak", ON_CPU),
     "snapshots_of_weights": Case(f"{RAW} snapshots --steps 12", "leak kept_tensors", ON_CPU),
     "varied_sizes": Case(f"{RAW} varied_sizes --memory-gib 6", "fragmentation",
                          {"expandable_segments:True": "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}),
@@ -117,8 +117,8 @@ def profile(command: List[str], folder: Path, options, where: Optional[Path] = N
     """The row of a command under `memtune profile`, and memtune's text."""
     where = where or folder
     answer = folder / "answer.json"
-    done = subprocess.run([options.memtune, "profile", "--warmup", "1", "--steps", "200", "--timeout", f"{options.limit}s",
-                           "--out", folder / "run", "--json", answer, "--", *command], cwd=where, text=True,
+    done = subprocess.run([options.memtune, "profile", "--warmup", "1", "--steps", "200", "--timeout",
+                           f"{options.limit}s", "--out", folder / "run", "--json", answer, "--", *command], cwd=where, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     (folder / "text.txt").write_text(done.stdout)
     trials = json.loads(answer.read_text())["trials"] if answer.exists() else []
