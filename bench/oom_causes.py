@@ -115,11 +115,10 @@ class Holder:
 
 def profile(command: List[str], folder: Path, options, where: Optional[Path] = None) -> Tuple[dict, str]:
     """The row of a command under `memtune profile`, and memtune's text."""
-    where = where or folder
     answer = folder / "answer.json"
-    done = subprocess.run([options.memtune, "profile", "--warmup", "1", "--steps", "200", "--timeout",
-                           f"{options.limit}s", "--out", folder / "run", "--json", answer, "--", *command], cwd=where, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    measure = [options.memtune, "profile", "--warmup", "1", "--steps", "200", "--timeout", f"{options.limit}s"]
+    done = subprocess.run([*measure, "--out", folder / "run", "--json", answer, "--", *command], cwd=where or folder,
+                          text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     (folder / "text.txt").write_text(done.stdout)
     trials = json.loads(answer.read_text())["trials"] if answer.exists() else []
     return (trials[0] if trials else {"outcome": f"no answer, exit code {done.returncode}"}), done.stdout
