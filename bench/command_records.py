@@ -39,6 +39,7 @@ NEEDS = {"gpt2": (), "bench": (), "vit": ("timm",), "lora": ("transformers", "pe
 WARMUP, TRACED = 4, 2  # steps
 LIMITS = {"cost": 0.02, "owners": 0.01, "lasting": 0, "shares": 0.02, "modules": 0.05, "paths": 0.05}
 TIMES = ("cost", "shares")
+KINDS = ("data", "forward", "backward", "update", "evaluation", "generation", "save", "rest")
 LASTING = ("parameters", "gradients", "optimizer", "buffers")
 OMITTED = ("module.py:", "memtune_", "sitecustomize.py:")  # frames that hooks add
 LISTED = 20  # modules in memtune's answer
@@ -140,7 +141,7 @@ def lasting(memory: dict, under: dict) -> dict:
 
 
 def shares(told: dict, profile: dict) -> dict:
-    kinds = [kind for kind, share in told.items() if isinstance(share, float) and max(share, profile.get(kind, 0))]
+    kinds = [kind for kind in KINDS if max(told[kind], profile.get(kind, 0)) > 0]
     pairs = {kind: [told[kind], profile.get(kind, 0)] for kind in kinds}
     worst = max(pairs, key=lambda kind: abs(pairs[kind][0] - pairs[kind][1]))
     return {"pairs": pairs, "worst": worst, "apart": abs(pairs[worst][0] - pairs[worst][1])}
