@@ -1,7 +1,7 @@
 """Checks what memtune says of a training command, and what measuring costs: runs scripts plain and under `memtune
 profile -- ...` in turns, on one GPU, and compares memtune's answer with the scripts' own figures.
 
-    python bench/command_records.py FOLDER                       # all workloads of commands/recorded.py
+    python bench/command_records.py FOLDER                       # all workloads of bench/commands/recorded.py
     python bench/command_records.py FOLDER gpt2 lora --rounds 2
     python bench/command_records.py FOLDER --table               # prints the tables of an earlier run
     python bench/command_records.py FOLDER --device cpu          # tiny models: what needs CUDA is named as not run
@@ -90,7 +90,8 @@ def read(path: Path) -> dict:
 
 def cost(plain: list, under: list, last_measured: int) -> dict:
     """Of each step the least of the rounds counts. `apart` is the cost, of whole steps or of their work."""
-    steps = range(WARMUP, min(last_measured - 1, len(plain[0]["spans"])))  # numbers from 0
+    took = min(len(each["spans"]) for each in plain + under)
+    steps = range(WARMUP, min(last_measured - 1, took))  # numbers from 0
 
     def least(runs, what, numbers=steps):
         return sum(min(each["spans"][k][what] for each in runs) for k in numbers)
@@ -103,7 +104,7 @@ def cost(plain: list, under: list, last_measured: int) -> dict:
             found[what]["plain_apart"] = least(plain[:1], what) / least(plain[1:], what) - 1
     found["apart"] = max(found[what]["apart"] for what in ("step", "work"))
     first = last_measured + 1  # traced, from 0: the one before it does not count
-    if first + 1 < len(plain[0]["spans"]):
+    if first + 1 < took:
         found["traced_step"] = least(under, "step", [first]) / least(plain, "step", [first]) - 1
         found["memory_step_passes"] = least(under, "passes", [first + 1]) / least(plain, "passes", [first + 1]) - 1
     return found
