@@ -57,9 +57,11 @@ bool runs(const std::filesystem::path& file) {
 TEST_CASE("a command that takes all its steps gives its measurements") {
   Stage stage;
   std::vector<int64_t> told;
-  stage.settings.progress = [&](int64_t step, int64_t steps) {
-    CHECK(steps == 7);
-    told.push_back(step);
+  stage.settings.progress = [&](const CommandProgress& now) {
+    CHECK(now.steps == 7);
+    CHECK(now.peak_bytes == 1000);
+    CHECK(now.step_ms == double(now.step));
+    told.push_back(now.step);
   };
   const CommandResult result = stage.run("train 10 0 1 7; finished 10; echo hello");
   const result::Measurement& m = result.row.measurement;

@@ -99,11 +99,11 @@ class RunningCommand {
   }
 
   void report_progress() {
-    const int64_t step = steps_taken(records_);
-    if (step == told_step_) return;
+    const CommandProgress now = progress_of(records_, settings_.steps);
+    if (now.step == told_step_) return;
     step_deadline_ = Clock::now() + settings_.limit;
-    told_step_ = step;
-    if (settings_.progress) settings_.progress(step, settings_.steps.warmup + settings_.steps.measured);
+    told_step_ = now.step;
+    if (settings_.progress) settings_.progress(now);
   }
 
   const CommandSettings& settings_;
