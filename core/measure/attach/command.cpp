@@ -37,7 +37,8 @@ class RunningCommand {
         step_deadline_(begin_ + settings.limit) {
     process::Pipe said;
     supervisor_.emplace(settings.command,
-                        shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan, settings.allocator),
+                        shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan, settings.allocator,
+                                          static_cast<bool>(settings.output)),
                         said.write.get(), shim_.path());
     said_ = std::move(said.read);
   }
@@ -72,9 +73,14 @@ class RunningCommand {
     if (waiting[0].revents == 0) return false;
     std::array<char, 1 << 16> bytes;
     const ssize_t count = ::read(said_.get(), bytes.data(), bytes.size());
-    if (count > 0) log_.add({bytes.data(), static_cast<size_t>(count)});
-    if (count <= 0) said_ = FileDescriptor();
-    return count > 0;
+    if (count <= 0) {
+      said_ = FileDescriptor();
+      return false;
+    }
+    const std::string_view text(bytes.data(), static_cast<size_t>(count));
+    log_.add(text);
+    if (settings_.output) settings_.output(text);
+    return true;
   }
 
   void look_for_stop() {

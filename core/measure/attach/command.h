@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/file_system.h"
@@ -42,6 +43,7 @@ struct CommandSettings {
   std::chrono::milliseconds grace{5000};
   std::chrono::milliseconds shutdown_timeout{30000};     // from its last step to its end, before it is stopped
   std::function<void(const CommandProgress&)> progress;  // after each step; may be empty
+  std::function<void(std::string_view)> output;          // gets what the command prints, as it comes; may be empty
   FileSystem* files = nullptr;                           // for the folder; nullptr: the real one
 };
 

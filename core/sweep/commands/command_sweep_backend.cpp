@@ -216,6 +216,7 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
   command.device_bytes = largest_gpu_bytes();
   command.files = &directory_.files();
   command.progress = [this](const attach::CommandProgress& now) { listener_.phase(phase_of(now)); };
+  if (settings_.show) command.output = [this](std::string_view text) { listener_.printed(text); };
   std::string& allocator = allocators_[trial.spec.key];
   if (allocator.empty()) allocator = trial.measurement.allocator;
   command.allocator = allocator;

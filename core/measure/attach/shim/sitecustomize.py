@@ -9,6 +9,7 @@ MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, traced steps; o
 MEMTUNE_ATTACH_CUPTI  library that traces kernels and copies; "": none
 MEMTUNE_ATTACH_CAP    bytes of its device that a process may use, CUDA context and libraries included; 0: all
 MEMTUNE_ATTACH_PLAN   plan by memtune export, under which the model is trained; "": none
+MEMTUNE_ATTACH_SHOW   "1": the output is shown, so stdout is written line by line, as on a terminal
 """
 
 import os
@@ -334,4 +335,6 @@ if os.environ.get("MEMTUNE_ATTACH") and __name__ == "sitecustomize":
         sys.meta_path.insert(0, Watcher())
     except OSError:  # the folder is gone: measuring has ended
         pass
+    if os.environ.get("MEMTUNE_ATTACH_SHOW") and sys.stdout is not None:
+        sys.stdout.reconfigure(line_buffering=True)
     run_next(__name__)
