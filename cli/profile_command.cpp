@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -107,6 +108,8 @@ int profile_command(ProfileFlags flags, const std::vector<std::string>& command)
   folder.place(settings);
   set_turns(settings);
   settings.sweep.variants = {{"command", command, "", ""}};
+  if (const char* records = std::getenv("MEMTUNE_RECORDS"))
+    settings.records = records;  // by memtune.profile() of Python
   Progress progress(flags.model.console, &folder);
   const sweep::SweepResult result = sweep::sweep_commands(settings, progress);
   progress.clear();

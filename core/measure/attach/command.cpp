@@ -1,6 +1,7 @@
 #include "core/measure/attach/command.h"
 
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -125,9 +126,20 @@ class RunningCommand {
   CommandExit ending_;
 };
 
+CommandResult read_records(const CommandSettings& settings) {
+  RecordFolderReader records(settings.records);
+  records.poll();
+  const bool failed = std::ranges::any_of(
+      records.processes(), [](const TrainingProcessRecords& each) { return !each.exception_type.empty(); });
+  CommandExit ending;
+  ending.status = W_EXITCODE(failed ? 1 : 0, 0);
+  return make_result(settings, records, ending);
+}
+
 }  // namespace
 
 CommandResult measure_command(const CommandSettings& settings) {
+  if (!settings.records.empty()) return read_records(settings);
   RunningCommand running(settings);
   const CommandExit ending = running.wait();
   return make_result(settings, running.records(), ending);

@@ -44,7 +44,9 @@ struct CommandSettings {
   std::chrono::milliseconds shutdown_timeout{30000};     // from its last step to its end, before it is stopped
   std::function<void(const CommandProgress&)> progress;  // after each step; may be empty
   std::function<void(std::string_view)> output;          // gets what the command prints, as it comes; may be empty
-  FileSystem* files = nullptr;                           // for the folder; nullptr: the real one
+  // Folder with the records of a process that measured itself, such as a notebook: no command is started. "": none
+  std::filesystem::path records = {};
+  FileSystem* files = nullptr;  // for the folder; nullptr: the real one
 };
 
 // Has the form of a trial of memtune's engine: a row of a report. A failed command has the figures of the steps that it

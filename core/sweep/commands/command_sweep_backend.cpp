@@ -214,6 +214,7 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
   command.whole_limit = left;
   command.memory_cap_bytes = settings_.sweep.memory_cap_bytes;
   command.device_bytes = largest_gpu_bytes();
+  command.records = settings_.records;
   command.files = &directory_.files();
   command.progress = [this](const attach::CommandProgress& now) { listener_.phase(phase_of(now)); };
   if (settings_.show) command.output = [this](std::string_view text) { listener_.printed(text); };
@@ -221,7 +222,8 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
   if (allocator.empty()) allocator = trial.measurement.allocator;
   command.allocator = allocator;
   attach::CommandResult result = attach::measure_command(command);
-  if (result.row.measurement.fragmented && allocator.empty() && may_expand_segments()) {
+  const bool again = settings_.records.empty() && allocator.empty() && may_expand_segments();
+  if (result.row.measurement.fragmented && again) {
     command.allocator = allocator = kExpandableSegments;
     result = attach::measure_command(command);
   }

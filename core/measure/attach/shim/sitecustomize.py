@@ -292,16 +292,21 @@ class Watcher:
 
     @staticmethod
     def begin():
-        global training
         if training is None:
-            for name in ("memtune_losses", "memtune_periods", "memtune_process", "memtune_parts", "memtune_forwards",
-                         "memtune_oom", "memtune_growth", "memtune_memory", "memtune_shares",
-                         "memtune_timeline"):  # imported by later ones
-                load(name)
-            begun = load("memtune_training").Training()
-            open(os.path.join(begun.folder, "torch"), "a").close()
-            training = begun
+            start_training()
             watch_exceptions()
+
+
+def start_training():
+    global training
+    for name in ("memtune_losses", "memtune_periods", "memtune_process", "memtune_parts", "memtune_forwards",
+                 "memtune_oom", "memtune_growth", "memtune_memory", "memtune_shares",
+                 "memtune_timeline"):  # imported by later ones
+        load(name)
+    begun = load("memtune_training").Training()
+    open(os.path.join(begun.folder, "torch"), "a").close()
+    training = begun
+    return begun
 
 
 def load(name):
