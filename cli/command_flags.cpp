@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cli/flags.h"
+#include "cli/option_groups.h"
 #include "core/base/error.h"
 #include "core/base/shell_line.h"
 
@@ -13,6 +14,14 @@ void check_flags_of_command(const CLI::App& command, const std::vector<std::stri
     const std::string name = option->get_lnames().empty() ? option->get_name() : "--" + option->get_lnames().front();
     if (option->count() > 0 && std::ranges::find(flags, name) == flags.end()) throw UsageError(name + why);
   }
+}
+
+void add_show(CLI::App& app, ModelFlags& flags, const CommandWordsBehind& behind) {
+  const auto set = [&flags, given = behind.has_value()] {
+    if (!given) throw UsageError("--show is for training commands: it goes with -- and a command");
+    flags.show = true;
+  };
+  app.add_flag_callback("--show", set, "print the output of a command to stderr, while it runs")->group(kMeasuring);
 }
 
 sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command) {
@@ -28,6 +37,7 @@ sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std:
   if (!flags.memory_cap.empty()) settings.sweep.memory_cap_bytes = bytes_flag("--memory-cap", flags.memory_cap);
   check_out(flags.out);
   settings.directory = flags.out;
+  settings.show = flags.show;
   return settings;
 }
 

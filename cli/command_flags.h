@@ -20,6 +20,9 @@ void check_flags_of_command(
     const std::string& why = " is for models that memtune trains itself; a command behind -- has its own");
 
 // Settings from --warmup, --steps, --timeout, --memory-cap and --out, without variants. Throws UsageError.
+// Adds --show. Without a command it throws UsageError.
+void add_show(CLI::App& app, ModelFlags& flags, const CommandWordsBehind& behind);
+
 sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command);
 
 }  // namespace memtune::cli

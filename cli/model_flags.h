@@ -21,6 +21,7 @@ struct ModelFlags {
   bool trust_model = false;
   bool text_only = false;
   bool pack = false;
+  bool show = false;  // what a training command prints; see add_show()
   std::vector<std::string> inputs, libraries, batches, sequences;
   TrainingFlags training;
   RankFlags ranks;  // not every command calls its add_to()

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "cli/app.h"
@@ -30,15 +31,15 @@ Without --, memtune trains its own copy of --model under a strategy, and keeps t
 
 With --, it starts your command unchanged. The command may be any that trains with PyTorch 2.4 or newer, in one process or
 many. memtune observes its optimizer steps from outside. After --warmup and --steps of them it ends the command as
-sys.exit() would. Options for a command: --steps, --warmup, --timeout, --memory-cap, --out, --json, -q and --no-color. Its
-stdin is empty, and its output goes to trials/1-command/log.txt in the folder of --out. A step is one optimizer step with
-all its micro-batches. Of several processes the slowest and the highest peak count. Two more steps are traced: forward,
-backward, updates and the model's blocks by name; on CUDA also kernels and copies; all processes in one timeline. Python
-must read PYTHONPATH: no -I, -S or -E.)";
+sys.exit() would. Options for a command: --steps, --warmup, --timeout, --memory-cap, --show, --out, --json, -q and
+--no-color. Its stdin is empty, and its output goes to trials/1-command/log.txt in the folder of --out, with --show to
+stderr too. A step is one optimizer step with all its micro-batches. Of several processes the slowest and the highest peak
+count. Two more steps are traced: forward, backward, updates and the model's blocks by name; on CUDA also kernels and
+copies; all processes in one timeline. Python must read PYTHONPATH: no -I, -S or -E.)";
 
 // The flags that apply to a command after "--".
-const std::vector<std::string> kFlagsOfCommands = {"--steps", "--warmup", "--timeout", "--memory-cap",
-                                                   "--out",   "--json",   "--quiet",   "--no-color"};
+const std::vector<std::string> kFlagsOfCommands = {"--steps", "--warmup", "--timeout", "--memory-cap", "--out",
+                                                   "--json",  "--show",   "--quiet",   "--no-color"};
 
 struct ProfileFlags {
   ModelFlags model;
@@ -107,6 +108,8 @@ int profile_command(ProfileFlags flags, const std::vector<std::string>& command)
   folder.place(settings);
   set_turns(settings);
   settings.sweep.variants = {{"command", command, "", ""}};
+  if (const char* records = std::getenv("MEMTUNE_RECORDS"))
+    settings.records = records;  // by memtune.profile() of Python
   Progress progress(flags.model.console, &folder);
   const sweep::SweepResult result = sweep::sweep_commands(settings, progress);
   progress.clear();
@@ -126,6 +129,7 @@ void add_profile(CLI::App& app, Action& action, const CommandWordsBehind& behind
       ->type_name("SPEC");
   command->add_option("--plan", flags->plan, "file with a plan of yours, instead of a strategy")->type_name("FILE");
   command->add_option("--json", flags->json, "write the figures as JSON; - is stdout")->type_name("FILE|-");
+  add_show(*command, flags->model, behind);
   put_under(kModelOptions, *command, {"--batch", "--seq"});
   put_under(kTrials, *command, {"--strategy", "--plan"});
   put_under(kAnswer, *command, {"--json"});

@@ -49,9 +49,22 @@ Progress::Progress(const ConsoleFlags& flags, const RunFolder* folder)
 
 Progress::~Progress() { clear(); }
 
-void Progress::clear() {
+void Progress::erase() {
   if (drawn_) std::fputs("\r\x1b[K", stderr);
   drawn_ = false;
+}
+
+void Progress::clear() {
+  erase();
+  if (within_line_) std::fputc('\n', stderr);
+  within_line_ = false;
+}
+
+void Progress::printed(std::string_view text) {
+  erase();
+  std::fwrite(text.data(), 1, text.size(), stderr);
+  within_line_ = !text.ends_with('\n');
+  draw(status_);
 }
 
 void Progress::noted(const std::string& note) {
@@ -123,7 +136,8 @@ void Progress::draw(const std::string& what, const sweep::TrialProgress& phase) 
 }
 
 void Progress::draw(const std::string& line) {
-  if (!terminal_) return;
+  status_ = line;
+  if (!terminal_ || within_line_) return;
   const size_t width = static_cast<size_t>(std::max(terminal_width(STDERR_FILENO), 2)) - 1;
   std::fprintf(stderr, "\r\x1b[K%s", line.substr(0, width).c_str());  // a wrapped line would stay
   std::fflush(stderr);

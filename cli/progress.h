@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/console.h"
@@ -25,11 +26,12 @@ class Progress : public sweep::SweepListener {
   void planning(size_t budget, size_t budgets) override;  // 0: not started
   void started(const sweep::TrialSpec& trial, int round) override;
   void phase(const sweep::TrialProgress& phase) override;
+  void printed(std::string_view text) override;  // goes to stderr as it is
   void ended(const result::Measurement& measurement) override;
   void save_started(const std::string& mode, size_t left) override;
   void save_ended(const result::SaveMeasurement& save) override;
 
-  // Removes the status line, so that other output starts on an empty line.
+  // Removes the status line and ends a line that a command began, so that other output starts on an empty line.
   void clear();
 
  private:
@@ -38,15 +40,16 @@ class Progress : public sweep::SweepListener {
   void print_end(const std::string& outcome);
   void draw(const std::string& what, const sweep::TrialProgress& phase);
   void draw(const std::string& line);
+  void erase();
   std::string count(size_t trial) const;  // "[ 3/10] "
   std::string remaining_time() const;
 
   ConsoleFlags flags_;
   const RunFolder* folder_;
   bool terminal_;
-  bool drawn_ = false;
+  bool drawn_ = false, within_line_ = false;  // within_line_: of a command, which the status line must not hide
   size_t to_run_ = 0, ended_ = 0;
-  std::string current_;
+  std::string current_, status_;
   std::optional<result::TrialPrediction> predicted_;  // of the current trial
   Clock::time_point first_start_ = Clock::now(), last_end_ = Clock::now();
 };

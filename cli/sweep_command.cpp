@@ -50,8 +50,8 @@ Without --config, {args} stands for the settings as arguments. {folder} stands f
 first variant, or your own config, is the baseline. A variant with other first losses is marked, and not recommended.
 
 These options apply to a command: --try, --trainer, --config, --all-settings, --allow, --like, --rounds, --steps,
---warmup, --timeout, --time-limit, --budget, --goal, --memory-cap, --retry, --dry-run, --out, --json, --csv, -q and
---no-color.
+--warmup, --timeout, --time-limit, --budget, --goal, --memory-cap, --show, --retry, --dry-run, --out, --json, --csv, -q
+and --no-color.
 
 The same command resumes a stopped sweep. Exit codes: 0 done, 1 no trial worked or none fits, 2 usage, 130 stopped.)";
 
@@ -59,9 +59,9 @@ constexpr char kDefaultOut[] = "./memtune-run";
 
 // The flags that apply to a command after "--".
 const std::vector<std::string> kOfCommands = {
-    "--try",     "--trainer",    "--config", "--allow",    "--like",         "--rounds",   "--steps",   "--warmup",
-    "--timeout", "--time-limit", "--budget", "--goal",     "--memory-cap",   "--retry",    "--dry-run", "--out",
-    "--json",    "--csv",        "--quiet",  "--no-color", "--all-settings", "--text-only"};
+    "--try",     "--trainer",    "--config", "--allow",    "--like",         "--rounds",    "--steps",   "--warmup",
+    "--timeout", "--time-limit", "--budget", "--goal",     "--memory-cap",   "--retry",     "--dry-run", "--out",
+    "--json",    "--csv",        "--quiet",  "--no-color", "--all-settings", "--text-only", "--show"};
 
 // If a plan is wanted too, the flags that define the model it trains.
 const std::vector<std::string> kOfPlanned = {"--model",
@@ -279,6 +279,7 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
   command->add_flag("--dry-run", flags->dry_run, "list the trials and stop");
   command->add_option("--json", flags->json, "write the answer as JSON; - is stdout")->type_name("FILE|-");
   command->add_option("--csv", flags->csv, "write the answer as CSV; - is stdout")->type_name("FILE|-");
+  add_show(*command, flags->model, behind);
   put_under(kModelOptions, *command, {"--batch", "--global-batch", "--seq"});
   put_under(kTrials, *command,
             {"--strategy", "--plan", "--sweep", "--try", "--trainer", "--config", "--all-settings", "--allow", "--like",

@@ -5,6 +5,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <fstream>
 
 #include "core/base/error.h"
 #include "core/measure/process/interrupt.h"
@@ -57,11 +58,13 @@ bool runs(const std::filesystem::path& file) {
 TEST_CASE("a command that takes all its steps gives its measurements") {
   Stage stage;
   std::vector<int64_t> told;
-  stage.settings.progress = [&](int64_t step, int64_t steps) {
-    CHECK(steps == 7);
-    told.push_back(step);
+  stage.settings.progress = [&](const CommandProgress& now) {
+    CHECK(now.steps == 7);
+    CHECK(now.peak_bytes == 1000);
+    CHECK(now.step_ms == double(now.step));
+    told.push_back(now.step);
   };
-  const CommandResult result = stage.run("train 10 0 1 7; finished 10; echo hello");
+  const CommandResult result = stage.run("train 10 0 1 7; finished 10; echo hello $MEMTUNE_ATTACH_SHOW");
   const result::Measurement& m = result.row.measurement;
   CHECK(m.outcome == Outcome::ok);
   CHECK(m.reason.empty());
@@ -77,6 +80,18 @@ TEST_CASE("a command that takes all its steps gives its measurements") {
   CHECK(stage.log() == "hello\n");
   REQUIRE_FALSE(told.empty());
   CHECK(told.back() == 7);
+}
+
+TEST_CASE("what a command prints is passed on as it comes, and goes to its log too") {
+  Stage stage;
+  std::string printed;
+  stage.settings.output = [&](std::string_view text) {
+    printed += text;
+    if (printed.ends_with("first\n")) std::ofstream(stage.folder.path / "read");
+  };
+  stage.run("echo first; until [ -e $1/read ]; do sleep 0.01; done; echo second $MEMTUNE_ATTACH_SHOW >&2");
+  CHECK(printed == "first\nsecond 1\n");
+  CHECK(stage.log() == printed);
 }
 
 TEST_CASE("implausible records are rejected and give no measurement") {

@@ -77,6 +77,27 @@ TEST_CASE("planning between trials does not count as trials or in the remaining 
   CHECK(seen.ends_with("\r\x1b[Kcomputing plans  budget 3/8\r\x1b[K"));
 }
 
+TEST_CASE("what a command prints is above the status line, and hides it within a line") {
+  const auto act = [](bool quiet) {
+    memtune::cli::Progress progress({.quiet = quiet});
+    memtune::sweep::TrialSpec variant;
+    variant.strategy = "batch=8";
+    progress.planned({variant}, 0, 1);
+    progress.started(variant, 1);
+    progress.phase({"step", 4, 7, "312 ms, 18.2 GiB"});
+    progress.printed("loss 2.5\n");
+    progress.printed("10 %");
+    progress.phase({"step", 5, 7, "311 ms, 18.2 GiB"});
+    progress.printed(" 20 %");
+    progress.ended({});
+  };
+  const std::string clear = "\r\x1b[K", line = "[1/1] batch=8  step 4/7  312 ms, 18.2 GiB";
+  CHECK(on_terminal([&] { act(false); })
+            .ends_with(clear + line + clear + "loss 2.5\r\n" + clear + line + clear +
+                       "10 % 20 %\r\n[1/1] batch=8  0.00 ms, 0 B\r\n"));
+  CHECK(on_terminal([&] { act(true); }) == "loss 2.5\r\n10 % 20 %\r\n");
+}
+
 TEST_CASE("predicted plans are counted on a terminal and leave nothing on it") {
   const PaperRun place;
   const std::string line = place.shell_line("plan --from memtune-run");

@@ -62,6 +62,8 @@ TEST_CASE("bad flags and values are refused in one line before anything runs") {
       {"sweep --try batch=1 -- true", "--try batch: the command has no {batch}"},
       {"sweep --try batch -- true {batch}", "--try 'batch': write 'name=one;another', where the command has {name}"},
       {"sweep --try batch=1", "--try is for training commands: it goes with -- and a command"},
+      {"sweep --show", "--show is for training commands: it goes with -- and a command"},
+      {"profile --show", "--show is for training commands: it goes with -- and a command"},
       {"sweep --trainer trl",
        "--trainer goes with --config FILE, which says how it trains, or with its command behind --"},
       {"sweep --config bad.json", "--config goes with --trainer NAME, whose config it is"},

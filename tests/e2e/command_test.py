@@ -7,6 +7,7 @@ accelerate.
 """
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -84,6 +85,42 @@ class CommandTest(Measured):
         self.assertAlmostEqual(sum(shares[kind] for kind in ("data", "forward", "backward", "update", "evaluation", "generation", "save", "rest")), 1, 6)
         self.assertEqual(shares["loader_workers"], 0)
         self.assertIn("num_workers of the DataLoader, 4 instead of 0", shares["advice"][0])
+
+    def test_its_output_is_shown_as_it_comes_and_stdout_stays_the_answer(self):
+        command = [MEMTUNE, "profile", "--show", "--json", "-", "--timeout", "15", "--", *self.script(commands.PRINTS)]
+        with subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as running:
+            for line in running.stderr:
+                if line == "after step 2\n":  # the script waits for this
+                    (self.folder / "read").touch()
+                    break
+            answer, rest = running.communicate(timeout=120)
+        self.assertEqual(running.returncode, 0)
+        self.assertEqual(json.loads(answer)["trials"][0]["outcome"], "ok")
+        self.assertIn("after step 9\nwarning 9\n[1/1] command  ", rest)
+        self.assertNotIn("\r", rest)
+        log = (self.folder / "memtune-profile/trials/1-command/log.txt").read_text()
+        self.assertEqual(log.splitlines()[3:], rest.split("[1/1]")[0].splitlines())
+
+    def test_a_terminal_has_step_time_and_peak_while_it_runs(self):
+        (self.folder / "read").touch()
+        terminal, end = os.openpty()
+        done = subprocess.Popen([MEMTUNE, "profile", "--", *self.script(commands.PRINTS)], cwd=self.folder,
+                                env=self.environment, stdout=subprocess.DEVNULL, stderr=end)
+        os.close(end)
+        seen = b""
+        try:
+            while part := os.read(terminal, 4096):
+                seen += part
+        except OSError:  # the other end is closed
+            os.close(terminal)
+        self.assertEqual(done.wait(60), 0)
+        lines = re.findall(r"\x1b\[K\[1/1\] command  step (\d)/7  (?:([0-9.]+) ms, )?[0-9.]+ MiB", seen.decode())
+        self.assertGreaterEqual(len(lines), 3, seen)
+        for step, ms in lines:
+            self.assertTrue(step == "1" or 60 <= float(ms) < 1000, lines)
+        self.assertIn(b"[1/1] command  tracing", seen)
+        self.assertNotIn(b"after step", seen)
 
     def test_accumulated_batches_are_one_step(self):
         trial = self.trial(*self.script(commands.ACCUMULATION))

@@ -41,6 +41,21 @@ finally:
     print("the end of the script")
 """
 
+# Prints a line, without a flush, and goes on once somebody has read it.
+PRINTS = PRELUDE + """
+model = network()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    optimizer.zero_grad()
+    model(batch()).square().mean().backward()
+    optimizer.step()
+    time.sleep(0.06)  # memtune looks for records every 50 ms
+    print("after step", step + 1)
+    while step == 1 and not os.path.exists("read"):
+        time.sleep(0.01)
+    print("warning", step + 1, file=sys.stderr)
+"""
+
 ACCUMULATION = PRELUDE + """
 model = network()
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

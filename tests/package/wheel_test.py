@@ -109,6 +109,13 @@ class WheelTest(unittest.TestCase):
         with open(answer) as file:
             self.assertEqual(json.load(file)["trials"][0]["outcome"], "ok")
 
+    def test_a_notebook(self):
+        self.with_torch()
+        cells = f"import memtune\nwith memtune.profile() as measured:\n    exec({LOOP!r})\nprint(measured.json['trials'][0]['outcome'])"
+        done = subprocess.run([self.python, "-c", cells], capture_output=True, text=True, env=self.environment,
+                              cwd=self.folder.name, timeout=300)
+        self.assertEqual((done.returncode, done.stdout.splitlines()[-1:]), (0, ["ok"]), done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

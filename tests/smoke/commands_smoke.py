@@ -50,6 +50,12 @@ class Commands(unittest.TestCase):
         self.assertEqual(trial["outcome"], "ok")
         self.assertGreater(trial["transfer"]["out_bytes"], 0)
 
+    def test_profile_shows_what_a_command_prints(self):
+        done = subprocess.run([MEMTUNE, "profile", "--show", "--out", "shown", "--", sys.executable, "-c", COMMAND],
+                              cwd=self.folder, capture_output=True, text=True, timeout=240)
+        self.assertIn("0.0\n1.0\n1.4", done.stderr)
+        self.assertEqual(done.returncode, 1)  # it takes no step
+
     def test_run(self):
         training = json.loads(self.memtune("run", "--device", "cpu", "--steps", "2", "--save", "sync", "--save-every", "1", "--out",
                                            "training", "--json", "-"))

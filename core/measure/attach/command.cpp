@@ -1,6 +1,7 @@
 #include "core/measure/attach/command.h"
 
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -37,7 +38,8 @@ class RunningCommand {
         step_deadline_(begin_ + settings.limit) {
     process::Pipe said;
     supervisor_.emplace(settings.command,
-                        shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan, settings.allocator),
+                        shim_.environment(settings.steps, settings.memory_cap_bytes, settings.plan, settings.allocator,
+                                          static_cast<bool>(settings.output)),
                         said.write.get(), shim_.path());
     said_ = std::move(said.read);
   }
@@ -72,9 +74,14 @@ class RunningCommand {
     if (waiting[0].revents == 0) return false;
     std::array<char, 1 << 16> bytes;
     const ssize_t count = ::read(said_.get(), bytes.data(), bytes.size());
-    if (count > 0) log_.add({bytes.data(), static_cast<size_t>(count)});
-    if (count <= 0) said_ = FileDescriptor();
-    return count > 0;
+    if (count <= 0) {
+      said_ = FileDescriptor();
+      return false;
+    }
+    const std::string_view text(bytes.data(), static_cast<size_t>(count));
+    log_.add(text);
+    if (settings_.output) settings_.output(text);
+    return true;
   }
 
   void look_for_stop() {
@@ -99,11 +106,11 @@ class RunningCommand {
   }
 
   void report_progress() {
-    const int64_t step = steps_taken(records_);
-    if (step == told_step_) return;
+    const CommandProgress now = progress_of(records_, settings_.steps);
+    if (now.step == told_step_) return;
     step_deadline_ = Clock::now() + settings_.limit;
-    told_step_ = step;
-    if (settings_.progress) settings_.progress(step, settings_.steps.warmup + settings_.steps.measured);
+    told_step_ = now.step;
+    if (settings_.progress) settings_.progress(now);
   }
 
   const CommandSettings& settings_;
@@ -119,9 +126,20 @@ class RunningCommand {
   CommandExit ending_;
 };
 
+CommandResult read_records(const CommandSettings& settings) {
+  RecordFolderReader records(settings.records);
+  records.poll();
+  const bool failed = std::ranges::any_of(
+      records.processes(), [](const TrainingProcessRecords& each) { return !each.exception_type.empty(); });
+  CommandExit ending;
+  ending.status = W_EXITCODE(failed ? 1 : 0, 0);
+  return make_result(settings, records, ending);
+}
+
 }  // namespace
 
 CommandResult measure_command(const CommandSettings& settings) {
+  if (!settings.records.empty()) return read_records(settings);
   RunningCommand running(settings);
   const CommandExit ending = running.wait();
   return make_result(settings, running.records(), ending);

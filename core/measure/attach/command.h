@@ -9,6 +9,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/file_system.h"
@@ -16,6 +17,14 @@
 #include "core/record/measurement/trial_row.h"
 
 namespace memtune::attach {
+
+// Of the slowest process that trains.
+struct CommandProgress {
+  int64_t step = 0;               // number of steps that it has taken
+  int64_t steps = 0;              // up to the last measured one; 0: the steps after that are traced
+  std::optional<double> step_ms;  // of the latest; none for the first, whose begin is unknown
+  int64_t peak_bytes = 0;         // allocated so far, the highest of all processes; 0: unknown
+};
 
 struct CommandSettings {
   std::string name = "command";      // becomes result::Measurement::strategy
@@ -32,9 +41,12 @@ struct CommandSettings {
   std::chrono::milliseconds limit{std::chrono::minutes(10)};
   std::optional<std::chrono::milliseconds> whole_limit = {};  // from its start to its end
   std::chrono::milliseconds grace{5000};
-  std::chrono::milliseconds shutdown_timeout{30000};          // from its last step to its end, before it is stopped
-  std::function<void(int64_t step, int64_t steps)> progress;  // of the slowest process, on each change; may be empty
-  FileSystem* files = nullptr;                                // for the folder; nullptr: the real one
+  std::chrono::milliseconds shutdown_timeout{30000};     // from its last step to its end, before it is stopped
+  std::function<void(const CommandProgress&)> progress;  // after each step; may be empty
+  std::function<void(std::string_view)> output;          // gets what the command prints, as it comes; may be empty
+  // Folder with the records of a process that measured itself, such as a notebook: no command is started. "": none
+  std::filesystem::path records = {};
+  FileSystem* files = nullptr;  // for the folder; nullptr: the real one
 };
 
 // Has the form of a trial of memtune's engine: a row of a report. A failed command has the figures of the steps that it

@@ -238,6 +238,20 @@ int64_t steps_taken(const RecordFolderReader& records) {
   return least;
 }
 
+CommandProgress progress_of(const RecordFolderReader& records, const StepCounts& asked) {
+  CommandProgress now;
+  now.step = steps_taken(records);
+  now.steps = std::max<int64_t>(asked.warmup + asked.measured, now.step);  // more are measured if steps differ
+  for (const TrainingProcessRecords* rank : rank_records_of(records.processes()).ranks) {
+    const auto latest = std::ranges::find(rank->steps, now.step, &StepRecord::number);
+    if (latest == rank->steps.end()) continue;
+    if (latest->phase > StepPhase::measured) now.steps = 0;
+    if (latest->ms) now.step_ms = std::max(now.step_ms.value_or(0), *latest->ms);
+    now.peak_bytes = std::max(now.peak_bytes, latest->allocated_bytes);
+  }
+  return now;
+}
+
 CommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
                           const CommandExit& ending) {
   const RankRecords team = rank_records_of(records.processes());

@@ -30,6 +30,8 @@ bool all_done(const RecordFolderReader& records);
 // Number of steps that the slowest process has taken.
 int64_t steps_taken(const RecordFolderReader& records);
 
+CommandProgress progress_of(const RecordFolderReader& records, const StepCounts& asked);
+
 CommandResult make_result(const CommandSettings& settings, const RecordFolderReader& records,
                           const CommandExit& ending);
 

@@ -39,7 +39,7 @@ ShimFolder::ShimFolder() {
 }
 
 std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_t memory_cap_bytes,
-                                                 const fs::path& plan, const std::string& allocator) const {
+                                                 const fs::path& plan, const std::string& allocator, bool shown) const {
   std::vector<std::string> variables;
   const std::string allocator_variable = allocator.empty() ? "" : allocator_environment(allocator);
   const std::string allocator_is = allocator_variable.substr(0, allocator_variable.find('=') + 1);
@@ -64,6 +64,7 @@ std::vector<std::string> ShimFolder::environment(const StepCounts& steps, int64_
   variables.push_back("MEMTUNE_ATTACH_CUPTI=" + tracer);
   variables.push_back("MEMTUNE_ATTACH_CAP=" + std::to_string(memory_cap_bytes));
   variables.push_back("MEMTUNE_ATTACH_PLAN=" + plan.string());
+  if (shown) variables.push_back("MEMTUNE_ATTACH_SHOW=1");
   // CUPTI has to be loaded before the first context. Another tool's injection is kept.
   if (!tracer.empty() && !injects) variables.push_back("CUDA_INJECTION64_PATH=" + tracer);
   return variables;

@@ -34,9 +34,10 @@ class ShimFolder {
   std::filesystem::path records() const { return path() / "records"; }
 
   // The environment of this process, plus what loads and configures the shim. `plan`: of CommandSettings.
-  // `allocator` is added to its settings of PyTorch's allocator.
+  // `allocator` is added to its settings of PyTorch's allocator. `shown`: Python writes each line of stdout at once.
   std::vector<std::string> environment(const StepCounts& steps, int64_t memory_cap_bytes,
-                                       const std::filesystem::path& plan = {}, const std::string& allocator = {}) const;
+                                       const std::filesystem::path& plan, const std::string& allocator,
+                                       bool shown) const;
 
  private:
   TemporaryFolder folder_{"attach"};

@@ -22,6 +22,8 @@ struct CommandSweepSettings : SweepLoopSettings {
   CommandSweepRecord sweep;
   std::vector<EngineTrialResult> native;  // to order the variants by
   ChooseVariants choose;                  // empty: all variants run
+  bool show = false;                      // the listener gets what the commands print
+  std::filesystem::path records;          // of attach::CommandSettings, for the only variant; "": none
 };
 
 // Throws UsageError if a program does not exist, IoError for the run directory. A variant that fails is a row of the

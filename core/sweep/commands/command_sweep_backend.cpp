@@ -11,9 +11,11 @@
 
 #include "core/answer/trainer/remedy_words.h"
 #include "core/base/allocator_settings.h"
+#include "core/base/bytes.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/hash.h"
+#include "core/base/layout.h"
 #include "core/base/text.h"
 #include "core/measure/attach/command.h"
 #include "core/measure/process/interrupt.h"
@@ -85,6 +87,12 @@ std::string without_comments(const std::string& text) {
   for (const std::string& line : split(text, '\n'))
     if (!line.starts_with('#')) rest += line + "\n";
   return rest;
+}
+
+TrialProgress phase_of(const attach::CommandProgress& now) {
+  if (now.steps == 0) return {"tracing"};
+  const std::string ms = now.step_ms ? ms_text(*now.step_ms) + ", " : "";
+  return {"step", static_cast<int>(now.step), static_cast<int>(now.steps), ms + format_bytes(now.peak_bytes)};
 }
 
 }  // namespace
@@ -202,15 +210,16 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
   command.whole_limit = left;
   command.memory_cap_bytes = settings_.sweep.memory_cap_bytes;
   command.device_bytes = largest_gpu_bytes();
+  command.records = settings_.records;
   command.files = &directory_.files();
-  command.progress = [this](int64_t step, int64_t steps) {
-    listener_.phase({"step", static_cast<int>(step), static_cast<int>(steps)});
-  };
+  command.progress = [this](const attach::CommandProgress& now) { listener_.phase(phase_of(now)); };
+  if (settings_.show) command.output = [this](std::string_view text) { listener_.printed(text); };
   std::string& allocator = allocators_[trial.spec.key];
   if (allocator.empty()) allocator = trial.measurement.allocator;
   command.allocator = allocator;
   attach::CommandResult result = attach::measure_command(command);
-  if (result.row.measurement.fragmented && allocator.empty() && may_expand_segments()) {
+  const bool again = settings_.records.empty() && allocator.empty() && may_expand_segments();
+  if (result.row.measurement.fragmented && again) {
     command.allocator = allocator = kExpandableSegments;
     result = attach::measure_command(command);
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/answer/run/run_directory.h"
@@ -67,6 +68,7 @@ class SweepListener {
   virtual void planning(size_t /*budget*/, size_t /*budgets*/) {}
   virtual void started(const TrialSpec&, int /*round, from 1 on*/) {}
   virtual void phase(const TrialProgress&) {}
+  virtual void printed(std::string_view /*by a command, as it comes*/) {}
   virtual void ended(const result::Measurement& /*of all rounds so far*/) {}
   virtual void save_started(const std::string& /*mode*/, size_t /*remaining, with this one*/) {}
   virtual void save_ended(const result::SaveMeasurement&) {}

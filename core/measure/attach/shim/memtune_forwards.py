@@ -17,7 +17,7 @@ told = memtune_parts.harmless("what the model is given is not known")
 class Forwards:
     def __init__(self, training):
         self.training, self.over = training, False
-        self.watched, self.asked = [], 0
+        self.watched, self.asked, self.handles = [], 0, []
         self.reset()
 
     def reset(self):
@@ -41,7 +41,12 @@ class Forwards:
             import weakref
 
             self.watched.append(weakref.ref(module))
-            module.register_forward_pre_hook(memtune_parts.Hook(self.enter), with_kwargs=True)
+            hook = memtune_parts.Hook(self.enter)
+            self.handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
+
+    def detach(self):
+        for handle in self.handles:
+            handle.remove()
 
     @told
     def enter(self, module, arguments, named):

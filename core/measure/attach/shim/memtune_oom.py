@@ -31,6 +31,7 @@ class OutOfMemory:
         self.training = training
         self.optimizers, self.asked, self.over = weakref.WeakSet(), 0, False
         self.watched, self.ran = weakref.WeakSet(), weakref.WeakSet()  # models; those that ran with gradients
+        self.handles = []
         self.written, self.waiting = 0, None
         self.reset()
         self.recording = False  # the stacks of live blocks, by memtune
@@ -55,6 +56,14 @@ class OutOfMemory:
             self.recording = True
         torch._C._cuda_attach_out_of_memory_observer(observer)
 
+    def detach(self):
+        import torch
+
+        for handle in self.handles:
+            handle.remove()
+        if self.recording:
+            torch.cuda.memory._record_memory_history(None)
+
     @told
     def created(self, optimizer):
         self.optimizers.add(optimizer)
@@ -68,7 +77,8 @@ class OutOfMemory:
                     any(each.requires_grad for each in parameters) and \
                     not any(id(each) in trained for each in parameters):
                 self.watched.add(root)
-                root.register_forward_pre_hook(memtune_parts.Hook(self.runs_untrained), with_kwargs=True)
+                hook = memtune_parts.Hook(self.runs_untrained)
+                self.handles.append(root.register_forward_pre_hook(hook, with_kwargs=True))
 
     @told
     def runs_untrained(self, module, arguments, named):

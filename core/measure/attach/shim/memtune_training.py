@@ -395,6 +395,14 @@ class Training:
             self.periods.add(record, len(updates))
             self.pending.pop(0)
 
+    def detach(self):
+        """Ends the measuring of a process that goes on: removes the hooks of models."""
+        self.over = True
+        for each in (self.timeline.parts, self.timeline.memory) if self.timeline is not None else ():
+            each.stop()
+        self.forwards.detach()
+        self.oom.detach()
+
     def finish(self):
         import atexit
 

@@ -9,6 +9,7 @@ MEMTUNE_ATTACH_STEPS  "2+5+2": steps of warm-up, measured steps, traced steps; o
 MEMTUNE_ATTACH_CUPTI  library that traces kernels and copies; "": none
 MEMTUNE_ATTACH_CAP    bytes of its device that a process may use, CUDA context and libraries included; 0: all
 MEMTUNE_ATTACH_PLAN   plan by memtune export, under which the model is trained; "": none
+MEMTUNE_ATTACH_SHOW   "1": the output is shown, so stdout is written line by line, as on a terminal
 """
 
 import os
@@ -291,16 +292,21 @@ class Watcher:
 
     @staticmethod
     def begin():
-        global training
         if training is None:
-            for name in ("memtune_losses", "memtune_periods", "memtune_process", "memtune_parts", "memtune_forwards",
-                         "memtune_oom", "memtune_growth", "memtune_memory", "memtune_shares",
-                         "memtune_timeline"):  # imported by later ones
-                load(name)
-            begun = load("memtune_training").Training()
-            open(os.path.join(begun.folder, "torch"), "a").close()
-            training = begun
+            start_training()
             watch_exceptions()
+
+
+def start_training():
+    global training
+    for name in ("memtune_losses", "memtune_periods", "memtune_process", "memtune_parts", "memtune_forwards",
+                 "memtune_oom", "memtune_growth", "memtune_memory", "memtune_shares",
+                 "memtune_timeline"):  # imported by later ones
+        load(name)
+    begun = load("memtune_training").Training()
+    open(os.path.join(begun.folder, "torch"), "a").close()
+    training = begun
+    return begun
 
 
 def load(name):
@@ -334,4 +340,6 @@ if os.environ.get("MEMTUNE_ATTACH") and __name__ == "sitecustomize":
         sys.meta_path.insert(0, Watcher())
     except OSError:  # the folder is gone: measuring has ended
         pass
+    if os.environ.get("MEMTUNE_ATTACH_SHOW") and sys.stdout is not None:
+        sys.stdout.reconfigure(line_buffering=True)
     run_next(__name__)
