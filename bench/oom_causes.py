@@ -137,12 +137,16 @@ def ends_well(command: List[str], folder: Path, options, environment: Dict[str, 
 
 
 def remedies_of(row: dict) -> List[str]:
+    if row["outcome"] == "ok" and row["allocator"]:  # memtune's own second start works
+        return [f"PYTORCH_CUDA_ALLOC_CONF={row['allocator']}"]
     return row.get("oom", {}).get("remedies") or [row.get("reason", "")]
 
 
 def judged(name: str, causes: str, row: dict) -> dict:
     oom = row.get("oom", {})
     found = oom.get("cause", row["outcome"])
+    if found == "ok" and row["allocator"]:
+        found = "fragmentation"
     return {"name": name, "expected": causes.split(), "found": found, "right": found in causes.split(),
             "step": oom.get("step"), "phase": oom.get("phase"), "remedy": remedies_of(row)[0]}
 

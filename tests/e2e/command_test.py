@@ -172,6 +172,13 @@ class CommandTest(Measured):
         self.assertEqual(trial["outcome"], "device_oom")
         self.assertEqual(trial["reason"], "OutOfMemoryError: CUDA out of memory in 'caf?' (before its first optimizer step)")
 
+    def test_a_command_whose_free_memory_is_in_pieces_runs_again_with_segments_that_grow(self):
+        answer = self.profile(*self.script(commands.IN_PIECES))
+        self.assertEqual(answer["trials"][0]["outcome"], "ok")
+        self.assertEqual(answer["trials"][0]["allocator"], "expandable_segments:True")
+        self.assertTrue(any("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: it needs that" in note
+                            for note in answer["notes"]), answer["notes"])
+
     @at_night
     def test_the_out_of_memory_message_of_pytorch_is_reported_completely(self):
         trial = self.trial(*self.script(commands.LONG_OUT_OF_MEMORY), code=1)

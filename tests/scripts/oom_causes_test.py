@@ -31,6 +31,8 @@ if cause == "none":
 row = dict(outcome="device_oom", oom=dict(cause=cause, remedies=["pray", "a smaller batch"], step=4, phase="forward"))
 if cause == "host_oom":
     row = dict(outcome=cause, reason="pinned memory")
+if cause == "fragmentation":
+    row = dict(outcome="ok", allocator="expandable_segments:True")
 json.dump(dict(trials=[row]), open(arguments[arguments.index("--json") + 1], "w"))
 print("Why:", cause)
 """
@@ -50,6 +52,7 @@ CASES = {
     "useless": Case("script.py --cause leak", "leak", {"pray": "--pray"} | FLAG),
     "unknown_remedy": Case("script.py --cause leak", "leak", {"a larger card": "--small"}),
     "of_host": Case("script.py --cause host_oom", "host_oom", {"pinned": "--small"}),
+    "in_pieces": Case("script.py --cause fragmentation", "fragmentation", {"expandable_segments:True": "SMALL=1"}),
     "silent": Case("script.py --cause none", "leak", FLAG),
 }
 
@@ -80,11 +83,11 @@ class OomCausesTest(unittest.TestCase):
         self.assertEqual({name for name, each in results.items() if not each["right"]}, {"wrong", "silent"})
         self.assertEqual({name: each["fixed"] for name, each in results.items()}, dict(
             flag=True, variable=True, second=True, wrong=True, useless=False, unknown_remedy=False, of_host=True,
-            silent=False))
+            in_pieces=True, silent=False))
         self.assertEqual((results["second"]["remedy"], results["second"]["tried"], results["second"]["change"]),
                          ("pray", "a smaller batch", "--small"))
         self.assertEqual(results["silent"]["found"], "no answer, exit code 1")
-        self.assertIn("6 of 8 causes are right; 5 of 8 train after the change", text)
+        self.assertIn("7 of 9 causes are right; 6 of 9 train after the change", text)
         self.assertIn("| wrong | 4 forward | leak | loss | pray | `--small` | yes |", text)
 
     def test_without_changes_only_the_cause_counts(self):

@@ -222,6 +222,9 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
   if (result.row.measurement.fragmented && again) {
     command.allocator = allocator = kExpandableSegments;
     result = attach::measure_command(command);
+    if (result::usable(result.row.measurement))
+      result.notes.push_back("it ran out of device memory that was free in pieces, and was measured again with " +
+                             allocator_environment(allocator) + ": it needs that in its environment");
   }
   result.row.measurement.allocator = allocator;
   const auto words = [&](const std::string& found) {
