@@ -366,7 +366,7 @@ def run_memtune(name: str, folder: Path, options):
     subprocess.run([options.memtune, "sweep", *model, "--inputs", folder / "inputs.safetensors", "--device",
                     options.device, "--warmup", str(options.warmup), "--steps", str(options.steps), "--rounds",
                     str(options.rounds), "--out", folder / "run", "--json", folder / "memtune.json", *strategies],
-                   check=True)
+                   check=True, env={**os.environ, "MEMTUNE_REFERENCE": "gradients"})
 
 
 def read_reference(path: Path) -> Dict[str, Tensor]:
@@ -374,7 +374,10 @@ def read_reference(path: Path) -> Dict[str, Tensor]:
     first, raw = 24, path.read_bytes()
     directory = struct.unpack_from("<Q", raw, 8)[0]
     result = {}
-    for entry in json.loads(raw[directory:])["gradients"]:
+    entries = json.loads(raw[directory:])
+    if not entries["has_gradients"]:
+        raise SystemExit(f"{path} has hashes alone: MEMTUNE_REFERENCE=gradients was not set")
+    for entry in entries["gradients"]:
         if entry["defined"]:
             begin = first + entry["offset"]
             data = bytearray(raw[begin:begin + entry["bytes"]])

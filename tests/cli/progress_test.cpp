@@ -92,9 +92,10 @@ TEST_CASE("what a command prints is above the status line, and hides it within a
     progress.ended({});
   };
   const std::string clear = "\r\x1b[K", line = "[1/1] batch=8  step 4/7  312 ms, 18.2 GiB";
-  CHECK(on_terminal([&] { act(false); })
-            .ends_with(clear + line + clear + "loss 2.5\r\n" + clear + line + clear +
-                       "10 % 20 %\r\n[1/1] batch=8  0.00 ms, 0 B\r\n"));
+  const std::string seen = on_terminal([&] { act(false); });
+  CAPTURE(seen);
+  CHECK(seen.ends_with(clear + line + clear + "loss 2.5\r\n" + clear + line + clear +
+                       "10 % 20 %\r\n[1/1] batch=8  0.0000 ms, 0 B\r\n"));
   CHECK(on_terminal([&] { act(true); }) == "loss 2.5\r\n10 % 20 %\r\n");
 }
 

@@ -325,7 +325,7 @@ class LittleMemory(ToolTest):
     def test_a_file_limit_of_the_shell_is_a_row_that_names_it(self):
         tiny = f"exec {MEMTUNE} sweep --model tiny --device cpu --strategy none --rounds 1 --json answer.json"
         subprocess.run(["bash", "-c", "ulimit -f 200; " + tiny], cwd=self.folder, stdin=subprocess.DEVNULL,
-                       capture_output=True, timeout=240)
+                       capture_output=True, timeout=240, env={**os.environ, "MEMTUNE_REFERENCE": "gradients"})
         trial = json.loads((self.folder / "answer.json").read_text())["trials"][0]
         self.assertEqual(trial["outcome"], "disk_full")
         self.assertIn("(ulimit -f)", trial["reason"])

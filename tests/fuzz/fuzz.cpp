@@ -417,7 +417,7 @@ void read_frames(const std::string& input) {
 
 // The input is the directory of the gradients, after 48 bytes of gradients.
 void read_reference(const std::string& input) {
-  constexpr char kMagic[] = "MTREFER3";
+  constexpr char kMagic[] = "MTREFER4";
   const uint64_t head[] = {plan::kFirstGradient + 48, hash64(input.data(), input.size(), 0)};
   const std::string file = std::string(kMagic) + std::string(reinterpret_cast<const char*>(head), sizeof head) +
                            std::string(48, '\0') + input;

@@ -43,7 +43,7 @@ void check_refused(Change change, const std::string& message) {
 
 // Files of finished sweeps and the process that reads a request depend on these names.
 constexpr const char* kRequestText =
-    R"({"address":"10.0.0.1","allocator":"expandable_segments:True","command":"memtune sweep","costs":"costs.json","inputs":["tokens:int64[2,64]<256",)"
+    R"({"address":"10.0.0.1","allocator":"expandable_segments:True","command":"memtune sweep","costs":"costs.json","gradients":true,"inputs":["tokens:int64[2,64]<256",)"
     R"(":float32[]"],"inputs_file":"in.safetensors","model":{"arguments":["steps=3"],"libraries":["ops.so"],)"
     R"("path":"model.pt","profile":"","text_only":false,"trusted":false},"only_gradients":true,"plan":{"nested":false,)"
     R"("placements":[],"saved_min_bytes":1048576,"strategy":"none","transfer":{"groups_in_flight":1,"min_bytes":1048576,)"

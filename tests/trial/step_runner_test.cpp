@@ -108,8 +108,8 @@ plan::TrialRequest request(const std::string& strategy, const std::filesystem::p
   return result;
 }
 
-result::Measurement run(trial::StepRunner& runner, const std::string& strategy,
-                        const std::filesystem::path& reference, bool only_gradients = false) {
+result::Measurement run(trial::StepRunner& runner, const std::string& strategy, const std::filesystem::path& reference,
+                        bool only_gradients = false) {
   static const int sink = dup2(open("/dev/null", O_WRONLY), 3);
   (void)sink;
   trial::FrameWriter frames;

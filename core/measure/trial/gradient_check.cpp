@@ -48,7 +48,8 @@ void GradientCheck::leave_undecided(result::Measurement& result) const {
 // Repeats the step, because a strategy cannot reproduce what the model itself does not. The size of the noise needs a
 // few runs.
 void GradientCheck::write(double loss, result::Measurement& result) {
-  if (!request_.envelope.only_gradients && write_hashes(loss, result)) return;
+  const plan::TrialEnvelope& envelope = request_.envelope;
+  if (!envelope.gradients && !envelope.only_gradients && write_hashes(loss, result)) return;
   ReferenceWriter reference(request_.envelope.reference, request_.plan.strategy, loss, runner_.parameters());
   repeat(reference, loss);
   if (runner_.any_rank(!reference.noise().equal))

@@ -113,8 +113,9 @@ std::vector<std::string> device_hashes(const NamedParameters& parameters) {
 }
 
 ReferenceGradient describe(const std::string& name, const at::Tensor& parameter, uint64_t offset) {
-  return {name,   c10::toString(parameter.scalar_type()), parameter.sizes().vec(), parameter.grad().defined(),
-          offset, 0,                                      "",                      0};
+  return {
+      name, c10::toString(parameter.scalar_type()), parameter.sizes().vec(), parameter.grad().defined(), offset, 0, "",
+      0};
 }
 
 at::Tensor read(const InputFile& file, const ReferenceGradient& entry, const at::Tensor& parameter,

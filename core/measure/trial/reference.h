@@ -34,9 +34,9 @@ struct ReferenceComparison {
 
 enum class ReferenceContent { hashes, gradients };  // gradients: with their hashes
 
-// Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes, into
-// a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing stays. Throws
-// IoError.
+// Writes the file from runs of the baseline. The constructor writes the gradients of the first run, or their hashes,
+// into a temporary file, each repetition adds to the noise, and finish() renames the file. Without finish() nothing
+// stays. Throws IoError.
 class ReferenceWriter {
  public:
   ReferenceWriter(const std::filesystem::path& path, const std::string& strategy, double loss,
@@ -62,8 +62,9 @@ class ReferenceWriter {
 };
 
 // A parameter may differ by twice its own noise, or by twice the usual noise for its size. The latter is needed because
-// a small parameter may be equal in a few runs by chance. Gradients on a GPU are hashed there; they are copied, and those of
-// the file read, only where a hash differs. Throws UsageError if the file is no reference, damaged, or of another model.
+// a small parameter may be equal in a few runs by chance. Gradients on a GPU are hashed there; they are copied, and
+// those of the file read, only where a hash differs. Throws UsageError if the file is no reference, damaged, or of
+// another model.
 ReferenceComparison compare_with_reference(const std::filesystem::path& path, double loss,
                                            const NamedParameters& parameters);
 

@@ -5,8 +5,8 @@
 //   directory: JSON {strategy, loss and its noise, relative_noise, gradients: [{name, dtype, shape, defined, offset,
 //   bytes, hash (XXH3-128), device_hash, noise}]}
 //
-// A file without gradients has their hashes alone, which show that a trial's bits are equal. How much other bits differ,
-// only gradients show.
+// A file without gradients has their hashes alone, which show that a trial's bits are equal. How much other bits
+// differ, only gradients show.
 //
 // Noise is the largest absolute difference between runs of the baseline. Undefined gradients have an entry too. The
 // file is written under a temporary name and renamed. The directory is last because hashes and noise are known last.

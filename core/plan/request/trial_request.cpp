@@ -232,6 +232,7 @@ void to_json(json& out, const TrialRequest& request) {
          {"training", training_json(request.training)},
          {"plan", request.plan},
          {"reference", request.envelope.reference},
+         {"gradients", request.envelope.gradients},
          {"only_gradients", request.envelope.only_gradients},
          {"trace", request.envelope.trace},
          {"costs", request.envelope.costs},
@@ -255,6 +256,7 @@ void from_json(const json& json, TrialRequest& request) {
   request.training = read_training(*object.find("training"), object.path("training"));
   if (const auto* plan = object.find("plan")) from_json(*plan, request.plan);
   object.read("reference", request.envelope.reference);
+  object.read("gradients", request.envelope.gradients);
   object.read("only_gradients", request.envelope.only_gradients);
   object.read("trace", request.envelope.trace);
   object.read("costs", request.envelope.costs);

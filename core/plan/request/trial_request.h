@@ -87,16 +87,17 @@ void check_training(const TrainingSettings& training);
 
 // How one process runs a trial, and where it writes.
 struct TrialEnvelope {
-  std::string reference;   // file with the baseline's loss and gradients, written by the first trial; "": none
-  bool only_gradients = false;  // the trial writes gradients into the reference, not hashes, and ends
-  std::string trace;       // output file; "": none
-  std::string costs;       // output file for StepCosts, for plans without offloading; "": none
-  int rank = 0;            // of this process, below training.ranks
-  std::string rendezvous;  // of the ranks: a file, or "tcp://host:port"; "": one rank only
-  std::string address;     // of this machine, for other ranks; "": the loopback device
-  int round = 0;           // round 0 compares gradients and is traced; later rounds only measure
-  std::string command;     // as typed by the user, for the trace's header
-  std::string allocator;   // settings of PyTorch's allocator, "expandable_segments:True"; "": those of the environment
+  std::string reference;        // file with the baseline's loss and gradients, written by the first trial; "": none
+  bool gradients = false;       // a new reference has gradients, not their hashes alone
+  bool only_gradients = false;  // the trial writes a reference with gradients, even if there is one, and ends
+  std::string trace;            // output file; "": none
+  std::string costs;            // output file for StepCosts, for plans without offloading; "": none
+  int rank = 0;                 // of this process, below training.ranks
+  std::string rendezvous;       // of the ranks: a file, or "tcp://host:port"; "": one rank only
+  std::string address;          // of this machine, for other ranks; "": the loopback device
+  int round = 0;                // round 0 compares gradients and is traced; later rounds only measure
+  std::string command;          // as typed by the user, for the trace's header
+  std::string allocator;  // settings of PyTorch's allocator, "expandable_segments:True"; "": those of the environment
 };
 
 // As JSON, the members of the envelope and the inputs stand beside "model", "training" and "plan".

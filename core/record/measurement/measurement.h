@@ -88,8 +88,8 @@ struct GradientComparison {
   bool compared = false;  // false: no reference to compare with (the reference itself, or it failed)
   bool equal = false;     // bit for bit
   double max_abs_difference = 0;
-  std::string worst;    // parameter with the largest difference
-  std::string against;  // strategy of the reference
+  std::string worst;       // parameter with the largest difference
+  std::string against;     // strategy of the reference
   bool undecided = false;  // they differ, by how much is not known, and the trial ended there
 };
 

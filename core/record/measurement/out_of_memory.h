@@ -62,7 +62,7 @@ struct OutOfMemory {
   std::vector<MemoryLine> lines;          // of the rest, the largest first
   MemoryLine where;                       // that asked for `requested_bytes`
   std::string trainer;                    // whose library the process had loaded, "axolotl"; "": of none
-  std::vector<SettingWords> words;         // of the command's own trainer and flags
+  std::vector<SettingWords> words;        // of the command's own trainer and flags
 };
 
 }  // namespace memtune::result

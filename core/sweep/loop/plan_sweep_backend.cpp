@@ -1,7 +1,9 @@
 #include "core/sweep/loop/plan_sweep_backend.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "core/answer/result/effect.h"
@@ -25,6 +27,12 @@ using result::Measurement;
 using result::Outcome;
 
 std::string text_of(const json& value) { return value.dump(1, '\t') + "\n"; }
+
+// For comparisons with other programs. A sweep itself needs hashes alone.
+bool reference_has_gradients() {
+  const char* content = std::getenv("MEMTUNE_REFERENCE");
+  return content && std::string_view(content) == "gradients";
+}
 
 // The part of a custom plan that had no effect; "" if both had one, or if the plan is a strategy's.
 std::string idle_half(const plan::Plan& plan, const Measurement& m) {
@@ -138,6 +146,7 @@ TrialState PlanSweepBackend::trial_of(TrialProposal proposal) {
   if (proposal.expandable_segments && may_expand_segments()) request.envelope.allocator = kExpandableSegments;
   const std::string reference = "reference-" + keys_.setting(request).substr(0, 8) + ".bin";
   request.envelope.reference = std::filesystem::absolute(directory_ / reference).string();
+  request.envelope.gradients = reference_has_gradients();
   TrialState trial;
   trial.setting = proposal.setting;
   trial.spec = {proposal.name, {}, {}, keys_.trial(request), ""};

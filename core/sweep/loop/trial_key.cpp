@@ -75,6 +75,7 @@ std::string TrialKeys::trial(const plan::TrialRequest& request) const {
   plan::TrialRequest content = request;
   content.model = {.arguments = request.model.arguments, .inputs = request.model.inputs};
   content.envelope.round = 0;
+  content.envelope.gradients = false;
   content.envelope.reference = content.envelope.trace = content.envelope.command = "";
   const nlohmann::json key = {{"model", model_},     {"inputs_file", inputs_file_}, {"program", program_},
                               {"machine", machine_}, {"version", MEMTUNE_VERSION},  {"request", content}};
