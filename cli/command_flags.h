@@ -19,10 +19,10 @@ void check_flags_of_command(
     const CLI::App& command, const std::vector<std::string>& flags,
     const std::string& why = " is for models that memtune trains itself; a command behind -- has its own");
 
-// Settings from --warmup, --steps, --timeout, --memory-cap and --out, without variants. Throws UsageError.
 // Adds --show. Without a command it throws UsageError.
 void add_show(CLI::App& app, ModelFlags& flags, const CommandWordsBehind& behind);
 
+// Settings from --warmup, --steps, --timeout, --memory-cap, --show and --out, without variants. Throws UsageError.
 sweep::CommandSweepSettings command_settings(const ModelFlags& flags, const std::vector<std::string>& command);
 
 }  // namespace memtune::cli

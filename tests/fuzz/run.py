@@ -200,8 +200,8 @@ def seeds():
         "own_config": own,
         "check": yaml + own + [b"[activation_checkpoint]\nmode = 'selective'  # why\nselective_ac_option = '2'\n",
                                b"gradient_checkpointing: true\nactivation_ofloading: false\n"],
-        "reference": [dump({"strategy": "none", "loss": "0x1.8p+0", "loss_noise": "0x0p+0", "relative_noise": "nan", "has_gradients": True,
-                            "gradients": [
+        "reference": [dump({"strategy": "none", "loss": "0x1.8p+0", "loss_noise": "0x0p+0", "relative_noise": "nan",
+                            "has_gradients": True, "gradients": [
             {"name": "w", "dtype": "Float", "shape": [3, 4], "defined": True, "offset": 0, "bytes": 48, "hash": "00", "noise": "0x1p-9"}]})],
         "run_request": [dump({"trial": request, "folder": "r", "save_every": 1, "save": "async", "keep_last": 2, "resume": True,
                               "saves": 4, "from": 3})],

@@ -30,8 +30,7 @@ void GradientCheck::compare(result::Measurement& result) {
   if (!request_.envelope.only_gradients && std::filesystem::exists(request_.envelope.reference)) {
     ReferenceComparison comparison = compare_with_reference(request_.envelope.reference, loss, runner_.parameters());
     result.gradients = std::move(comparison.gradients);
-    undecided_ = runner_.any_rank(!comparison.has_size && !result.gradients.equal);
-    if (undecided_) leave_undecided(result);
+    if (runner_.any_rank(!comparison.has_size && !result.gradients.equal)) leave_undecided(result);
     deviation_ = std::move(comparison.worst);
   } else {
     write(loss, result);

@@ -15,11 +15,9 @@ class GradientCheck {
 
   // Runs a step that changes nothing but gradients. Compares loss and gradients with the reference file, or writes that
   // if it does not exist: hashes of gradients, or gradients if the request asks for them or if they are not
-  // reproducible. Fills in the fields of loss and gradients. Throws what steps throw.
+  // reproducible. Fills in the fields of loss and gradients. If they differ on some rank from a reference of hashes,
+  // the outcome is an error and the gradients are undecided. Throws what steps throw.
   void compare(result::Measurement& result);
-
-  // They differ on some rank, and a reference without gradients does not show by how much. Written by compare().
-  bool is_undecided() const { return undecided_; }
 
   // Turns a successful trial into a mismatch if they differ by more than they may.
   void evaluate(result::Measurement& result) const;
@@ -36,7 +34,6 @@ class GradientCheck {
   StepRunner& runner_;
   GradientDeviation deviation_;  // from the reference, by more than is allowed
   bool deterministic_ = true;
-  bool undecided_ = false;
 };
 
 }  // namespace memtune::trial

@@ -152,7 +152,7 @@ bool same_gradient(const at::Tensor& gradient, const std::string& device_hash, c
 }
 
 // A gradient that only one side has is compared with zeros. Without gradients in the file the size of a difference is
-// not known, and is told as 0.
+// unknown, and reported as 0.
 void compare(const InputFile& file, const fs::path& path, const BaselineReference& reference, double loss,
              const NamedParameters& parameters, const Told& told) {
   at::NoGradGuard no_grad;

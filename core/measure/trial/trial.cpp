@@ -55,7 +55,7 @@ class Trial {
   Measurement run() {
     try {
       if (request_.envelope.round == 0) compare_gradients();
-      if (request_.envelope.only_gradients || gradients_.is_undecided()) return std::move(result_);
+      if (request_.envelope.only_gradients || result_.gradients.undecided) return std::move(result_);
       device_.empty_cache();  // memory that the allocator keeps would not be capped
       device_.limit_process(request_.training.memory_cap_bytes);
       device_.reset_peak();

@@ -185,7 +185,6 @@ void CommandSweepBackend::write_files(const CommandVariant& started, const fs::p
   write_file(file, started.file_text, directory_.files());
 }
 
-// The one that the user named, else the one that the process had loaded.
 // A new folder for a start, if the command has the word for it. "": it has not.
 std::string CommandSweepBackend::own_folder(const CommandVariant& started, const fs::path& folder) const {
   if (with_paths(started, "", "") == with_paths(started, "")) return "";
@@ -227,6 +226,7 @@ MeasuredRound CommandSweepBackend::measure(const TrialState& trial, bool first,
                              allocator_environment(allocator) + ": it needs that in its environment");
   }
   result.row.measurement.allocator = allocator;
+  // `found`: the trainer that the process had loaded, unless the user named one.
   const auto words = [&](const std::string& found) {
     const std::string& trainer = settings_.sweep.trainer.empty() ? found : settings_.sweep.trainer;
     return trainer::remedy_words({command.command, trainer, started.file_text, started.file_name});

@@ -9,6 +9,7 @@ TRAINERS = (("axolotl", "axolotl"), ("llamafactory", "llamafactory"), ("swift", 
             ("trl.trainer.sft_trainer", "trl"), ("trl.trainer.dpo_trainer", "trl"), ("trl.trainer.grpo_trainer", "trl"),
             ("transformers.trainer", "transformers"), ("deepspeed.runtime.engine", "deepspeed"))
 
+
 def rank_and_world():
     import torch
 
@@ -22,7 +23,7 @@ def rank_and_world():
 
 
 def trainer():
-    """"": of none."""
+    """The one whose library is loaded; empty: none."""
     return next((name for module, name in TRAINERS if module in sys.modules), "")
 
 
