@@ -113,18 +113,19 @@ TEST_CASE("without who holds the memory the other figures are kept") {
 
 TEST_CASE("impossible failures are not plausible") {
   const std::string line = failed(1, 2 * kGiB, 9);
-  for (const auto& [part, other] : std::vector<std::pair<std::string, std::string>>{
-           {"\"allocated\": 2000", "\"allocated\": 3001"},
-           {"\"phase\": \"forward\"", "\"phase\": \"sideways\""},
-           {"\"step\": 1", "\"step\": 0"},
-           {"\"free\": 7", "\"free\": -7"},
-           {"\"count\": 2", "\"count\": 0"},
-           {"\"batch\": [1, 2, 3]", "\"batch\": [1]"},
-           {"\"held\": [8, 9]", "\"held\": 8"},
-           {"\"rest\": 14", "\"rest\": 9223372036854775807"},
-           {"\"name\": \"M\"", "\"name\": \"" + std::string(2000, 'x') + "\""}}) {
-    const result::Measurement m = measured(append(with(line, part, other)) + raised(kTwo));
-    CHECK_MESSAGE(m.reason.starts_with("its records are not plausible: a record of kind oom: "), other);
+  using Change = std::pair<std::string, std::string>;
+  for (const Change& change :
+       std::vector<Change>{{"\"allocated\": 2000", "\"allocated\": 3001"},
+                           {"\"phase\": \"forward\"", "\"phase\": \"sideways\""},
+                           {"\"step\": 1", "\"step\": 0"},
+                           {"\"free\": 7", "\"free\": -7"},
+                           {"\"count\": 2", "\"count\": 0"},
+                           {"\"batch\": [1, 2, 3]", "\"batch\": [1]"},
+                           {"\"held\": [8, 9]", "\"held\": 8"},
+                           {"\"rest\": 14", "\"rest\": 9223372036854775807"},
+                           {"\"name\": \"M\"", "\"name\": \"" + std::string(2000, 'x') + "\""}}) {
+    const result::Measurement m = measured(append(with(line, change.first, change.second)) + raised(kTwo));
+    CHECK_MESSAGE(m.reason.starts_with("its records are not plausible: a record of kind oom: "), change.second);
   }
   const std::string large = with(line, "\"reserved\": 3000", "\"reserved\": 85899345920");
   CHECK(measured(append(large) + raised(kTwo), 40 * kGiB).reason ==

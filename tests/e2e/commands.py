@@ -493,8 +493,7 @@ for step in range(40):
     optimizer.step()
 """
 
-# Message of CUDACachingAllocator in PyTorch 2.11 on a device that many processes use.
-LONG_# Fails as CUDA does when free memory is in pieces, unless segments may grow.
+# Fails as CUDA does when free memory is in pieces, unless segments may grow.
 IN_PIECES = PRELUDE + """
 if "expandable_segments:True" not in os.environ.get("PYTORCH_CUDA_ALLOC_CONF", ""):
     raise torch.OutOfMemoryError(
@@ -508,7 +507,8 @@ for step in range(40):
     optimizer.step()
 """
 
-OUT_OF_MEMORY = PRELUDE + """
+# Message of CUDACachingAllocator in PyTorch 2.11 on a device that many processes use.
+LONG_OUT_OF_MEMORY = PRELUDE + """
 text = ("CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.18 GiB of which 1.06 GiB is free. " +
         "".join(f"Process {4123 + i} has 1.75 GiB memory in use. " for i in range(40)) + "Of the allocated memory "
         "62.25 GiB is allocated by PyTorch, and 7.01 GiB is reserved by PyTorch but unallocated. If reserved but unallocated "
