@@ -209,4 +209,41 @@ TEST_CASE("a plan of a larger budget is never slower and each plan fits its own 
   }
 }
 
+TEST_CASE("no plan depends on the number of cores") {
+  Decoder decoder(6, 25);
+  decoder.costs.grain_bytes = 512;
+  const Planner one(decoder.facts, decoder.costs, {}, 1), many(decoder.facts, decoder.costs, {}, 7);
+  const int64_t most = one.predict({}).required_bytes;
+  const int64_t least = one.least_memory({}, "").predicted.required_bytes;
+  CHECK(many.least_memory({}, "").predicted.required_bytes == least);
+  const std::vector<PlanLimits> limits = budget_ladder(most, least, {});
+  const auto unnamed = [](const PlanLimits&) { return ""; };
+  const auto plans = one.plan_budgets(limits, unnamed), same = many.plan_budgets(limits, unnamed);
+  for (size_t i = 0; i < limits.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(plans[i].has_value() == same[i].has_value());
+    if (!plans[i]) continue;
+    CHECK(plans[i]->choice == same[i]->choice);
+    CHECK(plans[i]->safe == same[i]->safe);
+    CHECK(plans[i]->predicted.step_ms == same[i]->predicted.step_ms);
+    CHECK(plans[i]->predicted.required_bytes == same[i]->predicted.required_bytes);
+  }
+  CHECK(one.scored() == many.scored());  // what is predicted ahead and not used is no score
+}
+
+TEST_CASE("a plan of many blocks takes few predictions") {
+  const Decoder decoder(36, 25);
+  const Planner planner(decoder.facts, decoder.costs);
+  const int64_t most = planner.predict({}).required_bytes;
+  const int64_t least = planner.least_memory({}, "").predicted.required_bytes;
+  for (const int share : {1, 2, 3}) {
+    const size_t before = planner.scored();
+    const auto step = planner.plan({most - (most - least) * share / 4, 0}, "");
+    CAPTURE(share);
+    REQUIRE(step);
+    CHECK(step->predicted.step_ms <= 1.05 * step->least_ms);
+    CHECK(planner.scored() - before <= 500);
+  }
+}
+
 }  // namespace memtune::planner_test

@@ -12,14 +12,23 @@ namespace memtune::planner {
 namespace {
 
 constexpr int kAdjustments = 5;           // of the chain's budget
-constexpr size_t kScored = 16;            // choices taken from a chain
+constexpr size_t kScored = 8;             // choices taken from a chain
 constexpr double kLinks[] = {1, 0.5, 0};  // shares of the PCIe bandwidth that chains assume
 constexpr double kNear = 0.002;           // of the budget: a peak this near uses it up
 constexpr double kCopyTax = 0.01;         // stands for StepCosts::copy_slowdown if that was not measured
-constexpr double kGood = 1.0005;          // of the lower bound: fast enough, the search ends
+constexpr double kGood = 1.002;           // of the lower bound: fast enough, the search ends
 constexpr int kTries = 3;                 // of a change that fails, in parts that are alike; then it is skipped
+constexpr double kUnlike = 0.1;           // by which parts that are alike may differ in time
+constexpr size_t kAhead = 31;             // changes predicted ahead, at most
+constexpr size_t kMaxPairs = 200;         // predictions of changes of two parts in one search
 constexpr int64_t kStaging = 4, kMinStaging = 64 << 20;  // host memory that stages writes: a fraction; least bytes
 constexpr ChainSearchEffort kEffort{.labels = 12'000, .pairs = false, .steps = 200};
+
+std::vector<std::vector<int>> choices_of(const std::vector<ChainSolution>& solutions) {
+  std::vector<std::vector<int>> choices;
+  for (const ChainSolution& solution : solutions) choices.push_back(solution.choice);
+  return choices;
+}
 
 }  // namespace
 
@@ -54,7 +63,7 @@ PlanSearch::Choice PlanSearch::smallest() {
   score_alike();
   for (Chain& chain : chains()) {
     chain.budget_bytes = least_budget(chain).value_or(0);
-    for (const ChainSolution& plan : solve_best(chain, kScored, kEffort)) score_parts(plan.choice);
+    score_all(choices_of(solve_best(chain, kScored, kEffort)));
   }
   const auto least = std::ranges::min_element(scores_, {}, [this](const Scored& scored) {
     return std::pair(!limits_.satisfied_by(scored.second), scored.second.required_bytes);
@@ -77,17 +86,36 @@ std::vector<PlanSearch::Choice> PlanSearch::known(size_t most) const {
 bool PlanSearch::is_good() const { return best_ && best_->second.step_ms <= kGood * least_ms_; }
 
 const StepPrediction& PlanSearch::score(const Choice& choice) {
-  const size_t known = scores_.size();
-  const StepPrediction& step = planner_.score(choice, scores_);
-  if (scores_.size() == known) return step;
+  const auto [scored, is_new] = scores_.try_emplace(choice);
+  if (!is_new) return scored->second;
+  const auto ahead = ahead_.find(choice);
+  scored->second = ahead != ahead_.end() ? ahead->second : planner_.predict_choice(choice);
   ++scored_;
-  take_better(*scores_.find(choice));
-  return step;
+  take_better(*scored);
+  return scored->second;
 }
 
 const StepPrediction& PlanSearch::score_parts(Choice parts) {
   parts.push_back(stash_);
   return score(parts);
+}
+
+void PlanSearch::score_all(std::vector<Choice> choices) {
+  for (Choice& choice : choices) choice.push_back(stash_);
+  predict_ahead(choices, SharedCores::Helpers(planner_.cores_, choices.size()));
+  for (const Choice& choice : choices) score(choice);
+}
+
+// Without helpers, each choice is predicted when the search comes to it.
+void PlanSearch::predict_ahead(std::vector<Choice> choices, const SharedCores::Helpers& helpers) {
+  if (helpers.count() == 0) return;
+  std::ranges::sort(choices);
+  const auto repeated = std::ranges::unique(choices);
+  choices.erase(repeated.begin(), repeated.end());
+  std::erase_if(choices, [this](const Choice& choice) { return scores_.contains(choice) || ahead_.contains(choice); });
+  std::vector<StepPrediction> steps(choices.size());
+  helpers.run(choices.size(), [&](size_t i) { steps[i] = planner_.predict_choice(choices[i]); });
+  for (size_t i = 0; i < choices.size(); ++i) ahead_.emplace(std::move(choices[i]), steps[i]);
 }
 
 void PlanSearch::take_better(const Scored& scored) {
@@ -120,11 +148,11 @@ double PlanSearch::disk_ms(const StepPrediction& step) const {
 void PlanSearch::score_alike() {
   int most = 0;
   for (size_t i = 0; i < planner_.parts_.size(); ++i) most = std::max(most, options(i));
-  for (int option = 0; option < most; ++option) {
-    Choice choice;
-    for (size_t i = 0; i < planner_.parts_.size(); ++i) choice.push_back(std::min(option, options(i) - 1));
-    score_parts(std::move(choice));
-  }
+  std::vector<Choice> choices(static_cast<size_t>(most));
+  for (int option = 0; option < most; ++option)
+    for (size_t i = 0; i < planner_.parts_.size(); ++i)
+      choices[static_cast<size_t>(option)].push_back(std::min(option, options(i) - 1));
+  score_all(std::move(choices));
 }
 
 // A chain without the disk and, if there is a disk, one with it. The latter uses a share of host memory to stage
@@ -152,7 +180,7 @@ void PlanSearch::score_chain(Chain chain) {
     }
     const std::vector<ChainSolution> plans = solve_best(chain, kScored, kEffort);
     if (plans.empty()) return;
-    for (const ChainSolution& plan : plans) score_parts(plan.choice);
+    score_all(choices_of(plans));
     const int64_t more = score_parts(plans.front().choice).required_bytes - limits_.budget_bytes;
     if (std::abs(static_cast<double>(more)) < kNear * static_cast<double>(limits_.budget_bytes)) return;
     chain.budget_bytes -= more;
@@ -185,61 +213,117 @@ bool PlanSearch::is_better(const Choice& choice) {
   return best_ != before;
 }
 
-PlanSearch::Change PlanSearch::change(size_t part, int option) const {
-  return {planner_.parts_[part].structure, best_->first[part], option};
+PlanSearch::PartKind PlanSearch::kind(const PartOption& change) const {
+  return {planner_.parts_[change.part].structure, best_->first[change.part], change.option};
 }
 
-// Changes one part after the other while the step gets faster, or equally fast with less copied. A change that did not
-// help some parts is not tried with all parts like them.
+PlanSearch::Kind PlanSearch::kind(const Change& change) const {
+  return {kind(change.first), change.second ? kind(*change.second) : PartKind()};
+}
+
+PlanSearch::Choice PlanSearch::changed(const Change& change) const {
+  Choice choice = best_->first;
+  choice[change.first.part] = change.first.option;
+  if (change.second) choice[change.second->part] = change.second->option;
+  return choice;
+}
+
+// Lower bound of the extra time over the best step, by what the parts recompute and copy. It assumes that waits vanish.
+// Parts that are alike recompute in times that differ a little.
+double PlanSearch::least_more_ms(const Change& change) const {
+  const plan::StepCosts& costs = planner_.costs_;
+  const double rerun_ms = costs.rerun_ratio * planner_.model_->tables().scale;
+  const double tax = costs.copy_slowdown > 0 ? std::min(1.0, costs.copy_slowdown) : kCopyTax;
+  const double out_ms = chain_.out_bytes_per_ms > 0 ? 1 / chain_.out_bytes_per_ms : 0;
+  const double in_ms = chain_.in_bytes_per_ms > 0 ? 1 / chain_.in_bytes_per_ms : 0;
+  double ms = 0;
+  const auto add = [&](const PartOption& to) {
+    const BlockOption &now = option_of(to.part, best_->first[to.part]), &then = option_of(to.part, to.option);
+    const double more_ms = then.recompute_ms - now.recompute_ms;
+    ms += rerun_ms * (more_ms - kUnlike * std::abs(more_ms));
+    ms += tax * (out_ms + in_ms) * static_cast<double>(then.offloaded_bytes - now.offloaded_bytes);
+  };
+  add(change.first);
+  if (change.second) add(*change.second);
+  return costs.passes * ms - best_->second.wait_ms;
+}
+
+// Lower bound of the extra bytes at the best step's peak. Parts behind the peak are not resident then, or no more.
+int64_t PlanSearch::least_more_bytes(const Change& change) const {
+  const size_t peak = planner_.part_of_entry(best_->second.peak_entry);
+  const auto more_bytes = [&](const PartOption& to) {
+    const int64_t bytes =
+        option_of(to.part, to.option).resident_bytes - option_of(to.part, best_->first[to.part]).resident_bytes;
+    if (to.part > peak) return int64_t{0};
+    return to.part == peak ? std::min<int64_t>(0, bytes) : bytes;
+  };
+  return more_bytes(change.first) + (change.second ? more_bytes(*change.second) : 0);
+}
+
+bool PlanSearch::may_help(const Change& change) const {
+  if (!may_be_faster(change.first.part, change.first.option)) return false;
+  if (change.second && !gives_up(*change.second)) return false;
+  return least_more_ms(change) <= 0 && least_more_bytes(change) <= limits_.budget_bytes - best_->second.required_bytes;
+}
+
+// Whether the option takes less of a memory that has a limit.
+bool PlanSearch::gives_up(const PartOption& change) const {
+  const BlockOption &now = option_of(change.part, best_->first[change.part]),
+                    &then = option_of(change.part, change.option);
+  return then.resident_bytes < now.resident_bytes ||
+         (planner_.limits_.disk && then.offloaded_bytes - then.disk_bytes < now.offloaded_bytes - now.disk_bytes);
+}
+
+// Tries one change after the other, each from the best choice so far. A change that did not help some parts is not
+// tried with all parts like them.
+void PlanSearch::try_changes(const std::vector<Change>& changes) {
+  std::map<Kind, int> failed;
+  const auto is_tried = [&](const Change& change) { return may_help(change) && failed[kind(change)] < kTries; };
+  for (size_t next = 0; next < changes.size() && may_score();) {
+    const SharedCores::Helpers helpers(planner_.cores_, kAhead);
+    std::vector<size_t> tried;
+    std::vector<Choice> choices;
+    for (; next < changes.size() && tried.size() <= helpers.count(); ++next) {
+      if (!is_tried(changes[next])) continue;
+      tried.push_back(next);
+      choices.push_back(changed(changes[next]));
+    }
+    predict_ahead(choices, helpers);
+    for (size_t i = 0; i < tried.size() && may_score(); ++i) {
+      int& failures = failed[kind(changes[tried[i]])];
+      if (failures >= kTries) continue;
+      const bool better = is_better(choices[i]);
+      failures = better ? 0 : failures + 1;
+      if (!better) continue;
+      next = tried[i] + 1;  // what was predicted ahead was for the choice before
+      break;
+    }
+  }
+}
+
+// Changes one part after the other while the step gets faster, or equally fast with less copied.
 void PlanSearch::change_parts() {
+  std::vector<Change> changes;
+  for (const size_t part : parts_in_turn())
+    for (int option = 0; option < options(part); ++option) changes.push_back({{part, option}});
   for (const Scored* before = nullptr; best_ && best_ != before;) {
     before = best_;
-    std::map<Change, int> useless;
-    for (const size_t part : parts_in_turn())
-      for (int option = 0; option < options(part) && may_score(); ++option) {
-        if (!may_be_faster(part, option)) continue;
-        int& failed = useless[change(part, option)];
-        if (failed < kTries) failed = is_better(changed(best_->first, part, option)) ? 0 : failed + 1;
-      }
+    try_changes(changes);
   }
 }
 
 // One part takes the memory that another gives up.
 void PlanSearch::change_pairs() {
+  std::vector<Change> changes;
+  for (const size_t faster : parts_in_turn())
+    for (const size_t other : parts_in_turn())
+      for (int a = 0; other != faster && a < options(faster); ++a)
+        for (int b = 0; b < options(other); ++b) changes.push_back({{faster, a}, PartOption{other, b}});
+  max_scores_ = std::min(max_scores_, scored_ + kMaxPairs);
   for (const Scored* before = nullptr; best_ && best_ != before && may_score() && !is_good();) {
     before = best_;
-    std::map<std::pair<Change, Change>, int> useless;
-    for (const size_t faster : parts_in_turn())
-      for (const size_t other : parts_in_turn()) {
-        if (other != faster) change_pair(faster, other, useless);
-      }
+    try_changes(changes);
   }
-}
-
-void PlanSearch::change_pair(size_t faster, size_t other, std::map<std::pair<Change, Change>, int>& useless) {
-  const auto resident = [this](size_t part, int option) { return option_of(part, option).resident_bytes; };
-  const auto in_host = [this](size_t part, int option) {
-    return option_of(part, option).offloaded_bytes - option_of(part, option).disk_bytes;
-  };
-  const auto gives_up = [&](int option) {
-    const int now = best_->first[other];
-    return resident(other, option) < resident(other, now) ||
-           (planner_.limits_.disk && in_host(other, option) < in_host(other, now));
-  };
-  for (int a = 0; a < options(faster); ++a) {
-    if (!may_be_faster(faster, a)) continue;
-    for (int b = 0; b < options(other) && may_score(); ++b) {
-      if (!gives_up(b)) continue;
-      int& failed = useless[{change(faster, a), change(other, b)}];
-      if (failed >= kTries) continue;
-      failed = is_better(changed(changed(best_->first, faster, a), other, b)) ? 0 : failed + 1;
-    }
-  }
-}
-
-PlanSearch::Choice PlanSearch::changed(Choice choice, size_t part, int option) const {
-  choice[part] = option;
-  return choice;
 }
 
 }  // namespace memtune::planner

@@ -4,11 +4,8 @@
 #include <future>
 #include <iterator>
 #include <limits>
-#include <memory>
 #include <numeric>
-#include <semaphore>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "core/plan/planner/plan_search.h"
@@ -27,22 +24,26 @@ struct PartCosts {
   int64_t backward_bytes = 0;  // peak in its backward
 };
 
+// The part of the chain that an op is in: before the blocks, a block, after them.
+size_t part_of(const plan::ProgramFacts& facts, int op) {
+  const OpFacts& one = facts.ops[static_cast<size_t>(op)];
+  return one.block >= 0 ? static_cast<size_t>(one.block) + 1 : one.after_blocks ? facts.blocks.size() + 1 : 0;
+}
+
 std::vector<PartCosts> costs_of_parts(const plan::ProgramFacts& facts, const StepCosts& costs) {
-  const size_t blocks = facts.blocks.size();
-  std::vector<PartCosts> parts(blocks + 2);
-  const auto part_of = [&](int run) -> PartCosts& {
-    const OpFacts& op = facts.ops[static_cast<size_t>(costs.runs[static_cast<size_t>(run)].op)];
-    return parts[op.block >= 0 ? static_cast<size_t>(op.block) + 1 : op.after_blocks ? blocks + 1 : 0];
+  std::vector<PartCosts> parts(facts.blocks.size() + 2);
+  const auto costs_at = [&](int run) -> PartCosts& {
+    return parts[part_of(facts, costs.runs[static_cast<size_t>(run)].op)];
   };
   for (size_t i = 0; i < costs.runs.size(); ++i) {
     const StepCosts::Run& run = costs.runs[i];
-    PartCosts& part = part_of(static_cast<int>(i));
+    PartCosts& part = costs_at(static_cast<int>(i));
     if (part.before_bytes < 0) part.before_bytes = run.before_bytes;
     part.forward_ms += run.ms;
     part.forward_bytes = std::max(part.forward_bytes, run.before_bytes + run.own_bytes);
   }
   for (const StepCosts::Moment& moment : costs.moments) {
-    PartCosts& part = part_of(costs.saved[static_cast<size_t>(moment.saved)].run);
+    PartCosts& part = costs_at(costs.saved[static_cast<size_t>(moment.saved)].run);
     part.backward_ms += moment.ms;
     part.backward_bytes = std::max(part.backward_bytes, moment.peak_bytes);
   }
@@ -56,6 +57,7 @@ constexpr int kRungs = 8;
 constexpr int kMaxSearches = 6;                      // for a plan that the allocator has room for
 constexpr int64_t kLeastStep = 128, kMostStep = 16;  // parts of the budget by which a search is for less
 constexpr size_t kMaxOnDevice = 64;                  // choices of one search whose segments are simulated
+constexpr size_t kFewOnDevice = 16;                  // of these; if all need far more than the device has, they suffice
 constexpr double kNearlyAsFast = 1.02;
 // Part of the budget that segments leave unused, for memory that the allocator's simulation does not know.
 constexpr int64_t kUnmodelledShare = 64;
@@ -81,7 +83,7 @@ std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, P
   return limits;
 }
 
-Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const OffloadTierLimits& tiers)
+Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const OffloadTierLimits& tiers, unsigned cores)
     : facts_(facts),
       graph_(facts),
       costs_(std::move(costs)),
@@ -89,10 +91,14 @@ Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const Offload
       out_gb_per_s_(costs_.out_gb_per_s),
       in_gb_per_s_(costs_.in_gb_per_s),
       model_(std::in_place, facts_, costs_),
-      bound_(std::in_place, model_->tables(), costs_, model_->unmodelled(), limits_.offload_min_bytes) {
+      bound_(std::in_place, model_->tables(), costs_, model_->unmodelled(), limits_.offload_min_bytes),
+      cores_(cores) {
   limits_.outside = true;
   limits_.disk = tiers_.disk && tiers_.host_budget_bytes > 0;
   parts_ = block_options(facts_, graph_, costs_, limits_);
+  for (const StepCosts::Run& run : costs_.runs) part_of_entry_.push_back(part_of(facts_, run.op));
+  for (const StepCosts::Moment& moment : costs_.moments)
+    part_of_entry_.push_back(part_of_entry_[static_cast<size_t>(costs_.saved[static_cast<size_t>(moment.saved)].run)]);
 }
 
 void Planner::scale_link(double factor) {
@@ -140,7 +146,7 @@ plan::Plan Planner::make_plan(const Choice& choice, const std::string& name) con
 
 const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const {
   const auto [found, added] = scores.try_emplace(choice);
-  if (added) found->second = model_->predict(make_plan(choice, ""), tiers_);
+  if (added) found->second = predict_choice(choice);
   return found->second;
 }
 
@@ -150,12 +156,9 @@ PredictedPlan Planner::planned(const Choice& choice, const PlanLimits& limits, c
 }
 
 // As the allocator of a device of the budget's size would run it, with or without expandable segments.
-PredictedPlan Planner::planned_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments,
-                                         const std::string& name, Scores& scores) const {
-  PredictedPlan step = planned(choice, limits, name, scores);
-  if (costs_.grain_bytes > 1)
-    step.predicted = model_->predict(step.plan, tiers_, nullptr, {usable_bytes(limits), expandable_segments});
-  return step;
+StepPrediction Planner::predict_on_device(const Choice& choice, const PlanLimits& limits,
+                                          bool expandable_segments) const {
+  return model_->predict(make_plan(choice, ""), tiers_, nullptr, {usable_bytes(limits), expandable_segments});
 }
 
 // Offloaded bytes have to fit in host memory and on disk together.
@@ -166,7 +169,7 @@ std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
 }
 
 std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::string& name, bool safe) const {
-  FittingPlans found = search(std::span(&limits, 1), [&](const PlanLimits&) { return name; }, {}).front();
+  FittingPlans found = search(std::span(&limits, 1), [&](const PlanLimits&) { return name; }, safe, {}).front();
   auto& first = safe ? found.safe : found.tight;
   if (!first) first = std::move(safe ? found.tight : found.safe);
   return first ? std::move(first) : plan_with_retries(limits, name);
@@ -188,37 +191,54 @@ StepPrediction Planner::predict_on_device(const plan::Plan& plan, int64_t device
   return model_->predict(plan, tiers_, nullptr, {.bytes = device_bytes});
 }
 
-// Takes the first of the choices, fastest first, that fits. Returns what the best of them lacks to be safe.
+// Takes the first of the choices, fastest first, that fits. Returns what the best of them lacks to be safe. On a
+// device, free cores predict the next choices meanwhile.
 int64_t Planner::take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
                               Scores& scores, FittingPlans& found) const {
   int64_t missing_bytes = std::numeric_limits<int64_t>::max();
-  for (const Choice& choice : choices) {
-    PredictedPlan growing = planned_on_device(choice, limits, true, name, scores);
-    missing_bytes = std::min(missing_bytes, growing.predicted.short_bytes);
-    const bool safe = growing.predicted.short_bytes == 0;
+  std::map<size_t, StepPrediction> growing, fixed;  // by choice
+  const auto predict_ahead = [&](std::map<size_t, StepPrediction>& steps, size_t first) {
+    if (steps.contains(first)) return;
+    const SharedCores::Helpers helpers(cores_, choices.size() - first - 1);
+    std::vector<StepPrediction> next(helpers.count() + 1);
+    helpers.run(next.size(), [&](size_t i) {
+      next[i] = costs_.grain_bytes > 1 ? predict_on_device(choices[first + i], limits, &steps == &growing)
+                                       : scores.at(choices[first + i]);
+    });
+    for (size_t i = 0; i < next.size(); ++i) steps.emplace(first + i, next[i]);
+  };
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (i == kFewOnDevice && missing_bytes > limits.budget_bytes / kUnmodelledShare) break;  // none is near
+    predict_ahead(growing, i);
+    missing_bytes = std::min(missing_bytes, growing.at(i).short_bytes);
+    const bool safe = growing.at(i).short_bytes == 0;
     if (!safe && found.tight) continue;
-    PredictedPlan step = planned_on_device(choice, limits, false, name, scores);
-    step.safe = growing.safe = safe;
-    const int64_t short_bytes = step.predicted.short_bytes;
-    if (short_bytes == 0 && !found.tight) found.tight = step;
+    predict_ahead(fixed, i);
+    const int64_t short_bytes = fixed.at(i).short_bytes;
+    const auto taken = [&](const StepPrediction& predicted) {
+      PredictedPlan step = planned(choices[i], limits, name, scores);
+      step.predicted = predicted;
+      step.predicted.short_bytes = short_bytes;
+      step.safe = safe;
+      return step;
+    };
+    if (short_bytes == 0 && !found.tight) found.tight = taken(fixed.at(i));
     if (safe && short_bytes == 0) {
-      found.safe = std::move(step);
+      found.safe = taken(fixed.at(i));
       break;
     }
-    if (!safe || found.safe) continue;
-    growing.predicted.short_bytes = short_bytes;
-    found.safe = std::move(growing);
+    if (safe && !found.safe) found.safe = taken(growing.at(i));
   }
   return missing_bytes;
 }
 
 // A choice fits by what it allocates. If the allocator needs more than the device has, because free memory is in
 // pieces, choices that are nearly as fast are tried, then those of a search for less, and at last any.
-Planner::FittingPlans Planner::search(const PlanLimits& limits, int stash, const std::string& name,
+Planner::FittingPlans Planner::search(const PlanLimits& limits, int stash, const std::string& name, bool safe,
                                       Scores& scores) const {
   FittingPlans found;
   PlanLimits goal = limits;
-  for (int i = 0; i < kMaxSearches && !found.safe; ++i) {
+  for (int i = 0; i < kMaxSearches && !found.safe && (safe || !found.tight); ++i) {
     PlanSearch search(*this, goal, scores, stash);
     const auto fastest = search.fastest();
     if (!fastest) break;
@@ -244,17 +264,15 @@ PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) 
 
 // Searches run in parallel, one for each limit and size of the stash. Each starts from the current scores, so its
 // result does not depend on the others.
-std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> limits, const NamePlan& name,
+std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> limits, const NamePlan& name, bool safe,
                                                    const std::function<void(size_t)>& begin) const {
   const size_t sizes = costs_.grain_bytes == 1 ? 1 : std::size(kStashBytes);
-  std::counting_semaphore<> cores(std::max(1U, std::thread::hardware_concurrency()));
   std::vector<Scores> found(limits.size() * sizes, scores_);
   std::vector<std::future<FittingPlans>> searches;
   for (size_t i = 0; i < found.size(); ++i) {
     const auto run = [&, i, text = name(limits[i / sizes])] {
-      cores.acquire();
-      const std::shared_ptr<void> release(nullptr, [&](void*) { cores.release(); });
-      return search(limits[i / sizes], static_cast<int>(i % sizes), text, found[i]);
+      const SharedCores::Held core(cores_);
+      return search(limits[i / sizes], static_cast<int>(i % sizes), text, safe, found[i]);
     };
     try {
       searches.push_back(std::async(std::launch::async, run));
@@ -281,7 +299,7 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> l
 std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const PlanLimits> limits,
                                                                 const NamePlan& name,
                                                                 const std::function<void(size_t)>& begin) const {
-  std::vector<FittingPlans> fitting = search(limits, name, begin);
+  std::vector<FittingPlans> fitting = search(limits, name, true, begin);
   std::vector<std::optional<PredictedPlan>> plans(limits.size());
   std::vector<size_t> upwards(limits.size());
   std::iota(upwards.begin(), upwards.end(), size_t{0});

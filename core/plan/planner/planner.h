@@ -19,11 +19,13 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/plan/planner/block_options.h"
 #include "core/plan/planner/chain.h"
 #include "core/plan/planner/plan_reasons.h"
+#include "core/plan/planner/shared_cores.h"
 #include "core/plan/planner/step_predictor.h"
 #include "core/plan/planner/step_time_lower_bound.h"
 
@@ -65,8 +67,9 @@ class Planner {
   using NamePlan = std::function<std::string(const PlanLimits& limits)>;
 
   // `costs` were recorded from the program of `facts`, which must outlive the planner. `tiers`: of the steps to plan;
-  // the disk is used only if host memory has a budget.
-  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const OffloadTierLimits& tiers = {});
+  // the disk is used only if host memory has a budget. `cores`: that searches run on; no result depends on it.
+  Planner(const plan::ProgramFacts& facts, plan::StepCosts costs, const OffloadTierLimits& tiers = {},
+          unsigned cores = std::thread::hardware_concurrency());
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
@@ -88,6 +91,9 @@ class Planner {
   // `step` must come from this planner.
   PlanReasons reasons(const PredictedPlan& step) const;
 
+  // Number of choices that were predicted for plans, since the last scale_link().
+  size_t scored() const { return scores_.size(); }
+
   // Sets the PCIe bandwidth to `factor` times the recorded one and drops all scores.
   void scale_link(double factor);
 
@@ -101,17 +107,20 @@ class Planner {
     std::optional<PredictedPlan> tight, safe;
   };
 
+  StepPrediction predict_choice(const Choice& choice) const { return model_->predict(make_plan(choice, ""), tiers_); }
+  // The part whose op runs, or whose saved tensor backward unpacks; 0 before the step and after it.
+  size_t part_of_entry(size_t entry) const { return entry < part_of_entry_.size() ? part_of_entry_[entry] : 0; }
   const StepPrediction& score(const Choice& choice, Scores& scores) const;
   const StepPrediction& score(const Choice& choice) const { return score(choice, scores_); }
-  std::vector<FittingPlans> search(std::span<const PlanLimits> limits, const NamePlan& name,
+  // `safe`: looks for a safe plan even if a tight one is known.
+  std::vector<FittingPlans> search(std::span<const PlanLimits> limits, const NamePlan& name, bool safe,
                                    const std::function<void(size_t)>& begin) const;
-  FittingPlans search(const PlanLimits& limits, int stash, const std::string& name, Scores& scores) const;
+  FittingPlans search(const PlanLimits& limits, int stash, const std::string& name, bool safe, Scores& scores) const;
   int64_t take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
                        Scores& scores, FittingPlans& found) const;
   std::optional<PredictedPlan> plan_with_retries(PlanLimits limits, const std::string& name) const;
   PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name, Scores& scores) const;
-  PredictedPlan planned_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments,
-                                  const std::string& name, Scores& scores) const;
+  StepPrediction predict_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments) const;
   std::optional<double> least_ms(const PlanLimits& limits) const;
   Chain make_chain() const;
   plan::Plan make_plan(const Choice& choice, const std::string& name) const;
@@ -125,6 +134,8 @@ class Planner {
   BlockOptionLimits limits_;
   std::optional<StepTimeLowerBound> bound_;
   std::vector<BlockOptionSet> parts_;  // before the blocks, the blocks, after them
+  std::vector<size_t> part_of_entry_;  // by StepPrediction::peak_entry
+  mutable SharedCores cores_;
   mutable Scores scores_;
 };
 

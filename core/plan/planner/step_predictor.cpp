@@ -15,6 +15,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
   schedule::LearnedOffloadSchedule schedule;
   StepSimulator::StepState before;
   int64_t host_bytes = 0, disk_bytes = 0;  // peaks over all steps
+  size_t learned_peak_entry = 0;
   const auto note = [&](const StepSimulator& step) {
     before = step.next_step_state();
     host_bytes = std::max(host_bytes, step.tier().host_peak_bytes());
@@ -39,6 +40,7 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
     StepSimulator learning(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
     learning.simulate_step();
     note(learning);
+    learned_peak_entry = learning.peak_entry();
     if (schedule.learning()) schedule.end_learning(learning.forward_peak(), learning.memory().interval_peak());
   }
   // Where a segment grew too large in an earlier step, the allocator returned what was free and went on.
@@ -57,23 +59,25 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
   const double gather_wait_ms = simulator.gathers().waited_ms() - unmodelled_.gather_wait_ms;
   const bool gathers_once = schedule::parse_reshard(costs_.sharding.reshard) == schedule::ReshardPolicy::never;
   const int64_t peak_bytes = std::max(schedule.goal_bytes(), simulator.memory().peak());
-  return {.step_ms = costs_.step_ms +
-                     passes * (values.rerun_ms() + clock.waited + gather_wait_ms + costs_.copy_slowdown * hidden_ms),
-          .peak_bytes = peak_bytes,
-          .required_bytes = limited ? bounded_sum(lasting_bytes, cache.peak_reserved_bytes())
-                                    : bounded_sum(peak_bytes, costs_.device_overhead_bytes),
-          .short_bytes = cache.shortage_bytes(),
-          .recomputed_ops = bounded_product(passes, values.reruns()),
-          .recomputed_bytes = bounded_product(passes, values.recomputed_bytes()),
-          .recompute_ms = passes * values.rerun_ms(),
-          .out_bytes = bounded_product(passes, copies.out_bytes()),
-          .in_bytes = bounded_product(passes, copies.in_bytes()),
-          .wait_ms = passes * clock.waited,
-          .host_peak_bytes = host_bytes,
-          .disk_write_bytes = bounded_product(passes, simulator.tier().counters().disk_write_bytes),
-          .disk_read_bytes = bounded_product(passes, simulator.tier().counters().disk_read_bytes),
-          .disk_peak_bytes = disk_bytes,
-          .gathered_bytes = bounded_product(gathers_once ? 1 : passes, simulator.gathers().gathered_bytes())};
+  return {
+      .step_ms = costs_.step_ms +
+                 passes * (values.rerun_ms() + clock.waited + gather_wait_ms + costs_.copy_slowdown * hidden_ms),
+      .peak_bytes = peak_bytes,
+      .required_bytes = limited ? bounded_sum(lasting_bytes, cache.peak_reserved_bytes())
+                                : bounded_sum(peak_bytes, costs_.device_overhead_bytes),
+      .short_bytes = cache.shortage_bytes(),
+      .recomputed_ops = bounded_product(passes, values.reruns()),
+      .recomputed_bytes = bounded_product(passes, values.recomputed_bytes()),
+      .recompute_ms = passes * values.rerun_ms(),
+      .out_bytes = bounded_product(passes, copies.out_bytes()),
+      .in_bytes = bounded_product(passes, copies.in_bytes()),
+      .wait_ms = passes * clock.waited,
+      .host_peak_bytes = host_bytes,
+      .disk_write_bytes = bounded_product(passes, simulator.tier().counters().disk_write_bytes),
+      .disk_read_bytes = bounded_product(passes, simulator.tier().counters().disk_read_bytes),
+      .disk_peak_bytes = disk_bytes,
+      .gathered_bytes = bounded_product(gathers_once ? 1 : passes, simulator.gathers().gathered_bytes()),
+      .peak_entry = schedule.goal_bytes() > simulator.memory().peak() ? learned_peak_entry : simulator.peak_entry()};
 }
 
 }  // namespace memtune::planner

@@ -42,6 +42,7 @@ struct StepPrediction {
   int64_t disk_write_bytes = 0, disk_read_bytes = 0;  // per step
   int64_t disk_peak_bytes = 0;                        // peak on disk
   int64_t gathered_bytes = 0;                         // per step, of sharded parameters
+  size_t peak_entry = 0;  // of the peak allocated: a run of the forward, then a moment of backward, then after it
 };
 
 // No effect on an emulated device.

@@ -15,9 +15,7 @@ namespace memtune::planner {
 class FlattenedLists {
  public:
   explicit FlattenedLists(const std::vector<std::vector<int>>& lists);
-  std::span<const int> operator[](int i) const {
-    return std::span(items_).subspan(begin_[i], begin_[i + 1] - begin_[i]);
-  }
+  std::span<const int> operator[](int i) const { return {items_.data() + begin_[i], items_.data() + begin_[i + 1]}; }
 
  private:
   std::vector<int> begin_ = {0}, items_;

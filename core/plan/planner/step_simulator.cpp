@@ -100,12 +100,13 @@ void StepSimulator::read_units(size_t& next, size_t moment) {
 
 // All that was added since the previous entry belongs to this one.
 void StepSimulator::note(size_t entry) {
-  if (!log_) return;
-  if (entry == 0) *log_ = {};
   if (memory_.peak() > noted_peak_bytes_) {
     noted_peak_bytes_ = memory_.peak();
-    log_->peak_entry = entry;
+    peak_entry_ = entry;
   }
+  if (!log_) return;
+  if (entry == 0) *log_ = {};
+  log_->peak_entry = peak_entry_;
   if (entry == costs_.runs.size() + costs_.moments.size()) return;
   log_->entries.push_back({values_.rerun_ms() - noted_rerun_ms_, clock_.waited - noted_wait_ms_});
   noted_rerun_ms_ = values_.rerun_ms();

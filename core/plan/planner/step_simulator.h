@@ -45,6 +45,8 @@ class StepSimulator {
   int64_t forward_peak() const { return forward_peak_; }
   // Bytes that the values held at each entry. A moment has two numbers: before it and after it (as peak_bytes).
   const UnmodelledMemory& held() const { return held_; }
+  // Where the peak was first reached: a run of the forward, then a moment of backward, then after backward.
+  size_t peak_entry() const { return peak_entry_; }
 
  private:
   void backward();
@@ -66,6 +68,7 @@ class StepSimulator {
   StepSimulationLog* log_ = nullptr;
   double noted_rerun_ms_ = 0, noted_wait_ms_ = 0;
   int64_t noted_peak_bytes_ = 0;
+  size_t peak_entry_ = 0;
 };
 
 }  // namespace memtune::planner
