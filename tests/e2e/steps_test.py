@@ -5,11 +5,14 @@
 Needs torch.
 """
 import copy
+import importlib.util
 import json
 import os
 import pickle
 import sys
 import tempfile
+import time
+import types
 import unittest
 
 import torch
@@ -110,6 +113,23 @@ class LossTest(unittest.TestCase):
 
     def test_what_is_no_scalar_has_no_value(self):
         self.assertIsNone(memtune_losses.Loss(self.outputs * 2).values())
+
+
+class Adapted(torch.nn.Module):
+    """Frozen but for an adapter, which runs late and several times."""
+
+    def __init__(self, seconds=0.02):
+        super().__init__()
+        self.seconds = seconds
+        self.frozen, self.adapter = torch.nn.Embedding(9, 4).requires_grad_(False), torch.nn.Linear(4, 4)
+
+    def forward(self, labels, input_ids):
+        x = self.frozen(input_ids)
+        if self.seconds > 0:
+            time.sleep(self.seconds)
+        for _ in range(3):
+            x = self.adapter(x)
+        return (x.mean((1, 2)) - labels).square().mean()
 
 
 class TrainingTest(unittest.TestCase):
@@ -216,8 +236,6 @@ class TrainingTest(unittest.TestCase):
         self.assertTrue(all(0 < each["outside_ms"] < each["ms"] for each in self.records()[1:]))
 
     def test_a_period_is_measured_to_its_end(self):
-        import time
-
         self.begin("2+5+0")
         model = torch.nn.Linear(4, 1)
         optimizer = self.optimizer(model)
@@ -236,8 +254,6 @@ class TrainingTest(unittest.TestCase):
         self.assertEqual(self.records("period"), [dict(record="period", steps=4, differing=[4, 8])])
 
     def test_a_save_is_no_other_work(self):
-        import time
-
         self.begin("1+5+0")
         model = torch.nn.Linear(4, 1)
         optimizer = self.optimizer(model)
@@ -265,6 +281,114 @@ class TrainingTest(unittest.TestCase):
         self.train(step)
         self.assertEqual(self.records("gradients"), [dict(record="gradients", trained=4, without=2,
                                                           names=["unused.weight", "unused.bias"])])
+
+    def test_the_forward_begins_where_the_script_calls_the_model(self):
+        """Not at its first trained module, and not anew where a part of it runs again."""
+        self.begin()
+        model = Adapted()
+        optimizer = self.optimizer(model)
+
+        def step(number):
+            with torch.no_grad():
+                model(labels=torch.ones(2), input_ids=torch.ones(2, 9, dtype=torch.int64))
+            self.backward(model(labels=torch.ones(2), input_ids=torch.ones(2, 5, dtype=torch.int64)))
+            self.update(optimizer)
+
+        self.train(step)
+        for each in self.records()[1:]:
+            self.assertGreater(each["shares"]["forward"], 20)
+            self.assertGreater(each["shares"]["evaluation"], 20)
+            self.assertLess(each["shares"]["rest"], 20)
+            self.assertEqual((each["rows"], each["tokens"], each["without_gradients"]), ([2], [10], 1))
+        self.assertEqual(self.training.forwards.usual, 1)
+
+    def test_a_part_of_the_model_that_the_script_calls_is_a_run(self):
+        self.begin()
+        model = Adapted()
+        self.optimizer(model)
+        ids, forwards = torch.ones(2, 5, dtype=torch.int64), self.training.forwards
+        model.adapter(model.frozen(ids))
+        self.assertEqual((forwards.runs, forwards.given), (1, (2, 0, 0)))
+        for calls in (2, 3):
+            with self.assertRaises(TypeError):
+                model(ids)
+            self.assertEqual(forwards.runs, calls)
+        self.backward(model.adapter(model.frozen(ids)).sum())  # the run that failed has not returned
+        self.assertEqual((forwards.usual, forwards.last), (3, (2, 0, 0)))
+        for calls in (1, 3):
+            model.adapter(model.frozen(ids))
+            self.assertEqual(forwards.runs, calls)
+            model(torch.ones(2), ids)
+
+    def test_sizes_are_those_of_a_part_if_the_model_is_given_no_tokens(self):
+        class Wrapped(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.embedding = torch.nn.Embedding(9, 4)
+
+            def forward(self, batch):
+                return self.embedding(batch.ids).sum() + self.embedding(batch.ids[:1]).sum()
+
+        self.begin()
+        model = Wrapped()
+        self.optimizer(model)
+        self.backward(model(types.SimpleNamespace(ids=torch.ones(3, 5, dtype=torch.int64))))
+        self.assertEqual(self.training.forwards.last, (3, 15, 15))
+
+    def test_modules_around_blocks_are_watched_and_other_blocks_are_not(self):
+        self.begin()
+        blocks = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)) for _ in range(3)]
+        inner, outer = torch.nn.Module(), torch.nn.Module()
+        inner.layers, outer.model = torch.nn.ModuleList(blocks), inner
+        outer.requires_grad_(False)
+        blocks[1][1].bias.requires_grad_(True)
+        self.optimizer(outer)
+        self.assertEqual([each for each in outer.modules() if each._forward_hooks], [outer, inner, blocks[1][1]])
+
+    def test_a_compiled_model_is_one_graph_with_the_same_losses(self):
+        def losses(watched, wrapped_first, count=3):
+            torch.manual_seed(0)
+            torch._dynamo.reset()
+            torch._dynamo.utils.counters.clear()
+            model = Adapted(seconds=0)
+            compiled = torch.compile(model, backend="eager", fullgraph=True) if wrapped_first else None
+            optimizer = torch.optim.SGD([each for each in model.parameters() if each.requires_grad], lr=0.1)
+            if watched:
+                self.begin()
+                self.training.created(optimizer)
+            if not wrapped_first:
+                compiled = torch.compile(model, backend="eager", fullgraph=True)
+            found = []
+            for _ in range(count):
+                loss = compiled(labels=torch.ones(2), input_ids=torch.ones(2, 5, dtype=torch.int64))
+                self.backward(loss) if watched else loss.backward()
+                optimizer.step()
+                found.append(loss.item())
+            self.assertEqual(torch._dynamo.utils.counters["stats"]["unique_graphs"], 1)
+            return found
+
+        self.addCleanup(lambda: torch._dynamo.utils.counters.clear())
+        for wrapped_first, sizes in ((True, (2, 10, 10)), (False, (0, 0, 0))):
+            self.assertEqual(losses(True, wrapped_first), losses(False, wrapped_first))
+            self.assertEqual(self.training.forwards.last, sizes)
+            self.assertFalse(self.training.forwards.over)
+
+    def test_a_module_has_no_hooks_while_cuda_graphs_are_made_of_it(self):
+        self.begin()
+        model, hooks = torch.nn.Linear(4, 1), []
+        self.optimizer(model)
+        spec = importlib.util.spec_from_file_location("memtune_shim", os.path.join(sys.path[0], "sitecustomize.py"))
+        shim = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(shim)
+        shim.training = self.training
+        cuda = types.SimpleNamespace(make_graphed_callables=lambda module: hooks.append(
+            (len(module._forward_pre_hooks), len(module._forward_hooks))))
+        shim.watch_graphs(cuda)
+        cuda.make_graphed_callables(model)
+        self.assertEqual((hooks, len(model._forward_pre_hooks), len(model._forward_hooks)), ([(0, 0)], 1, 1))
+        self.training.detach()
+        cuda.make_graphed_callables(model)
+        self.assertEqual(len(model._forward_hooks), 0)
 
     def test_copies_and_files_of_a_watched_model_are_free_of_it(self):
         self.begin()

@@ -10,6 +10,7 @@ import tempfile
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 # What the hooks replace, by module. Saves are not watched: a block ends before its files matter.
 REPLACED = {
+    "torch.cuda": ("make_graphed_callables",),
     "torch.optim.optimizer": ("Optimizer.__init__",),
     "torch.autograd": ("backward",),
     "torch.amp.grad_scaler": ("GradScaler.step", "GradScaler.scale"),
@@ -45,7 +46,7 @@ class Profile:
         self.shim = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(self.shim)
         self.training = self.shim.start_training()
-        for name in ("torch.cuda", *REPLACED):
+        for name in REPLACED:
             if name in sys.modules:
                 self.shim.guarded(self.shim.Watcher.modules[name])(sys.modules[name])
         for each in reversed(gc.get_objects()):  # those that were created before the block, the latest first

@@ -2,7 +2,8 @@
 
 import time
 
-TOKENS = ("input_ids", "tokens", "input")  # keys whose integer tensors of shape (rows, length) are tokens
+import memtune_forwards
+
 IGNORED = -100  # label of a position without a loss
 MOST = 1000  # batches that wait for their backward
 
@@ -81,7 +82,7 @@ def size_of(batch):
     if is_tensor(batch):
         return batch, 0, 0
     if isinstance(batch, Mapping):
-        for key in TOKENS:
+        for key in memtune_forwards.TOKENS:
             value = batch[key] if key in batch else None
             if is_tensor(value) and value.dim() == 2 and not value.is_floating_point():
                 return value, tokens_of(batch, value), value.numel()

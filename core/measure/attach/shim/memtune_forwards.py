@@ -1,14 +1,19 @@
 """Watches when the trained model runs: what it is given, how often it runs without gradients, and the time outside of its
 passes.
 
-A hook of one module for each optimizer reports it: of the module that has the optimizer's first parameter, which most
-models run first. It returns nothing, so it changes no tensor and no graph. A compiled model runs without it.
+Hooks of a few modules for each optimizer report it: the module with the optimizer's first parameter, and those around
+it, from the whole model down to its blocks. The outermost one that the script calls is the model, the others run in it.
+The hooks return nothing, so they change no tensor and no graph. A compiled model runs without them.
 """
+
+from collections.abc import Mapping
 
 import memtune_parts
 
 OPTIMIZERS = 8  # a script may have one for each parameter
 INTERVALS = 64  # of a step
+TOKENS = ("input_ids", "tokens", "input")  # names whose integer tensors of shape (rows, length) are tokens
+PARTS = 8  # of a list that the model is given, a tensor is looked for in
 
 
 told = memtune_parts.harmless("what the model is given is not known")
@@ -26,6 +31,7 @@ class Forwards:
         self.sizes = []  # those of each backward of the step
         self.without_gradients = 0  # runs in the step
         self.ran_with_gradients = None  # the last run; None: none was seen, as of a compiled model
+        self.outermost = None  # id() of the watched module that the script called, while it runs
         self.runs, self.usual = 0, 0  # with gradients: since the last backward; the most before an earlier one
         self.trains = self.trained = None  # training mode: in the last of them, and in that before the last backward
         self.outside, self.outside_began = [], None  # moments outside of forward, backward and update
@@ -35,39 +41,64 @@ class Forwards:
         self.asked += 1
         if self.asked > OPTIMIZERS:
             return
-        parameters = (each for group in optimizer.param_groups for each in group["params"] if each.requires_grad)
-        module = owner_of(next(parameters, None))
-        if module is not None and not any(module is each() for each in self.watched):
-            import weakref
+        import weakref
 
-            self.watched.append(weakref.ref(module))
-            hook = memtune_parts.Hook(self.enter)
-            self.handles.append(module.register_forward_pre_hook(hook, with_kwargs=True))
+        parameters = (each for group in optimizer.param_groups for each in group["params"] if each.requires_grad)
+        path = path_to(next(parameters, None))
+        for module in callers_in(path):
+            if not any(module is each() for each, _ in self.watched):
+                self.watched.append((weakref.ref(module), weakref.ref(path[-1])))
+                self.attach(*self.watched[-1])
+
+    def attach(self, module, owner):
+        if module() is not None:
+            enter, leave = memtune_parts.Hook(self.enter, owner), memtune_parts.Hook(self.leave)
+            self.handles.append(module().register_forward_pre_hook(enter, with_kwargs=True))
+            self.handles.append(module().register_forward_hook(leave))
+
+    @told
+    def attach_again(self):
+        for each in self.watched if not self.training.over else ():
+            self.attach(*each)
 
     def detach(self):
-        for handle in self.handles:
+        handles, self.handles = self.handles, []
+        for handle in handles:
             handle.remove()
 
     @told
-    def enter(self, module, arguments, named):
+    def enter(self, owner, module, arguments, named):
         import torch
 
         if self.training.depth > 0:  # recomputation
             return
+        if self.outermost not in (None, id(module)):  # part of the model that runs
+            if self.given is not None and self.given[2] == 0 and module is owner():  # an embedding gets tokens
+                found = size_of((arguments, named))
+                self.given = found if found[2] > 0 else self.given
+            return
+        self.outermost = id(module)
+        trains = getattr(owner(), "training", module.training)  # a wrapper may not know
         self.ran_with_gradients = torch.is_grad_enabled()
         if not self.ran_with_gradients:
             self.without_gradients += 1
-            self.training.oom.begin_run(size_of((*arguments, *named.values())))
-            self.training.shares.run_without_gradients(module.training)
+            self.training.oom.begin_run(size_of((arguments, named)))
+            self.training.shares.run_without_gradients(trains)
             return
         self.end_outside()
         self.training.shares.begin_forward()
         if self.runs == 0:
             self.training.oom.begin_forward()
         self.runs += 1
-        self.trains = module.training
+        self.trains = trains
         if self.given is None:
-            self.given = size_of((*arguments, *named.values()))
+            self.given = size_of((arguments, named))
+
+    @told
+    def leave(self, module, arguments, result):
+        """Not called after an exception: then the next backward, or another run of the module, sets it right."""
+        if self.outermost == id(module):
+            self.outermost = None
 
     @told
     def begin_backward(self):
@@ -75,7 +106,7 @@ class Forwards:
         self.last, self.given = self.given or self.last, None
         self.sizes.append(self.last)
         self.usual = max(self.usual, self.runs)
-        self.runs, self.trained = 0, self.trains
+        self.runs, self.trained, self.outermost = 0, self.trains, None
 
     @told
     def end_backward(self):
@@ -108,23 +139,42 @@ class Forwards:
         return taken
 
 
-def owner_of(parameter):
-    """The first module with this parameter."""
-    if parameter is None:
-        return None
-    for root in memtune_parts.find_roots():
-        for module in root.modules():
+def path_to(parameter):
+    """Modules from the outermost one to the first that has this parameter."""
+    for root in memtune_parts.find_roots() if parameter is not None else ():
+        for names, module in root.named_modules():
             if any(each is parameter for each in (module.__dict__.get("_parameters") or {}).values()):
-                return module
-    return None
+                path = [root]
+                for name in names.split(".") if names else ():
+                    path.append(memtune_parts.children_of(path[-1])[name])
+                return path
+    return []
 
 
-def size_of(values):
-    """Rows, tokens and positions of the first tensor: integers of shape (rows, length) are tokens."""
+def callers_in(path):
+    """Those that may run the whole model: up to a list, which has its blocks. Also the last one."""
+    depth = next((i for i, module in enumerate(path[1:], 1) if memtune_parts.is_list(module)), len(path))
+    return path[:depth] + path[max(depth, len(path) - 1):]
+
+
+def size_of(given):
+    """Rows, tokens and positions of the tokens, or of the first tensor: integers of shape (rows, length) are tokens."""
     import torch
 
-    tensor = next((each for each in values if isinstance(each, torch.Tensor) and each.dim() > 0), None)
+    tensor = first_tensor(given)
     if tensor is None:
         return 0, 0, 0
     ids = tensor.dim() == 2 and not (tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool)
     return (tensor.shape[0],) + ((tensor.numel(),) * 2 if ids else (0, 0))
+
+
+def first_tensor(values):
+    import torch
+
+    if isinstance(values, torch.Tensor):
+        return values if values.dim() > 0 else None
+    if isinstance(values, Mapping):
+        values = [values[name] for name in TOKENS if name in values] + list(values.values())
+    if not isinstance(values, (tuple, list)):
+        return None
+    return next((found for found in map(first_tensor, values[:PARTS]) if found is not None), None)

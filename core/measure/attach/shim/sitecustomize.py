@@ -108,7 +108,25 @@ def watch_cuda(module):
     except (OSError, AttributeError):  # no driver, or an old one
         pass
     cap_memory(module)
+    watch_graphs(module)
     module._lazy_call(lambda: guarded(training.oom.start)(guarded(training.oom.failed)))  # once CUDA is initialised
+
+
+def watch_graphs(module):
+    import functools
+
+    original = module.make_graphed_callables
+
+    @functools.wraps(original)
+    def make_graphed_callables(*arguments, **named):
+        """It takes no modules that have hooks."""
+        guarded(training.forwards.detach)()
+        try:
+            return original(*arguments, **named)
+        finally:
+            guarded(training.forwards.attach_again)()
+
+    module.make_graphed_callables = make_graphed_callables
 
 
 def cap_memory(module):
