@@ -264,6 +264,23 @@ train(model, optimizer, ids)
 model(ids, broken=True)
 """
 
+LOSSES = TRAINS + """
+def losses(count, broken=False):
+    return sum(model(ids, broken and each == count - 1).square().mean() for each in range(count))
+
+
+"""
+
+ONE_BACKWARD = LOSSES + """
+for count, broken in ((2, False), (8, True)):
+    losses(count, broken).backward()
+"""
+
+VALIDATES = LOSSES + """
+losses(2).backward()
+losses(8, broken=True)
+"""
+
 OTHER = TRAINS + """
 second = Model()
 fail()
@@ -406,6 +423,12 @@ class OutOfMemoryTest(unittest.TestCase):
         held = found["held_runs"]
         self.assertEqual(len(held), 5)  # without the step of a generation
         self.assertEqual(sorted(set(held)), held)
+
+    def test_runs_for_one_backward_and_a_validation_differ_by_where_they_are_called(self):
+        for script, runs in ((ONE_BACKWARD, 0), (VALIDATES, 8)):
+            with self.subTest(runs=runs):
+                found = self.failure(script)
+                self.assertEqual((found["runs"], found["usual_runs"]), (runs, 2))
 
     def test_a_model_that_is_not_trained_and_runs_with_gradients(self):
         found = self.failure(TEACHER)

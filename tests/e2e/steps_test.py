@@ -345,6 +345,26 @@ class TrainingTest(unittest.TestCase):
         self.optimizer(outer)
         self.assertEqual([each for each in outer.modules() if each._forward_hooks], [outer, inner, blocks[1][1]])
 
+    def test_runs_at_places_that_a_backward_follows_are_of_the_training(self):
+        self.begin()
+        model, forwards = torch.nn.Linear(4, 1), self.training.forwards
+        self.optimizer(model)
+
+        def losses(count):
+            return sum(model(torch.ones(2, 4)).sum() for _ in range(count))
+
+        for count in (2, 3):
+            losses(6)  # a validation
+            self.backward(losses(count))
+        for validations in (6, 12):
+            losses(6)
+            self.assertEqual((forwards.runs, forwards.unfollowed), (validations, validations))
+        self.backward(losses(1))
+        for count, unfollowed in ((1, 1), (8, 0)):  # from another place than above
+            loss = losses(count)
+            self.assertEqual((forwards.runs, forwards.unfollowed), (count, unfollowed))
+            self.backward(loss)
+
     def test_a_compiled_model_is_one_graph_with_the_same_losses(self):
         def losses(watched, wrapped_first, count=3):
             torch.manual_seed(0)

@@ -19,7 +19,7 @@ constexpr int64_t kPiecesShare = 10;  // of the limit, 1 / this: fewer free piec
 constexpr int64_t kCopyShare = 20;    // of the limit, 1 / this: smaller models are not copies of the trained one
 constexpr int64_t kLeakShare = 10;    // of what is allocated, 1 / this
 constexpr size_t kLeakSteps = 4;      // also runs of an evaluation
-constexpr int64_t kManyRuns = 4;      // without a backward, and twice what is usual
+constexpr int64_t kManyRuns = 4;      // from lines that no backward follows, and twice what is usual
 constexpr int64_t kKeptShare = 4;     // of the whole need, 1 / this
 constexpr int64_t kLinesShare = 4;    // of the whole need, 1 / this
 

@@ -51,7 +51,7 @@ struct OutOfMemory {
   int64_t reserved_bytes = 0;                    // of the device by the allocator
   std::optional<int64_t> other_processes_bytes;  // nothing: the driver does not tell
   int64_t start_bytes = 0;                       // allocated before the model began to run
-  int64_t runs = 0, usual_runs = 0;  // of the model with gradients: since the last backward; most before an earlier one
+  int64_t runs = 0, usual_runs = 0;  // with gradients: from lines that no backward followed; most before a backward
   // What is allocated, by kind; rest: activations and all else.
   int64_t parameters_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, buffers_bytes = 0, rest_bytes = 0;
   BatchSize batch, largest_batch;         // in use; the largest one before it

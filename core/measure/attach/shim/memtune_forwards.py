@@ -6,12 +6,14 @@ it, from the whole model down to its blocks. The outermost one that the script c
 The hooks return nothing, so they change no tensor and no graph. A compiled model runs without them.
 """
 
+import sys
 from collections.abc import Mapping
 
 import memtune_parts
 
 OPTIMIZERS = 8  # a script may have one for each parameter
 INTERVALS = 64  # of a step
+PLACES = 64  # of the script
 TOKENS = ("input_ids", "tokens", "input")  # names whose integer tensors of shape (rows, length) are tokens
 PARTS = 8  # of a list that the model is given, a tensor is looked for in
 
@@ -33,6 +35,8 @@ class Forwards:
         self.ran_with_gradients = None  # the last run; None: none was seen, as of a compiled model
         self.outermost = None  # id() of the watched module that the script called, while it runs
         self.runs, self.usual = 0, 0  # with gradients: since the last backward; the most before an earlier one
+        self.place, self.followed = 0, set()  # that called the last of them; those that a backward followed
+        self.unfollowed = 0  # of these runs, those from other places
         self.trains = self.trained = None  # training mode: in the last of them, and in that before the last backward
         self.outside, self.outside_began = [], None  # moments outside of forward, backward and update
 
@@ -90,6 +94,8 @@ class Forwards:
         if self.runs == 0:
             self.training.oom.begin_forward()
         self.runs += 1
+        self.place = place_of(sys._getframe(1))
+        self.unfollowed += self.place not in self.followed
         self.trains = trains
         if self.given is None:
             self.given = size_of((arguments, named))
@@ -106,7 +112,9 @@ class Forwards:
         self.last, self.given = self.given or self.last, None
         self.sizes.append(self.last)
         self.usual = max(self.usual, self.runs)
-        self.runs, self.trained, self.outermost = 0, self.trains, None
+        if self.runs > 0 and len(self.followed) < PLACES:
+            self.followed.add(self.place)
+        self.runs, self.unfollowed, self.trained, self.outermost = 0, 0, self.trains, None
 
     @told
     def end_backward(self):
@@ -155,6 +163,14 @@ def callers_in(path):
     """Those that may run the whole model: up to a list, which has its blocks. Also the last one."""
     depth = next((i for i, module in enumerate(path[1:], 1) if memtune_parts.is_list(module)), len(path))
     return path[:depth] + path[max(depth, len(path) - 1):]
+
+
+def place_of(frame):
+    """Of the script: every call that leads there."""
+    place = 0
+    while frame is not None:
+        place, frame = hash((place, id(frame.f_code), frame.f_lasti)), frame.f_back
+    return place
 
 
 def size_of(given):

@@ -147,7 +147,7 @@ class OutOfMemory:
                       expandable=expands(), stacks=torch._C._cuda_isHistoryEnabled(), batch=batch, largest=largest,
                       held=self.held, amounts=self.amounts, held_runs=self.runs,
                       start=self.before,
-                      runs=self.training.forwards.runs, usual_runs=self.training.forwards.usual,
+                      runs=self.training.forwards.unfollowed, usual_runs=self.training.forwards.usual,
                       trainer=memtune_process.trainer(), where=described_place(place_of(running_frames()), requested, 1))
         try:
             kinds, models, known = self.kinds(device)
