@@ -110,6 +110,7 @@ TEST_CASE("a flame graph has a bar for each part that can be seen") {
                    {{"logits", "<non-python>"}, 99},
                    {{"other", "tiny.py:1:f"}, 1}});
   CHECK(count_of(graph, "<rect") == 7);
+  CHECK(graph.find("sum 1000 B, 100.0 %") != std::string::npos);
   CHECK(graph.find("train.py:1:main 900 B, 90.0 %") != std::string::npos);
   CHECK(graph.find("_call_impl") == std::string::npos);
   CHECK(count_of(graph, "class=\"s2") == 4);  // activations and what they call

@@ -57,8 +57,8 @@ class FlameGraph {
 
   std::string draw() {
     if (root_.bytes <= 0) return "";
-    SvgWriter svg(kChartWidth, kFrameHeight * depth_of(root_) + 2, "Memory at the peak by call path");
-    put(svg, root_, "at the peak", "", 0, kChartWidth, 0);
+    SvgWriter svg(kChartWidth, kFrameHeight * depth_of(root_) + 2, "Memory by call path");
+    put(svg, root_, "sum", "", 0, kChartWidth, 0);
     return std::move(svg).finish();
   }
 

@@ -265,7 +265,7 @@ class Page {
       put_columns(owner_columns(memory), {});
       for (const std::string& text : owner_texts(memory)) text_ += "<p class=\"soft\">" + escape(text) + "</p>\n";
       put_figure_of("Memory by call path", flame_graph(trial.memory_paths),
-                    "Widths are bytes at the peak; callers are above what they call. Without Python frames: "
+                    "Widths are bytes of the sum above; callers are above what they call. Without Python frames: "
                     "backward, and libraries.");
       close_section();
     }
