@@ -1,5 +1,5 @@
-// The cores that parallel searches of a planner share. A search holds one core; what it runs in parallel also takes the
-// cores that nobody holds.
+// The cores that parallel searches of a planner share. A search holds one core; what it runs in parallel also takes
+// those that are free.
 #pragma once
 
 #include <algorithm>
