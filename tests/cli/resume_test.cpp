@@ -111,6 +111,15 @@ TEST_CASE("reused trials are reported") {
   CHECK(again.err.starts_with("continuing: 3 of 3 trials are already done\n"));
 }
 
+TEST_CASE("failed trials that are not run again are reported with the option that does") {
+  const Workspace place;
+  place.memtune("sweep --model tiny --sweep quick", "none=crash");
+  const std::string said = "1 of 3 trials failed in an earlier sweep; --retry runs these again\n";
+  CHECK(place.memtune("sweep --model tiny --sweep quick").err.find(said) != std::string::npos);
+  CHECK(place.memtune("sweep --model tiny --sweep quick --retry").err.find("--retry") == std::string::npos);
+  CHECK(place.memtune("sweep --model tiny --sweep quick").err.find("--retry") == std::string::npos);
+}
+
 TEST_CASE("a killed command sweep resumes and its child processes are gone") {
   const Workspace place;
   const std::string folder = place.folder.path.string();

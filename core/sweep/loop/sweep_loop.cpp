@@ -63,14 +63,18 @@ void SweepLoop::add(std::vector<TrialState> proposed) {
 }
 
 void SweepLoop::report_plan(size_t begin) {
-  size_t reused = 0, runs = 0;
+  size_t reused = 0, runs = 0, failed = 0;
   for (size_t i = 0; i < turns_.trials().size(); ++i) {
-    const size_t missing = turns_.missing_rounds(turns_.trials()[i]);
-    const bool failed = i < begin && turns_.trials()[i].measurement.outcome != result::Outcome::ok;
-    reused += turns_.trials()[i].reused && missing == 0 ? 1 : 0;
-    runs += failed ? 0 : missing;
+    const TrialState& trial = turns_.trials()[i];
+    const size_t missing = turns_.missing_rounds(trial);
+    const bool works = trial.measurement.outcome == result::Outcome::ok;
+    if (trial.reused && missing == 0) ++reused, failed += works ? 0 : 1;
+    runs += i < begin && !works ? 0 : missing;
   }
   listener_.planned(record_.trials, reused, runs);
+  if (begin == 0 && failed > 0)
+    listener_.noted(std::to_string(failed) + " of " + std::to_string(reused) +
+                    " trials failed in an earlier sweep; --retry runs these again");
 }
 
 // If all trials are reused, this run measured nothing, and the earlier origin stays.
