@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kLoadedShare = 0.8;  // of a step, during which copies run
 constexpr int kMinLoadedSteps = 3, kMaxLoadedSteps = 8;
-constexpr double kLoadedMs = 3000;                  // enough time for such steps
+constexpr double kLoadedMs = 1000;                  // enough time for such steps
 constexpr int64_t kDiskBytes = int64_t{256} << 20;  // to measure a disk with
 constexpr double kDiskMs = 300;                     // for each direction, at least
 
