@@ -39,11 +39,15 @@ json compare(const planner::StepPredictor& model, const std::filesystem::path& t
   const planner::StepPrediction predicted = model.predict(plan, tiers);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   const json measured = read(trial / "measurement.json");
-  const json transfer = measured.value("transfer", json::object());
-  const auto count = [](const json& object, const char* key) { return object.value(key, 0.0); };
+  const json transfer = measured.value("transfer", json());
+  const auto count = [](const json& object, const char* key) {  // 0 for what a failed trial did not measure
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    return found != object.end() && found->is_number() ? found->get<double>() : 0.0;
+  };
   return {{"strategy", plan.strategy},
           {"predict_ms", took.count()},
-          {"peak_bytes", unmodelled(double(predicted.peak_bytes), count(measured["peak_bytes"], "allocated"))},
+          {"peak_bytes",
+           unmodelled(double(predicted.peak_bytes), count(measured.value("peak_bytes", json()), "allocated"))},
           {"recomputed_ops", unmodelled(double(predicted.recomputed_ops), count(measured, "recomputed_ops"))},
           {"recomputed_bytes", unmodelled(double(predicted.recomputed_bytes), count(measured, "recomputed_bytes"))},
           {"out_bytes", unmodelled(double(predicted.out_bytes), count(transfer, "out_bytes"))},
@@ -53,8 +57,8 @@ json compare(const planner::StepPredictor& model, const std::filesystem::path& t
           {"disk_read_bytes", unmodelled(double(predicted.disk_read_bytes), count(transfer, "disk_read_bytes"))},
           {"disk_peak_bytes", unmodelled(double(predicted.disk_peak_bytes), count(measured, "disk_peak_bytes"))},
           {"gathered_bytes", unmodelled(double(predicted.gathered_bytes),
-                                        count(measured.value("communication", json::object()), "gathered_bytes"))},
-          {"step_ms", unmodelled(predicted.step_ms, count(measured["step_ms"], "median"))}};
+                                        count(measured.value("communication", json()), "gathered_bytes"))},
+          {"step_ms", unmodelled(predicted.step_ms, count(measured.value("step_ms", json()), "median"))}};
 }
 
 }  // namespace
