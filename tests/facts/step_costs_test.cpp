@@ -43,6 +43,12 @@ StepCosts sharded() {
   return costs;
 }
 
+StepCosts issued() {
+  StepCosts costs = two_ops();
+  costs.issue = {{{0.25, false}, {0.5, true}}, {{0.125, false}, {0, false}}, 0.75, 1.5, 0.0625, 0.03125};
+  return costs;
+}
+
 // Returns the error for costs with one field changed, or "taken".
 std::string refusal(const std::string& place, const json& value, const StepCosts& costs = two_ops()) {
   json written = costs;
@@ -70,6 +76,26 @@ TEST_CASE("costs of a sharded step are read back and have a version that older r
   earlier["sharding"].erase("shard_bytes");
   CHECK(earlier.get<StepCosts>().sharding.shard_bytes == StepCosts::Sharding::kUnknown);
   CHECK(json(earlier.get<StepCosts>()) == earlier);
+}
+
+TEST_CASE("issue times are read back, and costs without them have no such field") {
+  CHECK(json::parse(json(issued()).dump()).get<StepCosts>() == issued());
+  CHECK(json(issued())["version"] == 2);
+  CHECK_FALSE(json(two_ops()).contains("issue"));
+  CHECK_FALSE(json(two_ops()).get<StepCosts>().has_issue_times());
+}
+
+TEST_CASE("issue times that do not go with the step are refused with the field") {
+  const auto refused = [](const char* place, const json& value) {
+    return refusal(std::string("/issue") + place, value, issued());
+  };
+  CHECK(refused("/after_ms", 0) == "taken");
+  CHECK(refused("/runs/rows", json::array()) == "costs.issue.runs must have 2 rows");
+  CHECK(refused("/moments/rows/2", json{0, 0}) == "costs.issue.moments must have 2 rows");
+  CHECK(refused("/runs/rows/1/1", 2).find("costs.issue.runs: 2 is no whole number") == 0);
+  CHECK(refused("/moments/rows/0/0", -1).find("costs.issue.moments: -1 is no number from 0.0") == 0);
+  CHECK(refused("/copy_ms", -1).find("costs.issue.copy_ms must be a number from 0.0") == 0);
+  CHECK(refused("", 3).find("costs.issue") == 0);
 }
 
 TEST_CASE("unknown units and reads out of order are refused with the field") {

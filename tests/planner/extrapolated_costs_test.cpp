@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "core/plan/planner/issued_step.h"
 #include "core/plan/planner/planner.h"
 #include "tests/planner/costs.h"
 
@@ -66,6 +67,25 @@ TEST_CASE("plans from costs predicted from two batches equal those from a record
   const auto plan = on_paper.plan(limits, "plan");
   REQUIRE(plan);
   CHECK(on_record.predict(plan->plan).peak_bytes == plan->predicted.peak_bytes);
+}
+
+TEST_CASE("a step that the host bounds takes as long at a smaller batch") {
+  const auto issued = [](int64_t batch) {
+    RecordedBatch one = recorded(batch);
+    one.costs.issue.runs.assign(one.costs.runs.size(), {5, false});
+    one.costs.issue.moments.assign(one.costs.moments.size(), {0, false});
+    one.costs.step_ms = planner::issue_step(one.costs).step_ms;
+    return one;
+  };
+  const RecordedBatch four = issued(4), eight = issued(8);
+  for (const int64_t batch : {6, 5}) {
+    const auto between = planner::costs_at_batch(four, eight, batch, 1);
+    REQUIRE(between);
+    CHECK(between->likely.step_ms == doctest::Approx(issued(batch).costs.step_ms));
+    CHECK(between->likely.issue == issued(batch).costs.issue);
+  }
+  const double host_ms = 5.0 * static_cast<double>(four.costs.runs.size());
+  CHECK(planner::costs_at_batch(four, eight, 1, 1)->least.step_ms > host_ms);
 }
 
 TEST_CASE("micro-batches multiply the time of a step except the optimizer's") {

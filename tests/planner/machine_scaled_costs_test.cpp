@@ -212,6 +212,21 @@ TEST_CASE("an op that makes the host wait for the device scales with the device'
   CHECK(fast.runs[2].ms == doctest::Approx(1));
 }
 
+TEST_CASE("with issue times the device's own time is known and the host's stays") {
+  Step one = step(2);
+  for (const auto& run : one.costs.runs) one.costs.issue.runs.push_back({run.ms < 5 ? 10.0 : 0.1, false});
+  for (size_t i = 0; i < one.costs.moments.size(); ++i) one.costs.issue.moments.push_back({0.01, false});
+  const planner::StepPredictor recorded(one.facts, one.costs);
+  one.costs.step_ms /= recorded.tables().scale;  // as recorded
+  const StepCosts same = one.on(machine(1.0001, 1)).likely, fast = one.on(machine(1, 4)).likely;
+  CHECK_FALSE(same.has_issue_times());
+  CHECK(same.step_ms == doctest::Approx(one.costs.step_ms).epsilon(0.01));
+  CHECK(same.runs[0].ms == doctest::Approx(10).epsilon(0.01));  // 4 ms of the device, and what it waits
+  CHECK(fast.runs[0].ms == doctest::Approx(10).epsilon(0.01));
+  CHECK(fast.runs[1].ms == doctest::Approx(8).epsilon(0.01));     // of arithmetic
+  CHECK(fast.moments[6].ms == doctest::Approx(2).epsilon(0.01));  // of memory, issued long before
+}
+
 TEST_CASE("a device that the CPU emulates has no separate host") {
   Step one = step();
   one.costs.grain_bytes = 1;

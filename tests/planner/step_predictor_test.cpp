@@ -322,4 +322,81 @@ TEST_CASE("nested checkpoints recompute an inner block on the way and again in i
   CHECK(nested.peak_bytes == 1320);  // v1, v2 and what op3 takes
 }
 
+// The host takes 3 ms to issue an op of the forward, and 1 ms for backward of one.
+//
+//   host     0.....3.....6.....9....12....15.16.17.18.19
+//   compute        0--4  1--7  2-10  3-13  4-16 v3-18 v2-20 v1-22 v0-24
+Step host_bound() {
+  Step step = chain();
+  step.costs.issue.runs.assign(5, {3, false});
+  for (const StepCosts::Moment& moment : step.costs.moments)
+    step.costs.issue.moments.push_back({moment.kind == Kind::unpack ? 1.0 : 0.0, false});
+  step.costs.step_ms = 24;
+  return step;
+}
+
+TEST_CASE("an op that the host issues late costs what issuing it takes") {
+  Step step = host_bound();
+  CHECK(StepPredictor(step.facts, step.costs).tables().scale == doctest::Approx(1));
+  CHECK(StepPredictor(step.facts, step.costs).tables().idle_ms == doctest::Approx(11));
+  CHECK(step.predict({}).step_ms == doctest::Approx(24));
+  // Compute waits until 19 for op2, whose recomputation ends at 20.
+  const StepPrediction recomputed = step.predict(placed({{2, TensorPlacement::recompute}}));
+  CHECK(recomputed.step_ms == doctest::Approx(26));
+  CHECK(recomputed.recompute_ms == doctest::Approx(2));
+  // The same step without issue times: the op takes its time on the device.
+  step.costs.issue = {};
+  CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).step_ms == doctest::Approx(24 + 24.0 / 13));
+}
+
+TEST_CASE("the host's time is no cost where it is ahead of the device") {
+  Step step = host_bound();
+  step.costs.issue.runs.assign(5, {0.5, false});
+  for (StepCosts::IssueTime& time : step.costs.issue.moments) time.ms /= 2;
+  step.costs.step_ms = 13.5;  // compute starts when op0 is issued
+  CHECK(StepPredictor(step.facts, step.costs).tables().idle_ms == doctest::Approx(0.5));
+  CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).step_ms == doctest::Approx(14.5));
+}
+
+TEST_CASE("a measured step that is faster than the recorded one scales both clocks") {
+  Step step = host_bound();
+  step.costs.step_ms = 12;
+  CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).step_ms == doctest::Approx(13));
+  step.costs.passes = 2;  // each of 24 ms as recorded
+  step.costs.step_ms = 48;
+  CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).step_ms == doctest::Approx(52));
+}
+
+TEST_CASE("an op that reads a result stops the host until the device has done it") {
+  Step step = host_bound();
+  step.costs.issue.runs[kLoss].waits = true;  // the host goes on at 16
+  step.costs.step_ms = 25;
+  CHECK(StepPredictor(step.facts, step.costs).tables().scale == doctest::Approx(1));
+  step.costs.issue.moments[0].waits = true;  // v3: 17 to 19; then it would go on at 18
+  step.costs.step_ms = 28;                   // v2: 20 to 22, v1 to 24, v0 to 26
+  CHECK(StepPredictor(step.facts, step.costs).tables().scale == doctest::Approx(28.0 / 26));
+  step.costs.step_ms = 26;
+  CHECK(step.predict({}).step_ms == doctest::Approx(26));
+}
+
+TEST_CASE("the engines' hooks and copies take time of the host under plans that use them") {
+  Step step = host_bound();
+  step.costs.issue.engine_ms = 1;  // 0.1 for each of 5 ops, of 4 unpacks, and for the end of the forward
+  CHECK(step.predict({}).step_ms == doctest::Approx(24));
+  // op4 is issued at 15.5, v3 at 16.7, op2 again at 19.8, v2 at 20.9. Compute has ended with op2 at 20.8.
+  CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).step_ms == doctest::Approx(26.9));
+  step.costs.issue.engine_ms = 0;
+  step.costs.issue.copy_ms = 0.25;  // v0 goes before op1 ends, and comes back when compute is behind the host
+  CHECK(step.predict(placed({{0, TensorPlacement::host}})).step_ms == doctest::Approx(24.25));
+}
+
+TEST_CASE("the optimizer starts when backward has ended and takes what it is issued in at least") {
+  Step step = host_bound();
+  step.costs.after_ms = 2;
+  step.costs.issue.after_ms = 9;  // issued from 19 to 28
+  step.costs.step_ms = 28;
+  CHECK(StepPredictor(step.facts, step.costs).tables().scale == doctest::Approx(1));
+  CHECK(step.predict(placed({{2, TensorPlacement::recompute}})).step_ms == doctest::Approx(31));
+}
+
 }  // namespace memtune::step_predictor_test

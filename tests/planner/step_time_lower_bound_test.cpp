@@ -45,6 +45,17 @@ struct Decoder {
   plan::StepCosts costs;
 };
 
+// The host takes up to 3 times as long as the device to issue an op, and reads some results.
+void add_issue_times(plan::StepCosts& costs, std::mt19937& random) {
+  const auto drawn = [&](double ms) {
+    return plan::StepCosts::IssueTime{ms * std::uniform_real_distribution(0.0, 3.0)(random), random() % 8 == 0};
+  };
+  for (const plan::StepCosts::Run& run : costs.runs) costs.issue.runs.push_back(drawn(run.ms));
+  for (const plan::StepCosts::Moment& moment : costs.moments) costs.issue.moments.push_back(drawn(moment.ms));
+  costs.issue.engine_ms = 0.01;
+  costs.issue.copy_ms = 0.001;
+}
+
 plan::Plan random_plan(const ProgramFacts& facts, std::mt19937& random) {
   const plan::MemoryGraph graph(facts);
   plan::PlanDraft draft(facts);
@@ -90,6 +101,34 @@ TEST_CASE("no plan is predicted faster than the lower bound for its memory") {
     }
     for (int i = 0; i < 300; ++i) check(model, bound, random_plan(decoder.facts, random));
   }
+}
+
+TEST_CASE("no plan is predicted faster than the bound where the device waits for the host") {
+  std::mt19937 random(11);
+  for (const double gb_per_s : {2.0, 20.0, 200.0}) {
+    CAPTURE(gb_per_s);
+    Decoder decoder(3, gb_per_s, random);
+    decoder.costs.copy_slowdown = gb_per_s == 20.0 ? 0.3 : 0;
+    add_issue_times(decoder.costs, random);
+    const StepPredictor model(decoder.facts, decoder.costs);
+    REQUIRE(model.tables().idle_ms > 0);
+    const StepTimeLowerBound bound(model.tables(), decoder.costs, model.unmodelled(),
+                                   plan::TransferSettings().min_bytes);
+    for (int i = 0; i < 300; ++i) check(model, bound, random_plan(decoder.facts, random));
+  }
+}
+
+TEST_CASE("what the device does more while it would wait for the host does not raise the bound") {
+  std::mt19937 random(5);
+  Decoder decoder(3, 20, random);
+  decoder.costs.issue.runs.resize(decoder.costs.runs.size());
+  decoder.costs.issue.moments.resize(decoder.costs.moments.size());
+  for (size_t i = decoder.costs.moments.size() - 3; i < decoder.costs.moments.size(); ++i)
+    if (decoder.costs.moments[i].kind == plan::StepCosts::Moment::Kind::unpack)
+      decoder.costs.issue.moments[i].ms = 20 * decoder.costs.step_ms;  // the host is late with the last of backward
+  const StepPredictor model(decoder.facts, decoder.costs);
+  const StepTimeLowerBound bound(model.tables(), decoder.costs, model.unmodelled(), plan::TransferSettings().min_bytes);
+  for (int i = 0; i < 100; ++i) check(model, bound, random_plan(decoder.facts, random));
 }
 
 TEST_CASE("the bound equals the step if nothing has to be freed and is absent if nothing can be") {

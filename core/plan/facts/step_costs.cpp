@@ -116,9 +116,38 @@ const json kRunColumns = {"op",    "ms",    "host_ms", "before_bytes", "own_byte
                           "reads", "makes", "writes",  "saves"};
 const json kSavedColumns = {"value", "run"};
 const json kMomentColumns = {"kind", "saved", "ms", "host_ms", "before_bytes", "peak_bytes"};
+const json kIssueColumns = {"ms", "waits"};
 const json kUnitColumns = {"name", "bytes", "gather_ms"};
 const json kReaderColumns = {"run", "units"};
 const json kReadColumns = {"moment", "before_bytes", "peak_bytes", "wait_ms", "units"};
+
+json issue_json(const StepCosts::IssueTimes& issue) {
+  const auto table = [](const std::vector<StepCosts::IssueTime>& times) {
+    json rows = json::array();
+    for (const StepCosts::IssueTime& time : times) rows.push_back({time.ms, int{time.waits}});
+    return rows_json(kIssueColumns, rows);
+  };
+  return {{"runs", table(issue.runs)},  {"moments", table(issue.moments)}, {"before_ms", issue.before_ms},
+          {"after_ms", issue.after_ms}, {"engine_ms", issue.engine_ms},    {"copy_ms", issue.copy_ms}};
+}
+
+void read_issue(const json& json, StepCosts& costs) {
+  JsonObjectReader object(json, "costs.issue");
+  const auto read_table = [&](const char* key, size_t count, std::vector<StepCosts::IssueTime>& times) {
+    for (const auto& cells : rows_of(object, key, kIssueColumns.size())) {
+      Row row(cells, object.path(key), kIssueColumns.size());
+      const double ms = row.ms();
+      times.push_back({ms, row.integer(0, 1) == 1});
+    }
+    if (times.size() != count) throw UsageError(object.path(key) + " must have " + std::to_string(count) + " rows");
+  };
+  read_table("runs", costs.runs.size(), costs.issue.runs);
+  read_table("moments", costs.moments.size(), costs.issue.moments);
+  object.read("before_ms", costs.issue.before_ms, 0, kMaxMs);
+  object.read("after_ms", costs.issue.after_ms, 0, kMaxMs);
+  object.read("engine_ms", costs.issue.engine_ms, 0, kMaxMs);
+  object.read("copy_ms", costs.issue.copy_ms, 0, kMaxMs);
+}
 
 // Sharded costs have a file version of their own, because a reader without units would misinterpret the rest.
 json sharding_json(const StepCosts& costs) {
@@ -206,6 +235,7 @@ void to_json(json& json, const StepCosts& costs) {
           {"moments", rows_json(kMomentColumns, moments)},
           {"gradient_bytes", costs.gradient_bytes},
           {"plan", costs.plan}};
+  if (costs.has_issue_times()) json["issue"] = issue_json(costs.issue);
   if (!costs.sharded()) return;
   json["version"] = kShardedVersion;
   json["sharding"] = sharding_json(costs);
@@ -284,6 +314,7 @@ void from_json(const json& json, StepCosts& costs) {
   if (!costs.gradient_bytes.empty() && costs.gradient_bytes.size() != moments.size() + 1)
     throw UsageError("costs.gradient_bytes must be " + std::to_string(moments.size() + 1) + ", or none");
   check_order(costs);
+  if (const auto* issue = object.find("issue")) read_issue(*issue, costs);
   if (version < kShardedVersion) return;
   object.require({"sharding"});
   read_sharding(*object.find("sharding"), costs);

@@ -100,6 +100,22 @@ struct StepCosts {
     bool operator==(const Sharding&) const = default;
   };
 
+  // How long the host takes to issue the step's work, without its waits for the device and without recording. With
+  // these times, those of runs and moments are of a device that always had work enqueued. Empty: not recorded.
+  struct IssueTime {
+    double ms = 0;
+    bool waits = false;  // the host waits until the device has done it, because it reads a result
+    bool operator==(const IssueTime&) const = default;
+  };
+  struct IssueTimes {
+    std::vector<IssueTime> runs, moments;  // as StepCosts::runs and moments
+    double before_ms = 0;                  // in before_ms
+    double after_ms = 0;                   // of the optimizer
+    double engine_ms = 0;                  // of the engines' hooks in a pass, which a step with everything kept lacks
+    double copy_ms = 0;                    // of one copy to or from host memory
+    bool operator==(const IssueTimes&) const = default;
+  };
+
   int64_t grain_bytes = 1;  // allocation granularity; sizes are rounded up to a multiple
   int64_t start_bytes = 0;  // allocated before the step
   // On the device beside what is allocated: context, libraries, and what the segments of start_bytes have free. 0 on
@@ -124,7 +140,9 @@ struct StepCosts {
   std::vector<int64_t> gradient_bytes;
   Plan plan;  // the plan under which it was recorded; offloads nothing
   Sharding sharding;
+  IssueTimes issue;
 
+  bool has_issue_times() const { return !issue.runs.empty(); }
   bool sharded() const { return !sharding.units.empty(); }
   bool operator==(const StepCosts&) const = default;
 };

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/plan/planner/issued_step.h"
 #include "core/record/trace/private_save.h"
 
 namespace memtune::planner {
@@ -42,9 +43,21 @@ double pass_ms(const StepCosts& costs) {
   return ms;
 }
 
+double recorded_ms(const StepCosts& costs) {
+  const StepCosts issued = issue_step(costs).costs;
+  return costs.passes * pass_ms(issued) + issued.after_ms;
+}
+
+// The host issues as many ops for every batch.
+void scale_issue(StepCosts::IssueTimes& issue, double factor) {
+  for (auto* times : {&issue.runs, &issue.moments})
+    for (StepCosts::IssueTime& time : *times) time.ms *= factor;
+  for (double* ms : {&issue.before_ms, &issue.after_ms, &issue.engine_ms, &issue.copy_ms}) *ms *= factor;
+}
+
 // Factor from recorded times to those of measured steps, in which nothing was recorded.
 double scale(const StepCosts& costs) {
-  const double recorded = costs.passes * pass_ms(costs) + costs.after_ms;
+  const double recorded = recorded_ms(costs);
   return recorded > 0 && costs.step_ms > 0 ? costs.step_ms / recorded : 1;
 }
 
@@ -85,7 +98,8 @@ class BatchLine {
     costs.after_ms =
         (a.after_ms * small_scale_ + b.after_ms * large_scale_) / 2;  // the optimizer does not depend on the batch
     costs.passes = passes;
-    costs.step_ms = passes * pass_ms(costs) + costs.after_ms;
+    scale_issue(costs.issue, large_scale_);
+    costs.step_ms = recorded_ms(costs);
     return costs;
   }
 

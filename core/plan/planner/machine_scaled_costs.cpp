@@ -70,15 +70,15 @@ class Lag {
 class StepScale {
  public:
   StepScale(const plan::ProgramFacts& facts, const StepCosts& costs, const Roofline& roofline)
-      : costs_(costs), roofline_(roofline), has_queue_(costs.grain_bytes > 1) {
+      : costs_(costs), roofline_(roofline), has_queue_(costs.grain_bytes > 1), knows_busy_(costs.has_issue_times()) {
     add_runs(facts);
     add_moments(facts);
     optimizer_ = roofline.moved(kOptimizerMoves * static_cast<double>(facts.trained_bytes));
-    if (has_queue_) find_paces();
+    if (has_queue_ && !knows_busy_) find_paces();
     memory_reach_ = find_reach(false);
     arithmetic_reach_ = find_reach(true);
     if (!has_queue_) return;
-    find_host_work();
+    if (!knows_busy_) find_host_work();
     find_efficiency();
     find_host_shares();
   }
@@ -93,6 +93,7 @@ class StepScale {
  private:
   StepCosts played(Case of) const {
     StepCosts played = costs_;
+    played.issue = {};  // what the device waits for the host becomes part of its times
     Lag lag;
     size_t next = 0;
     for (StepCosts::Run& run : played.runs) run.ms = played_ms(stretches_[next++], of, lag);
@@ -120,7 +121,8 @@ class StepScale {
   void add_runs(const plan::ProgramFacts& facts) {
     for (size_t i = 0; i < costs_.runs.size(); ++i) {
       const StepCosts::Run& run = costs_.runs[i];
-      add(static_cast<int>(i), facts, run.ms, run.host_ms, roofline_.forward(static_cast<int>(i)), false);
+      const double host_ms = knows_busy_ ? costs_.issue.runs[i].ms : run.host_ms;
+      add(static_cast<int>(i), facts, run.ms, host_ms, roofline_.forward(static_cast<int>(i)), false);
     }
   }
 
@@ -131,12 +133,13 @@ class StepScale {
     };
     std::vector<double> all(costs_.runs.size());
     for (const StepCosts::Moment& moment : costs_.moments) all[static_cast<size_t>(run_of(moment))] += moment.ms;
-    for (const StepCosts::Moment& moment : costs_.moments) {
+    for (size_t i = 0; i < costs_.moments.size(); ++i) {
+      const StepCosts::Moment& moment = costs_.moments[i];
       if (moment.kind != Kind::unpack) continue;
       const int run = run_of(moment);
       const double of_run = all[static_cast<size_t>(run)];
       const RooflineTime roof = part(roofline_.backward(run), of_run > 0 ? moment.ms / of_run : 0);
-      add(run, facts, moment.ms, moment.host_ms, roof, true);
+      add(run, facts, moment.ms, knows_busy_ ? costs_.issue.moments[i].ms : moment.host_ms, roof, true);
     }
   }
 
@@ -259,6 +262,7 @@ class StepScale {
   const StepCosts& costs_;
   const Roofline& roofline_;
   const bool has_queue_;            // the host runs ahead of the device; false if the CPU emulates it
+  const bool knows_busy_;           // recorded times are those of the device alone
   std::vector<Stretch> stretches_;  // runs, then unpacks
   bool busy_between_ = true;        // the device, from forward to backward
   RooflineTime optimizer_;

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "core/plan/planner/issued_step.h"
 #include "core/plan/planner/plan_search.h"
 
 namespace memtune::planner {
@@ -95,7 +96,7 @@ Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const Offload
       cores_(cores) {
   limits_.outside = true;
   limits_.disk = tiers_.disk && tiers_.host_budget_bytes > 0;
-  parts_ = block_options(facts_, graph_, costs_, limits_);
+  parts_ = block_options(facts_, graph_, issue_step(costs_).costs, limits_);
   for (const StepCosts::Run& run : costs_.runs) part_of_entry_.push_back(part_of(facts_, run.op));
   for (const StepCosts::Moment& moment : costs_.moments)
     part_of_entry_.push_back(part_of_entry_[static_cast<size_t>(costs_.saved[static_cast<size_t>(moment.saved)].run)]);
@@ -111,7 +112,7 @@ void Planner::scale_link(double factor) {
 
 // Bytes of a part are the recorded ones minus those that its option does not keep.
 Chain Planner::make_chain() const {
-  const std::vector<PartCosts> costs = costs_of_parts(facts_, costs_);
+  const std::vector<PartCosts> costs = costs_of_parts(facts_, issue_step(costs_).costs);
   Chain chain;
   chain.out_bytes_per_ms = plan::kBytesPerMs * costs_.out_gb_per_s;
   chain.in_bytes_per_ms = plan::kBytesPerMs * costs_.in_gb_per_s;

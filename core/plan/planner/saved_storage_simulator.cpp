@@ -158,6 +158,7 @@ void SavedStorageSimulator::after(int run) {
   for (const int storage : tables_.last_reads[run]) memory_.drop(storage);
   for (const int storage : tables_.never_read[run]) memory_.drop(storage);
   clock_.run(tables_.runs[run].ms, tables_.runs[run].host_ms);
+  if (tables_.runs[run].host_waits) clock_.read_result();
 }
 
 void SavedStorageSimulator::add_outputs(int run) {

@@ -106,8 +106,7 @@ void SavedStorageSimulator::run_op(int instance) {
     ms = tables_.runs[instance].ms;
     host_ms = tables_.runs[instance].host_ms;
   }
-  rerun_ms_ += costs_.rerun_ratio * ms;
-  clock_.run(costs_.rerun_ratio * ms, costs_.rerun_ratio * host_ms);
+  rerun_ms_ += clock_.run(costs_.rerun_ratio * ms, costs_.rerun_ratio * host_ms);
 }
 
 // Saved tensors of the same private value share its memory.

@@ -58,10 +58,11 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
   // Waits for gathers beyond those of a step with everything kept.
   const double gather_wait_ms = simulator.gathers().waited_ms() - unmodelled_.gather_wait_ms;
   const bool gathers_once = schedule::parse_reshard(costs_.sharding.reshard) == schedule::ReshardPolicy::never;
+  const double more_ms =
+      tables_.issues ? simulator.end_ms() - tables_.pass_ms : values.rerun_ms() + clock.waited + gather_wait_ms;
   const int64_t peak_bytes = std::max(schedule.goal_bytes(), simulator.memory().peak());
   return {
-      .step_ms = costs_.step_ms +
-                 passes * (values.rerun_ms() + clock.waited + gather_wait_ms + costs_.copy_slowdown * hidden_ms),
+      .step_ms = costs_.step_ms + passes * (more_ms + costs_.copy_slowdown * hidden_ms),
       .peak_bytes = peak_bytes,
       .required_bytes = limited ? bounded_sum(lasting_bytes, cache.peak_reserved_bytes())
                                 : bounded_sum(peak_bytes, costs_.device_overhead_bytes),

@@ -7,10 +7,11 @@
 // run, which learns from its first steps.
 //
 // Time: the measured step, plus recomputation, plus the time that compute waits for copies. An unknown bandwidth of
-// PCIe or disk counts as infinite.
+// PCIe or disk counts as infinite. With StepCosts::IssueTimes, the host issues the step: compute starts nothing before
+// it was issued, and the step gets longer by what the last work ends later.
 //
 // Not modelled: memory of the allocator beyond blocks in use, blocks of tensors that live longer than a step, host time
-// of the engines, copies of batch norm statistics, steps whose control flow depends on data.
+// of recording ops for recomputation, copies of batch norm statistics, steps whose control flow depends on data.
 #pragma once
 
 #include <cstddef>

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/bytes.h"
+#include "core/plan/planner/issued_step.h"
 #include "core/record/trace/private_save.h"
 
 namespace memtune::planner {
@@ -22,13 +23,9 @@ constexpr int64_t kCpuGenerator = 5056;  // state of the Mersenne Twister
 // Index of an output as plans count it. Costs number the tensors of a list one by one; plans place the list.
 int argument_of(const plan::OpFacts& op, int output) { return op.outputs.size() == 1 ? std::min(output, 0) : output; }
 
-double recorded_ms(const StepCosts& costs) {
-  double ms = costs.before_ms + costs.rerun_ms;
-  for (const auto& run : costs.runs) ms += run.ms;
-  for (const auto& moment : costs.moments) ms += moment.ms;
-  ms += costs.sharding.forward_wait_ms;
-  for (const auto& read : costs.sharding.reads) ms += read.wait_ms;
-  return costs.passes * ms + costs.after_ms;
+size_t unpacks(const StepCosts& costs) {
+  return static_cast<size_t>(
+      std::ranges::count(costs.moments, StepCosts::Moment::Kind::unpack, &StepCosts::Moment::kind));
 }
 
 // Storages by the run that uses them last. `made`: those that this run also made; else the others.
@@ -107,11 +104,21 @@ StepSimulationTables::StepSimulationTables(const plan::ProgramFacts& facts, cons
   storage_bytes = std::move(all.bytes);
   last_reads = ends(costs, values, storage_bytes.size(), false);
   never_read = ends(costs, values, storage_bytes.size(), true);
-  const double recorded = recorded_ms(costs);
-  if (recorded > 0 && costs.step_ms > 0) scale = costs.step_ms / recorded;
+  const IssuedStep recorded = issue_step(costs);
+  if (recorded.step_ms > 0 && costs.step_ms > 0) scale = costs.step_ms / recorded.step_ms;
+  issues = costs.has_issue_times();
+  if (issues) {
+    pass_ms = scale * recorded.pass_ms;
+    idle_ms = scale * recorded.idle_ms;
+    hook_ms = scale * costs.issue.engine_ms / static_cast<double>(costs.runs.size() + 1 + unpacks(costs));
+  }
+  for (size_t i = 0; i < costs.moments.size(); ++i)
+    moment_host_ms.push_back(scale * (issues ? costs.issue.moments[i].ms : costs.moments[i].host_ms));
   const bool on_cpu = costs.grain_bytes == 1;
   op_bytes.resize(facts.ops.size());
-  for (const StepCosts::Run& run : costs.runs) {
+  for (size_t i = 0; i < costs.runs.size(); ++i) {
+    const StepCosts::Run& run = costs.runs[i];
+    const StepCosts::IssueTime issue = issues ? costs.issue.runs[i] : StepCosts::IssueTime{run.host_ms};
     const plan::OpFacts& op = facts.ops.at(run.op);
     const int64_t generator = op.random && on_cpu ? kCpuGenerator : 0;
     int64_t made = 0, taken_bytes = 0;
@@ -121,7 +128,7 @@ StepSimulationTables::StepSimulationTables(const plan::ProgramFacts& facts, cons
     }
     runs.push_back({run.op, op.block, op.after_blocks, run.writes_outside, op.op_class == plan::OpClass::host,
                     generator, run.own_bytes, run.own_bytes - taken_bytes, run.before_bytes, run.ms * scale,
-                    run.host_ms * scale});
+                    issue.ms * scale, issue.waits});
     op_bytes[run.op] = std::max(op_bytes[run.op], run.own_bytes);
     if (run.ms > 0) cast_bytes_per_ms = std::max(cast_bytes_per_ms, static_cast<double>(made) / (run.ms * scale));
   }

@@ -44,17 +44,22 @@ struct StepSimulationTables {
     int64_t own_bytes = 0, scratch_bytes = 0;  // scratch: the part that is not its outputs
     int64_t before_bytes = 0;
     double ms = 0, host_ms = 0;  // scaled so that the recorded step takes step_ms
+    bool host_waits = false;     // see StepCosts::IssueTime
   };
 
   StepSimulationTables(const plan::ProgramFacts& facts, const plan::StepCosts& costs);
 
   std::vector<Value> values;
   std::vector<Run> runs;
-  std::vector<int64_t> storage_bytes;          // by storage, as allocated, at least; 0: not of the step
-  std::vector<int64_t> op_bytes;               // by op: the largest own_bytes
-  double scale = 1;                            // factor on recorded times
-  double cast_bytes_per_ms = 0;                // read and written; 0: not known
+  std::vector<int64_t> storage_bytes;  // by storage, as allocated, at least; 0: not of the step
+  std::vector<int64_t> op_bytes;       // by op: the largest own_bytes
+  double scale = 1;                    // factor on recorded times
+  bool issues = false;                 // there are StepCosts::IssueTimes
+  double hook_ms = 0;                  // host time of the engines for each op and unpack, of plans that use them
+  double pass_ms = 0, idle_ms = 0;     // see IssuedStep; scaled
+  double cast_bytes_per_ms = 0;        // read and written; 0: not known
   FlattenedLists reads, makes, writes, saves;  // by run
+  std::vector<double> moment_host_ms;          // scaled
   FlattenedLists last_reads, never_read;       // by run: storages that the step itself frees after it
 };
 

@@ -12,15 +12,18 @@ StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts
                              const OffloadTierLimits& tiers, const StepState& before)
     : costs_(costs),
       unmodelled_(unmodelled),
+      tables_(tables),
       scale_(tables.scale),
       memory_(tables.storage_bytes, cache),
       tier_(tiers, {costs.disk_write_gb_per_s, costs.disk_read_gb_per_s},
             schedule::host_slab_bytes(costs.grain_bytes == 1), plan.transfer.compatibility.power_of_two,
             before.put_bytes, clock_),
-      copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s}, memory_, clock_, tier_, schedule,
-              before.largest_bytes),
+      copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s, tables.scale * costs.issue.copy_ms}, memory_,
+              clock_, tier_, schedule, before.largest_bytes),
       gathers_(costs, tables.scale, before.gathers, memory_, clock_),
       values_(tables, costs, plan, tables.op_bytes.size(), memory_, clock_, copies_, gathers_) {
+  clock_.issues = tables.issues;
+  if (!plan.keeps_everything()) clock_.hook_ms = tables.hook_ms;
   held_.runs.resize(costs.runs.size());
   held_.moments.resize(costs.moments.size());
   held_.reads.resize(costs.sharding.reads.size());
@@ -54,7 +57,7 @@ void StepSimulator::forward() {
 
 void StepSimulator::backward() {
   memory_.update_peak();
-  clock_.run(costs_.before_ms * scale_, costs_.before_ms * scale_);
+  clock_.run(costs_.before_ms * scale_, (tables_.issues ? costs_.issue.before_ms : costs_.before_ms) * scale_);
   size_t read = 0;
   for (size_t i = 0; i < costs_.moments.size(); ++i) {
     read_units(read, i);
@@ -69,8 +72,15 @@ void StepSimulator::backward() {
     held_.moments[i].peak_bytes = memory_.held_bytes();
     held_.moments[i].gathered_bytes = gathers_.needed_bytes();
     update_peak(unmodelled);
-    clock_.run(moment.ms * scale_, moment.host_ms * scale_);
+    if (moment.kind == StepCosts::Moment::Kind::unpack || !tables_.issues)
+      clock_.run(moment.ms * scale_, tables_.moment_host_ms[i]);
+    if (tables_.issues && costs_.issue.moments[i].waits) clock_.read_result();
     note(costs_.runs.size() + i);
+  }
+  if (tables_.issues) {
+    SimulatedClock end = clock_;
+    end.run_parts(costs_.after_ms * scale_, costs_.issue.after_ms * scale_);
+    end_ms_ = end.compute;
   }
   read_units(read, costs_.moments.size());
   gathers_.end_backward();

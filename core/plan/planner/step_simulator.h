@@ -42,6 +42,7 @@ class StepSimulator {
   StepState next_step_state() const {
     return {copies_.schedule().largest_bytes(), tier_.counters().put_bytes, gathers_.next_step_state()};
   }
+  double end_ms() const { return end_ms_; }  // with the optimizer; only with StepCosts::IssueTimes
   int64_t forward_peak() const { return forward_peak_; }
   // Bytes that the values held at each entry. A moment has two numbers: before it and after it (as peak_bytes).
   const UnmodelledMemory& held() const { return held_; }
@@ -56,6 +57,7 @@ class StepSimulator {
 
   const plan::StepCosts& costs_;
   const UnmodelledMemory& unmodelled_;
+  const StepSimulationTables& tables_;
   const double scale_;
   SimulatedDeviceMemory memory_;
   SimulatedClock clock_;
@@ -65,6 +67,7 @@ class StepSimulator {
   SavedStorageSimulator values_;
   UnmodelledMemory held_;
   int64_t forward_peak_ = 0;
+  double end_ms_ = 0;
   StepSimulationLog* log_ = nullptr;
   double noted_rerun_ms_ = 0, noted_wait_ms_ = 0;
   int64_t noted_peak_bytes_ = 0;

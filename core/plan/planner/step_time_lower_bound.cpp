@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "core/plan/planner/issued_step.h"
+
 namespace memtune::planner {
 namespace {
 
@@ -42,6 +44,7 @@ StepTimeLowerBound::StepTimeLowerBound(const StepSimulationTables& tables, const
     : step_ms_(costs.step_ms),
       out_ms_(ms_a_byte(costs.out_gb_per_s)),
       in_ms_(ms_a_byte(costs.in_gb_per_s)),
+      idle_ms_(tables.idle_ms),
       slowdown_(std::clamp(costs.copy_slowdown, 0.0, 1.0)),
       passes_(costs.passes),
       offload_min_bytes_(offload_min_bytes),
@@ -120,8 +123,11 @@ void StepTimeLowerBound::add_pieces(int value, const RecomputeCostCurves& prices
 // The host may see a copy as ended before compute gets to that point. This lead counts as time before the entry.
 void StepTimeLowerBound::set_entries(const StepSimulationTables& tables, const StepCosts& costs,
                                      const UnmodelledMemory& unmodelled) {
+  const StepCosts issued = issue_step(costs).costs;
+  const auto host_ms_of = [&](double host_ms, double ms) { return tables.issues ? ms : host_ms; };
   double compute = 0, host = 0, ahead = 0;
-  for (const StepSimulationTables::Run& run : tables.runs) ahead += std::max(0.0, run.host_ms - run.ms);
+  if (!tables.issues)
+    for (const StepSimulationTables::Run& run : tables.runs) ahead += std::max(0.0, run.host_ms - run.ms);
   const auto add = [&](int64_t unmodelled_bytes, double ms, double host_ms) {
     const size_t entry = entries_.size();
     entries_.push_back({unmodelled_bytes + held_bytes_[entry], std::max(compute, host) + ahead, compute});
@@ -130,12 +136,12 @@ void StepTimeLowerBound::set_entries(const StepSimulationTables& tables, const S
   };
   for (size_t i = 0; i < tables.runs.size(); ++i)
     add(unmodelled.runs[i].before_bytes + unmodelled.runs[i].gathered_bytes + tables.runs[i].own_bytes,
-        tables.runs[i].ms, tables.runs[i].host_ms);
-  compute += costs.before_ms * tables.scale;
-  host += costs.before_ms * tables.scale;
+        issued.runs[i].ms * tables.scale, host_ms_of(tables.runs[i].host_ms, issued.runs[i].ms * tables.scale));
+  compute += issued.before_ms * tables.scale;
+  host += issued.before_ms * tables.scale;
   for (size_t i = 0; i < costs.moments.size(); ++i)
-    add(unmodelled.moments[i].peak_bytes + unmodelled.moments[i].gathered_bytes, costs.moments[i].ms * tables.scale,
-        costs.moments[i].host_ms * tables.scale);
+    add(unmodelled.moments[i].peak_bytes + unmodelled.moments[i].gathered_bytes, issued.moments[i].ms * tables.scale,
+        host_ms_of(tables.moment_host_ms[i], issued.moments[i].ms * tables.scale));
   for (Entry& entry : entries_) entry.behind_ms = compute - entry.behind_ms;
 }
 
@@ -194,7 +200,7 @@ std::optional<double> StepTimeLowerBound::least_ms(int64_t budget_bytes, int64_t
     if (!more) return {};
     most = std::max(most, *more);
   }
-  return (step_ms_ + passes_ * most) * (1 - kRounding);
+  return (step_ms_ + passes_ * std::max(0.0, most - idle_ms_)) * (1 - kRounding);
 }
 
 }  // namespace memtune::planner

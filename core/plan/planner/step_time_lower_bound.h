@@ -4,8 +4,8 @@
 // At some moment the peak leaves no room for some of the values that backward still needs. Each of these values is
 // recomputed later (RecomputeCostCurves), or is offloaded before that moment and reloaded after it. The cheapest mix
 // that frees enough bytes is the least extra time of that moment. The bound adds the largest extra time of all moments
-// to the step. It holds for plans that offload no small values. Memory of the recomputations is ignored, so even the
-// best plan may take longer.
+// to the step, without what the device waits for the host. It holds for plans that offload no small values. Memory of
+// the recomputations is ignored, so even the best plan may take longer.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +58,7 @@ class StepTimeLowerBound {
   std::optional<double> more_ms(size_t entry, int64_t bytes, int64_t host_budget_bytes) const;
 
   double step_ms_, out_ms_, in_ms_;  // of a step with everything kept; of copying a byte
+  double idle_ms_;                   // what the device of that step waits for the host; extra time may fill it
   double slowdown_;                  // StepCosts::copy_slowdown, at most 1: overlap costs no more than waiting
   int passes_;
   int64_t offload_min_bytes_;

@@ -19,6 +19,7 @@ class TransferSimulator final : private schedule::TransferDevice {
  public:
   struct Link {
     double out_gb_per_s = 0, in_gb_per_s = 0;
+    double issue_ms = 0;  // of the host, for each copy
   };
 
   // All arguments but `link` must outlive it. `largest_bytes`: of the largest transfer of earlier steps.
