@@ -414,12 +414,36 @@ TEST_CASE("idle time is attributed to the optimizer if most of it is there") {
   made.kernel(43, 50);
   made.kernel(90, 100);
   made.region(50, 52.9, TraceRegion::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
-  CHECK(find_in(made, measured(100))[0].what == "the device is idle for 43 ms a step, in 2 gaps");
+  CHECK(find_in(made, measured(100))[0].rule == "host-bound");  // 40 of the 43 ms are before it
   made.region(60, 90, TraceRegion::phase(Pass::optimizer), "optimizer", memtune::trace::TrackRole::steps);
   const auto findings = find_in(made, measured(100));
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].what == "the device is idle for 43 ms a step, in 2 gaps, most of it in the optimizer");
   CHECK(findings[0].advice.find("--shard-offload only") != std::string::npos);
+}
+
+TEST_CASE("a device that waits for the host for a tenth of the measured step is host-bound") {
+  MadeUp made;
+  made.step(0, 200);
+  for (int i = 0; i < 10; ++i) made.kernel(20 * i, 20 * i + 6);  // 60 ms of work, 126 ms of gaps in a traced step
+  const auto found = find_in(made, measured(100));
+  REQUIRE(found.size() == 1);  // not device-idle too
+  CHECK(found[0].rule == "host-bound");
+  CHECK(found[0].ms_per_step == doctest::Approx(40));  // of the measured step, which no profiler slows down
+  CHECK(found[0].weight == doctest::Approx(0.4));
+  CHECK(found[0].what.find("the device waits for the host for 40 ms a step, 40 % of it") == 0);
+  CHECK(found[0].advice.find("CUDA graphs") != std::string::npos);
+  CHECK(found[0].evidence.start_ns == 6 * kMs);
+  // Gaps of the traced step are no wait where the measured step is hardly longer than the device's work.
+  CHECK(find_in(made, measured(66))[0].rule == "device-idle");
+  CHECK(find_in(made, measured(67))[0].rule == "host-bound");
+  // Before the first kernel and after the last, nothing is a wait.
+  CHECK(find_in(made, measured(1000))[0].ms_per_step == doctest::Approx(126));
+  Measurement noisy = measured(100);
+  noisy.step_ms.samples = {90, 100, 112};  // twice the spread is 44 %
+  CHECK(find_in(made, noisy)[0].rule == "device-idle");
+  noisy.step_ms.samples = {90, 100, 109};
+  CHECK(find_in(made, noisy)[0].rule == "host-bound");
 }
 
 TEST_CASE("the blocks' share of a step is a note") {

@@ -11,8 +11,8 @@ constexpr size_t kEventsShown = 16;
 constexpr Rule kRules[] = {
     copies_in_late,      copies_out_late,     waits,         small_copies,  slow_out,         slow_in,
     pageable_copies,     peak_owner,          budget_unused, fragmentation, host_memory_full, disk_late,
-    recompute_expensive, collectives_exposed, device_idle,   block_times,   records_lost,     steps_vary,
-    profiler_slows};
+    recompute_expensive, collectives_exposed, host_bound,    device_idle,   block_times,      records_lost,
+    steps_vary,          profiler_slows};
 
 int64_t peak_of(const trace::Trace& trace, const result::Measurement& measurement) {
   if (measurement.peak_bytes.allocated > 0 || trace.memory.empty()) return measurement.peak_bytes.allocated;

@@ -87,6 +87,12 @@ std::optional<Finding> recompute_expensive(const TrialView& subject);
 // StepTimeBreakdown::idle between the first and the last device event of each step is at least 2 % of it: the host
 // issues too slowly.
 std::optional<Finding> device_idle(const TrialView& subject);
+// It is not reported beside host_bound().
+//
+// The device waits for the host for at least 10 % of the measured step, and twice the spread of measured steps. It is
+// the idle time, but no more than the measured step is longer than what the device does in a traced one. Idle time that
+// is mostly in the optimizer does not count.
+std::optional<Finding> host_bound(const TrialView& subject);
 // What share of the traced steps the blocks take, with backward and recomputation, and what is before and behind them.
 std::optional<Finding> block_times(const TrialView& subject);
 // StepTimeBreakdown::collectives is at least kSignificantShare: ranks communicate, or wait for each other, while

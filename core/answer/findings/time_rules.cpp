@@ -10,8 +10,9 @@ namespace {
 using trace::Intervals;
 using trace::TimeInterval;
 
-constexpr double kIdle = 0.02;     // of the step
-constexpr double kOverhead = 0.1;  // of the measured step
+constexpr double kIdle = 0.02;                    // of the step
+constexpr double kOverhead = 0.1;                 // of the measured step
+constexpr double kHostBound = 0.1, kSpreads = 2;  // of the step; of the spread of measured steps
 
 // A finding about how reliable the figures are.
 Finding doubt(const TrialView& subject, const char* rule, double weight, std::string what, std::string advice) {
@@ -45,6 +46,33 @@ Intervals optimizer_phases(const trace::Trace& trace) {
         event.region.pass == trace::Pass::optimizer)
       phases.push_back({event.start_ns, event.end_ns});
   return trace::unite(std::move(phases));
+}
+
+struct Gaps {
+  Intervals all;
+  bool in_optimizer = false;  // most of them
+};
+
+Gaps find_gaps(const TrialView& subject) {
+  Gaps gaps{trace::intersect(subject.breakdown.idle, active(subject))};
+  const int64_t in_optimizer = trace::total(trace::intersect(gaps.all, optimizer_phases(subject.trace)));
+  gaps.in_optimizer = 2 * in_optimizer > trace::total(gaps.all);
+  return gaps;
+}
+
+// What the device waits for the host in a measured step. Tracing slows the host down, so the gaps are longer than in a
+// measured step, but what the device does takes as long.
+double host_wait_ms(const TrialView& subject, const Gaps& gaps) {
+  const trace::StepTimeBreakdown& breakdown = subject.breakdown;
+  int64_t busy_ns = 0;
+  for (const Intervals* set :
+       {&breakdown.compute, &breakdown.in, &breakdown.out, &breakdown.collectives, &breakdown.wait})
+    busy_ns += trace::total(*set);
+  const double ms =
+      std::min(subject.per_step_ms(trace::total(gaps.all)), subject.step_ms - subject.per_step_ms(busy_ns));
+  const result::StepTime& measured = subject.measurement.step_ms;
+  const double noise = measured.median > 0 ? kSpreads * result::spread(measured) : 0;
+  return !gaps.in_optimizer && subject.share_of_step(ms) >= std::max(kHostBound, noise) ? ms : 0;
 }
 
 // Time in the parts of the model, with backward and recomputation, in the traced steps.
@@ -95,12 +123,24 @@ std::optional<Finding> block_times(const TrialView& subject) {
   return finding;
 }
 
+std::optional<Finding> host_bound(const TrialView& subject) {
+  const Gaps gaps = find_gaps(subject);
+  const double ms = host_wait_ms(subject, gaps);
+  if (ms <= 0) return {};
+  Finding finding = subject.costs(
+      "host-bound", ms,
+      "the device waits for the host for " + ms_text(ms) + " a step, " + fixed(100 * subject.share_of_step(ms), 0) +
+          " % of it: its ops are shorter than what the host takes to issue them",
+      "a larger --batch costs little time until the device is busy; in your own loop, torch.compile or CUDA graphs "
+      "issue fewer ops");
+  finding.evidence = subject.evidence(gaps.all, trace::EventKind::op);
+  return finding;
+}
+
 std::optional<Finding> device_idle(const TrialView& subject) {
-  const Intervals gaps = trace::intersect(subject.breakdown.idle, active(subject));
+  const auto& [gaps, updates] = find_gaps(subject);
   const double ms = subject.per_step_ms(trace::total(gaps));
-  if (gaps.empty() || subject.share_of_step(ms) < kIdle) return {};
-  const int64_t in_optimizer = trace::total(trace::intersect(gaps, optimizer_phases(subject.trace)));
-  const bool updates = 2 * in_optimizer > trace::total(gaps);
+  if (gaps.empty() || subject.share_of_step(ms) < kIdle || host_bound(subject)) return {};
   Finding finding =
       subject.costs("device-idle", ms,
                     "the device is idle for " + ms_text(ms) + " a step, in " +
