@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "core/plan/rules/strategy.h"
 #include "core/record/trace/private_save.h"
 #include "tests/support/lower.h"
+#include "tests/support/simulated_device.h"
 #include "tests/support/training.h"
 namespace memtune::step::step_cost_recorder_test {
 namespace {
@@ -62,7 +64,7 @@ def forward(self, x):
 
 struct Recorded {
   explicit Recorded(int passes, const char* code = kModel, int blocks = 1, const char* strategy = "none",
-                    bool autocast = false)
+                    bool autocast = false, device::Device& timed = test_device())
       : model(code, blocks), autocast(autocast) {
     const program::Program program =
         tests::lower(model.module(), frontend::LossKind::returned, "", device::torch_device(test_device()));
@@ -72,11 +74,12 @@ struct Recorded {
     PlanExecutor executor(program, facts, plan, test_device());
     std::vector<at::Tensor> parameters;
     for (const at::Tensor& parameter : model.module().parameters()) parameters.push_back(parameter);
-    StepCostRecorder recorder(test_device(), plan, [&] {
+    StepCostRecorder recorder(timed, plan, [&] {
       std::vector<at::Tensor> gradients;
       for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.grad());
       return gradients;
     });
+    if (&timed != &test_device()) recorder.record_issue_times([&] { return executor.host_time(); });
     executor.set_cost_recorder(&recorder);
     const auto drop_gradients = [&] {
       for (at::Tensor& parameter : parameters) parameter.mutable_grad().reset();
@@ -86,6 +89,7 @@ struct Recorded {
       recorder.begin_step();
       for (int pass = 0; pass < passes; ++pass) run(program, executor);
       recorder.end_backward();
+      recorder.end_optimizer();
       recorder.end_step();
     }
     costs = recorder.costs().value();
@@ -122,6 +126,64 @@ int64_t most(const StepCosts& costs) {
   for (const auto& run : costs.runs) bytes = std::max(bytes, run.before_bytes + run.own_bytes);
   for (const auto& moment : costs.moments) bytes = std::max(bytes, moment.peak_bytes);
   return bytes;
+}
+
+// A device with a queue, which each hold keeps from starting for 1 ms. The host waits in one op of each step: the
+// first hold over it expires.
+class HoldingDevice final : public tests::SimulatedDevice {
+ public:
+  HoldingDevice() : SimulatedDevice(1) {}
+  std::unique_ptr<device::ComputeHold> hold_compute() override {
+    now_us += 1000;
+    return std::make_unique<Hold>(*this, ++holds);
+  }
+  int holds = 0, held = 0;
+  int expires = 0;  // number of the hold
+
+ private:
+  struct Hold final : device::ComputeHold {
+    Hold(HoldingDevice& device, int number) : device(device), number(number) { CHECK(++device.held == 1); }
+    ~Hold() override { --device.held; }
+    bool expired() const override { return number == device.expires; }
+    HoldingDevice& device;
+    int number;
+  };
+};
+
+TEST_CASE("on a device with a queue the host's time is recorded apart from the device's") {
+  HoldingDevice queue;
+  const StepCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
+  REQUIRE(costs.has_issue_times());
+  CHECK(queue.held == 0);
+  CHECK(queue.holds >= 2 * 2);  // of each step, one for the optimizer
+  REQUIRE(costs.issue.runs.size() == costs.runs.size());
+  REQUIRE(costs.issue.moments.size() == costs.moments.size());
+  for (size_t i = 0; i < costs.runs.size(); ++i) {
+    CHECK(costs.runs[i].ms == 0);  // no time of a hold
+    CHECK(costs.issue.runs[i].ms > 0);
+    CHECK(costs.issue.runs[i].ms < costs.runs[i].host_ms);  // without the recorder and the engine
+    CHECK_FALSE(costs.issue.runs[i].waits);
+  }
+  for (size_t i = 0; i < costs.moments.size(); ++i) {
+    CHECK(costs.moments[i].ms == 0);
+    CHECK((costs.issue.moments[i].ms > 0) == (costs.moments[i].kind == Kind::unpack));
+  }
+  CHECK(costs.before_ms == 0);
+  CHECK(costs.after_ms == 0);
+  CHECK(costs.issue.before_ms > 0);
+  CHECK(costs.issue.engine_ms > 0);
+  CHECK_FALSE(Recorded(1, kBlock, 3).costs.has_issue_times());
+  CHECK_FALSE(Recorded(1, kBlock, 3, "checkpoint:full", false, queue).costs.has_issue_times());
+}
+
+TEST_CASE("an op that waits for the device is known from then on and not held") {
+  HoldingDevice queue;
+  queue.expires = 1;  // seen at the end of op 0 of the first step
+  const StepCosts costs = Recorded(1, kBlock, 3, "none", false, queue).costs;
+  REQUIRE(costs.has_issue_times());
+  for (size_t i = 0; i < costs.runs.size(); ++i)
+    CHECK(costs.issue.runs[i].waits == (costs.runs[i].op == costs.runs[0].op));
+  CHECK(queue.held == 0);
 }
 
 TEST_CASE("parameter gradients are recorded as they appear or from the start after an earlier pass") {

@@ -1,9 +1,10 @@
 #include "core/engine/step/step_cost_recorder.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
 
+#include "core/base/median.h"
+#include "core/base/scoped_timer.h"
 #include "core/record/trace/private_save.h"
 
 namespace memtune::step {
@@ -15,12 +16,27 @@ using plan::StepCosts;
 using Kind = StepCosts::Moment::Kind;
 
 constexpr int64_t kCudaGrain = 512;
+constexpr int kHeldMarks = 32;  // their ops have few kernels enough for the queue of a held device
 
 double ms_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
 }  // namespace
+
+StepCostRecorder::Mark StepCostRecorder::mark(bool may_hold) {
+  Mark mark{device_.record_timed(device::Stream::compute), Clock::now(), {}, beside()};
+  mark.next = mark.event;
+  mark.waited = hold_ && hold_->expired();
+  if (mark.waited || ++held_marks_ >= kHeldMarks || !may_hold) end_hold();
+  if (hold_ || !may_hold || reruns_ || !engine_time_) return mark;
+  hold_ = device_.hold_compute();
+  held_marks_ = 0;
+  if (!hold_) return mark;
+  now_.held = true;
+  mark.next = device_.record_timed(device::Stream::compute);
+  return mark;
+}
 
 void StepCostRecorder::begin_step() {
   device_.reset_peak();
@@ -39,11 +55,14 @@ void StepCostRecorder::begin_pass() {
   now_.costs.plan = plan_;
   forget();
   ended_early_.clear();
+  if (engine_time_) now_.engine_began = engine_time_();
+  now_.own_began = own_;
   part_ = Part::forward;
   device_.reset_peak();
 }
 
 void StepCostRecorder::begin_run(const RunningOp& op, const SavedStorageTable& values) {
+  const ScopedTimer own(own_);
   StepCosts::Run run;
   run.op = op.op().id;
   run.before_bytes = device_.memory().allocated;
@@ -57,14 +76,21 @@ void StepCostRecorder::begin_run(const RunningOp& op, const SavedStorageTable& v
     if (const int id = id_of(written.value.get()); id >= 0) run.writes.push_back(id);
   run.units = std::exchange(units_, {});
   now_.costs.runs.push_back(std::move(run));
-  now_.runs.push_back(mark());
+  now_.runs.push_back(mark(!waits_in_.contains(op.op().id)));
+  note_wait();
   now_.run_wait_ms.push_back(0);
   device_.reset_peak();
 }
 
 void StepCostRecorder::end_run() {
+  const ScopedTimer own(own_);
   StepCosts::Run& run = now_.costs.runs.back();
   run.own_bytes = std::max<int64_t>(0, device_.memory().peak_allocated - run.before_bytes);
+}
+
+// The entry that ended at the last mark is an op that reads a result.
+void StepCostRecorder::note_wait() {
+  if (now_.runs.back().waited && now_.runs.size() > 1) waits_in_.insert(now_.costs.runs[now_.runs.size() - 2].op);
 }
 
 int StepCostRecorder::id_of(const SavedStorage* value) const {
@@ -87,6 +113,7 @@ int StepCostRecorder::add_value(int output, int64_t bytes, bool outside) {
 
 // A private tensor is reported before it may become a value.
 void StepCostRecorder::made(const SavedStoragePtr& value, const at::Storage& storage) {
+  const ScopedTimer own(own_);
   const trace::ValueKey key = value->key();
   const int known = key.output == kPrivateSave ? private_id(storage.unsafeGetStorageImpl()) : -1;
   values_[value.get()] = known >= 0 ? known : add_value(key.output, key.bytes, key.op < 0);
@@ -94,10 +121,12 @@ void StepCostRecorder::made(const SavedStoragePtr& value, const at::Storage& sto
 }
 
 void StepCostRecorder::saved(const SavedTensorHandle& tensor, const SavedStorage& value) {
+  const ScopedTimer own(own_);
   if (const int id = id_of(&value); id >= 0) add_saved(tensor, id);
 }
 
 void StepCostRecorder::saved_private(const SavedTensorHandle& tensor, const at::Storage& storage) {
+  const ScopedTimer own(own_);
   const c10::StorageImpl* const key = storage.unsafeGetStorageImpl();
   const auto [found, is_new] = privates_.try_emplace(key, Private{storage.getWeakStorageImpl(), 0});
   if (is_new) found->second.id = add_value(kPrivateSave, static_cast<int64_t>(storage.nbytes()), false);
@@ -120,6 +149,7 @@ void StepCostRecorder::end_forward() {
   part_ = Part::backward;
   privates_.clear();
   now_.runs.push_back(mark());
+  note_wait();
   device_.reset_peak();
   for (const int saved : ended_early_) {
     see_peak();
@@ -183,12 +213,14 @@ void StepCostRecorder::add_moment(Kind kind, int saved) {
 }
 
 void StepCostRecorder::unpack_began(const SavedTensorHandle& tensor) {
+  const ScopedTimer own(own_);
   if (part_ != Part::backward || !tensors_.contains(&tensor)) return;
   see_peak();
   now_.unpack_began.push_back(mark());
 }
 
 void StepCostRecorder::unpack_ended(const SavedTensorHandle& tensor) {
+  const ScopedTimer own(own_);
   const auto found = tensors_.find(&tensor);
   if (part_ != Part::backward || found == tensors_.end()) return;
   now_.unpack_ended.push_back(reruns_ ? mark() : now_.unpack_began.back());
@@ -197,6 +229,7 @@ void StepCostRecorder::unpack_ended(const SavedTensorHandle& tensor) {
 }
 
 void StepCostRecorder::release_began(const SavedTensorHandle& tensor) {
+  const ScopedTimer own(own_outside_);
   const auto found = tensors_.find(&tensor);
   if (found == tensors_.end()) return;
   if (part_ == Part::forward) ended_early_.push_back(found->second);
@@ -209,6 +242,7 @@ void StepCostRecorder::release_began(const SavedTensorHandle& tensor) {
 }
 
 void StepCostRecorder::release_ended() {
+  const ScopedTimer own(own_outside_);
   if (std::exchange(ending_, false)) device_.reset_peak();
 }
 
@@ -216,16 +250,24 @@ void StepCostRecorder::end_backward() {
   if (part_ != Part::backward) return;
   see_peak();
   see_gradients();
+  end_hold();  // the optimizer has a hold of its own
   now_.unpack_began.push_back(mark());
   part_ = Part::behind;
 }
 
+void StepCostRecorder::end_optimizer() {
+  if (part_ != Part::behind) return;
+  now_.optimizer_issue_ms = ms_between(now_.unpack_began.back().host, Clock::now());
+  end_hold();
+}
+
 void StepCostRecorder::end_step() {
   if (part_ != Part::behind) return;
-  now_.end = mark();
+  now_.end = mark(false);
   device_.synchronize();
   now_.costs.after_peak_bytes = device_.memory().peak_allocated;
   take_times(now_);
+  if (now_.held) take_issue_times(now_);
   steps_.push_back(std::move(now_.costs));
   part_ = Part::none;
   now_ = {};
@@ -240,7 +282,7 @@ void StepCostRecorder::forget() {
 }
 
 void StepCostRecorder::take_times(Step& step) {
-  const auto ms = [](const Mark& from, const Mark& to) { return to.event->ms_since(*from.event); };
+  const auto ms = [](const Mark& from, const Mark& to) { return to.event->ms_since(*from.next); };
   const auto without = [](double wait_ms, double of_ms) { return std::max(0.0, of_ms - wait_ms); };
   for (size_t i = 0; i < step.costs.runs.size(); ++i) {
     const double wait_ms = step.run_wait_ms[i];
@@ -259,6 +301,37 @@ void StepCostRecorder::take_times(Step& step) {
   }
   step.costs.before_ms = without(step.unpack_wait_ms.front(), ms(step.runs.back(), step.unpack_began.front()));
   step.costs.after_ms = ms(step.unpack_began.back(), step.end);
+}
+
+// How long it takes to issue an op that waits for the device is not seen. It counts as the usual op.
+void StepCostRecorder::take_issue_times(Step& step) const {
+  StepCosts::IssueTimes& issue = step.costs.issue;
+  const auto of = [](const Mark& from, const Mark& to) {
+    const std::chrono::duration<double, std::milli> beside = to.beside - from.beside;
+    return StepCosts::IssueTime{std::max(0.0, ms_between(from.host, to.host) - beside.count()), to.waited};
+  };
+  std::vector<double> unhurried;
+  for (size_t i = 0; i < step.costs.runs.size(); ++i) {
+    issue.runs.push_back(of(step.runs[i], step.runs[i + 1]));
+    issue.runs.back().waits |= waits_in_.contains(step.costs.runs[i].op);
+    if (!issue.runs.back().waits) unhurried.push_back(issue.runs.back().ms);
+  }
+  size_t unpacks = 0;
+  for (const StepCosts::Moment& moment : step.costs.moments) {
+    issue.moments.emplace_back();
+    if (moment.kind != Kind::unpack) continue;
+    issue.moments.back() = of(step.unpack_began[unpacks], step.unpack_began[unpacks + 1]);
+    ++unpacks;
+  }
+  const double usual_ms = unhurried.empty() ? 0 : median(std::move(unhurried));
+  for (auto* times : {&issue.runs, &issue.moments})
+    for (StepCosts::IssueTime& time : *times)
+      if (time.waits) time.ms = usual_ms;
+  const StepCosts::IssueTime before = of(step.runs.back(), step.unpack_began.front());
+  issue.before_ms = before.waits ? usual_ms : before.ms;
+  issue.after_ms = step.optimizer_issue_ms;
+  const std::chrono::duration<double, std::milli> engine = engine_time_() - step.engine_began - (own_ - step.own_began);
+  issue.engine_ms = std::max(0.0, engine.count());
 }
 
 }  // namespace memtune::step

@@ -6,13 +6,19 @@
 //   recorder.begin_step();  forward and backward of each micro-batch;  recorder.end_backward();  optimizer;  device is
 //   idle; recorder.end_step();                     ... a few times ...                  recorder.costs()
 //
+// On a device with a queue, times of the device and of the host are recorded apart (plan::StepCosts::IssueTimes). The
+// device is held while the host issues some ops, so it never waits for the host within them. The engines' time and the
+// recorder's own are subtracted from the host's. Not recorded if the plan recomputes.
+//
 // Each op costs two timed events and a reset of the device's peak. Thread: the training thread.
 #pragma once
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/base/device/device.h"
@@ -34,8 +40,15 @@ class StepCostRecorder {
         gradients_(std::move(gradients)),
         reruns_(plan_.places(plan::TensorPlacement::recompute)) {}
 
+  // From now on records issue times. `engine_time`: what the engines have taken of the host's time, most calls of this
+  // recorder included.
+  void record_issue_times(std::function<std::chrono::nanoseconds()> engine_time) {
+    engine_time_ = std::move(engine_time);
+  }
+
   void begin_step();
   void end_backward();
+  void end_optimizer();  // it was issued; may be left out
   void end_step();
 
   // Called by the executor: around the forward and each of its ops, and for each new value.
@@ -68,6 +81,9 @@ class StepCostRecorder {
   struct Mark {  // a boundary between entries
     device::EventPtr event;
     Clock::time_point host;
+    device::EventPtr next;            // the next entry begins; another event if the device was held between them
+    std::chrono::nanoseconds beside;  // host time of engines and recorder so far
+    bool waited = false;              // the host waited for the device in the entry that ends
   };
   struct Step {
     plan::StepCosts costs;
@@ -76,13 +92,21 @@ class StepCostRecorder {
     // Host time spent waiting for gathers: after the start of each run; before the first unpack and after each unpack.
     std::vector<double> run_wait_ms, unpack_wait_ms = {0};
     Mark end;
+    bool held = false;
+    double optimizer_issue_ms = 0;
+    std::chrono::nanoseconds engine_began{0}, own_began{0};
   };
   struct Private {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;  // weak reference: the address is not reused
     int id;
   };
 
-  Mark mark() { return {device_.record_timed(device::Stream::compute), Clock::now()}; }
+  Mark mark(bool may_hold = true);
+  void end_hold() { hold_.reset(); }
+  std::chrono::nanoseconds beside() const {
+    return own_outside_ + (engine_time_ ? engine_time_() : std::chrono::nanoseconds(0));
+  }
+  void note_wait();
   void forget();
   void see_peak();
   int64_t& last_peak();
@@ -93,6 +117,7 @@ class StepCostRecorder {
   int id_of(const autograd::SavedStorage* value) const;  // -1: none
   int private_id(const c10::StorageImpl* storage) const;
   static void take_times(Step& step);
+  void take_issue_times(Step& step) const;
 
   device::Device& device_;
   const plan::Plan plan_;
@@ -107,8 +132,14 @@ class StepCostRecorder {
   bool last_is_read_ = false;  // the last entry of backward is a read of units
   std::vector<int> units_;     // units that the next op reads
   Clock::time_point read_began_;
-  bool ending_ = false;           // the last moment is an end whose bytes are not released yet
-  std::vector<int> ended_early_;  // indices into `saved` of tensors that ended during forward
+  std::function<std::chrono::nanoseconds()> engine_time_;
+  std::chrono::nanoseconds own_{0};          // host time of this recorder that the engines' time contains
+  std::chrono::nanoseconds own_outside_{0};  // the rest of it
+  std::unique_ptr<device::ComputeHold> hold_;
+  int held_marks_ = 0;                // since hold_ began
+  std::unordered_set<int> waits_in_;  // ops that were seen to wait for the device: it is not held for them
+  bool ending_ = false;               // the last moment is an end whose bytes are not released yet
+  std::vector<int> ended_early_;      // indices into `saved` of tensors that ended during forward
   int64_t start_bytes_ = 0;
   std::vector<plan::StepCosts> steps_;
 };

@@ -24,6 +24,22 @@ int64_t most_of(const std::vector<const StepCosts*>& steps, Get get) {
   return most;
 }
 
+// Whether the host waits for the device is known from the first step on, so the last one has it right.
+void take_median_issue(const std::vector<const StepCosts*>& steps, StepCosts& costs) {
+  if (!std::ranges::all_of(steps, &StepCosts::has_issue_times)) {
+    costs.issue = {};
+    return;
+  }
+  using Times = std::vector<StepCosts::IssueTime> StepCosts::IssueTimes::*;
+  for (const Times times : {&StepCosts::IssueTimes::runs, &StepCosts::IssueTimes::moments})
+    for (size_t i = 0; i < (costs.issue.*times).size(); ++i)
+      (costs.issue.*times)[i].ms = median_of(steps, [&](const StepCosts& step) { return (step.issue.*times)[i].ms; });
+  using Time = double StepCosts::IssueTimes::*;
+  for (const Time time :
+       {&StepCosts::IssueTimes::before_ms, &StepCosts::IssueTimes::after_ms, &StepCosts::IssueTimes::engine_ms})
+    costs.issue.*time = median_of(steps, [&](const StepCosts& step) { return step.issue.*time; });
+}
+
 // Sizes are not compared: they may depend on the data, e.g. on the number of tokens of an expert.
 bool of_one_kind(const StepCosts::Value& a, const StepCosts::Value& b) {
   return a.run == b.run && a.output == b.output && a.cast_of == b.cast_of;
@@ -63,6 +79,7 @@ std::optional<StepCosts> StepCostRecorder::costs() const {
     costs.moments[i].before_bytes = most_of(alike, [&](const StepCosts& step) { return moment(step).before_bytes; });
     costs.moments[i].peak_bytes = most_of(alike, [&](const StepCosts& step) { return moment(step).peak_bytes; });
   }
+  take_median_issue(alike, costs);
   for (size_t i = 0; i < costs.sharding.reads.size(); ++i) {
     const auto read = [i](const StepCosts& step) -> const StepCosts::UnitRead& { return step.sharding.reads[i]; };
     costs.sharding.reads[i].wait_ms = median_of(alike, [&](const StepCosts& step) { return read(step).wait_ms; });

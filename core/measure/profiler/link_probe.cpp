@@ -46,6 +46,21 @@ double copy_seconds(device::Device& device, void* to, const void* from, int64_t 
   return seconds_since(start);
 }
 
+// As an engine enqueues a copy out: behind compute, with an event that is waited for.
+double copy_issue_ms(device::Device& device, void* to, const void* from) {
+  constexpr int kCopies = 32;
+  std::vector<double> seconds;
+  for (int i = 0; i < kCopies; ++i) {
+    const auto start = Clock::now();
+    device.wait(Stream::out, device.record(Stream::compute));
+    device.copy(to, from, 1, CopyDirection::to_host, Stream::out);
+    device.wait(Stream::compute, device.record(Stream::out));
+    seconds.push_back(seconds_since(start));
+  }
+  device.synchronize();
+  return 1e3 * median(std::move(seconds));
+}
+
 double gb_per_s(device::Device& device, const Probe& probe, void* to, const void* from, CopyDirection direction) {
   copy_seconds(device, to, from, probe.bytes, direction);  // the first touches the memory and wakes the link
   std::vector<double> seconds;
@@ -105,6 +120,7 @@ LinkBandwidth probe_link(device::Device& device) {
     device.synchronize();  // begins on an idle device
     link.out_gb_per_s = gb_per_s(device, probe, host->data(), memory.get(), CopyDirection::to_host);
     link.in_gb_per_s = gb_per_s(device, probe, memory.get(), host->data(), CopyDirection::to_device);
+    link.copy_issue_ms = copy_issue_ms(device, host->data(), memory.get());
   }
   device.empty_cache();  // frees the memory of the probe
   return link;

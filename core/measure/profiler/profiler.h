@@ -35,6 +35,7 @@ std::unique_ptr<Profiler> make_profiler(device::Device& device);
 // MiB.
 struct LinkBandwidth {
   double out_gb_per_s = 0, in_gb_per_s = 0;
+  double copy_issue_ms = 0;  // host time of enqueueing a copy with the events around it; of probe_link()
 };
 LinkBandwidth probe_link(device::Device& device);
 

@@ -26,6 +26,7 @@ class StepCostObserver final : public StepObserver, shard::UnitGatherObserver {
                   }),
         executor_(executor),
         parameters_(sharded) {
+    if (!parameters_) recorder_.record_issue_times([this] { return executor_.host_time(); });
     executor_.set_cost_recorder(&recorder_);
     if (!parameters_) return;
     parameters_->set_watcher(this);
@@ -40,6 +41,7 @@ class StepCostObserver final : public StepObserver, shard::UnitGatherObserver {
 
   void begin_forward() override { recorder_.begin_step(); }
   void begin_optimizer() override { recorder_.end_backward(); }
+  void end_optimizer() override { recorder_.end_optimizer(); }
   void end_step() override {
     recorder_.end_step();
     note_gathers();

@@ -32,7 +32,8 @@ class StepObserver {
   virtual ~StepObserver() = default;
   virtual void begin_forward() = 0;  // the runner itself detects the begin of backward
   virtual void begin_optimizer() = 0;
-  virtual void end_step() = 0;  // the device is idle
+  virtual void end_optimizer() {}  // it is enqueued
+  virtual void end_step() = 0;     // the device is idle
   // Steps after this call are timed; those before record the owners of memory.
   virtual void begin_timing() = 0;
 };

@@ -116,6 +116,7 @@ class Trial {
     at::Tensor loss = runner_.forward_backward();
     if (notes) notes->begin_optimizer();
     optimizer_->step();
+    if (notes) notes->end_optimizer();
     last_loss_ = loss.item<double>();
     device_.synchronize();
     if (notes) notes->end_step();
@@ -175,6 +176,7 @@ class Trial {
     const profiler::LinkBandwidth link = profiler::probe_link(device_);
     costs->out_gb_per_s = link.out_gb_per_s;
     costs->in_gb_per_s = link.in_gb_per_s;
+    if (costs->has_issue_times()) costs->issue.copy_ms = link.copy_issue_ms;
     InterferenceProbe loaded(runner_, InterferenceProbe::make_copies(device_, link, costs->step_ms), costs->step_ms,
                              [&] {
                                frames_.phase(phase_, 0, 0);

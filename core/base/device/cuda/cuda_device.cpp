@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <fstream>
 #include <memory>
@@ -202,6 +204,45 @@ class CopyBatches {
   std::vector<size_t> bytes_;
 };
 
+// A function of the host in the stream, which returns when it is released.
+class CudaComputeHold final : public ComputeHold {
+ public:
+  explicit CudaComputeHold(cudaStream_t stream) {
+    auto state = std::make_unique<std::shared_ptr<State>>(state_);
+    check_cuda(cudaLaunchHostFunc(stream, &wait, state.get()), "cudaLaunchHostFunc");
+    (void)state.release();  // wait() owns it
+  }
+  ~CudaComputeHold() override {
+    const std::lock_guard lock(state_->mutex);
+    state_->released = true;
+    state_->changed.notify_one();
+  }
+  CudaComputeHold(const CudaComputeHold&) = delete;
+  CudaComputeHold& operator=(const CudaComputeHold&) = delete;
+
+  bool expired() const override {
+    const std::lock_guard lock(state_->mutex);
+    return state_->expired;
+  }
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool released = false, expired = false;
+  };
+
+  // Thread: the driver's.
+  static void CUDART_CB wait(void* data) {
+    const std::unique_ptr<std::shared_ptr<State>> owned(static_cast<std::shared_ptr<State>*>(data));
+    State& state = **owned;
+    std::unique_lock lock(state.mutex);
+    state.expired = !state.changed.wait_for(lock, std::chrono::milliseconds(kMs), [&] { return state.released; });
+  }
+
+  std::shared_ptr<State> state_ = std::make_shared<State>();
+};
+
 std::string device_name(int index) { return "cuda:" + std::to_string(index); }
 
 class CudaDevice final : public Device {
@@ -256,6 +297,9 @@ class CudaDevice final : public Device {
     order_.note_wait(by, cuda_event.point());
   }
   void synchronize() override { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+  std::unique_ptr<ComputeHold> hold_compute() override {
+    return std::make_unique<CudaComputeHold>(handle(Stream::compute));
+  }
 
   AllocatorStats memory() const override {
     constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
