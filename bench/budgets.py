@@ -5,11 +5,16 @@
     python bench/budgets.py FOLDER bench --plans                  # also the plans of plans/
     python bench/budgets.py FOLDER --device cpu                   # tiny models, to check that it runs
     python bench/budgets.py FOLDER bench --table                  # prints the table of an earlier run
+    python bench/budgets.py FOLDER --predict MEMTUNE_PREDICT      # strategies instead of budgets
 
 The strategies that `memtune sweep` runs without a budget (profiles/sweeps/default.json) run first, then one `memtune
 sweep --budget` for each budget, all in one call and into one folder. So a row names the best of all fixed strategies.
 FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. Predictions are those made before the plan ran. The
 last column is the time of the budget's sweep, without the earlier measurement of `none`.
+
+With --predict, five strategies of five models run in about four minutes on an H200. Their steps are predicted from the
+step of `none` that the same run recorded, with the host's issue times and without. MEMTUNE_PREDICT is the program
+memtune-predict of the build.
 """
 
 import argparse
@@ -33,7 +38,7 @@ TINY_BUDGETS = (0.0053, 0.0047, 0.0042)
 class Case(NamedTuple):
     exported: Tuple = ()       # model, batch, length and loss, as in eager.py
     traced: str = ""           # name in real_models.py
-    config: str = ""           # a folder below configs/, or "gpt2"
+    config: str = ""           # a folder below configs/
     flags: str = ""
     budgets: Tuple = ()        # GiB
     plans: bool = False        # also run the hand-written plans
@@ -46,24 +51,23 @@ CASES = {
     "long": Case(("bench", 1, 16384, "next_token"), budgets=(30, 24.8, 18, 14, 12.5)),
     "vit": Case(("vit", 128, 224, "cross_entropy"), budgets=(40, 30, 20, 12, 7.5)),
     "moe": Case(("moe", 4, 4096, "next_token"), budgets=(22, 18, 15, 12.5, 11.5)),
-    "gpt2_medium": Case(config="gpt2", flags="--batch 8 --seq 1024 --autocast bf16", budgets=(23, 18, 14, 11, 9.2)),
+    "qwen3_moe": Case(config="qwen3-moe", flags="--batch 4 --seq 2048 --dtype bf16", budgets=(30, 24, 18, 15)),
+    "gemma3_1b": Case(config="gemma-3-1b", flags="--batch 2 --seq 2048 --dtype bf16", budgets=(24, 20, 16, 14)),
+    "gpt2_medium": Case(config="gpt2-medium", flags="--batch 8 --seq 1024 --autocast bf16", budgets=(23, 18, 14, 11, 9.2)),
     "resnet101": Case(traced="resnet101", flags=IMAGES, budgets=(7.5, 6, 4.5, 3.5, 2.6)),
     "convnext_b": Case(traced="convnext_b", flags=IMAGES, budgets=(8, 6.5, 5, 3.5, 2.8)),
     "llama_lora": Case(config="llama-3.2-1b", budgets=(15, 11, 8, 5.5, 4.2),
                        flags="--batch 2 --seq 4096 --autocast bf16 --lora r=16,alpha=32 --loss-impl fused"),
 }
 TINY = {"bench": "tiny", "vit": "vit_tiny", "moe": "moe_tiny"}
+PREDICTED = ("convnext_b", "qwen3_moe", "llama_lora", "gemma3_1b", "gpt2_medium")  # of --predict
+PREDICTED_STRATEGIES = ("none", "checkpoint:full", "checkpoint:cheap", "checkpoint:full,inputs=host", "offload:stream")
 
 
 def export(case: Case, folder: Path, options) -> List[str]:
     """Exports the model. Returns the flags that select it in memtune."""
     if case.config:
-        config = HERE / "configs" / case.config
-        if case.config == "gpt2":
-            import transformers
-            config = folder / "gpt2"
-            transformers.GPT2Config(n_embd=1024, n_layer=24, n_head=16).save_pretrained(config)
-        return ["--model", str(config)]
+        return ["--model", str(HERE / "configs" / case.config)]
     model, inputs = folder / "model.pt", folder / "inputs.safetensors"
     if case.exported:
         name, batch, length, loss = case.exported
@@ -107,6 +111,44 @@ def measure(name: str, folder: Path, options):
     sweep(folder, "fixed", model + fixed, options)
     for i, gib in enumerate(TINY_BUDGETS if options.device == "cpu" else options.budgets or case.budgets):
         sweep(folder, f"budget-{i}", model + ["--budget", f"{int(gib * GIB)}B"], options)
+
+
+def read_predictions(run: Path, costs: Path, options) -> Dict[str, dict]:
+    lines = subprocess.run([options.predict, run, costs], check=True, capture_output=True, text=True).stdout
+    return {found["strategy"]: found for found in map(json.loads, lines.splitlines())}
+
+
+def predict(name: str, folder: Path, options) -> str:
+    """Measures the strategies. Returns a table of predicted beside measured steps."""
+    folder.mkdir(parents=True, exist_ok=True)
+    model = export(CASES[name], folder, options) + ([] if options.device == "cpu" else CASES[name].flags.split())
+    flags = [part for strategy in PREDICTED_STRATEGIES for part in ("--strategy", strategy)]
+    answer = sweep(folder, "strategies", model + flags, options)
+    recorded = next((folder / "run" / "trials").glob("*/costs.json"))
+    costs = json.loads(recorded.read_text())
+    issue = costs.pop("issue", None)
+    (folder / "without.json").write_text(json.dumps(costs))
+    predicted = read_predictions(folder / "run", recorded, options)
+    without = read_predictions(folder / "run", folder / "without.json", options)
+    lines = ["| strategy | ms | predicted | without the host | peak predicted |", "|---|---|---|---|---|"]
+    for strategy, found in predicted.items():
+        lines.append(f"| {strategy} | {found['step_ms']['measured']:.1f} | {signed(found['step_ms']['error'])} "
+                     f"| {signed(without[strategy]['step_ms']['error'])} | {signed(found['peak_bytes']['error'])} |")
+    errors = [sorted(abs(found["step_ms"]["error"]) for strategy, found in some.items() if strategy != "none")
+              for some in (predicted, without)]
+    if all(errors):
+        lines += ["", "Without `none`: " + ", ".join(
+            f"{words} {100 * one[len(one) // 2]:.1f} % in the median, {100 * one[-1]:.1f} % at most"
+            for words, one in zip(("off by", "without the host"), errors))]
+    lines += [f"host issues for {host_ms(issue):.1f} ms" if issue else "no issue times were recorded"]
+    lines += [finding["what"] for finding in answer["findings"] if finding["rule"] == "host-bound"]
+    return "\n".join(lines + [f"{answer['seconds']:.0f} s"])
+
+
+def host_ms(issue: dict) -> float:
+    """What issuing one micro-batch and the update takes."""
+    rows = issue["runs"]["rows"] + issue["moments"]["rows"]
+    return sum(ms for ms, _ in rows) + issue["before_ms"] + issue["after_ms"]
 
 
 def trials(answer: dict) -> List[dict]:
@@ -173,16 +215,21 @@ def main():
     parser.add_argument("--budgets", type=float, nargs="+", metavar="GIB", help="default: each model's own")
     parser.add_argument("--plans", action="store_true", help="the decoder's plans of plans/ as well")
     parser.add_argument("--table", action="store_true", help="measure nothing")
+    parser.add_argument("--predict", metavar="MEMTUNE_PREDICT", help="measure strategies beside their predictions")
     options = parser.parse_args()
-    for name in options.names or ([*TINY] if options.device == "cpu" else CASES):
+    models = [*TINY] if options.device == "cpu" else PREDICTED if options.predict else CASES
+    for name in options.names or models:
         folder = options.folder / name
-        if not options.table:
-            try:
-                measure(name, folder, options)
-            except (RuntimeError, subprocess.CalledProcessError) as error:  # the next model may work
-                print(f"## {name}\n\n{error}\n", flush=True)
-                continue
-        text = table(folder)
+        try:
+            if options.predict:
+                text = predict(name, folder, options)
+            else:
+                if not options.table:
+                    measure(name, folder, options)
+                text = table(folder)
+        except (ImportError, RuntimeError, subprocess.CalledProcessError) as error:  # the next model may work
+            print(f"## {name}\n\n{error}\n", flush=True)
+            continue
         (folder / "table.md").write_text(text + "\n")
         print(f"## {name}\n\n{text}\n", flush=True)
 
