@@ -228,8 +228,8 @@ PlanSearch::Choice PlanSearch::changed(const Change& change) const {
   return choice;
 }
 
-// Lower bound of the extra time over the best step, by what the parts recompute and copy. It assumes that waits vanish.
-// Parts that are alike recompute in times that differ a little.
+// Lower bound of the extra time over the best step, by what the parts recompute and copy. It assumes that waits vanish,
+// those for the host too. Parts that are alike recompute in times that differ a little.
 double PlanSearch::least_more_ms(const Change& change) const {
   const plan::StepCosts& costs = planner_.costs_;
   const double rerun_ms = costs.rerun_ratio * planner_.model_->tables().scale;
@@ -245,7 +245,7 @@ double PlanSearch::least_more_ms(const Change& change) const {
   };
   add(change.first);
   if (change.second) add(*change.second);
-  return costs.passes * ms - best_->second.wait_ms;
+  return costs.passes * (ms - planner_.model_->tables().idle_ms) - best_->second.wait_ms;
 }
 
 // Lower bound of the extra bytes at the best step's peak. Parts behind the peak are not resident then, or no more.
