@@ -12,9 +12,8 @@ sweep --budget` for each budget, all in one call and into one folder. So a row n
 FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. Predictions are those made before the plan ran. The
 last column is the time of the budget's sweep, without the earlier measurement of `none`.
 
-With --predict, five strategies of five models run in about four minutes on an H200. Their steps are predicted from the
-step of `none` that the same run recorded, with the host's issue times and without. MEMTUNE_PREDICT is the program
-memtune-predict of the build.
+With --predict, five strategies of five models run. Their steps are predicted from the step of `none` that the same run
+recorded, with the host's issue times and without. MEMTUNE_PREDICT is the program memtune-predict of the build.
 """
 
 import argparse
