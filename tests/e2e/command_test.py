@@ -84,7 +84,7 @@ class CommandTest(Measured):
             self.assertLess(abs(shares[kind] - own), 0.02, (kind, own, shares))
         self.assertAlmostEqual(sum(shares[kind] for kind in ("data", "forward", "backward", "update", "evaluation", "generation", "save", "rest")), 1, 6)
         self.assertEqual(shares["loader_workers"], 0)
-        self.assertIn("num_workers of the DataLoader, 4 instead of 0", shares["advice"][0])
+        self.assertTrue(any("num_workers of the DataLoader, 4 instead of 0" in each for each in shares["advice"]), shares)
 
     def test_its_output_is_shown_as_it_comes_and_stdout_stays_the_answer(self):
         command = [MEMTUNE, "profile", "--show", "--json", "-", "--timeout", "15", "--", *self.script(commands.PRINTS)]
