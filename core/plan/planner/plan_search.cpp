@@ -110,8 +110,7 @@ void PlanSearch::score_all(std::vector<Choice> choices) {
 void PlanSearch::predict_ahead(std::vector<Choice> choices, const SharedCores::Helpers& helpers) {
   if (helpers.count() == 0) return;
   std::ranges::sort(choices);
-  const auto repeated = std::ranges::unique(choices);
-  choices.erase(repeated.begin(), repeated.end());
+  choices.erase(std::unique(choices.begin(), choices.end()), choices.end());
   std::erase_if(choices, [this](const Choice& choice) { return scores_.contains(choice) || ahead_.contains(choice); });
   std::vector<StepPrediction> steps(choices.size());
   helpers.run(choices.size(), [&](size_t i) { steps[i] = planner_.predict_choice(choices[i]); });
