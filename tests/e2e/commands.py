@@ -79,7 +79,7 @@ class Rows(torch.utils.data.Dataset):
         return 400
 
     def __getitem__(self, index):
-        time.sleep(0.01)
+        time.sleep(0.05)
         return torch.randn(1024)
 
 class Adam(torch.optim.AdamW):
