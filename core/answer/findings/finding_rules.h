@@ -85,10 +85,8 @@ std::optional<Finding> recompute_expensive(const TrialView& subject);
 // time_rules.cpp
 //
 // StepTimeBreakdown::idle between the first and the last device event of each step is at least 2 % of it: the host
-// issues too slowly.
+// issues too slowly. Not reported beside host_bound().
 std::optional<Finding> device_idle(const TrialView& subject);
-// It is not reported beside host_bound().
-//
 // The device waits for the host for at least 10 % of the measured step, and twice the spread of measured steps. It is
 // the idle time, but no more than the measured step is longer than what the device does in a traced one. Idle time that
 // is mostly in the optimizer does not count.

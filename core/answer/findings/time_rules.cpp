@@ -138,9 +138,10 @@ std::optional<Finding> host_bound(const TrialView& subject) {
 }
 
 std::optional<Finding> device_idle(const TrialView& subject) {
-  const auto& [gaps, updates] = find_gaps(subject);
+  const Gaps found = find_gaps(subject);
+  const auto& [gaps, updates] = found;
   const double ms = subject.per_step_ms(trace::total(gaps));
-  if (gaps.empty() || subject.share_of_step(ms) < kIdle || host_bound(subject)) return {};
+  if (gaps.empty() || subject.share_of_step(ms) < kIdle || host_wait_ms(subject, found) > 0) return {};
   Finding finding =
       subject.costs("device-idle", ms,
                     "the device is idle for " + ms_text(ms) + " a step, in " +
