@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -93,6 +94,8 @@ struct Recorded {
       recorder.end_step();
     }
     costs = recorder.costs().value();
+    costs.step_ms = 1;                                         // not measured here
+    CHECK((nlohmann::json(costs).get<StepCosts>() == costs));  // a sweep can read what its trial writes
     executor.set_cost_recorder(nullptr);
     drop_gradients();
     test_device().reset_peak();
@@ -170,6 +173,7 @@ TEST_CASE("on a device with a queue the host's time is recorded apart from the d
   }
   CHECK(costs.before_ms == 0);
   CHECK(costs.after_ms == 0);
+  CHECK(costs.rerun_ms == 0);
   CHECK(costs.issue.before_ms > 0);
   CHECK(costs.issue.engine_ms > 0);
   CHECK_FALSE(Recorded(1, kBlock, 3).costs.has_issue_times());
@@ -231,7 +235,6 @@ StepCosts kept(int passes, const char* code, const char* strategy, bool autocast
   CHECK(most(recorded.costs) <= recorded.peak_bytes);
   StepCosts costs = recorded.costs;
   CHECK((costs.rerun_ms > 0) == costs.plan.places(plan::TensorPlacement::recompute));
-  costs.step_ms = 1;  // not measured here
   costs = planner::costs_without_recompute(recorded.facts, costs);
   forget_times(costs);
   return costs;

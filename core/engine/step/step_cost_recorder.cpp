@@ -281,7 +281,7 @@ void StepCostRecorder::forget() {
   tensors_.clear();
 }
 
-void StepCostRecorder::take_times(Step& step) {
+void StepCostRecorder::take_times(Step& step) const {
   const auto ms = [](const Mark& from, const Mark& to) { return to.event->ms_since(*from.next); };
   const auto without = [](double wait_ms, double of_ms) { return std::max(0.0, of_ms - wait_ms); };
   for (size_t i = 0; i < step.costs.runs.size(); ++i) {
@@ -296,7 +296,7 @@ void StepCostRecorder::take_times(Step& step) {
     const double wait_ms = step.unpack_wait_ms[i + 1];
     moment.ms = without(wait_ms, ms(step.unpack_ended[i], step.unpack_began[i + 1]));
     moment.host_ms = without(wait_ms, ms_between(step.unpack_ended[i].host, step.unpack_began[i + 1].host));
-    step.costs.rerun_ms += ms(step.unpack_began[i], step.unpack_ended[i]);
+    if (reruns_) step.costs.rerun_ms += ms(step.unpack_began[i], step.unpack_ended[i]);
     ++i;
   }
   step.costs.before_ms = without(step.unpack_wait_ms.front(), ms(step.runs.back(), step.unpack_began.front()));

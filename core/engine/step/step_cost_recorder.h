@@ -116,7 +116,7 @@ class StepCostRecorder {
   int add_value(int output, int64_t bytes, bool outside);
   int id_of(const autograd::SavedStorage* value) const;  // -1: none
   int private_id(const c10::StorageImpl* storage) const;
-  static void take_times(Step& step);
+  void take_times(Step& step) const;
   void take_issue_times(Step& step) const;
 
   device::Device& device_;
