@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -63,7 +64,7 @@ json compare(const planner::StepPredictor& model, const std::filesystem::path& t
 
 }  // namespace
 
-int main(int count, char** arguments) {
+int main(int count, char** arguments) try {
   if (count < 2 || count > 4) return 2;
   const std::filesystem::path run = arguments[1];
   std::vector<std::filesystem::path> trials;
@@ -79,4 +80,7 @@ int main(int count, char** arguments) {
   if (count == 4) costs = planner::costs_on_ranks(costs, std::stoi(arguments[3]));
   const planner::StepPredictor model(facts, costs);
   for (const auto& trial : trials) std::puts(compare(model, trial).dump().c_str());
+} catch (const std::exception& error) {  // a file that cannot be read
+  std::fprintf(stderr, "%s\n", error.what());
+  return 1;
 }

@@ -26,6 +26,11 @@ struct RankCosts {
     write_file(costs_of_rank(folder.path / "costs.json", rank), nlohmann::json(costs).dump());
   }
   std::optional<plan::StepCosts> read() { return read_costs(folder.path, program); }
+  std::string why() {
+    std::string why;
+    CHECK_FALSE(read_costs(folder.path, program, &why).has_value());
+    return why;
+  }
 };
 
 TEST_CASE("a plan uses the recorded step of the rank with the highest peak") {
@@ -39,15 +44,17 @@ TEST_CASE("a plan uses the recorded step of the rank with the highest peak") {
   CHECK(costs.read()->sharding.rank == 0);
 }
 
-TEST_CASE("costs are not read if those of one rank are missing or from another run") {
+TEST_CASE("costs are not read if those of one rank are missing or from another run, and the reason is told") {
   RankCosts costs;
   costs.write(0, 0);
   costs.write(1, 0);
-  CHECK_FALSE(costs.read().has_value());
+  CHECK(costs.why() == "no costs of its steps were recorded (they ran different ops, or its log says why)");
   costs.write(2, 0, 3, 1);  // from another rank
-  CHECK_FALSE(costs.read().has_value());
+  CHECK(costs.why() == "costs-rank2.json is of another run");
   costs.write(2, 0, 4);  // from another run
-  CHECK_FALSE(costs.read().has_value());
+  CHECK(costs.why() == "costs-rank2.json is of another run");
+  write_file(costs.folder.path / "costs-rank2.json", R"({"version": 2, "rerun_ms": -1})");
+  CHECK(costs.why().find("costs-rank2.json") != std::string::npos);
   costs.write(2, 0);
   CHECK(costs.read().has_value());
 }

@@ -98,10 +98,9 @@ class BatchSearch {
     if (!source) return end(batch_text(recording.batch) + " was not run, so there is nothing to plan from");
     if (!worked(source->measurement)) return begin_smaller(recording, source->measurement);
     if (recorded_.empty()) program_ = settings_[source->setting].facts.program;
-    const auto costs = read_costs(source->folder, program_);
-    if (!costs)
-      return end("the costs of a step of " + source->name +
-                 " are not known, or steps run different ops: there is nothing to plan from");
+    std::string why;
+    const auto costs = read_costs(source->folder, program_, &why);
+    if (!costs) return end(source->name + ": " + why + ", and there is nothing to plan from");
     recorded_.push_back(recording.batch);
     predictor_.add({recording.batch, *costs}, program_);
     const auto second = recorded_.size() == 1 ? second_batch(source->measurement, costs->start_bytes) : std::nullopt;

@@ -134,9 +134,9 @@ class SettingSearch {
       ended_ = true;
       return;
     }
-    const auto costs = read_costs(source.folder, program_);
-    if (!costs)
-      return try_all(failed_ + "the costs of a step of " + source.name + " are not known, or steps run different ops");
+    std::string why;
+    const auto costs = read_costs(source.folder, program_, &why);
+    if (!costs) return try_all(failed_ + source.name + ": " + why);
     auto planner = std::make_unique<Planner>(program_, *costs, planner::tiers(limits_, disk_, *costs));
     const auto peak = static_cast<double>(measured.peak_bytes.allocated);
     if (std::abs(static_cast<double>(planner->predict(source_.plan).peak_bytes) / peak - 1) > kSameStep)

@@ -26,19 +26,35 @@ bool make_sense(const plan::StepCosts& costs, const plan::ProgramFacts& program)
   return true;
 }
 
+plan::StepCosts parse_costs(const std::filesystem::path& file, FileSystem& folder) try {
+  return parse_json(read_file(file, folder)).get<plan::StepCosts>();
+} catch (const Error& error) {
+  throw UsageError(file.filename().string() + ": " + error.what());
+} catch (const json::exception& error) {
+  throw UsageError(file.filename().string() + ": " + error.what());
+}
+
 }  // namespace
 
-std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder,
-                                          const plan::ProgramFacts& program) try {
+std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder, const plan::ProgramFacts& program,
+                                          std::string* why) try {
+  const auto none = [&](const std::string& reason) {
+    if (why) *why = reason;
+    return std::nullopt;
+  };
   ConfinedFileSystem folder(trial_folder);
   const std::filesystem::path file = trial_folder / "costs.json";
   std::optional<plan::StepCosts> most;
   int64_t most_bytes = -1;
   for (int rank = 0, ranks = 1; rank < ranks; ++rank) {
-    const auto costs = parse_json(read_file(costs_of_rank(file, rank), folder)).get<plan::StepCosts>();
-    if (!make_sense(costs, program) || costs.sharding.rank != rank) return {};
+    const std::filesystem::path of_rank = costs_of_rank(file, rank);
+    if (!std::filesystem::exists(of_rank))
+      return none("no costs of its steps were recorded (they ran different ops, or its log says why)");
+    const plan::StepCosts costs = parse_costs(of_rank, folder);
+    if (!make_sense(costs, program)) return none(of_rank.filename().string() + " is of another program");
     if (rank == 0) ranks = costs.sharding.ranks;
-    if (costs.sharding.ranks != ranks) return {};
+    if (costs.sharding.rank != rank || costs.sharding.ranks != ranks)
+      return none(of_rank.filename().string() + " is of another run");
     plan::StepCosts kept = planner::costs_without_recompute(program, costs);
     const int64_t bytes = planner::StepPredictor(program, kept).predict({}).peak_bytes;
     if (bytes <= most_bytes) continue;
@@ -46,9 +62,8 @@ std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_fol
     most = std::move(kept);
   }
   return most;
-} catch (const Error&) {
-  return {};
-} catch (const json::exception&) {
+} catch (const Error& error) {
+  if (why) *why = error.what();
   return {};
 }
 

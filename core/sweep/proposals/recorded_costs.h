@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "core/plan/facts/program_facts.h"
 #include "core/plan/facts/step_costs.h"
@@ -10,8 +11,9 @@
 namespace memtune::sweep {
 
 // Converted to a step that keeps all activations (planner::costs_without_recompute), whatever the trial's plan was.
-// With several ranks, those of the rank with the highest predicted peak. None if not all ranks recorded them or they do
-// not fit `program`.
-std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder, const plan::ProgramFacts& program);
+// With several ranks, those of the rank with the highest predicted peak. None, and `why`, if not all ranks recorded
+// them or they do not fit `program`.
+std::optional<plan::StepCosts> read_costs(const std::filesystem::path& trial_folder, const plan::ProgramFacts& program,
+                                          std::string* why = nullptr);
 
 }  // namespace memtune::sweep
