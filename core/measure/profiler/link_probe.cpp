@@ -1,6 +1,7 @@
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceGuard.h>
 
+#include <algorithm>
 #include <barrier>
 #include <chrono>
 #include <exception>
@@ -21,12 +22,13 @@ using Clock = std::chrono::steady_clock;
 
 struct Probe {
   int64_t bytes = 0;
-  int repeats = 0;
+  int repeats = 0;                              // copies in each direction, in turns
   std::chrono::milliseconds warm{}, counted{};  // durations while all devices copy
 };
-constexpr Probe kCudaProbe{int64_t{64} << 20, 5, std::chrono::milliseconds(50), std::chrono::milliseconds(300)};
+constexpr Probe kCudaProbe{int64_t{64} << 20, 40, std::chrono::milliseconds(50), std::chrono::milliseconds(300)};
 // For memcpy: a few ms at most on a busy machine.
-constexpr Probe kCpuProbe{int64_t{16} << 20, 3, std::chrono::milliseconds(5), std::chrono::milliseconds(30)};
+constexpr Probe kCpuProbe{int64_t{16} << 20, 4, std::chrono::milliseconds(5), std::chrono::milliseconds(30)};
+constexpr double kFast = 0.25;  // quantile of the copies' times: copies to a GPU run at a third of its link for a while
 
 const Probe& probe_of(const device::Device& device) { return device.emulated() ? kCpuProbe : kCudaProbe; }
 
@@ -61,13 +63,10 @@ double copy_issue_ms(device::Device& device, void* to, const void* from) {
   return 1e3 * median(std::move(seconds));
 }
 
-double gb_per_s(device::Device& device, const Probe& probe, void* to, const void* from, CopyDirection direction) {
-  copy_seconds(device, to, from, probe.bytes, direction);  // the first touches the memory and wakes the link
-  std::vector<double> seconds;
-  for (int i = 0; i < probe.repeats; ++i) {
-    seconds.push_back(copy_seconds(device, to, from, probe.bytes, direction));
-  }
-  return static_cast<double>(probe.bytes) / median(std::move(seconds)) / 1e9;
+double gb_per_s(int64_t bytes, std::vector<double> seconds) {
+  const auto fast = seconds.begin() + static_cast<std::ptrdiff_t>(kFast * static_cast<double>(seconds.size()));
+  std::ranges::nth_element(seconds, fast);
+  return static_cast<double>(bytes) / *fast / 1e9;
 }
 
 // Returns the number of copies. The next is enqueued before the last has ended, so that the link is never idle.
@@ -118,8 +117,14 @@ LinkBandwidth probe_link(device::Device& device) {
     const auto host = device.allocate_host(probe.bytes);
     const auto memory = allocate(device, probe.bytes);
     device.synchronize();  // begins on an idle device
-    link.out_gb_per_s = gb_per_s(device, probe, host->data(), memory.get(), CopyDirection::to_host);
-    link.in_gb_per_s = gb_per_s(device, probe, memory.get(), host->data(), CopyDirection::to_device);
+    std::vector<double> out, in;
+    for (int i = 0; i <= probe.repeats; ++i) {
+      out.push_back(copy_seconds(device, host->data(), memory.get(), probe.bytes, CopyDirection::to_host));
+      in.push_back(copy_seconds(device, memory.get(), host->data(), probe.bytes, CopyDirection::to_device));
+      if (i == 0) out.clear(), in.clear();  // the first copies touch the memory and wake the link
+    }
+    link.out_gb_per_s = gb_per_s(probe.bytes, std::move(out));
+    link.in_gb_per_s = gb_per_s(probe.bytes, std::move(in));
     link.copy_issue_ms = copy_issue_ms(device, host->data(), memory.get());
   }
   device.empty_cache();  // frees the memory of the probe
