@@ -52,18 +52,21 @@ TEST_CASE("a slowdown of the machine that affects all trials alike changes no ra
 
 TEST_CASE("the smallest peak wins if nothing is measurably faster and the reason has the interval") {
   const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
-                                      measured("maybe", {{80, 100}, {101, 100}, {90, 100}}, 12)};
+                                      measured("maybe", {{90, 100}, {101, 100}, {94, 100}}, 12)};
   const Recommendation advice = recommend(rows, 0, Goal::throughput);
   CHECK(advice.strategy == "none");
-  CHECK(advice.reason.starts_with(
-      "as fast as maybe within the noise (0.46 to 1.75 × none), and takes less memory; one of 2 that worked: 100 ms"));
+  CHECK(
+      advice.reason.starts_with("as fast as maybe within the noise (0.75 to 1.47 × its time), and takes less memory; "
+                                "one of 2 that worked: 100 ms"));
+  const std::vector<TrialRow> far = {rows[0], measured("far", {{80, 100}, {101, 100}, {90, 100}}, 12)};
+  CHECK(recommend(far, 0, Goal::throughput).strategy == "far");  // what is 11 % slower is not recommended
   const std::vector<TrialRow> slower = {rows[0], measured("slower", {{120, 100}, {99, 100}, {110, 100}}, 5)};
   CHECK(recommend(slower, 0, Goal::throughput).strategy == "slower");
 }
 
 TEST_CASE("an interval too wide to be useful is replaced by the number of rounds") {
   const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}}, 9),
-                                      measured("maybe", {{60, 100}, {101, 100}}, 12)};
+                                      measured("maybe", {{90, 100}, {103, 100}}, 12)};
   CHECK(recommend(rows, 0, Goal::throughput)
             .reason.starts_with("as fast as maybe within the noise of 2 rounds, and takes less memory; one of 2"));
 }
@@ -82,7 +85,7 @@ TEST_CASE("a trial must be faster with 99 % confidence to be chosen among severa
 TEST_CASE("among equally fast trials that fit with nearly equal peaks the one that changes less wins") {
   std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
                                 measured("more", {{110, 100}, {112, 100}, {111, 100}}, 6),
-                                measured("less", {{111, 100}, {113, 100}, {112, 100}}, 6)};
+                                measured("less", {{111, 100}, {112, 100}, {112, 100}}, 6)};
   rows[1].measurement.recomputed_bytes = 2000;
   rows[2].measurement.recomputed_bytes = 1000;
   const int64_t budget = 8 * (int64_t{1} << 30);
@@ -90,6 +93,24 @@ TEST_CASE("among equally fast trials that fit with nearly equal peaks the one th
   rows[2] = measured("less", {{131, 100}, {133, 100}, {132, 100}}, 6);
   rows[2].measurement.recomputed_bytes = 1000;
   CHECK(recommend(rows, budget, Goal::throughput).strategy == "more");  // less is measurably slower now
+}
+
+TEST_CASE("two trials are compared with each other in each round and not by way of the baseline") {
+  // The baseline varies, and both with it: each is 30 % slower than the baseline within 20 %.
+  const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
+                                      measured("fast", {{110, 100}, {130, 100}, {150, 100}}, 6),
+                                      measured("slow", {{115, 100}, {136, 100}, {157, 100}}, 5)};
+  const RatioEstimate ratio = ratio_of(rows[2].measurement, rows[1].measurement, ConfidenceLevel::percent99);
+  CHECK(ratio.value == doctest::Approx(1.0461).epsilon(1e-3));
+  CHECK(ratio.low > 1.03);
+  CHECK(ratio.high < 1.06);
+  CHECK(have_rounds_in_common(rows[2].measurement, rows[1].measurement));
+  CHECK_FALSE(Ranking(rows).equally_fast(rows[1], rows[2]));
+  CHECK(recommend(rows, 8 * (int64_t{1} << 30), Goal::throughput).strategy == "fast");
+  TrialRow once = measured("once", {{115, 100}});
+  CHECK_FALSE(have_rounds_in_common(once.measurement, rows[1].measurement));
+  CHECK(ratio_of(once.measurement, rows[1].measurement).value ==
+        once.measurement.step_ms.median / rows[1].measurement.step_ms.median);
 }
 
 TEST_CASE("rounds against another baseline and single rounds use the step times") {

@@ -41,10 +41,12 @@ const char* per_work(result::WorkUnit work) {
 std::string time_text(const Report& report, const VariantGain& gain) {
   const std::string than = named(report, *gain.over);
   const double percent = 100 * std::abs(1 - gain.time.value);
-  if ((gain.time.low <= 1 && gain.time.high >= 1) || percent < 0.05)
+  const bool unclear = gain.time.low <= 1 && gain.time.high >= 1;
+  if ((unclear && gain.time.value <= result::kMostNoise) || percent < 0.05)
     return "is as fast as " + than + " within the noise";
   return "takes " + fixed(percent, percent < 10 ? 1 : 0) + " % " + (gain.time.value < 1 ? "less" : "more") + " time " +
-         per_work(result::Ranking(report.rows).work()) + " than " + than;
+         per_work(result::Ranking(report.rows).work()) + " than " + than +
+         (unclear ? ", with noise that is larger" : "");
 }
 
 std::string peak_change_text(int64_t more) {

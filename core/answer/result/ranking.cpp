@@ -101,6 +101,10 @@ RatioEstimate Ranking::ratio(const TrialRow& row, const TrialRow& base, Confiden
 bool Ranking::equally_fast(const TrialRow& a, const TrialRow& b) const {
   const bool untimed = is_untimed(a.measurement);
   if (untimed || is_untimed(b.measurement)) return untimed == is_untimed(b.measurement);
+  if (have_rounds_in_common(a.measurement, b.measurement)) {
+    const RatioEstimate of_both = ratio(a, b, ConfidenceLevel::percent99);
+    return of_both.low <= 1 && 1 <= of_both.high;
+  }
   const RatioEstimate of_a = interval(a, ConfidenceLevel::percent99), of_b = interval(b, ConfidenceLevel::percent99);
   return of_a.low <= of_b.high && of_b.low <= of_a.high;
 }

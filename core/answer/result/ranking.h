@@ -24,6 +24,9 @@ bool ended_out_of_memory(const Measurement& measurement);  // it ended with devi
 // one of several equal trials.
 bool is_eligible(const Measurement& measurement);
 
+// A time that is longer by more than this is never called as fast within the noise, however large the noise.
+inline constexpr double kMostNoise = 1.1;
+
 // Whether the step time says nothing about a GPU: the CPU emulates the device and its own copies.
 bool is_untimed(const Measurement& measurement);
 
@@ -47,8 +50,8 @@ class Ranking {
   RatioEstimate interval(const TrialRow& row, ConfidenceLevel = ConfidenceLevel::percent95) const;  // in the same unit
   // Ratio of the times for the same work, over the rounds.
   RatioEstimate ratio(const TrialRow& row, const TrialRow& base, ConfidenceLevel = ConfidenceLevel::percent95) const;
-  // Whether the 99 % intervals overlap, so that no difference can be claimed. Rows without a time equal each other
-  // only.
+  // Whether no difference can be claimed: the 99 % interval of their ratio over the rounds contains 1. Without rounds
+  // in common: their intervals overlap. Rows without a time equal each other only.
   bool equally_fast(const TrialRow& a, const TrialRow& b) const;
 
   // At equal times the smaller peak decides. Rows without a time (is_untimed) come last, smallest peak first.

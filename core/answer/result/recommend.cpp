@@ -129,7 +129,7 @@ class Recommender {
       text = "the fastest";
     } else {
       const bool by_memory = required_bytes(chosen) < required_bytes(fastest);
-      text = "as fast as " + spoken(fastest) + " within the noise" + interval_text(fastest) + ", and " +
+      text = "as fast as " + spoken(fastest) + " within the noise" + interval_text(chosen, fastest) + ", and " +
              (by_memory ? "takes less memory;" : "changes less;");
     }
     if (count > 1) text += (text.ends_with(";") ? " one of " : " of ") + std::to_string(count);
@@ -155,16 +155,13 @@ class Recommender {
         rows_, [](const TrialRow& row) { return usable(row.measurement) && row.measurement.losses.changed; });
   }
 
-  // " (0.93 to 1.04 × none)" if there are several rounds.
-  std::string interval_text(const TrialRow& row) const {
-    for (const TrialRow& base : rows_) {
-      const std::vector<RoundMeasurement>& rounds = row.measurement.rounds;
-      if (rounds.size() < 2 || base.measurement.strategy != rounds.front().base || !same_axes(base, row)) continue;
-      const RatioEstimate ratio = ratio_of(row.measurement, base.measurement, ConfidenceLevel::percent99);
-      if (ratio.high > kTellsNothing * ratio.low) return " of " + std::to_string(rounds.size()) + " rounds";
-      return " (" + fixed(ratio.low, 2) + " to " + fixed(ratio.high, 2) + " × " + base.measurement.strategy + ")";
-    }
-    return "";
+  // " (0.93 to 1.04 × its time)" if there are several rounds.
+  std::string interval_text(const TrialRow& row, const TrialRow& fastest) const {
+    if (!have_rounds_in_common(row.measurement, fastest.measurement)) return "";
+    const RatioEstimate ratio = ranking_.ratio(row, fastest, ConfidenceLevel::percent99);
+    if (ratio.high > kTellsNothing * ratio.low)
+      return " of " + std::to_string(row.measurement.rounds.size()) + " rounds";
+    return " (" + fixed(ratio.low, 2) + " to " + fixed(ratio.high, 2) + " × its time)";
   }
 
   // Why the baseline, the usual first choice, was not chosen.
@@ -233,8 +230,10 @@ const TrialRow& choose(std::span<const TrialRow* const> fitting, const Ranking& 
   if (goal == Goal::memory) return best_of(fitting, ranking, &Ranking::smaller);
   const TrialRow& fastest = best_of(fitting, ranking, &Ranking::faster);
   std::vector<const TrialRow*> alike;  // with the fastest, whose interval may be damaged
-  std::ranges::copy_if(fitting, std::back_inserter(alike),
-                       [&](const TrialRow* row) { return row == &fastest || ranking.equally_fast(*row, fastest); });
+  std::ranges::copy_if(fitting, std::back_inserter(alike), [&](const TrialRow* row) {
+    const bool near = is_untimed(row->measurement) || ranking.time(*row) <= kMostNoise * ranking.time(fastest);
+    return row == &fastest || (near && ranking.equally_fast(*row, fastest));
+  });
   const double most = kSameMemory * static_cast<double>(required_bytes(best_of(alike, ranking, &Ranking::smaller)));
   const TrialRow* chosen = nullptr;
   for (const TrialRow* row : alike)

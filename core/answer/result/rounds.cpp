@@ -20,11 +20,22 @@ double quantile(size_t freedom, ConfidenceLevel confidence) {
   return student[std::min(freedom, student.size()) - 1];
 }
 
-std::vector<double> log_ratios(const Measurement& m, const std::string& base) {
+// Logarithm of the ratio to the baseline of the same round; NaN if one of them was not measured.
+double log_ratio(const RoundMeasurement& round) {
+  return round.base_ms > 0 && round.step_ms.median > 0 ? std::log(round.step_ms.median / round.base_ms) : std::nan("");
+}
+
+// One per round in which both were compared with one baseline, which may be `base` itself.
+std::vector<double> log_ratios(const Measurement& m, const Measurement& base) {
   std::vector<double> logs;
-  for (const RoundMeasurement& round : m.rounds)
-    if (round.base == base && round.base_ms > 0 && round.step_ms.median > 0)
-      logs.push_back(std::log(round.step_ms.median / round.base_ms));
+  for (size_t i = 0; i < m.rounds.size(); ++i) {
+    double log = log_ratio(m.rounds[i]);
+    if (m.rounds[i].base != base.strategy) {
+      const bool one_base = i < base.rounds.size() && base.rounds[i].base == m.rounds[i].base;
+      log -= one_base ? log_ratio(base.rounds[i]) : std::nan("");
+    }
+    if (!std::isnan(log)) logs.push_back(log);
+  }
   return logs;
 }
 
@@ -46,8 +57,10 @@ void scale_rates(double before_ms, Measurement& m) {
 
 }  // namespace
 
+bool have_rounds_in_common(const Measurement& a, const Measurement& b) { return log_ratios(a, b).size() >= 2; }
+
 RatioEstimate ratio_of(const Measurement& m, const Measurement& base, ConfidenceLevel confidence) {
-  const std::vector<double> logs = log_ratios(m, base.strategy);
+  const std::vector<double> logs = log_ratios(m, base);
   if (logs.size() < 2) return of_medians(m.step_ms, base.step_ms.median);
   const auto count = static_cast<double>(logs.size());
   double mean = 0, squares = 0;

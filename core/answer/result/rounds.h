@@ -16,10 +16,14 @@ struct RatioEstimate {
 // of ten has had ten chances to look fast.
 enum class ConfidenceLevel { percent95, percent99 };
 
-// Geometric mean of the rounds' ratios, with Student's t interval of their logarithms. Fewer than two rounds against
-// `base` give the ratio of the medians, with the interval of the trial's own median.
+// Geometric mean of the rounds' ratios, with Student's t interval of their logarithms. In each round both are compared
+// with the same baseline, which may be `base`. Fewer than two such rounds give the ratio of the medians, with the
+// interval of the trial's own median.
 RatioEstimate ratio_of(const Measurement& measurement, const Measurement& base,
                        ConfidenceLevel = ConfidenceLevel::percent95);
+
+// Whether there are two or more rounds for ratio_of().
+bool have_rounds_in_common(const Measurement& a, const Measurement& b);
 
 // Merges round `index` (from 0) into earlier rounds: step times use the samples of all rounds, peaks the maximum.
 void add_round(size_t index, const Measurement& round, const RoundMeasurement& beside, Measurement& to);
