@@ -41,10 +41,10 @@ std::string busy_cores(const Report& report) {
       if (round.cores > 0 && (!most || round.other_cores > most->other_cores)) most = &round;
   if (!most) return "";
   const auto cores = static_cast<double>(most->cores);
-  if (most->other_cores < kBusy * cores && most->load < 2 * kBusy * cores) return "";
+  if (most->other_cores < kBusy * cores) return "";
   return "the machine was busy: other processes kept up to " + fixed(most->other_cores, 1) + " of " + fixed(cores, 0) +
-         " cores busy during trials, and its load average was " + fixed(most->load, 1) +
-         " before them; differences between strategies may come from them";
+         " cores busy during trials (load average before them: " + fixed(most->load, 1) +
+         "); differences between strategies may come from them";
 }
 
 std::string busy_gpu(const Report& report) {
