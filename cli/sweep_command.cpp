@@ -261,7 +261,7 @@ void add_sweep(CLI::App& app, Action& action, const CommandWordsBehind& behind) 
       ->type_name("GOAL");
   command
       ->add_option("--rounds", flags->rounds,
-                   "rounds of measurement; each measures --steps steps of each trial (default: 3)")
+                   "rounds of measurement; each measures --steps steps of each trial (default: 3, a model on a CPU: 1)")
       ->type_name("N");
   command->add_option("--time-limit", flags->time_limit, "for the whole sweep: 15m; the same command resumes the rest")
       ->type_name("TIME");

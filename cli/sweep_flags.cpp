@@ -24,6 +24,7 @@ namespace {
 constexpr int64_t kKeepLast = 2;            // saved states
 constexpr int64_t kMaxSamples = 1'000'000;  // per step
 constexpr int64_t kMax = kMaxCount;
+constexpr int kEmulatedRounds = 1;  // more would repeat times that say nothing about a GPU
 
 // --sweep, then --strategy. Without both and without a plan: the default profile.
 std::vector<std::string> strategies(const SweepFlags& flags) {
@@ -104,7 +105,7 @@ int64_t budget_flag(const SweepFlags& flags) {
 void read_loop(const SweepFlags& flags, sweep::SweepLoopSettings& settings) {
   settings.budget_bytes = budget_flag(flags);
   settings.goal = result::parse_goal(flags.goal);
-  settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
+  if (!flags.rounds.empty()) settings.rounds = static_cast<int>(integer_flag("--rounds", flags.rounds, 1, 1000));
   if (!flags.time_limit.empty()) settings.time_limit = duration_flag("--time-limit", flags.time_limit);
   settings.reuse = flags.retry ? sweep::ReusePolicy::worked : sweep::ReusePolicy::finished;
   settings.dry_run = flags.dry_run;
@@ -150,6 +151,7 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   std::vector<std::string> notes = flags.own.notes;
   if (flags.dry_run) list_without_gpu(model, notes);
   sweep::SweepSettings settings = model.settings(loop);
+  if (flags.rounds.empty() && settings.request.training.device == "cpu") settings.rounds = kEmulatedRounds;
   settings.finds_batch = finds_both(flags);
   set_global_batch(flags, settings);
   settings.strategies = specs;

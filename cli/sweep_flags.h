@@ -15,7 +15,7 @@ namespace memtune::cli {
 struct SweepFlags {
   ModelFlags model;
   std::vector<std::string> strategies, plans, tries, allowed;
-  std::string sweep, global_batch, budget, goal = "throughput", rounds = "3", saves, mtbf, keep_last, json, csv;
+  std::string sweep, global_batch, budget, goal = "throughput", rounds, saves, mtbf, keep_last, json, csv;
   std::string time_limit, trainer, config, like;
   bool retry = false, dry_run = false, measure_saves = false, all_settings = false;
   TrainerConfig own;  // of --config

@@ -522,6 +522,11 @@ TEST_CASE("a dry run prints the trials and the minimum memory of a step") {
   CHECK_MESSAGE(ended.err.find("2 trials in 2 rounds; parameters, all gradients and the states of adamw take ") !=
                     std::string::npos,
                 ended.err);
+  const auto rounds = [&](const std::string& device) {
+    return place.memtune("sweep --dry-run --strategy none --device " + device).err;
+  };
+  CHECK(rounds("cuda").find("1 trials in 3 rounds") != std::string::npos);
+  CHECK(rounds("cpu").find("1 trials in 1 rounds") != std::string::npos);
 }
 
 TEST_CASE("a trial without a trace is reported when its trace is requested") {

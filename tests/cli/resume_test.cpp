@@ -21,7 +21,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr char kSweep[] = "sweep -q --sweep quick --json answer.json";
+constexpr char kSweep[] = "sweep -q --sweep quick --rounds 3 --json answer.json";
 
 // Starts a sweep and signals it once `strategy` runs; returns the exit code in the shell's convention.
 int stop_in(const Workspace& place, const std::string& strategy, int signal) {
@@ -32,11 +32,12 @@ int stop_in(const Workspace& place, const std::string& strategy, int signal) {
     execl("/bin/sh", "sh", "-c", line.c_str(), nullptr);
     std::_Exit(127);
   }
+  int status = 0;
   while (place.starts().find(strategy) == std::string::npos) {
+    if (waitpid(pid, &status, WNOHANG) == pid) FAIL("the sweep ended without " << strategy);
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   kill(pid, signal);
-  int status = 0;
   waitpid(pid, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

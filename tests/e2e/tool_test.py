@@ -207,7 +207,7 @@ class HuggingFace(ToolTest):
 
 
 class Resume(ToolTest):
-    ROUNDS = ()
+    ROUNDS = ("--rounds", "3")
     COMMAND = ("--model", "tiny", "--sweep", "quick", "--goal", "memory", "--steps", "3")
 
     @staticmethod
