@@ -12,14 +12,18 @@ sweep --budget` for each budget, all in one call and into one folder. So a row n
 FOLDER/NAME gets the model, fixed.json, budget-N.json and table.md. Predictions are those made before the plan ran. The
 last column is the time of the budget's sweep, without the earlier measurement of `none`.
 
-With --predict, five strategies of five models run. Their steps are predicted from the step of `none` that the same run
-recorded, with the host's issue times and without. MEMTUNE_PREDICT is the program memtune-predict of the build.
+With --predict, five strategies of five models run, in two rounds. Their steps are predicted from the step of `none` that
+the same run recorded, with the host's issue times and without. Compared are times relative to `none`, predicted and in
+each round, because processes of a model that waits for its host differ by 10 % and more. MEMTUNE_PREDICT is the program
+memtune-predict of the build.
 """
 
 import argparse
 import json
+import math
 import os
 import shlex
+import statistics
 import subprocess
 import sys
 import time
@@ -84,12 +88,12 @@ def export(case: Case, folder: Path, options) -> List[str]:
     return ["--model", str(model), "--inputs", str(inputs)]
 
 
-def sweep(folder: Path, name: str, flags: List[str], options) -> dict:
+def sweep(folder: Path, name: str, flags: List[str], options, rounds: int = 1) -> dict:
     answer = folder / f"{name}.json"
     began = time.monotonic()
     command = shlex.split(options.memtune) + [
         "sweep", *flags, "--device", options.device, "--warmup", str(options.warmup), "--steps", str(options.steps),
-        "--rounds", "1", "--out", str(folder / "run"), "--json", str(answer)]
+        "--rounds", str(rounds), "--out", str(folder / "run"), "--json", str(answer)]
     with open(folder / f"{name}.log", "w") as log:
         code = subprocess.run(command, stdout=log, stderr=subprocess.STDOUT).returncode
     if not answer.exists():
@@ -123,26 +127,37 @@ def predict(name: str, folder: Path, options) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     model = export(CASES[name], folder, options) + ([] if options.device == "cpu" else CASES[name].flags.split())
     flags = [part for strategy in PREDICTED_STRATEGIES for part in ("--strategy", strategy)]
-    answer = sweep(folder, "strategies", model + flags, options)
+    answer = sweep(folder, "strategies", model + flags, options, rounds=2)
     recorded = next((folder / "run" / "trials").glob("*/costs.json"))
     costs = json.loads(recorded.read_text())
     issue = costs.pop("issue", None)
     (folder / "without.json").write_text(json.dumps(costs))
     predicted = read_predictions(folder / "run", recorded, options)
     without = read_predictions(folder / "run", folder / "without.json", options)
-    lines = ["| strategy | ms | predicted | without the host | peak predicted |", "|---|---|---|---|---|"]
-    for strategy, found in predicted.items():
-        lines.append(f"| {strategy} | {found['step_ms']['measured']:.1f} | {signed(found['step_ms']['error'])} "
-                     f"| {signed(without[strategy]['step_ms']['error'])} | {signed(found['peak_bytes']['error'])} |")
-    errors = [sorted(abs(found["step_ms"]["error"]) for strategy, found in some.items() if strategy != "none")
-              for some in (predicted, without)]
-    if all(errors):
+    lines = ["| strategy | ms | × none in each round | predicted | without the host | peak predicted |",
+             "|---|---|---|---|---|---|"]
+    errors = {"off by": [], "without the host": []}
+    for trial in trials(answer):
+        name, times = trial["strategy"], times_none(trial)
+        measured = math.exp(statistics.mean(map(math.log, times)))
+        off = [some[name]["step_ms"]["predicted"] / some["none"]["step_ms"]["predicted"] / measured - 1
+               for some in (predicted, without)]
+        if name != "none":
+            for one, error in zip(errors.values(), off):
+                one.append(abs(error))
+        lines.append(f"| {name} | {ms(trial):.1f} | {', '.join(f'{one:.3f}' for one in times)} | {signed(off[0])} "
+                     f"| {signed(off[1])} | {signed(predicted[name]['peak_bytes']['error'])} |")
+    if all(errors.values()):
         lines += ["", "Without `none`: " + ", ".join(
-            f"{words} {100 * one[len(one) // 2]:.1f} % in the median, {100 * one[-1]:.1f} % at most"
-            for words, one in zip(("off by", "without the host"), errors))]
+            f"{words} {100 * statistics.median(one):.1f} % in the median, {100 * max(one):.1f} % at most"
+            for words, one in errors.items())]
     lines += [f"host issues for {host_ms(issue):.1f} ms" if issue else "no issue times were recorded"]
     lines += [finding["what"] for finding in answer["findings"] if finding["rule"] == "host-bound"]
     return "\n".join(lines + [f"{answer['seconds']:.0f} s"])
+
+
+def times_none(trial: dict) -> List[float]:
+    return [one["step_ms"]["median"] / one["base_ms"] for one in trial["rounds"]]
 
 
 def host_ms(issue: dict) -> float:
