@@ -305,6 +305,18 @@ def models(folder: Path) -> str:
     return table(rows)
 
 
+def causes(folder: Path) -> str:
+    """Failures by what memtune gave as their cause, and whether they trained after its first remedy."""
+    found = [json.loads(line) for line in (folder / "causes.jsonl").read_text().splitlines()]
+    rows = [["cause by memtune", "failures", "right", "trains after the first remedy"]]
+    for cause in sorted({one["found"] for one in found}):
+        of_cause = [one for one in found if one["found"] == cause]
+        rows.append([f"`{cause}`", ", ".join(one["name"] for one in of_cause),
+                     *(str(sum(one[key] for one in of_cause)) for key in ("right", "fixed"))])
+    rows.append(["together", str(len(found)), *(str(sum(one[key] for one in found)) for key in ("right", "fixed"))])
+    return table(rows)
+
+
 FOUR, STATES, CAPS, CARDS = "h200-x4", "h100-saves", "h100-caps", "h200-caps"  # beside the folder of one GPU
 BLOCKS: Dict[str, Callable[[Path], str]] = {
     "setup": setup, "transcript": transcript, "budgets": budgets, "beside": beside, "predicted": predicted, "fixed": fixed,
@@ -312,6 +324,7 @@ BLOCKS: Dict[str, Callable[[Path], str]] = {
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / STATES)
            for name, make in {"saves-setup": saves_setup, "disk": disk, "saves": saves}.items()}
 BLOCKS["models"] = lambda folder: models(folder.parent / "h200-models")
+BLOCKS["causes"] = lambda folder: causes(folder.parent / "h200-oom")
 BLOCKS["smallest"] = lambda folder: smallest(folder.parent / CAPS)
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / CARDS)
            for name, make in {"card": card, "card-errors": card_errors}.items()}
