@@ -96,6 +96,13 @@ def gemma3(tiny: bool) -> nn.Module:
     return causal_lm("gemma3_text", **size)
 
 
+def gemma3_1b(tiny: bool) -> nn.Module:
+    if tiny:
+        return gemma3(tiny)
+    import transformers
+    return transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.from_pretrained(HERE / "configs" / "gemma-3-1b"))
+
+
 def gpt_oss(tiny: bool) -> nn.Module:
     size = dict(vocab_size=1000, hidden_size=64, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
                 num_key_value_heads=2, head_dim=16, num_local_experts=8)
@@ -191,6 +198,7 @@ CASES = {
     "gpt2_medium": Case(gpt2, 8, tokens=(1024, 50257)),
     "qwen3_moe": Case(qwen3_moe, 4, tokens=(2048, 32000), dtype="bf16", autocast=False),
     "gemma3_4b": Case(gemma3, 2, tokens=(2048, 262208), dtype="bf16", autocast=False),
+    "gemma3_1b": Case(gemma3_1b, 2, tokens=(2048, 262144), dtype="bf16", autocast=False),
     "gpt_oss_lora": Case(gpt_oss, 2, tokens=(2048, 201088), dtype="bf16", adapter=attention_lora),
     "llama4": Case(llama4, 2, tokens=(2048, 202048), dtype="bf16", autocast=False),
     "deepseek_v3": Case(deepseek_v3, 2, tokens=(2048, 129280), dtype="bf16", autocast=False),
