@@ -141,13 +141,17 @@ class Test(unittest.TestCase):
         ci = self.root / "scripts/ci"
         ci.write_text(ci.read_text().replace('"${minutes[$leg]}m"', "5s"))
         left = self.root / "left"
-        self.add_tests("ci", {"torch": (f"sleep 60; touch {left}", TORCH)})
+        self.add_tests("ci", {"fine": (PASSES, TORCH), "torch": (f"sleep 60; touch {left}", TORCH)})
         counts, said = self.ci("torch", "tsan", code=0)
-        self.assertEqual(counts, "2 passed, 0 failed, 1 skipped")
+        self.assertEqual(counts, "3 passed, 0 failed, 1 skipped")
         self.assertEqual(said[-2:], ["incomplete, for want of time: torch", "no leg failed"])
         self.assertTrue(any(line.startswith("torch: INCOMPLETE after") for line in said), said)
         processes = subprocess.run(["pgrep", "-f", str(left)], capture_output=True, text=True).stdout
         self.assertEqual(processes, "")
+        self.add_tests("ci", {"bad": ("exit 1", TORCH), "torch": ("sleep 60", TORCH)})
+        counts, said = self.ci("torch", "tsan", code=1)  # what failed before the time was over
+        self.assertEqual(counts, "2 passed, 1 failed, 1 skipped")
+        self.assertEqual(said[-2:], ["incomplete, for want of time: torch", "failed: torch"])
 
     def test_sources_that_clang_tidy_did_not_read_are_reported(self):
         self.program("scripts/tidy", "echo 'clang-tidy: 4 of 9 not read' >&2; exit 77")
