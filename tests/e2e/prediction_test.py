@@ -321,9 +321,9 @@ class Prediction(unittest.TestCase):
         folder = self.folder()
         scratch, run = (os.path.join(folder, name) for name in ("scratch", "run"))
         os.mkdir(scratch)
-        small = ("sweep", "-q", "--model", "small", "--batch", "2", *SHORT, "--json", "-", "--out", run)
+        small = ("sweep", "-q", "--model", "small", *SHORT, "--json", "-", "--out", run)
         none = json.loads(self.memtune(*small, "--scratch", scratch, "--strategy", "none").stdout)["trials"][0]
-        budget, host = f"{none['peak_bytes']['allocated'] * 72 // 100}B", 6 << 20
+        budget, host = f"{none['peak_bytes']['allocated'] * 72 // 100}B", 4 << 20
         paper = json.loads(self.memtune("plan", "--from", run, "--json", "-", "--budget", budget, "--host-budget",
                                         f"{host}B").stdout)["plans"][0]["predicted"]
         self.assertGreater(paper["disk_peak_bytes"], 0)
