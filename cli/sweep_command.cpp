@@ -39,7 +39,7 @@ Examples:
   memtune sweep --model resnet.pt --input 'x:float32[32,3,224,224]' --loss cross_entropy --json -
   memtune sweep --strategy none --strategy 'checkpoint:full,inputs=host' --batch 1,2,4
   memtune sweep --strategy 'none; checkpoint:cheap+offload:stream,fraction=0.4' --plan mine.json
-  memtune sweep --model small --device cpu --memory-cap 200MiB
+  memtune sweep --model small --device cpu --memory-cap 36MiB
   memtune sweep --model small --saves --mtbf 12h         how to save the training's state, and how often
   memtune sweep --budget 40GiB --time-limit 15m --try 'batch=8;16' -- torchrun --nproc-per-node 2 train.py --batch {batch}
 
