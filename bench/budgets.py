@@ -117,8 +117,7 @@ def measure(name: str, folder: Path, options):
 
 
 def read_predictions(run: Path, costs: Path, options) -> Dict[str, dict]:
-    lines = subprocess.run([options.predict, run, costs], check=True, stdout=subprocess.PIPE,
-                           text=True).stdout
+    lines = subprocess.run([options.predict, run, costs], check=True, stdout=subprocess.PIPE, text=True).stdout
     return {found["strategy"]: found for found in map(json.loads, lines.splitlines())}
 
 

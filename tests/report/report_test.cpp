@@ -1,8 +1,9 @@
-// The order of trials and the reference of each trial: table, CSV and exports share both.
+// The order of trials, the reference of each trial, which table, CSV and exports share, and warnings.
 #include "core/answer/report/report.h"
 
 #include <doctest/doctest.h>
 
+#include "core/answer/report/words.h"
 #include "tests/report/sample.h"
 
 namespace memtune::report_test {
@@ -58,5 +59,19 @@ TEST_CASE("a failed reference is no reference") {
 }
 
 TEST_CASE("an empty report has an empty ranking") { CHECK(memtune::result::ranked({}).empty()); }
+
+TEST_CASE("a machine is called busy by what other processes took during trials and not by its load before") {
+  Report report;
+  report.rows = {worked("none", 3, 0, 1)};
+  memtune::result::RoundMeasurement round;
+  round.cores = 4;
+  round.load = 8;
+  round.other_cores = 0.9;
+  report.rows[0].measurement.rounds = {round};
+  CHECK(warnings(report).empty());
+  report.rows[0].measurement.rounds[0].other_cores = 1;
+  REQUIRE(warnings(report).size() == 1);
+  CHECK(warnings(report)[0].starts_with("the machine was busy: other processes kept up to 1.0 of 4 cores busy"));
+}
 
 }  // namespace memtune::report_test

@@ -96,7 +96,7 @@ TEST_CASE("among equally fast trials that fit with nearly equal peaks the one th
 }
 
 TEST_CASE("two trials are compared with each other in each round and not by way of the baseline") {
-  // The baseline varies, and both with it: each is 30 % slower than the baseline within 20 %.
+  // Against the baseline both vary by 40 %, and alike.
   const std::vector<TrialRow> rows = {measured("none", {{100, 100}, {100, 100}, {100, 100}}, 9),
                                       measured("fast", {{110, 100}, {130, 100}, {150, 100}}, 6),
                                       measured("slow", {{115, 100}, {136, 100}, {157, 100}}, 5)};

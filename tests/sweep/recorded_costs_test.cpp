@@ -44,7 +44,7 @@ TEST_CASE("a plan uses the recorded step of the rank with the highest peak") {
   CHECK(costs.read()->sharding.rank == 0);
 }
 
-TEST_CASE("costs are not read if those of one rank are missing or from another run, and the reason is told") {
+TEST_CASE("costs are not read if those of one rank are missing or from another run, and the reason is returned") {
   RankCosts costs;
   costs.write(0, 0);
   costs.write(1, 0);

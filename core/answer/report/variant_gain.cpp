@@ -46,7 +46,7 @@ std::string time_text(const Report& report, const VariantGain& gain) {
     return "is as fast as " + than + " within the noise";
   return "takes " + fixed(percent, percent < 10 ? 1 : 0) + " % " + (gain.time.value < 1 ? "less" : "more") + " time " +
          per_work(result::Ranking(report.rows).work()) + " than " + than +
-         (unclear ? ", with noise that is larger" : "");
+         (unclear ? " (the noise is larger)" : "");
 }
 
 std::string peak_change_text(int64_t more) {
