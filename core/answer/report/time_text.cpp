@@ -11,10 +11,10 @@
 namespace memtune::report {
 
 std::string time_text(const Report& report) {
-  const auto worked = [](const TrialRow& each) { return result::worked(each.measurement); };
+  const auto worked = [](const result::TrialRow& each) { return result::worked(each.measurement); };
   const auto working = std::ranges::count_if(report.rows, worked);
   const auto row = std::ranges::find_if(
-      report.rows, [&](const TrialRow& each) { return worked(each) && (working == 1 || each.recommended); });
+      report.rows, [&](const result::TrialRow& each) { return worked(each) && (working == 1 || each.recommended); });
   if (row == report.rows.end() || !row->measurement.time_shares) return "";
   const result::TimeShares& shares = *row->measurement.time_shares;
   std::vector<std::string> parts;

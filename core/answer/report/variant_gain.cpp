@@ -45,8 +45,7 @@ std::string time_text(const Report& report, const VariantGain& gain) {
   if ((unclear && gain.time.value <= result::kMostNoise) || percent < 0.05)
     return "is as fast as " + than + " within the noise";
   return "takes " + fixed(percent, percent < 10 ? 1 : 0) + " % " + (gain.time.value < 1 ? "less" : "more") + " time " +
-         per_work(result::Ranking(report.rows).work()) + " than " + than +
-         (unclear ? " (the noise is larger)" : "");
+         per_work(result::Ranking(report.rows).work()) + " than " + than + (unclear ? " (the noise is larger)" : "");
 }
 
 std::string peak_change_text(int64_t more) {
