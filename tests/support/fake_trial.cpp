@@ -2,7 +2,8 @@
 //
 //   FAKE_TRIAL="checkpoint:full=crash;inspect=usage"   the outcome of a strategy (or of inspect, doctor, probe;
 //                                                      inspect-b2: with that batch; "save async": measuring it;
-//                                                      "none again": in later rounds; "none rank 1": on that rank);
+//                                                      "none again": in later rounds; "none rank 1": on that rank;
+//                                                      later: crash, or logged: "waited" in the log before its trial);
 //                                                      default: ok
 //   FAKE_TRIAL_GIB=64                                  device memory; a strategy's memory is proportional to the batch
 //   FAKE_TRIAL_LOG=FILE                                one line per start: the strategy, " again" in later rounds,
@@ -23,6 +24,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "core/base/file.h"
 #include "core/base/hash.h"
@@ -326,19 +328,27 @@ void probe() {
 
 int main(int argc, char** argv) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  const std::string command = argc > 1 ? argv[1] : "";
+  std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words[0] == "later") {
+    if (behaviour_of("later") == "crash") die_of(SIGSEGV);
+    std::string line;
+    if (!std::getline(std::cin, line)) return 0;
+    words = json::parse(line).get<std::vector<std::string>>();
+    if (behaviour_of("later") == "logged") log_start("waited");
+  }
+  const std::string command = words.empty() ? "" : words[0];
   if (command == "doctor" || command == "probe") {
     misbehave(behaviour_of(command));
     command == "doctor" ? doctor() : probe();
     return 0;
   }
   if (command == "save") {
-    const auto request = json::parse(read_file(argv[2])).get<plan::TrainingRunRequest>();
+    const auto request = json::parse(read_file(words.at(1))).get<plan::TrainingRunRequest>();
     log_start("save " + request.save + " under " + request.trial.plan.strategy);
     save(request, behaviour_of("save " + request.save));
     return 0;
   }
-  const auto request = json::parse(read_file(argv[2])).get<plan::TrialRequest>();
+  const auto request = json::parse(read_file(words.at(1))).get<plan::TrialRequest>();
   std::string name = command == "inspect" ? command : request.plan.strategy;
   if (request.envelope.rank > 0) name += " rank " + std::to_string(request.envelope.rank);
   const std::string kind = request.envelope.only_gradients ? " gradients" : request.envelope.round > 0 ? " again" : "";

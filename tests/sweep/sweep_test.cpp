@@ -39,6 +39,16 @@ TEST_CASE("the baseline runs first and the others follow in the given order") {
   CHECK_FALSE(result.interrupted);
 }
 
+TEST_CASE("the process of each trial is started as the one before it ends") {
+  Bench bench;
+  bench.run("later=logged");
+  CHECK(bench.starts() == "inspect\nwaited\nnone\nwaited\ncheckpoint:full\nwaited\noffload:stream\n");
+  Bench ranks;
+  ranks.settings.request.training.ranks = 2;
+  ranks.run("later=logged");
+  CHECK(ranks.starts().find("waited") == std::string::npos);
+}
+
 TEST_CASE("a repeated sweep runs no trial and no inspection") {
   Bench bench;
   const SweepResult first = bench.run();

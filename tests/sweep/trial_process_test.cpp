@@ -19,6 +19,7 @@
 #include "core/measure/process/end.h"
 #include "core/measure/process/interrupt.h"
 #include "core/plan/request/trial_request.h"
+#include "core/sweep/trials/spare_trial.h"
 #include "core/sweep/trials/spawn.h"
 #include "core/sweep/trials/trial_frame_reader.h"
 #include "tests/support/run_program.h"
@@ -38,9 +39,11 @@ struct Stage {
   std::vector<std::string> phases;
 
   std::function<int64_t()> available_memory = available_memory_bytes;
+  SpareTrial* spare = nullptr;
 
   TrialAnswer run(const std::string& behaviour, std::chrono::milliseconds limit = 20s) {
-    const test::Variable rules("FAKE_TRIAL", "none=" + behaviour);
+    const test::Variable rules("FAKE_TRIAL", "later=logged;none=" + behaviour);
+    const test::Variable log("FAKE_TRIAL_LOG", (folder.path / "starts").string());
     plan::TrialRequest request;
     request.plan.strategy = "none";
     request.envelope.reference = (folder.path / "reference").string();
@@ -51,6 +54,7 @@ struct Stage {
                                   limit,
                                   [this](const TrialProgress& phase) { phases.push_back(phase.name); }};
     settings.available_memory = available_memory;
+    settings.spare = spare;
     return run_trial_process(settings);
   }
 
@@ -61,7 +65,63 @@ struct Stage {
   }
 };
 
+// Children of this thread, running or not yet waited for.
+std::string children() { return test::slurp("/proc/thread-self/children"); }
+
 }  // namespace
+
+TEST_CASE("as a trial ends the process of the next one is started and takes its request") {
+  Stage stage;
+  {
+    SpareTrial spare("cpu");
+    stage.spare = &spare;
+    for (int i = 0; i < 3; ++i) REQUIRE(std::holds_alternative<result::Measurement>(stage.run("ok")));
+    CHECK(children() != "");
+  }
+  CHECK(children() == "");  // nobody needed the last one
+  CHECK(test::slurp(stage.folder.path / "starts") == "none\nwaited\nnone\nwaited\nnone\n");
+}
+
+TEST_CASE("each end of a trial that was started ahead is reported like that of another") {
+  Stage stage;
+  SpareTrial spare("cpu");
+  stage.spare = &spare;
+  const auto start = [&](const std::string& behaviour) {  // it has the environment of its start
+    const test::Variable rules("FAKE_TRIAL", "later=logged;none=" + behaviour);
+    spare.start(0);
+  };
+  start("crash");
+  const ProcessFailure crash = stage.failure("crash");
+  CHECK(crash.outcome == Outcome::crash);
+  CHECK(crash.reason ==
+        "SIGSEGV (Segmentation fault) in phase measure, step 1 of 5; last lines of its log: loading | something is "
+        "rotten");
+  CHECK_FALSE(spare.take({"run", "x"}, 4));  // ends the one that run_trial_process() started with other rules
+  start("hang");
+  CHECK(stage.failure("hang", 500ms).outcome == Outcome::timeout);
+}
+
+TEST_CASE("a process started ahead that has ended or has another number of threads is not taken") {
+  Stage stage;
+  SpareTrial spare("cpu");
+  {
+    const test::Variable rules("FAKE_TRIAL", "later=crash");
+    spare.start(0);
+  }
+  const std::string pid = children();
+  siginfo_t ended{};
+  CHECK(waitid(P_PID, static_cast<id_t>(std::stol(pid)), &ended, WEXITED | WNOWAIT) == 0);
+  CHECK_FALSE(spare.take({"run", "x"}, 0));
+  CHECK(children() == "");
+  stage.spare = &spare;
+  CHECK(std::holds_alternative<result::Measurement>(stage.run("ok")));
+  spare.start(4);
+  CHECK_FALSE(spare.take({"run", "x"}, 2));
+  const test::Variable none("MEMTUNE_TRIAL", "/nowhere/memtune-trial");
+  spare.start(4);
+  CHECK_FALSE(spare.take({"run", "x"}, 4));
+  CHECK(children() == "");
+}
 
 TEST_CASE("a trial that works returns its measurement and reports its phases") {
   Stage stage;

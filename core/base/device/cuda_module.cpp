@@ -32,8 +32,19 @@ void* open_module() {
 
 std::filesystem::path cuda_module_path() { return executable_path().parent_path() / kCudaModule; }
 
-void* cuda_symbol(const char* name) {
+namespace {
+
+void* cuda_module() {
   static void* const module = open_module();
+  return module;
+}
+
+}  // namespace
+
+void load_cuda_libraries() { cuda_module(); }
+
+void* cuda_symbol(const char* name) {
+  void* const module = cuda_module();
   if (void* symbol = dlsym(module, name)) return symbol;
   throw DeviceError(std::string(kCudaModule) + " is of another build: " + last_error());
 }

@@ -15,5 +15,6 @@ std::filesystem::path cuda_module_path();
 // that names what is missing. LibTorch looks for its CUDA libraries only once, so call this before any CUDA query of
 // LibTorch.
 void* cuda_symbol(const char* name);
+void load_cuda_libraries();  // the same, without use of a device
 
 }  // namespace memtune::device

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/base/allocator_settings.h"
+#include "core/base/device/cuda_module.h"
 #include "core/base/device/torch/make_device.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -41,7 +43,7 @@ using memtune::trial::FrameWriter;
 
 int usage() {
   std::fputs(
-      "usage: memtune-trial inspect|run|train|save REQUEST.json | doctor|probe [cpu|cuda|cuda:N] |\n"
+      "usage: memtune-trial inspect|run|train|save REQUEST.json | doctor|probe|later [cpu|cuda|cuda:N] |\n"
       "       memtune-trial announce HOST PORT PREFIX RANK MILLISECONDS [TEXT]\n"
       "memtune starts it; by hand it writes its frames to stdout.\n",
       stderr);
@@ -49,7 +51,7 @@ int usage() {
 }
 
 template <class Request>
-Request read_request(const char* path) {
+Request read_request(const std::string& path) {
   return memtune::parse_json(memtune::read_file(path)).get<Request>();
 }
 
@@ -103,7 +105,7 @@ std::unique_ptr<memtune::shard::Collectives> join_process_group(const memtune::p
   return memtune::shard::connect(settings);
 }
 
-void inspect(const char* path, FrameWriter& frames) {
+void inspect(const std::string& path, FrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrialRequest>(path);
   begin(request);
   memtune::trial::inspect(request, frames);
@@ -123,7 +125,7 @@ void set_allocator(const std::string& settings) {
   setenv(variable.substr(0, name_end).c_str(), variable.c_str() + name_end + 1, 1);
 }
 
-void run_trial(const char* path, FrameWriter& frames) {
+void run_trial(const std::string& path, FrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrialRequest>(path);
   set_allocator(request.envelope.allocator);
   auto ranks = join_process_group(request);
@@ -144,14 +146,14 @@ std::shared_ptr<memtune::trial::StepRunner> ready_runner(const memtune::plan::Tr
   return endless(memtune::trial::make_runner(request.trial, std::move(ranks)), request.trial.training.ranks);
 }
 
-void train(const char* path, FrameWriter& frames) {
+void train(const std::string& path, FrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrainingRunRequest>(path);
   const auto runner = ready_runner(request, frames);
   const auto training = memtune::trial::train(request, *runner, frames);
   frames.send({{"frame", "trained"}, {"training", training}});
 }
 
-void measure_saves(const char* path, FrameWriter& frames) {
+void measure_saves(const std::string& path, FrameWriter& frames) {
   const auto request = read_request<memtune::plan::TrainingRunRequest>(path);
   const auto runner = ready_runner(request, frames);
   const auto measured = memtune::trial::measure_saves(request, *runner, frames);
@@ -183,22 +185,39 @@ void probe(const std::string& name, FrameWriter& frames) {
   frames.send({{"frame", "machine"}, {"machine", machine}});
 }
 
-int run(int argc, char** argv, FrameWriter& frames) {
-  std::string command = argc > 1 ? argv[1] : "";
+// Makes no context on the device. What cannot be loaded is told by the trial that needs it.
+void load_libraries(const std::string& device) try {
+  if (device.starts_with("cuda")) memtune::device::load_cuda_libraries();
+} catch (const memtune::Error&) {
+}
+
+std::vector<std::string> wait_for_words() {
+  std::string line;
+  if (!std::getline(std::cin, line)) std::_Exit(0);
+  if (!std::freopen("/dev/null", "r", stdin)) std::_Exit(1);  // the model has no input
+  return memtune::parse_json(line).get<std::vector<std::string>>();
+}
+
+int run(std::vector<std::string> words, FrameWriter& frames) {
+  if (words.size() <= 2 && !words.empty() && words[0] == "later") {
+    if (words.size() == 2) load_libraries(words[1]);
+    words = wait_for_words();
+  }
+  const std::string command = words.empty() ? "" : words[0], argument = words.size() > 1 ? words[1] : "";
   if (command == "doctor") {
-    doctor(argc > 2 ? argv[2] : "cpu", frames);
+    doctor(argument.empty() ? "cpu" : argument, frames);
   } else if (command == "probe") {
-    probe(argc > 2 ? argv[2] : "cpu", frames);
-  } else if (command == "announce" && (argc == 7 || argc == 8)) {
-    announce({argv + 2, argv + argc}, frames);
-  } else if (command == "inspect" && argc == 3) {
-    inspect(argv[2], frames);
-  } else if (command == "run" && argc == 3) {
-    run_trial(argv[2], frames);
-  } else if (command == "train" && argc == 3) {
-    train(argv[2], frames);
-  } else if (command == "save" && argc == 3) {
-    measure_saves(argv[2], frames);
+    probe(argument.empty() ? "cpu" : argument, frames);
+  } else if (command == "announce" && (words.size() == 6 || words.size() == 7)) {
+    announce({words.begin() + 1, words.end()}, frames);
+  } else if (command == "inspect" && words.size() == 2) {
+    inspect(argument, frames);
+  } else if (command == "run" && words.size() == 2) {
+    run_trial(argument, frames);
+  } else if (command == "train" && words.size() == 2) {
+    train(argument, frames);
+  } else if (command == "save" && words.size() == 2) {
+    measure_saves(argument, frames);
   } else {
     return usage();
   }
@@ -215,7 +234,7 @@ int main(int argc, char** argv) {
   try {
     memtune::profiler::check_loaded_torch();
     memtune::autograd::install_engine();
-    status = run(argc, argv, frames);
+    status = run({argv + 1, argv + argc}, frames);
   } catch (const memtune::UsageError& error) {
     frames.send({{"frame", "usage"}, {"message", error.what()}});
     status = 2;

@@ -9,6 +9,8 @@
 //   memtune-trial announce HOST PORT PREFIX RANK MILLISECONDS [TEXT]
 //                                          rank 0 stores TEXT in a c10d store, other ranks read it
 //   memtune-trial probe [cpu|cuda|cuda:N]  measure the machine's rates
+//   memtune-trial later [cpu|cuda|cuda:N]  load the device's libraries, read words as above from stdin, a JSON array
+//                                          in one line, and act on them; stdin ends: do nothing
 //
 // The trial writes frames to file descriptor 3, one JSON object per line; stdout and stderr are a log for people.
 //

@@ -32,7 +32,7 @@ void write(const std::filesystem::path& path, const InspectedModel& facts, FileS
 
 TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, const RunDirectory& directory,
                     std::span<const std::filesystem::path> others, std::chrono::milliseconds limit,
-                    const std::function<void(const TrialProgress&)>& progress) {
+                    const std::function<void(const TrialProgress&)>& progress, SpareTrial* spare) {
   const std::filesystem::path in_run = std::filesystem::path("inspect") / key.substr(0, 8);
   const std::filesystem::path folder = std::filesystem::absolute(directory / in_run);
   if (std::optional<InspectedModel> known = read(folder / "facts.json", directory.files())) return std::move(*known);
@@ -45,8 +45,10 @@ TrialAnswer inspect(const plan::TrialRequest& request, const std::string& key, c
     return std::move(*known);
   }
   write_file(folder / "request.json", json(request).dump(1, '\t') + "\n", directory.files());
-  TrialAnswer answer = run_trial_process(
-      {{"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress, &directory.files()});
+  TrialProcessSettings command{
+      {"inspect", (folder / "request.json").string()}, folder / "log.txt", limit, progress, &directory.files()};
+  command.spare = spare;
+  TrialAnswer answer = run_trial_process(command);
   if (const auto* facts = std::get_if<InspectedModel>(&answer)) write(folder / "facts.json", *facts, directory.files());
   return answer;
 }

@@ -72,8 +72,14 @@ PlanSweepBackend::PlanSweepBackend(const SweepSettings& settings, const Candidat
       directory_(directory),
       record_(record),
       make_proposer_(make_proposer),
+      spare_(settings.request.training.device),
       keys_(settings.request.model, settings.request.training, find_trial_program()),
-      axes_(settings, listener, directory, keys_) {}
+      axes_(settings, listener, directory, keys_, spare()) {}
+
+// Null where no trial follows, or one of several processes does.
+SpareTrial* PlanSweepBackend::spare() {
+  return settings_.dry_run || settings_.request.training.ranks > 1 ? nullptr : &spare_;
+}
 
 std::optional<InspectedModel> PlanSweepBackend::look() {
   if (!axes_.inspect_first()) return std::nullopt;
@@ -252,6 +258,8 @@ MeasuredRound PlanSweepBackend::measure(const TrialState& trial, bool first,
                                [this](const TrialProgress& phase) { listener_.phase(phase); },
                                &directory_.files()};
   const auto run = [&] {
+    // PyTorch reads the allocator's settings as its libraries are loaded.
+    command.spare = request.envelope.allocator.empty() ? spare() : nullptr;
     return complete(run_ranks(request, folder, name, command, directory_.files(), settings_.workers), trial);
   };
   Measurement measurement = run();

@@ -12,6 +12,7 @@
 #include "core/sweep/loop/sweep_grid.h"
 #include "core/sweep/loop/trial_key.h"
 #include "core/sweep/proposals/candidates.h"
+#include "core/sweep/trials/spare_trial.h"
 
 namespace memtune::sweep {
 
@@ -48,6 +49,7 @@ class PlanSweepBackend : public SweepBackend {
   bool write_gradients(const TrialState& trial, const std::string& baseline);
   result::Measurement complete(const TrialAnswer& answer, const TrialState& trial) const;
   std::string absolute(const std::filesystem::path& relative) const;
+  SpareTrial* spare();
 
   const SweepSettings& settings_;
   const Candidates& candidates_;
@@ -55,6 +57,7 @@ class PlanSweepBackend : public SweepBackend {
   const RunDirectory& directory_;
   SweepRecord& record_;
   const TrialProposerFactory& make_proposer_;
+  SpareTrial spare_;
   TrialKeys keys_;
   SweepGrid axes_;
   std::unique_ptr<TrialProposer> proposer_;

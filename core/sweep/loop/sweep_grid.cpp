@@ -51,9 +51,9 @@ plan::TrialRequest SweepGrid::request_at(const SweepPoint& point) const {
 bool SweepGrid::inspect(const std::optional<int64_t>& batch, const std::optional<int64_t>& sequence) {
   SweepPoint& point = points_.emplace_back(SweepPoint{batch, sequence, {}});
   const plan::TrialRequest request = request_at(point);
-  TrialAnswer answer =
-      sweep::inspect(request, keys_.setting(request), directory_, settings_.other_runs, settings_.limit,
-                     [this](const TrialProgress& phase) { listener_.inspecting(phase); });
+  TrialAnswer answer = sweep::inspect(
+      request, keys_.setting(request), directory_, settings_.other_runs, settings_.limit,
+      [this](const TrialProgress& phase) { listener_.inspecting(phase); }, spare_);
   const auto* failure = std::get_if<ProcessFailure>(&answer);
   if (failure && failure->outcome == result::Outcome::interrupted) return false;
   if (auto* facts = std::get_if<InspectedModel>(&answer)) {

@@ -8,15 +8,16 @@
 #include "core/sweep/loop/sweep.h"
 #include "core/sweep/loop/trial_key.h"
 #include "core/sweep/proposals/trial_proposer.h"
+#include "core/sweep/trials/spare_trial.h"
 
 namespace memtune::sweep {
 
 class SweepGrid {
  public:
-  // All arguments outlive it.
+  // All arguments outlive it. `spare`: for the trial behind an inspection; may be null.
   SweepGrid(const SweepSettings& settings, SweepListener& listener, const RunDirectory& directory,
-            const TrialKeys& keys)
-      : settings_(settings), listener_(listener), directory_(directory), keys_(keys) {}
+            const TrialKeys& keys, SpareTrial* spare)
+      : settings_(settings), listener_(listener), directory_(directory), keys_(keys), spare_(spare) {}
 
   // Inspect the model at the first point, or at all points. Return false if a signal arrived. Throw like run_sweep.
   bool inspect_first();
@@ -37,6 +38,7 @@ class SweepGrid {
   SweepListener& listener_;
   const RunDirectory& directory_;
   const TrialKeys& keys_;
+  SpareTrial* const spare_;
   std::vector<SweepPoint> points_;
   std::vector<std::string> notes_;
 };

@@ -12,9 +12,7 @@
 
 #include "core/base/layout.h"
 #include "core/measure/process/interrupt.h"
-#include "core/sweep/trials/spawn.h"
-
-extern char** environ;
+#include "core/sweep/trials/spare_trial.h"
 
 namespace memtune::sweep {
 namespace {
@@ -24,26 +22,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kDrainTime{2000};      // to read the rest of its output
 constexpr milliseconds kShutdownGrace{5000};  // from the answer to the end of the process
 constexpr milliseconds kShortTick{5};         // once the pipes are closed, because the process will end soon
-
-std::vector<std::string> trial_environment(int threads) {
-  std::vector<std::string> variables;
-  bool workspace_set = false, waiting_set = false, threads_set = false;
-  for (char** variable = environ; *variable; ++variable) {
-    const std::string_view text = *variable;
-    if (text.starts_with("KINETO_USE_DAEMON=")) continue;    // it would start a second user of CUPTI
-    if (text.starts_with("MEMTUNE_RANK_SECRET=")) continue;  // the model could read it
-    workspace_set |= text.starts_with("CUBLAS_WORKSPACE_CONFIG=");
-    waiting_set |= text.starts_with("OMP_WAIT_POLICY=") || text.starts_with("GOMP_SPINCOUNT=");
-    threads_set |= text.starts_with("OMP_NUM_THREADS=");
-    variables.emplace_back(text);
-  }
-  if (!threads_set && threads > 0) variables.emplace_back("OMP_NUM_THREADS=" + std::to_string(threads));
-  if (!workspace_set) variables.emplace_back("CUBLAS_WORKSPACE_CONFIG=:4096:8");  // deterministic cuBLAS
-  // Threads that spin while they wait take cores from the threads they wait for. On a busy machine a step of 20 ms then
-  // takes seconds.
-  if (!waiting_set) variables.emplace_back("OMP_WAIT_POLICY=passive");
-  return variables;
-}
 
 // memtune-trial holds for one minor release of PyTorch: the loader misses symbols of another one's LibTorch, and ends
 // the process before its main().
@@ -57,12 +35,6 @@ constexpr const char* kOtherTorch =
     "memtune-trial is built for another minor release of PyTorch than the LibTorch that it found: unset "
     "LD_LIBRARY_PATH, or build memtune again with scripts/memtune";
 
-std::vector<std::string> words_of(const TrialProcessSettings& command) {
-  std::vector<std::string> words = command.arguments;
-  words.insert(words.begin(), find_trial_program().string());
-  return words;
-}
-
 // "in phase measure, step 2 of 5"
 std::string describe(const TrialProgress& phase) {
   if (phase.name.empty()) return "before its first phase";
@@ -71,15 +43,22 @@ std::string describe(const TrialProgress& phase) {
   return text;
 }
 
-bool is_open(const process::Pipe& pipe) { return pipe.read.get() >= 0; }
+bool is_open(const FileDescriptor& pipe) { return pipe.get() >= 0; }
 
 template <class Use>
-bool take(process::Pipe& pipe, const Use& use) {
+bool take(FileDescriptor& pipe, const Use& use) {
   std::array<char, 1 << 16> bytes;
-  const ssize_t count = ::read(pipe.read.get(), bytes.data(), bytes.size());
+  const ssize_t count = ::read(pipe.get(), bytes.data(), bytes.size());
   if (count > 0) use({bytes.data(), static_cast<size_t>(count)});
-  if (count <= 0) pipe.read = FileDescriptor();  // poll then ignores this pipe
+  if (count <= 0) pipe = FileDescriptor();  // poll then ignores this pipe
   return count > 0;
+}
+
+StartedTrial started(const TrialProcessSettings& command) {
+  if (command.spare)
+    if (std::optional<StartedTrial> spare = command.spare->take(command.arguments, command.threads))
+      return std::move(*spare);
+  return start_trial(command.arguments, command.threads, command.rendezvous);
 }
 
 }  // namespace
@@ -92,10 +71,10 @@ LocalRankProcess::LocalRankProcess(const TrialProcessSettings& command)
       limit_(command.limit),
       deadline_(Clock::now() + command.limit),
       grace_(command.grace) {
-  pid_ = spawn(words_of(command), trial_environment(command.threads), said_.write.get(), frames_.write.get(),
-               command.rendezvous);
-  said_.write = FileDescriptor();
-  frames_.write = FileDescriptor();
+  StartedTrial process = started(command);
+  pid_ = process.pid;
+  frames_ = std::move(process.frames);
+  said_ = std::move(process.said);
 }
 
 LocalRankProcess::~LocalRankProcess() {
@@ -127,7 +106,7 @@ bool LocalRankProcess::ended() {
 }
 
 bool LocalRankProcess::listen(milliseconds timeout) {
-  std::array<pollfd, 2> waiting{{{frames_.read.get(), POLLIN, 0}, {said_.read.get(), POLLIN, 0}}};
+  std::array<pollfd, 2> waiting{{{frames_.get(), POLLIN, 0}, {said_.get(), POLLIN, 0}}};
   if (poll(waiting.data(), waiting.size(), static_cast<int>(timeout.count())) <= 0) return false;
   const bool framed = waiting[0].revents != 0 && take(frames_, [this](std::string_view bytes) { reader_.add(bytes); });
   const bool said = waiting[1].revents != 0 && take(said_, [this](std::string_view bytes) { log_.add(bytes); });

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/measure/process/child.h"
+#include "core/base/file.h"
 #include "core/measure/process/host_memory_watch.h"
 #include "core/measure/process/log.h"
 #include "core/sweep/trials/rank_process.h"
@@ -27,6 +27,7 @@ class LocalRankProcess final : public RankProcess {
   // Also enforces the time limit, ends it if host memory is short, and stops it after a signal.
   bool poll_output(std::chrono::milliseconds timeout) override;
   void end() override;
+  bool answered() const { return reader_.answer().has_value(); }
   bool stopped_by_other_rank() const override { return stop_ == StopReason::others && !reader_.answer(); }
 
   const TrialProgress& phase() const override { return reader_.phase(); }
@@ -45,7 +46,7 @@ class LocalRankProcess final : public RankProcess {
 
   TrialFrameReader reader_;
   process::ProcessLog log_;
-  process::Pipe frames_, said_;
+  FileDescriptor frames_, said_;
   std::optional<int64_t> kills_before_;
   process::HostMemoryWatch memory_;
   pid_t pid_ = 0;

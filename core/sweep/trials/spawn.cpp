@@ -43,7 +43,7 @@ struct Child {
   const char* program;
   char* const* arguments;
   char* const* environment;
-  int nothing, log, frames, rendezvous, trouble;
+  int input, log, frames, rendezvous, trouble;
   pid_t parent;
   rlim_t memory;
 };
@@ -65,7 +65,7 @@ MEMTUNE_NO_ASAN void become_trial(const Child& child) {
   lower_limit(RLIMIT_CORE, 0);
   lower_limit(RLIMIT_DATA, child.memory);
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  const bool placed = ::dup2(child.nothing, STDIN_FILENO) >= 0 && ::dup2(child.log, STDOUT_FILENO) >= 0 &&
+  const bool placed = ::dup2(child.input, STDIN_FILENO) >= 0 && ::dup2(child.log, STDOUT_FILENO) >= 0 &&
                       ::dup2(child.log, STDERR_FILENO) >= 0 && ::dup2(child.frames, plan::kFrameDescriptor) >= 0 &&
                       (child.rendezvous < 0 || ::dup2(child.rendezvous, plan::kRendezvousDescriptor) >= 0);
   if (placed) ::execve(child.program, child.arguments, child.environment);
@@ -81,19 +81,19 @@ MEMTUNE_NO_ASAN pid_t fork_trial(const Child& child) {
 
 }  // namespace
 
-pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames,
-            int rendezvous) {
+pid_t spawn(std::vector<std::string> command, std::vector<std::string> environment, int log, int frames, int rendezvous,
+            int input) {
   const FileDescriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (nothing.get() < 0) throw system_error("cannot open /dev/null", errno);
   process::Pipe trouble;
   trouble.write = high_copy(trouble.write.get());
-  const FileDescriptor high_nothing = high_copy(nothing.get()), high_log = high_copy(log),
+  const FileDescriptor high_input = high_copy(input < 0 ? nothing.get() : input), high_log = high_copy(log),
                        high_frames = high_copy(frames),
                        high_rendezvous = rendezvous < 0 ? FileDescriptor() : high_copy(rendezvous);
   const std::vector<char*> arguments = process::c_strings(command), variables = process::c_strings(environment);
   const Child child{
-      command.front().c_str(), arguments.data(),      variables.data(),    high_nothing.get(), high_log.get(),
-      high_frames.get(),       high_rendezvous.get(), trouble.write.get(), ::getpid(),         memory_of_the_machine()};
+      command.front().c_str(), arguments.data(),      variables.data(),    high_input.get(), high_log.get(),
+      high_frames.get(),       high_rendezvous.get(), trouble.write.get(), ::getpid(),       memory_of_the_machine()};
   const pid_t pid = fork_trial(child);
   if (pid < 0) throw system_error("cannot run " + command.front(), errno);
   ::setpgid(pid, pid);               // before anything signals the group

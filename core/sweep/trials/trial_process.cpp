@@ -6,12 +6,19 @@
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/measure/process/interrupt.h"
 #include "core/sweep/trials/local_rank_process.h"
+#include "core/sweep/trials/spare_trial.h"
 
 namespace memtune::sweep {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{50};  // how often limits are checked
+
+// From now on nothing is measured that another process could disturb.
+bool is_ending(const TrialProcessSettings& command, const LocalRankProcess& trial) {
+  return command.arguments.front() == "inspect" || trial.phase().name == "trace" || trial.answered();
+}
 
 }  // namespace
 
@@ -33,8 +40,9 @@ std::filesystem::path find_trial_program() {
 
 TrialAnswer run_trial_process(const TrialProcessSettings& command) {
   LocalRankProcess trial(command);
-  while (trial.poll_output(kTick)) {
-  }
+  while (trial.poll_output(kTick))
+    if (command.spare && is_ending(command, trial)) command.spare->start(command.threads);
+  if (command.spare && !process::interrupted()) command.spare->start(command.threads);
   return trial.answer();
 }
 

@@ -57,6 +57,8 @@ using TrialAnswer = std::variant<InspectedModel, result::Measurement, result::Tr
                                  std::vector<ReceivedDoctorCheck>, plan::MachineProfile, ReportedUsageError,
                                  RankFailure, RendezvousEntry, ProcessFailure>;
 
+class SpareTrial;
+
 struct TrialProcessSettings {
   std::vector<std::string> arguments;                         // {"run", "request.json"}
   std::filesystem::path log;                                  // for stdout and stderr; replaced. "": none
@@ -66,8 +68,9 @@ struct TrialProcessSettings {
   std::chrono::milliseconds grace{2000};                      // from SIGTERM to SIGKILL
   // Host memory in bytes. A trial that leaves hardly any of it is ended.
   std::function<int64_t()> available_memory = available_memory_bytes;
-  int threads = 0;      // of OpenMP, unless OMP_NUM_THREADS is set; 0: its default
-  int rendezvous = -1;  // a listening socket for plan::kRendezvousDescriptor; -1: none
+  int threads = 0;              // of OpenMP, unless OMP_NUM_THREADS is set; 0: its default
+  SpareTrial* spare = nullptr;  // is taken, and started again for the next trial as this one ends; may be null
+  int rendezvous = -1;          // a listening socket for plan::kRendezvousDescriptor; -1: none
 };
 
 // $MEMTUNE_TRIAL, else next to this program, else in libexec/memtune of the installation prefix. Throws UsageError if
