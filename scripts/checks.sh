@@ -63,12 +63,12 @@ step() {  # NAME COMMAND...
   fi
 }
 
-format() {  # FILE... (default: all sources)
-  local files=("$@")
-  (($#)) || readarray -t files < <(find core cli gui tests bench -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+format() {  # all sources
   # shellcheck disable=SC2016
-  printf '%s\0' "${files[@]}" | sort -z | xargs -0 -r -n 1 -P "$(nproc)" bash -c '
-    clang-format --dry-run -Werror "$1" 2>/dev/null || { echo "not formatted: clang-format -i $1"; exit 1; }' _
+  find core cli gui tests bench \( -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) -print0 | sort -z |
+    xargs -0 -r -n 32 -P "$(nproc)" bash -c '
+    wrong=$(clang-format --dry-run -Werror "$@" 2>&1) ||
+      { sed -n "s/^\([^ :]*\):.*: error: .*/not formatted: clang-format -i \1/p" <<<"$wrong" | uniq; exit 1; }' _
 }
 
 summarize() {

@@ -83,7 +83,7 @@ class Test(unittest.TestCase):
             _, said = self.run_it(*arguments, code=1)
             self.assertEqual(said[-1], "memtune: failed: tests")
 
-    def test_a_changed_source_without_format_fails_the_quick_checks(self):
+    def test_a_source_without_format_fails_the_quick_checks(self):
         self.program("bin/clang-format", "exit 1")
         self.assertEqual(self.run_it("--quick", code=0)[0], "3 passed, 0 failed, 0 skipped")  # no source is there
         self.write("cli/new.cpp", "")
