@@ -54,7 +54,7 @@ double running_children_seconds() {
   int64_t ticks = 0;
   std::error_code failed;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", failed)) {
-    std::ifstream children(task.path() / "children");
+    std::ifstream children("/proc/self/task/" + task.path().filename().string() + "/children");
     for (pid_t child = 0; children >> child;) {
       std::ifstream file("/proc/" + std::to_string(child) + "/stat");
       const std::string stat(std::istreambuf_iterator<char>(file), {});
