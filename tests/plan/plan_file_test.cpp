@@ -164,7 +164,7 @@ TEST_CASE("an error in a plan file names the field") {
   check_refused(R"({"version": 1, "strategy": "chekpoint:full"})",
                 "mine.json: plan.strategy: unknown strategy 'chekpoint:full'; did you mean 'checkpoint:full'? Known: "
                 "none, checkpoint:full, checkpoint:every=n, checkpoint:op, checkpoint:cheap, offload:sync, "
-                "offload:stream, offload:group, checkpoint:hf-offload, checkpoint:axolotl-hidden, "
+                "offload:stream, offload:group, states=host, checkpoint:hf-offload, checkpoint:axolotl-hidden, "
                 "checkpoint:deepspeed-cpu, "
                 "checkpoint:titan-full, checkpoint:titan-selective, checkpoint:megatron-uniform, "
                 "checkpoint:megatron-block, offload:torchtune, offload:trl, offload:swift");
@@ -174,7 +174,7 @@ TEST_CASE("an error in a plan file names the field") {
       "prefetch_bytes, schedule, groups_in_flight, prefetch_blocks, habits");
   check_refused(R"({"version": 1, "placements": [], "rules": []})",
                 "mine.json: unknown field of plan 'rules'. Known: version, strategy, saved_min_bytes, nested, "
-                "transfer, placements");
+                "transfer, placements, states");
 }
 
 TEST_CASE("the name of a plan must be one line and not a strategy's name") {

@@ -94,6 +94,26 @@ TEST_CASE("a field that a plan's file leaves out has its default") {
   CHECK(plan.keeps_everything());
 }
 
+TEST_CASE("a plan has places for parameters and optimizer states") {
+  Plan plan;
+  plan.states = {{"layers.0", TensorPlacement::host, TensorPlacement::keep},
+                 {kOutsideUnits, TensorPlacement::keep, TensorPlacement::host}};
+  CHECK(plan.offloads_states());
+  CHECK(plan.keeps_everything());  // of the activations
+  const nlohmann::json json = plan;
+  CHECK(json["states"][0] == nlohmann::json{{"unit", "layers.0"}, {"parameters", "host"}, {"moments", "keep"}});
+  CHECK(json.get<Plan>() == plan);
+  CHECK_FALSE(nlohmann::json(Plan()).contains("states"));
+  const auto refuse = [&](const char* field, const char* value, const std::string& message) {
+    nlohmann::json changed = json;
+    changed["states"][1][field] = value;
+    CHECK_THROWS_WITH_AS(changed.get<Plan>(), message.c_str(), UsageError);
+  };
+  refuse("moments", "recompute", "plan.states[1].moments must be keep or host");
+  refuse("parameters", "nowhere",
+         "plan.states[1].parameters: unknown place 'nowhere'. Known: keep, recompute, host, disk");
+}
+
 TEST_CASE("a plan keeps everything if no placement says otherwise") {
   Plan plan;
   CHECK(plan.keeps_everything());
@@ -149,11 +169,13 @@ TEST_CASE("compatibility flags of a plan are in its transfer settings or in its 
   CHECK_FALSE(has_compatibility_flags(plan));
   plan.placements[0].saves = TensorPlacement::host;
   CHECK(has_compatibility_flags(plan));
-  CHECK(offloads_each_save(plan));
+  CHECK_FALSE(can_be_predicted(plan));
   plan = {};
   plan.transfer.compatibility.whole_blocks = true;
   CHECK(has_compatibility_flags(plan));
-  CHECK_FALSE(offloads_each_save(plan));
+  CHECK(can_be_predicted(plan));
+  plan.states = {{"layers.0", TensorPlacement::host, TensorPlacement::keep}};
+  CHECK_FALSE(can_be_predicted(plan));
 }
 
 }  // namespace memtune::plan_test

@@ -41,7 +41,7 @@ std::string names(const std::string& text) {
 
 const std::string kKnown =
     "Known: none, checkpoint:full, checkpoint:every=n, checkpoint:op, checkpoint:cheap, offload:sync, "
-    "offload:stream, offload:group, checkpoint:hf-offload, checkpoint:axolotl-hidden, "
+    "offload:stream, offload:group, states=host, checkpoint:hf-offload, checkpoint:axolotl-hidden, "
     "checkpoint:deepspeed-cpu, checkpoint:titan-full, "
     "checkpoint:titan-selective, checkpoint:megatron-uniform, checkpoint:megatron-block, offload:torchtune, "
     "offload:trl, offload:swift";
@@ -116,6 +116,20 @@ TEST_CASE("equal strategies have one canonical form") {
 TEST_CASE("the order of parts is kept because a later part places what earlier ones left") {
   CHECK(canonical("offload:stream+checkpoint:cheap") == "offload:stream+checkpoint:cheap");
   CHECK_FALSE(Strategy::parse("offload:stream+checkpoint:cheap") == Strategy::parse("checkpoint:cheap+offload:stream"));
+}
+
+TEST_CASE("a part about states stands at the end, wherever it was written") {
+  CHECK(canonical("states=host+checkpoint:full") == "checkpoint:full+states=host");
+  CHECK(canonical("states=host, outside=keep ,moments=keep+checkpoint:full") ==
+        "checkpoint:full+states=host,moments=keep");
+  CHECK(canonical("states=host,blocks=2-+offload:sync+states=host,blocks=0-1,parameters=keep") ==
+        "offload:sync+states=host,blocks=2-+states=host,parameters=keep,blocks=0-1");
+  CHECK(Strategy::parse("states=host").offloads_states());
+  CHECK_FALSE(Strategy::parse("states=host").offloads_activations());
+  CHECK_FALSE(Strategy::parse("offload:sync").offloads_states());
+  check_refused("states=host+states=host,blocks=1",
+                "states=host and states=host are for the same blocks; give each its own, as blocks=0-9 and blocks=10-");
+  check_refused("states=host,moments=disk", "states=host: moments: 'disk' is not one of host | keep");
 }
 
 TEST_CASE("every parameter of every strategy is read back as written") {

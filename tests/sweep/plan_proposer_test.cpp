@@ -48,7 +48,7 @@ class PaperSweep {
 
   // Returns the names of the trials in order.
   std::vector<std::string> run() {
-    const Candidates candidates(strategies_, {}, false);
+    const Candidates candidates(strategies_, {}, plan::TrainingSettings());
     const auto proposer = propose_plans({budget_bytes_}, false, own)(candidates, settings_);
     std::vector<std::string> names;
     const auto count = [&](size_t budget, size_t budgets) {

@@ -145,6 +145,11 @@ PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& f
   if (row.measurement.outcome != result::Outcome::ok)
     throw UsageError("'" + row.measurement.strategy + "' did not work here (" + to_string(row.measurement.outcome) +
                      "): export a strategy that did");
+  if (plan.offloads_states())
+    throw UsageError(
+        "'" + row.measurement.strategy +
+        "' offloads parameters and optimizer states, which the Python file cannot do yet: export a strategy "
+        "without states=host");
   const ProgramBlockPolicies treated = make_block_policies(plan, facts);
   return {head(treated.notes, row, report) + file_of(data_of(treated, plan, facts, row, report, running)),
           treated.notes};

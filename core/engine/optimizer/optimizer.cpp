@@ -46,11 +46,13 @@ void Optimizer::make_states() {
   }
 }
 
-void Optimizer::step_one(size_t i) {
+void Optimizer::step_some(const std::vector<size_t>& parameters) {
   const at::NoGradGuard no_grad;
-  update({i});
-  unused_.erase(i);
-  parameters_[i].mutable_grad().reset();
+  update(parameters);
+  for (const size_t i : parameters) {
+    unused_.erase(i);
+    parameters_[i].mutable_grad().reset();
+  }
 }
 
 size_t Optimizer::turn_of(size_t i, UpdateWriteBarrier& gate) const {
@@ -70,8 +72,26 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std
   throw UsageError(unknown_name("optimizer", name, kOptimizers));
 }
 
-void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const GlobalNormFunction& join) {
+std::vector<at::Tensor> gradient_norms(const std::vector<at::Tensor>& gradients) {
+  return at::_foreach_norm(gradients, 2);
+}
+
+namespace {
+
+at::Tensor total_norm(const std::vector<at::Tensor>& norms) { return at::linalg_vector_norm(at::stack(norms), 2); }
+
+at::Tensor factor_for(const at::Tensor& norm, double max_norm) {
   constexpr double kNotZero = 1e-6;
+  return (max_norm / (norm + kNotZero)).clamp_max(1);
+}
+
+}  // namespace
+
+at::Tensor clip_factor(const std::vector<at::Tensor>& norms, double max_norm) {
+  return factor_for(total_norm(norms), max_norm);
+}
+
+void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const GlobalNormFunction& join) {
   std::map<std::pair<at::ScalarType, int>, std::vector<at::Tensor>> groups;
   for (const at::Tensor& parameter : parameters)
     if (parameter.grad().defined() && parameter.grad().layout() != at::kStrided)
@@ -82,12 +102,12 @@ void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, 
       groups[{parameter.grad().scalar_type(), parameter.grad().get_device()}].push_back(parameter.grad());
   std::vector<at::Tensor> norms;
   for (const auto& [kind, gradients] : groups)
-    for (const at::Tensor& norm : at::_foreach_norm(gradients, 2))
+    for (const at::Tensor& norm : gradient_norms(gradients))
       norms.push_back(norm.to(groups.begin()->second[0].device()));
-  at::Tensor norm = norms.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(norms), 2);
+  at::Tensor norm = norms.empty() ? at::Tensor() : total_norm(norms);
   if (join) norm = join(norm);
   if (norms.empty()) return;
-  const at::Tensor factor = (max_norm / (norm + kNotZero)).clamp_max(1);
+  const at::Tensor factor = factor_for(norm, max_norm);
   for (const auto& [kind, gradients] : groups) at::_foreach_mul_(gradients, factor.to(gradients[0].device()));
 }
 

@@ -59,11 +59,12 @@ class Optimizer {
   // sgd accepts sparse gradients, as in PyTorch; the others throw UsageError. `gate` null: no other readers.
   void step(UpdateWriteBarrier* gate = nullptr);
 
-  // The same for one parameter that has a gradient, without clipping.
-  void step_one(size_t i);
+  // The same for these parameters, which all have a gradient, without clipping.
+  void step_some(const std::vector<size_t>& parameters);
 
   const std::vector<at::Tensor>& parameters() const { return parameters_; }
-  virtual int64_t state_bytes() const = 0;  // on the device
+  double max_grad_norm() const { return max_grad_norm_; }  // 0: no clipping
+  virtual int64_t state_bytes() const = 0;                 // on the device
 
   // The state of parameter i by PyTorch's names. Empty before the parameter's first gradient.
   virtual std::vector<std::pair<std::string, at::Tensor>> state(size_t /*i*/) const { return {}; }
@@ -96,5 +97,11 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std
 // is less than 1. With `join`, the norm is that of all processes, and all must call this. Does not synchronize with the
 // device. Throws UsageError for a sparse gradient.
 void clip_gradients(const std::vector<at::Tensor>& parameters, double max_norm, const GlobalNormFunction& join = {});
+
+// The same in two steps, for gradients that are never on the device all at once. `norms`: of each gradient, on one
+// device; the order counts for the last bit of the factor. It is that of clip_gradients() if gradients are ordered by
+// dtype, then by parameter.
+std::vector<at::Tensor> gradient_norms(const std::vector<at::Tensor>& gradients);
+at::Tensor clip_factor(const std::vector<at::Tensor>& norms, double max_norm);
 
 }  // namespace memtune::optimizer

@@ -10,7 +10,7 @@ namespace {
 
 struct Update final : torch::autograd::PostAccumulateGradHook {
   Update(Optimizer& optimizer, size_t parameter) : optimizer(optimizer), parameter(parameter) {}
-  void operator()(const at::Tensor& /*leaf*/) override { optimizer.step_one(parameter); }
+  void operator()(const at::Tensor& /*leaf*/) override { optimizer.step_some({parameter}); }
 
   Optimizer& optimizer;
   size_t parameter;

@@ -34,6 +34,12 @@ void free_bytes(const at::Tensor& tensor) {
   storage->set_nbytes(0);
 }
 
+void allocate_bytes(const at::Tensor& tensor, int64_t bytes) {
+  c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
+  storage->set_data_ptr_noswap(c10::GetAllocator(tensor.device().type())->allocate(static_cast<size_t>(bytes)));
+  storage->set_nbytes(static_cast<size_t>(bytes));
+}
+
 FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
                              const ShardSettings& settings, PinnedShards* host)
     : name_(std::move(name)),
@@ -44,6 +50,17 @@ FlatParameter::FlatParameter(std::string name, const program::NamedTensors& para
   take_shard(rank, settings, host);
   for (Member& member : members_) member.tensor.set_data(within(whole_, member));
   free();
+}
+
+FlatParameter::FlatParameter(std::string name, const program::NamedTensors& parameters)
+    : name_(std::move(name)),
+      trained_(parameters.front().second.requires_grad()),
+      reduce_dtype_(parameters.front().second.scalar_type()) {
+  const at::NoGradGuard no_grad;
+  lay_out(parameters, 1);
+  pieces_ = parameters;
+  shard_ = whole_;
+  for (Member& member : members_) member.tensor.set_data(within(whole_, member));
 }
 
 void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) {
@@ -79,10 +96,10 @@ at::Tensor FlatParameter::within(const at::Tensor& row, const Member& member) co
   return row.as_strided(member.tensor.sizes(), member.tensor.strides(), member.begin);
 }
 
-void FlatParameter::allocate() {
-  c10::StorageImpl* storage = whole_.storage().unsafeGetStorageImpl();
-  storage->set_data_ptr_noswap(c10::GetAllocator(whole_.device().type())->allocate(static_cast<size_t>(whole_bytes_)));
-  storage->set_nbytes(static_cast<size_t>(whole_bytes_));
+std::vector<at::Tensor> FlatParameter::views_in(const at::Tensor& row) const {
+  std::vector<at::Tensor> views;
+  for (const Member& member : members_) views.push_back(within(row, member));
+  return views;
 }
 
 at::Tensor FlatParameter::take_gradients() {

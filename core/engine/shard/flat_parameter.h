@@ -21,6 +21,8 @@ namespace memtune::shard {
 
 // Frees the bytes of the tensor's storage, for all tensors that share it.
 void free_bytes(const at::Tensor& tensor);
+// Gives the storage new bytes, whose contents are undefined.
+void allocate_bytes(const at::Tensor& tensor, int64_t bytes);
 
 class FlatParameter {
  public:
@@ -29,6 +31,8 @@ class FlatParameter {
   // the shard is on the parameters' device. Throws UsageError for parameters without such a layout.
   FlatParameter(std::string name, const program::NamedTensors& parameters, int rank, int ranks,
                 const ShardSettings& settings = {}, PinnedShards* host = nullptr);
+  // Of one process: the shard is the whole, with its bytes, and the pieces are the parameters.
+  FlatParameter(std::string name, const program::NamedTensors& parameters);
 
   const std::string& name() const { return name_; }
   bool trained() const { return trained_; }
@@ -38,13 +42,15 @@ class FlatParameter {
   int64_t piece_begin(size_t i) const { return piece_begins_in_parameters_[i]; }
   size_t parameters() const { return members_.size(); }
   const at::Tensor& parameter(size_t i) const { return members_[i].tensor; }
-  const at::Tensor& shard() const { return shard_; }  // dtype of the settings
+  const std::string& parameter_name(size_t i) const { return members_[i].name; }
+  std::vector<at::Tensor> views_in(const at::Tensor& row) const;  // of a row like whole(), one for each parameter
+  const at::Tensor& shard() const { return shard_; }              // dtype of the settings
   const at::Tensor& whole() const { return whole_; }
   int64_t whole_bytes() const { return whole_bytes_; }
   const c10::StorageImpl* storage() const { return whole_.storage().unsafeGetStorageImpl(); }
 
   bool allocated() const { return whole_.storage().nbytes() > 0; }
-  void allocate();  // contents are undefined
+  void allocate() { allocate_bytes(whole_, whole_bytes_); }
   void free() { free_bytes(whole_); }
 
   // Moves the parameters' gradients into one flat tensor of the reduce dtype; undefined ones become zeros. Throws

@@ -29,6 +29,9 @@ InterpretedRunner::InterpretedRunner(const plan::TrialRequest& request, std::uni
   if (ranks_) {
     sharded_.emplace(session_.program(), session_.facts(), *ranks_, shard_settings());
     session_.set_parameters(&*sharded_);
+  } else if (request.plan.offloads_states()) {
+    states_.emplace(session_.program(), session_.facts(), request.plan, session_.device());
+    session_.set_parameters(&*states_);
   }
   if (!request.plan.keeps_everything()) make_executor();
 }
@@ -55,6 +58,7 @@ void InterpretedRunner::make_executor() {
                                                                     .allow_memory = training.scratch_in_memory});
   executor_.emplace(session_.program(), session_.facts(), request_.plan, session_.device(), std::move(tiers));
   if (sharded_) executor_->set_parameters(&*sharded_);
+  if (states_) executor_->set_parameters(&*states_);
 }
 
 program::ModelState InterpretedRunner::state() const {
@@ -88,6 +92,7 @@ void InterpretedRunner::begin_measuring() {
     communicated_before_ = sharded_->counters();
     stood_before_ = ranks_->exposed_time();
   }
+  if (states_) states_before_ = states_->counters();
   if (!executor_) return;
   reruns_before_ = executor_->reruns();
   recomputed_before_ = executor_->recomputed_bytes();
@@ -104,13 +109,18 @@ void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
     to.communication.reduced_bytes = (counters.reduced_bytes - communicated_before_.reduced_bytes) / steps;
     to.communication.exposed_ms = to_ms(ranks_->exposed_time() - stood_before_) / steps;
   }
+  if (states_) {
+    to.host_bytes += states_->host_bytes();
+    to.transfer.in_bytes = (states_->counters().in_bytes - states_before_.in_bytes) / steps;
+    to.transfer.out_bytes = (states_->counters().out_bytes - states_before_.out_bytes) / steps;
+  }
   if (!executor_) return;
   to.engine_ms = to_ms(executor_->host_time() - host_time_before_) / steps;
   to.recomputed_ops = (executor_->reruns() - reruns_before_) / steps;
   to.recomputed_bytes = (executor_->recomputed_bytes() - recomputed_before_) / steps;
   const int passes = request_.training.accumulate;
-  to.transfer.out_bytes = passes * executor_->offload().counters().out_bytes;
-  to.transfer.in_bytes = passes * executor_->offload().counters().in_bytes;
+  to.transfer.out_bytes += passes * executor_->offload().counters().out_bytes;
+  to.transfer.in_bytes += passes * executor_->offload().counters().in_bytes;
   const tier::HostTier& tier = executor_->tier();
   to.transfer.disk_write_bytes = passes * tier.counters().disk_write_bytes;
   to.transfer.disk_read_bytes = passes * tier.counters().disk_read_bytes;
@@ -126,8 +136,8 @@ bool InterpretedRunner::prepare_trace() {
 }
 
 StepObserver* InterpretedRunner::start_trace(profiler::Profiler& profiler, const optimizer::Optimizer& optimizer) {
-  const bool on_host = request_.training.shard_offload;
-  const bool updates_there = on_host && !device().emulated();
+  const bool on_host = request_.training.shard_offload || states_;
+  const bool updates_there = on_host && (states_ || !device().emulated());
   owners_.emplace(session_.facts(), on_host ? NamedParameters() : parameters(),
                   updates_there ? 0 : optimizer.state_bytes(), *executor_, device().memory().allocated);
   step_trace_.emplace(session_.facts(), device(), profiler, *executor_, *owners_);
@@ -147,7 +157,7 @@ void InterpretedRunner::finish_trace(trace::Trace& trace, result::Measurement& t
 }
 
 StepObserver* InterpretedRunner::start_costs() {
-  if (request_.plan.offloads_activations()) return nullptr;
+  if (request_.plan.offloads_activations() || request_.plan.offloads_states()) return nullptr;
   if (!executor_) make_executor();
   cost_notes_.emplace(device(), *executor_, request_.plan, parameter_tensors(), sharded_ ? &*sharded_ : nullptr);
   return &*cost_notes_;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "core/engine/shard/offloaded_states.h"
 #include "core/engine/shard/sharded_parameters.h"
 #include "core/measure/trial/memory_owners.h"
 #include "core/measure/trial/model_session.h"
@@ -34,6 +35,15 @@ class InterpretedRunner final : public StepRunner {
     return {passes * session_.batch().samples, passes * session_.batch().tokens};
   }
 
+  bool update_in_backward(optimizer::Optimizer& optimizer) override {
+    if (states_) states_->update_with(optimizer, request_.training.accumulate);
+    return states_.has_value();
+  }
+  void finish_updates() override {
+    if (states_) states_->finish_updates();
+  }
+  at::Tensor with_bytes(const at::Tensor& state) const override { return states_ ? states_->with_bytes(state) : state; }
+
   bool any_rank(bool here) override { return sharded_ ? sharded_->any_rank(here) : here; }
   std::vector<double> gather_from_ranks(const std::vector<double>& here) override;
   double untouched_loss() override { return session_.untouched_loss(executor()); }
@@ -43,7 +53,7 @@ class InterpretedRunner final : public StepRunner {
   void set_before_backward(std::function<void()> call) override { session_.set_before_backward(std::move(call)); }
   std::set<const void*> written_memory() override {
     // Sharded parameters need none: models that write into them are refused.
-    return sharded_ ? std::set<const void*>() : session_.written_memory();
+    return sharded_ || states_ ? std::set<const void*>() : session_.written_memory();
   }
   bool offloads_activations() const override { return executor_ && executor_->offloads_activations(); }
   int64_t host_bytes() const override { return executor_ ? executor_->tier().pool().reserved_bytes() : 0; }
@@ -79,11 +89,13 @@ class InterpretedRunner final : public StepRunner {
   ModelSession session_;
   std::unique_ptr<shard::Collectives> ranks_;
   std::optional<shard::ShardedParameters> sharded_;
+  std::optional<shard::OffloadedStates> states_;  // of a plan that offloads them
   std::optional<step::PlanExecutor> executor_;
   std::optional<MemoryOwners> owners_;  // both set while steps are traced
   std::optional<StepTraceRecorder> step_trace_;
   std::optional<StepCostObserver> cost_notes_;  // set while costs are recorded
   shard::ShardedParameters::Counters communicated_before_;
+  shard::OffloadedStates::Counters states_before_;
   int64_t reruns_before_ = 0, recomputed_before_ = 0;
   std::chrono::nanoseconds host_time_before_{0}, stood_before_{0};
 };

@@ -55,6 +55,14 @@ class StepRunner {
   };
   virtual StepWork work() const = 0;  // of a step
 
+  // Runs the optimizer inside every backward from now on, if the plan offloads its states; else returns false.
+  virtual bool update_in_backward(optimizer::Optimizer& /*optimizer*/) { return false; }
+  // Runs the updates of the last step that wait for the next forward.
+  virtual void finish_updates() {}
+  // A parameter or an optimizer state, or where the plan offloads it, its bytes in host memory, once the device is
+  // idle.
+  virtual at::Tensor with_bytes(const at::Tensor& state) const { return state; }
+
   // True on all ranks if it is true on any. All ranks must call it at the same point.
   virtual bool any_rank(bool here) { return here; }
   // The values of every rank, in the order of ranks. All ranks must call it at the same point.

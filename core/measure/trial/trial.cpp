@@ -60,7 +60,8 @@ class Trial {
       device_.limit_process(request_.training.memory_cap_bytes);
       device_.reset_peak();
       optimizer_ = runner_.make_optimizer(request_.training);
-      if (request_.training.optimizer_in_backward) in_backward_.emplace(*optimizer_);
+      if (!runner_.update_in_backward(*optimizer_) && request_.training.optimizer_in_backward)
+        in_backward_.emplace(*optimizer_);
       at::manual_seed(request_.training.seed);
       warm_up();
       measure();
@@ -98,7 +99,7 @@ class Trial {
 
   void warm_up() {
     phase_ = "warmup";
-    optimizer_->make_states();
+    if (!request_.plan.offloads_states()) optimizer_->make_states();
     const int steps = std::max(request_.training.warmup, runner_.least_warm_up());
     for (int i = 0; i < steps; ++i) {
       frames_.phase(phase_, i + 1, steps);
@@ -282,11 +283,12 @@ class Trial {
     oom.allocated_bytes = memory.peak_allocated;
     oom.reserved_bytes = result_.fragmented ? std::max(memory.peak_reserved, oom.allocated_bytes) : oom.allocated_bytes;
     oom.free_bytes = std::max<int64_t>(0, oom.limit_bytes - oom.reserved_bytes);
-    if (!training.shard_offload)
+    const bool on_host = training.shard_offload || request_.plan.offloads_states();
+    if (!on_host)
       for (const auto& [name, parameter] : runner_.parameters())
         oom.parameters_bytes += static_cast<int64_t>(parameter.nbytes());
     oom.gradients_bytes = gradients_bytes_;
-    if (optimizer_ && !training.shard_offload) oom.optimizer_bytes = optimizer_->state_bytes();
+    if (optimizer_ && !on_host) oom.optimizer_bytes = optimizer_->state_bytes();
     oom.rest_bytes =
         std::max<int64_t>(0, oom.allocated_bytes - oom.parameters_bytes - oom.gradients_bytes - oom.optimizer_bytes);
     oom.stacks = !owners.empty();

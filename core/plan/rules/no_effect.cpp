@@ -83,7 +83,8 @@ bool same_effect(const Strategy& a, const Strategy& b, const MemoryGraph& graph,
   const std::vector<TensorPlacement> effect = effects(of_a, of_a.transfer.min_bytes, graph, facts);
   const bool offloads_activations = std::ranges::any_of(effect, is_offloaded) || !saves(of_a).empty();
   return effect == effects(of_b, of_b.transfer.min_bytes, graph, facts) && saves(of_a) == saves(of_b) &&
-         of_a.nested == of_b.nested && (!offloads_activations || of_a.transfer == of_b.transfer);
+         of_a.nested == of_b.nested && of_a.states == of_b.states &&
+         (!offloads_activations || of_a.transfer == of_b.transfer);
 }
 
 }  // namespace

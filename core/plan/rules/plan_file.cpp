@@ -124,6 +124,8 @@ bool PlanFile::uses_disk() const {
          });
 }
 
+bool PlanFile::offloads_states() const { return whole_ ? whole_->offloads_states() : strategy_.offloads_states(); }
+
 Plan PlanFile::make_plan(const ProgramFacts& facts) const {
   Plan plan = whole_ ? *whole_ : follow_rules(facts);
   if (whole_)

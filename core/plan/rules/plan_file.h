@@ -38,6 +38,7 @@ class PlanFile {
   // Name in tables: the file's `name`, or the file name without extension.
   const std::string& name() const { return name_; }
   bool uses_disk() const;
+  bool offloads_states() const;  // parameters and optimizer states
 
   // Throws UsageError with file, rule and field if the model lacks something, or if a rule selects nothing.
   Plan make_plan(const ProgramFacts& facts) const;

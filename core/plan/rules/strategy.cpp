@@ -12,7 +12,7 @@ namespace {
 // Checkpoints and offload groups consist of blocks.
 bool needs_blocks(const StrategyPart& part) {
   if (part.info().preset && part.info().preset->hooks == HookCoverage::blocks) return true;
-  return part.is_checkpoint() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
+  return part.is_checkpoint() || part.is_states() || part.kind() == StrategyKind::offload_group || !part.blocks().all();
 }
 
 void check_blocks(const StrategyPart& part, const ProgramFacts& facts) {
@@ -50,6 +50,20 @@ CheckpointInputPolicy handed_over(const Strategy& strategy) {
   return {};
 }
 
+// Each block is in one part at most. The first part decides about what is outside of blocks.
+void place_states(const StrategyPart& part, const ProgramFacts& facts, std::vector<StatePlacement>& states) {
+  const auto add = [&](const std::string& unit, TensorPlacement parameters, TensorPlacement moments) {
+    if (parameters != TensorPlacement::keep || moments != TensorPlacement::keep)
+      states.push_back({unit, parameters, moments});
+  };
+  for (size_t i = 0; i < facts.blocks.size(); ++i)
+    if (part.blocks().contains(static_cast<int>(i)))
+      add(facts.blocks[i].region, part.place(StrategyParameter::parameters), part.place(StrategyParameter::moments));
+  const std::string& outside = part.word(StrategyParameter::outside);
+  if (std::ranges::count(states, kOutsideUnits, &StatePlacement::unit) > 0 || outside == "keep") return;
+  add(kOutsideUnits, outside == "host" ? TensorPlacement::host : TensorPlacement::keep, TensorPlacement::host);
+}
+
 }  // namespace
 
 Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
@@ -63,6 +77,8 @@ Plan make_plan(const Strategy& strategy, const ProgramFacts& facts) {
     check_blocks(part, facts);
     if (part.is_checkpoint())
       place_checkpoint(part, facts, graph, plan.saved_min_bytes, handed_over(strategy), draft);
+    else if (part.is_states())
+      place_states(part, facts, plan.states);
     else
       place_offload(part, facts, graph, draft);
   }

@@ -130,6 +130,30 @@ void check_unique(const std::vector<OpPlacement>& placements, const JsonObjectRe
     throw UsageError(object.path("placements") + " has op " + std::to_string(*twice) + " twice; one placement an op");
 }
 
+StatePlacement read_states(const json& json, const std::string& path, UnknownFieldPolicy unknown) {
+  StatePlacement placement;
+  JsonObjectReader object(json, path);
+  object.require({"unit"});
+  object.read("unit", placement.unit);
+  for (const auto& [key, place] : {std::pair("parameters", &placement.parameters), {"moments", &placement.moments}}) {
+    std::string text = to_string(*place);
+    object.read(key, text);
+    *place = read_place(text, object.path(key));
+    if (*place != TensorPlacement::keep && *place != TensorPlacement::host)
+      throw UsageError(object.path(key) + " must be keep or host");
+  }
+  object.finish(unknown);
+  return placement;
+}
+
+json states_json(const std::vector<StatePlacement>& states) {
+  json array = json::array();
+  for (const StatePlacement& each : states)
+    array.push_back(
+        {{"unit", each.unit}, {"parameters", to_string(each.parameters)}, {"moments", to_string(each.moments)}});
+  return array;
+}
+
 void read_fields(const json& json, const std::string& path, TransferSettings& transfer, UnknownFieldPolicy unknown) {
   std::string schedule = to_string(transfer.schedule);
   JsonObjectReader object(json, path);
@@ -160,6 +184,8 @@ Plan read_fields(const json& json, UnknownFieldPolicy unknown) {
     read_fields(*transfer, object.path("transfer"), plan.transfer, unknown);
   for (const auto& placement : object.array("placements"))
     plan.placements.push_back(read_placement(placement, object.path("placements", plan.placements.size()), unknown));
+  for (const auto& states : object.array("states"))
+    plan.states.push_back(read_states(states, object.path("states", plan.states.size()), unknown));
   object.finish(unknown);
   check_unique(plan.placements, object);
   return plan;
@@ -215,6 +241,7 @@ void to_json(json& out, const Plan& plan) {
          {"placements", placements}};
   if (plan.transfer.compatibility != EngineCompatibilityFlags{})
     out["transfer"]["habits"] = compatibility_json(plan.transfer.compatibility);
+  if (plan.offloads_states()) out["states"] = states_json(plan.states);
 }
 
 void from_json(const json& json, Plan& plan) { plan = read_fields(json, UnknownFieldPolicy::passed_over); }

@@ -78,6 +78,15 @@ struct TransferSettings {
   bool operator==(const TransferSettings&) const = default;
 };
 
+// Where the parameters and the optimizer states of a unit are while no op uses them: keep or host. A unit is a block,
+// or all that is outside of blocks: embeddings, final norm, output layer.
+struct StatePlacement {
+  std::string unit;  // a block's region, "layers.0"; kOutsideUnits
+  TensorPlacement parameters = TensorPlacement::keep, moments = TensorPlacement::keep;
+  bool operator==(const StatePlacement&) const = default;
+};
+inline constexpr const char* kOutsideUnits = "outside";
+
 struct Plan {
   std::string strategy;                 // in canonical form, or the name that a person gave the plan
   std::vector<OpPlacement> placements;  // ops without an entry keep everything
@@ -86,9 +95,11 @@ struct Plan {
   // activations are kept; the rest is recomputed once more when backward reaches them.
   bool nested = false;
   TransferSettings transfer;
+  std::vector<StatePlacement> states;  // of units with a place other than keep
 
   bool places(TensorPlacement place) const;  // whether any activation has this place
   bool offloads_activations() const { return places(TensorPlacement::host) || places(TensorPlacement::disk); }
+  bool offloads_states() const { return !states.empty(); }
   // Every activation stays on the device, so no hooks are needed.
   bool keeps_everything() const;
   bool operator==(const Plan&) const = default;

@@ -1,6 +1,7 @@
 #include "core/plan/strategy/strategy.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 #include "core/base/error.h"
@@ -31,7 +32,8 @@ std::vector<std::string> split_parts(const std::string& text) {
   std::vector<std::string> parts;
   for (const std::string& piece : split(text, '+')) {
     const std::string name = trim(piece);
-    if (parts.empty() || name == "none" || name.starts_with("checkpoint:") || name.starts_with("offload:"))
+    if (parts.empty() || name == "none" || name.starts_with("checkpoint:") || name.starts_with("offload:") ||
+        name.starts_with("states="))
       parts.push_back(piece);
     else
       parts.back() += "+" + piece;
@@ -108,7 +110,7 @@ void check_same_transfers(const StrategyPart& a, const StrategyPart& b) {
 void check_together(const StrategyPart& a, const StrategyPart& b) {
   if (a.kind() == StrategyKind::none || b.kind() == StrategyKind::none)
     throw UsageError("none keeps everything: nothing can be joined to it");
-  if (a.is_checkpoint() != b.is_checkpoint()) return;
+  if (a.is_checkpoint() != b.is_checkpoint() || a.is_states() != b.is_states()) return;
   if (a.is_offload()) check_same_transfers(a, b);
   if (a.blocks().overlaps(b.blocks()))
     throw UsageError(std::string(a.info().name) + " and " + std::string(b.info().name) +
@@ -127,7 +129,9 @@ StrategyPart with_inputs_kept(StrategyPart part) {
 
 }  // namespace
 
+// Where states are does not depend on where activations are, so those parts have one place: the end.
 Strategy::Strategy(std::vector<StrategyPart> parts) : parts_(std::move(parts)) {
+  std::ranges::stable_partition(parts_, std::not_fn(std::mem_fn(&StrategyPart::is_states)));
   for (size_t b = 0; b < parts_.size(); ++b)
     for (size_t a = 0; a < b; ++a) check_together(parts_[a], parts_[b]);
 }
@@ -151,6 +155,8 @@ bool Strategy::is_none() const { return parts_.front().kind() == StrategyKind::n
 bool Strategy::offloads() const { return std::ranges::any_of(parts_, &StrategyPart::is_offload); }
 
 bool Strategy::recomputes() const { return std::ranges::any_of(parts_, &StrategyPart::is_checkpoint); }
+
+bool Strategy::offloads_states() const { return std::ranges::any_of(parts_, &StrategyPart::is_states); }
 
 bool Strategy::offloads_activations() const {
   return offloads() || std::ranges::any_of(parts_, &StrategyPart::offloads_inputs);

@@ -6,6 +6,7 @@
 //   offload:sync | offload:stream | offload:group
 //       [,tier=host|disk] [,memory=pinned|pageable] [,fraction=0.4] [,min=1MiB] [,keep_last=1] [,blocks=0-9:12]
 //       [sync, stream: ,head=keep|move] [stream: ,stash=8GiB ,prefetch=1GiB] [group: ,in_flight=1 ,prefetch=1]
+//   states=host [,parameters=host|keep] [,moments=host|keep] [,outside=keep|moments|host] [,blocks=0-9:12]
 //   offload:torchtune | checkpoint:hf-offload[,every=2] | ...    engines of other programs (engine_preset.h)
 //
 // '+' joins parts, which apply in order: a part places only what earlier parts left on the device. Parts of one family
@@ -38,6 +39,7 @@ enum class StrategyKind {
   offload_group,
   checkpoint_preset,  // an engine of another program, named by StrategyInfo::preset
   offload_preset,
+  states_host,
 };
 
 enum class StrategyParameter {
@@ -56,6 +58,9 @@ enum class StrategyParameter {
   head,
   every,
   layers,
+  parameters,
+  moments,
+  outside,
 };
 
 // Type of a parameter's value.
@@ -93,7 +98,8 @@ class StrategyPart {
   const StrategyInfo& info() const { return *info_; }
   int64_t every() const { return every_; }  // n of checkpoint:every=n, else 1
   bool is_checkpoint() const;
-  bool is_offload() const;
+  bool is_offload() const;       // of activations
+  bool is_states() const;        // of parameters and optimizer states
   bool offloads_inputs() const;  // a checkpoint that offloads its blocks' inputs to the CPU or disk
 
   bool has(StrategyParameter parameter) const;
@@ -139,6 +145,7 @@ class Strategy {
   bool is_none() const;
   bool offloads() const;
   bool recomputes() const;
+  bool offloads_states() const;       // parameters and optimizer states
   bool offloads_activations() const;  // may offload activations to the CPU or disk
   bool uses_disk() const;             // may offload activations to disk
 

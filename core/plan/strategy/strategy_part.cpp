@@ -97,6 +97,8 @@ bool StrategyPart::is_checkpoint() const { return info_->name.starts_with("check
 
 bool StrategyPart::is_offload() const { return info_->name.starts_with("offload:"); }
 
+bool StrategyPart::is_states() const { return info_->name.starts_with("states="); }
+
 bool StrategyPart::offloads_inputs() const {
   if (info_->preset) return info_->preset->inputs;
   return has(StrategyParameter::inputs) && place(StrategyParameter::inputs) != TensorPlacement::keep;

@@ -73,6 +73,22 @@ constexpr StrategyParameterInfo kLayers = {
 constexpr StrategyParameterInfo kFirstLayers = {
     StrategyParameter::layers, "layers", positive, "", "1", "blocks that are checkpointed, as recompute_num_layers"};
 
+constexpr StrategyParameterInfo kParameters = {StrategyParameter::parameters,
+                                               "parameters",
+                                               words,
+                                               "host | keep",
+                                               "host",
+                                               "of the blocks: where they are while no op uses them"};
+constexpr StrategyParameterInfo kMoments = {
+    StrategyParameter::moments, "moments", words, "host | keep", "host", "the optimizer's states of the blocks"};
+constexpr StrategyParameterInfo kOutsideBlocks = {
+    StrategyParameter::outside,
+    "outside",
+    words,
+    "keep | moments | host",
+    "keep",
+    "embeddings, final norm, output layer: moments moves their optimizer states, host their parameters too"};
+
 constexpr StrategyParameterInfo kFull[] = {kInputs, kSegment, kBlocks};
 constexpr StrategyParameterInfo kOp[] = {kSave, kInputs, kBlocks};
 constexpr StrategyParameterInfo kCheckpoint[] = {kInputs, kBlocks};
@@ -81,6 +97,8 @@ constexpr StrategyParameterInfo kStream[] = {kTier,     kMemory,   kFraction, kS
                                              kPrefetch, kKeepNone, kBlocks,   kHead};
 constexpr StrategyParameterInfo kGroup[] = {kTier, kMemory,         kFraction, kInFlight,
                                             kMin,  kPrefetchBlocks, kKeepOne,  kBlocks};
+
+constexpr StrategyParameterInfo kStates[] = {kParameters, kMoments, kOutsideBlocks, kBlocks};
 
 constexpr StrategyParameterInfo kHf[] = {kEveryNth};
 constexpr StrategyParameterInfo kUniform[] = {kLayers};
@@ -101,6 +119,8 @@ constexpr StrategyInfo kStrategies[] = {
      kStream},
     {StrategyKind::offload_group, "offload:group",
      "offload the activations of a block together when it ends, on a side stream", kGroup},
+    {StrategyKind::states_host, "states=host",
+     "offload parameters and optimizer states to CPU; each block is updated on the device during backward", kStates},
     {StrategyKind::checkpoint_preset, "checkpoint:hf-offload",
      "what transformers does from 5.17 on with gradient_checkpointing_kwargs offload: inputs of blocks on the host, "
      "with "

@@ -22,7 +22,7 @@ bool may_pass(Outcome outcome) {
 }
 
 Candidates candidates(const SweepSettings& settings) {
-  return {settings.strategies, settings.plans, !settings.request.training.scratch.empty()};
+  return {settings.strategies, settings.plans, settings.request.training};
 }
 
 // Measures saves of the recommended trial. Returns false if a signal arrived.

@@ -24,9 +24,14 @@ void try_all(const Items& items, std::vector<std::string>& errors, const Action&
     }
 }
 
-void check_scratch(const Candidate& candidate) {
-  if (candidate.uses_disk())
+void check_training(const Candidate& candidate, const plan::TrainingSettings& training) {
+  if (candidate.uses_disk() && training.scratch.empty())
     throw UsageError("'" + candidate.name() + "' places values on disk: --scratch DIR has to say where");
+  if (!candidate.offloads_states()) return;
+  const std::string name = "'" + candidate.name() + "' offloads optimizer states, and ";
+  if (training.ranks > 1) throw UsageError(name + "works on one GPU: for --ranks use --shard-offload");
+  if (training.optimizer.starts_with("paged_"))
+    throw UsageError(name + training.optimizer + " keeps them in host memory by itself: use another --optimizer");
 }
 
 }  // namespace
@@ -34,6 +39,10 @@ void check_scratch(const Candidate& candidate) {
 std::string Candidate::name() const {
   if (const auto* strategy = std::get_if<Strategy>(&rule_)) return to_string(*strategy);
   return std::get<PlanFile>(rule_).name();
+}
+
+bool Candidate::offloads_states() const {
+  return std::visit([](const auto& rule) { return rule.offloads_states(); }, rule_);
 }
 
 bool Candidate::uses_disk() const {
@@ -46,11 +55,11 @@ Plan Candidate::make_plan(const ProgramFacts& facts) const {
 }
 
 Candidates::Candidates(const std::vector<std::string>& strategies, const std::vector<PlanFile>& plans,
-                       bool has_scratch) {
+                       const plan::TrainingSettings& training) {
   std::vector<std::string> errors;
   try_all(strategies, errors, [this](const std::string& text) { add(text); });
   try_all(plans, errors, [this](const PlanFile& file) { add(file); });
-  if (!has_scratch) try_all(all_, errors, check_scratch);
+  try_all(all_, errors, [&](const Candidate& candidate) { check_training(candidate, training); });
   if (!errors.empty()) throw UsageError(join(errors, "; "));
   std::stable_partition(all_.begin(), all_.end(),
                         [](const Candidate& candidate) { return candidate.name() == "none"; });

@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/plan/request/trial_request.h"
 #include "core/plan/rules/plan_file.h"
 
 namespace memtune::sweep {
@@ -17,6 +18,7 @@ class Candidate {
 
   std::string name() const;  // the strategy's canonical form, or the plan's name
   bool uses_disk() const;
+  bool offloads_states() const;
   plan::Plan make_plan(const plan::ProgramFacts& facts) const;  // throws UsageError for parts that the model lacks
 
  private:
@@ -27,7 +29,8 @@ class Candidates {
  public:
   // Removes duplicates and puts `none` first, because the others are compared with it. Throws one UsageError with all
   // problems, so that the user can fix them at once.
-  Candidates(const std::vector<std::string>& strategies, const std::vector<plan::PlanFile>& plans, bool has_scratch);
+  Candidates(const std::vector<std::string>& strategies, const std::vector<plan::PlanFile>& plans,
+             const plan::TrainingSettings& training);
 
   const std::vector<Candidate>& all() const { return all_; }
   // One note for each strategy that is given in two spellings.

@@ -1,0 +1,63 @@
+// Parameters of one dtype of one unit, their gradients and optimizer states: a row of bytes each, which is copied whole
+// between device and host memory.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/engine/optimizer/optimizer.h"
+#include "core/engine/shard/flat_parameter.h"
+#include "core/engine/shard/host_backed_tensor.h"
+#include "core/plan/strategy/plan.h"
+
+namespace memtune::shard {
+
+class StateRows {
+ public:
+  // `parameters`: as of FlatParameter; they keep their bytes, or `place` moves them to host memory. Moments follow when
+  // the optimizer has made them. `host` and `device` must outlive this. Throws OutOfHostMemoryError.
+  StateRows(const std::string& name, const program::NamedTensors& parameters, const plan::StatePlacement& place,
+            PinnedShards& host, device::Device& device);
+
+  const FlatParameter& parameters() const { return parameters_; }
+  std::array<std::optional<HostBackedTensor>*, 3> all() { return {&values, &gradients, &moments}; }
+  bool offloads() const { return values || gradients || moments; }
+
+  // `numbers`: of the parameters in the optimizer. `moves_gradients`: those of offloaded parameters are in host memory
+  // between micro-batches and until the update.
+  void attach(optimizer::Optimizer& optimizer, std::vector<size_t> numbers, bool moves_gradients);
+
+  void drop_gradients();
+  bool has_gradients() const;
+  // Adds the parameters' gradients to their row, which must be loaded if has_gradients(), and frees them.
+  void take_gradients();
+  // Adds the norms of the gradients, which must be loaded, in the order of Optimizer::step().
+  using Norms = std::map<std::pair<at::ScalarType, size_t>, at::Tensor>;  // by dtype and number in the optimizer
+  void add_norms(Norms& norms) const;
+  // Updates the parameters that have a gradient, and drops these; all rows must be loaded. `factor`: of all gradients;
+  // undefined: 1.
+  void update(const at::Tensor& factor);
+
+  // Empty: on the device for good.
+  std::optional<HostBackedTensor> values, gradients, moments;
+
+ private:
+  std::vector<at::Tensor> made_gradients() const;  // undefined where there is none
+  void take_moments();
+
+  FlatParameter parameters_;
+  const bool moves_moments_;
+  PinnedShards& host_;
+  device::Device& device_;
+  optimizer::Optimizer* optimizer_ = nullptr;
+  std::vector<size_t> numbers_;
+  std::vector<at::Tensor> gradient_views_;  // of their row
+  std::vector<char> made_;                  // whether the row has the parameter's gradient
+  size_t moments_taken_ = 0;
+};
+
+}  // namespace memtune::shard

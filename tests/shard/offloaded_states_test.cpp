@@ -1,0 +1,176 @@
+// Training whose parameters, gradients and optimizer states are in host memory must be the same training: after 20
+// steps losses, parameters and optimizer states have the bits of `none`, with every optimizer, gradient clipping and
+// accumulation, tied weights, adapters over frozen and 4-bit weights, experts, autocast and dropout.
+#include "core/engine/shard/offloaded_states.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/measure/trial/model_session.h"
+#include "core/measure/trial/step_runner.h"
+#include "core/plan/rules/strategy.h"
+#include "tests/support/run_program.h"
+#include "tests/support/samples.h"
+#include "tests/support/training.h"
+namespace memtune::tests::offloaded_states_test {
+namespace {
+
+constexpr char kSizes[] = R"("hidden_size": 40, "intermediate_size": 56, "num_hidden_layers": 3,
+  "num_attention_heads": 5, "num_key_value_heads": 5, "head_dim": 8, "vocab_size": 67, "max_position_embeddings": 64,
+  "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "attention_bias": false, "mlp_bias": false)";
+const std::string kLlama = std::string(R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], )") + kSizes;
+const std::string kMixtral = std::string(R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"],
+  "num_local_experts": 4, "num_experts_per_tok": 2, )") +
+                             kSizes;
+
+struct Way {
+  const char* name;
+  std::string model;
+  void (*set)(plan::TrainingSettings&);
+};
+
+const Way kWays[] = {
+    {"plain", kLlama, [](plan::TrainingSettings&) {}},
+    {"tied and clipped", kLlama + R"(, "tie_word_embeddings": true)",
+     [](plan::TrainingSettings& training) { training.max_grad_norm = 0.1; }},
+    {"accumulated", kLlama, [](plan::TrainingSettings& training) { training.accumulate = 3; }},
+    {"clipped and accumulated", kLlama + R"(, "tie_word_embeddings": true)",
+     [](plan::TrainingSettings& training) {
+       training.max_grad_norm = 0.1;
+       training.accumulate = 2;
+     }},
+    {"bfloat16", kLlama,
+     [](plan::TrainingSettings& training) {
+       training.dtype = "bfloat16";
+       training.max_grad_norm = 0.1;
+     }},
+    {"autocast", kLlama, [](plan::TrainingSettings& training) { training.autocast = "bfloat16"; }},
+    {"adapters over frozen weights", kLlama,
+     [](plan::TrainingSettings& training) { training.lora = "r=4,dropout=0.1"; }},
+    {"adapters over 4-bit weights", kLlama,
+     [](plan::TrainingSettings& training) {
+       training.lora = "r=4";
+       training.load_in = "nf4";
+       training.max_grad_norm = 0.1;
+     }},
+    {"experts", kMixtral, [](plan::TrainingSettings& training) { training.accumulate = 2; }},
+};
+
+constexpr const char* kStrategies[] = {
+    "states=host",
+    "states=host,outside=host",
+    "checkpoint:full+states=host,outside=moments",
+    "checkpoint:full,inputs=host+states=host,parameters=keep",
+    "offload:stream+states=host,moments=keep,blocks=1-",
+};
+
+struct Trained {
+  std::vector<double> losses;
+  program::NamedTensors states;  // parameters and optimizer states
+  int64_t host_bytes = 0, floor_bytes = 0;
+};
+
+class Training {
+ public:
+  Training(const Way& way, const std::string& optimizer) {
+    std::ofstream(folder_.path / "config.json") << way.model << "}";
+    request_.model.path = folder_.path / "config.json";
+    plan::TrainingSettings& training = request_.training;
+    training.loss = "causal_lm";
+    if (!test_device().emulated()) training.device = "cuda";
+    training.batch = 2;
+    training.sequence = 9;
+    training.optimizer = optimizer;
+    training.learning_rate = 0.01;
+    way.set(training);
+  }
+
+  Trained under(const std::string& strategy, int steps) {
+    plan::TrialRequest request = request_;
+    const int64_t before = test_device().memory().allocated;
+    {
+      trial::ModelSession session(request);
+      session.survey();
+      request.plan = plan::make_plan(plan::Strategy::parse(strategy), session.facts());
+      request.plan.saved_min_bytes = request.plan.transfer.min_bytes = 0;
+    }
+    const std::unique_ptr<trial::StepRunner> runner = trial::make_runner(request);
+    const auto optimizer = runner->make_optimizer(request.training);
+    CHECK(runner->update_in_backward(*optimizer) == request.plan.offloads_states());
+    Trained trained;
+    at::manual_seed(3);
+    runner->begin_measuring();
+    for (int i = 0; i < steps; ++i) {
+      const at::Tensor loss = runner->forward_backward();
+      optimizer->step();
+      trained.losses.push_back(loss.item<double>());
+    }
+    runner->finish_updates();
+    runner->device().synchronize();
+    trained.floor_bytes = runner->device().memory().allocated - before;
+    result::Measurement figures;
+    runner->add_figures(steps, figures);
+    trained.host_bytes = figures.host_bytes;
+    for (const auto& [name, parameter] : runner->parameters())
+      trained.states.emplace_back(name, runner->with_bytes(parameter).detach().clone());
+    for (size_t i = 0; i < optimizer->parameters().size(); ++i)
+      for (const auto& [name, state] : optimizer->state(i))
+        trained.states.emplace_back(runner->parameters()[i].first + " " + name, runner->with_bytes(state).clone());
+    return trained;
+  }
+
+ private:
+  test::ScratchFolder folder_;
+  plan::TrialRequest request_;
+};
+
+void check_equal(const Trained& one, const Trained& other) {
+  CHECK(one.losses == other.losses);
+  REQUIRE(one.states.size() == other.states.size());
+  for (size_t i = 0; i < one.states.size(); ++i) {
+    CAPTURE(one.states[i].first);
+    CHECK(one.states[i].first == other.states[i].first);
+    CHECK(at::equal(one.states[i].second.cpu(), other.states[i].second.cpu()));
+  }
+}
+
+// Every optimizer clipped and accumulated; at night every way.
+TEST_CASE("training with offloaded states has the bits of none after 20 steps") {
+  for (const Way& way : kWays) {
+    for (const char* optimizer : {"adamw", "sgd", "adamw_8bit", "adafactor"}) {
+      const bool all_optimizers = at_night() || &way == &kWays[3];
+      if (!all_optimizers && std::string(optimizer) != "adamw") continue;
+      CAPTURE(way.name);
+      CAPTURE(optimizer);
+      Training training(way, optimizer);
+      const Trained none = training.under("none", 20);
+      for (const char* strategy : kStrategies) {
+        CAPTURE(strategy);
+        check_equal(training.under(strategy, 20), none);
+      }
+    }
+  }
+}
+
+TEST_CASE("offloaded states are in host memory and not on the device between steps") {
+  Training training(kWays[0], "adamw");
+  const Trained none = training.under("none", 3), blocks = training.under("states=host", 3),
+                all = training.under("states=host,outside=host", 3),
+                moments = training.under("states=host,parameters=keep", 3);
+  CHECK(none.host_bytes == 0);
+  CHECK(moments.host_bytes > 0);
+  CHECK(blocks.host_bytes > moments.host_bytes);
+  CHECK(all.host_bytes > blocks.host_bytes);
+  CHECK(moments.floor_bytes < none.floor_bytes);
+  CHECK(blocks.floor_bytes < moments.floor_bytes);
+  CHECK(all.floor_bytes < blocks.floor_bytes);
+  // What left the device is what is in host memory, up to step counters and padding of rows.
+  const auto left = static_cast<double>(none.floor_bytes - all.floor_bytes);
+  CHECK(left == doctest::Approx(static_cast<double>(all.host_bytes)).epsilon(0.02));
+}
+
+}  // namespace
+}  // namespace memtune::tests::offloaded_states_test
