@@ -65,6 +65,7 @@ std::string_view family_of(const plan::StrategyInfo& info) {
   if (info.name.starts_with("checkpoint:")) return "Activation checkpointing: recompute in backward";
   if (info.name.starts_with("offload:"))
     return "Activation offloading: copy to CPU memory or disk, and back in backward";
+  if (info.name.starts_with("states=")) return "Parameters and optimizer states in CPU memory";
   return "All activations on the device";
 }
 

@@ -22,9 +22,11 @@ class HostBackedTensor {
   void load();       // starts the copy to the device, unless the bytes are there or on their way
   void make_room();  // only allocates bytes; their contents are undefined
   void wait();       // later compute work finds the bytes loaded
-  void store();      // starts the copy to host memory, behind the compute work queued so far
-  void free();       // frees the bytes on the device; if a store runs, settle() does
-  void settle();     // compute waits for the running store
+  // Starts the copy to host memory, behind the compute work queued so far. Who writes the bytes meanwhile must store
+  // them again.
+  void store();
+  void free();    // frees the bytes on the device; if a store runs, settle() does
+  void settle();  // compute waits for the running store
   // Waits for all copies and frees the bytes on the device; for destructors and after a failure.
   void stop() noexcept;
 

@@ -131,8 +131,8 @@ void OffloadedStates::free(int unit) {
 // --- a step ----------------------------------------------------------------------------------------------------------
 
 void OffloadedStates::begin_step() {
-  pass_ = Pass::none;
   schedule_->begin_step();
+  drop();  // what a step that threw has left
   passes_left_ = passes_;
   for (const Flat& flat : flats_)
     if (!flat.pending) flat.rows->drop_gradients();
@@ -184,7 +184,6 @@ void OffloadedStates::end_gradients(Flat& flat) {
     if (rows.has_gradients()) load(rows.gradients);
     rows.gradients->make_room();
     rows.gradients->wait();
-    rows.gradients->settle();
     rows.take_gradients();
   }
   if (passes_left_ == 0 && !clips()) return update(flat);
@@ -219,10 +218,7 @@ void OffloadedStates::update(Flat& flat) {
   if (rows.gradients && rows.has_gradients()) load(rows.gradients);
   load(rows.moments);
   for (std::optional<HostBackedTensor>* row : rows.all())
-    if (*row) {
-      (*row)->wait();
-      (*row)->settle();  // the update writes into what a store may still read
-    }
+    if (*row) (*row)->wait();
   rows.update(std::exchange(flat.pending, false) ? factor_ : at::Tensor());
   settle(flat.unit);
   store(rows.values);
