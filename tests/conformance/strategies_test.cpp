@@ -165,6 +165,7 @@ TEST_CASE("every strategy gives the bits of plain autograd and leaves nothing be
 
 TEST_CASE("the suite covers all strategies") {
   for (const auto& info : plan::strategies()) {
+    if (info.kind == plan::StrategyKind::states_host) continue;  // places no activation: tests/shard
     bool joined = false;
     for (const auto& strategy : all_strategies())
       joined = joined || strategy.starts_with(info.name.substr(0, info.name.find('=')));

@@ -168,6 +168,7 @@ class Answers(RunTest):
                                  ("there is no saved state of step 3", "--resume", "3"),
                                  ("another training: --optimizer adamw there and sgd here", "--resume", "--optimizer", "sgd"),
                                  ("exclude each other", "--plan", "x.json", "--strategy", "none"),
+                                 ("which a run cannot save yet", "--resume", "--strategy", "states=host"),
                                  ("--save-every", "--save-every", "often")):
             out, err = self.run_it(*arguments, code=2)
             self.assertEqual(out, "")

@@ -488,6 +488,22 @@ TEST_CASE("activations on disk need a scratch folder for strategies and plan fil
   CHECK(bench.run().report.rows.size() == 3);
 }
 
+TEST_CASE("offloaded states are refused with ranks and with optimizers that page their own") {
+  Bench bench;
+  bench.settings.strategies = {"none", "states=host"};
+  bench.settings.request.training.optimizer = "paged_adamw_8bit";
+  CHECK_THROWS_WITH_AS(bench.run(),
+                       "'states=host' offloads optimizer states, and paged_adamw_8bit keeps them in host memory by "
+                       "itself: use another --optimizer",
+                       UsageError);
+  bench.settings.request.training.optimizer = "adamw";
+  bench.settings.request.training.ranks = 2;
+  CHECK_THROWS_WITH_AS(bench.run(),
+                       "'states=host' offloads optimizer states, and works on one GPU: for --ranks use --shard-offload",
+                       UsageError);
+  CHECK(bench.starts() == "");
+}
+
 TEST_CASE("an inspection runs no trial and is not repeated after a sweep") {
   Bench bench;
   const auto facts = inspect_model(bench.settings, bench.listener);

@@ -1,5 +1,7 @@
 #include "core/engine/shard/host_backed_tensor.h"
 
+#include <ATen/ATen.h>
+
 #include <utility>
 
 #include "core/engine/shard/flat_parameter.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/bytes.h"
 #include "core/base/error.h"
-#include "core/base/text.h"
 
 namespace memtune::shard {
 namespace {

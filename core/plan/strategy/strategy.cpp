@@ -1,7 +1,6 @@
 #include "core/plan/strategy/strategy.h"
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 
 #include "core/base/error.h"
@@ -131,7 +130,7 @@ StrategyPart with_inputs_kept(StrategyPart part) {
 
 // Where states are does not depend on where activations are, so those parts have one place: the end.
 Strategy::Strategy(std::vector<StrategyPart> parts) : parts_(std::move(parts)) {
-  std::ranges::stable_partition(parts_, std::not_fn(std::mem_fn(&StrategyPart::is_states)));
+  std::stable_partition(parts_.begin(), parts_.end(), [](const StrategyPart& part) { return !part.is_states(); });
   for (size_t b = 0; b < parts_.size(); ++b)
     for (size_t a = 0; a < b; ++a) check_together(parts_[a], parts_[b]);
 }
