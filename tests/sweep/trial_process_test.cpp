@@ -78,7 +78,7 @@ TEST_CASE("as a trial ends the process of the next one is started and takes its 
     for (int i = 0; i < 3; ++i) REQUIRE(std::holds_alternative<result::Measurement>(stage.run("ok")));
     CHECK(children() != "");
   }
-  CHECK(children() == "");  // nobody needed the last one
+  CHECK(children() == "");  // the last one ended unused
   CHECK(test::slurp(stage.folder.path / "starts") == "none\nwaited\nnone\nwaited\nnone\n");
 }
 

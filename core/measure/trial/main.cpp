@@ -188,7 +188,7 @@ void probe(const std::string& name, FrameWriter& frames) {
   frames.send({{"frame", "machine"}, {"machine", machine}});
 }
 
-// Makes no context on the device. What cannot be loaded is told by the trial that needs it.
+// Makes no context on the device. The trial that needs what cannot be loaded reports it.
 void load_libraries(const std::string& device) try {
   if (device.starts_with("cuda")) memtune::device::load_cuda_libraries();
 } catch (const memtune::Error&) {

@@ -22,7 +22,7 @@ class SpareTrial {
   SpareTrial(const SpareTrial&) = delete;
   SpareTrial& operator=(const SpareTrial&) = delete;
 
-  // Does nothing if one waits already. If none can be started, the next trial starts its own process and tells why.
+  // Does nothing if one waits already. If none can be started, the next trial starts its own process and reports why.
   void start(int threads) noexcept;
   // The process that was started with so many threads and now runs `arguments`. None if there is none, or if it ended.
   std::optional<StartedTrial> take(const std::vector<std::string>& arguments, int threads);
