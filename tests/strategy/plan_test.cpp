@@ -169,13 +169,11 @@ TEST_CASE("compatibility flags of a plan are in its transfer settings or in its 
   CHECK_FALSE(has_compatibility_flags(plan));
   plan.placements[0].saves = TensorPlacement::host;
   CHECK(has_compatibility_flags(plan));
-  CHECK_FALSE(can_be_predicted(plan));
+  CHECK(offloads_each_save(plan));
   plan = {};
   plan.transfer.compatibility.whole_blocks = true;
   CHECK(has_compatibility_flags(plan));
-  CHECK(can_be_predicted(plan));
-  plan.states = {{"layers.0", TensorPlacement::host, TensorPlacement::keep}};
-  CHECK_FALSE(can_be_predicted(plan));
+  CHECK_FALSE(offloads_each_save(plan));
 }
 
 }  // namespace memtune::plan_test

@@ -10,6 +10,9 @@
 #include "core/base/error.h"
 
 namespace memtune::shard {
+
+using schedule::StateRow;
+
 namespace {
 
 constexpr int64_t kStateAlignedBytes = 64;
@@ -22,7 +25,7 @@ StateRows::StateRows(const std::string& name, const program::NamedTensors& param
       moves_moments_(parameters_.trained() && place.moments == plan::TensorPlacement::host),
       host_(host),
       device_(device) {
-  if (place.parameters == plan::TensorPlacement::host) values.emplace(parameters_.whole(), host_, device_);
+  if (place.parameters == plan::TensorPlacement::host) values().emplace(parameters_.whole(), host_, device_);
 }
 
 void StateRows::attach(optimizer::Optimizer& optimizer, std::vector<size_t> numbers, bool moves_gradients) {
@@ -30,10 +33,10 @@ void StateRows::attach(optimizer::Optimizer& optimizer, std::vector<size_t> numb
   optimizer_ = &optimizer;
   numbers_ = std::move(numbers);
   made_.assign(numbers_.size(), false);
-  if (!moves_gradients || (!values && !moves_moments_)) return;
+  if (!moves_gradients || (!values() && !moves_moments_)) return;
   const at::Tensor row = at::zeros_like(parameters_.whole());
   gradient_views_ = parameters_.views_in(row);
-  gradients.emplace(row, host_, device_);
+  this->row(StateRow::gradients).emplace(row, host_, device_);
 }
 
 void StateRows::drop_gradients() {
@@ -44,7 +47,9 @@ void StateRows::drop_gradients() {
 std::vector<at::Tensor> StateRows::made_gradients() const {
   std::vector<at::Tensor> all;
   for (size_t i = 0; i < parameters_.parameters(); ++i)
-    all.push_back(!gradients ? parameters_.parameter(i).grad() : made_[i] ? gradient_views_[i] : at::Tensor());
+    all.push_back(!row(StateRow::gradients) ? parameters_.parameter(i).grad()
+                  : made_[i]                ? gradient_views_[i]
+                                            : at::Tensor());
   return all;
 }
 
@@ -57,8 +62,14 @@ void StateRows::add_norms(Norms& norms) const {
     if (all[i].defined()) norms[{all[i].scalar_type(), numbers_[i]}] = optimizer::gradient_norms({all[i]}).front();
 }
 
+bool StateRows::offloads() const {
+  return std::ranges::any_of(rows_, [](const auto& row) { return row.has_value(); });
+}
+
 void StateRows::take_gradients() {
   const at::NoGradGuard no_grad;
+  if (!row(StateRow::gradients)) return;  // they stay on the parameters
+  row(StateRow::gradients)->make_room();
   std::vector<at::Tensor> first, sums, of_first, of_sums;
   for (size_t i = 0; i < parameters_.parameters(); ++i) {
     const at::Tensor gradient = std::exchange(parameters_.parameter(i).mutable_grad(), {});
@@ -112,9 +123,9 @@ void StateRows::take_moments() {
     begin += bytes_of(state);
   }
   moments_taken_ = states.size();
-  moments.emplace(row, host_, device_);
-  moments->load();  // as after an update of loaded ones
-  moments->wait();
+  moments().emplace(row, host_, device_);
+  moments()->load();  // as after an update of loaded ones
+  moments()->wait();
 }
 
 }  // namespace memtune::shard

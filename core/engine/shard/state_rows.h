@@ -12,6 +12,7 @@
 #include "core/engine/optimizer/optimizer.h"
 #include "core/engine/shard/flat_parameter.h"
 #include "core/engine/shard/host_backed_tensor.h"
+#include "core/plan/schedule/state_schedule.h"
 #include "core/plan/strategy/plan.h"
 
 namespace memtune::shard {
@@ -24,8 +25,10 @@ class StateRows {
             PinnedShards& host, device::Device& device);
 
   const FlatParameter& parameters() const { return parameters_; }
-  std::array<std::optional<HostBackedTensor>*, 3> all() { return {&values, &gradients, &moments}; }
-  bool offloads() const { return values || gradients || moments; }
+  // Empty: on the device for good.
+  std::optional<HostBackedTensor>& row(schedule::StateRow row) { return rows_[static_cast<size_t>(row)]; }
+  const std::optional<HostBackedTensor>& row(schedule::StateRow row) const { return rows_[static_cast<size_t>(row)]; }
+  bool offloads() const;
 
   // `numbers`: of the parameters in the optimizer. `moves_gradients`: those of offloaded parameters are in host memory
   // between micro-batches and until the update.
@@ -33,7 +36,8 @@ class StateRows {
 
   void drop_gradients();
   bool has_gradients() const;
-  // Adds the parameters' gradients to their row, which must be loaded if has_gradients(), and frees them.
+  // Adds the parameters' gradients to their row, if there is one, and frees them. The row must be loaded if
+  // has_gradients().
   void take_gradients();
   // Adds the norms of the gradients, which must be loaded, in the order of Optimizer::step().
   using Norms = std::map<std::pair<at::ScalarType, size_t>, at::Tensor>;  // by dtype and number in the optimizer
@@ -42,14 +46,15 @@ class StateRows {
   // undefined: 1.
   void update(const at::Tensor& factor);
 
-  // Empty: on the device for good.
-  std::optional<HostBackedTensor> values, gradients, moments;
-
  private:
   std::vector<at::Tensor> made_gradients() const;  // undefined where there is none
   void take_moments();
 
+  std::optional<HostBackedTensor>& values() { return row(schedule::StateRow::parameters); }
+  std::optional<HostBackedTensor>& moments() { return row(schedule::StateRow::moments); }
+
   FlatParameter parameters_;
+  std::array<std::optional<HostBackedTensor>, std::size(schedule::kStateRows)> rows_;
   const bool moves_moments_;
   PinnedShards& host_;
   device::Device& device_;

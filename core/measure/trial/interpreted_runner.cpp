@@ -2,6 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <unordered_map>
+
+#include "core/base/error.h"
+#include "core/engine/shard/units.h"
 #include "core/model/frontend/dtype.h"
 #include "core/plan/request/trial_request.h"
 
@@ -111,6 +116,7 @@ void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
   }
   if (states_) {
     to.host_bytes += states_->host_bytes();
+    to.host_peak_bytes = states_->host_bytes();
     to.transfer.in_bytes = (states_->counters().in_bytes - states_before_.in_bytes) / steps;
     to.transfer.out_bytes = (states_->counters().out_bytes - states_before_.out_bytes) / steps;
   }
@@ -125,7 +131,7 @@ void InterpretedRunner::add_figures(int steps, result::Measurement& to) {
   to.transfer.disk_write_bytes = passes * tier.counters().disk_write_bytes;
   to.transfer.disk_read_bytes = passes * tier.counters().disk_read_bytes;
   to.host_bytes += tier.pool().reserved_bytes();
-  to.host_peak_bytes = tier.pool().peak_leased_bytes();
+  to.host_peak_bytes += tier.pool().peak_leased_bytes();
   to.disk_peak_bytes = tier.peak_disk_bytes();
 }
 
@@ -172,6 +178,34 @@ std::optional<plan::StepCosts> InterpretedRunner::finish_costs() {
   costs->sharding.reshard = request_.training.reshard;
   costs->sharding.shard_bytes = sharded_->device_shard_bytes();
   return costs;
+}
+
+plan::StepCosts::States InterpretedRunner::state_costs(const optimizer::Optimizer& optimizer) try {
+  using StateUnit = plan::StepCosts::StateUnit;
+  plan::StepCosts::States states{request_.training.max_grad_norm > 0, request_.training.optimizer_in_backward, {}};
+  if (sharded_ || states_) return states;
+  std::unordered_map<const void*, size_t> numbers;
+  for (size_t i = 0; i < optimizer.parameters().size(); ++i)
+    numbers[optimizer.parameters()[i].unsafeGetTensorImpl()] = i;
+  const std::vector<plan::BlockFacts>& blocks = session_.facts().blocks;
+  for (const shard::ParameterUnit& unit : shard::find_units(session_.program(), session_.facts())) {
+    const auto block = std::ranges::find(blocks, unit.name, &plan::BlockFacts::region);
+    StateUnit& bytes = states.units.emplace_back();
+    bytes.name = unit.name;
+    bytes.block = block != blocks.end()              ? static_cast<int>(block - blocks.begin())
+                  : unit.name.starts_with("before ") ? StateUnit::kBefore
+                                                     : StateUnit::kBehind;
+    for (const auto& [name, parameter] : unit.parameters) {
+      (parameter.requires_grad() ? bytes.trained_bytes : bytes.frozen_bytes) +=
+          static_cast<int64_t>(parameter.nbytes());
+      for (const auto& [state_name, state] : optimizer.state(numbers.at(parameter.unsafeGetTensorImpl())))
+        if (state.dim() > 0 && state.device() == parameter.device())
+          bytes.moment_bytes += static_cast<int64_t>(state.nbytes());
+    }
+  }
+  return states;
+} catch (const UsageError&) {
+  return {};  // parameters that cannot be moved
 }
 
 std::string InterpretedRunner::where() const {

@@ -77,6 +77,8 @@ class InterpretedRunner final : public StepRunner {
   StepObserver* start_costs() override;
   std::optional<plan::StepCosts> finish_costs() override;
 
+  plan::StepCosts::States state_costs(const optimizer::Optimizer& optimizer) override;
+
   std::string where() const override;
   std::vector<Owner> largest_owners() override;
 

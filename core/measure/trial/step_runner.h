@@ -106,6 +106,8 @@ class StepRunner {
   virtual StepObserver* start_costs() { return nullptr; }
   // None if steps run different ops.
   virtual std::optional<plan::StepCosts> finish_costs() { return {}; }
+  // Parameters and optimizer states by unit. Empty if the runner does not know them.
+  virtual plan::StepCosts::States state_costs(const optimizer::Optimizer& /*optimizer*/) { return {}; }
 
   // Where a step threw: "forward, aten::linear at model.py:42".
   virtual std::string where() const { return ""; }

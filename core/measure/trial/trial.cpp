@@ -170,6 +170,7 @@ class Trial {
     std::optional<plan::StepCosts> costs = runner_.finish_costs();
     if (!costs) return;
     costs->step_ms = result_.step_ms.median;
+    costs->states = runner_.state_costs(*optimizer_);
     device_.empty_cache();
     if (const device::AllocatorStats lasting = device_.memory(); !device_.emulated())
       costs->device_overhead_bytes = device_.unmanaged_bytes() + lasting.reserved - lasting.allocated;

@@ -118,6 +118,7 @@ const json kSavedColumns = {"value", "run"};
 const json kMomentColumns = {"kind", "saved", "ms", "host_ms", "before_bytes", "peak_bytes"};
 const json kIssueColumns = {"ms", "waits"};
 const json kUnitColumns = {"name", "bytes", "gather_ms"};
+const json kStateColumns = {"name", "block", "trained_bytes", "frozen_bytes", "moment_bytes"};
 const json kReaderColumns = {"run", "units"};
 const json kReadColumns = {"moment", "before_bytes", "peak_bytes", "wait_ms", "units"};
 
@@ -147,6 +148,31 @@ void read_issue(const json& json, StepCosts& costs) {
   object.read("after_ms", costs.issue.after_ms, 0, kMaxMs);
   object.read("engine_ms", costs.issue.engine_ms, 0, kMaxMs);
   object.read("copy_ms", costs.issue.copy_ms, 0, kMaxMs);
+}
+
+json states_json(const StepCosts::States& states) {
+  json units = json::array();
+  for (const StepCosts::StateUnit& unit : states.units)
+    units.push_back({unit.name, unit.block, unit.trained_bytes, unit.frozen_bytes, unit.moment_bytes});
+  return {{"clips", states.clips},
+          {"updates_in_backward", states.updates_in_backward},
+          {"units", rows_json(kStateColumns, units)}};
+}
+
+void read_states(const json& json, StepCosts::States& states) {
+  JsonObjectReader object(json, "costs.states");
+  object.read("clips", states.clips);
+  object.read("updates_in_backward", states.updates_in_backward);
+  BoundedSum moved(kMaxMadeBytes);
+  for (const auto& cells : rows_of(object, "units", kStateColumns.size())) {
+    Row row(cells, "costs.states.units", kStateColumns.size());
+    StepCosts::StateUnit& unit = states.units.emplace_back();
+    unit.name = row.text();
+    unit.block = static_cast<int>(row.integer(StepCosts::StateUnit::kBehind, kMaxRuns));
+    unit.trained_bytes = row.bytes(moved);
+    unit.frozen_bytes = row.bytes(moved);
+    unit.moment_bytes = row.bytes(moved);
+  }
 }
 
 // Sharded costs have a file version of their own, because a reader without units would misinterpret the rest.
@@ -236,6 +262,7 @@ void to_json(json& json, const StepCosts& costs) {
           {"gradient_bytes", costs.gradient_bytes},
           {"plan", costs.plan}};
   if (costs.has_issue_times()) json["issue"] = issue_json(costs.issue);
+  if (!costs.states.units.empty()) json["states"] = states_json(costs.states);
   if (!costs.sharded()) return;
   json["version"] = kShardedVersion;
   json["sharding"] = sharding_json(costs);
@@ -315,6 +342,7 @@ void from_json(const json& json, StepCosts& costs) {
     throw UsageError("costs.gradient_bytes must be " + std::to_string(moments.size() + 1) + ", or none");
   check_order(costs);
   if (const auto* issue = object.find("issue")) read_issue(*issue, costs);
+  if (const auto* states = object.find("states")) read_states(*states, costs.states);
   if (version < kShardedVersion) return;
   object.require({"sharding"});
   read_sharding(*object.find("sharding"), costs);

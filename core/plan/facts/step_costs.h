@@ -100,6 +100,23 @@ struct StepCosts {
     bool operator==(const Sharding&) const = default;
   };
 
+  // Parameters and optimizer states, for plans that offload them: of a block, or of what is before or behind the
+  // blocks.
+  struct StateUnit {
+    static constexpr int kBefore = -1, kBehind = -2;
+    std::string name;  // of the plan's StatePlacement, but for what is outside of blocks
+    int block = kBefore;
+    int64_t trained_bytes = 0, frozen_bytes = 0;  // parameters
+    int64_t moment_bytes = 0;                     // optimizer states on the device
+    bool operator==(const StateUnit&) const = default;
+  };
+  struct States {
+    bool clips = false;                // the update needs all gradients
+    bool updates_in_backward = false;  // as recorded
+    std::vector<StateUnit> units;      // empty: not recorded
+    bool operator==(const States&) const = default;
+  };
+
   // How long the host takes to issue the step's work, without its waits for the device and without recording. With
   // these times, those of runs and moments are of a device that always had work enqueued. Empty: not recorded.
   struct IssueTime {
@@ -141,6 +158,7 @@ struct StepCosts {
   Plan plan;  // the plan under which it was recorded; offloads nothing
   Sharding sharding;
   IssueTimes issue;
+  States states;
 
   bool has_issue_times() const { return !issue.runs.empty(); }
   bool sharded() const { return !sharding.units.empty(); }

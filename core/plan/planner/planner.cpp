@@ -10,6 +10,7 @@
 
 #include "core/plan/planner/issued_step.h"
 #include "core/plan/planner/plan_search.h"
+#include "core/plan/strategy/engine_preset.h"
 
 namespace memtune::planner {
 namespace {
@@ -186,6 +187,12 @@ std::optional<PredictedPlan> Planner::plan_with_retries(PlanLimits limits, const
   PredictedPlan step = planned(*choice, limits, name, scores_);
   step.predicted.short_bytes = std::max<int64_t>(1, predict_on_device(step.plan, limits.budget_bytes).short_bytes);
   return step;
+}
+
+// Gradients of several micro-batches were allocated when the step was recorded.
+bool Planner::can_predict(const plan::Plan& plan) const {
+  if (plan::offloads_each_save(plan)) return false;
+  return !plan.offloads_states() || (!costs_.states.units.empty() && costs_.passes == 1);
 }
 
 StepPrediction Planner::predict_on_device(const plan::Plan& plan, int64_t device_bytes) const {

@@ -73,6 +73,7 @@ class Planner {
   Planner(const Planner&) = delete;
   Planner& operator=(const Planner&) = delete;
 
+  bool can_predict(const plan::Plan& plan) const;
   StepPrediction predict(const plan::Plan& plan) const { return model_->predict(plan, tiers_); }
   // On a device of that size.
   StepPrediction predict_on_device(const plan::Plan& plan, int64_t device_bytes) const;

@@ -22,14 +22,15 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
     disk_bytes = std::max(disk_bytes, step.tier().counters().peak_disk_bytes);
   };
   SimulatedCachingAllocator cache(costs_.grain_bytes);
-  const int64_t lasting_bytes = bounded_sum(costs_.start_bytes, costs_.device_overhead_bytes);
+  const int64_t start_bytes = std::max<int64_t>(0, costs_.start_bytes - offloaded_state_bytes(costs_, plan));
+  const int64_t lasting_bytes = bounded_sum(start_bytes, costs_.device_overhead_bytes);
   const bool limited = device.bytes > 0 && costs_.grain_bytes > 1;
   if (device.expandable_segments) cache.expand_segments();
   if (limited) cache.set_cap(std::max<int64_t>(1, device.bytes - lasting_bytes));
-  if (plan.offloads_activations() || costs_.grain_bytes > 1 || costs_.sharded()) {
+  if (plan.offloads_activations() || plan.offloads_states() || costs_.grain_bytes > 1 || costs_.sharded()) {
     StepSimulator first(tables_, costs_, unmodelled_, plan, schedule, cache, tiers, before);
     // What follows the forward leaves segments behind, and a sharded step learns the order of gathers in backward.
-    if (plan.offloads_activations() && !costs_.sharded() && !limited)
+    if (plan.offloads_activations() && !plan.offloads_states() && !costs_.sharded() && !limited)
       first.forward();
     else
       first.simulate_step();
@@ -70,10 +71,10 @@ StepPrediction StepPredictor::predict(const plan::Plan& plan, const OffloadTierL
       .recomputed_ops = bounded_product(passes, values.reruns()),
       .recomputed_bytes = bounded_product(passes, values.recomputed_bytes()),
       .recompute_ms = passes * values.rerun_ms(),
-      .out_bytes = bounded_product(passes, copies.out_bytes()),
-      .in_bytes = bounded_product(passes, copies.in_bytes()),
+      .out_bytes = bounded_sum(bounded_product(passes, copies.out_bytes()), simulator.states().out_bytes()),
+      .in_bytes = bounded_sum(bounded_product(passes, copies.in_bytes()), simulator.states().in_bytes()),
       .wait_ms = passes * clock.waited,
-      .host_peak_bytes = host_bytes,
+      .host_peak_bytes = bounded_sum(host_bytes, simulator.states().host_bytes()),
       .disk_write_bytes = bounded_product(passes, simulator.tier().counters().disk_write_bytes),
       .disk_read_bytes = bounded_product(passes, simulator.tier().counters().disk_read_bytes),
       .disk_peak_bytes = disk_bytes,

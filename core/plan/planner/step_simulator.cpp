@@ -6,6 +6,15 @@ namespace memtune::planner {
 
 using plan::StepCosts;
 
+namespace {
+
+int unit_block(const StepSimulationTables::Run& run) {
+  if (run.block >= 0) return run.block;
+  return run.after_blocks ? StepCosts::StateUnit::kBehind : StepCosts::StateUnit::kBefore;
+}
+
+}  // namespace
+
 StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts& costs,
                              const UnmodelledMemory& unmodelled, const plan::Plan& plan,
                              schedule::LearnedOffloadSchedule& schedule, SimulatedCachingAllocator& cache,
@@ -21,6 +30,7 @@ StepSimulator::StepSimulator(const StepSimulationTables& tables, const StepCosts
       copies_(plan.transfer, {costs.out_gb_per_s, costs.in_gb_per_s, tables.scale * costs.issue.copy_ms}, memory_,
               clock_, tier_, schedule, before.largest_bytes),
       gathers_(costs, tables.scale, before.gathers, memory_, clock_),
+      states_(costs, plan, tables.scale, before.states, memory_, clock_, copies_),
       values_(tables, costs, plan, tables.op_bytes.size(), memory_, clock_, copies_, gathers_) {
   clock_.issues = tables.issues;
   if (!plan.keeps_everything()) clock_.hook_ms = tables.hook_ms;
@@ -36,12 +46,14 @@ void StepSimulator::simulate_step() {
 
 void StepSimulator::forward() {
   copies_.schedule().begin_step();
-  memory_.begin(costs_.runs.empty() ? unmodelled_.before_peak_bytes : unmodelled_.runs[0].before_bytes);
+  memory_.begin(without_moved(costs_.runs.empty() ? unmodelled_.before_peak_bytes : unmodelled_.runs[0].before_bytes));
   gathers_.begin_forward();
+  states_.begin_forward();
   for (size_t i = 0; i < costs_.runs.size(); ++i) {
     const int run = static_cast<int>(i);
-    memory_.set_unmodelled(unmodelled_.runs[i].before_bytes);
+    memory_.set_unmodelled(without_moved(unmodelled_.runs[i].before_bytes));
     gathers_.read(run);
+    states_.read(unit_block(tables_.runs[i]));
     values_.before(run);
     held_.runs[i] = {memory_.held_bytes(), memory_.held_bytes(), gathers_.needed_bytes()};
     memory_.update_peak(costs_.runs[i].own_bytes);
@@ -51,8 +63,9 @@ void StepSimulator::forward() {
   forward_peak_ = memory_.peak();
   values_.end_forward();
   gathers_.begin_backward();
+  states_.begin_backward();
   held_.before_peak_bytes = memory_.held_bytes();
-  memory_.set_unmodelled(unmodelled_.before_peak_bytes);
+  memory_.set_unmodelled(without_moved(unmodelled_.before_peak_bytes));
 }
 
 void StepSimulator::backward() {
@@ -63,7 +76,8 @@ void StepSimulator::backward() {
     read_units(read, i);
     const StepCosts::Moment& moment = costs_.moments[i];
     const UnmodelledMemory::Entry& unmodelled = unmodelled_.moments[i];
-    memory_.set_unmodelled(unmodelled.before_bytes);
+    states_.read_in_backward(unit_block(tables_.runs[costs_.saved[moment.saved].run]), i);
+    memory_.set_unmodelled(without_moved(unmodelled.before_bytes));
     held_.moments[i].before_bytes = memory_.held_bytes();
     if (moment.kind == StepCosts::Moment::Kind::unpack)
       values_.unpack(moment.saved);
@@ -77,16 +91,18 @@ void StepSimulator::backward() {
     if (tables_.issues && costs_.issue.moments[i].waits) clock_.read_result();
     note(costs_.runs.size() + i);
   }
+  states_.end_backward();
   if (tables_.issues) {
     SimulatedClock end = clock_;
-    end.run_parts(costs_.after_ms * scale_, costs_.issue.after_ms * scale_);
+    const double left = 1 - states_.updated_share();
+    end.run_parts(left * costs_.after_ms * scale_, left * costs_.issue.after_ms * scale_);
     end_ms_ = end.compute;
   }
   read_units(read, costs_.moments.size());
   gathers_.end_backward();
   held_.gather_wait_ms = gathers_.waited_ms();
   held_.after_peak_bytes = memory_.held_bytes();
-  memory_.set_unmodelled(unmodelled_.after_peak_bytes);
+  memory_.set_unmodelled(without_moved(unmodelled_.after_peak_bytes));
   memory_.update_peak();
   note(costs_.runs.size() + costs_.moments.size());
 }
@@ -102,7 +118,7 @@ void StepSimulator::read_units(size_t& next, size_t moment) {
   for (; next < reads.size() && static_cast<size_t>(reads[next].moment) <= moment; ++next) {
     gathers_.read_by_node(reads[next].units);
     held_.reads[next] = {memory_.held_bytes(), memory_.held_bytes()};
-    memory_.set_unmodelled(unmodelled_.reads[next].before_bytes);
+    memory_.set_unmodelled(without_moved(unmodelled_.reads[next].before_bytes));
     memory_.update_peak();
     update_peak(unmodelled_.reads[next]);
   }

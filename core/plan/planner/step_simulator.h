@@ -1,10 +1,13 @@
 // Simulates one pass of the recorded step under a plan: every run of its forward, every moment of its backward.
 #pragma once
 
+#include <algorithm>
+
 #include "core/plan/planner/gather_simulator.h"
 #include "core/plan/planner/saved_storage_simulator.h"
 #include "core/plan/planner/simulated_device_memory.h"
 #include "core/plan/planner/simulated_host_tier.h"
+#include "core/plan/planner/state_simulator.h"
 #include "core/plan/planner/step_simulation_log.h"
 #include "core/plan/planner/transfer_simulator.h"
 #include "core/plan/planner/unmodelled_memory.h"
@@ -18,6 +21,7 @@ class StepSimulator {
     int64_t largest_bytes = 0;  // of the largest transfer
     int64_t put_bytes = 0;      // put into host memory by the last step
     GatherSimulator::StepState gathers = {};
+    StateSimulator::StepState states = {};
   };
 
   // All arguments but `tiers` and `before` must outlive it. `schedule`: learning, or learned. `cache`: as earlier steps
@@ -39,8 +43,10 @@ class StepSimulator {
   const TransferSimulator& copies() const { return copies_; }
   const SimulatedHostTier& tier() const { return tier_; }
   const GatherSimulator& gathers() const { return gathers_; }
+  const StateSimulator& states() const { return states_; }
   StepState next_step_state() const {
-    return {copies_.schedule().largest_bytes(), tier_.counters().put_bytes, gathers_.next_step_state()};
+    return {copies_.schedule().largest_bytes(), tier_.counters().put_bytes, gathers_.next_step_state(),
+            states_.next_step_state()};
   }
   double end_ms() const { return end_ms_; }  // with the optimizer; only with StepCosts::IssueTimes
   int64_t forward_peak() const { return forward_peak_; }
@@ -54,6 +60,7 @@ class StepSimulator {
   void read_units(size_t& next, size_t moment);
   void update_peak(const UnmodelledMemory::Entry& unmodelled);
   void note(size_t entry);
+  int64_t without_moved(int64_t unmodelled) const { return std::max<int64_t>(0, unmodelled - states_.moved_bytes()); }
 
   const plan::StepCosts& costs_;
   const UnmodelledMemory& unmodelled_;
@@ -64,6 +71,7 @@ class StepSimulator {
   SimulatedHostTier tier_;
   TransferSimulator copies_;
   GatherSimulator gathers_;
+  StateSimulator states_;
   SavedStorageSimulator values_;
   UnmodelledMemory held_;
   int64_t forward_peak_ = 0;

@@ -56,13 +56,16 @@ void TransferSimulator::forget(int number) {
 
 // Returns when the copy ends.
 double TransferSimulator::copy(int64_t bytes, double after, double gb_per_s, double& free_at) {
+  if (settings_.side_stream) return enqueue(bytes, after, gb_per_s, free_at);
+  double alone = 0;
+  clock_.wait_until(enqueue(bytes, after, gb_per_s, alone));
+  return clock_.compute;
+}
+
+double TransferSimulator::enqueue(int64_t bytes, double after, double gb_per_s, double& free_at) {
   const double ms = gb_per_s > 0 ? static_cast<double>(bytes) / (gb_per_s * 1e6) : 0;
   copy_ms_ += ms;
   clock_.host += link_.issue_ms;
-  if (!settings_.side_stream) {
-    clock_.wait_until(std::max(clock_.next_start(), after) + ms);
-    return clock_.compute;
-  }
   return free_at = std::max({free_at, clock_.next_start(), after}) + ms;
 }
 

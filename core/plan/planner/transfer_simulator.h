@@ -46,6 +46,10 @@ class TransferSimulator final : private schedule::TransferDevice {
   void before_overwrite(int number) { schedule_.before_overwrite(transfers_[number]); }
   void forget(int number);
 
+  // Copies of parameters and optimizer states, behind those of activations. Return when they end.
+  double copy_states_out(int64_t bytes) { return enqueue(bytes, 0, link_.out_gb_per_s, out_free_); }
+  double copy_states_in(int64_t bytes) { return enqueue(bytes, 0, link_.in_gb_per_s, in_free_); }
+
   int64_t out_bytes() const { return out_bytes_; }
   int64_t in_bytes() const { return in_bytes_; }
   double copy_ms() const { return copy_ms_; }  // of both directions
@@ -72,6 +76,7 @@ class TransferSimulator final : private schedule::TransferDevice {
   void drop(const schedule::CopyPart& part) override;
   void wait_in(schedule::ScheduledTransfer& transfer) override;
   double copy(int64_t bytes, double after, double gb_per_s, double& free_at);
+  double enqueue(int64_t bytes, double after, double gb_per_s, double& free_at);
 
   const plan::TransferSettings& settings_;
   const Link link_;

@@ -30,13 +30,11 @@ constexpr EngineCompatibilityFlags trl_compatibility() {
   return compatibility;
 }
 
+}  // namespace
+
 bool offloads_each_save(const Plan& plan) {
   return std::ranges::any_of(plan.placements, [](const OpPlacement& op) { return op.saves != TensorPlacement::keep; });
 }
-
-}  // namespace
-
-bool can_be_predicted(const Plan& plan) { return !offloads_each_save(plan) && !plan.offloads_states(); }
 
 bool has_compatibility_flags(const Plan& plan) {
   return plan.transfer.compatibility != EngineCompatibilityFlags{} || offloads_each_save(plan);

@@ -29,9 +29,9 @@ struct EnginePreset {
   TransferSettings transfer = {};
 };
 
-// Whether the step simulator can predict the plan. It knows saved tensors only by the activations that they view, so
-// not with OpPlacement::saves, and no parameters or optimizer states in host memory.
-bool can_be_predicted(const Plan& plan);
+// Whether the plan uses OpPlacement::saves. The step simulator knows saved tensors only by the activations that they
+// view, so it cannot predict such a plan.
+bool offloads_each_save(const Plan& plan);
 // Whether the plan uses compatibility flags or OpPlacement::saves, so that only memtune's own engine can run it.
 bool has_compatibility_flags(const Plan& plan);
 

@@ -105,7 +105,7 @@ void NativeSweeps::work_out() {
     const planner::Planner planner(program, *costs);
     for (const std::string& name : settings_.strategies) {
       const plan::Plan plan = plan::make_plan(plan::Strategy::parse(name), program);
-      if (!plan::can_be_predicted(plan)) continue;
+      if (!planner.can_predict(plan)) continue;
       const auto predicted = planner.predict(plan);
       predictor_[name] = {predicted.step_ms, predicted.required_bytes, false};
     }

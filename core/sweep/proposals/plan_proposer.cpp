@@ -192,13 +192,13 @@ class SettingSearch {
 
   // Proposes three of the strategies that are predicted to fit: the fastest, the fastest without offload, and
   // checkpoint:full. The notes name the others. The user's own strategy always runs, and presets that offload
-  // each saved tensor, because they cannot be predicted, as strategies that offload states.
+  // each saved tensor, because they cannot be predicted.
   void propose_rivals() {
     std::vector<Strategy> rivals;
     std::vector<std::string> too_large, too_slow;
     for (Strategy& strategy : strategies_) {
       if (strategy.name == source_.name) continue;  // has run
-      if (!plan::can_be_predicted(strategy.plan)) {
+      if (!planner_->can_predict(strategy.plan)) {
         proposals_.push_back({strategy.name, index_, strategy.plan, {}});
         continue;
       }

@@ -1,0 +1,161 @@
+#include "core/plan/schedule/state_schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace memtune::schedule {
+namespace {
+
+size_t count_units(const std::vector<StateSchedule::Group>& groups) {
+  int last = -1;
+  for (const StateSchedule::Group& group : groups) last = std::max(last, group.unit);
+  return static_cast<size_t>(last + 1);
+}
+
+}  // namespace
+
+StateSchedule::StateSchedule(const std::vector<Group>& groups, StateRowDevice& device,
+                             UnitGatherSchedule::LearnedOrder learned)
+    : device_(device),
+      groups_of_(count_units(groups)),
+      units_(groups_of_.size(), ReshardPolicy::always, *this, std::move(learned)) {
+  for (const Group& group : groups) {
+    groups_of_[group.unit].push_back(static_cast<int>(groups_.size()));
+    groups_.push_back({group});
+  }
+}
+
+void StateSchedule::begin_updating(int passes, bool clips) {
+  updates_ = true;
+  passes_ = passes;
+  clips_ = clips;
+}
+
+// --- a step ----------------------------------------------------------------------------------------------------------
+
+void StateSchedule::begin_step() {
+  units_.begin_step();
+  drop();  // what a step that threw has left
+  passes_left_ = passes_;
+}
+
+void StateSchedule::begin_forward() {
+  pass_ = Pass::forward;
+  units_.begin_forward();
+}
+
+void StateSchedule::begin_backward() {
+  pass_ = Pass::backward;
+  --passes_left_;
+  for (GroupState& group : groups_) {
+    group.gradients = 0;
+    group.ended = group.known.parameters == 0;
+  }
+  units_.begin_backward();
+}
+
+void StateSchedule::gradient_made(int group) {
+  if (++groups_[group].gradients == groups_[group].known.parameters) end_gradients(group);
+}
+
+void StateSchedule::end_backward() {
+  for (int group = static_cast<int>(groups_.size()); group-- > 0;)
+    if (!groups_[group].ended) end_gradients(group);
+  if (updates_ && clips_ && is_last_pass()) {
+    device_.begin_clipping();
+    for (size_t group = 0; group < groups_.size(); ++group)
+      if (groups_[group].pending && !device_.offloads(static_cast<int>(group))) update(static_cast<int>(group));
+  }
+  pass_ = Pass::none;
+  units_.end_backward();
+}
+
+void StateSchedule::drop() {
+  pass_ = Pass::none;
+  units_.drop();
+  for (size_t group = 0; group < groups_.size(); ++group)
+    for (const StateRow row : kStateRows) device_.free(static_cast<int>(group), row);
+}
+
+void StateSchedule::finish_updates() {
+  for (size_t group = 0; group < groups_.size(); ++group)
+    if (groups_[group].pending) update(static_cast<int>(group));
+  settle_others(-1);
+}
+
+// --- units -----------------------------------------------------------------------------------------------------------
+
+void StateSchedule::gather(int unit) {
+  for (const int group : groups_of_[unit]) {
+    device_.load(group, StateRow::parameters);
+    if (groups_[group].pending) load_for_update(group);
+    groups_[group].in_use = true;
+  }
+}
+
+// In forward, stores of other units that still run began a unit ago.
+void StateSchedule::wait(int unit) {
+  for (const int group : groups_of_[unit]) {
+    device_.wait(group, StateRow::parameters);
+    if (pass_ == Pass::forward && groups_[group].pending) update(group);
+    if (pass_ == Pass::backward && updates_ && !groups_[group].ended) load_for_update(group);
+    if (pass_ == Pass::forward && device_.offloads(group)) settle_others(unit);
+  }
+}
+
+void StateSchedule::free(int unit) {
+  for (const int group : groups_of_[unit]) {
+    device_.free(group, StateRow::parameters);
+    groups_[group].in_use = false;
+  }
+}
+
+// --- gradients and updates -------------------------------------------------------------------------------------------
+
+void StateSchedule::end_gradients(int number) {
+  GroupState& group = groups_[number];
+  group.ended = true;
+  if (!updates_ || (group.gradients == 0 && !device_.has_gradients(number))) return;
+  if (passes_ > 1 || clips_) {
+    if (device_.has_gradients(number)) device_.load(number, StateRow::gradients);
+    device_.wait(number, StateRow::gradients);
+    device_.take_gradients(number);
+  }
+  if (is_last_pass() && !clips_) return update(number);
+  if (is_last_pass()) {
+    device_.note_norms(number);
+    group.pending = true;
+  }
+  settle_others(group.known.unit);
+  device_.store(number, StateRow::gradients);
+  device_.free(number, StateRow::gradients);
+}
+
+void StateSchedule::load_for_update(int group) {
+  if (device_.has_gradients(group)) device_.load(group, StateRow::gradients);
+  if (groups_[group].pending || (is_last_pass() && !clips_)) device_.load(group, StateRow::moments);
+}
+
+void StateSchedule::update(int number) {
+  GroupState& group = groups_[number];
+  device_.load(number, StateRow::parameters);
+  if (device_.has_gradients(number)) device_.load(number, StateRow::gradients);
+  device_.load(number, StateRow::moments);
+  for (const StateRow row : kStateRows) device_.wait(number, row);
+  device_.update(number);
+  group.pending = false;
+  settle_others(group.known.unit);
+  device_.store(number, StateRow::parameters);
+  device_.store(number, StateRow::moments);
+  if (!group.in_use) device_.free(number, StateRow::parameters);
+  device_.free(number, StateRow::moments);
+  device_.free(number, StateRow::gradients);
+}
+
+// Those that run began a unit ago and have most likely ended, so compute does not wait.
+void StateSchedule::settle_others(int unit) {
+  for (size_t group = 0; group < groups_.size(); ++group)
+    if (groups_[group].known.unit != unit) device_.settle(static_cast<int>(group));
+}
+
+}  // namespace memtune::schedule

@@ -1,0 +1,101 @@
+// Decides when parameters, gradients and optimizer states that are in host memory are copied, and when the optimizer
+// updates them. The unit that is loaded is that of UnitGatherSchedule, usually a block; the parameters of one dtype of
+// a unit form a group, which has a row of bytes for each kind of state. Groups and units are known by number only.
+//
+//   backward   block 2   update 2 | block 1   update 1 | block 0
+//   in         moments 2 params 1 | moments 1 params 0 | moments 0
+//   out                           | block 2            | block 1
+//
+// A group is updated as soon as backward has made its gradients. Clipping needs the gradients of all groups first; then
+// gradients go to host memory, and a group is updated when the next forward loads it, or by finish_updates(). Gradients
+// of earlier micro-batches (gradient accumulation) wait in host memory for the last one.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/plan/schedule/unit_gather_schedule.h"
+
+namespace memtune::schedule {
+
+enum class StateRow { parameters, gradients, moments };
+inline constexpr StateRow kStateRows[] = {StateRow::parameters, StateRow::gradients, StateRow::moments};
+
+// Rows of bytes on a device, with copies in host memory. Does nothing for rows that stay on the device.
+class StateRowDevice {
+ public:
+  virtual ~StateRowDevice() = default;
+  virtual bool offloads(int group) const = 0;  // any of its rows
+  // Of this step's earlier micro-batches, or of the last one if its update is pending.
+  virtual bool has_gradients(int group) const = 0;
+
+  virtual void load(int group, StateRow row) = 0;   // starts the copy, unless the bytes are there or on their way
+  virtual void wait(int group, StateRow row) = 0;   // compute waits for the copy
+  virtual void store(int group, StateRow row) = 0;  // starts the copy to host memory, behind the compute work so far
+  virtual void free(int group, StateRow row) = 0;   // if a store runs, settle() does
+  virtual void settle(int group) = 0;               // compute waits for its running stores
+
+  // Adds new gradients to the row, which is loaded if it has_gradients(), and frees them.
+  virtual void take_gradients(int group) = 0;
+  virtual void note_norms(int group) = 0;  // of its gradients, for clipping
+  virtual void begin_clipping() = 0;       // the norms of all groups are noted
+  virtual void update(int group) = 0;      // all rows are loaded; `pending`: noted norms clip it
+};
+
+class StateSchedule final : UnitStorage {
+ public:
+  struct Group {
+    int unit = 0;
+    size_t parameters = 0;  // that are trained
+  };
+
+  // `device` must outlive this. Units are numbered from 0 without gaps.
+  StateSchedule(const std::vector<Group>& groups, StateRowDevice& device,
+                UnitGatherSchedule::LearnedOrder learned = {});
+  StateSchedule(const StateSchedule&) = delete;
+  StateSchedule& operator=(const StateSchedule&) = delete;
+
+  // From now on each step updates. `passes`: its micro-batches.
+  void begin_updating(int passes, bool clips);
+  UnitGatherSchedule& units() { return units_; }  // ops report their reads there
+
+  void begin_step();
+  void begin_forward();
+  void begin_backward();
+  void gradient_made(int group);  // of one parameter
+  void end_backward();
+  void drop();  // frees all rows, also after a step that threw
+  void finish_updates();
+  bool pending(int group) const { return groups_[group].pending; }
+  void set_pending(int group) { groups_[group].pending = true; }  // as an earlier step left it
+  const UnitGatherSchedule::LearnedOrder& learned() const { return units_.learned(); }
+
+ private:
+  struct GroupState {
+    Group known;
+    size_t gradients = 0;  // made by this backward
+    bool ended = true;     // this backward has made all gradients that it makes
+    bool in_use = false;   // an op reads its unit
+    bool pending = false;  // its update waits for the next forward
+  };
+  enum class Pass { none, forward, backward };
+
+  void gather(int unit) override;
+  void wait(int unit) override;
+  void free(int unit) override;
+  void end_gradients(int group);
+  void load_for_update(int group);
+  void update(int group);
+  void settle_others(int unit);
+  bool is_last_pass() const { return passes_left_ == 0; }
+
+  StateRowDevice& device_;
+  std::vector<GroupState> groups_;
+  std::vector<std::vector<int>> groups_of_;  // by unit
+  bool updates_ = false, clips_ = false;
+  int passes_ = 1, passes_left_ = 1;  // micro-batches of a step; those not begun
+  Pass pass_ = Pass::none;
+  UnitGatherSchedule units_;
+};
+
+}  // namespace memtune::schedule

@@ -1,0 +1,123 @@
+// The engine and the step simulator ask this class when rows of parameters, gradients and optimizer states are copied,
+// and when they are updated. Its calls are compared with those that docs and header describe.
+#include "core/plan/schedule/state_schedule.h"
+
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace memtune::state_schedule_test {
+namespace {
+
+using schedule::StateRow;
+using schedule::StateSchedule;
+
+// Records calls as "load p1". Group 0 stays on the device; groups 1 and 2 are offloaded.
+class Rows final : public schedule::StateRowDevice {
+ public:
+  std::string take() { return std::exchange(calls_, ""); }
+
+  bool offloads(int group) const override { return group > 0; }
+  bool has_gradients(int group) const override { return with_gradients_.contains(group); }
+  void load(int group, StateRow row) override { note("load", group, row); }
+  void wait(int, StateRow) override {}
+  void store(int group, StateRow row) override { note("store", group, row); }
+  void free(int, StateRow) override {}
+  void settle(int) override {}
+  void take_gradients(int group) override {
+    with_gradients_.insert(group);
+    if (group > 0) calls_ += "take " + std::to_string(group) + "; ";
+  }
+  void note_norms(int group) override { calls_ += "norm " + std::to_string(group) + "; "; }
+  void begin_clipping() override { calls_ += "clip; "; }
+  void update(int group) override {
+    with_gradients_.erase(group);
+    calls_ += "update " + std::to_string(group) + "; ";
+  }
+
+ private:
+  void note(const std::string& call, int group, StateRow row) {
+    if (group > 0) calls_ += call + " " + "pgm"[static_cast<int>(row)] + std::to_string(group) + "; ";
+  }
+
+  std::string calls_;
+  std::set<int> with_gradients_;
+};
+
+class Steps {
+ public:
+  Steps(int passes, bool clips) : schedule_({{0, 1}, {1, 1}, {2, 1}}, rows_) {
+    schedule_.begin_updating(passes, clips);
+    for (int step = 0; step < 2; ++step) {  // learns the order
+      begin();
+      for (int pass = 0; pass < passes; ++pass) {
+        forward();
+        backward();
+      }
+    }
+    rows_.take();
+  }
+
+  void begin() { schedule_.begin_step(); }
+  std::string forward() {
+    schedule_.begin_forward();
+    for (const int unit : {0, 1, 2}) schedule_.units().read({unit});
+    return rows_.take();
+  }
+  std::string backward() {
+    schedule_.begin_backward();
+    for (const int unit : {2, 1, 0}) {
+      schedule_.units().read_by_node({unit});
+      schedule_.gradient_made(unit);
+    }
+    schedule_.end_backward();
+    return rows_.take();
+  }
+  std::string finish() {
+    schedule_.finish_updates();
+    return rows_.take();
+  }
+
+ private:
+  Rows rows_;
+  StateSchedule schedule_;
+};
+
+TEST_CASE("a unit is loaded one ahead and updated as soon as its gradients are made") {
+  Steps steps(1, false);
+  steps.begin();
+  CHECK(steps.forward() == "load p1; load p2; ");
+  CHECK(steps.backward() ==
+        "load m2; load p1; load p2; load m2; update 2; store p2; store m2; "
+        "load m1; load p1; load m1; update 1; store p1; store m1; update 0; ");
+  CHECK(steps.finish() == "");
+}
+
+TEST_CASE("gradients of all but the last micro-batch go to host memory") {
+  Steps steps(2, false);
+  steps.begin();
+  steps.forward();
+  CHECK(steps.backward() == "load p1; take 2; store g2; take 1; store g1; ");
+  steps.forward();
+  CHECK(steps.backward() ==
+        "load g2; load m2; load p1; load g2; take 2; load p2; load g2; load m2; update 2; store p2; store m2; "
+        "load g1; load m1; load g1; take 1; load p1; load g1; load m1; update 1; store p1; store m1; update 0; ");
+}
+
+TEST_CASE("clipped gradients go to host memory and the next forward updates") {
+  Steps steps(1, true);
+  steps.begin();
+  CHECK(steps.forward() ==
+        "load p1; load g1; load m1; load p1; load g1; load m1; update 1; store p1; store m1; "
+        "load p2; load g2; load m2; load p2; load g2; load m2; update 2; store p2; store m2; ");
+  CHECK(steps.backward() == "load p1; take 2; norm 2; store g2; take 1; norm 1; store g1; norm 0; clip; update 0; ");
+  CHECK(steps.finish() ==
+        "load p1; load g1; load m1; update 1; store p1; store m1; "
+        "load p2; load g2; load m2; update 2; store p2; store m2; ");
+  CHECK(steps.finish() == "");
+}
+
+}  // namespace
+}  // namespace memtune::state_schedule_test
