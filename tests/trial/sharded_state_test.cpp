@@ -8,6 +8,7 @@
 #include "core/measure/trial/training_state.h"
 #include "tests/shard/sharded_training.h"
 #include "tests/support/run_program.h"
+#include "tests/support/state_runner.h"
 namespace memtune::tests::sharded_state_test {
 namespace {
 
@@ -61,7 +62,8 @@ class Trained {
     std::vector<at::Tensor> trained;
     for (const Held& held : helds()) trained.push_back(held.tensor);
     optimizer_ = optimizer::make_optimizer({"adamw", 0.01}, trained);
-    saved_.emplace(state_, *optimizer_, c10::kCPU);
+    runner_.emplace(state_, *device_);
+    saved_.emplace(*runner_, *optimizer_);
   }
 
   void step(int number) {
@@ -127,6 +129,7 @@ class Trained {
   program::ModelState state_;
   std::optional<shard::ShardedParameters> sharded_;
   std::unique_ptr<optimizer::Optimizer> optimizer_;
+  std::optional<test::StateRunner> runner_;
   std::optional<trial::TrainingState> saved_;
 };
 

@@ -17,6 +17,7 @@
 #include "core/measure/trial/training_state.h"
 #include "core/plan/rules/strategy.h"
 #include "tests/support/run_program.h"
+#include "tests/support/state_runner.h"
 #include "tests/support/training.h"
 namespace memtune::tests::training_run_test {
 namespace {
@@ -175,7 +176,8 @@ TEST_CASE("memory that a forward writes is copied before the next forward even v
   for (const auto& [name, parameter] : model.parameters)
     if (name == "block1.a") model.buffers.emplace_back("shares", parameter.detach());
   const auto optimizer = optimizer::make_optimizer({"sgd", 0.1}, {});
-  trial::TrainingState state(model, *optimizer, c10::kCPU);
+  test::StateRunner saved(model, runner->device());
+  trial::TrainingState state(saved, *optimizer);
   state.set_written(runner->written_memory());
   std::set<std::string> first;
   for (const state::TensorToSave& part : state.parts({}))

@@ -36,6 +36,10 @@ class OffloadedStates final : public program::ParameterProvider, schedule::State
   void update_with(optimizer::Optimizer& optimizer, int passes);
   // Runs the updates that wait for the next forward.
   void finish_updates() { schedule_->finish_updates(); }
+  // Makes the optimizer states of these parameters, to load saved ones into.
+  void make_moments(const std::vector<size_t>& parameters) {
+    for (const std::unique_ptr<StateRows>& group : groups_) group->make_moments(parameters);
+  }
   // A parameter or an optimizer state; its bytes in host memory if they are not on the device. No update may be pending
   // and no copy run.
   at::Tensor with_bytes(const at::Tensor& state) const;

@@ -99,17 +99,27 @@ void StateRows::update(const at::Tensor& factor) {
   if (factor.defined()) at::_foreach_mul_(to_scale, factor.to(to_scale.front().device()));
   optimizer_->step_some(updated);
   drop_gradients();
-  if (moves_moments_) take_moments();
+  if (!take_moments()) return;
+  moments()->load();  // as after an update of loaded ones
+  moments()->wait();
 }
 
-// Moves moments that the update has made into one row, so that they are copied together. Step counters, a number each,
-// stay.
-void StateRows::take_moments() {
+void StateRows::make_moments(const std::vector<size_t>& numbers) {
+  const at::NoGradGuard no_grad;
+  for (const size_t number : numbers_)
+    if (std::ranges::count(numbers, number) > 0) optimizer_->make_state(number);
+  take_moments();
+}
+
+// Moves moments that the optimizer has made into one row in host memory, so that they are copied together. Step
+// counters, a number each, stay. Returns whether there were new ones; the older ones must be loaded then.
+bool StateRows::take_moments() {
+  if (!moves_moments_) return false;
   std::vector<at::Tensor> states;
   for (const size_t i : numbers_)
     for (const auto& [name, tensor] : optimizer_->state(i))
       if (tensor.dim() > 0 && tensor.device() == optimizer_->parameters()[i].device()) states.push_back(tensor);
-  if (states.size() == moments_taken_) return;
+  if (states.size() == moments_taken_) return false;
   const auto bytes_of = [](const at::Tensor& state) {
     return round_up(static_cast<int64_t>(state.nbytes()), kStateAlignedBytes);
   };
@@ -124,8 +134,7 @@ void StateRows::take_moments() {
   }
   moments_taken_ = states.size();
   moments().emplace(row, host_, device_);
-  moments()->load();  // as after an update of loaded ones
-  moments()->wait();
+  return true;
 }
 
 }  // namespace memtune::shard

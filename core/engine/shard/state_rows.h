@@ -34,6 +34,9 @@ class StateRows {
   // between micro-batches and until the update.
   void attach(optimizer::Optimizer& optimizer, std::vector<size_t> numbers, bool moves_gradients);
 
+  // Makes the optimizer states of these of its parameters, to load saved ones into.
+  void make_moments(const std::vector<size_t>& numbers);
+
   void drop_gradients();
   bool has_gradients() const;
   // Adds the parameters' gradients to their row, if there is one, and frees them. The row must be loaded if
@@ -48,7 +51,7 @@ class StateRows {
 
  private:
   std::vector<at::Tensor> made_gradients() const;  // undefined where there is none
-  void take_moments();
+  bool take_moments();
 
   std::optional<HostBackedTensor>& values() { return row(schedule::StateRow::parameters); }
   std::optional<HostBackedTensor>& moments() { return row(schedule::StateRow::moments); }

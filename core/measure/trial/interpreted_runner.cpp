@@ -72,6 +72,17 @@ program::ModelState InterpretedRunner::state() const {
   return state;
 }
 
+void InterpretedRunner::finish_updates() {
+  if (!states_) return;
+  states_->finish_updates();
+  device().synchronize();
+}
+
+void InterpretedRunner::make_states(optimizer::Optimizer& optimizer, const std::vector<size_t>& parameters) {
+  if (states_) return states_->make_moments(parameters);
+  StepRunner::make_states(optimizer, parameters);
+}
+
 std::vector<double> InterpretedRunner::gather_from_ranks(const std::vector<double>& here) {
   if (!ranks_) return here;
   const at::Tensor own = at::tensor(here, at::kDouble);

@@ -39,9 +39,8 @@ class InterpretedRunner final : public StepRunner {
     if (states_) states_->update_with(optimizer, request_.training.accumulate);
     return states_.has_value();
   }
-  void finish_updates() override {
-    if (states_) states_->finish_updates();
-  }
+  void finish_updates() override;
+  void make_states(optimizer::Optimizer& optimizer, const std::vector<size_t>& parameters) override;
   at::Tensor with_bytes(const at::Tensor& state) const override { return states_ ? states_->with_bytes(state) : state; }
 
   bool any_rank(bool here) override { return sharded_ ? sharded_->any_rank(here) : here; }

@@ -139,9 +139,6 @@ void run_trial(const std::string& path, FrameWriter& frames) {
 
 std::shared_ptr<memtune::trial::StepRunner> ready_runner(const memtune::plan::TrainingRunRequest& request,
                                                          FrameWriter& frames) {
-  if (request.trial.plan.offloads_states())
-    throw memtune::UsageError("'" + request.trial.plan.strategy +
-                              "' offloads parameters and optimizer states, which cannot be saved yet");
   auto ranks = join_process_group(request.trial);
   if (ranks) print_why_ranks_end(request.trial, frames);
   begin(request.trial, {request.folder});

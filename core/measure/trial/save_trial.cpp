@@ -6,7 +6,6 @@
 #include <chrono>
 #include <optional>
 
-#include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
 #include "core/base/scoped_timer.h"
 #include "core/engine/state/state_folder.h"
@@ -36,7 +35,7 @@ class SaveTrial {
         runner_(runner),
         frames_(frames),
         optimizer_(runner.make_optimizer(training())),
-        state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
+        state_(runner, *optimizer_),
         folder_(request.folder),
         saving_(request, runner, state_, folder_, [this](const result::SaveResult& save) { ended_ = save; }) {
     result_.mode = request.save;
@@ -49,7 +48,7 @@ class SaveTrial {
       runner_.device().empty_cache();
       runner_.device().limit_process(training().memory_cap_bytes);
       state_.set_written(runner_.written_memory());
-      optimizer_->make_states();
+      if (!runner_.update_in_backward(*optimizer_)) optimizer_->make_states();
       at::manual_seed(training().seed);
       warm_up();
       saving_.prepare(losses_);

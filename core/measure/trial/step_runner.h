@@ -57,11 +57,15 @@ class StepRunner {
 
   // Runs the optimizer inside every backward from now on, if the plan offloads its states; else returns false.
   virtual bool update_in_backward(optimizer::Optimizer& /*optimizer*/) { return false; }
-  // Runs the updates of the last step that wait for the next forward.
+  // Runs the updates of the last step that wait for the next forward, and waits until host memory has all bytes.
   virtual void finish_updates() {}
-  // A parameter or an optimizer state, or where the plan offloads it, its bytes in host memory, once the device is
-  // idle.
+  // A parameter or an optimizer state, or where the plan offloads it, its bytes in host memory. After finish_updates(),
+  // or before the first step.
   virtual at::Tensor with_bytes(const at::Tensor& state) const { return state; }
+  // Makes the optimizer states of these parameters, to load saved ones into.
+  virtual void make_states(optimizer::Optimizer& optimizer, const std::vector<size_t>& parameters) {
+    for (const size_t i : parameters) optimizer.make_state(i);
+  }
 
   // True on all ranks if it is true on any. All ranks must call it at the same point.
   virtual bool any_rank(bool here) { return here; }

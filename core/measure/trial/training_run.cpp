@@ -11,7 +11,6 @@
 #include <string_view>
 
 #include "core/base/bytes.h"
-#include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/layout.h"
@@ -55,7 +54,7 @@ class TrainingRun {
         runner_(runner),
         frames_(frames),
         optimizer_(runner.make_optimizer(training())),
-        state_(runner.state(), *optimizer_, device::torch_device(runner.device())),
+        state_(runner, *optimizer_),
         folder_(request.folder),
         lock_((folder_.set_rank(saving_rank(request)), folder_.make(), lock(folder_))),
         saves_(request, runner, state_, folder_, [this](const result::SaveResult& save) { report_save(save); }) {
@@ -73,8 +72,9 @@ class TrainingRun {
     state_.set_written(runner_.written_memory());
     const DeterministicScope scope(result_.deterministic);  // so that a resumed run has the same bits
     at::manual_seed(training().seed);
+    const bool updates_in_backward = runner_.update_in_backward(*optimizer_);
     resume();
-    optimizer_->make_states();
+    if (!updates_in_backward) optimizer_->make_states();
     agree_on_end();
     for (int i = 0; step() < training().steps && !ends_; ++i) run_step(i);
     result_.stopped = step() < training().steps;

@@ -37,6 +37,7 @@ void TrainingSaver::prepare(const std::vector<double>& losses) {
 }
 
 void TrainingSaver::save(const std::vector<double>& losses) {
+  runner_.finish_updates();
   prepare(losses);
   const auto start = std::chrono::steady_clock::now();
   saver_.save(static_cast<int64_t>(losses.size()), state_.parts(losses), start);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "core/base/device/torch/torch_device.h"
 #include "core/base/error.h"
 #include "core/base/text.h"
 #include "core/engine/state/load.h"
@@ -72,8 +73,8 @@ bool is_of_a_device(const std::string& name) { return name.starts_with("random."
 
 }  // namespace
 
-TrainingState::TrainingState(program::ModelState model, optimizer::Optimizer& optimizer, c10::Device device)
-    : model_(std::move(model)), optimizer_(optimizer), device_(device) {
+TrainingState::TrainingState(StepRunner& runner, optimizer::Optimizer& optimizer)
+    : runner_(runner), model_(runner.state()), optimizer_(optimizer), device_(device::torch_device(runner.device())) {
   ModelAttributeWalker([](const auto&, const auto&) {}, [this](const std::string& name, const auto& object,
                                                                size_t slot) { numbers_[name] = object->getSlot(slot); })
       .walk("", model_.object);
@@ -100,14 +101,18 @@ void TrainingState::add_buffers(Items& items) const {
     items.push_back({.name = name, .tensor = tensor, .changes_in_forward = true, .of_rank = true});
 }
 
+// Offloaded ones are updated while a forward and its backward run.
 void TrainingState::add_parameters(Items& items) const {
+  const auto add = [&](const std::string& name, const at::Tensor& tensor) {
+    const at::Tensor bytes = runner_.with_bytes(tensor);
+    items.push_back({.name = name, .tensor = bytes, .changes_in_forward = !bytes.is_same(tensor)});
+  };
   for (size_t i = 0; i < model_.parameters.size(); ++i) {
     const auto& [name, parameter] = model_.parameters[i];
     const bool trained = parameter.requires_grad() || written_.contains(parameter.storage().data());
     if (model_.adapted && !trained) continue;
-    items.push_back({.name = name, .tensor = parameter});
-    for (const auto& [kind, tensor] : optimizer_.state(i))
-      items.push_back({.name = "optimizer." + name + "." + kind, .tensor = tensor});
+    add(name, parameter);
+    for (const auto& [kind, tensor] : optimizer_.state(i)) add("optimizer." + name + "." + kind, tensor);
   }
 }
 
@@ -191,16 +196,18 @@ int64_t TrainingState::bytes(const std::vector<double>& losses) const {
 
 // Creates the optimizer state that the saved state has, as the place to load it into.
 void TrainingState::prepare(const std::set<std::string>& there) {
-  const auto make_state = [&](size_t i, const std::string& parameter) {
+  std::vector<size_t> with_state;
+  const auto look = [&](size_t i, const std::string& parameter) {
     const std::string name = "optimizer." + parameter + ".";
     const auto found = there.lower_bound(name);
-    if (found != there.end() && found->starts_with(name)) optimizer_.make_state(i);
+    if (found != there.end() && found->starts_with(name)) with_state.push_back(i);
   };
   if (model_.shards) {
-    for (size_t i = 0; i < model_.shards->pieces.size(); ++i) make_state(i, model_.shards->pieces[i].name);
+    for (size_t i = 0; i < model_.shards->pieces.size(); ++i) look(i, model_.shards->pieces[i].name);
   } else {
-    for (size_t i = 0; i < model_.parameters.size(); ++i) make_state(i, model_.parameters[i].first);
+    for (size_t i = 0; i < model_.parameters.size(); ++i) look(i, model_.parameters[i].first);
   }
+  runner_.make_states(optimizer_, with_state);
   for (auto number = numbers_.begin(); number != numbers_.end();)  // those that had changed are loaded
     number = there.contains(number->first) ? numbers_.erase(number) : std::next(number);
 }

@@ -23,6 +23,7 @@
 #include "core/engine/state/async_snapshot.h"
 #include "core/engine/state/state_folder.h"
 #include "core/engine/state/state_manifest.h"
+#include "core/measure/trial/step_runner.h"
 #include "core/measure/trial/training_state_tensor.h"
 #include "core/model/program/state.h"
 
@@ -30,15 +31,15 @@ namespace memtune::trial {
 
 class TrainingState {
  public:
-  // `optimizer` has the parameters of `model` in the same order, and must outlive this. Throws UsageError if something
-  // in the model cannot be saved.
-  TrainingState(program::ModelState model, optimizer::Optimizer& optimizer, c10::Device device);
+  // `optimizer`: of the runner's parameters. Both must outlive this. Throws UsageError if something in the model cannot
+  // be saved.
+  TrainingState(StepRunner& runner, optimizer::Optimizer& optimizer);
 
   // Memory into which forwards write, apart from that of buffers and attributes. It is copied before the next forward.
   void set_written(std::set<const void*> memory) { written_ = std::move(memory); }
 
-  // The state after losses.size() steps. The parts refer to the memory that is trained. Throws what an allocation
-  // throws.
+  // The state after losses.size() steps, once their updates are finished. The parts refer to the memory that is
+  // trained. Throws what an allocation throws.
   std::vector<state::TensorToSave> parts(const std::vector<double>& losses) const;
   int64_t bytes(const std::vector<double>& losses) const;  // size of the parts in a file
 
@@ -62,6 +63,7 @@ class TrainingState {
   std::set<std::string> without_piece() const;
   Expected expect(const state::StateManifest& manifest, std::vector<double>& losses);
 
+  StepRunner& runner_;
   program::ModelState model_;
   optimizer::Optimizer& optimizer_;
   c10::Device device_;

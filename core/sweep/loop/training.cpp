@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/measure/process/interrupt.h"
 #include "core/plan/request/training_run_request.h"
@@ -27,9 +26,6 @@ plan::TrainingRunRequest request_of(const TrainingRunSettings& settings, const p
   request.trial.training.batch = one(settings.sweep.batches, request.trial.training.batch);
   request.trial.training.sequence = one(settings.sweep.sequences, request.trial.training.sequence);
   const Candidates candidates(settings.sweep.strategies, settings.sweep.plans, settings.sweep.request.training);
-  if (const Candidate& candidate = candidates.all().front(); candidate.offloads_states())
-    throw UsageError("'" + candidate.name() +
-                     "' offloads parameters and optimizer states, which a run cannot save yet: measure it with sweep");
   request.trial.plan = candidates.all().front().make_plan(facts);
   request.save_every = settings.save_every;
   // Otherwise the only save is after a signal, where no training overlaps.
