@@ -182,7 +182,7 @@ def forward_class(module) -> str:
 @functools.lru_cache(None)
 def classes_of(path: str) -> list:
     """First line, last line and name of the classes of a file."""
-    names = {getattr(module, "__file__", None): name for name, module in list(sys.modules.items())}
+    names = {getattr(module, "__file__", None): name for name, module in reversed(list(sys.modules.items()))}
 
     def found(node, outer):
         for each in ast.iter_child_nodes(node):
