@@ -3,6 +3,7 @@
 // accumulation, tied weights, adapters over frozen and 4-bit weights, experts, autocast and dropout.
 #include "core/engine/shard/offloaded_states.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -76,6 +77,13 @@ struct Trained {
   int64_t host_bytes = 0, floor_bytes = 0;
 };
 
+// Held by tensors, without the allocator's rounding: CUDA's rounds each tensor up to 512 bytes.
+int64_t requested_bytes() {
+  if (test_device().emulated()) return test_device().memory().allocated;
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  return c10::getDeviceAllocator(c10::kCUDA)->getDeviceStats(0).requested_bytes[kAll].current;
+}
+
 class Training {
  public:
   Training(const Way& way, const std::string& optimizer) {
@@ -93,7 +101,7 @@ class Training {
 
   Trained under(const std::string& strategy, int steps) {
     plan::TrialRequest request = request_;
-    const int64_t before = test_device().memory().allocated;
+    const int64_t before = requested_bytes();
     {
       trial::ModelSession session(request);
       session.survey();
@@ -113,7 +121,7 @@ class Training {
     }
     runner->finish_updates();
     runner->device().synchronize();
-    trained.floor_bytes = runner->device().memory().allocated - before;
+    trained.floor_bytes = requested_bytes() - before;
     result::Measurement figures;
     runner->add_figures(steps, figures);
     trained.host_bytes = figures.host_bytes;
@@ -158,8 +166,16 @@ TEST_CASE("training with offloaded states has the bits of none after 20 steps") 
   }
 }
 
+// Step counters, a number each, stay on the device.
+int64_t bytes_without_counters(const program::NamedTensors& states) {
+  int64_t bytes = 0;
+  for (const auto& [name, state] : states) bytes += name.ends_with(" step") ? 0 : static_cast<int64_t>(state.nbytes());
+  return bytes;
+}
+
 TEST_CASE("offloaded states are in host memory and not on the device between steps") {
   Training training(kWays[0], "adamw");
+  training.under("none", 1);  // the first kernels allocate workspaces, which stay
   const Trained none = training.under("none", 3), blocks = training.under("states=host", 3),
                 all = training.under("states=host,outside=host", 3),
                 moments = training.under("states=host,parameters=keep", 3);
@@ -170,9 +186,10 @@ TEST_CASE("offloaded states are in host memory and not on the device between ste
   CHECK(moments.floor_bytes < none.floor_bytes);
   CHECK(blocks.floor_bytes < moments.floor_bytes);
   CHECK(all.floor_bytes < blocks.floor_bytes);
-  // What left the device is what is in host memory, up to step counters and padding of rows.
-  const auto left = static_cast<double>(none.floor_bytes - all.floor_bytes);
-  CHECK(left == doctest::Approx(static_cast<double>(all.host_bytes)).epsilon(0.02));
+  const int64_t bytes = bytes_without_counters(none.states), padding = all.host_bytes - bytes;
+  CHECK(none.floor_bytes - all.floor_bytes == bytes);
+  CHECK(padding >= 0);
+  CHECK(padding < 64 * static_cast<int64_t>(none.states.size()));  // rows align each tensor to 64 bytes
 }
 
 // Losses and parameters of a small decoder after three steps. `device` null: plain training.
