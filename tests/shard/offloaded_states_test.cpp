@@ -31,7 +31,7 @@ const std::string kMixtral = std::string(R"({"model_type": "mixtral", "architect
                              kSizes;
 
 struct Way {
-  const char* name;
+  std::string name;
   std::string model;
   void (*set)(plan::TrainingSettings&);
 };
@@ -174,22 +174,29 @@ int64_t bytes_without_counters(const program::NamedTensors& states) {
 }
 
 TEST_CASE("offloaded states are in host memory and not on the device between steps") {
-  Training training(kWays[0], "adamw");
-  training.under("none", 1);  // the first kernels allocate workspaces, which stay
-  const Trained none = training.under("none", 3), blocks = training.under("states=host", 3),
-                all = training.under("states=host,outside=host", 3),
-                moments = training.under("states=host,parameters=keep", 3);
-  CHECK(none.host_bytes == 0);
-  CHECK(moments.host_bytes > 0);
-  CHECK(blocks.host_bytes > moments.host_bytes);
-  CHECK(all.host_bytes > blocks.host_bytes);
-  CHECK(moments.floor_bytes < none.floor_bytes);
-  CHECK(blocks.floor_bytes < moments.floor_bytes);
-  CHECK(all.floor_bytes < blocks.floor_bytes);
-  const int64_t bytes = bytes_without_counters(none.states), padding = all.host_bytes - bytes;
-  CHECK(none.floor_bytes - all.floor_bytes == bytes);
-  CHECK(padding >= 0);
-  CHECK(padding < 64 * static_cast<int64_t>(none.states.size()));  // rows align each tensor to 64 bytes
+  const Way packed = {"adapters over 4-bit weights", kLlama, [](plan::TrainingSettings& training) {
+                        training.lora = "r=4";
+                        training.load_in = "4bit";
+                      }};
+  for (const Way& way : {kWays[0], packed}) {
+    CAPTURE(way.name);
+    Training training(way, "adamw");
+    training.under("none", 1);  // the first kernels allocate workspaces, which stay
+    const Trained none = training.under("none", 3), blocks = training.under("states=host", 3),
+                  all = training.under("states=host,outside=host", 3),
+                  moments = training.under("states=host,parameters=keep", 3);
+    CHECK(none.host_bytes == 0);
+    CHECK(moments.host_bytes > 0);
+    CHECK(blocks.host_bytes > moments.host_bytes);
+    CHECK(all.host_bytes > blocks.host_bytes);
+    CHECK(moments.floor_bytes < none.floor_bytes);
+    CHECK(blocks.floor_bytes < moments.floor_bytes);
+    CHECK(all.floor_bytes < blocks.floor_bytes);
+    const int64_t bytes = bytes_without_counters(none.states), padding = all.host_bytes - bytes;
+    CHECK(none.floor_bytes - all.floor_bytes == bytes);
+    CHECK(padding >= 0);
+    CHECK(padding < 64 * static_cast<int64_t>(none.states.size()));  // rows align each tensor to 64 bytes
+  }
 }
 
 // Losses and parameters of a small decoder after three steps. `device` null: plain training.

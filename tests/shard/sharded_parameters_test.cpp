@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/engine/shard/flat_parameter.h"
 #include "core/engine/shard/units.h"
 #include "tests/shard/sharded_training.h"
 #include "tests/support/rounding.h"
@@ -157,6 +158,22 @@ TEST_CASE("shards in CPU memory change no bit under any strategy and free device
     });
   const auto bytes = static_cast<int64_t>(ShardedTraining(kSizes).parameter_bytes());
   CHECK(std::ranges::max(here) - std::ranges::max(there) >= bytes);
+}
+
+TEST_CASE("the memory of a parameter that is a view, such as a packed weight, is freed") {
+  const at::TensorOptions options(device::torch_device(test_device()));
+  for (const bool trained : {false, true}) {
+    CAPTURE(trained);
+    const int64_t before = test_device().memory().allocated;
+    at::Tensor view = at::arange(1024, options.dtype(at::kFloat)).unsqueeze(1);
+    view.requires_grad_(trained);
+    REQUIRE(view.is_view());
+    shard::FlatParameter flat("unit", {{"weight", view}}, 0, 1);
+    CHECK(test_device().memory().allocated - before == static_cast<int64_t>(flat.shard().nbytes()));
+    CHECK(view.requires_grad() == trained);
+    flat.allocate();
+    CHECK(view.data_ptr() == flat.whole().data_ptr());
+  }
 }
 
 TEST_CASE("gradients whose sum would overflow half precision are reduced to their mean") {

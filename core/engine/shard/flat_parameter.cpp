@@ -48,7 +48,7 @@ FlatParameter::FlatParameter(std::string name, const program::NamedTensors& para
   const at::NoGradGuard no_grad;
   lay_out(parameters, ranks);
   take_shard(rank, settings, host);
-  for (Member& member : members_) member.tensor.set_data(within(whole_, member));
+  move_members();
   free();
 }
 
@@ -60,7 +60,7 @@ FlatParameter::FlatParameter(std::string name, const program::NamedTensors& para
   lay_out(parameters, 1);
   pieces_ = parameters;
   shard_ = whole_;
-  for (Member& member : members_) member.tensor.set_data(within(whole_, member));
+  move_members();
 }
 
 void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) {
@@ -75,6 +75,17 @@ void FlatParameter::lay_out(const program::NamedTensors& parameters, int ranks) 
   whole_ = at::zeros({elements_}, parameters.front().second.options().requires_grad(false));
   whole_bytes_ = static_cast<int64_t>(whole_.storage().nbytes());
   for (const Member& member : members_) within(whole_, member).copy_(member.tensor);
+}
+
+// A parameter that is a view, such as a packed weight, holds its base, and with it the old memory.
+void FlatParameter::move_members() {
+  for (Member& member : members_) {
+    if (member.tensor.is_view()) {
+      member.tensor.unsafeGetTensorImpl()->set_autograd_meta(nullptr);
+      member.tensor.requires_grad_(trained_);
+    }
+    member.tensor.set_data(within(whole_, member));
+  }
 }
 
 void FlatParameter::take_shard(int rank, const ShardSettings& settings, PinnedShards* host) {

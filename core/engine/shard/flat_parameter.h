@@ -68,6 +68,7 @@ class FlatParameter {
   };
 
   void lay_out(const program::NamedTensors& parameters, int ranks);
+  void move_members();
   void take_shard(int rank, const ShardSettings& settings, PinnedShards* host);
   at::Tensor within(const at::Tensor& row, const Member& member) const;
 
