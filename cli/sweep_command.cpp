@@ -127,6 +127,11 @@ std::string figures(const result::TrialRow& row) {
          format_bytes(required_bytes(row));
 }
 
+bool answer_offloads_states(const SweepFlags& flags, const result::TrialRow& answer) {
+  const std::optional<plan::Plan> plan = sweep::read_plan(flags.model.out + "/" + answer.measurement.plan);
+  return plan && plan->offloads_states();
+}
+
 // Advice if no trial worked, or none within the budget.
 std::string way_out(const SweepFlags& flags, const report::Report& report) {
   using result::Outcome;
@@ -151,11 +156,13 @@ void say_next(const SweepFlags& flags, const std::string& run, const sweep::Swee
   auto also = [&, first = !keys](const std::string& words) mutable {
     say(console, (std::exchange(first, false) ? "next: " : "  or: ") + words);
   };
-  if (flags.trainer.empty() && answer.measurement.strategy != "none")
+  const bool offloads_states = answer_offloads_states(flags, answer);
+  const bool exports = answer.measurement.strategy != "none" && !offloads_states;
+  if (flags.trainer.empty() && exports)
     also("memtune export" + run + " --trainer NAME writes the keys of your trainer");
-  if (result.report.blocks > 0 && answer.measurement.strategy != "none")
+  if (result.report.blocks > 0 && exports)
     also("memtune export" + run + " --trainer python -o memtune_plan.py writes " + figures(answer));
-  also("memtune view" + run);
+  also("memtune view" + run + (offloads_states ? "; no export writes states=host yet" : ""));
 }
 
 // "10 trials in 3 rounds; parameters, all gradients and the states of adamw take 8.2 GiB, activations of none

@@ -26,13 +26,16 @@ constexpr int64_t kMaxSamples = 1'000'000;  // per step
 constexpr int64_t kMax = kMaxCount;
 constexpr int kEmulatedRounds = 1;  // more would repeat times that say nothing about a GPU
 
-// --sweep, then --strategy. Without both and without a plan: the default profile.
+// A list of the profile of --sweep; without --sweep, --strategy and --plan: of the default profile.
+std::vector<std::string> of_profile(const SweepFlags& flags, const char* list) {
+  if (flags.sweep.empty() && (!flags.strategies.empty() || !flags.plans.empty())) return {};
+  const auto& profile = find_profile("sweeps", flags.sweep.empty() ? "default" : flags.sweep);
+  return parse_json(profile.json).value(list, std::vector<std::string>());
+}
+
+// --sweep, then --strategy.
 std::vector<std::string> strategies(const SweepFlags& flags) {
-  std::vector<std::string> specs;
-  if (!flags.sweep.empty() || (flags.strategies.empty() && flags.plans.empty())) {
-    const auto& profile = find_profile("sweeps", flags.sweep.empty() ? "default" : flags.sweep);
-    specs = parse_json(profile.json).at("strategies").get<std::vector<std::string>>();
-  }
+  std::vector<std::string> specs = of_profile(flags, "strategies");
   for (const std::string& text : flags.strategies) {
     for (const std::string& spec : split(text, ';')) specs.push_back(trim(spec));
   }
@@ -155,6 +158,7 @@ sweep::SweepSettings sweep_settings(const SweepFlags& flags) {
   settings.finds_batch = finds_both(flags);
   set_global_batch(flags, settings);
   settings.strategies = specs;
+  settings.fallback = of_profile(flags, "fallback");
   settings.own_config = flags.own.name;
   settings.own_strategy = flags.own.strategy;
   settings.plans = plans;

@@ -260,6 +260,37 @@ class Prediction(unittest.TestCase):
         self.assertIn("no plan fits; the smallest takes ",
                       self.memtune("plan", "--from", run, "--budget", "1KiB", code=1).stdout)
 
+    @measured_again_when_busy
+    def test_parameters_and_optimizer_states_are_offloaded_if_nothing_else_fits(self):
+        folder = self.folder()
+        run = os.path.join(folder, "run")
+        tiny = ["sweep", *TINY, *SHORT, "--batch", "1", "--json", "-"]
+        strategies = "none; checkpoint:full; checkpoint:full,inputs=host+states=host,outside=host"
+        trials = json.loads(self.memtune(*tiny, "--strategy", strategies, "--out", run).stdout)["trials"]
+        _, resident, least = (trial["peak_bytes"]["allocated"] for trial in trials)
+        self.assertLess(least, 0.9 * resident)
+        budget = (resident + 3 * least) // 4
+        done = self.memtune(*tiny, "--budget", f"{budget}B", "--out", run)
+        self.assertIn("with all parameters and optimizer states on the device: plan:", done.stderr)
+        self.assertIn("no export writes states=host yet", done.stderr)
+        planned = [trial for trial in json.loads(done.stdout)["trials"] if trial["strategy"].startswith("plan:")]
+        self.assertTrue(planned)
+        for trial in planned:
+            self.check_peak(trial)
+            self.assertTrue(trial["gradients"]["equal"])
+            with open(os.path.join(run, trial["plan"])) as file:
+                self.assertIn("host", [place["moments"] for place in json.load(file)["states"]])
+            with timed():
+                self.assertEqual(trial["predicted"]["host_peak_bytes"], trial["host_peak_bytes"])
+        self.check_fits(planned[-1], budget)
+        # A device that holds no strategy without that.
+        found = json.loads(self.memtune(*tiny, "--memory-cap", f"{budget}B", "--out", run + "2").stdout)
+        outcomes = {trial["strategy"]: trial["outcome"] for trial in found["trials"]}
+        self.assertEqual(len(outcomes), 12)
+        self.assertEqual(outcomes["checkpoint:full"], "device_oom")
+        self.assertIn("states=host", found["recommendation"]["strategy"])
+        self.assertTrue(found["recommendation"]["fits"])
+
     def test_plans_for_a_probed_machine(self):
         folder = tempfile.TemporaryDirectory(prefix="memtune-prediction-")
         self.addCleanup(folder.cleanup)

@@ -35,6 +35,13 @@ inline ProgramFacts decoder_at(int64_t batch) {
   return facts;
 }
 
+// Of what a step has beside its activations: 256 MiB of parameters in each block, and twice as much of moments.
+inline void record_states(const ProgramFacts& facts, plan::StepCosts& costs) {
+  costs.start_bytes = costs.runs.front().before_bytes;
+  for (int i = 0; i < static_cast<int>(facts.blocks.size()); ++i)
+    costs.states.units.push_back({facts.blocks[static_cast<size_t>(i)].region, i, 256 * kMiB, 0, 512 * kMiB});
+}
+
 // A recorded step that keeps everything. The first op that reads a saved value saves it. An op has 8 MiB of work space,
 // and 4 GiB are unmodelled. Backward takes twice forward's time.
 inline plan::StepCosts step_of(const ProgramFacts& facts, const std::vector<double>& ms) {

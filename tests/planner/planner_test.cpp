@@ -55,7 +55,9 @@ TEST_CASE("plans use the disk only if host memory is short and they fit all thre
   costs.out_gb_per_s = costs.in_gb_per_s = 25;
   costs.disk_write_gb_per_s = costs.disk_read_gb_per_s = 20;
   PlanLimits limits{6656 * kMiB, 256 * kMiB, 0};
-  const auto planned = [&](bool disk) { return Planner(facts, costs, tiers(limits, disk, costs)).plan(limits, ""); };
+  const auto planned = [&](bool disk) {
+    return Planner(facts, costs, tiers(limits, disk, false, costs)).plan(limits, "");
+  };
   const auto without = planned(false), with = planned(true);
   REQUIRE(without);
   REQUIRE(with);
@@ -162,6 +164,39 @@ TEST_CASE("a smaller budget is never faster and the host memory limit is kept") 
   CHECK(free->predicted.host_peak_bytes > 100 * kMiB);
   CHECK(bound->predicted.host_peak_bytes <= 100 * kMiB);
   CHECK(bound->predicted.peak_bytes <= budget);
+}
+
+TEST_CASE("parameters and optimizer states are offloaded only if nothing else fits, and only where that is allowed") {
+  for (const int blocks : {4, 6}) {
+    Decoder decoder(blocks, 20);
+    record_states(decoder.facts, decoder.costs);
+    const Planner without(decoder.facts, decoder.costs), with(decoder.facts, decoder.costs, {.states = true});
+    const int64_t most = with.predict({}).peak_bytes, resident = without.least_memory({}, "").predicted.peak_bytes,
+                  least = with.least_memory({}, "").predicted.peak_bytes;
+    CHECK(least < resident - 512 * kMiB);
+    CHECK_FALSE(without.plan({resident - 1, 0}, "planned"));
+    size_t offloaded = 0;
+    for (int i = 0; i <= 6; ++i) {
+      CAPTURE(i);
+      const PlanLimits limits{most - (most - least) * i / 6, 0};
+      const auto planned = with.plan(limits, "planned");
+      REQUIRE(planned);
+      CHECK(planned->plan.offloads_states() == (limits.budget_bytes < resident));
+      CHECK(planned->plan.states.size() >= offloaded);
+      offloaded = planned->plan.states.size();
+      CHECK(limits.satisfied_by(planned->predicted));
+      CHECK(with.predict(planned->plan).peak_bytes == planned->predicted.peak_bytes);
+      CHECK(planned->least_ms <= planned->predicted.step_ms);
+      const auto budgets = with.plan_budgets({&limits, 1}, [](const PlanLimits&) { return "planned"; });
+      REQUIRE(budgets.front());
+      CHECK(limits.satisfied_by(budgets.front()->predicted));
+      CHECK(budgets.front()->plan.offloads_states() == planned->plan.offloads_states());
+    }
+    CHECK(offloaded >= decoder.facts.blocks.size());
+    decoder.costs.passes = 2;
+    const Planner accumulating(decoder.facts, decoder.costs, {.states = true});
+    CHECK_FALSE(accumulating.plan({least, 0}, "planned"));
+  }
 }
 
 TEST_CASE("the lower bound of the smallest plan includes the cost of its memory") {

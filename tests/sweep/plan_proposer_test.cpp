@@ -48,7 +48,7 @@ class PaperSweep {
 
   // Returns the names of the trials in order.
   std::vector<std::string> run() {
-    const Candidates candidates(strategies_, {}, plan::TrainingSettings());
+    const Candidates candidates(strategies_, {}, training, fallback);
     const auto proposer = propose_plans({budget_bytes_}, false, own)(candidates, settings_);
     std::vector<std::string> names;
     const auto count = [&](size_t budget, size_t budgets) {
@@ -77,7 +77,9 @@ class PaperSweep {
     settings_[1].batch = 4;
   }
 
-  std::string own;             // the strategy of the user's config
+  std::string own;  // the strategy of the user's config
+  plan::TrainingSettings training;
+  std::vector<std::string> fallback;
   bool asks_frontier = false;  // plans of eight further budgets take time
   std::vector<result::TrialPrediction> frontier;
   std::vector<size_t> begun;  // budgets of frontiers, in order
@@ -107,6 +109,11 @@ class PaperSweep {
     plan::StepCosts costs = costs_;
     costs.runs[2].op = static_cast<int>(program().ops.size());
     write_file(folder_.path / "costs.json", json(costs).dump());
+  }
+  void record_parameters() {
+    record_states(program(), costs_);
+    real_ = costs_;
+    write_file(folder_.path / "costs.json", json(costs_).dump());
   }
   void forget_costs() { std::filesystem::remove(folder_.path / "costs.json"); }
 
@@ -308,6 +315,70 @@ TEST_CASE("all strategies are tried if neither none nor checkpoint:full gives co
   PaperSweep other(50, 7 * 1024 * kMiB, {"none", "checkpoint:cheap"});
   other.fails("none", Outcome::device_oom);
   CHECK(other.run() == std::vector<std::string>{"none", "checkpoint:cheap"});
+}
+
+const std::vector<std::string> kFallback = {"checkpoint:full+states=host", "states=host,outside=host"};
+
+TEST_CASE("the fallback runs if the device has no room for the others, but for trainings that it does not go with") {
+  const auto run = [](const char* optimizer, Outcome outcome) {
+    PaperSweep sweep(50, 7 * 1024 * kMiB, {"none", "checkpoint:full"});
+    sweep.fallback = kFallback;
+    sweep.training.optimizer = optimizer;
+    for (const char* name : {"none", "checkpoint:full"}) sweep.fails(name, outcome);
+    return sweep.run();
+  };
+  CHECK(run("adamw", Outcome::device_oom) ==
+        std::vector<std::string>{"none", "checkpoint:full", kFallback[0], kFallback[1]});
+  CHECK(run("paged_adamw_8bit", Outcome::device_oom).size() == 2);
+  CHECK(run("adamw", Outcome::nan).size() == 2);
+  PaperSweep small(50, 7 * 1024 * kMiB, {"none"});  // the model has fewer blocks than the first needs
+  small.fallback = {"checkpoint:every=9+states=host", kFallback[1]};
+  small.fails("none", Outcome::device_oom);
+  CHECK(small.run() == std::vector<std::string>{"none", kFallback[1]});
+  PaperSweep fits(50, 7 * 1024 * kMiB, {"none", "checkpoint:full"});
+  fits.fallback = kFallback;
+  fits.fails("none", Outcome::device_oom);
+  fits.forget_costs();
+  CHECK(fits.run() == std::vector<std::string>{"none", "checkpoint:full"});
+}
+
+TEST_CASE("without a budget the fallback runs once, at settings where nothing else had room") {
+  const Candidates candidates({"none", "checkpoint:full"}, {}, {}, kFallback);
+  std::vector<SweepPoint> settings(2);
+  for (SweepPoint& setting : settings) setting.facts.program = decoder(2);
+  const auto proposer = propose_all(candidates, settings);
+  std::vector<FinishedProposal> tried;
+  for (const TrialProposal& proposal : proposer->next(tried)) {
+    const bool is_first = proposal.setting == 0 && proposal.name == "checkpoint:full";
+    tried.push_back({proposal.name, proposal.setting, {}, {}});
+    tried.back().measurement.outcome = is_first ? Outcome::ok : Outcome::device_oom;
+  }
+  REQUIRE(tried.size() == 4);
+  const auto more = proposer->next(tried);
+  REQUIRE(more.size() == 2);
+  for (size_t i = 0; i < more.size(); ++i) {
+    CHECK(more[i].name == kFallback[i]);
+    CHECK(more[i].setting == 1);
+    CHECK(more[i].plan.offloads_states());
+  }
+  CHECK(proposer->next(tried).empty());
+}
+
+TEST_CASE("a plan offloads parameters and optimizer states if there is a fallback, and a note names it") {
+  PaperSweep with(50, 4 * 1024 * kMiB), without(50, 4 * 1024 * kMiB);
+  with.record_parameters();
+  without.record_parameters();
+  with.fallback = kFallback;
+  with.run();
+  without.run();
+  REQUIRE(with.plans.size() == 1);
+  CHECK(with.plans[0].offloads_states());
+  CHECK(with.tried[1].measurement.peak_bytes.allocated <= 4 * 1024 * kMiB);
+  CHECK(
+      with.notes.find("no plan fits 4 GiB with all parameters and optimizer states on the device: plan:4 GiB offloads "
+                      "those of 4 of 4 blocks to host memory") == 0);
+  CHECK_FALSE(without.plans.back().offloads_states());
+  CHECK(without.notes.find("no plan is predicted to fit 4 GiB") != std::string::npos);
 }
 
 TEST_CASE("all strategies are tried if a baseline that worked has no usable costs") {

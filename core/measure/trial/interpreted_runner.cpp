@@ -194,7 +194,7 @@ std::optional<plan::StepCosts> InterpretedRunner::finish_costs() {
 plan::StepCosts::States InterpretedRunner::state_costs(const optimizer::Optimizer& optimizer) try {
   using StateUnit = plan::StepCosts::StateUnit;
   plan::StepCosts::States states{request_.training.max_grad_norm > 0, request_.training.optimizer_in_backward, {}};
-  if (sharded_ || states_) return states;
+  if (sharded_ || states_ || request_.training.optimizer.starts_with("paged_")) return states;
   std::unordered_map<const void*, size_t> numbers;
   for (size_t i = 0; i < optimizer.parameters().size(); ++i)
     numbers[optimizer.parameters()[i].unsafeGetTensorImpl()] = i;

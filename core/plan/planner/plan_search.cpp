@@ -32,17 +32,17 @@ std::vector<std::vector<int>> choices_of(const std::vector<ChainSolution>& solut
 
 }  // namespace
 
-PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores, int stash)
+PlanSearch::PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores, int variant)
     : planner_(planner),
       scores_(scores),
       limits_(limits),
-      stash_(stash),
-      least_ms_(planner.least_ms(limits).value_or(std::numeric_limits<double>::infinity())),
+      variant_(variant),
+      least_ms_(planner.least_ms(limits, variant).value_or(std::numeric_limits<double>::infinity())),
       chain_(planner.make_chain()) {
   chain_.host_budget_bytes = limits.host_budget_bytes;
   chain_.disk_budget_bytes = limits.disk_budget_bytes;
   for (const Scored& scored : scores_)
-    if (scored.first.back() == stash_) take_better(scored);
+    if (scored.first.back() == variant_) take_better(scored);
 }
 
 std::optional<PlanSearch::Choice> PlanSearch::fastest() {
@@ -73,8 +73,10 @@ PlanSearch::Choice PlanSearch::smallest() {
 
 std::vector<PlanSearch::Choice> PlanSearch::known(size_t most) const {
   std::vector<const Scored*> fitting;
+  const auto* placement = &planner_.placement(variant_);
   for (const Scored& scored : scores_)
-    if (limits_.satisfied_by(scored.second)) fitting.push_back(&scored);
+    if (limits_.satisfied_by(scored.second) && &planner_.placement(scored.first.back()) == placement)
+      fitting.push_back(&scored);
   most = std::min(most, fitting.size());
   std::ranges::partial_sort(fitting, fitting.begin() + static_cast<std::ptrdiff_t>(most),
                             [this](const Scored* a, const Scored* b) { return faster(a->second, b->second); });
@@ -96,12 +98,12 @@ const StepPrediction& PlanSearch::score(const Choice& choice) {
 }
 
 const StepPrediction& PlanSearch::score_parts(Choice parts) {
-  parts.push_back(stash_);
+  parts.push_back(variant_);
   return score(parts);
 }
 
 void PlanSearch::score_all(std::vector<Choice> choices) {
-  for (Choice& choice : choices) choice.push_back(stash_);
+  for (Choice& choice : choices) choice.push_back(variant_);
   predict_ahead(choices, SharedCores::Helpers(planner_.cores_, choices.size()));
   for (const Choice& choice : choices) score(choice);
 }

@@ -21,14 +21,15 @@ class PlanSearch {
  public:
   using Choice = Planner::Choice;
 
-  // `planner` and `scores` must outlive it. It starts with `scores` and adds to them. `stash`: of all its choices.
-  PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores, int stash = 0);
+  // `planner` and `scores` must outlive it. It starts with `scores` and adds to them. `variant`: of all its choices.
+  PlanSearch(const Planner& planner, const PlanLimits& limits, Planner::Scores& scores, int variant = 0);
 
   // Returns nothing if no choice that was found fits the limits.
   std::optional<Choice> fastest();
   // The choice with the lowest peak; one within the host and disk budgets if any is.
   Choice smallest();
-  // Up to `most` of all scores so far that fit the limits, of any stash, fastest first; scores nothing new.
+  // Up to `most` of all scores so far that fit the limits, with parameters and optimizer states in the same places,
+  // fastest first; scores nothing new.
   std::vector<Choice> known(size_t most) const;
 
  private:
@@ -79,7 +80,7 @@ class PlanSearch {
   const Planner& planner_;
   Planner::Scores& scores_;
   const PlanLimits limits_;
-  const int stash_;
+  const int variant_;
   Planner::Scores ahead_;  // predicted, but no part of `scores_` until the search comes to them
   const double least_ms_;  // lower bound of the step time
   Chain chain_;

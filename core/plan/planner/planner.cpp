@@ -8,8 +8,10 @@
 #include <system_error>
 #include <utility>
 
+#include "core/base/bounds.h"
 #include "core/plan/planner/issued_step.h"
 #include "core/plan/planner/plan_search.h"
+#include "core/plan/planner/state_simulator.h"
 #include "core/plan/strategy/engine_preset.h"
 
 namespace memtune::planner {
@@ -66,12 +68,38 @@ constexpr int64_t kUnmodelledShare = 64;
 // What expandable segments leave unused: they grow by pages of 20 MiB, which blocks fill in part.
 constexpr int64_t kUnusedPages = int64_t{320} << 20, kUnusedShare = 64;  // not more than a 64th of the budget
 
+constexpr double kWorthMore = 0.995;  // a plan that offloads more states takes less than this part of another's time
+constexpr int kShares = 4;            // offloaded are the states of a quarter of the blocks, of two, three, all
+
+// Blocks apart from each other give their copies most time.
+bool is_in_share(size_t block, size_t share) { return (block + 1) * share / kShares > block * share / kShares; }
+
+bool can_offload_states(const StepCosts& costs) { return !costs.states.units.empty() && costs.passes == 1; }
+
+// From nothing offloaded to everything.
+std::vector<std::vector<plan::StatePlacement>> state_placements(const plan::ProgramFacts& facts) {
+  std::vector<std::vector<plan::StatePlacement>> placements(1);
+  constexpr auto kHost = plan::TensorPlacement::host, kKeep = plan::TensorPlacement::keep;
+  for (size_t share = 1; share <= kShares; ++share) {
+    std::vector<plan::StatePlacement>& placed = placements.emplace_back();
+    for (size_t i = 0; i < facts.blocks.size(); ++i)
+      if (is_in_share(i, share)) placed.push_back({facts.blocks[i].region, kHost, kHost});
+    if (placed.empty() || placed == placements[placements.size() - 2]) placements.pop_back();
+  }
+  const std::vector<plan::StatePlacement> blocks = placements.back();
+  for (const plan::TensorPlacement parameters : {kKeep, kHost}) {
+    placements.push_back(blocks);
+    placements.back().push_back({plan::kOutsideUnits, parameters, kHost});
+  }
+  return placements;
+}
+
 int64_t usable_bytes(const PlanLimits& limits) { return limits.budget_bytes - limits.budget_bytes / kUnmodelledShare; }
 
 }  // namespace
 
-OffloadTierLimits tiers(const PlanLimits& limits, bool disk, const StepCosts& costs) {
-  return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0};
+OffloadTierLimits tiers(const PlanLimits& limits, bool disk, bool states, const StepCosts& costs) {
+  return {limits.host_budget_bytes, disk && costs.disk_write_gb_per_s > 0 && costs.disk_read_gb_per_s > 0, states};
 }
 
 std::vector<PlanLimits> budget_ladder(int64_t most_bytes, int64_t least_bytes, PlanLimits limit) {
@@ -97,6 +125,18 @@ Planner::Planner(const plan::ProgramFacts& facts, StepCosts costs, const Offload
       cores_(cores) {
   limits_.outside = true;
   limits_.disk = tiers_.disk && tiers_.host_budget_bytes > 0;
+  int64_t gradient_bytes = 0;
+  for (const StepCosts::StateUnit& unit : costs_.states.units)
+    gradient_bytes = bounded_sum(gradient_bytes, unit.trained_bytes);
+  for (auto& states : state_placements(facts_)) {
+    if (!placements_.empty() && !(tiers_.states && can_offload_states(costs_))) break;
+    Placement& placement = placements_.emplace_back();
+    placement.states = std::move(states);
+    if (placement.states.empty()) continue;
+    plan::Plan plan;
+    plan.states = placement.states;
+    placement.freed_bytes = bounded_sum(offloaded_state_bytes(costs_, plan), gradient_bytes);
+  }
   parts_ = block_options(facts_, graph_, issue_step(costs_).costs, limits_);
   for (const StepCosts::Run& run : costs_.runs) part_of_entry_.push_back(part_of(facts_, run.op));
   for (const StepCosts::Moment& moment : costs_.moments)
@@ -142,8 +182,27 @@ plan::Plan Planner::make_plan(const Choice& choice, const std::string& name) con
   std::vector<BlockOption> chosen;
   for (size_t i = 0; i < parts_.size(); ++i) chosen.push_back(parts_[i].options[static_cast<size_t>(choice[i])]);
   plan::Plan plan = plan_of_options(chosen, facts_, graph_, limits_, name);
-  plan.transfer.stash_bytes = kStashBytes[choice.back()];
+  plan.transfer.stash_bytes = stash_bytes(choice.back());
+  plan.states = placement(choice.back()).states;
   return plan;
+}
+
+int64_t Planner::stash_bytes(Variant variant) const {
+  return kStashBytes[static_cast<size_t>(variant) % std::size(kStashBytes)];
+}
+
+const Planner::Placement& Planner::placement(Variant variant) const {
+  return placements_[static_cast<size_t>(variant) / std::size(kStashBytes)];
+}
+
+// `states`: those that offload parameters or optimizer states, or those that do not.
+std::vector<Planner::Variant> Planner::variants(bool states) const {
+  std::vector<Variant> variants;
+  const size_t sizes = costs_.grain_bytes == 1 ? 1 : std::size(kStashBytes);
+  for (size_t i = states ? 1 : 0; i < (states ? placements_.size() : 1); ++i)
+    for (size_t size = 0; size < sizes; ++size)
+      variants.push_back(static_cast<Variant>(i * std::size(kStashBytes) + size));
+  return variants;
 }
 
 const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const {
@@ -154,7 +213,7 @@ const StepPrediction& Planner::score(const Choice& choice, Scores& scores) const
 
 PredictedPlan Planner::planned(const Choice& choice, const PlanLimits& limits, const std::string& name,
                                Scores& scores) const {
-  return {make_plan(choice, name), score(choice, scores), choice, least_ms(limits).value_or(0)};
+  return {make_plan(choice, name), score(choice, scores), choice, least_ms(limits, choice.back()).value_or(0)};
 }
 
 // As the allocator of a device of the budget's size would run it, with or without expandable segments.
@@ -164,17 +223,24 @@ StepPrediction Planner::predict_on_device(const Choice& choice, const PlanLimits
 }
 
 // Offloaded bytes have to fit in host memory and on disk together.
-std::optional<double> Planner::least_ms(const PlanLimits& limits) const {
+std::optional<double> Planner::least_ms(const PlanLimits& limits, Variant variant) const {
   const bool endless = limits.host_budget_bytes == 0 || (limits_.disk && limits.disk_budget_bytes == 0);
   const int64_t room = limits.host_budget_bytes + (limits_.disk ? limits.disk_budget_bytes : 0);
-  return bound_->least_ms(limits.budget_bytes - costs_.device_overhead_bytes, endless ? 0 : room);
+  const int64_t more = placement(variant).freed_bytes;
+  const int64_t bytes = bounded_sum(limits.budget_bytes - costs_.device_overhead_bytes, more);
+  return bound_->least_ms(bytes, endless ? 0 : room);
 }
 
 std::optional<PredictedPlan> Planner::plan(const PlanLimits& limits, const std::string& name, bool safe) const {
-  FittingPlans found = search(std::span(&limits, 1), [&](const PlanLimits&) { return name; }, safe, {}).front();
-  auto& first = safe ? found.safe : found.tight;
-  if (!first) first = std::move(safe ? found.tight : found.safe);
-  return first ? std::move(first) : plan_with_retries(limits, name);
+  const auto named = [&](const PlanLimits&) { return name; };
+  const auto plan_of = [&](bool states) {
+    FittingPlans found = search(std::span(&limits, 1), variants(states), named, safe, {}).front();
+    auto& first = safe ? found.safe : found.tight;
+    return first ? std::move(first) : std::move(safe ? found.tight : found.safe);
+  };
+  std::optional<PredictedPlan> planned = plan_of(false);
+  if (!planned) planned = plan_with_retries(limits, name);
+  return planned ? std::move(planned) : plan_of(true);
 }
 
 // With expandable segments, free memory in pieces only costs time: the allocator gives it back and takes it again in
@@ -192,7 +258,7 @@ std::optional<PredictedPlan> Planner::plan_with_retries(PlanLimits limits, const
 // Gradients of several micro-batches were allocated when the step was recorded.
 bool Planner::can_predict(const plan::Plan& plan) const {
   if (plan::offloads_each_save(plan)) return false;
-  return !plan.offloads_states() || (!costs_.states.units.empty() && costs_.passes == 1);
+  return !plan.offloads_states() || can_offload_states(costs_);
 }
 
 StepPrediction Planner::predict_on_device(const plan::Plan& plan, int64_t device_bytes) const {
@@ -242,12 +308,12 @@ int64_t Planner::take_fitting(const std::vector<Choice>& choices, const PlanLimi
 
 // A choice fits by what it allocates. If the allocator needs more than the device has, because free memory is in
 // pieces, choices that are nearly as fast are tried, then those of a search for less, and at last any.
-Planner::FittingPlans Planner::search(const PlanLimits& limits, int stash, const std::string& name, bool safe,
+Planner::FittingPlans Planner::search(const PlanLimits& limits, Variant variant, const std::string& name, bool safe,
                                       Scores& scores) const {
   FittingPlans found;
   PlanLimits goal = limits;
   for (int i = 0; i < kMaxSearches && !found.safe && (safe || !found.tight); ++i) {
-    PlanSearch search(*this, goal, scores, stash);
+    PlanSearch search(*this, goal, scores, variant);
     const auto fastest = search.fastest();
     if (!fastest) break;
     const StepPrediction& best = score(*fastest, scores);
@@ -259,28 +325,30 @@ Planner::FittingPlans Planner::search(const PlanLimits& limits, int stash, const
                         std::clamp(missing_bytes, limits.budget_bytes / kLeastStep, limits.budget_bytes / kMostStep);
   }
   if (!found.safe && !found.tight)
-    take_fitting(PlanSearch(*this, limits, scores, stash).known(kMaxOnDevice), limits, name, scores, found);
+    take_fitting(PlanSearch(*this, limits, scores, variant).known(kMaxOnDevice), limits, name, scores, found);
   return found;
 }
 
 PredictedPlan Planner::least_memory(PlanLimits limits, const std::string& name) const {
   limits.budget_bytes = std::numeric_limits<int64_t>::max();
-  const Choice smallest = PlanSearch(*this, limits, scores_).smallest();
+  const Variant most = variants(placements_.size() > 1).back();
+  const Choice smallest = PlanSearch(*this, limits, scores_, most).smallest();
   limits.budget_bytes = score(smallest).required_bytes;
   return planned(smallest, limits, name, scores_);
 }
 
-// Searches run in parallel, one for each limit and size of the stash. Each starts from the current scores, so its
-// result does not depend on the others.
-std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> limits, const NamePlan& name, bool safe,
+// Searches run in parallel, one for each limit and variant. Each starts from the current scores, so its result does not
+// depend on the others.
+std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> limits,
+                                                   std::span<const Variant> variants, const NamePlan& name, bool safe,
                                                    const std::function<void(size_t)>& begin) const {
-  const size_t sizes = costs_.grain_bytes == 1 ? 1 : std::size(kStashBytes);
+  const size_t sizes = variants.size();
   std::vector<Scores> found(limits.size() * sizes, scores_);
   std::vector<std::future<FittingPlans>> searches;
   for (size_t i = 0; i < found.size(); ++i) {
     const auto run = [&, i, text = name(limits[i / sizes])] {
       const SharedCores::Held core(cores_);
-      return search(limits[i / sizes], static_cast<int>(i % sizes), text, safe, found[i]);
+      return search(limits[i / sizes], variants[i % sizes], text, safe, found[i]);
     };
     try {
       searches.push_back(std::async(std::launch::async, run));
@@ -288,8 +356,9 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> l
       searches.push_back(std::async(std::launch::deferred, run));
     }
   }
-  const auto take_faster = [](std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) {
-    if (step && (!best || step->predicted.step_ms < best->predicted.step_ms)) best = std::move(step);
+  const auto take_faster = [this](std::optional<PredictedPlan>& best, std::optional<PredictedPlan> step) {
+    const double worth = step && offloads_states(step->choice) ? kWorthMore : 1;
+    if (step && (!best || step->predicted.step_ms < worth * best->predicted.step_ms)) best = std::move(step);
   };
   std::vector<FittingPlans> plans(limits.size());
   for (size_t i = 0; i < found.size(); ++i) {
@@ -303,30 +372,42 @@ std::vector<Planner::FittingPlans> Planner::search(std::span<const PlanLimits> l
 }
 
 // A search for one budget may find a better plan for another budget. Each budget therefore takes the best plan of all
-// searches. None is slower than the next tighter one, whose plan fits it too.
+// searches. None is slower than the next tighter one, whose plan fits it too. Budgets that no plan fits are searched
+// again, for plans that offload parameters and optimizer states. No other budget takes one of these.
 std::vector<std::optional<PredictedPlan>> Planner::plan_budgets(std::span<const PlanLimits> limits,
                                                                 const NamePlan& name,
                                                                 const std::function<void(size_t)>& begin) const {
-  std::vector<FittingPlans> fitting = search(limits, name, true, begin);
+  std::vector<FittingPlans> fitting = search(limits, variants(false), name, true, begin);
   std::vector<std::optional<PredictedPlan>> plans(limits.size());
+  std::vector<size_t> tight;
+  std::vector<PlanLimits> tight_limits;
+  for (size_t i = 0; i < limits.size(); ++i) {
+    if (!fitting[i].none() || (plans[i] = plan_with_retries(limits[i], name(limits[i])))) continue;
+    tight.push_back(i);
+    tight_limits.push_back(limits[i]);
+  }
+  std::vector<FittingPlans> offloading = search(tight_limits, variants(true), name, true, {});
+  for (size_t i = 0; i < tight.size(); ++i) fitting[tight[i]] = std::move(offloading[i]);
   std::vector<size_t> upwards(limits.size());
   std::iota(upwards.begin(), upwards.end(), size_t{0});
   std::ranges::stable_sort(upwards, {}, [&](size_t i) { return limits[i].budget_bytes; });
   std::optional<Choice> below;
   for (const size_t i : upwards) {
     FittingPlans& found = fitting[i];
-    std::vector<Choice> known = PlanSearch(*this, limits[i], scores_).known(kMaxOnDevice);
+    const bool is_tight = std::ranges::count(tight, i) > 0;
+    std::vector<Choice> known;
+    if (!is_tight) known = PlanSearch(*this, limits[i], scores_).known(kMaxOnDevice);
     if (below) known.push_back(*below);
     std::erase_if(known, [&](const Choice& choice) {
-      return !limits[i].satisfied_by(score(choice)) ||
-             (found.safe && score(choice).step_ms >= found.safe->predicted.step_ms);
+      return !limits[i].satisfied_by(score(choice)) || offloads_states(choice) != is_tight ||
+             (found.safe && score(choice).step_ms >= (is_tight ? kWorthMore : 1) * found.safe->predicted.step_ms);
     });
     FittingPlans others;
     take_fitting(known, limits[i], name(limits[i]), scores_, others);
     if (others.safe) found.safe = std::move(others.safe);
+    if (found.none()) continue;
     plans[i] = std::move(found.safe ? found.safe : found.tight);
-    if (plans[i]) below = plans[i]->choice;
-    if (!plans[i]) plans[i] = plan_with_retries(limits[i], name(limits[i]));
+    below = plans[i]->choice;
   }
   return plans;
 }

@@ -9,6 +9,8 @@
 // search for another budget starts with them. A search takes a few seconds for 48 blocks. Several budgets, and sizes of
 // the stash, are searched in parallel.
 //
+// Parameters and optimizer states are offloaded only if no plan fits with all of them on the device: Placement.
+//
 // Taken is the fastest choice that the simulated allocator of a device of the budget's size can run (tight), or one
 // that two allocators can run, with segments of fixed size and with one segment that grows (safe).
 #pragma once
@@ -34,7 +36,7 @@ namespace memtune::planner {
 struct PredictedPlan {
   plan::Plan plan;
   StepPrediction predicted;
-  std::vector<int> choice = {};  // an option of each part, then one of Planner::kStashBytes
+  std::vector<int> choice = {};  // an option of each part, then the plan's Planner::Variant
   double least_ms = 0;           // no plan within the limits is predicted to be faster: StepTimeLowerBound
   bool safe = false;             // also fits in one segment that grows, as with expandable_segments
 };
@@ -51,8 +53,9 @@ struct PlanLimits {
   }
 };
 
-// Where a step under `limits` may offload to. The disk counts only if `disk` is true and its speed is known.
-OffloadTierLimits tiers(const PlanLimits& limits, bool disk, const plan::StepCosts& costs);
+// Where a step under `limits` may offload to. The disk counts only if `disk` is true and its speed is known. `states`:
+// parameters and optimizer states may be offloaded.
+OffloadTierLimits tiers(const PlanLimits& limits, bool disk, bool states, const plan::StepCosts& costs);
 
 // Limits with budgets in equal steps from `most_bytes` (everything kept) down to `least_bytes`. Duplicates are dropped.
 // If most_bytes < least_bytes, there is one, with `most_bytes`. Other limits are copied from `limit`.
@@ -101,28 +104,41 @@ class Planner {
  private:
   friend class PlanSearch;
   friend class PlanReasonFinder;
-  using Choice = std::vector<int>;  // an option of each of `parts_`, then one of kStashBytes
+  using Choice = std::vector<int>;  // an option of each of `parts_`, then a variant
   using Scores = std::map<Choice, StepPrediction>;
   // Both are on a device of the budget's size. A safe plan with short_bytes > 0 fits with expandable segments alone.
   struct FittingPlans {
     std::optional<PredictedPlan> tight, safe;
+    bool none() const { return !tight && !safe; }
   };
+  // Where parameters and optimizer states are in all plans of a variant.
+  struct Placement {
+    std::vector<plan::StatePlacement> states;
+    int64_t freed_bytes = 0;  // by so much less is on the device at any time, at most: with gradients
+  };
+  // What is alike in all parts of a plan: one of kStashBytes, and one of placements_ (0: nothing is offloaded).
+  using Variant = int;
 
   StepPrediction predict_choice(const Choice& choice) const { return model_->predict(make_plan(choice, ""), tiers_); }
   // The part whose op runs, or whose saved tensor backward unpacks; 0 before the step and after it.
   size_t part_of_entry(size_t entry) const { return entry < part_of_entry_.size() ? part_of_entry_[entry] : 0; }
   const StepPrediction& score(const Choice& choice, Scores& scores) const;
   const StepPrediction& score(const Choice& choice) const { return score(choice, scores_); }
+  int64_t stash_bytes(Variant variant) const;
+  const Placement& placement(Variant variant) const;
+  bool offloads_states(const Choice& choice) const { return !placement(choice.back()).states.empty(); }
+  std::vector<Variant> variants(bool states) const;
   // `safe`: looks for a safe plan even if a tight one is known.
-  std::vector<FittingPlans> search(std::span<const PlanLimits> limits, const NamePlan& name, bool safe,
-                                   const std::function<void(size_t)>& begin) const;
-  FittingPlans search(const PlanLimits& limits, int stash, const std::string& name, bool safe, Scores& scores) const;
+  std::vector<FittingPlans> search(std::span<const PlanLimits> limits, std::span<const Variant> variants,
+                                   const NamePlan& name, bool safe, const std::function<void(size_t)>& begin) const;
+  FittingPlans search(const PlanLimits& limits, Variant variant, const std::string& name, bool safe,
+                      Scores& scores) const;
   int64_t take_fitting(const std::vector<Choice>& choices, const PlanLimits& limits, const std::string& name,
                        Scores& scores, FittingPlans& found) const;
   std::optional<PredictedPlan> plan_with_retries(PlanLimits limits, const std::string& name) const;
   PredictedPlan planned(const Choice& choice, const PlanLimits& limits, const std::string& name, Scores& scores) const;
   StepPrediction predict_on_device(const Choice& choice, const PlanLimits& limits, bool expandable_segments) const;
-  std::optional<double> least_ms(const PlanLimits& limits) const;
+  std::optional<double> least_ms(const PlanLimits& limits, Variant variant) const;
   Chain make_chain() const;
   plan::Plan make_plan(const Choice& choice, const std::string& name) const;
 
@@ -134,6 +150,7 @@ class Planner {
   std::optional<StepPredictor> model_;
   BlockOptionLimits limits_;
   std::optional<StepTimeLowerBound> bound_;
+  std::vector<Placement> placements_;  // from nothing offloaded to most
   std::vector<BlockOptionSet> parts_;  // before the blocks, the blocks, after them
   std::vector<size_t> part_of_entry_;  // by StepPrediction::peak_entry
   mutable SharedCores cores_;

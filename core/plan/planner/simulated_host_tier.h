@@ -17,6 +17,7 @@ namespace memtune::planner {
 struct OffloadTierLimits {
   int64_t host_budget_bytes = 0;  // 0: no limit
   bool disk = false;              // values placed on disk may spill to it
+  bool states = false;            // plans may offload parameters and optimizer states, if they were recorded
 };
 
 // When the last copy that reads or writes some host memory ends, in ms.

@@ -55,6 +55,7 @@ NativeSweeps::NativeSweeps(SweepSettings settings, SweepListener& listener)
   settings_.dry_run = false;
   settings_.save_modes.clear();
   settings_.plans.clear();
+  settings_.fallback.clear();  // a plan for the command's own trainer offloads no states
 }
 
 bool NativeSweeps::run_first(const std::string& strategy) {

@@ -22,7 +22,7 @@ bool may_pass(Outcome outcome) {
 }
 
 Candidates candidates(const SweepSettings& settings) {
-  return {settings.strategies, settings.plans, settings.request.training};
+  return {settings.strategies, settings.plans, settings.request.training, settings.fallback};
 }
 
 // Measures saves of the recommended trial. Returns false if a signal arrived.

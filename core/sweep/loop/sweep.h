@@ -43,6 +43,7 @@ struct SweepLoopSettings {
 struct SweepSettings : SweepLoopSettings {
   plan::TrialRequest request;  // model, inputs and training settings; the rest is set for each trial
   std::vector<std::string> strategies;
+  std::vector<std::string> fallback;        // Candidates::fallback
   std::string own_config, own_strategy;     // what the user's config has now; always tried; "": not known
   std::vector<plan::PlanFile> plans;        // tried after the strategies, under their names
   std::vector<int64_t> batches, sequences;  // axes; empty: as in the inputs

@@ -154,7 +154,8 @@ PlanAnswer work_out(const Source& source, const OtherBatch* batch, const OtherRa
   const RangeOf range = range_of(source, batch, other);
   listener.planning(0, 0);
   const PlanLimits first = limits_of(from, 0, 0).front();
-  const Planner planner(source.program, source.costs, planner::tiers(first, /*disk=*/true, source.costs));
+  const Planner planner(source.program, source.costs,
+                        planner::tiers(first, /*disk=*/true, /*states=*/!ranks, source.costs));
   PlanAnswer answer{source.title, source.trial.strategy, source.costs.step_ms, 0, {}, {}};
   if (std::string untested = untested_engines(source.record); !untested.empty())
     answer.notes.push_back(std::move(untested));

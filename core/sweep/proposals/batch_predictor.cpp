@@ -48,7 +48,8 @@ const BatchPredictor::BatchPrediction* BatchPredictor::prediction(int64_t batch)
   book.prediction.batch = batch;
   book.facts =
       std::make_unique<plan::ProgramFacts>(planner::facts_at_batch(facts_, recorded_.front(), {batch, *costs}));
-  book.planner = std::make_unique<planner::Planner>(*book.facts, *costs, planner::tiers(limits_, disk_, *costs));
+  book.planner =
+      std::make_unique<planner::Planner>(*book.facts, *costs, planner::tiers(limits_, disk_, /*states=*/false, *costs));
   const planner::StepPrediction none = book.planner->predict({});
   if (none.required_bytes <= limits_.budget_bytes) {
     planner::PredictedPlan step{{}, none, {}, none.step_ms};

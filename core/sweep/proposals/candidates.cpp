@@ -55,12 +55,18 @@ Plan Candidate::make_plan(const ProgramFacts& facts) const {
 }
 
 Candidates::Candidates(const std::vector<std::string>& strategies, const std::vector<PlanFile>& plans,
-                       const plan::TrainingSettings& training) {
+                       const plan::TrainingSettings& training, const std::vector<std::string>& fallback) {
   std::vector<std::string> errors;
   try_all(strategies, errors, [this](const std::string& text) { add(text); });
   try_all(plans, errors, [this](const PlanFile& file) { add(file); });
   try_all(all_, errors, [&](const Candidate& candidate) { check_training(candidate, training); });
   if (!errors.empty()) throw UsageError(join(errors, "; "));
+  for (const std::string& text : fallback) try {
+      const Candidate candidate(Strategy::parse(text));
+      check_training(candidate, training);
+      if (!has(candidate.name())) fallback_.push_back(candidate);
+    } catch (const UsageError&) {  // does not go with the training
+    }
   std::stable_partition(all_.begin(), all_.end(),
                         [](const Candidate& candidate) { return candidate.name() == "none"; });
 }

@@ -30,9 +30,12 @@ class Candidates {
   // Removes duplicates and puts `none` first, because the others are compared with it. Throws one UsageError with all
   // problems, so that the user can fix them at once.
   Candidates(const std::vector<std::string>& strategies, const std::vector<plan::PlanFile>& plans,
-             const plan::TrainingSettings& training);
+             const plan::TrainingSettings& training, const std::vector<std::string>& fallback = {});
 
   const std::vector<Candidate>& all() const { return all_; }
+  // Strategies for a device that has no room for the others, those that go with the training. If there are any, plans
+  // may offload parameters and optimizer states.
+  const std::vector<Candidate>& fallback() const { return fallback_; }
   // One note for each strategy that is given in two spellings.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -41,7 +44,7 @@ class Candidates {
   void add(const plan::PlanFile& file);
   bool has(const std::string& name) const;
 
-  std::vector<Candidate> all_;
+  std::vector<Candidate> all_, fallback_;
   std::map<std::string, std::string> texts_;  // name of a strategy -> its first spelling
   std::vector<std::string> notes_;
 };

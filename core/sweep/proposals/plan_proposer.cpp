@@ -22,6 +22,7 @@ using planner::Planner;
 using planner::PredictedPlan;
 using planner::StepPrediction;
 using result::Measurement;
+using result::Outcome;
 
 constexpr int kCorrections = 2;
 // Another plan is run only if it takes less than this part of the last plan's corrected prediction.
@@ -126,6 +127,7 @@ class SettingSearch {
   void begin(const FinishedProposal& source) {
     const Measurement& measured = source.measurement;
     const bool is_baseline = source.name == candidates_.all().front().name();
+    had_room_ = measured.outcome != Outcome::device_oom;
     if (!worked(measured)) return begin_smaller(source, is_baseline);
     if (is_baseline && required_bytes(measured) <= limits_.budget_bytes) {
       notes_.push_back(source.name + " fits the budget of " + format_bytes(limits_.budget_bytes) +
@@ -137,7 +139,8 @@ class SettingSearch {
     std::string why;
     const auto costs = read_costs(source.folder, program_, &why);
     if (!costs) return try_all(failed_ + source.name + ": " + why);
-    auto planner = std::make_unique<Planner>(program_, *costs, planner::tiers(limits_, disk_, *costs));
+    auto planner = std::make_unique<Planner>(program_, *costs,
+                                             planner::tiers(limits_, disk_, !candidates_.fallback().empty(), *costs));
     const auto peak = static_cast<double>(measured.peak_bytes.allocated);
     if (std::abs(static_cast<double>(planner->predict(source_.plan).peak_bytes) / peak - 1) > kSameStep)
       return try_all(failed_ + "the recorded step differs from the measured one");
@@ -177,17 +180,34 @@ class SettingSearch {
     notes_.push_back(why + ", so there is nothing to plan from: all strategies are tried");
     for (const Strategy& strategy : strategies_)
       if (strategy.name != source_.name) proposals_.push_back({strategy.name, index_, strategy.plan, {}});
+    if (had_room_) return;
+    for (const Candidate& candidate : candidates_.fallback()) try {
+        proposals_.push_back({candidate.name(), index_, candidate.make_plan(program_), {}});
+      } catch (const UsageError&) {  // for models with blocks
+      }
   }
 
   void plan_first() {
     const auto planned = planner_->plan(limits_, name());
-    if (planned) propose(*planned);
+    if (planned) {
+      propose(*planned);
+      if (planned->plan.offloads_states()) note_states(*planned);
+    }
     propose_rivals();
     if (planned) return;
     const PredictedPlan least = planner_->least_memory(limits_, "plan:least");
     notes_.push_back("no plan is predicted to fit " + format_bytes(limits_.budget_bytes) + "; the smallest takes " +
                      format_bytes(least.predicted.required_bytes));
-    if (!least.plan.placements.empty()) propose(least);
+    if (!least.plan.placements.empty() || least.plan.offloads_states()) propose(least);
+  }
+
+  void note_states(const PredictedPlan& step) {
+    const auto in_block = [](const plan::StatePlacement& one) { return one.unit != plan::kOutsideUnits; };
+    const auto blocks = std::ranges::count_if(step.plan.states, in_block);
+    notes_.push_back("no plan fits " + format_bytes(limits_.budget_bytes) +
+                     " with all parameters and optimizer states on the device: " + step.plan.strategy +
+                     " offloads those of " + std::to_string(blocks) + " of " + std::to_string(program_.blocks.size()) +
+                     " blocks to host memory");
   }
 
   // Proposes three of the strategies that are predicted to fit: the fastest, the fastest without offload, and
@@ -309,6 +329,7 @@ class SettingSearch {
   std::vector<Strategy> strategies_;
   Strategy source_;     // whose step costs are recorded
   std::string failed_;  // what was tried first and failed, for the notes
+  bool had_room_ = true;
   std::unique_ptr<Planner> planner_;
   std::vector<PredictedPlan> planned_;
   std::vector<result::TrialPrediction> frontier_;  // empty: not computed, or outdated

@@ -1,7 +1,7 @@
 // Proposes trials under a budget and computes a plan for it. For each setting:
 //
 //   the baseline ── fits the budget ──> no plan is needed; the strategy of the user's config runs
-//        |  └── out of memory ──> checkpoint:full ── fails too ──> all strategies
+//        |  └── out of memory ──> checkpoint:full ── fails too ──> all strategies, and Candidates::fallback
 //        |                              |
 //        └── costs of its step <────────┘
 //                  └──> the best predicted plan (or the smallest), the best predicted strategies ──> run

@@ -14,8 +14,8 @@ class AllCandidates : public TrialProposer {
   AllCandidates(const Candidates& candidates, const std::vector<SweepPoint>& settings)
       : candidates_(candidates), settings_(settings) {}
 
-  std::vector<TrialProposal> next(std::span<const FinishedProposal>) override {
-    if (std::exchange(asked_, true)) return {};
+  std::vector<TrialProposal> next(std::span<const FinishedProposal> tried) override {
+    if (std::exchange(asked_, true)) return fallback(tried);
     std::vector<TrialProposal> proposals;
     std::vector<std::string> errors;
     for (size_t setting = 0; setting < settings_.size(); ++setting)
@@ -32,9 +32,24 @@ class AllCandidates : public TrialProposer {
   }
 
  private:
+  // Once, for settings where nothing else had room on the device.
+  std::vector<TrialProposal> fallback(std::span<const FinishedProposal> tried) {
+    std::vector<TrialProposal> proposals;
+    if (std::exchange(fell_back_, true)) return proposals;
+    for (size_t setting = 0; setting < settings_.size(); ++setting) {
+      const auto had_no_room = [&](const FinishedProposal& one) {
+        return one.setting != setting || one.measurement.outcome == result::Outcome::device_oom;
+      };
+      if (!std::ranges::all_of(tried, had_no_room)) continue;
+      for (const Candidate& candidate : candidates_.fallback())
+        proposals.push_back({candidate.name(), setting, candidate.make_plan(settings_[setting].facts.program)});
+    }
+    return proposals;
+  }
+
   const Candidates& candidates_;
   const std::vector<SweepPoint>& settings_;
-  bool asked_ = false;
+  bool asked_ = false, fell_back_ = false;
 };
 
 }  // namespace
