@@ -317,6 +317,46 @@ def causes(folder: Path) -> str:
     return table(rows)
 
 
+def commands(folder: Path) -> str:
+    """A training script alone and under `memtune profile`: a line of bench/command_records.py each."""
+    found = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
+    rows = [["script", "step alone, ms", "under memtune", "cost", "losses, at most apart", "alone", "owners off by, bytes",
+             "modules off", "call paths off", "shares, at most apart, points"]]
+    for one in found:
+        step, losses, owners = one["cost"]["step"], one["losses"], one["owners"]
+        rows.append([one["workload"], f"{step['plain_ms']:.2f}", f"{step['memtune_ms']:.2f}", f"{100 * step['apart']:+.2f} %",
+                     f"{losses['apart']:.2g}", f"{losses['plain_apart']:.2g}", str(owners["sum"] - owners["allocator"]),
+                     f"{100 * one['modules']['apart']:.2f} %", f"{100 * one['paths']['apart']:.2f} %",
+                     f"{100 * one['shares']['apart']:.1f} ({one['shares']['worst']})"])
+    return table(rows)
+
+
+def presets(folder: Path) -> str:
+    """Steps of other engines' settings: a line of memtune-predict each."""
+    rows = [["strategy", "ms", "step predicted", "peak predicted"]]
+    for line in (folder / "presets.jsonl").read_text().splitlines():
+        one = json.loads(line)
+        rows.append([f"`{one['strategy']}`", f"{one['step_ms']['measured']:.1f}", f"{100 * one['step_ms']['error']:+.2f} %",
+                     f"{100 * one['peak_bytes']['error']:+.3f} %"])
+    return table(rows)
+
+
+def offloaded_states(folder: Path) -> str:
+    """Parameters and optimizer states in host memory, beside the same sweep's resident step."""
+    rows = [["clipping", "cap, GiB", "strategy", "ms", "× resident", "allocated, GiB", "on the device, GiB", "host memory, GiB",
+             "gradients"]]
+    for name, clipping, cap in (("without-clipping", "no", ""), ("capped", "no", "16"), ("clipped", "yes", "")):
+        found = trials(folder / f"{name}.json")
+        base = ms(found[0]) if name != "capped" else None
+        for trial in found:
+            gradients = trial["gradients"]
+            told = "reference" if gradients["against"] == trial["strategy"] else "equal" if gradients["equal"] else "differ"
+            rows.append([clipping, cap, f"`{trial['strategy']}`", f"{ms(trial):.0f}", f"{ms(trial) / base:.3f}" if base else "",
+                         f"{peak(trial):.2f}", f"{peak(trial, 'device'):.2f}", f"{trial['host_bytes'] / GIB:.1f}",
+                         told])
+    return table(rows)
+
+
 FOUR, STATES, CAPS, CARDS = "h200-x4", "h100-saves", "h100-caps", "h200-caps"  # beside the folder of one GPU
 BLOCKS: Dict[str, Callable[[Path], str]] = {
     "setup": setup, "transcript": transcript, "budgets": budgets, "beside": beside, "predicted": predicted, "fixed": fixed,
@@ -325,6 +365,9 @@ BLOCKS |= {name: lambda folder, make=make: make(folder.parent / STATES)
            for name, make in {"saves-setup": saves_setup, "disk": disk, "saves": saves}.items()}
 BLOCKS["models"] = lambda folder: models(folder.parent / "h200-models")
 BLOCKS["causes"] = lambda folder: causes(folder.parent / "h200-oom")
+BLOCKS["commands"] = lambda folder: commands(folder.parent / "h200-commands")
+BLOCKS["presets"] = lambda folder: presets(folder.parent / "h200-presets")
+BLOCKS["offloaded-states"] = lambda folder: offloaded_states(folder.parent / "h200-states")
 BLOCKS["smallest"] = lambda folder: smallest(folder.parent / CAPS)
 BLOCKS |= {name: lambda folder, make=make: make(folder.parent / CARDS)
            for name, make in {"card": card, "card-errors": card_errors}.items()}
