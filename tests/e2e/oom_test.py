@@ -61,7 +61,9 @@ def allocated(tensor, inner=()):
         frames.append(dict(filename=frame.f_code.co_filename, line=frame.f_lineno, name=frame.f_code.co_name))
         frame = frame.f_back
     storage = tensor.untyped_storage()
-    blocks.append(dict(address=storage.data_ptr(), size=storage.nbytes(), state="active_allocated", frames=frames))
+    # The storage stays, or a later tensor would get the address of this block.
+    blocks.append(dict(address=storage.data_ptr(), size=storage.nbytes(), state="active_allocated", frames=frames,
+                       storage=storage))
     return tensor
 
 
