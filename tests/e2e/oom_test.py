@@ -6,10 +6,11 @@ Needs torch.
 """
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
+
+import warm_script
 
 # Plays PyTorch's CUDA allocator: blocks of the tensors given to `allocated`, and `fail`, which calls the observers.
 PLAYED = """
@@ -338,12 +339,10 @@ class OutOfMemoryTest(unittest.TestCase):
             with open(self.script, "w") as file:
                 file.write(text)
             os.mkdir(os.path.join(folder, "records"))
-            variables = dict(os.environ, PYTHONPATH=SHIM, MEMTUNE_ATTACH=os.path.join(folder, "records"),
-                             MEMTUNE_ATTACH_STEPS="2+50+0", MEMTUNE_ATTACH_CUPTI="", MEMTUNE_ATTACH_CAP="0",
-                             MEMTUNE_ATTACH_PLAN="", CUDA_VISIBLE_DEVICES="", **environment)
-            done = subprocess.run([sys.executable, self.script, *arguments], env=variables, cwd=folder, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            self.output, records = done.stdout, []
+            variables = dict(MEMTUNE_ATTACH=os.path.join(folder, "records"), MEMTUNE_ATTACH_STEPS="2+50+0",
+                             MEMTUNE_ATTACH_CUPTI="", MEMTUNE_ATTACH_CAP="0", MEMTUNE_ATTACH_PLAN="",
+                             CUDA_VISIBLE_DEVICES="", **environment)
+            self.output, records = warm_script.run(SHIM, self.script, arguments, variables, folder), []
             for name in os.listdir(os.path.join(folder, "records")):
                 if name.endswith(".jsonl"):
                     with open(os.path.join(folder, "records", name)) as file:

@@ -6,10 +6,11 @@ Needs torch.
 """
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
+
+import warm_script
 
 # Plays PyTorch's CUDA allocator: each new storage of an op is an event, and so is its end. Blocks of more than 1 KiB
 # are larger than was asked for, as those that the allocator does not split.
@@ -275,13 +276,12 @@ class StepMemoryTest(unittest.TestCase):
             with open(self.script, "w") as file:
                 file.write(text)
             os.mkdir(os.path.join(folder, "records"))
-            variables = dict(os.environ, PYTHONPATH=SHIM, MEMTUNE_ATTACH=os.path.join(folder, "records"),
-                             MEMTUNE_ATTACH_STEPS="2+4+2", MEMTUNE_ATTACH_CUPTI="", MEMTUNE_ATTACH_CAP="0",
-                             MEMTUNE_ATTACH_PLAN="", CUDA_VISIBLE_DEVICES="")
+            variables = dict(MEMTUNE_ATTACH=os.path.join(folder, "records"), MEMTUNE_ATTACH_STEPS="2+4+2",
+                             MEMTUNE_ATTACH_CUPTI="", MEMTUNE_ATTACH_CAP="0", MEMTUNE_ATTACH_PLAN="",
+                             CUDA_VISIBLE_DEVICES="")
             variables.update(environment)
-            done = subprocess.run([sys.executable, self.script], env=variables, cwd=folder, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            self.output, records, self.paths, self.told = done.stdout, [], "", None
+            self.output = warm_script.run(SHIM, self.script, (), variables, folder)
+            records, self.paths, self.told = [], "", None
             for name in os.listdir(os.path.join(folder, "records")):
                 with open(os.path.join(folder, "records", name)) as file:
                     if name.endswith(".jsonl"):
