@@ -5,7 +5,8 @@
 The run continues. It reports a failed save at once and at the end, removes its files and leaves older states unchanged.
 Once there is space, the run resumes from them with the losses of an undisturbed run. MEMTUNE_ROOMS: number of further
 amounts of free space to test (default 0), besides those at which one file or another is the first that does not fit.
-Without it or MEMTUNE_NIGHT, few amounts are tested: no space, too little for the manifest, and enough.
+Without it or MEMTUNE_NIGHT, few amounts are tested: no space, too little for the manifest, and enough. Of the save modes
+one is stopped and gets space again, and one limit is set on files.
 FullDisk needs a kernel that lets users mount a tmpfs in their own namespace. Without one it is skipped, and the exit
 code is 77. Needs only the standard library.
 """
@@ -32,6 +33,11 @@ IN_NAMESPACE = "--in-namespace"
 
 def pages(size: int) -> int:
     return -(-size // PAGE)
+
+
+def some_modes(memtune):
+    """The last save mode, which does the most at once; with ALL every one."""
+    return save_modes(memtune) if ALL else save_modes(memtune)[-1:]
 
 
 class Disk:
@@ -141,13 +147,11 @@ class FullDisk(FailedSaves):
         self.check_each("pages", [*sorted(rooms), 2 * (data + manifest)], Disk.leave_pages, save_modes(self.MEMTUNE))
 
     def test_saves_with_any_number_of_free_inodes(self):
-        modes, amounts = save_modes(self.MEMTUNE), [*range(6), 20]
-        if not ALL:
-            modes, amounts = modes[-1:], [0, 2, 20]
-        self.check_each("inodes", amounts, Disk.leave_inodes, modes)
+        amounts = [*range(6), 20] if ALL else [0, 2, 20]
+        self.check_each("inodes", amounts, Disk.leave_inodes, some_modes(self.MEMTUNE))
 
     def test_saves_work_again_once_there_is_space(self):
-        for mode in save_modes(self.MEMTUNE):
+        for mode in some_modes(self.MEMTUNE):
             folder, disk = self.begin("while", mode)
             disk.leave_pages(1)
             with subprocess.Popen(self.command(mode, folder, "--resume", "--steps", "60"), stdout=subprocess.DEVNULL,
@@ -163,7 +167,7 @@ class FullDisk(FailedSaves):
             self.check_only_whole_states(folder, mode)
 
     def test_a_stopped_run_reports_that_its_last_save_failed(self):
-        for mode in save_modes(self.MEMTUNE):
+        for mode in some_modes(self.MEMTUNE):
             folder, disk = self.begin("stopped", mode)
             disk.leave_pages(1)
             process = subprocess.Popen(self.command(mode, folder, "--resume", "--steps", "100000"),
@@ -181,7 +185,7 @@ class FullDisk(FailedSaves):
 class FileLimit(FailedSaves):
     def test_saves_under_a_limit_on_file_sizes(self):
         for mode in save_modes(self.MEMTUNE):
-            for limit in (128 << 10, 1 << 20, 2 << 20):
+            for limit in (128 << 10, 1 << 20, 2 << 20) if ALL else (1 << 20,):
                 where = f"{mode}, files of {limit} bytes"
                 folder, _ = self.begin(f"limit-{limit}", mode, has_disk=False)
                 failed = self.save_twice_more(mode, folder, where, preexec_fn=lambda limit=limit: resource.setrlimit(

@@ -3,8 +3,8 @@ trainer, and a Python plan under which the unchanged command runs.
 
     python3 planned_command_test.py MEMTUNE [unittest arguments]
 
-Without MEMTUNE_NIGHT only a training loop runs under a plan, not a trainer or a model that refuses it. Needs torch,
-transformers and accelerate.
+Without MEMTUNE_NIGHT only a training loop runs under a plan, not a trainer, a model that refuses it or one that fits.
+Needs torch, transformers and accelerate.
 """
 import json
 import os
@@ -172,6 +172,7 @@ class PlannedCommand(Measured):
         self.assertEqual(self.sweep(*words)["ways"], answer["ways"])
         self.assertEqual(len(self.seen("started")), starts, "what was measured was started again")
 
+    @at_night
     def test_no_plan_is_needed_if_the_command_fits_the_budget(self):
         command = self.loop()
         answer = self.sweep(*OF_MODEL, "--budget", "8GiB", "--", *command)

@@ -4,8 +4,8 @@ stopped by SIGTERM, and resumed on other numbers of ranks.
     python3 rank_saves_test.py MEMTUNE KILL_AT_CALL [unittest arguments]
 
 After each kill the newest published state loads, and the losses continue with the bits of an undisturbed run.
-MEMTUNE_KILLS: number of kills, evenly spread over the calls of each rank and save mode (default 6; 0: at every call).
-Without MEMTUNE_NIGHT fewer kills are at any time, and a run resumes on fewer numbers of ranks.
+MEMTUNE_KILLS: number of kills, evenly spread over the calls of each rank and save mode (default 4; 0: at every call).
+Without MEMTUNE_NIGHT they are in one save mode, fewer kills are at any time, and a run resumes on fewer numbers of ranks.
 Needs only the standard library.
 """
 
@@ -22,7 +22,7 @@ from typing import List, NamedTuple
 
 from saved_runs import STEPS, SavedRuns, published, save_modes
 
-KILL_AT_CALL, KILLS = "", int(os.environ.get("MEMTUNE_KILLS", "6"))
+KILL_AT_CALL, KILLS = "", int(os.environ.get("MEMTUNE_KILLS", "4"))
 NIGHT = "MEMTUNE_NIGHT" in os.environ
 RANKS = 2
 # On the first rank from the publication of step 1 to the save of step 3, on the other from its shard of step 2 to that
@@ -59,7 +59,8 @@ class RankSaves(SavedRuns):
         return number <= len(points)
 
     def test_a_rank_killed_in_a_save_leaves_the_previous_or_the_complete_state(self):
-        series = [Series(mode, rank) for mode in save_modes(self.MEMTUNE) for rank in range(RANKS)]
+        modes = save_modes(self.MEMTUNE)
+        series = [Series(mode, rank) for mode in (modes if NIGHT or KILLS == 0 else modes[-1:]) for rank in range(RANKS)]
         points = []
         for each in series:
             count = len(self.trace(each, self.root / "count", 0))
@@ -69,7 +70,7 @@ class RankSaves(SavedRuns):
             points += [(each, 1 + (2 * i + 1) * count // (2 * wanted)) for i in range(wanted)]
         with ThreadPoolExecutor(2) as pool:
             killed = sum(pool.map(lambda point: self.kill_at(*point), points))
-        self.assertGreaterEqual(killed, len(points) // 3)  # a busy machine saves with fewer calls than were counted
+        self.assertGreaterEqual(killed, max(1, len(points) // 3))  # a busy machine saves with fewer calls than were counted
         print(f"{killed} kills of {len(points)}", file=sys.stderr)
 
     def wait_for_a_state(self, process, folder):

@@ -5,7 +5,8 @@ is killed or hangs, or if memtune itself is killed.
     ranks_test.py MEMTUNE cuda       # checks that fit on two GPUs
     ranks_test.py MEMTUNE cuda 8     # what more ranks add
 
-On CPUs without MEMTUNE_NIGHT, two ranks train under few strategies, and plans are made for two kinds of sharded steps.
+On CPUs without MEMTUNE_NIGHT, two ranks train under few strategies and in one dtype, and plans are made for one kind of
+sharded step.
 """
 import glob
 import json
@@ -129,6 +130,8 @@ def check_shards(folder):
         assert expected == loss or DEVICE != "cpu" and abs(expected - loss) < 1e-3 * expected, (plain, on_host)
     saved = plain["peak_bytes"]["allocated"] - on_host["peak_bytes"]["allocated"]
     assert 0 < saved < on_host["host_bytes"] - plain["host_bytes"], (plain, on_host)
+    if not ALL:
+        return
     half, wide = sweep("half", "--dtype", "bf16"), sweep("wide", *WIDE)
     assert half["loss"] != wide["loss"], half["loss"]
     assert max(abs(a - b) / a for a, b in zip(plain["loss"], wide["loss"])) < 0.05, (plain["loss"], wide["loss"])
@@ -330,9 +333,9 @@ def main():
         check_clipped(folder)
         check_saves(folder)
         check_shards(folder)
-        check_planned(folder, "after-backward")
         check_planned(folder, "always", *ON_HOST)
         if ALL:
+            check_planned(folder, "after-backward")
             check_planned(folder, "always")
             check_planned(folder, "never")
             check_planned(folder, "always", *WIDE)

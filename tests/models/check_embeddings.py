@@ -6,8 +6,8 @@ Each case is a tiny model with random weights. MultipleNegativesRankingLoss comp
 `memtune sweep --loss embedding` trains on the same batch: from the folder of a decoder, or from the program that
 `memtune convert --task embedding` writes of an encoder. Loss and every gradient must be equal bit for bit, also under
 checkpointing and offloading. Anchors and positives have different lengths; in the first batch all rows are full, in the
-second rows of both columns have padding. Without MEMTUNE_NIGHT or --only, two cases run. Prints a line for each run and
-`N passed, N failed`. Needs torch, transformers, safetensors and sentence-transformers.
+second rows of both columns have padding. Without MEMTUNE_NIGHT or --only, two cases run, one in float32 and one in
+bfloat16. Prints a line for each run and `N passed, N failed`. Needs torch, transformers, safetensors and sentence-transformers.
 """
 
 import os
@@ -16,8 +16,8 @@ import tempfile
 
 from check_converted import SMALL, convert
 from check_tasks import make_tokenizer
-from check_transformers import (CASES as DECODERS, NIGHT, ONE_AT_A_TIME, TINY, Failure, compare, gradients_of,
-                                options_of, prepare_python, read_reference, tell_all, train_by_memtune)
+from check_transformers import (CASES as DECODERS, DTYPES, NIGHT, ONE_AT_A_TIME, TINY, Failure, compare, gradients_of,
+                                in_one_dtype, options_of, prepare_python, read_reference, tell_all, train_by_memtune)
 
 import sentence_transformers
 import torch
@@ -120,8 +120,8 @@ def check(options, name: str, dtype: torch.dtype):
 def main() -> int:
     options = options_of(__doc__)
     prepare_python()
-    names = [name for name in CASES if options.only in name and (NIGHT or options.only or name in FEW)]
-    return tell_all(options, check, [(name, dtype) for name in names for dtype in (torch.float32, torch.bfloat16)])
+    runs = [(name, dtype) for name in CASES if options.only in name for dtype in DTYPES]
+    return tell_all(options, check, runs if NIGHT or options.only else in_one_dtype(FEW))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ Each case is a tiny decoder of check_transformers.py, or an encoder, with random
   reward   TRL's RewardTrainer, and `memtune sweep --loss reward`; for encoders on a program of `memtune convert`
 
 Loss and every gradient must be equal bit for bit, also under checkpointing and offloading. The first batch has full
-rows and no margin, the second has padding and a margin for each pair. Without MEMTUNE_NIGHT or --only, one case runs.
-Prints a line for each run and `N passed, N failed`. Needs torch, transformers, safetensors, trl and datasets.
+rows and no margin, the second has padding and a margin for each pair. Without MEMTUNE_NIGHT or --only, one case of
+either kind runs, in one dtype. Prints a line for each run and `N passed, N failed`. Needs torch, transformers, safetensors, trl and datasets.
 """
 
 import os
@@ -19,8 +19,8 @@ import tempfile
 
 from check_converted import SMALL, convert
 from check_tasks import make_tokenizer
-from check_transformers import (CASES, NIGHT, ONE_AT_A_TIME, TINY, Failure, compare, gradients_of, options_of,
-                                prepare_python, read_reference, tell_all, train_by_memtune)
+from check_transformers import (CASES, DTYPES, NIGHT, ONE_AT_A_TIME, TINY, Failure, compare, gradients_of, in_one_dtype,
+                                options_of, prepare_python, read_reference, tell_all, train_by_memtune)
 
 import datasets
 import torch
@@ -135,10 +135,10 @@ def main() -> int:
     datasets.disable_progress_bars()
     cases = [("reward", name) for name in (*REWARDS, *ENCODERS)] + [("number", name) for name in REWARDS[:4]]
     cases += [("classes", name) for name in CLASSIFIERS]
-    cases = [case for case in cases if options.only in " ".join(case)]
+    runs = [(case, dtype) for case in cases if options.only in " ".join(case) for dtype in DTYPES]
     if not (NIGHT or options.only):
-        cases = [("reward", "llama"), ("classes", "qwen2")]
-    return tell_all(options, check, [(*case, dtype) for case in cases for dtype in (torch.float32, torch.bfloat16)])
+        runs = in_one_dtype([("reward", "llama"), ("classes", "qwen2")])
+    return tell_all(options, check, [(*case, dtype) for case, dtype in runs])
 
 
 if __name__ == "__main__":

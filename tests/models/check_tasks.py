@@ -6,7 +6,7 @@ Each case is a tiny decoder with random weights. A trainer of TRL computes the l
 probabilities of other models, and `memtune sweep --loss NAME` trains on the same batch. Loss and every gradient must be
 equal bit for bit, also under checkpointing and offloading. The first batch of a task has full rows, the second has
 padding. Models are float32, bfloat16, and float32 under autocast to bfloat16. Without MEMTUNE_NIGHT or --only, one case
-runs. Prints a line for each run and `N passed, N failed`. Bytes at the start of backward are compared, peaks are not.
+runs, each task in one of these. Prints a line for each run and `N passed, N failed`. Bytes at the start of backward are compared, peaks are not.
 Needs torch, transformers, safetensors, trl and datasets.
 """
 
@@ -185,9 +185,10 @@ def check(options, task: str, name: str, dtype):
 def main() -> int:
     options = options_of(__doc__)
     prepare_python()
-    names = [name for name in CASES if options.only in name]
-    runs = [(task, name, dtype) for task in TASKS for name in (names if NIGHT or options.only else names[:1])
-            for dtype in (torch.float32, torch.bfloat16, AUTOCAST)]
+    dtypes = (torch.float32, torch.bfloat16, AUTOCAST)
+    runs = [(task, name, dtype) for task in TASKS for name in CASES if options.only in name for dtype in dtypes]
+    if not (NIGHT or options.only):
+        runs = [(task, CASES[0], dtype) for task, dtype in zip(TASKS, dtypes, strict=True)]
     return tell_all(options, check, runs)
 
 

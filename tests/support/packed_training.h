@@ -22,15 +22,18 @@
 
 namespace memtune::tests {
 
-inline const char* const kConfig = R"({"model_type": "mistral", "vocab_size": 211, "hidden_size": 256,
-  "intermediate_size": 384, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2,
-  "rms_norm_eps": 1e-5, "hidden_act": "silu", "sliding_window": )";
+inline const char* const kConfig = R"({"model_type": "mistral", "vocab_size": 211, "num_hidden_layers": 3,
+  "num_attention_heads": 4, "num_key_value_heads": 2, "rms_norm_eps": 1e-5, "hidden_act": "silu", )";
+// CPUs without instructions for bfloat16 need seconds for products of the larger size.
+inline const char* const kSizes = R"("hidden_size": 256, "intermediate_size": 384)";
+inline const char* const kSizesOnCpu = R"("hidden_size": 64, "intermediate_size": 96)";
 
 inline const std::vector<int64_t> kLengths = {150, 1, 77, 284};  // of documents
 
 struct PackedPlace : test::ScratchFolder {
   PackedPlace(std::string device, const std::string& window) : device(std::move(device)) {
-    std::ofstream(path / "config.json") << kConfig << window << "}";
+    std::ofstream(path / "config.json") << kConfig << (this->device == "cpu" ? kSizesOnCpu : kSizes)
+                                        << R"(, "sliding_window": )" << window << "}";
     write_inputs();
   }
 
