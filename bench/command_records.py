@@ -12,7 +12,8 @@ profile -- ...` in turns, on one GPU, and compares memtune's answer with the scr
 | losses | of the steps under memtune | of the plain runs: equal, or as far apart as these are from each other | |
 | owners | sum of memory by owner at the peak, and without rounding | max_memory_allocated, and bytes asked for | 1 % |
 | lasting | parameters, gradients, optimizer states at the end of that step | bytes of their storages | 0 |
-| shares | of a step's time | ranges under torch.profiler, of the device's stream | 2 points |
+| shares | of a step's time | its own events around data, passes, evaluation and update, in the plain runs | 2 points |
+| profiler | of a step's time | ranges under torch.profiler, of the device's stream, unless it slows a step by more than 5 % | 2 points |
 | modules | activations by module at the peak | blocks by their Python stacks, of such a step of a plain run | 5 % |
 | paths | bytes by call path at the peak, beside what lasts | the same blocks | 5 % |
 
@@ -37,8 +38,9 @@ MIB = 1 << 20
 NEEDS = {"gpt2": (), "bench": (), "vit": ("timm",), "lora": ("transformers", "peft", "accelerate"),
          "unet": ("diffusers", "peft")}
 WARMUP, TRACED = 4, 2  # steps
-LIMITS = {"cost": 0.02, "owners": 0.01, "lasting": 0, "shares": 0.02, "modules": 0.05, "paths": 0.05}
-TIMES = ("cost", "shares")
+LIMITS = {"cost": 0.02, "owners": 0.01, "lasting": 0, "shares": 0.02, "profiler": 0.02, "modules": 0.05, "paths": 0.05}
+TIMES = ("cost", "shares", "profiler")
+SLOWED = 1.05  # a profiled step, in plain ones: beyond that its shares are those of another step
 KINDS = ("data", "forward", "backward", "update", "evaluation", "generation", "save", "rest")
 LASTING = ("parameters", "gradients", "optimizer", "buffers")
 OMITTED = ("module.py:", "memtune_", "sitecustomize.py:")  # frames that hooks add
@@ -141,9 +143,21 @@ def lasting(memory: dict, under: dict) -> dict:
     return {"bytes": pairs, "apart": max(abs(a - b) for a, b in pairs.values())}
 
 
-def shares(told: dict, profile: dict) -> dict:
-    kinds = [kind for kind in KINDS if max(told[kind], profile.get(kind, 0)) > 0]
-    pairs = {kind: [told[kind], profile.get(kind, 0)] for kind in kinds}
+def own_shares(plain: list, last_measured: int) -> dict:
+    """Of the measured steps of all plain runs, by the scripts' own events."""
+    sums = {}
+    for run in plain:
+        for span in run["spans"][WARMUP:last_measured]:
+            parts = {"data": span["step"] - span["work"], "update": span["work"] - span["passes"], **span["ranges"]}
+            for kind, took in [*parts.items(), ("rest", span["step"] - sum(parts.values()))]:
+                sums[kind] = sums.get(kind, 0) + took
+    whole = sum(sums.values())
+    return {kind: took / whole for kind, took in sums.items()}
+
+
+def shares(told: dict, own: dict) -> dict:
+    kinds = [kind for kind in KINDS if max(told[kind], own.get(kind, 0)) > 0]
+    pairs = {kind: [told[kind], own.get(kind, 0)] for kind in kinds}
     worst = max(pairs, key=lambda kind: abs(pairs[kind][0] - pairs[kind][1]))
     return {"pairs": pairs, "worst": worst, "apart": abs(pairs[worst][0] - pairs[worst][1])}
 
@@ -214,8 +228,10 @@ def compare(name: str, folder: Path, options) -> dict:
              "took_s": read(folder / "took.json"), "cost": cost(plain, under, last_measured),
              "losses": losses(plain, under)}
     if "time_shares" in trial:
-        found["shares"] = {**shares(trial["time_shares"], plain[0]["profile"]["shares"]),
-                           "profiled_step_ms": plain[0]["profile"]["step_ms"]}
+        found["shares"] = shares(trial["time_shares"], own_shares(plain, last_measured))
+        profile = plain[0]["profile"]
+        found["profiler"] = {**shares(trial["time_shares"], profile["shares"]), "step_ms": profile["step_ms"],
+                             "slowed": profile["step_ms"] / found["cost"]["step"]["plain_ms"]}
     if memory and not memory["saved_only"]:
         found["phase"], found["complete"] = memory["phase"], memory["complete"]
         found["owners"] = owners(memory, plain[0], under[0])
@@ -224,7 +240,9 @@ def compare(name: str, folder: Path, options) -> dict:
         found["modules"] = modules(memory, plain[0], stacks)
         found["paths"] = found["modules"].pop("paths")
     on_cpu = options.device == "cpu"  # its times mean little
-    checked = [check for check in LIMITS if check in found and not (on_cpu and check in TIMES)]
+    other_step = "profiler" in found and found["profiler"]["slowed"] > SLOWED
+    checked = [check for check in LIMITS if check in found and not (on_cpu and check in TIMES)
+               and not (other_step and check == "profiler")]
     found["checks"] = {**{check: found[check]["apart"] <= LIMITS[check] for check in checked},
                        "losses": found["losses"]["good"]}
     found["not_run"] = [check for check in LIMITS if check not in checked]
@@ -245,15 +263,16 @@ def line(found: dict) -> str:
              found["losses"]["words"]]
     cells.append(percent(found["owners"]["apart"], False) if "owners" in found else "not run")
     cells.append(str(found["lasting"]["apart"]) if "lasting" in found else "not run")
-    share = found.get("shares")
-    cells.append(f"{100 * share['apart']:.1f} ({share['worst']})" if share else "not run")
+    for check in ("shares", "profiler"):
+        share = found.get(check)
+        cells.append(f"{100 * share['apart']:.1f} ({share['worst']})" if share else "not run")
     cells += [percent(found[check]["apart"], False) if check in found else "not run" for check in ("modules", "paths")]
     cells.append(", ".join(check for check, good in found["checks"].items() if not good) or "none")
     return "| " + " | ".join(cells) + " |"
 
 
 COLUMNS = ("workload", "plain ms", "memtune ms", "cost", "without data", "plain, 1st to rest", "losses", "owners off",
-           "lasting off by bytes", "worst share, points", "modules off", "paths off", "failed")
+           "lasting off by bytes", "worst share, points", "by the profiler", "modules off", "paths off", "failed")
 
 
 def details(found: dict) -> list:
@@ -265,11 +284,14 @@ def details(found: dict) -> list:
     apart = found["losses"]
     lines.append(f"Losses of {apart['compared']} steps: at most {apart['apart']:.3g} apart, plain runs "
                  f"{'-' if apart['plain_apart'] is None else format(apart['plain_apart'], '.3g')}.")
-    if "shares" in found:
-        pairs = "; ".join(f"{kind} {100 * told:.1f} and {100 * own:.1f}"
-                          for kind, (told, own) in found["shares"]["pairs"].items())
-        lines.append(f"Shares in % by memtune and the profiler: {pairs}. A profiled step took "
-                     f"{found['shares']['profiled_step_ms']:.2f} ms.")
+    for check, whose in (("shares", "the script's events"), ("profiler", "the profiler")):
+        if check in found:
+            pairs = "; ".join(f"{kind} {100 * told:.1f} and {100 * own:.1f}"
+                              for kind, (told, own) in found[check]["pairs"].items())
+            lines.append(f"Shares in % by memtune and {whose}: {pairs}.")
+    if "profiler" in found:
+        lines.append(f"A profiled step took {found['profiler']['step_ms']:.2f} ms, {found['profiler']['slowed']:.2f} "
+                     "times a plain one.")
     if "owners" in found:
         peaks = {key: round(value / MIB, 2) for key, value in found["owners"].items() if key != "apart"}
         lines.append(f"Peak in {found['phase']}, MiB: {peaks}.")
@@ -281,7 +303,7 @@ def details(found: dict) -> list:
             lines += [f"    {name[-160:] or '(no module)'}: {told / MIB:.2f} and {own / MIB:.2f} MiB"
                       for name, told, own in rows["largest"][:5]]
     if found["not_run"]:
-        lines.append(f"Not run, or not on a GPU: {', '.join(found['not_run'])}.")
+        lines.append(f"Not run, not on a GPU, or slowed down by the profiler: {', '.join(found['not_run'])}.")
     return lines + [""]
 
 

@@ -321,13 +321,17 @@ def commands(folder: Path) -> str:
     """A training script alone and under `memtune profile`: a line of bench/command_records.py each."""
     found = [json.loads(line) for line in (folder / "records.jsonl").read_text().splitlines()]
     rows = [["script", "step alone, ms", "under memtune", "cost", "losses, at most apart", "alone", "owners off by, bytes",
-             "modules off", "call paths off", "shares, at most apart, points"]]
+             "modules off", "call paths off", "shares, at most apart, points", "by the profiler", "profiled step, × alone"]]
     for one in found:
         step, losses, owners = one["cost"]["step"], one["losses"], one["owners"]
+        if "profiler" not in one:  # recorded when scripts had no events of their own
+            one["profiler"] = one.pop("shares")
+            one["profiler"]["slowed"] = one["profiler"]["profiled_step_ms"] / step["plain_ms"]
+        told = [f"{100 * one[by]['apart']:.1f} ({one[by]['worst']})" if by in one else "" for by in ("shares", "profiler")]
         rows.append([one["workload"], f"{step['plain_ms']:.2f}", f"{step['memtune_ms']:.2f}", f"{100 * step['apart']:+.2f} %",
                      f"{losses['apart']:.2g}", f"{losses['plain_apart']:.2g}", str(owners["sum"] - owners["allocator"]),
                      f"{100 * one['modules']['apart']:.2f} %", f"{100 * one['paths']['apart']:.2f} %",
-                     f"{100 * one['shares']['apart']:.1f} ({one['shares']['worst']})"])
+                     *told, f"{one['profiler']['slowed']:.2f}"])
     return table(rows)
 
 

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from step_probe import Probe, ranged
+from step_probe import Probe
 
 sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # model.py
 
@@ -108,13 +108,13 @@ def gpt2(options, probe):
 
     for step in probe.steps():
         if step % 4 == 0:
-            with ranged("evaluation"):
+            with probe.ranged("evaluation"):
                 estimate_loss()
         x, y = batch()
-        with ranged("forward"), autocast(options):
+        with probe.ranged("forward"), autocast(options):
             logits, loss = model(x, y)
         probe.loss(loss)
-        with ranged("backward"):
+        with probe.ranged("backward"):
             loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         probe.updating()
@@ -135,12 +135,12 @@ def bench(options, probe):
     probe.model, probe.optimizer = model, optimizer
     x, y = make_batch(model, *MODELS[name][2:], options.device)
     for _ in probe.steps():
-        with ranged("forward"):
+        with probe.ranged("forward"):
             logits = model(x)
             loss = loss_fn(logits, y)
         del logits
         probe.loss(loss)
-        with ranged("backward"):
+        with probe.ranged("backward"):
             loss.backward()
         probe.updating()
         optimizer.step()
@@ -186,10 +186,10 @@ def vit(options, probe):
         probe.fetched()
         images = images.to(options.device, non_blocking=True).float().div_(127.5).sub_(1)
         labels = labels.to(options.device, non_blocking=True)
-        with ranged("forward"), autocast(options):
+        with probe.ranged("forward"), autocast(options):
             loss = F.cross_entropy(model(images), labels)
         probe.loss(loss)
-        with ranged("backward"):
+        with probe.ranged("backward"):
             loss.backward()
         probe.updating()
         optimizer.step()
@@ -218,7 +218,7 @@ def lora(options, probe):
 
     class Trainer(transformers.Trainer):
         def compute_loss(self, *arguments, **named):
-            with ranged("forward"):
+            with probe.ranged("forward"):
                 loss = super().compute_loss(*arguments, **named)
             probe.loss(loss)
             return loss
@@ -244,7 +244,7 @@ def lora(options, probe):
     backward = trainer.accelerator.backward
 
     def ranged_backward(*arguments, **named):
-        with ranged("backward"):
+        with probe.ranged("backward"):
             backward(*arguments, **named)
 
     trainer.accelerator.backward = ranged_backward
@@ -277,10 +277,10 @@ def unet(options, probe):
         noise = torch.randn(rows, 4, side, side, device=options.device)
         hidden = torch.randn(rows, words, text, device=options.device)
         times = torch.randint(0, 1000, (rows,), device=options.device)
-        with ranged("forward"), autocast(options):
+        with probe.ranged("forward"), autocast(options):
             loss = F.mse_loss(model(noise, times, hidden, return_dict=False)[0].float(), noise)
         probe.loss(loss)
-        with ranged("backward"):
+        with probe.ranged("backward"):
             loss.backward()
         torch.nn.utils.clip_grad_norm_(trained, 1.0)
         probe.updating()

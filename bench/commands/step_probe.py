@@ -6,6 +6,7 @@ Called by recorded.py; bench/command_records.py compares the file with what memt
 
 import ast
 import bisect
+import contextlib
 import functools
 import json
 import sys
@@ -23,10 +24,6 @@ RANGES = {"enumerate(DataLoader)": "data", "Optimizer.step#": "update", "forward
 MODULE_PY = torch.nn.modules.module.__file__
 
 
-def ranged(name: str):
-    return torch.profiler.record_function(name)
-
-
 class Probe:
     """Encloses the training loop. `begin` and `end` enclose a step, `fetched` follows the wait for its data."""
 
@@ -35,6 +32,7 @@ class Probe:
         self.recorded = options.steps + 4  # a step that evaluates as little as the last timed one
         self.last = self.recorded + 1 + PROFILED if options.checks else options.steps
         self.step, self.marks, self.losses, self.peaks = 0, [], [], []
+        self.ranges = []  # step, name, begin, end
         self.model = self.optimizer = self.profiler = None
         self.before = self.after = None  # snapshots around the recorded step
         self.forward_end_us = self.recorded_forward_end_us = 0
@@ -69,6 +67,14 @@ class Probe:
             torch.cuda.reset_peak_memory_stats()
         self.marks.append({})
         self.mark("begin")
+
+    @contextlib.contextmanager
+    def ranged(self, name: str):
+        """A range for the profiler, and by the script's own events."""
+        begin = self.now()
+        with torch.profiler.record_function(name):
+            yield
+        self.ranges.append((self.step, name, begin, self.now()))
 
     def fetched(self):
         self.mark("begin")
@@ -142,14 +148,21 @@ class Probe:
         Path(self.options.out).write_text(json.dumps(self.result))
 
     def spans(self, i: int) -> dict:
-        """Milliseconds of a step: whole, without its wait for data, and until its update."""
+        """Milliseconds of a step: whole, without its wait for data, until its update, and in its ranges."""
         marks, found = self.marks[i], {}
         before = self.marks[i - 1].get("end") if i else None
         for name, begin, end in (("step", before, marks.get("end")), ("work", marks["begin"], marks.get("end")),
                                  ("passes", marks["begin"], marks.get("updating"))):
             if begin and end:
-                found[name] = begin[1].elapsed_time(end[1]) if self.cuda else 1e3 * (end[0] - begin[0])
+                found[name] = self.ms(begin, end)
+        found["ranges"] = {}
+        for step, name, begin, end in self.ranges:
+            if step == i + 1:
+                found["ranges"][name] = found["ranges"].get(name, 0) + self.ms(begin, end)
         return found
+
+    def ms(self, begin, end) -> float:
+        return begin[1].elapsed_time(end[1]) if self.cuda else 1e3 * (end[0] - begin[0])
 
     def lasting(self) -> dict:
         """Bytes of tensors that last, as the script counts them."""
