@@ -11,8 +11,8 @@ inline const std::vector<std::string> kLosses = {"next_token", "causal_lm", "cro
                                                  "dpo",        "kto",       "grpo",          "reward", "embedding"};
 // Prefixes of the inputs of --loss embedding: anchor_input_ids.
 inline const std::vector<std::string> kPairColumns = {"anchor", "positive"};
-inline const std::vector<std::string> kOptimizers = {"adamw",     "adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit",
-                                                     "adafactor", "sgd"};
+inline const std::vector<std::string> kOptimizers = {
+    "adamw", "adamw_8bit", "adamw_32bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor", "sgd"};
 // Parts of training that the settings of a trainer change only if --allow names them.
 inline const std::vector<std::string> kMayChange = {"optimizer"};
 // In the order of frontend::Attention.

@@ -40,18 +40,18 @@ def quantize(values, code, scales, codes, block):
 bitsandbytes.backends.cpu.ops._quant_blockwise_fp32_direct = quantize
 
 
-def adafactor(model):
-    return transformers.optimization.Adafactor(model.parameters(), lr=RATE, scale_parameter=False,
+def adafactor(model, rate: float):
+    return transformers.optimization.Adafactor(model.parameters(), lr=rate, scale_parameter=False,
                                                relative_step=False)
 
 
 def of_bitsandbytes(kind):
-    return lambda model: kind(model.parameters(), lr=RATE, weight_decay=0.01)
+    return lambda model, rate: kind(model.parameters(), lr=rate, weight_decay=0.01)
 
 
-def in_8_bits(model):
+def in_8_bits(model, rate: float):
     """The optimizer of transformers' Trainer. Embeddings keep states of 32 bits."""
-    optimizer = of_bitsandbytes(bitsandbytes.optim.AdamW8bit)(model)
+    optimizer = of_bitsandbytes(bitsandbytes.optim.AdamW8bit)(model, rate)
     for module in model.modules():
         if isinstance(module, torch.nn.Embedding):
             override = {"optim_bits": 32}
@@ -60,15 +60,17 @@ def in_8_bits(model):
 
 
 OPTIMIZERS = {"adamw_8bit": in_8_bits,
+              "adamw_32bit": of_bitsandbytes(bitsandbytes.optim.AdamW32bit),
               "paged_adamw_8bit": in_8_bits,
               "paged_adamw_32bit": of_bitsandbytes(bitsandbytes.optim.AdamW32bit),
               "adafactor": adafactor}
+NARROW = {"adamw_32bit": 1e-3}  # with parameters in bfloat16, which smaller steps hardly change
 KEPT = ("state1", "state2", "absmax1", "absmax2", "exp_avg_sq_row", "exp_avg_sq_col", "exp_avg_sq")
 
 
-def train_in_python(folder: str, batch, make):
+def train_in_python(folder: str, batch, make, rate: float):
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype="auto").train()
-    optimizer = make(model)
+    optimizer = make(model, rate)
     for _ in range(STEPS):
         model(**batch, use_cache=False).loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), NORM)
@@ -80,9 +82,9 @@ def train_in_python(folder: str, batch, make):
     return parameters, state
 
 
-def train_by_memtune(options, folder: str, inputs: str, out: str, optimizer: str):
+def train_by_memtune(options, folder: str, inputs: str, out: str, optimizer: str, rate: float):
     command = [options.memtune, "run", "--model", folder, "--inputs", inputs, "--device", "cpu", "--strategy", "none",
-               "--optimizer", optimizer, "--lr", str(RATE), "--max-grad-norm", str(NORM), "--steps", str(STEPS),
+               "--optimizer", optimizer, "--lr", str(rate), "--max-grad-norm", str(NORM), "--steps", str(STEPS),
                "--save-every", str(STEPS), "--save", "sync", "--out", out]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode != 0:
@@ -97,7 +99,7 @@ def values_of(state, name: str) -> torch.Tensor:
     return bitsandbytes.functional.create_dynamic_map(signed=name.endswith("state1"))[codes]
 
 
-def compare(ours, parameters, state) -> str:
+def compare(ours, parameters, state, rate: float) -> str:
     kept = {name[len("optimizer."):]: value for name, value in ours.items()
             if name.startswith("optimizer.") and not name.endswith(".step")}
     if sorted(kept) != sorted(state):
@@ -117,7 +119,7 @@ def compare(ours, parameters, state) -> str:
         raise tiny.Failure(f"{moved} of {codes} values differ")
     # A second moment between two codes near 0 gives a step of another size if it is rounded to the other code.
     in_8_bits = {name[:-len(".state1")] for name, value in state.items() if value.dtype == torch.uint8}
-    apart = {name: (ours[name] - value.detach()).abs() / RATE for name, value in parameters.items()}
+    apart = {name: (ours[name] - value.detach()).abs() / rate for name, value in parameters.items()}
     for name, steps in apart.items():
         away = int((steps > AWAY).sum())
         if away > (EDGE * steps.numel() if name in in_8_bits else 0):
@@ -133,14 +135,18 @@ def main() -> int:
     tiny.prepare_python()
     tiny.CASES["llama-wider"] = ("llama", SIZES)
     with tempfile.TemporaryDirectory(prefix="memtune-check-") as place:
-        folder, inputs = os.path.join(place, "model"), os.path.join(place, "inputs.safetensors")
+        folder, narrow = os.path.join(place, "model"), os.path.join(place, "narrow")
+        inputs = os.path.join(place, "inputs.safetensors")
         batch = tiny.write_batch(inputs, (2, 32))
         tiny.write_model(folder, "llama-wider", torch.float32)
+        tiny.write_model(narrow, "llama-wider", torch.bfloat16)
 
         def line_of(name: str):
+            model, rate = (narrow, NARROW[name]) if name in NARROW else (folder, RATE)
             try:
-                ours = train_by_memtune(options, folder, inputs, os.path.join(place, name), name)
-                return True, f"ok   {name:18} {compare(ours, *train_in_python(folder, batch, OPTIMIZERS[name]))}"
+                ours = train_by_memtune(options, model, inputs, os.path.join(place, name), name, rate)
+                theirs = train_in_python(model, batch, OPTIMIZERS[name], rate)
+                return True, f"ok   {name:18} {compare(ours, *theirs, rate)}"
             except tiny.Failure as failure:
                 return False, f"FAIL {name:18} {failure}"
 

@@ -64,9 +64,30 @@ TEST_CASE("bitsandbytes AdamW with float32 states equals AdamW within rounding")
   CHECK(tests::relative_difference(ours, theirs) <= 2 * 2 * 5 * tests::unit_roundoff(at::kFloat));
 }
 
+TEST_CASE("32-bit AdamW has float32 moments for a bfloat16 parameter and rounds the parameter once a step") {
+  const at::Tensor narrow = parameter(5000, at::kBFloat16), wide = narrow.detach().to(at::kFloat).requires_grad_();
+  const auto ours = make_optimizer({"adamw_32bit", 0.01}, {narrow}),
+             reference = make_optimizer({"adamw_32bit", 0.01}, {wide});
+  for (int step = 0; step < 10; ++step) {
+    CAPTURE(step);
+    narrow.mutable_grad() = at::randn(narrow.sizes()).mul_(0.1).to(at::kBFloat16);
+    wide.mutable_grad() = narrow.grad().to(at::kFloat);
+    ours->step();
+    reference->step();
+    CHECK(at::equal(narrow, wide.to(at::kBFloat16)));
+    at::NoGradGuard no_grad;
+    at::Tensor(wide).copy_(narrow);
+  }
+  CHECK(ours->state_bytes() == 2 * 4 * 5000);
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK((ours->state(0)[i].second.scalar_type() == at::kFloat));
+    CHECK(at::equal(ours->state(0)[i].second, reference->state(0)[i].second));
+  }
+}
+
 TEST_CASE("optimizers without complex numbers refuse a complex parameter") {
   const at::Tensor p = at::ones({8}, at::kComplexFloat).requires_grad_();
-  for (const char* name : {"adamw_8bit", "paged_adamw_32bit", "adafactor"}) {
+  for (const char* name : {"adamw_8bit", "adamw_32bit", "paged_adamw_32bit", "adafactor"}) {
     p.mutable_grad() = at::ones_like(p).detach();
     CHECK_THROWS_WITH_AS(make_optimizer({name, 0.1}, {p})->step(),
                          doctest::Contains("knows no complex parameters: use --optimizer adamw or sgd"), UsageError);

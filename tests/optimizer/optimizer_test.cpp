@@ -145,7 +145,7 @@ TEST_CASE("an update of each parameter in backward gives the same result as one 
 }
 
 TEST_CASE("states made before the first step are those that PyTorch makes in it") {
-  for (const char* name : {"adamw", "adafactor", "adamw_8bit", "paged_adamw_32bit"})
+  for (const char* name : {"adamw", "adafactor", "adamw_8bit", "adamw_32bit", "paged_adamw_32bit"})
     for (const bool in_backward : {false, true}) {
       CAPTURE(name);
       CAPTURE(in_backward);
@@ -240,8 +240,8 @@ TEST_CASE("adafactor follows the formula and stores a row and a column per matri
 
 TEST_CASE("the error for an unknown optimizer lists the known ones") {
   CHECK_THROWS_WITH_AS(make_optimizer({"adam", 0.1}, {}),
-                       "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, adamw_8bit, paged_adamw_32bit, "
-                       "paged_adamw_8bit, adafactor, sgd",
+                       "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, adamw_8bit, adamw_32bit, "
+                       "paged_adamw_32bit, paged_adamw_8bit, adafactor, sgd",
                        UsageError);
 }
 

@@ -234,7 +234,7 @@ TEST_CASE("a wrong training setting is refused with the valid ones") {
                 "--loss-impl 'chunked': known are plain, fused, and chunked=N for N chunks");
   check_refused([](auto& training) { training.optimizer = "adam"; },
                 "unknown optimizer 'adam'; did you mean 'adamw'? Known: adamw, adamw_8bit, "
-                "paged_adamw_32bit, paged_adamw_8bit, adafactor, sgd");
+                "adamw_32bit, paged_adamw_32bit, paged_adamw_8bit, adafactor, sgd");
   check_refused([](auto& training) { training.steps = 0; }, "steps must be at least 1, not 0");
   check_refused([](auto& training) { training.steps = -3; }, "steps must be at least 1, not -3");
   check_refused([](auto& training) { training.host_budget_bytes = -1; }, "host budget must be at least 0, not -1");

@@ -151,7 +151,7 @@ void check_equal(const Trained& one, const Trained& other) {
 // 20 steps, and every optimizer, clipped and accumulated; at night every way.
 TEST_CASE("training with offloaded states has the bits of none after 20 steps") {
   for (const Way& way : kWays) {
-    for (const char* optimizer : {"adamw", "sgd", "adamw_8bit", "adafactor"}) {
+    for (const char* optimizer : {"adamw", "sgd", "adamw_8bit", "adamw_32bit", "adafactor"}) {
       const bool whole = at_night() || &way == &kWays[3];
       if (!whole && std::string(optimizer) != "adamw") continue;
       const int steps = whole ? 20 : 4;
@@ -167,6 +167,21 @@ TEST_CASE("training with offloaded states has the bits of none after 20 steps") 
   }
 }
 
+TEST_CASE("offloaded moments of a bfloat16 model are float32 with adamw_32bit") {
+  const Way& narrow = kWays[4];
+  Training training(narrow, "adamw_32bit");
+  const Trained none = training.under("none", 20);
+  for (const auto& [name, state] : none.states) {
+    CAPTURE(name);
+    const bool parameter = name.find(' ') == std::string::npos;
+    CHECK((state.scalar_type() == (parameter ? at::kBFloat16 : at::kFloat)));
+  }
+  for (const char* strategy : kStrategies) {
+    CAPTURE(strategy);
+    check_equal(training.under(strategy, 20), none);
+  }
+}
+
 // Step counters, a number each, stay on the device.
 int64_t bytes_without_counters(const program::NamedTensors& states) {
   int64_t bytes = 0;
@@ -179,9 +194,11 @@ TEST_CASE("offloaded states are in host memory and not on the device between ste
                         training.lora = "r=4";
                         training.load_in = "4bit";
                       }};
-  for (const Way& way : {kWays[0], packed}) {
+  const Way narrow = {"bfloat16", kLlama, [](plan::TrainingSettings& training) { training.dtype = "bfloat16"; }};
+  for (const auto& [way, optimizer] :
+       {std::pair(kWays[0], "adamw"), std::pair(packed, "adamw"), std::pair(narrow, "adamw_32bit")}) {
     CAPTURE(way.name);
-    Training training(way, "adamw");
+    Training training(way, optimizer);
     training.under("none", 1);  // the first kernels allocate workspaces, which stay
     const Trained none = training.under("none", 3), blocks = training.under("states=host", 3),
                   all = training.under("states=host,outside=host", 3),

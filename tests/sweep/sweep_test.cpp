@@ -331,6 +331,15 @@ TEST_CASE("8-bit AdamW takes one byte per element and moment and float32 for emb
   CHECK(state_bytes(training, facts) == 2 * 4000 + 2 * 900 + 8 * 100);
 }
 
+TEST_CASE("32-bit AdamW takes eight bytes per trained element whatever its dtype") {
+  plan::ProgramFacts facts;
+  facts.parameters = 1000;
+  facts.parameter_bytes = facts.trained_bytes = 2000;
+  plan::TrainingSettings training;
+  training.optimizer = "adamw_32bit";
+  CHECK(state_bytes(training, facts) == 2 * 2000 + 8 * 1000);
+}
+
 TEST_CASE("a dry run lists the trials and leaves nothing") {
   Bench bench;
   bench.settings.dry_run = true;

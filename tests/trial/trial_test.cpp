@@ -281,7 +281,8 @@ TEST_CASE("losses without whole logits and every optimizer work under plans") {
       CHECK(found.gradients.equal);
     }
   }
-  for (const char* optimizer : {"adamw", "adamw_8bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor", "sgd"}) {
+  for (const char* optimizer :
+       {"adamw", "adamw_8bit", "adamw_32bit", "paged_adamw_32bit", "paged_adamw_8bit", "adafactor", "sgd"}) {
     CAPTURE(optimizer);
     auto asked = request("offload:stream");
     asked.training.optimizer = optimizer;

@@ -91,7 +91,7 @@ int64_t BitsandbytesAdamW::state_bytes() const {
 
 void BitsandbytesAdamW::update(const std::vector<size_t>& parameters) {
   for (const size_t i : parameters) {
-    check_dense_and_real(in_8_bits_ ? "adamw in 8 bits" : "a paged adamw", parameters_[i]);
+    check_dense_and_real(in_8_bits_ ? "adamw in 8 bits" : "adamw with states in 32 bits", parameters_[i]);
     make_state(i);
     states_[i].step += 1;
     update(parameters_[i], states_[i]);

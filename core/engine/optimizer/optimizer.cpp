@@ -67,7 +67,7 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSettings& settings, std
   if (name == "sgd") return std::make_unique<FusedSgd>(settings, std::move(parameters));
   if (name == "adafactor") return std::make_unique<Adafactor>(settings, std::move(parameters));
   const bool paged = name.starts_with("paged_");
-  if (name == "adamw_8bit" || name == "paged_adamw_8bit" || name == "paged_adamw_32bit")
+  if (name == "adamw_8bit" || name == "adamw_32bit" || name == "paged_adamw_8bit" || name == "paged_adamw_32bit")
     return std::make_unique<BitsandbytesAdamW>(settings, std::move(parameters), name.ends_with("_8bit"), paged);
   throw UsageError(unknown_name("optimizer", name, kOptimizers));
 }

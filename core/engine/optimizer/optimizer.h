@@ -4,6 +4,7 @@
 //   sgd                the same, without momentum
 //   adamw_8bit         bitsandbytes' AdamW8bit: 8-bit states in blocks of 256 elements; float32 states for embeddings,
 //                      as in transformers' Trainer
+//   adamw_32bit        bitsandbytes' AdamW32bit: float32 states for parameters of any dtype
 //   paged_adamw_32bit  bitsandbytes' PagedAdamW32bit: float32 states in host memory
 //   paged_adamw_8bit   both: 8-bit states in host memory
 //   adafactor          as transformers' Trainer runs it: scale_parameter and relative_step off

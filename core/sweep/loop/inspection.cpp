@@ -61,6 +61,7 @@ int64_t state_of_all_ranks(const plan::TrainingSettings& training, const plan::P
   const bool all = facts.trained_bytes == facts.parameter_bytes;
   const int64_t trained = all ? facts.parameters : facts.trained_bytes / 4;  // adapters are float32
   if (training.optimizer == "adamw_8bit") return with_gradients + 2 * trained + 6 * facts.trained_embeddings;
+  if (training.optimizer == "adamw_32bit") return with_gradients + 8 * trained;
   return with_gradients;  // paged moments are in host memory, adafactor's are small, sgd has none
 }
 
