@@ -367,6 +367,15 @@ TEST_CASE("optimizers with states of 8 bits are not measured as AdamW") {
   CHECK(join(other.notes, "").find("optimizer: adamw_torch_4bit is none of memtune's") != std::string::npos);
 }
 
+TEST_CASE("bitsandbytes AdamW with states of 32 bits is not measured as AdamW") {
+  for (const char* name : {"AdamW", "AdamW32bit"}) {
+    const std::string config = "optimizer: {_component_: bitsandbytes.optim." + std::string(name) + "}\n";
+    const MemtuneFlags flags = of("torchtune", config);
+    CHECK(told(flags).find("--optimizer adamw_32bit") != std::string::npos);
+    CHECK(join(flags.notes, "").find("none of memtune's") == std::string::npos);
+  }
+}
+
 TEST_CASE("an unreadable config is refused in one line") {
   CHECK(refusal("deepspeed", "{}").find("does not say which model it trains") != std::string::npos);
   CHECK(refusal("axolotel", "a: 1\n").find("did you mean 'axolotl'") != std::string::npos);
