@@ -73,12 +73,15 @@ class Sources {
   Sources(const ReportFlags& flags, const sweep::FinishedRun& run) : flags_(flags), run_(run) {}
 
   void read_memory() {
-    for (const result::TrialRow* row : worth_tracing(run_.report)) try {
-        traces_.push_back(read_trace(flags_, run_, row->measurement));
-        traced_.push_back({row, &traces_.back(), memory_paths(row->measurement)});
+    for (const result::TrialRow* row : worth_tracing(run_.report)) {
+      const trace::Trace* trace = nullptr;
+      try {
+        trace = &traces_.emplace_back(read_trace(flags_, run_, row->measurement));
       } catch (const Error& error) {
         say(flags_.console, std::string(error.what()) + "; the page has no memory chart of it");
       }
+      if (trace || row->measurement.memory) traced_.push_back({row, trace, memory_paths(row->measurement)});
+    }
   }
 
   void read_trial(const result::Measurement& trial) { traces_.push_back(read_trace(flags_, run_, trial)); }

@@ -245,14 +245,17 @@ class Page {
   void put_memory() {
     int64_t top = 0;
     for (const TracedTrial& trial : traced_) {
+      if (!trial.trace) continue;
       for (const trace::MemorySample& sample : trial.trace->memory) top = std::max(top, sample.allocated_bytes);
     }
     if (top == 0) return;
     open_section("Memory over time");
     text_ += "<div class=\"charts\">\n";
-    for (const TracedTrial& trial : traced_)
+    for (const TracedTrial& trial : traced_) {
+      if (!trial.trace) continue;
       put_figure_of(label(*trial.row) + (trial.row->recommended ? ", recommended" : ""),
                     memory_chart(*trial.trace, top), memory_caption(trial));
+    }
     text_ += "</div>\n";
     close_section();
   }
