@@ -87,7 +87,9 @@ int write_python(const ExportFlags& flags, const sweep::FinishedRun& run, const 
                                  flags.compile ? trainer::PythonPlanMode::compiled : trainer::PythonPlanMode::eager);
   write_config(flags.output, python.text);
   for (const std::string& note : python.notes) say(flags.console, "note: " + note);
-  say(flags.console, "next: import memtune_plan; memtune_plan.apply(model) before the first step");
+  say(flags.console, "next: import memtune_plan; memtune_plan.apply(" +
+                         std::string(plan->offloads_states() ? "model, optimizer" : "model") +
+                         ") before the first step");
   return kDone;
 }
 

@@ -9,7 +9,8 @@ import tempfile
 import plans
 
 with tempfile.TemporaryDirectory() as folder:
-    files = {os.path.join(folder, "_".join(words) + ".py"): words for words in (plans.EAGER, plans.STILL, plans.COMPILED)}
+    files = {os.path.join(folder, "_".join(words) + ".py"): words
+             for words in (plans.EAGER, plans.STILL, plans.COMPILED, plans.STATES, plans.MOVING_STATES)}
     for path, words in files.items():
         with open(path, "w") as file:
             file.write(plans.joined(words))

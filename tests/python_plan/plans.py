@@ -28,7 +28,9 @@ def read(path):
         return file.read()
 
 
-EAGER, STILL, COMPILED = ("eager", "moves"), ("eager", "stays"), ("compiled", "moves")
+EAGER, STILL = ("eager", "moves", "resident", "copies"), ("eager", "stays", "resident", "still")
+COMPILED = ("compiled", "moves", "resident", "copies")
+STATES, MOVING_STATES = ("eager", "stays", "states", "copies"), ("eager", "moves", "states", "copies")
 
 
 def template(part, words):

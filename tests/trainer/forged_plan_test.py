@@ -27,6 +27,9 @@ PLAN: dict[str, Any] = {
     "min_bytes": 1024, "stash_bytes": 4096, "prefetch_blocks": 1, "saved_min_bytes": 1024,
 }
 """
+STATES = DATA[:-2] + """    "states": {"parameters": [0, 2], "moments": [0], "outside": 1, "deferred": 0},
+}
+"""
 CODE = "__import__('os').system('touch pwned')"
 MARK = "    \"name\":"
 # Ends a string that begins in the head and contains the template and the mark.
@@ -76,6 +79,8 @@ REFUSED = {
 
 
 class ForgedPlan(unittest.TestCase):
+    data = DATA
+
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
@@ -91,7 +96,7 @@ class ForgedPlan(unittest.TestCase):
         (self.folder / "run/sweep.json").write_text(json.dumps(record))
         (trial,) = (trial["folder"] for trial in record["trials"] if trial["strategy"] == NAME)
         self.plan = self.folder / "run" / trial / "memtune_plan.py"
-        self.plan.write_text(DATA)
+        self.plan.write_text(self.data)
         self.honest, said = self.export()
         self.assertIn("warning: ", said)  # the data alone are not such a file
         self.code = ast.dump(ast.parse(self.honest))
@@ -115,7 +120,7 @@ class ForgedPlan(unittest.TestCase):
         for node in ast.parse(self.honest).body:
             if isinstance(node, ast.AnnAssign):
                 found[node.target.id] = ast.literal_eval(node.value)
-        read = ast.literal_eval(DATA.partition("= ")[2])
+        read = ast.literal_eval(self.data.partition("= ")[2])
         read["treatments"][0]["ops"] = {"host keep": "/add#0 mlp.up/linear#0"}
         self.assertEqual(found["PLAN"], read)
 
@@ -138,6 +143,14 @@ class ForgedPlan(unittest.TestCase):
                 exported, said = self.export(code=2)
                 self.assertEqual(exported, b"")
                 self.assertIn("is no plan that this memtune reads", said)
+
+
+class ForgedPlanOfStates(ForgedPlan):
+    data = STATES
+
+    def test_states_of_other_blocks_are_refused(self):
+        self.plan.write_text(self.honest.decode().replace("[0, 2]", "[0, 3]", 1), newline="")
+        self.assertIn("PLAN.states.parameters", self.export(code=2)[1])
 
 
 if __name__ == "__main__":

@@ -68,6 +68,16 @@ trainer::PythonPlan written(const Program& program, PythonPlanMode running = Pyt
   return trainer::write_python_plan(program.plan, program.facts, report.rows[1], report, running);
 }
 
+// Parameters and optimizer states of some blocks, or of what is outside of them, in host memory.
+Program with_states(Program program) {
+  constexpr TensorPlacement kHost = TensorPlacement::host, kKeep = TensorPlacement::keep;
+  program.plan.states = {{"model.layers.0", kHost, kHost},
+                         {"model.layers.2", kHost, kKeep},
+                         {"model.layers.1", kKeep, kHost},
+                         {plan::kOutsideUnits, kKeep, kHost}};
+  return program;
+}
+
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
@@ -199,11 +209,21 @@ TEST_CASE("the Python file has only what its plan needs and stays short") {
   reads(stays, 435);
   reads(moves, 520);
   reads(compiled, 525);
+  const std::string states = written(with_states(recomputed)).text;
+  const std::string moving_states = written(with_states(input)).text;
+  reads(states, 1010);
+  reads(moving_states, 1075);
   for (const char* part : {"torch.cuda.Stream(", "def take(", "\"stash_bytes\"", "\"input\""}) {
     CHECK_FALSE(has(stays, part));
     CHECK(has(moves, part));
     CHECK(has(written(input).text, part));
   }
+  for (const char* part : {"class OffloadedStates:", "\"states\"", "optimizer: Any"}) {
+    for (const std::string& text : {states, moving_states}) CHECK(has(text, part));
+    for (const std::string& text : {stays, moves, compiled}) CHECK_FALSE(has(text, part));
+  }
+  CHECK(has(states, "torch.cuda.Stream("));
+  CHECK_FALSE(has(states, "\"stash_bytes\""));
   for (const char* part : {"TorchFunctionMode", "class Node:", "\"treatments\"", "\"regions\""}) {
     CHECK_FALSE(has(compiled, part));
     CHECK(has(moves, part));
@@ -212,6 +232,38 @@ TEST_CASE("the Python file has only what its plan needs and stays short") {
     CHECK(has(compiled, part));
     CHECK_FALSE(has(moves, part));
   }
+}
+
+TEST_CASE("parameters and optimizer states in host memory are data of the Python file") {
+  const Program p = with_states(program(3));
+  const auto states = [&](const report::Report& report, int passes) {
+    result::TrialRow row = report.rows[1];
+    row.passes = passes;
+    const std::string text = trainer::write_python_plan(p.plan, p.facts, row, report).text;
+    const size_t begin = text.find("    \"states\": {"), end = text.find("# --- end of data ");
+    return text.substr(begin, end - begin);
+  };
+  report::Report report = report::sample_report();
+  const std::string placed =
+      "    \"states\": {  # in host memory: parameters and optimizer states of these blocks\n"
+      "        \"parameters\": [0, 2],\n"
+      "        \"moments\": [0, 1],\n"
+      "        \"outside\": 1, \"deferred\": ";
+  CHECK(states(report, 1) == placed + "0},\n}\n");
+  CHECK(states(report, 4) == placed + "1},\n}\n");
+  report.clips_gradients = true;
+  CHECK(states(report, 1) == placed + "1},\n}\n");
+}
+
+TEST_CASE("parameters and optimizer states that the Python file does not offload are refused") {
+  Program p = with_states(program(3));
+  CHECK_THROWS_WITH_AS(written(p, PythonPlanMode::compiled), doctest::Contains("leave out --compile"), UsageError);
+  CHECK_FALSE(trainer::offloads_outside_parameters(p.plan));
+  p.plan.states.back().parameters = TensorPlacement::host;
+  CHECK(trainer::offloads_outside_parameters(p.plan));
+  CHECK_THROWS_WITH_AS(written(p), doctest::Contains("offloads parameters outside of blocks"), UsageError);
+  p.plan.states.back() = {"model.layers.3", TensorPlacement::host, TensorPlacement::host};
+  CHECK_THROWS_WITH_AS(written(p), doctest::Contains("'model.layers.3', which is not a block"), UsageError);
 }
 
 TEST_CASE("a plan that cannot be written as Python is refused") {
@@ -236,7 +288,8 @@ TEST_CASE("a plan that is read and written again is identical byte for byte") {
   for (int block = 0; block < 60; block += 7) moves.place(5 * block + 1, TensorPlacement::host);
   moves.place(0, TensorPlacement::host);
   for (const std::string& text :
-       {written(stays).text, written(moves).text, written(moves, PythonPlanMode::compiled).text}) {
+       {written(stays).text, written(moves).text, written(moves, PythonPlanMode::compiled).text,
+        written(with_states(program(3))).text, written(with_states(moves)).text}) {
     CHECK(copied(text).same);
     CHECK(copied(text).text == text);
     CHECK_FALSE(has(text, "\xE2\x80"));  // no hidden characters in the code
@@ -294,6 +347,19 @@ TEST_CASE("data with more than literals or of no plan are refused") {
   refused(with("\"parameters\": 1234,", ""));
   refused(with("{\"blocks\": [0", "{\"blocks\": [7"));
   refused(text.substr(0, text.find("    \"treatments\"")));
+  const std::string states = written(with_states(p)).text;
+  const auto with_other_states = [&](const std::string& part, const std::string& other) {
+    std::string copy = states;
+    return copy.replace(copy.find(part), part.size(), other);
+  };
+  for (const char* list : {"[0, 3]", "[-1]", "[\"0\"]", "0", "{}", "[0.5]", "[f()]"})
+    for (const char* key : {"\"parameters\": [0, 2]", "\"moments\": [0, 1]"})
+      refused(with_other_states(key, std::string(key).substr(0, std::string(key).find(' ') + 1) + list));
+  for (const char* key : {"\"outside\": 1", "\"deferred\": 0"})
+    for (const char* value : {"2", "-1", "\"1\"", "True", "[1]"})
+      refused(with_other_states(key, std::string(key).substr(0, std::string(key).size() - 1) + value));
+  refused(with_other_states("        \"moments\": [0, 1],\n", ""));
+  refused(with_other_states("\"outside\": 1", "\"outside\": 1, \"more\": 1"));
   for (const char* other : {"", "#", "# nothing", "\nPLAN: dict[str, Any] = {\n", "\nPLAN: dict[str, Any] = {\n}\n"})
     refused(other);
   refused("\nPLAN: dict[str, Any] = {\n" + std::string(100'000, '['));

@@ -27,6 +27,7 @@ struct Report {
   std::string reshard = {};      // when gathered parameters are freed (a word of kReshard); "": one rank
   std::string shard_flags = {};  // the other sharding options, as command line flags
   bool shards_on_host = false;
+  bool clips_gradients = false;        // to a total norm
   int64_t global_batch = 0;            // samples per step with gradient accumulation; 0: a step is one batch
   double mtbf_s = 0;                   // mean time between failures of the job; 0: not given
   int64_t keep_last = 0;               // saved states that the training keeps; 0: all

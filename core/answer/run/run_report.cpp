@@ -185,6 +185,7 @@ report::Report make_report(const RunDirectory& directory, const SweepRecord& rec
   report.budget_bytes = record.budget_bytes;
   report.goal = record.goal;
   report.global_batch = record.global_batch;
+  report.clips_gradients = record.request.training.max_grad_norm > 0;
   report.mtbf_s = record.mtbf_s;
   report.keep_last = record.keep_last;
   report.own_config = record.own_config;

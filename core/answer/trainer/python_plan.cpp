@@ -78,6 +78,34 @@ std::string template_of(const Words& words) {
   return join(lines, "\n") + "\n";
 }
 
+// Throws UsageError for placements that the file does not support.
+std::optional<PythonStates> states_of(const plan::Plan& plan, const plan::ProgramFacts& facts,
+                                      const result::TrialRow& row, const report::Report& report,
+                                      PythonPlanMode running) {
+  if (!plan.offloads_states()) return {};
+  const std::string name = "'" + row.measurement.strategy + "' offloads ";
+  if (running == PythonPlanMode::compiled)
+    throw UsageError(name + "parameters and optimizer states, which works with eager blocks only: leave out --compile");
+  PythonStates states{.deferred = row.passes > 1 || report.clips_gradients};
+  for (const plan::StatePlacement& place : plan.states) {
+    const bool parameters = place.parameters == plan::TensorPlacement::host;
+    if (place.unit == plan::kOutsideUnits) {
+      if (offloads_outside_parameters(plan))
+        throw UsageError(name +
+                         "parameters outside of blocks, and the Python file only their optimizer states: export a "
+                         "strategy with outside=moments");
+      states.outside = place.moments == plan::TensorPlacement::host;
+      continue;
+    }
+    const auto block = std::ranges::find(facts.blocks, place.unit, &plan::BlockFacts::region);
+    if (block == facts.blocks.end()) throw UsageError(name + "'" + place.unit + "', which is not a block");
+    const auto number = static_cast<int>(block - facts.blocks.begin());
+    if (parameters) states.parameters.push_back(number);
+    if (place.moments == plan::TensorPlacement::host) states.moments.push_back(number);
+  }
+  return states;
+}
+
 PythonPlanData data_of(const ProgramBlockPolicies& treated, const plan::Plan& plan, const plan::ProgramFacts& facts,
                        const result::TrialRow& row, const report::Report& report, PythonPlanMode running) {
   const plan::TransferSettings& transfer = plan.transfer;
@@ -99,13 +127,16 @@ PythonPlanData data_of(const ProgramBlockPolicies& treated, const plan::Plan& pl
   data.left_bytes = treated.left_bytes;
   data.hidden_bytes = hidden_bytes(treated, row, report);
   data.peak_bytes = result::peak(row);
+  data.states = states_of(plan, facts, row, report, running);
   return data;
 }
 
 // The template with `data` in place of its sample PLAN.
 std::string file_of(const PythonPlanData& data) {
-  const std::string whole =
-      template_of({data.compiled ? "compiled" : "eager", data.offloads_activations ? "moves" : "stays"});
+  Words words{data.compiled ? "compiled" : "eager", data.offloads_activations ? "moves" : "stays"};
+  words.insert(data.states ? "states" : "resident");
+  words.insert(data.offloads_activations || data.states ? "copies" : "still");
+  const std::string whole = template_of(words);
   const size_t begin = whole.find('\n', whole.find(kBegin)) + 1;
   return whole.substr(0, begin) + to_python(data) + whole.substr(whole.find(kEnd));
 }
@@ -140,16 +171,17 @@ bool is_comments(const std::string& text) {
 
 }  // namespace
 
+bool offloads_outside_parameters(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.states, [](const plan::StatePlacement& place) {
+    return place.unit == plan::kOutsideUnits && place.parameters == plan::TensorPlacement::host;
+  });
+}
+
 PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& facts, const result::TrialRow& row,
                              const report::Report& report, PythonPlanMode running) {
   if (row.measurement.outcome != result::Outcome::ok)
     throw UsageError("'" + row.measurement.strategy + "' did not work here (" + to_string(row.measurement.outcome) +
                      "): export a strategy that did");
-  if (plan.offloads_states())
-    throw UsageError(
-        "'" + row.measurement.strategy +
-        "' offloads parameters and optimizer states, which the Python file cannot do yet: export a strategy "
-        "without states=host");
   const ProgramBlockPolicies treated = make_block_policies(plan, facts);
   return {head(treated.notes, row, report) + file_of(data_of(treated, plan, facts, row, report, running)),
           treated.notes};

@@ -19,8 +19,11 @@ struct PythonPlan {
   std::vector<std::string> notes;  // where Python deviates from the plan; also in the text
 };
 
-// `row` was measured under `plan`, which is for the program of `facts`. Throws UsageError for a model without blocks
-// and for a failed trial.
+// Parameters outside of blocks, which the Python file does not offload.
+bool offloads_outside_parameters(const plan::Plan& plan);
+
+// `row` was measured under `plan`, which is for the program of `facts`. Throws UsageError for a model without blocks,
+// for a failed trial, and for parameters and optimizer states in places that the file does not support.
 PythonPlan write_python_plan(const plan::Plan& plan, const plan::ProgramFacts& facts, const result::TrialRow& row,
                              const report::Report& report, PythonPlanMode running = PythonPlanMode::eager);
 
@@ -35,8 +38,9 @@ PythonPlanCopy copy_python_plan(const std::string& text, const result::TrialRow&
 
 // A source file of the template: "plan", or a name that it includes by a mark. "# [include values]" inserts
 // memtune_values.py from its first line of "# --- " on. Lines after a mark like "# [moves]" go only into files for
-// which its words hold, up to the next mark. The words are "eager" or "compiled", and "moves" (offloads to host memory)
-// or "stays".
+// which its words hold, up to the next mark. The words are "eager" or "compiled", "moves" (offloads activations to host
+// memory) or "stays", "states" (offloads parameters or optimizer states) or "resident", and "copies" (either) or
+// "still".
 std::string_view python_part(std::string_view name);
 
 }  // namespace memtune::trainer

@@ -78,6 +78,15 @@ void put_places(const PythonPlanData& data, std::string& text) {
   text += "    ],\n";
 }
 
+void put_states(const PythonStates& states, std::string& text) {
+  const std::string head = "        \"parameters\": ";
+  text += "    \"states\": {  # in host memory: parameters and optimizer states of these blocks\n";
+  text += head + numbers(states.parameters, head.size() + 1) + ",\n";
+  text += "        \"moments\": " + numbers(states.moments, head.size() + 1) + ",\n";
+  text += "        \"outside\": " + std::to_string(int{states.outside}) +
+          ", \"deferred\": " + std::to_string(int{states.deferred}) + "},\n";
+}
+
 // Converts the dictionary after kPlanBegin to JSON: drops comments and trailing commas, and joins adjacent strings.
 // Refuses anything but strings, numbers and brackets.
 class Literals {
@@ -172,6 +181,21 @@ BlockPolicy read_block_policy(const json& value, const std::string& path, int bl
   return block_policy;
 }
 
+PythonStates read_states(JsonObjectReader& object, int blocks) {
+  JsonObjectReader inner(*object.find("states"), object.path("states"));
+  inner.require({"parameters", "moments", "outside", "deferred"});
+  PythonStates states;
+  int outside = 0, deferred = 0;
+  inner.read("parameters", states.parameters, 0, blocks - 1);
+  inner.read("moments", states.moments, 0, blocks - 1);
+  inner.read("outside", outside, 0, 1);
+  inner.read("deferred", deferred, 0, 1);
+  inner.finish();
+  states.outside = outside == 1;
+  states.deferred = deferred == 1;
+  return states;
+}
+
 void read_eager(JsonObjectReader& object, PythonPlanData& data) {
   object.require({"regions", "treatments", "saved_min_bytes"});
   std::string regions, input = "keep";
@@ -183,6 +207,7 @@ void read_eager(JsonObjectReader& object, PythonPlanData& data) {
     data.block_policies.push_back(
         read_block_policy(block_policy, object.path("treatments", data.block_policies.size()), data.blocks));
   object.read("saved_min_bytes", data.saved_min_bytes, 0);
+  if (object.find("states")) data.states = read_states(object, data.blocks);
 }
 
 void read_compiled(JsonObjectReader& object, PythonPlanData& data) {
@@ -208,6 +233,7 @@ std::string to_python(const PythonPlanData& data) {
             ", \"stash_bytes\": " + std::to_string(data.stash_bytes) +
             ", \"prefetch_blocks\": " + std::to_string(data.prefetch_blocks) + ",\n";
   if (!data.compiled) text += "    \"saved_min_bytes\": " + std::to_string(data.saved_min_bytes) + ",\n";
+  if (data.states) put_states(*data.states, text);
   if (data.compiled)
     text +=
         "    # What all blocks may leave on the device, as the plan does, and what can move while a forward runs.\n"

@@ -11,6 +11,13 @@
 
 namespace memtune::trainer {
 
+// Parameters and optimizer states that the file offloads to host memory.
+struct PythonStates {
+  std::vector<int> parameters = {}, moments = {};  // of which blocks
+  bool outside = false;                            // optimizer states of what is outside of blocks, too
+  bool deferred = false;                           // the next forward updates, not backward
+};
+
 struct PythonPlanData {
   bool compiled = false;              // otherwise eager
   bool offloads_activations = false;  // offloads to host memory
@@ -23,6 +30,7 @@ struct PythonPlanData {
   std::vector<std::string> regions = {};
   std::vector<BlockPolicy> block_policies = {};
   int64_t saved_min_bytes = 0;
+  std::optional<PythonStates> states = {};
   // Only with offload:
   int64_t min_bytes = 0, stash_bytes = 0, prefetch_blocks = 0;
   // Only compiled:

@@ -1,7 +1,11 @@
 """A memory plan for PyTorch. It keeps, recomputes or offloads to CPU memory what repeated blocks save for backward.
 
     import memtune_plan
+# [states]
+    plan = memtune_plan.apply(model, optimizer)    # before the first step
+# [resident]
     plan = memtune_plan.apply(model)    # before the first step
+# [end]
     plan.remove()                       # restores the model
 
 TRL and the Trainer of transformers: callbacks=[memtune_plan.PlanCallback()]. axolotl, in its YAML:
@@ -11,6 +15,11 @@ plugins: [memtune_plan.AxolotlPlugin]. Turn off their own gradient checkpointing
 How: while a block runs, a TorchFunctionMode sees each torch function, and saved_tensors_hooks see what autograd saves.
 Each storage that a function creates is a Value. PLAN gives each Value a place: "keep", "host" or "recompute". To
 recompute it, the function's Node calls the function again with the same inputs.
+# [states]
+Parameters and optimizer states of blocks are in host memory, and loaded a block ahead. The optimizer updates each block
+inside backward. With apply(model, optimizer, deferred=True), which gradient clipping and accumulation need, the next
+forward updates it. PlanCallback chooses by the Trainer's arguments. Only the blocks can read their parameters, others
+get copies by state_dict().
 # [compiled]
 How: apply compiles each block under one of two activation memory budgets. saved_tensors_hooks see what it saves. They
 offload part of it to host memory, until the device holds no more than under the plan.
@@ -22,12 +31,17 @@ from __future__ import annotations
 import contextlib
 # [end]
 import copy
+# [states]
+import sys
+# [end]
 import threading
 # [eager]
 import warnings
 # [end]
 import weakref
 from collections import Counter
+# [states]
+from functools import partial
 # [eager]
 from typing import Any, Callable
 # [compiled]
@@ -51,6 +65,8 @@ PLAN: dict[str, Any] = {
     # "module path/function#occurrence", by two places: of its result, and of what it saves for its own backward.
     "treatments": [{"blocks": [0, 1], "others": "recompute keep", "ops": {"host keep": "attn/linear#0"}}],
     "min_bytes": 1 << 20, "saved_min_bytes": 1 << 20, "stash_bytes": 1 << 29, "prefetch_blocks": 1,
+    # Parameters and optimizer states in host memory, by block; optimizer states of what is outside of blocks.
+    "states": {"parameters": [], "moments": [], "outside": 0, "deferred": 0},
     # Bytes that all compiled blocks may keep on the device, and bytes that can be offloaded during a forward.
     "compile": {"left_bytes": 1 << 30, "hidden_bytes": 1 << 30}, "peak_bytes": 0,
 }
@@ -61,6 +77,10 @@ PLAN: dict[str, Any] = {
 # [eager]
 
 # [include node]
+
+# [states]
+
+# [include states]
 
 # [end]
 
@@ -74,9 +94,18 @@ class Plan:
     here. Part of that is offloaded, until the device keeps no more than the plan allows."""
 # [end]
 
+    # [states]
+    def __init__(self, model: nn.Module, plan: dict[str, Any], optimizer: Any, deferred: bool, device: Any) -> None:
+    # [resident]
     def __init__(self, model: nn.Module, plan: dict[str, Any]) -> None:
+    # [end]
         self.plan, self.blocks, self.undo = plan, find_blocks(model, plan), list[Any]()
-        self.streams, self.index = Streams(next(self.blocks[0].parameters()).device), 0
+        # [states]
+        device = next(self.blocks[0].parameters()).device if device is None else torch.empty(0, device=device).device
+        # [resident]
+        device = next(self.blocks[0].parameters()).device
+        # [end]
+        self.streams, self.index = Streams(device), 0
         self.thread, self.running = 0, False
         # [moves]
         self.stash: list[weakref.ref[Value]] = []  # offloaded, but still on the device
@@ -89,6 +118,10 @@ class Plan:
         # Without in-place functions, which may be in branches that never run.
         self.missing = {op for ops, _ in self.places.values() for op in ops if "_#" not in op}
         name, run = "forward", torch.compiler.disable(self.forward)  # eager in a compiled model
+        # [states]
+        self.states = OffloadedStates(model, self.blocks, optimizer, plan["states"], deferred, self.streams)
+        run = torch.compiler.disable(self.forward_loaded)
+        self.undo.append(self.states.remove)
         # [compiled]
         self.sizes: dict[tuple[int, int], int] = {}  # saved by a forward: (block, index) -> bytes
         self.moves: set[tuple[int, int]] | None = None  # keys to offload; None: all
@@ -151,6 +184,14 @@ class Plan:
         # [end]
         return result
 
+    # [states]
+    def forward_loaded(self, index: int, inner: Any, args: Any, kwargs: Any) -> Any:
+        self.states.begin_forward(index, tensors_in([args, kwargs]))
+        result = self.forward(index, inner, args, kwargs)
+        self.states.end_forward(index, tensors_in(result))
+        return result
+
+    # [end]
     def begin(self, index: int, inputs: list[Tensor]) -> None:
         thread, device = threading.get_ident(), next(self.blocks[index].parameters()).device
         if (self.running or index > 0) and thread != self.thread:
@@ -159,7 +200,12 @@ class Plan:
         if device != self.streams.device:
             if index > 0:
                 raise PlanError(f"the blocks are on {self.streams.device} and {device}: the plan is for one device")
+            # [states]
+            raise PlanError(f"the model has moved to {device}, and parameters that are offloaded cannot: remove() the "
+                            "plan first")
+            # [resident]
             self.streams = Streams(device)  # the model moved after apply
+            # [end]
         self.thread, self.running, self.index = thread, True, index
         # [moves]
         self.groups = [*(self.groups if index else []), []][-1 - self.plan["prefetch_blocks"]:]
@@ -264,8 +310,17 @@ def find_blocks(model: nn.Module, plan: dict[str, Any]) -> list[nn.Module]:
     return max((fitting[name] for name in named), key=lambda b: sum(p.numel() for p in b[0].parameters()))
 
 
+# [states]
+def apply(model: nn.Module, optimizer: Any, *, deferred: bool | None = None, device: Any = None,
+          check: bool = True) -> Plan:
+    """Applies the plan. deferred: the optimizer updates blocks in the next forward; None: as measured. device: to train
+    a model on that is on the CPU. check=False also accepts another number of parameters. Raises PlanError if it does
+    not fit."""
+    plain = getattr(optimizer, "optimizer", optimizer)  # accelerate wraps it
+# [resident]
 def apply(model: nn.Module, *, check: bool = True) -> Plan:
     """Applies the plan. check=False also accepts another number of parameters. Raises PlanError if it does not fit."""
+# [end]
     modules, torch_is = list(model.modules()), tuple(int(n) for n in torch.__version__.split("+")[0].split(".")[:2])
     every = sum(p.numel() for p in model.parameters())
     count = sum(p.numel() for name, p in model.named_parameters() if "lora_" not in name)  # without adapters
@@ -282,17 +337,33 @@ def apply(model: nn.Module, *, check: bool = True) -> Plan:
              "gradient checkpointing is on: switch it off in the trainer, the plan takes its place"),
             (check and not packed and PLAN["parameters"] not in (0, count, every),
              f"the plan is for a model of {PLAN['parameters']} parameters, this one has {count}; check=False applies "
-             "it all the same")):
+             "it all the same"),
+            # [states]
+            *refusals(optimizer, plain),
+            # [end]
+    ):
         if wrong:
             raise PlanError(why)
+    # [states]
+    return Plan(model, PLAN, plain, bool(PLAN["states"]["deferred"]) if deferred is None else deferred, device)
+    # [resident]
     return Plan(model, PLAN)
+    # [end]
 
 
 def __getattr__(name: str) -> Any:
     """Creates PlanCallback and AxolotlPlugin on access, because they import their trainer."""
+    # [states]
+    def begin(self: Any, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None,
+              **_: Any) -> None:
+        end(self)  # the plan of a training that was interrupted
+        self.plan = apply(model, optimizer,
+                          deferred=args.gradient_accumulation_steps > 1 or bool(args.max_grad_norm))
+    # [resident]
     def begin(self: Any, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         end(self)  # the plan of a training that was interrupted
         self.plan = apply(model)
+    # [end]
 
     def end(self: Any, *_: Any, **__: Any) -> None:
         if hasattr(self, "plan"):
@@ -303,5 +374,10 @@ def __getattr__(name: str) -> Any:
         return type(name, (TrainerCallback,), {"on_train_begin": begin, "on_train_end": end})
     if name == "AxolotlPlugin":
         from axolotl.integrations.base import BasePlugin
+        # [states]
+        return type(name, (BasePlugin,), {"add_callbacks_pre_trainer": lambda self, cfg, model: [
+            __getattr__("PlanCallback")()]})
+        # [resident]
         return type(name, (BasePlugin,), {"post_model_load": lambda self, cfg, model: apply(model) and None})
+        # [end]
     raise AttributeError(name)

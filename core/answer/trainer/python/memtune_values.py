@@ -44,9 +44,9 @@ def whole(t: Tensor) -> Tensor:
 
 
 class Streams:
-    # [moves]
+    # [copies]
     """Side streams for copies, with reusable pinned host memory. Without CUDA, copies are synchronous."""
-    # [stays]
+    # [still]
     """The device and its random generator. This plan makes no copies."""
     # [end]
 
@@ -54,7 +54,7 @@ class Streams:
         self.device, self.cuda, self.moved_bytes = device, device.type == "cuda", 0  # offloaded so far
         # [eager]
         self.generator = torch.cuda.default_generators[device.index or 0] if self.cuda else torch.default_generator
-        # [moves]
+        # [copies]
         self.out, self.back = [torch.cuda.Stream(device) if self.cuda else None for _ in range(2)]
         self.free: dict[int, list[Tensor]] = {}  # unused host memory by size
 
@@ -161,6 +161,9 @@ class Value:
         # [end]
         if self.kept._version != self.version:
             raise RuntimeError(CHANGED)
+        # [states]
+        self.run.states.need(self.kept)
+        # [end]
         return self.kept
 
     # [eager]
