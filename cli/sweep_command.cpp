@@ -14,6 +14,7 @@
 #include "cli/sweep_flags.h"
 #include "cli/trainer_config.h"
 #include "core/answer/run/finished_run.h"
+#include "core/answer/trainer/python_plan.h"
 #include "core/answer/trainer/trainer.h"
 #include "core/base/bytes.h"
 #include "core/base/error.h"
@@ -127,11 +128,6 @@ std::string figures(const result::TrialRow& row) {
          format_bytes(required_bytes(row));
 }
 
-bool answer_offloads_states(const SweepFlags& flags, const result::TrialRow& answer) {
-  const std::optional<plan::Plan> plan = sweep::read_plan(flags.model.out + "/" + answer.measurement.plan);
-  return plan && plan->offloads_states();
-}
-
 // Advice if no trial worked, or none within the budget.
 std::string way_out(const SweepFlags& flags, const report::Report& report) {
   using result::Outcome;
@@ -156,13 +152,14 @@ void say_next(const SweepFlags& flags, const std::string& run, const sweep::Swee
   auto also = [&, first = !keys](const std::string& words) mutable {
     say(console, (std::exchange(first, false) ? "next: " : "  or: ") + words);
   };
-  const bool offloads_states = answer_offloads_states(flags, answer);
-  const bool exports = answer.measurement.strategy != "none" && !offloads_states;
-  if (flags.trainer.empty() && exports)
+  const std::optional<plan::Plan> plan = sweep::read_plan(flags.model.out + "/" + answer.measurement.plan);
+  const bool exports = answer.measurement.strategy != "none";
+  const bool outside = plan && trainer::offloads_outside_parameters(*plan);
+  if (flags.trainer.empty() && exports && !(plan && plan->offloads_states()))
     also("memtune export" + run + " --trainer NAME writes the keys of your trainer");
-  if (result.report.blocks > 0 && exports)
+  if (result.report.blocks > 0 && exports && !outside)
     also("memtune export" + run + " --trainer python -o memtune_plan.py writes " + figures(answer));
-  also("memtune view" + run + (offloads_states ? "; no export writes states=host yet" : ""));
+  also("memtune view" + run + (outside ? "; no export offloads parameters outside of blocks (outside=host)" : ""));
 }
 
 // "10 trials in 3 rounds; parameters, all gradients and the states of adamw take 8.2 GiB, activations of none

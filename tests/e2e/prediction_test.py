@@ -274,8 +274,8 @@ class Prediction(unittest.TestCase):
         budget = (resident + 3 * least) // 4
         done = self.memtune(*tiny, "--budget", f"{budget}B", "--out", run)
         self.assertIn("with all parameters and optimizer states on the device: plan:", done.stderr)
-        self.assertIn("no export writes states=host yet", done.stderr)
-        planned = [trial for trial in json.loads(done.stdout)["trials"] if trial["strategy"].startswith("plan:")]
+        answer = json.loads(done.stdout)
+        planned = [trial for trial in answer["trials"] if trial["strategy"].startswith("plan:")]
         self.assertTrue(planned)
         for trial in planned:
             self.check_peak(trial)
@@ -285,6 +285,12 @@ class Prediction(unittest.TestCase):
             with timed():
                 self.assertEqual(trial["predicted"]["host_peak_bytes"], trial["host_peak_bytes"])
         self.check_fits(planned[-1], budget)
+        (best,) = (trial for trial in planned if trial["strategy"] == answer["recommendation"]["strategy"])
+        with open(os.path.join(run, best["plan"])) as file:
+            outside = ("outside", "host") in [(one["unit"], one["parameters"]) for one in json.load(file)["states"]]
+        self.assertEqual(f"--trainer python -o memtune_plan.py writes {best['strategy']}" in done.stderr, not outside)
+        self.assertEqual("no export offloads parameters outside of blocks" in done.stderr, outside)
+        self.assertNotIn("--trainer NAME", done.stderr)
         # A device that holds no strategy without that.
         found = json.loads(self.memtune(*tiny, "--memory-cap", f"{budget}B", "--out", run + "2").stdout)
         outcomes = {trial["strategy"]: trial["outcome"] for trial in found["trials"]}
