@@ -3,7 +3,7 @@
 SCRIPTS = "*tests/conformance/scripted*"
 OFFLOAD, TIER, DISK = "*tests/offload/*", "*tests/tier/*", "*tests/conformance/disk_faults*"
 ANSWERS, TRIAL = "*tests/result/*,*tests/findings/*,*tests/plan/*,*tests/facts/*,*tests/strategy/*", "*tests/trial/*"
-SHARD, SWEEP = "*tests/shard/*", "*tests/sweep/trial_group*"
+SHARD, SWEEP, PYTHON = "*tests/shard/*", "*tests/sweep/trial_group*", "*tests/trainer/python_plan*"
 ENGINES = "*tests/offload/*,*tests/conformance/strategies*,*tests/checkpoint/*,*tests/autograd/*,*tests/step/*"
 
 # Description, file, original text, replacement, the tests that must fail.
@@ -132,4 +132,9 @@ MUTANTS = [
      "if (!failed_ && !worked(*answers_[rank])) failed_ = Clock::now();", "", SWEEP),
     ("ranks: ranks that lost a peer are named as the cause", "core/sweep/trials/trial_group.cpp",
      "if (std::holds_alternative<RankFailure>(answer) || worked(answer)", "if (worked(answer)", SWEEP),
+    ("python: parameters outside of blocks are exported as if they stayed", "core/answer/trainer/python_plan.cpp",
+     "      if (offloads_outside_parameters(plan))\n", "      if (false)\n", PYTHON),
+    ("python: blocks beyond the last are read from a file", "core/answer/trainer/python_plan_data.cpp",
+     'inner.read("parameters", states.parameters, 0, blocks - 1);',
+     'inner.read("parameters", states.parameters, 0, blocks);', PYTHON),
 ]

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from mutants import ANSWERS, MUTANTS, SWEEP, TIER
+from mutants import ANSWERS, MUTANTS, PYTHON, SWEEP, TIER
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RESULTS = pathlib.Path(__file__).with_name("results.md")
@@ -94,7 +94,7 @@ def copy_tree(copy):
 
 
 def program(tests):
-    return "memtune-tests" if tests in (TIER, ANSWERS, SWEEP) else "memtune-torch-tests"  # without LibTorch, and with
+    return "memtune-tests" if tests in (TIER, ANSWERS, SWEEP, PYTHON) else "memtune-torch-tests"  # without LibTorch, and with
 
 
 class Copy:
